@@ -6,20 +6,25 @@
 //! theirs beside them.
 
 mod actions;
+mod bonds;
 mod bundles;
+mod capture;
 mod changes;
 mod churn;
 mod controllers;
+mod daemon;
 mod devices;
 mod dpdk;
 mod endings;
 mod equipment;
+mod exporters;
 mod eye;
 mod faucet;
 mod forms;
 mod ground;
 mod groups;
 mod host;
+mod in_band;
 mod instrument;
 mod lab;
 mod learning;
@@ -28,12 +33,16 @@ mod lifecycle;
 mod managed;
 mod many;
 mod mininet;
+mod mirrors;
 mod monitors;
+mod multicast;
 mod nicira;
+mod normal;
 mod ofctl;
 mod ofp_print;
 mod oskenapps;
 mod ovs_tools;
+mod packages;
 mod patches;
 mod peer;
 mod printing;
@@ -43,6 +52,7 @@ mod rig;
 mod robustness;
 mod schema;
 mod site;
+mod spanning;
 mod standalone;
 mod storm;
 mod tables;
@@ -89,8 +99,15 @@ const THEMES: &[&[Rule]] = &[
     tlv::RULES,
     tools::RULES,
     text::RULES,
+    spanning::RULES,
     vlans::RULES,
+    mirrors::RULES,
+    bonds::RULES,
+    normal::RULES,
+    multicast::RULES,
     vswitchd::RULES,
+    daemon::RULES,
+    in_band::RULES,
     managed::RULES,
     schema::RULES,
     liar::RULES,
@@ -99,12 +116,15 @@ const THEMES: &[&[Rule]] = &[
     patches::RULES,
     tunnels::RULES,
     mininet::RULES,
+    packages::RULES,
     faucet::RULES,
     ovs_tools::RULES,
     oskenapps::RULES,
+    exporters::RULES,
     unixctl::RULES,
     walk::RULES,
     watching::RULES,
+    capture::RULES,
     workers::RULES,
     actions::RULES,
     trace::RULES,

@@ -5,14 +5,12 @@
 //! it kills by name when something fails is its own; and with a layer over `/tmp`, where it removes
 //! all logs then.
 
-use std::env;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testbed::{Failure, Requirement};
 
 use crate::ground::{Ground, Outcome, Rule, Stop, rules};
-use crate::rig::{Ran, Rig, binary};
+use crate::rig::{Ran, Rig, binary, of_project};
 use crate::site::Site;
 
 pub(crate) const RULES: &[Rule] = rules![
@@ -41,11 +39,6 @@ mount -t overlay overlay -o lowerdir=/tmp,upperdir=/mnt/upper,workdir=/mnt/work 
 ip link set lo up
 OVS_RUNDIR=/mnt/run exec "$@"
 "#;
-
-/// A file of the project.
-fn file(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
 
 /// What `words` say on Mininet's stage, both ways of saying; they must succeed.
 fn play(site: &Site<'_, '_>, words: &[&str]) -> Result<String, Failure> {
@@ -118,7 +111,7 @@ fn mininet_shapes_links_and_cuts_them(ground: &Ground) -> Outcome {
     let rig = stage(ground)?;
     let site = Site::new(&rig)?;
     let _daemon = site.daemon()?;
-    let script = file("tests/apps/mininet_links.py");
+    let script = of_project("tests/apps/mininet_links.py");
     let said = play(&site, &[PYTHON, &script.to_string_lossy(), "user"])?;
     for what in ["connected", "reached", "rate", "cut", "mended"] {
         assert!(said.contains(&format!("{what} True")), "{said}");
@@ -129,7 +122,7 @@ fn mininet_shapes_links_and_cuts_them(ground: &Ground) -> Outcome {
 fn mininet_has_a_class_of_ours_without_a_database(ground: &Ground) -> Outcome {
     let rig = stage(ground)?;
     let site = Site::new(&rig)?;
-    let class = file("contrib/mininet/comporta.py");
+    let class = of_project("contrib/mininet/comporta.py");
     let class = class.to_string_lossy();
     pings(
         &site,
@@ -147,8 +140,8 @@ fn mininet_has_both_in_one_network(ground: &Ground) -> Outcome {
     let rig = stage(ground)?;
     let site = Site::new(&rig)?;
     let _daemon = site.daemon()?;
-    let script = file("tests/apps/mininet_both.py");
-    let class = file("contrib/mininet");
+    let script = of_project("tests/apps/mininet_both.py");
+    let class = of_project("contrib/mininet");
     let words = [
         PYTHON,
         &*script.to_string_lossy(),

@@ -120,7 +120,7 @@ impl<'g> Rig<'g> {
 
 /// A switch that runs.
 pub(crate) struct Switch<'g> {
-    ground: &'g Ground,
+    pub(crate) ground: &'g Ground,
     rundir: PathBuf,
     log: PathBuf,
     /// The process.
@@ -326,4 +326,9 @@ pub(crate) fn binary() -> PathBuf {
         tests.with_file_name("..").join("comporta")
     };
     env::var_os(VARIABLE).map_or_else(beside, PathBuf::from)
+}
+
+/// A file of the project.
+pub(crate) fn of_project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }

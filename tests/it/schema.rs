@@ -84,12 +84,12 @@ fn what_is_not_honoured_is_said_by_its_name(ground: &Ground) -> Outcome {
     site.vsctl(&format!(
         "{TWO} -- set Interface p1 bfd:enable=true lldp:enable=true cfm_mpid=7 other_config:dance=1 options:dance=1 \
          -- set Interface br0 ofport_request=7 mac=\"02:00:00:00:00:77\" \
-         -- set Bridge br0 other_config:dance=1 other_config:disable-in-band=false auto_attach=@a \
+         -- set Bridge br0 other_config:dance=1 other_config:in-band-queue=3 auto_attach=@a \
          -- --id=@a create AutoAttach system_name=dance \
          -- set-controller br0 tcp:127.0.0.1:6653 -- add-br br1 -- set-controller br1 ptcp:6654"
     ))?;
     site.vsctl(
-        "set Controller br0 connection_mode=in-band local_ip=10.0.0.1 local_netmask=255.0.0.0 local_gateway=10.0.0.2 controller_queue_size=9 type=service",
+        "set Controller br0 local_ip=10.0.0.1 local_netmask=255.0.0.0 local_gateway=10.0.0.2 controller_queue_size=9 type=service",
     )?;
     site.vsctl("set Controller br1 max_backoff=2000 inactivity_probe=2000")?;
     let says = |words: &str, parts: &[&str]| -> Result<(), Failure> {
@@ -110,12 +110,11 @@ fn what_is_not_honoured_is_said_by_its_name(ground: &Ground) -> Outcome {
     says("get Interface br0 error", &["ofport_request: ", "mac: "])?;
     let of_bridge = [
         "other_config:dance",
-        "other_config:disable-in-band",
+        "other_config:in-band-queue",
         "auto_attach",
     ];
     says("get Bridge br0 status", &of_bridge)?;
     let of_controller = [
-        "connection_mode: ",
         "local_ip: ",
         "local_netmask: ",
         "local_gateway: ",

@@ -147,14 +147,14 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
         "it would carry what it must not"
     );
     // What is no obstacle is said beside.
-    site.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 stp_enable=true")?;
+    site.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 auto_attach=@a -- --id=@a create AutoAttach system_name=dance")?;
     assert!(
         site.vsctl("get Interface p1 error")?
             .contains("bfd: not honoured")
     );
     assert!(
-        site.vsctl("get Bridge br0 status:stp_enable")?
-            .contains("no spanning tree")
+        site.vsctl("get Bridge br0 status:auto_attach")?
+            .contains("no auto-attach")
     );
     rig.host(1).ping(rig.host(2).address, 3)?;
     // What was not there comes, and is a port at last.
@@ -291,7 +291,7 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(ground: &Ground) -> Outcome {
     site.tool("ovs-appctl vlog/set file:warn")?;
     assert!(
         site.tool("ovs-appctl vlog/list")?
-            .contains("EMER       OFF       WARN")
+            .contains("EMER        ERR       WARN")
     );
     site.tool("ovs-appctl exit")?;
     ground.wait_until("the daemon to end", || Ok(!pidfile.exists()))?;

@@ -4,14 +4,16 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use testbed::Failure;
+use testbed::{Failure, Program};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
-use crate::rig::{Rig, Switch};
+use crate::rig::{Ran, Rig, Switch, binary, program};
 
 pub(crate) const RULES: &[Rule] = rules![
     prometheus_is_told_what_ports_tables_workers_and_drops_count,
     those_who_ask_for_metrics_and_say_nothing_hold_nobody_up,
+    top_writes_rates_that_are_the_differences_of_counters,
+    top_fills_a_terminal_obeys_keys_and_gives_it_back,
 ];
 
 /// Where metrics are served, in the switch's own namespace.
@@ -114,5 +116,168 @@ fn those_who_ask_for_metrics_and_say_nothing_hold_nobody_up(ground: &Ground) -> 
         .collect::<Result<Vec<_>, _>>()?;
     assert!(ask(&rig, "GET /metrics")?.contains("# EOF"));
     drop(silent);
+    Ok(())
+}
+
+/// The row of a sheet that `comporta top` has written, by column: the one that has this word.
+fn row<'t>(told: &'t str, title: &str, word: &str) -> Vec<(&'t str, &'t str)> {
+    let mut lines = told.lines().skip_while(|line| *line != title).skip(1);
+    let names = lines.next().unwrap_or_default().split_whitespace();
+    let mut rows = lines
+        .take_while(|line| !line.is_empty())
+        .map(str::split_whitespace);
+    let row = rows.find(|row| row.clone().any(|cell| cell == word));
+    names.zip(row.into_iter().flatten()).collect()
+}
+
+fn cell(row: &[(&str, &str)], name: &str) -> f64 {
+    let found = row.iter().find(|(column, _)| *column == name);
+    let number = found.and_then(|(_, cell)| cell.parse().ok());
+    number.unwrap_or_else(|| panic!("no {name} in {row:?}"))
+}
+
+fn top(switch: &Switch<'_>, words: &str) -> Program<'static> {
+    program(binary().to_str().expect("a path is text"))
+        .arg("top")
+        .args(words.split_whitespace())
+        .env("OVS_RUNDIR", switch.file(""))
+}
+
+fn top_writes_rates_that_are_the_differences_of_counters(ground: &Ground) -> Outcome {
+    const FRAME: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01) / data(86)";
+    let rig = Rig::new(ground, 2)?;
+    let switch = start(&rig)?;
+    switch.ofctl("add-flow br0 priority=9,in_port=1,actions=output:2")?;
+    let output = ground.file("top");
+    let mut watched = ground
+        .spawner
+        .start(top(&switch, "--batch --interval 0.3").output(&output))?;
+    let told = || std::fs::read_to_string(&output).map_err(Failure::to("read"));
+    ground.wait_until("the first answers", || Ok(told()?.contains("CONTROLLERS")))?;
+    rig.host(1).send(&[FRAME; 60])?;
+    switch.wait_for_counter("br0 port 2 tx_packets", 60)?;
+    let is_last = |text: &str| {
+        let row = row(text, "PORTS", "p2");
+        !row.is_empty() && cell(&row, "OUT") >= 60.0
+    };
+    let answers = |text: &str| -> Vec<String> {
+        let blocks = text.split("comporta ").skip(1);
+        blocks.map(|block| format!("comporta {block}")).collect()
+    };
+    ground.wait_until("all frames to be told of", || {
+        Ok(answers(&told()?)
+            .iter()
+            .rev()
+            .skip(1)
+            .any(|text| is_last(text)))
+    })?;
+    watched.stop()?;
+    // Rates, each over the time that it says, add up to what was counted.
+    let mut sums = [0.0; 4];
+    let mut last = String::new();
+    for answer in answers(&told()?) {
+        let over = answer.split("rates over ").nth(1);
+        let over = over.and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        let (Some(over), true) = (over, answer.ends_with("\n\n")) else {
+            continue;
+        };
+        let port = row(&answer, "PORTS", "p2");
+        let rule = row(&answer, "FLOWS", "output:2");
+        sums[0] += over * cell(&port, "OUT/S");
+        sums[1] += over * cell(&port, "OUT-BIT/S") / 800.0;
+        if answer.contains("p1") {
+            sums[2] += over * cell(&row(&answer, "PORTS", "p1"), "IN/S");
+        }
+        if let Some((_, cell)) = rule.iter().find(|(name, _)| *name == "FRAMES") {
+            sums[3] = cell.parse().unwrap_or_default();
+        }
+        last = answer;
+    }
+    for sum in sums {
+        assert!((59.0..=62.0).contains(&sum), "{sums:?}\n{}", told()?);
+    }
+    let table = row(&last, "TABLES", "br0");
+    assert_eq!(cell(&table, "RULES"), 1.0);
+    assert!(cell(&table, "LOOKUPS") >= 60.0, "{last}");
+    assert!(last.contains("WORKERS\n"), "{last}");
+    top_says_what_it_cannot_do(ground, &switch)
+}
+
+fn top_says_what_it_cannot_do(ground: &Ground, switch: &Switch<'_>) -> Outcome {
+    let once = "--once --interval 0.1";
+    // To no terminal it writes text by itself, and whom it asks can be said in several ways.
+    for whom in ["", "--bridge br0", "--target br0.ctl"] {
+        let said = Ran::of(ground, top(switch, &format!("{once} {whom}")))?.good()?;
+        assert!(said.contains("PORTS\n") && said.contains("p1"), "{said}");
+    }
+    for (words, reason) in [
+        ("--bridge br7", "br7.ctl"),
+        ("--target nobody", "nobody.pid"),
+        ("--sort nothing", "no column is called nothing"),
+        (
+            "--rundir /nowhere",
+            "no switch answers at a socket in /nowhere",
+        ),
+    ] {
+        let said = Ran::of(ground, top(switch, &format!("{once} {words}")))?.bad()?;
+        assert!(said.contains(reason), "{words}: {said}");
+    }
+    Ok(())
+}
+
+/// `comporta top` at a terminal, with these steps of a person at it.
+fn at_terminal(ground: &Ground, switch: &Switch<'_>, steps: &[&str]) -> Result<String, Failure> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/apps/terminal.py");
+    let program = program("/usr/bin/python3")
+        .arg(script)
+        .args(steps.iter().copied())
+        .arg("--")
+        .arg(binary())
+        .args("top --interval 0.3".split(' '))
+        .env("OVS_RUNDIR", switch.file(""))
+        .env("TERM", "xterm");
+    Ran::of(ground, program)?.good()
+}
+
+fn top_fills_a_terminal_obeys_keys_and_gives_it_back(ground: &Ground) -> Outcome {
+    const LEFT: &str = "\u{1b}[?1049l";
+    let rig = Rig::new(ground, 2)?;
+    let switch = start(&rig)?;
+    rig.introduce(1, 2)?;
+    switch.ofctl("add-flow br0 priority=9,actions=normal")?;
+    let ping = program("ping -i 0.05 -w 120").arg(rig.host(2).address.to_string());
+    let _pings = ground.spawner.start(ping.inside(&rig.host(1).namespace))?;
+    let told = at_terminal(
+        ground,
+        &switch,
+        &[
+            "see:PORTS",
+            "see:CONTROLLERS",
+            "see:p2",
+            "press:5",
+            "see:NORMAL",
+            "press:\\x1b[D",
+            "see:BATCH",
+            "press:?",
+            "see:Keys",
+            "press:?",
+            "press: ",
+            "see:PAUSED",
+            "press:q",
+        ],
+    )?;
+    assert!(
+        told.ends_with("ended 0, terminal restored: True\n"),
+        "{told}"
+    );
+    assert!(told.contains(LEFT), "{told}");
+    // A switch that goes away is told of; and an end from outside is one like any other.
+    let kill = format!("do:kill {}", switch.process.id());
+    let told = at_terminal(ground, &switch, &["see:p1", &kill, "see:asked", "term"])?;
+    assert!(
+        told.ends_with("ended 0, terminal restored: True\n"),
+        "{told}"
+    );
+    assert!(told.contains(LEFT), "{told}");
     Ok(())
 }

@@ -12,6 +12,7 @@ mod bench;
 mod conform;
 mod counts;
 mod demo;
+mod dist;
 mod fuzz;
 mod metadata;
 mod setup;
@@ -43,6 +44,7 @@ cargo xtask COMMAND
                         --list names them, --runs N, --quick, --readme (whole groups, into README.md)
   fuzz [TARGET]...      fuzz each target for --minutes N (1), with a nightly compiler, and keep what reaches further in fuzz/corpus
   soak                  change a database at random while frames cross: --changes N (10000), --seed S (1)
+  dist                  build Debian packages into target/dist: --dpdk with its ports, --binary FILE of a program that is there, --out DIRECTORY
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 
@@ -87,6 +89,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         ["counts", options @ ..] => counts::run(shell, options),
         ["fuzz", words @ ..] => fuzz::run(shell, words),
         ["soak", words @ ..] => soak::run(shell, words),
+        ["dist", words @ ..] => dist::run(shell, words),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

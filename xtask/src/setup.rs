@@ -16,14 +16,16 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 21] = [
+const PROGRAMS: [(&str, &str); 23] = [
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
     ("fping",              "fping"),
     ("ip",                 "iproute2"),
     ("tc",                 "iproute2"),
+    ("tcpdump",            "tcpdump"),
     ("iperf3",             "iperf3"),
+    ("man",                "man-db"),
     ("mn",                 "mininet"),
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),
@@ -82,6 +84,7 @@ pub(crate) const RUNNER: &str = "target/tools/bin/gungraun-runner";
 pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
     run(shell)?;
     dpdk_peers(shell)?;
+    packaging(shell)?;
     counting(shell)
 }
 
@@ -91,6 +94,14 @@ pub(crate) fn dpdk(shell: &mut Shell) -> Result<(), Failure> {
     match succeeds(Command::new("pkg-config").args(["--exists", "libdpdk"])) {
         true => Ok(()),
         false => install(shell, &["libdpdk-dev", "pkgconf"]),
+    }
+}
+
+/// Installs what is missing of what packages are built with.
+pub(crate) fn packaging(shell: &mut Shell) -> Result<(), Failure> {
+    match is_there("dpkg-shlibdeps") && is_there("strip") {
+        true => Ok(()),
+        false => install(shell, &["binutils", "dpkg-dev"]),
     }
 }
 

@@ -8,20 +8,20 @@ use doctor::{Asked, Attempt, CpuList, Finding, Host, Mend, State};
 
 use crate::dump_args::Told;
 
-/// Look at this host as one who is to run a switch here: what costs frames or time, why, and
-/// how it is mended.
+/// Look for what of this host would cost a switch frames or time, and tell how to mend it.
 #[derive(Args)]
 #[command(
-    after_help = "Exit code 2 says that something is to be mended.\n\nExamples:\n  \
+    after_help = "Without --fix or --undo nothing is changed. Exit code 2 says that something is to \
+                  be mended.\n\nExamples:\n  \
     comporta doctor --cores 1,2 --port eth1 --port eth2\n  \
     comporta doctor --cores 1 --fix\n  \
     comporta doctor --undo"
 )]
 pub(crate) struct DoctorArgs {
-    /// The cores that the switch's workers are to have, as in 1,4-7.
+    /// The cores that the switch's workers are to have, as in 1,4-7 [default: none is looked at].
     #[arg(long, value_name = "CORES")]
     cores: Option<CpuList>,
-    /// An interface that is to be a port; may come several times.
+    /// An interface that is to be a port (may be given again).
     #[arg(long = "port", value_name = "INTERFACE")]
     ports: Vec<String>,
     /// Mend what can be mended at once and undone.

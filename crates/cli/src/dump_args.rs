@@ -302,6 +302,7 @@ impl TableArgs {
 
 /// Tell the ports of a switch that runs.
 #[derive(Args)]
+#[command(after_help = "Example:\n  comporta ports br0 --stats")]
 pub(crate) struct PortsArgs {
     #[command(flatten)]
     bridge: Bridge,

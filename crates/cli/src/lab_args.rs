@@ -16,6 +16,7 @@ pub(crate) enum LabCommand {
     /// Run experiments and write a report.
     Run(Box<RunArgs>),
     /// Write the report of a run again, from its records alone.
+    #[command(after_help = "Example:\n  comporta lab report results/run-1 --language pt")]
     Report {
         /// The run's directory.
         directory: PathBuf,
@@ -26,6 +27,7 @@ pub(crate) enum LabCommand {
     /// List experiments and devices, and what is missing to use each.
     List,
     /// List devices with their modes and ports, and what is missing to use each.
+    #[command(after_help = "Example:\n  comporta lab devices external:my-switch.toml --json")]
     Devices {
         /// Devices that files describe, beside those that the lab knows: external:FILE.
         #[arg(value_name = "NAME")]
@@ -37,12 +39,14 @@ pub(crate) enum LabCommand {
     /// Put back what runs that were killed have left behind.
     Clean,
     /// Tell an experiment's method: its question, its steps, what can be set.
+    #[command(after_help = "Example:\n  comporta lab show echo")]
     Show {
         /// The experiment.
         #[arg(value_name = "SCENARIO")]
         scenario: Scenario,
     },
     /// Tell which tests a run would do, and about how long it would take.
+    #[command(after_help = "Example:\n  comporta lab plan all --profile quick")]
     Plan(Box<RunArgs>),
     /// Tell what changed from one run to another, and how certain that is.
     Compare(CompareArgs),

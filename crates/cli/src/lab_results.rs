@@ -75,6 +75,7 @@ pub(crate) struct CheckArgs {
 
 /// A run and what is made of it.
 #[derive(Args)]
+#[command(after_help = "Example:\n  comporta lab export results/run-1 --csv --markdown")]
 pub(crate) struct ExportArgs {
     /// The run's directory.
     directory: PathBuf,

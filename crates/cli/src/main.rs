@@ -1,10 +1,11 @@
 //! `comporta`: arguments in, exit code out. What is to be done is done in the
-//! crates `switch`, `lab`, `tools` and `doctor`; nothing here decides anything.
+//! crates `switch`, `lab`, `tools`, `watch` and `doctor`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
 //! about it), 2 the arguments make no sense, or what was compared differs (as
 //! `ovs-ofctl diff-flows` says it), or `doctor` found what is to be mended, 4 what was measured does not tell, 130 interrupted (what was measured is kept).
 
+mod capture_args;
 mod doctor_args;
 mod dump_args;
 mod input;
@@ -12,9 +13,11 @@ mod lab_args;
 mod lab_commands;
 mod lab_instrument;
 mod lab_results;
+mod manual;
 mod print_args;
 mod switch_args;
 mod tables_args;
+mod top_args;
 mod trace_args;
 mod vswitchd_args;
 mod workers_args;
@@ -23,6 +26,8 @@ use std::error::Error;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use capture_args::CaptureArgs;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use doctor_args::DoctorArgs;
 use dump_args::{FlowsArgs, GroupsArgs, MetersArgs, PortsArgs, Told};
@@ -30,6 +35,7 @@ use lab_args::LabCommand;
 use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
 use tables_args::TablesArgs;
+use top_args::TopArgs;
 use trace_args::TraceArgs;
 use vswitchd_args::VswitchdArgs;
 use workers_args::WorkersArgs;
@@ -42,7 +48,13 @@ const VERSION: &str = match switch::HAS_DPDK {
 
 fn main() -> ExitCode {
     let words = vswitchd_args::arguments(std::env::args_os());
-    let matches = command().get_matches_from(words);
+    let is_daemon = words.get(1).is_some_and(|word| word == "vswitchd");
+    let matches = match manual::with_manual(command()).try_get_matches_from(words) {
+        Ok(matches) => matches,
+        // Scripts of Open vSwitch know this code.
+        Err(error) if is_daemon && error.use_stderr() => return complain_of_usage(&error),
+        Err(error) => error.exit(),
+    };
     if let Some(("vswitchd", matches)) = matches.subcommand() {
         // A daemon says where its words go.
         let done = run_vswitchd(matches);
@@ -54,6 +66,10 @@ fn main() -> ExitCode {
         Some(("switch", matches)) => run_switch(matches),
         Some((name, matches)) if TOOLS.contains(&name) => tell(name, matches),
         Some(("lab", matches)) => run_lab(matches),
+        Some(("top", matches)) => run_top(matches),
+        Some(("capture", matches)) => run_capture(matches),
+        Some(("completions", matches)) => manual::complete(&mut command(), matches),
+        Some(("man", matches)) => manual::write(command(), matches),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
     done.unwrap_or_else(|error| complain(error.as_ref()))
@@ -69,21 +85,17 @@ fn command() -> Command {
         .version(VERSION)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .arg(
-            Arg::new("log")
-                .long("log")
-                .global(true)
-                .value_name("LEVEL")
-                .help("What is told on standard error")
-                .value_parser(["error", "warn", "info", "debug", "trace"])
-                .default_value("info"),
-        )
+        .after_help(AFTER_HELP)
+        .arg(log().global(true))
         .subcommand(switch_args::command())
-        .subcommand(VswitchdArgs::augment_args(Command::new("vswitchd")))
+        // It has words of its own for what it tells, those of ovs-vswitchd.
+        .subcommand(vswitchd_args::command().arg(log().hide(true)))
         .subcommand(DoctorArgs::augment_args(Command::new("doctor")))
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
         .subcommand(TablesArgs::augment_args(Command::new("tables")))
         .subcommand(WorkersArgs::augment_args(Command::new("workers")))
+        .subcommand(TopArgs::augment_args(Command::new("top")))
+        .subcommand(CaptureArgs::augment_args(Command::new("capture")))
         .subcommand(FlowsArgs::augment_args(Command::new("flows")))
         .subcommand(GroupsArgs::augment_args(Command::new("groups")))
         .subcommand(MetersArgs::augment_args(Command::new("meters")))
@@ -93,6 +105,31 @@ fn command() -> Command {
         .subcommand(LabCommand::augment_subcommands(lab))
 }
 
+/// How much is told, of all commands.
+fn log() -> Arg {
+    Arg::new("log")
+        .long("log")
+        .value_name("LEVEL")
+        .help("How much is told on standard error: error, warn, info, debug or trace")
+        .value_parser(["error", "warn", "info", "debug", "trace"])
+        .hide_possible_values(true)
+        .default_value("info")
+        .display_order(LAST)
+}
+
+/// The place of an option among others: behind all of a command's own.
+const LAST: usize = 900;
+
+/// Where to begin.
+const AFTER_HELP: &str = "\
+Examples:
+  comporta switch --bridge br0 --port eth1 --port eth2
+  comporta doctor --cores 1 --port eth1 --port eth2
+  comporta flows br0 --add tcp,tp_dst=23,actions=drop
+  comporta lab run echo --device comporta,ovs --quick
+
+`comporta COMMAND --help` tells of a command; ovs-ofctl, too, works with the bridges of a switch.";
+
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
     switch::run(args.config, args.file, args.metrics)?;
@@ -100,8 +137,12 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn run_vswitchd(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    VswitchdArgs::from_arg_matches(matches)?.run()?;
-    Ok(ExitCode::SUCCESS)
+    if matches.value_source("log") == Some(ValueSource::CommandLine) {
+        return Err(
+            "--log: how much vswitchd tells is said as to ovs-vswitchd, as in -vdbg".into(),
+        );
+    }
+    VswitchdArgs::from_arg_matches(matches)?.run()
 }
 
 /// The exit code that says that there are differences, or that something is to be mended.
@@ -139,6 +180,16 @@ fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(if differs { DIFFERENT } else { 0 }))
 }
 
+fn run_top(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    TopArgs::from_arg_matches(matches)?.run()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_capture(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    CaptureArgs::from_arg_matches(matches)?.run()?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     match LabCommand::from_arg_matches(matches)? {
         LabCommand::Run(args) => lab_commands::run(*args),
@@ -165,6 +216,12 @@ fn complain(error: &dyn Error) -> ExitCode {
     ExitCode::from(1)
 }
 
+fn complain_of_usage(error: &clap::Error) -> ExitCode {
+    // Nobody hears what cannot be written there.
+    drop(error.print());
+    ExitCode::from(1)
+}
+
 fn log_to_stderr(level: &str) {
     let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_default();
     tracing_subscriber::fmt()
@@ -173,4 +230,20 @@ fn log_to_stderr(level: &str) {
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vswitchd_says_how_it_is_told_what_to_log() {
+        for words in ["--log debug vswitchd", "vswitchd --log debug"] {
+            let words = std::iter::once("comporta").chain(words.split(' '));
+            let matches = command().try_get_matches_from(words).expect("known words");
+            let (_, matches) = matches.subcommand().expect("one is given");
+            let refused = run_vswitchd(matches).expect_err("it has words of its own");
+            assert!(refused.to_string().contains("-vdbg"), "{refused}");
+        }
+    }
 }

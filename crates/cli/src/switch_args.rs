@@ -38,22 +38,27 @@ pub(crate) fn command() -> Command {
     Command::new("switch")
         .about("Run an OpenFlow switch on this machine's interfaces")
         .after_help(
-            "Options of a bridge stand behind its --bridge. Example:\n  \
-             comporta switch --bridge br0 --port eth1 --port eth2=7 --controller tcp:127.0.0.1:6653\n\n\
-             SIGTERM and SIGINT end the switch; SIGHUP reads the --config file again.",
+            "Options of a bridge stand behind its --bridge, and its ports, controllers and sockets may be \
+             given again.\n\n\
+             SIGTERM and SIGINT end the switch; SIGHUP reads the --config file again. Ports want root or \
+             CAP_NET_ADMIN and CAP_NET_RAW.\n\n\
+             Examples:\n  \
+             comporta switch --bridge br0 --port eth1 --port eth2=7\n  \
+             comporta switch --bridge br0 --port eth1 --controller tcp:127.0.0.1:6653 --fail-mode secure\n  \
+             comporta switch --cores 2,3 --config /etc/comporta/comporta.toml",
         )
         .arg(of_a_bridge("bridge", "NAME", "A bridge; its LOCAL port is an interface of this name"))
         .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], xdp:INTERFACE[,MODE..][=NUMBER] by AF_XDP, dpdk:DEVICE[=NUMBER][,ARGUMENT..] for a device of DPDK, tap:NAME[=NUMBER] to have a TAP made, or replay:NAME[,FILE][=NUMBER] to measure"))
-        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH"))
+        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH; the usual port is 6653"))
         .arg(of_a_bridge("auxiliary", "COUNT", "Further connections to each controller, 0 to 16 [default: 0]"))
-        .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS], pssl:[PORT][:ADDRESS] or punix:PATH"))
-        .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (the default) or secure"))
+        .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS], pssl:[PORT][:ADDRESS] or punix:PATH; at port 6653 of all addresses, if none is given"))
+        .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (learn addresses and forward) or secure (only what rules say) [default: standalone]"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
         .arg(of_a_bridge("protocols", "VERSION,...", "Versions to speak, OpenFlow10 to OpenFlow15 [default: all]"))
-        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "The most rules that a table may have"))
+        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "The most rules that a table may have [default: 1048576]"))
         .arg(of_a_bridge("affinity", "PORT=CORE,...", "Which workers take a port's frames [default: all]"))
-        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Frames a second of each port that go to controllers, or none [default: 10000:500]"))
-        .arg(of_a_bridge("controller-rate-limit", "RATE", "Frames a second that each controller is sent [default: all]"))
+        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Frames a second of each port that go to controllers, and how many at once; or none, for no limit [default: 10000:500]"))
+        .arg(of_a_bridge("controller-rate-limit", "RATE", "Frames a second that each controller is sent [default: no limit]"))
         .arg(of_a_bridge("controller-burst-limit", "FRAMES", "Of these, at once after a pause [default: a quarter of a second's]"))
         .arg(
             Arg::new("cores")
@@ -157,6 +162,7 @@ pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, Confi
             certificate,
             ca_cert,
             bootstrap: is_learned,
+            peer_ca_cert: None,
         })),
         _ => Err(ConfigError::new(
             "--private-key",

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 use switch::SwitchError;
 
-/// Tell how the tables of a bridge find their rules: form, rules, bytes, modelled
-/// instructions of a lookup, the nanoseconds that it really takes, and why.
+/// Tell how the tables of a bridge find their rules, and what a lookup costs.
 #[derive(Args)]
-#[command(after_help = "Example:\n  comporta tables br0")]
+#[command(
+    after_help = "Of each table: form, rules, bytes of memory, modelled instructions of a lookup, the \
+                  nanoseconds that it really takes, and why it has that form.\n\n\
+                  Example:\n  comporta tables br0"
+)]
 pub(crate) struct TablesArgs {
-    /// The bridge.
+    /// The bridge, as in br0.
     bridge: String,
     /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
     #[arg(long, value_name = "DIRECTORY")]

@@ -1,31 +1,26 @@
 //! The arguments of `comporta vswitchd`, which are those of ovs-vswitchd(8), also when the
-//! program is called by that name; and where a daemon's words go.
+//! program is called by that name.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::{env, io};
+use std::process::ExitCode;
 
-use clap::Args;
-use switch::config::Dummies;
-use switch::config::Remote;
-use switch::{Detached, LogFile, Logging, Managed, PROGRAM, Pidfile, Place, SwitchError};
-use tracing::{Metadata, Subscriber};
-use tracing_subscriber::filter::dynamic_filter_fn;
-use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
-use tracing_subscriber::util::SubscriberInitExt;
+use clap::{Args, Command};
+use switch::config::{ConfigError, Dummies, Remote, Tls};
+use switch::{
+    Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, SwitchError, Syslog,
+    SyslogTarget,
+};
 
 use crate::switch_args::read_tls;
 
-/// What `--version` says behind the program's name: `ovs-ctl` looks for a line with the name
-/// of Open vSwitch whose last word is a version, and writes it into the database.
-const SAID_VERSION: &str = concat!(
-    "(comporta, in the place of Open vSwitch) ",
-    env!("CARGO_PKG_VERSION"),
-    "-comporta"
-);
+/// What stands before the version in what `--version` says.
+const NAME_LEN: usize = PROGRAM.len() + 1;
+
+/// The one version of TLS that is asked for by its name.
+const TLS: &str = "TLSv1.2";
 
 /// Where log files are when nobody says otherwise, as for Open vSwitch.
 const LOGDIR_USUAL: &str = "/var/log/openvswitch";
@@ -35,11 +30,14 @@ const LOGDIR_USUAL: &str = "/var/log/openvswitch";
 #[command(
     name = "vswitchd",
     about = "Run the switch in the place of ovs-vswitchd: as its database tells it",
-    version = SAID_VERSION,
+    version = SAYS_IT_IS.split_at(NAME_LEN).1,
     display_name = PROGRAM,
     after_help = "The options are those of ovs-vswitchd(8). Interfaces, bridges and controllers are \
-                  ovs-vsctl's: `ovs-vsctl add-br br0`. A program called ovs-vswitchd that is this one \
-                  takes the same arguments."
+                  ovs-vsctl's. A program called ovs-vswitchd that is this one takes the same \
+                  arguments.\n\n\
+                  Examples:\n  \
+                  comporta vswitchd --pidfile --log-file --detach\n  \
+                  ovs-vsctl add-br br0 -- add-port br0 eth1"
 )]
 pub(crate) struct VswitchdArgs {
     /// The database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT [default: unix:RUNDIR/db.sock]
@@ -47,25 +45,36 @@ pub(crate) struct VswitchdArgs {
     /// Write the process's number to a file [default: RUNDIR/ovs-vswitchd.pid]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pidfile: Option<Option<PathBuf>>,
-    /// Write it even if another process that runs has written there
+    /// Write the pidfile even if another process that runs has written there
     #[arg(long)]
     overwrite_pidfile: bool,
     /// Go on in the background, once the database was read and done what it says
     #[arg(long)]
     detach: bool,
-    /// Keep the directory as it is in the background
+    /// Stay in the directory when going into the background [default: go to /]
     #[arg(long)]
     no_chdir: bool,
-    /// Say there that a crashed switch is not started again by itself: have systemd do it
+    /// Have another process do the work, and start it again when it dies of a fault
     #[arg(long)]
     monitor: bool,
+    /// Be another user, with root's rights over the network and memory only
+    #[arg(long, value_name = "USER[:GROUP]")]
+    user: Option<String>,
     /// Log to a file [default: /var/log/openvswitch/ovs-vswitchd.log]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     log_file: Option<Option<PathBuf>>,
-    /// Say more or less: [console|file:]off|err|warn|info|dbg
+    /// Say more or less, as in file:dbg: of a module, or to syslog, console or file, or both:
+    /// off, emer, err, warn, info or dbg; or PATTERN:DESTINATION:PATTERN, or FACILITY:FACILITY
+    /// [default: info]
     #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "dbg")]
     verbose: Vec<String>,
-    /// The control socket [default: RUNDIR/ovs-vswitchd.PID.ctl]
+    /// How the system's log is told: libc, unix:FILE, udp:IP:PORT or null [default: $OVS_SYSLOG_METHOD or libc]
+    #[arg(long, value_name = "METHOD")]
+    syslog_method: Option<String>,
+    /// Tell another machine's log, too
+    #[arg(long, value_name = "IP:PORT")]
+    syslog_target: Option<String>,
+    /// The control socket; none: there is none [default: RUNDIR/ovs-vswitchd.PID.ctl]
     #[arg(long, value_name = "SOCKET")]
     unixctl: Option<PathBuf>,
     /// Keep all memory out of the swap
@@ -74,13 +83,13 @@ pub(crate) struct VswitchdArgs {
     /// Have interfaces of type dummy for tests; =system: those of the system, too; =override: all devices
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     enable_dummy: Option<String>,
-    /// There is no data path in the kernel in any case
+    /// Taken for ovs-ctl's sake: there is no data path in the kernel in any case
     #[arg(long)]
     disable_system: bool,
-    /// Routes of the system are not used in any case
+    /// Tunnels go by routes of ovs/route/add only, not by the system's
     #[arg(long)]
     disable_system_route: bool,
-    /// Nothing is confined in any case
+    /// Let the database name sockets of controllers anywhere, not in the run directory only
     #[arg(long)]
     no_self_confinement: bool,
     /// Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]
@@ -101,6 +110,18 @@ pub(crate) struct VswitchdArgs {
     /// The same, written from what the first peer says if it is not there
     #[arg(long, value_name = "FILE")]
     bootstrap_ca_cert: Option<PathBuf>,
+    /// Certificates to show beside the switch's, from which peers may learn an authority
+    #[arg(long, value_name = "FILE")]
+    peer_ca_cert: Option<PathBuf>,
+    /// Versions of TLS: TLSv1.2, with which TLSv1.3 is spoken, too
+    #[arg(long, value_name = "PROTOS")]
+    ssl_protocols: Option<String>,
+    /// Not there: ciphers are those of rustls
+    #[arg(long, value_name = "CIPHERS")]
+    ssl_ciphers: Option<String>,
+    /// Not there: DPDK is configured in the database
+    #[arg(long, num_args = 0.., allow_hyphen_values = true, hide = true)]
+    dpdk: Option<Vec<String>>,
     /// Cores for the workers, one each [default: the last core]
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
@@ -127,39 +148,47 @@ pub(crate) fn arguments(words: impl IntoIterator<Item = OsString>) -> Vec<OsStri
     words
 }
 
+/// The subcommand, whose names may be cut short as getopt_long(3) has it.
+pub(crate) fn command() -> Command {
+    VswitchdArgs::augment_args(Command::new("vswitchd")).infer_long_args(true)
+}
+
 impl VswitchdArgs {
     /// Runs the daemon, or has another process run it.
     ///
     /// # Errors
     /// It cannot be done; one line says why and what to do.
-    pub(crate) fn run(self) -> Result<(), Box<dyn std::error::Error>> {
+    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let database = self.database.as_deref().map(str::parse::<Remote>);
         let database = database.transpose()?;
-        let tls = read_tls([
-            self.private_key.clone(),
-            self.certificate.clone(),
-            self.ca_cert.clone(),
-            self.bootstrap_ca_cert.clone(),
-        ])?;
+        let tls = self.tls()?;
         let dummies = self.enable_dummy.as_deref().map(str::parse::<Dummies>);
         let dummies = dummies.transpose()?.unwrap_or_default();
+        let person = self.user.as_deref().map(Person::read).transpose()?;
+        let outlets = self.outlets()?;
         let in_background = match self.detach.then(switch::detach).transpose()? {
-            Some(Detached::Foreground) => return Ok(()),
+            Some(Detached::Foreground) => return Ok(ExitCode::SUCCESS),
             Some(Detached::Background) => true,
             None => false,
         };
-        let logging = self.start_logging(in_background)?;
-        self.say_what_is_not();
+        let watches = self.monitor && !switch::is_monitored();
+        let role = watches.then_some("monitor");
+        let logging = switch::start_logging(&self.verbose, outlets, role)?;
+        if watches {
+            let status = switch::monitor(&logging, in_background)?;
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            return Ok(ExitCode::from(code.unwrap_or_default()));
+        }
         if self.mlockall {
             switch::keep_in_memory();
         }
-        let rundir = self.rundir.as_deref();
-        let usual = || PathBuf::from(format!("{PROGRAM}.pid"));
-        let pidfile = self.pidfile.as_ref().map(|path| {
-            let path = path.clone().unwrap_or_else(usual);
-            Pidfile::create(&switch::rundir_file(rundir, &path)?, self.overwrite_pidfile)
-        });
-        let _pidfile = pidfile.transpose()?;
+        let _pidfile = self.make_pidfile()?;
+        if let Some(person) = person {
+            if let Some(log) = logging.file() {
+                person.take_over(log);
+            }
+            person.become_this()?;
+        }
         let chdir = !self.no_chdir;
         let ready = move || {
             if in_background && let Err(error) = switch::settle(chdir) {
@@ -173,56 +202,76 @@ impl VswitchdArgs {
             tls,
             dummies,
             unixctl: self.unixctl,
+            system_routes: !self.disable_system_route,
+            confined: !self.no_self_confinement,
             metrics: self.metrics,
             logging,
             ready: Box::new(ready),
         })?;
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 
-    /// What was asked for and is not there.
-    fn say_what_is_not(&self) {
-        if self.monitor {
-            tracing::warn!(
-                "--monitor: a crashed switch is not started again by itself: have systemd do it"
-            );
+    fn make_pidfile(&self) -> Result<Option<Pidfile>, SwitchError> {
+        let usual = || PathBuf::from(format!("{PROGRAM}.pid"));
+        let pidfile = self.pidfile.as_ref().map(|path| {
+            let path = path.clone().unwrap_or_else(usual);
+            let path = switch::rundir_file(self.rundir.as_deref(), &path)?;
+            Pidfile::create(&path, self.overwrite_pidfile)
+        });
+        pidfile.transpose()
+    }
+
+    /// What peers are shown, and known by. What cannot be had is refused.
+    fn tls(&self) -> Result<Option<Tls>, ConfigError> {
+        if self.dpdk.is_some() {
+            return Err(ConfigError::new(
+                "--dpdk",
+                "DPDK is configured in the database: ovs-vsctl set Open_vSwitch . other_config:dpdk-init=true",
+            ));
         }
+        if self.ssl_ciphers.is_some() {
+            let problem = "the ciphers are those of rustls, all of them good: leave the option out";
+            return Err(ConfigError::new("--ssl-ciphers", problem));
+        }
+        let protocols = self.ssl_protocols.iter();
+        let mut protocols = protocols.flat_map(|list| list.split([' ', ',', '\t']));
+        if let Some(strange) = protocols.find(|name| !name.is_empty() && *name != TLS) {
+            let problem = format!("{strange} is not spoken: use {TLS}, with which TLSv1.3 is, too");
+            return Err(ConfigError::new("--ssl-protocols", problem));
+        }
+        let tls = read_tls([
+            self.private_key.clone(),
+            self.certificate.clone(),
+            self.ca_cert.clone(),
+            self.bootstrap_ca_cert.clone(),
+        ])?;
+        if self.peer_ca_cert.is_some() && tls.is_none() {
+            let problem = "TLS needs --private-key, --certificate and --ca-cert, too";
+            return Err(ConfigError::new("--peer-ca-cert", problem));
+        }
+        Ok(tls.map(|tls| Tls {
+            peer_ca_cert: self.peer_ca_cert.clone(),
+            ..tls
+        }))
     }
 
-    fn start_logging(&self, in_background: bool) -> Result<Arc<Logging>, SwitchError> {
+    /// Where lines go.
+    fn outlets(&self) -> Result<Outlets, Box<dyn std::error::Error>> {
         let file = self.log_file.as_ref().map(|path| open_log(path.as_deref()));
         let file = file.transpose()?;
-        let logging = Arc::new(Logging::new(&self.verbose, file.clone()));
-        let to_file = file.map(|file| {
-            let layer = tracing_subscriber::fmt::layer()
-                .with_target(false)
-                .with_ansi(false);
-            layer
-                .with_writer(move || file.clone())
-                .with_filter(says(&logging, Place::File))
-        });
-        // What is said before it is in the background is for whoever started it.
-        let colours = io::stderr().is_terminal() && !in_background;
-        let console = tracing_subscriber::fmt::layer()
-            .with_target(false)
-            .with_ansi(colours);
-        let console = console
-            .with_writer(io::stderr)
-            .with_filter(says(&logging, Place::Console));
-        tracing_subscriber::registry()
-            .with(console)
-            .with(to_file)
-            .init();
-        Ok(logging)
+        let method = self.syslog_method.clone();
+        let method = method.or_else(|| env::var("OVS_SYSLOG_METHOD").ok());
+        let method = method.filter(|method| !method.is_empty());
+        let syslog = method.as_deref().map(Syslog::read).transpose();
+        let syslog = syslog.map_err(|why| ConfigError::new("--syslog-method", why))?;
+        let target = self.syslog_target.as_deref().map(SyslogTarget::read);
+        let target = target.transpose();
+        Ok(Outlets {
+            file,
+            syslog: syslog.unwrap_or_default(),
+            target: target.map_err(|why| ConfigError::new("--syslog-target", why))?,
+        })
     }
-}
-
-/// Lets through what is to be said there, which may change.
-fn says<S: Subscriber>(logging: &Arc<Logging>, place: Place) -> impl Filter<S> + use<S> {
-    let logging = Arc::clone(logging);
-    dynamic_filter_fn(move |event: &Metadata<'_>, _: &Context<'_, S>| {
-        logging.says(place, *event.level())
-    })
 }
 
 fn open_log(path: Option<&Path>) -> Result<LogFile, SwitchError> {

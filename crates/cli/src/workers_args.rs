@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use switch::SwitchError;
 
-/// Tell which worker takes the frames of which port, and how many frames each has taken and sent
-/// there. Any bridge answers for all that the switch has.
+/// Tell which worker takes the frames of which port, and how many it has taken and sent.
 #[derive(Args)]
-#[command(after_help = "Example:\n  comporta workers br0")]
+#[command(
+    after_help = "Any bridge answers for all that the switch has.\n\nExample:\n  comporta workers br0"
+)]
 pub(crate) struct WorkersArgs {
-    /// The bridge.
+    /// A bridge of the switch, as in br0.
     bridge: String,
     /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
     #[arg(long, value_name = "DIRECTORY")]

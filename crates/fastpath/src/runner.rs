@@ -13,10 +13,13 @@ use base::{Instant, PortNo, TableId};
 use flow::{FragmentHandling, Key, Registers};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
-use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
+use pipeline::{
+    Arrival, Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Tables, Totals, Trace,
+    Verdict,
+};
 
 use crate::ahead::{AHEAD, Ahead, RESUBMITS_AHEAD};
-use crate::classifier::{ByClauses, Scratch, Sole, TableView, Uncompiled, View};
+use crate::classifier::{ByClauses, Looker, Scratch, Sole, TableView, Uncompiled, View};
 use crate::doors::Doors;
 use crate::lanes::{Lanes, Uncommon};
 use crate::places::Places;
@@ -152,6 +155,33 @@ impl Runner {
             runner: self,
             ground,
         }
+    }
+
+    /// Has the interpreter tell what becomes of one frame, with which this goes when it comes
+    /// in, and each step of its way. To be asked between two batches.
+    pub fn interpret(
+        &mut self,
+        ground: Ground<'_>,
+        arrival: &Registers,
+        frame: Frame,
+        pool: &mut Pool,
+        trace: &mut dyn Trace,
+    ) -> &mut Verdict {
+        self.count_handed(Reason::Watched);
+        let tables = Tables {
+            pipeline: ground.pipeline,
+            lookup: &Looker::new(ground.view, &self.scratch),
+        };
+        let registers = fresh(ground.from, Some(arrival));
+        let arrival = Arrival {
+            frame,
+            from: ground.from,
+            now: ground.now,
+        };
+        let verdict = &mut self.verdict;
+        self.interpreter
+            .run_with(tables, arrival, registers, pool, trace, verdict);
+        &mut self.verdict
     }
 
     /// Writes down what frames have counted of which that is not done yet: for those that go

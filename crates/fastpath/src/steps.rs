@@ -32,12 +32,14 @@ pub enum Reason {
     ActionSet,
     /// Another action.
     Action,
+    /// Somebody watches it, and is told each step.
+    Watched,
 }
 
 impl Reason {
     /// All reasons, with the names that counters bear.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Conjunction,  "interpreted_conjunction"),
         (Self::Uncompiled,   "interpreted_uncompiled_rules"),
         (Self::Group,        "interpreted_group"),
@@ -46,6 +48,7 @@ impl Reason {
         (Self::Field,        "interpreted_field"),
         (Self::ActionSet,    "interpreted_action_set"),
         (Self::Action,       "interpreted_action"),
+        (Self::Watched,      "interpreted_watched"),
     ];
 }
 

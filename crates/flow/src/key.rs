@@ -8,7 +8,7 @@
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
-use packet::{Headers, Link, Network, Transport};
+use packet::{Depth, Frame, Headers, Link, Network, Transport};
 
 use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
 use crate::options::TunnelOptions;
@@ -93,6 +93,18 @@ impl Key {
         );
         self.present |= 1 << field as u8;
         self.values[field as usize] = value;
+    }
+
+    /// Forgets what it knew, and takes in a frame, as deep as it can be read, but no deeper
+    /// than this. Tells whether it can be read at all.
+    pub fn read(&mut self, frame: &Frame, deepest: Depth, registers: &Registers) -> bool {
+        let depths = Depth::ALL.into_iter().rev();
+        let mut depths = depths.filter(|depth| *depth <= deepest);
+        let headers = depths.find_map(|depth| Headers::parse(frame, depth).ok());
+        if let Some(headers) = &headers {
+            self.fill(headers, registers);
+        }
+        headers.is_some()
     }
 
     /// Forgets what it knew, and takes in a frame.

@@ -47,6 +47,15 @@ impl PortState {
     pub const BLOCKED: Self = Self(1 << 1);
     /// May be used by a fast-failover group (1.1 and later).
     pub const LIVE: Self = Self(1 << 2);
+    /// A spanning tree has it learn stations, and nothing else yet (OpenFlow 1.0).
+    pub const STP_LEARN: Self = Self(1 << 8);
+    /// A spanning tree has it forward (OpenFlow 1.0).
+    pub const STP_FORWARD: Self = Self(2 << 8);
+    /// A spanning tree keeps it out (OpenFlow 1.0).
+    pub const STP_BLOCK: Self = Self(3 << 8);
+    /// The bits by which 1.0 tells what a spanning tree makes of a port; with none of them it
+    /// listens, or there is no tree.
+    pub const STP_MASK: Self = Self(3 << 8);
 
     /// Whether all bits of `other` are set.
     #[must_use]

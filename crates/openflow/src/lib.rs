@@ -55,5 +55,5 @@ pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
 pub use message::request_forward::{ForwardedRequest, RequestForward};
 pub use message::role::{RoleReason, RoleReply, RoleStatus};
 pub use piece::{Piece, encode_actions, encode_entries, encode_instructions, print_piece};
-pub use print::{Detail, print, print_named};
+pub use print::{Detail, describe_frame, print, print_named};
 pub use version::{BadVersion, Version, Versions};

@@ -49,6 +49,7 @@ use crate::message::hello::NUMBER as HELLO;
 use crate::message::row_of;
 use crate::version::Version;
 use ::flow::Refusal;
+pub use frame::describe as describe_frame;
 use names::Unreadable;
 #[cfg(test)]
 pub(crate) use names::refusal as name_of;

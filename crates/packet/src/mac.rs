@@ -17,11 +17,25 @@ impl MacAddr {
         self.0[0] & 1 == 1
     }
 
-    /// Whether a bridge keeps frames to this address to itself:
-    /// `01:80:c2:00:00:00` to `0f` (IEEE 802.1D-2004, table 7-10).
+    /// Whether it is that of all stations.
+    #[must_use]
+    pub fn is_broadcast(self) -> bool {
+        self.0 == [0xff; 6]
+    }
+
+    /// Whether a bridge keeps frames to this address to itself: `01:80:c2:00:00:00` to `0f`
+    /// (IEEE 802.1D-2004, table 7-10), and those by which switches of some makers speak to each
+    /// other (ovs-vswitchd.conf.db(5), `other_config:forward-bpdu`).
     #[must_use]
     pub fn is_bridge_reserved(self) -> bool {
-        self.0[..5] == [0x01, 0x80, 0xc2, 0x00, 0x00] && self.0[5] < 0x10
+        matches!(
+            self.0,
+            [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f]
+                | [0x01, 0, 0x0c, 0, 0, 0]
+                | [0x01, 0, 0x0c, 0xcc, 0xcc, 0xc0..=0xc7 | 0xcc | 0xcd]
+                | [0x01, 0, 0x0c, 0xcd, 0xcd, 0xcd]
+                | [0, 0xe0, 0x2b, 0, 0, 0 | 4 | 6]
+        )
     }
 
     /// The address as the lower 48 bits of a number.
@@ -106,5 +120,7 @@ mod tests {
     fn bridge_reserved_addresses_end_at_0f() {
         assert!(MacAddr([1, 0x80, 0xc2, 0, 0, 0x0e]).is_bridge_reserved());
         assert!(!MacAddr([1, 0x80, 0xc2, 0, 0, 0x10]).is_bridge_reserved());
+        assert!(MacAddr([1, 0, 0x0c, 0xcc, 0xcc, 0xcd]).is_bridge_reserved());
+        assert!(!MacAddr([1, 0, 0x0c, 0xcc, 0xcc, 0xc8]).is_bridge_reserved());
     }
 }

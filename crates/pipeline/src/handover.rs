@@ -1,4 +1,4 @@
-//! Going on with a frame that somebody quicker has run so far, and who then came to
+//! Going on with a frame that comes with something, or that somebody quicker has run so far, and who then came to
 //! what only the interpreter knows. Nothing is done twice: neither counted, nor
 //! metered, nor sent.
 
@@ -62,6 +62,24 @@ pub enum Stop<'a> {
 }
 
 impl Interpreter {
+    /// Runs a frame that came in by a port, as [`Self::run`] does, with which this goes: what a
+    /// tunnel tells of it, say.
+    pub fn run_with<'a>(
+        &'a mut self,
+        tables: Tables<'a>,
+        arrival: Arrival,
+        registers: Registers,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
+    ) {
+        let mut run = self.begin(tables, &arrival, pool, trace, verdict);
+        run.registers = registers;
+        let mut frame = arrival.frame;
+        let result = run.receive(&mut frame);
+        run.end(frame, result);
+    }
+
     /// Runs a frame from where it was left. To `verdict`, which says what became of it
     /// so far, is added what becomes of it now.
     pub fn take_over<'a>(

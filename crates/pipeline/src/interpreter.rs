@@ -200,7 +200,7 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// A frame from a port: let in, if the port is open, and through the tables.
-    fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
+    pub(crate) fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
         let depth = if pipeline.standalone() {
             Depth::Link

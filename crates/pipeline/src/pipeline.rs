@@ -229,8 +229,16 @@ impl Pipeline {
         let view = PortView {
             config: port.config,
             state: port.state,
+            is_shut: self.port(port.number).is_some_and(|view| view.is_shut),
         };
         self.ports.insert(port.number, view);
+    }
+
+    /// Keeps frames from leaving by a port, or no longer.
+    pub fn set_shut(&mut self, port: PortNo, is_shut: bool) {
+        if let Some(view) = self.ports.get_mut(&port) {
+            view.is_shut = is_shut;
+        }
     }
 
     /// Forgets a port. Rules that name it stay, and send there nothing.

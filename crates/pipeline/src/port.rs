@@ -13,6 +13,9 @@ pub struct PortView {
     pub config: PortConfig,
     /// How it is.
     pub state: PortState,
+    /// Whether a spanning tree keeps frames from leaving by it. That OpenFlow calls a port
+    /// blocked keeps flooded frames only (OF 1.3.5, 7.2.1).
+    pub is_shut: bool,
 }
 
 impl PortView {
@@ -42,6 +45,7 @@ impl PortView {
     pub const fn forwards(&self) -> bool {
         !self.has(PortConfig::DOWN)
             && !self.has(PortConfig::NO_FWD)
+            && !self.is_shut
             && !self.state.contains(PortState::LINK_DOWN)
     }
 

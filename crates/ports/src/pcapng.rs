@@ -1,7 +1,7 @@
 //! Writes frames to a capture file that Wireshark and tcpdump read
-//! (draft-ietf-opsawg-pcapng): one section, one interface, nanoseconds.
+//! (draft-ietf-opsawg-pcapng): one section, nanoseconds, and what is said of frames.
 //!
-//! Frames are written as they are: with an unfinished checksum, and uncut.
+//! Frames are written as they are: with an unfinished checksum, and a large one in one piece.
 
 use std::io::{self, Write};
 
@@ -28,6 +28,7 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// The section's length is not known.
 const UNKNOWN_LEN: u64 = u64::MAX;
 const ETHERNET: u16 = 1;
+const OPTION_COMMENT: u16 = 1;
 const OPTION_NAME: u16 = 2;
 const OPTION_RESOLUTION: u16 = 9;
 const OPTION_FLAGS: u16 = 2;
@@ -41,20 +42,8 @@ impl<W: Write> Writer<W> {
     /// Those of `out`.
     pub fn new(mut out: W, interface: &str) -> io::Result<Self> {
         let mut head = Vec::new();
-        block(&mut head, SECTION, |body| {
-            body.extend(BYTE_ORDER.to_ne_bytes());
-            body.extend(1u16.to_ne_bytes());
-            body.extend(0u16.to_ne_bytes());
-            body.extend(UNKNOWN_LEN.to_ne_bytes());
-        });
-        block(&mut head, INTERFACE, |body| {
-            body.extend(ETHERNET.to_ne_bytes());
-            body.extend([0; 2]);
-            body.extend(0u32.to_ne_bytes()); // No limit on a frame's length.
-            option(body, OPTION_NAME, interface.as_bytes());
-            option(body, OPTION_RESOLUTION, &[NANOSECONDS]);
-            option(body, 0, &[]);
-        });
+        section(&mut head);
+        self::interface(&mut head, interface);
         out.write_all(&head)?;
         Ok(Self { out })
     }
@@ -76,23 +65,78 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Appends the block of one frame. Its time is shown as since 1970, so a caller
-/// that wants dates lets its instants start there.
+/// Appends the block that begins a file.
+pub fn section(blocks: &mut Vec<u8>) {
+    block(blocks, SECTION, |body| {
+        body.extend(BYTE_ORDER.to_ne_bytes());
+        body.extend(1u16.to_ne_bytes());
+        body.extend(0u16.to_ne_bytes());
+        body.extend(UNKNOWN_LEN.to_ne_bytes());
+    });
+}
+
+/// Appends the block of an interface. The first of a file is interface 0, and so on.
+pub fn interface(blocks: &mut Vec<u8>, name: &str) {
+    block(blocks, INTERFACE, |body| {
+        body.extend(ETHERNET.to_ne_bytes());
+        body.extend([0; 2]);
+        body.extend(0u32.to_ne_bytes()); // No limit on a frame's length.
+        option(body, OPTION_NAME, name.as_bytes());
+        option(body, OPTION_RESOLUTION, &[NANOSECONDS]);
+        option(body, 0, &[]);
+    });
+}
+
+/// A frame for a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// Its interface.
+    pub interface: u32,
+    /// When it passed: nanoseconds since 1970.
+    pub time_ns: u64,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Its bytes, or the first of them.
+    pub bytes: &'a [u8],
+    /// How many it had.
+    pub length: usize,
+    /// What is said of it; nothing if it is empty.
+    pub comment: &'a str,
+}
+
+/// Appends the block of a frame of the first interface, uncut and without a comment. Its time
+/// is shown as since 1970, so a caller that wants dates lets its instants start there.
 pub fn packet(blocks: &mut Vec<u8>, at: Instant, direction: Direction, frame: &[u8]) {
-    let flags: u32 = match direction {
+    let packet = Packet {
+        interface: 0,
+        time_ns: at.as_nanos(),
+        direction,
+        bytes: frame,
+        length: frame.len(),
+        comment: "",
+    };
+    add(blocks, &packet);
+}
+
+/// Appends the block of a frame.
+pub fn add(blocks: &mut Vec<u8>, packet: &Packet<'_>) {
+    let flags: u32 = match packet.direction {
         Direction::In => 1,
         Direction::Out => 2,
     };
-    let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-    let [a, b, c, d, low @ ..] = at.as_nanos().to_be_bytes();
+    let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let [a, b, c, d, low @ ..] = packet.time_ns.to_be_bytes();
     block(blocks, PACKET, |body| {
-        body.extend(0u32.to_ne_bytes()); // The only interface.
+        body.extend(packet.interface.to_ne_bytes());
         body.extend(u32::from_be_bytes([a, b, c, d]).to_ne_bytes());
         body.extend(u32::from_be_bytes(low).to_ne_bytes());
-        body.extend(len.to_ne_bytes());
-        body.extend(len.to_ne_bytes());
-        body.extend(frame);
-        pad(body, frame.len());
+        body.extend(number(packet.bytes.len()).to_ne_bytes());
+        body.extend(number(packet.length).to_ne_bytes());
+        body.extend(packet.bytes);
+        pad(body, packet.bytes.len());
+        if !packet.comment.is_empty() {
+            option(body, OPTION_COMMENT, packet.comment.as_bytes());
+        }
         option(body, OPTION_FLAGS, &flags.to_ne_bytes());
         option(body, 0, &[]);
     });

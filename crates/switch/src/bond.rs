@@ -12,11 +12,13 @@ mod view;
 
 pub(crate) use engine::Bond;
 pub(crate) use member::Member;
-pub(crate) use view::{Admission, BondView, Outlet};
+pub(crate) use view::{Admission, BondView, Outlet, bucket, hash_of_source, hash_of_words};
 
 use std::time::Duration;
 
 use base::PortNo;
+
+pub(crate) use crate::config::BondMode as Mode;
 
 /// Frames are told apart by so many values of a hash, as Open vSwitch has it.
 pub(crate) const BUCKETS: usize = 256;
@@ -25,29 +27,6 @@ pub(crate) const BUCKETS: usize = 256;
 /// (ovs-vswitchd.conf.db(5), `other_config:bond-rebalance-interval`).
 pub(crate) const REBALANCE_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) const REBALANCE_INTERVAL_MIN: Duration = Duration::from_secs(1);
-
-/// How frames are shared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// One member carries all of them.
-    #[default]
-    ActiveBackup,
-    /// By source address and VLAN; the other end need not know.
-    BalanceSlb,
-    /// By addresses and ports; the other end speaks LACP.
-    BalanceTcp,
-}
-
-impl Mode {
-    /// As the database has it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::ActiveBackup => "active-backup",
-            Self::BalanceSlb => "balance-slb",
-            Self::BalanceTcp => "balance-tcp",
-        }
-    }
-}
 
 /// What is asked of a bond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

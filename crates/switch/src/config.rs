@@ -7,12 +7,16 @@
 
 mod affinity;
 mod auxiliaries;
+mod bond;
 mod controller;
 mod dummies;
 mod equipment;
+mod exporters;
+mod mirror;
 mod policing;
 mod port;
 mod remote;
+mod spanning;
 mod switching;
 mod tables;
 mod target;
@@ -31,16 +35,21 @@ use serde::Deserialize;
 pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
+pub use bond::{Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember};
 pub use controller::{Controller, Tuning};
 pub use dummies::Dummies;
 pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit};
+pub(crate) use exporters::parse_collector;
+pub use exporters::{Exporters, FlowCache, Ipfix, Sflow};
+pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
+pub use spanning::{SpanningConfig, SpanningPort, TreeProtocol};
 pub(crate) use switching::{AGEING, STATIONS_MAX};
-pub use switching::{LogicalPort, Switching};
+pub use switching::{LogicalPort, MulticastPort, Snooping, Switching};
 pub use tables::TableConfig;
 pub use target::{Listen, Target};
 pub use tls::Tls;
@@ -183,6 +192,15 @@ pub struct BridgeConfig {
     /// What its ordinary switching is to do.
     #[serde(skip)]
     pub switching: Switching,
+    /// What of its frames is copied, and where to.
+    #[serde(skip)]
+    pub mirrors: Vec<Mirror>,
+    /// Its spanning tree, if it has one.
+    #[serde(skip)]
+    pub spanning: Option<SpanningConfig>,
+    /// What it tells of its frames, and to whom.
+    #[serde(skip)]
+    pub exporters: Exporters,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -245,6 +263,9 @@ impl BridgeConfig {
             controller_burst_limit: None,
             affinity: Vec::new(),
             switching: Switching::default(),
+            mirrors: Vec::new(),
+            spanning: None,
+            exporters: Exporters::default(),
         }
     }
 
@@ -308,6 +329,9 @@ pub struct Config {
     /// Which interfaces of the database's are dummies.
     #[serde(skip)]
     pub dummies: Dummies,
+    /// The directory that sockets of the database's controllers must be in, if in any.
+    #[serde(skip)]
+    pub confined: Option<PathBuf>,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,

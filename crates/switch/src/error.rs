@@ -58,6 +58,17 @@ pub enum SwitchError {
         /// What the system said.
         error: io::Error,
     },
+    /// Words behind `-v` say nothing.
+    #[error("{0}")]
+    Words(String),
+    /// Nobody can be this user.
+    #[error("--user={text}: {problem}")]
+    User {
+        /// What was typed.
+        text: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// The log cannot be written.
     #[error("cannot write {path}: {error}; name another with --log-file=FILE")]
     LogFile {

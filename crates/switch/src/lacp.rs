@@ -12,11 +12,13 @@ mod group;
 mod port;
 
 pub(crate) use group::{Group, Status};
-pub(crate) use port::{PortSettings, Receive};
+pub(crate) use port::{Port, PortSettings, Receive};
 
 use std::time::Duration;
 
 use packet::wire::slow::System;
+
+pub(crate) use crate::config::Activity;
 
 /// How often a port sends if its partner wants to hear each second, and otherwise
 /// (802.1AX-2014, 6.4.4, `Fast_Periodic_Time` and `Slow_Periodic_Time`).
@@ -30,16 +32,6 @@ const LONG_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The most that a port sends in each `FAST_PERIODIC` (6.4.16).
 const SENT_MAX: usize = 3;
-
-/// Whether LACP is spoken on a bond, and who begins
-/// (ovs-vswitchd.conf.db(5), `lacp` of the table `Port`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
-    /// It begins.
-    Active,
-    /// It answers.
-    Passive,
-}
 
 /// How a group is to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

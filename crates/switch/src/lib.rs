@@ -4,39 +4,41 @@
 //!
 //! Bytes are `openflow`'s business, rules are `pipeline`'s, frames are `packet`'s.
 
-#[allow(dead_code, unused_imports, reason = "NORMAL asks it next")]
 mod bond;
+pub mod capture;
 pub mod config;
 mod core;
 mod dataplane;
 mod error;
-#[allow(dead_code, unused_imports, reason = "bonds speak it next")]
+mod export;
 mod lacp;
 mod logging;
 mod mac;
+mod mcast;
 mod odp;
 mod police;
 mod reconcile;
 mod shell;
-#[expect(
-    dead_code,
-    reason = "NORMAL asks it next: the engine stands with its tests"
-)]
 mod spanning;
 pub mod telemetry;
 mod vswitch;
 
-/// What `--version` says of the program in the place of ovs-vswitchd. Scripts take the last word
-/// of the line with "Open vSwitch" in it for the version.
+/// What `--version` says of the program in the place of ovs-vswitchd, and `version` of its control
+/// socket. Scripts take the last word of the line with "Open vSwitch" in it for the version.
 pub const SAYS_IT_IS: &str = concat!(
     "ovs-vswitchd (Comporta, in the place of Open vSwitch) ",
-    env!("CARGO_PKG_VERSION")
+    env!("CARGO_PKG_VERSION"),
+    "-comporta"
 );
+
+/// The version as the database and its tools have it: that of this program, said to be so.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
 
 pub use dpdk::IS_THERE as HAS_DPDK;
 pub use error::SwitchError;
-pub use logging::{LogFile, Logging, Place};
+pub use logging::{LogFile, Logging, Outlets, Syslog, SyslogTarget};
 pub use shell::{
-    Detached, Managed, PROGRAM, Pidfile, ask, detach, keep_in_memory, manage, management_socket,
-    run, rundir_file, settle,
+    Detached, Managed, PROGRAM, Person, Pidfile, ask, ask_at, control_sockets, detach,
+    is_monitored, keep_in_memory, manage, management_socket, monitor, run, rundir_file, settle,
+    start_logging,
 };

@@ -4,6 +4,9 @@
 //! The control thread owns the table and is its only writer. Workers read a
 //! view, which costs nothing to take, and mark a station as seen through an
 //! atomic, so that refreshing an age publishes nothing.
+//!
+//! Who was put in by hand (`fdb/add` of ovs-vswitchd(8)) does not age, does not move with its
+//! frames and makes no room for others, but goes with its port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +38,7 @@ pub(crate) struct Address {
 #[derive(Debug)]
 pub(crate) struct Station {
     port: PortNo,
+    is_static: bool,
     last_seen_ns: AtomicU64,
 }
 
@@ -43,6 +47,12 @@ impl Station {
     #[must_use]
     pub(crate) fn port(&self) -> PortNo {
         self.port
+    }
+
+    /// Whether it was put in by hand.
+    #[must_use]
+    pub(crate) fn is_static(&self) -> bool {
+        self.is_static
     }
 
     /// When it last sent a frame, to within a second.
@@ -82,6 +92,26 @@ impl MacView {
     }
 }
 
+/// What has happened to a table since it was asked to forget that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MacCounts {
+    /// Stations that were not known.
+    pub(crate) learned: u64,
+    /// Stations that were silent for too long.
+    pub(crate) expired: u64,
+    /// Stations that were given up for want of room.
+    pub(crate) evicted: u64,
+    /// Stations that were seen behind another port.
+    pub(crate) moved: u64,
+}
+
+/// What is done by hand and cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByHand {
+    /// There is no room, since all others were put in by hand, too.
+    Full,
+}
+
 /// The table itself, bounded; a flood of new addresses costs the port that
 /// sends them its own oldest stations first.
 #[derive(Debug)]
@@ -89,12 +119,14 @@ pub(crate) struct MacTable {
     limit: usize,
     ageing: Duration,
     view: MacView,
-    /// When each station was last known to be heard. It lags behind
+    /// How many were put in by hand.
+    statics: usize,
+    /// When each station that may go was last known to be heard. It lags behind
     /// [`Station::last_seen`] and is put right when the station's turn comes.
     known: BTreeMap<Address, Instant>,
     /// The same by port and age: the order of expiry and eviction.
     by_age: BTreeMap<PortNo, BTreeSet<(Instant, Address)>>,
-    evicted: u64,
+    counts: MacCounts,
 }
 
 impl MacTable {
@@ -106,9 +138,10 @@ impl MacTable {
             limit,
             ageing,
             view,
+            statics: 0,
             known,
             by_age,
-            evicted: 0,
+            counts: MacCounts::default(),
         }
     }
 
@@ -117,10 +150,14 @@ impl MacTable {
     pub(crate) fn set_limits(&mut self, limit: usize, ageing: Duration) -> bool {
         let before = self.len();
         (self.limit, self.ageing) = (limit, ageing);
-        while self.len() > self.limit {
-            self.evict();
-        }
+        while self.len() > self.limit && self.evict() {}
         self.len() < before
+    }
+
+    /// How many stations it holds at most.
+    #[must_use]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// The table as it is now.
@@ -132,43 +169,87 @@ impl MacTable {
     /// How many stations there are.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
-        self.known.len()
+        self.known.len() + self.statics
     }
 
     /// Whether there are none.
-    #[must_use]
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.len() == 0
     }
 
-    /// How many stations were given up for want of room.
+    /// How many stations were put in by hand.
     #[must_use]
-    pub(crate) fn evicted(&self) -> u64 {
-        self.evicted
+    pub(crate) fn statics(&self) -> usize {
+        self.statics
+    }
+
+    /// What has happened to stations.
+    #[must_use]
+    pub(crate) fn counts(&self) -> MacCounts {
+        self.counts
+    }
+
+    /// Counts from zero again.
+    pub(crate) fn clear_counts(&mut self) {
+        self.counts = MacCounts::default();
     }
 
     /// Learns that `address` is behind `port`. Tells whether that was news.
     pub(crate) fn learn(&mut self, address: Address, port: PortNo, now: Instant) -> bool {
-        match self.view.find(address) {
+        match self.view.stations.get(&address).cloned() {
+            Some(station) if station.is_static => return false,
             Some(station) if station.port == port => {
                 station.mark_seen(now);
                 return false;
             }
-            Some(_) => self.forget(address),
-            None if self.len() >= self.limit => self.evict(),
-            None => {}
+            Some(_) => {
+                self.forget(address);
+                self.counts.moved += 1;
+            }
+            None if !self.make_room() => return false,
+            None => self.counts.learned += 1,
         }
-        let station = Arc::new(Station {
-            port,
-            last_seen_ns: AtomicU64::new(now.as_nanos()),
-        });
-        self.view.stations.insert(address, station);
+        self.put(address, port, false, now);
         self.note_age(port, address, now);
         true
     }
 
-    /// Forgets all stations behind `port`. Tells whether there were any.
-    pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
+    /// Puts a station behind `port`, for good. Returns which it takes the place of, unless it
+    /// is there already.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn add_static(
+        &mut self,
+        address: Address,
+        port: PortNo,
+        now: Instant,
+    ) -> Result<Option<Arc<Station>>, ByHand> {
+        let before = self.view.stations.get(&address).cloned();
+        match &before {
+            Some(station) if station.is_static && station.port == port => return Ok(None),
+            Some(_) => self.forget(address),
+            None if !self.make_room() => return Err(ByHand::Full),
+            None => {}
+        }
+        self.put(address, port, true, now);
+        self.statics += 1;
+        Ok(before)
+    }
+
+    /// Takes out a station that was put in by hand. Tells whether there was one.
+    pub(crate) fn remove_static(&mut self, address: Address) -> bool {
+        let station = self.view.find(address);
+        let is_there = station.is_some_and(Station::is_static);
+        if is_there {
+            self.forget(address);
+        }
+        is_there
+    }
+
+    /// Forgets the stations behind `port` that were learned. Tells whether there were any.
+    pub(crate) fn unlearn_port(&mut self, port: PortNo) -> bool {
         let Some(aged) = self.by_age.remove(&port) else {
             return false;
         };
@@ -179,11 +260,35 @@ impl MacTable {
         true
     }
 
-    /// Forgets every station. Tells whether there were any.
+    /// Forgets all stations behind `port`. Tells whether there were any.
+    pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
+        let learned = self.unlearn_port(port);
+        let by_hand = self.addresses(|station| station.is_static && station.port == port);
+        by_hand.iter().for_each(|address| self.forget(*address));
+        learned || !by_hand.is_empty()
+    }
+
+    /// Forgets every station that was learned. Tells whether there were any.
     pub(crate) fn flush(&mut self) -> bool {
-        let any = !self.is_empty();
-        (self.view, self.known, self.by_age) = Default::default();
-        any
+        let learned = self.addresses(|station| !station.is_static);
+        learned.iter().for_each(|address| self.forget(*address));
+        !learned.is_empty()
+    }
+
+    /// The addresses of these stations.
+    fn addresses(&self, are_meant: impl Fn(&Station) -> bool) -> Vec<Address> {
+        let all = self.view.iter();
+        let meant = all.filter(|(_, station)| are_meant(station));
+        meant.map(|(address, _)| address).collect()
+    }
+
+    fn put(&mut self, address: Address, port: PortNo, is_static: bool, now: Instant) {
+        let station = Station {
+            port,
+            is_static,
+            last_seen_ns: AtomicU64::new(now.as_nanos()),
+        };
+        self.view.stations.insert(address, Arc::new(station));
     }
 
     /// Forgets the stations that have been silent for too long. Tells whether
@@ -197,6 +302,7 @@ impl MacTable {
                 let seen = self.last_seen(address);
                 if seen + self.ageing <= now {
                     self.forget(address);
+                    self.counts.expired += 1;
                 } else {
                     self.note_age(port, address, seen);
                 }
@@ -231,17 +337,23 @@ impl MacTable {
         aged.insert((seen, address));
     }
 
-    /// Makes room at the cost of the port with most stations, oldest first.
-    fn evict(&mut self) {
+    /// Tells whether there is room for one more, now at the latest.
+    fn make_room(&mut self) -> bool {
+        self.len() < self.limit || self.evict()
+    }
+
+    /// Makes room at the cost of the port with most stations, oldest first. Tells whether it
+    /// could: those that were put in by hand stay.
+    fn evict(&mut self) -> bool {
         let crowded = self
             .by_age
             .iter()
             .max_by_key(|(_, aged)| aged.len())
             .map(|(port, _)| *port);
-        let Some(port) = crowded else { return };
+        let Some(port) = crowded else { return false };
         for _ in 0..EVICTION_TRIES {
             let Some((known, address)) = self.oldest(port) else {
-                return;
+                return false;
             };
             let seen = self.last_seen(address);
             if seen <= known {
@@ -249,17 +361,20 @@ impl MacTable {
             }
             self.note_age(port, address, seen);
         }
-        if let Some((_, address)) = self.oldest(port) {
+        let oldest = self.oldest(port);
+        if let Some((_, address)) = oldest {
             self.forget(address);
-            self.evicted += 1;
+            self.counts.evicted += 1;
         }
+        oldest.is_some()
     }
 
     fn forget(&mut self, address: Address) {
-        let (Some(station), Some(known)) = (
-            self.view.stations.remove(&address),
-            self.known.remove(&address),
-        ) else {
+        let Some(station) = self.view.stations.remove(&address) else {
+            return;
+        };
+        let Some(known) = self.known.remove(&address) else {
+            self.statics -= 1;
             return;
         };
         if let Some(aged) = self.by_age.get_mut(&station.port) {
@@ -297,6 +412,7 @@ mod tests {
         assert!(!table.learn(address(1), PortNo(1), Instant::from_secs(5)));
         assert!(table.learn(address(1), PortNo(2), Instant::from_secs(6)));
         assert_eq!(ports_of(&table), [(1, 2)]);
+        assert_eq!((table.counts().learned, table.counts().moved), (1, 1));
         assert!(!table.forget_port(PortNo(1)) && table.forget_port(PortNo(2)) && table.is_empty());
     }
 
@@ -341,7 +457,44 @@ mod tests {
             table.learn(address(number), PortNo(2), Instant::from_secs(number));
         }
         assert_eq!(ports_of(&table), [(48, 2), (49, 2), (50, 2), (100, 1)]);
-        assert_eq!((table.len(), table.evicted()), (4, 47));
+        assert_eq!((table.len(), table.counts().evicted), (4, 47));
+    }
+
+    #[test]
+    fn who_was_put_in_by_hand_stays_where_they_are() {
+        let (mut table, start) = (MacTable::new(3, AGEING), Instant::START);
+        table.learn(address(1), PortNo(1), start);
+        let before = table.add_static(address(1), PortNo(2), start);
+        let before = before.expect("there is room").expect("it was learned");
+        assert!(before.port() == PortNo(1) && !before.is_static());
+        assert!(!table.learn(address(1), PortNo(1), Instant::from_secs(1)));
+        let again = table.add_static(address(1), PortNo(2), start);
+        assert!(again.is_ok_and(|before| before.is_none()));
+        assert!(!table.expire(Instant::from_secs(9999)) && table.next_expiry().is_none());
+        assert!(!table.flush() && !table.unlearn_port(PortNo(2)));
+        assert_eq!((ports_of(&table), table.statics()), (vec![(1, 2)], 1));
+        // What was learned makes room for them, and they for nobody.
+        table.learn(address(4), PortNo(1), start);
+        table.learn(address(5), PortNo(1), start);
+        for number in [2, 3] {
+            assert!(table.add_static(address(number), PortNo(1), start).is_ok());
+        }
+        assert!(!table.learn(address(6), PortNo(1), start));
+        assert_eq!(
+            table.add_static(address(6), PortNo(1), start).err(),
+            Some(ByHand::Full)
+        );
+        assert!(!table.set_limits(1, AGEING) && table.len() == 3);
+        assert!(table.remove_static(address(1)) && !table.remove_static(address(1)));
+        assert!(table.forget_port(PortNo(1)) && table.is_empty());
+        let counts = MacCounts {
+            learned: 3,
+            evicted: 2,
+            ..MacCounts::default()
+        };
+        assert_eq!(table.counts(), counts);
+        table.clear_counts();
+        assert_eq!(table.counts(), MacCounts::default());
     }
 
     #[test]

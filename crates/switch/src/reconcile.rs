@@ -11,8 +11,8 @@ use base::{DatapathId, PortNo, TableId};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, Controller, Equipment, FailMode, Listen, Policing, PortKind,
-    PortSpec, Switching, TableConfig, number_ports,
+    Affinity, BridgeConfig, Config, Controller, Equipment, Exporters, FailMode, Listen, Mirror,
+    Policing, PortKind, PortSpec, SpanningConfig, Switching, TableConfig, number_ports,
 };
 
 /// A port with its number settled.
@@ -59,8 +59,14 @@ pub(crate) enum Step {
     Police(String, Policing),
     /// Have the frames of ports taken by these workers, and those of others by all.
     Assign(String, Vec<Affinity>),
+    /// Tell collectors this of a bridge's frames.
+    Export(String, Box<Exporters>),
     /// Have `NORMAL` do this with a bridge's ports.
     Switch(String, Box<Switching>),
+    /// Have these mirrors, and no others.
+    Reflect(String, Vec<Mirror>),
+    /// Have a bridge take part in this spanning tree, or in none.
+    Span(String, Option<Box<SpanningConfig>>),
 }
 
 impl fmt::Display for Step {
@@ -99,9 +105,18 @@ impl fmt::Display for Step {
                 let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
                 write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
             }
+            Self::Export(bridge, exporters) => write!(f, "{bridge}: {exporters}"),
             Self::Switch(bridge, switching) => {
                 let names: Vec<_> = switching.ports.iter().map(|port| &*port.name).collect();
                 write!(f, "{bridge}: switching of ports [{}]", names.join(" "))
+            }
+            Self::Reflect(bridge, mirrors) => write!(f, "{bridge}: {} mirrors", mirrors.len()),
+            Self::Span(bridge, None) => write!(f, "{bridge}: no spanning tree"),
+            Self::Span(bridge, Some(tree)) => {
+                let ports = tree.ports.values();
+                let names: Vec<_> = ports.map(|port| &*port.name).collect();
+                let (protocol, names) = (tree.protocol, names.join(" "));
+                write!(f, "{bridge}: spanning tree {protocol:?} of ports [{names}]")
             }
         }
     }
@@ -194,6 +209,16 @@ fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
     }
     if old.switching != new.switching {
         steps.push(Step::Switch(name(), Box::new(new.switching.clone())));
+    }
+    if old.mirrors != new.mirrors {
+        steps.push(Step::Reflect(name(), new.mirrors.clone()));
+    }
+    if old.spanning != new.spanning {
+        let spanning = new.spanning.clone().map(Box::new);
+        steps.push(Step::Span(name(), spanning));
+    }
+    if old.exporters != new.exporters {
+        steps.push(Step::Export(name(), Box::new(new.exporters.clone())));
     }
     steps
 }

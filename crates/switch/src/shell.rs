@@ -10,9 +10,11 @@ mod hands;
 mod host;
 mod inbox;
 mod links;
+mod log;
 mod metrics;
 #[cfg(all(test, feature = "model"))]
 mod model;
+mod monitor;
 mod patience;
 mod peers;
 mod process;
@@ -24,11 +26,12 @@ mod streams;
 mod tls;
 mod underlay;
 mod unixctl;
+mod user;
 mod worker_thread;
 
 use std::ffi::CStr;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,15 +44,19 @@ use crate::config::{Config, Dummies, Remote, Tls};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
-pub use ask::ask;
+use crate::vswitch::Manager;
+pub use ask::{ask, ask_at, control_sockets};
 use clock::Clock;
 use control::{Control, Tools};
-pub use daemon::{Detached, Pidfile, detach, keep_in_memory, settle};
+pub use daemon::{Detached, Pidfile, detach, is_monitored, keep_in_memory, settle};
 use inbox::Inbox;
+pub use log::start_logging;
+pub use monitor::monitor;
 use peers::Exchange;
 use reaper::Reaper;
 use rundir::RunDir;
 pub use rundir::{management_socket, rundir_file};
+pub use user::Person;
 use worker_thread::WorkerHandle;
 
 /// File descriptors that the process allows itself: thousands of peers, and a few
@@ -61,6 +68,9 @@ pub const PROGRAM: &str = "ovs-vswitchd";
 
 /// The same for the system.
 const PROGRAM_NAME: &CStr = c"ovs-vswitchd";
+
+/// What is typed in the place of a control socket where there is to be none.
+const NO_SOCKET: &str = "none";
 
 /// Where the database of a run directory waits.
 const DATABASE_SOCKET: &str = "db.sock";
@@ -87,6 +97,7 @@ pub fn run(
         cores: config.cores.clone(),
         file,
         dummies: Dummies::None,
+        system_routes: true,
         tls: None,
         logging: None,
     };
@@ -113,6 +124,10 @@ pub struct Managed {
     pub dummies: Dummies,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
+    /// Whether tunnels go by routes of the system, too, not only by those that `ovs/route/add` has.
+    pub system_routes: bool,
+    /// Whether controllers may be met at sockets of the run directory only.
+    pub confined: bool,
     /// Where Prometheus may ask, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// How much is said where.
@@ -136,6 +151,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         cores: managed.cores,
         file: None,
         dummies: managed.dummies,
+        system_routes: managed.system_routes,
         tls: managed.tls.clone(),
         logging: Some(managed.logging),
     };
@@ -143,8 +159,10 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         control.await_flows();
         let rundir = control.rundir();
         let usual = || format!("{PROGRAM}.{}.ctl", std::process::id()).into();
-        let unixctl = rundir.file(managed.unixctl.unwrap_or_else(usual));
-        control.answer_questions(&unixctl)?;
+        let unixctl = managed.unixctl.unwrap_or_else(usual);
+        if unixctl != Path::new(NO_SOCKET) {
+            control.answer_questions(&rundir.file(unixctl))?;
+        }
         serve_metrics(managed.metrics, runtime, inbox)?;
         let remote = match managed.database {
             Some(Remote::Unix(path)) => Remote::Unix(rundir.file(path)),
@@ -153,10 +171,11 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         };
         follow_links(runtime, inbox)?;
         let desk = control.desk();
+        let manager = Manager::new(managed.dummies, managed.confined.then(|| rundir.whole()));
         runtime.spawn(database::follow(
             remote,
             managed.tls,
-            managed.dummies,
+            manager,
             rundir.file(""),
             desk,
             managed.ready,
@@ -171,6 +190,7 @@ struct Parts {
     cores: Vec<usize>,
     file: Option<PathBuf>,
     dummies: Dummies,
+    system_routes: bool,
     tls: Option<Tls>,
     logging: Option<Arc<Logging>>,
 }
@@ -218,6 +238,7 @@ fn operate(
         news: Arc::default(),
         file: parts.file,
         dummies: parts.dummies,
+        system_routes: parts.system_routes,
         tls: parts.tls,
         logging: parts.logging,
     };

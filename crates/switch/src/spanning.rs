@@ -74,7 +74,8 @@ impl Settings {
         }
     }
 
-    const fn times(&self) -> Times {
+    /// What a bridge says of times that is the root.
+    pub(crate) const fn times(&self) -> Times {
         Times {
             message_age: 0,
             max_age: self.max_age,
@@ -259,10 +260,10 @@ impl SpanningTree {
         }
     }
 
-    /// Has a port, or all, act as if the topology had changed there (`stp/tcn`).
-    pub(crate) fn change_topology(&mut self, number: Option<PortNo>) {
+    /// Has all ports act as if the topology had changed there (`stp/tcn`).
+    pub(crate) fn change_topology(&mut self) {
         for port in &mut self.ports {
-            if number.is_none_or(|number| number == port.number) && port.forwarding {
+            if port.forwarding {
                 port.received_tc = true;
             }
         }

@@ -14,7 +14,7 @@ mod rows;
 mod testing;
 
 pub(crate) use columns::TABLES;
-pub(crate) use facts::{BridgeFacts, ControllerFacts, Facts, PortFacts};
+pub(crate) use facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 pub(crate) use manager::Manager;
 
 /// The database, and the lock that its one switch has, by the names that Open vSwitch

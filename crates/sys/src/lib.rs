@@ -5,6 +5,7 @@
 //! one thing and hands the kernel's error on.
 
 pub mod cache;
+pub mod calendar;
 pub mod ethtool;
 pub mod heap;
 pub mod interface;
@@ -19,6 +20,7 @@ pub mod scheduling;
 pub mod storage;
 pub mod stream_socket;
 pub mod tun;
+pub mod users;
 pub mod vectors;
 pub mod xdp;
 pub mod xsk;

@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 22] = {
+const ARROWS: [Arrows; 23] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -31,7 +31,8 @@ const ARROWS: [Arrows; 22] = {
         row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
-        row("cli",      &["switch", "lab", "tools", "doctor"]),
+        row("watch",    &["openflow", "ports", "switch"]),
+        row("cli",      &["switch", "lab", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),

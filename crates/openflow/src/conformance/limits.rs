@@ -141,6 +141,8 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Happens("dropped, counted"), "a_frame_of_too_many_segments_is_dropped_and_counted"),
     limit("stations of a bridge", ("switch/src/config/switching.rs", "STATIONS_MAX"),
         Happens("the busiest port's oldest goes, counted"), "a_flood_of_addresses_costs_the_port_that_sends_it"),
+    limit("multicast groups of a bridge that listens in", ("switch/src/config/switching.rs", "GROUPS_MAX"),
+        Happens("the one of which nothing was heard for longest goes"), "a_new_group_costs_the_one_that_was_silent_for_longest"),
     limit("messages in messages that are printed: errors, bundles", ("openflow/src/print.rs", "NESTING_MAX"),
         Happens("the rest is left out"), "messages_in_messages_are_printed_so_deep_and_no_deeper"),
     limit("segments of a captured stream that wait for one before them", ("tools/src/capture.rs", "EARLY_MAX"),

@@ -41,10 +41,10 @@ pub(crate) const fn known_config(version: Version) -> PortConfig {
     }
 }
 
-/// The state bits that a version has: in 1.0 the others are a spanning tree's.
+/// The state bits that a version has: 1.0 has a spanning tree's.
 const fn known_state(version: Version) -> u32 {
     match version {
-        Version::V10 => PortState::LINK_DOWN.0,
+        Version::V10 => PortState::LINK_DOWN.0 | PortState::STP_MASK.0,
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
             PortState::LINK_DOWN.0 | PortState::BLOCKED.0 | PortState::LIVE.0
         }

@@ -20,8 +20,10 @@ pub(super) fn print(bytes: &[u8], text: &mut Text<'_>) {
     }
 }
 
-/// The fields of a frame, as deep as it can be read.
-fn describe(bytes: &[u8]) -> String {
+/// The fields of a frame, as deep as it can be read: as `ovs-ofctl` tells those of one that came
+/// to a controller.
+#[must_use]
+pub fn describe(bytes: &[u8]) -> String {
     let frame = Frame::from_bytes(bytes);
     let depths = Depth::ALL.into_iter().rev();
     let read = depths

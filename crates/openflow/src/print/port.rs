@@ -33,15 +33,12 @@ const STATE: [(u32, &str); 3] = [
 ];
 
 /// What a spanning tree makes of a port of 1.0, by two bits of its state.
-const TREE_MASK: u32 = 3 << 8;
+const TREE_MASK: u32 = PortState::STP_MASK.0;
 const TREE: [(u32, &str); 3] = [
-    (1 << 8, "STP_LEARN"),
-    (2 << 8, "STP_FORWARD"),
-    (3 << 8, "STP_BLOCK"),
+    (PortState::STP_LEARN.0, "STP_LEARN"),
+    (PortState::STP_FORWARD.0, "STP_FORWARD"),
+    (PortState::STP_BLOCK.0, "STP_BLOCK"),
 ];
-
-/// Bytes of a port of 1.0 before its state.
-const STATE_V10: usize = 28;
 
 const FEATURES: [(u32, &str); 16] = [
     (1 << 0, "10MB-HD"),
@@ -172,34 +169,18 @@ pub(super) fn print_descriptions(
     text: &mut Text<'_>,
 ) -> Result<(), Unreadable> {
     text.line();
-    let (mut ports, done) = all(r, Told::read);
-    ports.sort_by_key(|told| told.port.number);
+    let (mut ports, done) = all(r, read_port);
+    ports.sort_by_key(|port| port.number);
     for port in &ports {
         write_port(port, r.version(), text);
     }
     done
 }
 
-/// A port, and what a spanning tree makes of it.
-struct Told {
-    port: PortDesc,
-    tree: &'static str,
-}
-
-impl Told {
-    fn read(r: &mut Reader<'_>) -> Result<Self, Unreadable> {
-        read_number(&mut r.clone())?;
-        let mut state = r.clone();
-        let port = PortDesc::decode(r)?;
-        let tree = match r.version() {
-            Version::V10 => {
-                state.skip(STATE_V10)?;
-                tree(state.u32()?)
-            }
-            _ => "",
-        };
-        Ok(Self { port, tree })
-    }
+/// Reads a port with a number that Open vSwitch takes.
+fn read_port(r: &mut Reader<'_>) -> Result<PortDesc, Unreadable> {
+    read_number(&mut r.clone())?;
+    Ok(PortDesc::decode(r)?)
 }
 
 /// What the state bits of 1.0 say of a spanning tree: nothing of a port that listens, since
@@ -230,14 +211,13 @@ pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<()
     let reason = REASONS.get(usize::from(r.u8()?));
     let reason = reason.ok_or(Unreadable("NXBRC_BAD_REASON"))?;
     r.skip(7)?;
-    let port = Told::read(r)?;
+    let port = read_port(r)?;
     write!(text, " {reason}:");
     write_port(&port, r.version(), text);
     Ok(())
 }
 
-fn write_port(told: &Told, version: Version, text: &mut Text<'_>) {
-    let Told { port, tree } = told;
+fn write_port(port: &PortDesc, version: Version, text: &mut Text<'_>) {
     let label: String = port
         .name
         .chars()
@@ -252,7 +232,8 @@ fn write_port(told: &Told, version: Version, text: &mut Text<'_>) {
     text.push("     config:     ");
     text.bits(port.config.0, &CONFIG);
     text.push("\n     state:      ");
-    match (tree.is_empty(), port.state.0) {
+    let tree = tree(port.state.0);
+    match (tree.is_empty(), port.state.0 & !TREE_MASK) {
         (true, state) => text.bits(state, &STATE),
         (false, 0) => text.push(tree),
         (false, state) => {

@@ -53,6 +53,8 @@ impl IpProto {
     pub const AH: Self = Self(51);
     /// ICMPv6.
     pub const ICMPV6: Self = Self(58);
+    /// IGMP.
+    pub const IGMP: Self = Self(2);
     /// IPv6: nothing follows.
     pub const NO_NEXT: Self = Self(59);
     /// IPv6 destination options.

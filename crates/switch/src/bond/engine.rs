@@ -18,6 +18,8 @@ pub(crate) struct Bond {
     active: Option<PortNo>,
     share: Share,
     next_rebalance: Option<Instant>,
+    /// Whether members came or went, and frames are not shared among them yet.
+    is_unsettled: bool,
     /// Whether workers were not told yet how it is.
     is_news: bool,
     /// Whether the other end is to be told where stations are now.
@@ -34,6 +36,7 @@ impl Bond {
             active: None,
             share: Share::new(),
             next_rebalance: None,
+            is_unsettled: true,
             is_news: true,
             is_moved: false,
         }
@@ -51,14 +54,9 @@ impl Bond {
             self.members.entry(*port).or_insert(member);
         }
         self.active = self.active.filter(|port| members.contains(port));
-        self.is_news = true;
+        self.is_unsettled = true;
         self.next_rebalance = settings.rebalance_interval.map(|interval| now + interval);
         self.look(now);
-    }
-
-    /// What is asked of it.
-    pub(crate) const fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Its members.
@@ -190,7 +188,8 @@ impl Bond {
 
     /// Whether several members may carry frames.
     fn shares(&self) -> bool {
-        matches!(self.mode(), Some(Mode::BalanceSlb | Mode::BalanceTcp))
+        let falls_back = self.settings.falls_back && self.lacp == Status::Configured;
+        self.settings.mode != Mode::ActiveBackup && !falls_back
     }
 
     fn enabled(&self) -> Vec<PortNo> {
@@ -210,7 +209,7 @@ impl Bond {
             changed |= member.look(delays, now);
         }
         changed |= self.choose_active();
-        if changed || self.is_news {
+        if changed || std::mem::take(&mut self.is_unsettled) {
             let enabled = self.enabled();
             self.share.settle(&enabled);
             self.is_news = true;
@@ -249,7 +248,8 @@ impl Bond {
         self.is_news = true;
     }
 
-    fn view(&self) -> BondView {
+    /// What workers are told.
+    pub(crate) fn view(&self) -> BondView {
         let mode = self.mode();
         let carriers = || Box::new(self.share.carriers);
         let outlet = match (mode, self.active) {

@@ -5,7 +5,6 @@ use packet::MacAddr;
 use proptest::prelude::*;
 
 use super::share::Share;
-use super::view::{bucket, hash_of_source};
 use super::*;
 use crate::lacp::Status;
 
@@ -162,6 +161,17 @@ fn what_is_said_by_hand_holds_until_the_carrier_changes() {
     bond.handle_carrier(ONE, true, at(1001));
     assert!(bond.activate(ONE));
     assert_eq!(bond.active(), Some(ONE));
+}
+
+#[test]
+fn what_is_moved_by_hand_stays_there() {
+    let mut bond = bond(mode(Mode::BalanceSlb));
+    let told = view(&mut bond);
+    let mut hashes = (0..HASHES).filter(|hash| told.exit(*hash) == Some(TWO));
+    let hash = hashes.next().expect("each carries some");
+    assert!(bond.migrate(bucket(hash), ONE));
+    bond.handle_timeout(at(10));
+    assert_eq!(view(&mut bond).exit(hash), Some(ONE));
 }
 
 #[test]

@@ -74,9 +74,18 @@ pub(crate) const fn bucket(hash: u32) -> usize {
 pub(crate) fn hash_of_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
     let [one, two] = vid.to_be_bytes();
     let [a, b, c, d, e, f] = address.0;
-    let low = mix(basis, u32::from_be_bytes([c, d, e, f]));
-    let high = mix(low, u32::from_be_bytes([one, two, a, b]));
-    finish(high ^ 8)
+    let words = [[c, d, e, f], [one, two, a, b]];
+    hash_of_words(words.into_iter().map(u32::from_be_bytes), basis)
+}
+
+/// The same hash of any words.
+pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
+    let (mut hash, mut len) = (basis, 0);
+    for word in words {
+        hash = mix(hash, word);
+        len += 4;
+    }
+    finish(hash ^ len)
 }
 
 /// One step of MurmurHash3.

@@ -40,6 +40,9 @@ pub struct Tuning {
     pub own_rate: Option<Rate>,
     /// The class of service that its messages travel in (RFC 2474).
     pub dscp: Option<u8>,
+    /// Whether the way there may lead through the bridge itself (ovs-vswitchd.conf.db(5),
+    /// `connection_mode`).
+    pub in_band: bool,
 }
 
 impl Tuning {
@@ -61,6 +64,7 @@ impl Default for Tuning {
             asynchronous: true,
             own_rate: None,
             dscp: None,
+            in_band: false,
         }
     }
 }

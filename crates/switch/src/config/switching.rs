@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::PortNo;
 
+use super::bond::BondConfig;
 use super::vlan::{PortVlans, VlanSet};
 
 /// How long a silent station is remembered, as for Open vSwitch and 802.1D.
@@ -15,6 +16,9 @@ pub(crate) const AGEING: Duration = Duration::from_secs(300);
 
 /// Stations remembered by a bridge: Open vSwitch's default.
 pub(crate) const STATIONS_MAX: usize = 8192;
+
+/// Multicast groups remembered by a bridge: Open vSwitch's default.
+const GROUPS_MAX: usize = 2048;
 
 /// What a bridge's ordinary switching is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,40 @@ pub struct Switching {
     pub ageing: Duration,
     /// Whether frames that are for bridges go on (`other_config:forward-bpdu`).
     pub forward_bpdu: bool,
+    /// How the bridge listens in to who wants which groups' frames, if it does
+    /// (`mcast_snooping_enable`).
+    pub snooping: Option<Snooping>,
+}
+
+/// How a bridge listens in to who wants which multicast groups' frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snooping {
+    /// How many groups are remembered (`other_config:mcast-snooping-table-size`).
+    pub groups_max: usize,
+    /// How long a member that is silent is remembered (`other_config:mcast-snooping-aging-time`).
+    pub ageing: Duration,
+    /// Whether frames of groups that nobody is in go to all
+    /// (`other_config:mcast-snooping-disable-flood-unregistered` says no).
+    pub floods_unregistered: bool,
+}
+
+impl Default for Snooping {
+    fn default() -> Self {
+        Self {
+            groups_max: GROUPS_MAX,
+            ageing: AGEING,
+            floods_unregistered: true,
+        }
+    }
+}
+
+/// What leaves by a port of a bridge that listens in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MulticastPort {
+    /// All groups' frames, whoever has joined them (`other_config:mcast-snooping-flood`).
+    pub floods: bool,
+    /// What hosts say of groups (`other_config:mcast-snooping-flood-reports`).
+    pub floods_reports: bool,
 }
 
 impl Default for Switching {
@@ -40,6 +78,7 @@ impl Default for Switching {
             stations_max: STATIONS_MAX,
             ageing: AGEING,
             forward_bpdu: false,
+            snooping: None,
         }
     }
 }
@@ -55,12 +94,20 @@ pub struct LogicalPort {
     pub vlans: PortVlans,
     /// Whether frames do not go from it to another that is protected, too.
     pub is_protected: bool,
+    /// How its interfaces carry its frames together, if they are several.
+    pub bond: Option<BondConfig>,
+    /// What of multicast leaves by it.
+    pub multicast: MulticastPort,
 }
 
 impl LogicalPort {
     /// Whether nothing need be said of it.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.members.len() < 2 && self.vlans.is_plain() && !self.is_protected
+        self.members.len() < 2
+            && self.bond.is_none()
+            && self.vlans.is_plain()
+            && !self.is_protected
+            && self.multicast == MulticastPort::default()
     }
 }

@@ -6,13 +6,22 @@
 //! workers have taken a change (barrier replies, the final counts of a rule
 //! that is gone) waits here for the publication's generation to be passed.
 
+mod bonds;
 mod commit;
 mod controllers;
+mod exporting;
 mod frames;
+mod in_band;
+mod intercepted;
+mod mirroring;
+mod multicast;
 mod notices;
 mod ports;
+mod publication;
 mod requests;
 mod schedule;
+mod spanning;
+mod stations;
 mod statistics;
 mod switching;
 mod tables;
@@ -20,10 +29,11 @@ mod tidying;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
-use fastpath::{Classifier, Description, Scratch, View};
+use fastpath::{Classifier, Description, Scratch};
 use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, Registers, SwitchConfig,
     TableStatus,
@@ -36,12 +46,22 @@ use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
 use crate::config::{AGEING, FailMode, Rate, STATIONS_MAX};
+use crate::dataplane::gates::Gates;
+use crate::dataplane::in_band::InBand;
+use crate::dataplane::intercept::Intercepts;
+use crate::dataplane::mirrors::Mirrors;
 use crate::dataplane::program::Generation;
 use crate::dataplane::switching::SwitchingView;
-use crate::mac::{Address, MacTable, MacView};
+use crate::mac::MacTable;
+use crate::mcast::MulticastTable;
 
+pub(crate) use bonds::Bonded;
+use bonds::Bonds;
+use exporting::Exporting;
 pub(crate) use ports::PortEntry;
+use publication::{Awaited, Waiting};
 use schedule::Scheduled;
+pub(crate) use spanning::Spanning;
 use tidying::Tidying;
 
 /// Buffers for frames that the control thread sends: a packet-out makes at most
@@ -69,6 +89,8 @@ pub(crate) enum Effect {
     Transmit(PortNo, Frame, Option<Box<Registers>>),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
+    /// Send collectors this datagram.
+    Export(Arc<[SocketAddr]>, Vec<u8>),
     /// Let go of rules that are gone, and that everybody was told of.
     Free(Vec<Removal>),
 }
@@ -95,8 +117,23 @@ pub(crate) struct Bridge {
     /// When they may be made tidy.
     tidying: Option<Tidying>,
     stations: MacTable,
+    /// Who is in which multicast group, if the bridge listens in.
+    multicast: Option<MulticastTable>,
     /// What its ports are to `NORMAL`; none if all are plain.
     switching: Option<Arc<SwitchingView>>,
+    /// What its ports take of what switches say to each other; none if nothing.
+    intercepts: Option<Arc<Intercepts>>,
+    /// What of its frames is copied, and where to; none if nothing.
+    mirrors: Option<Arc<Mirrors>>,
+    /// Its spanning tree, if it has one.
+    spanning: Option<Spanning>,
+    /// Ports that the tree keeps out; none if it keeps out none.
+    gates: Option<Arc<Gates>>,
+    bonds: Bonds,
+    /// The way to its controllers through itself; none if there is none.
+    in_band: Option<Arc<InBand>>,
+    /// What it tells collectors.
+    exporting: Exporting,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
     /// Whether controllers are configured, connected or not.
@@ -135,24 +172,6 @@ pub(crate) struct Bridge {
     late: Vec<Effect>,
 }
 
-/// Something that waits for the workers.
-#[derive(Debug)]
-struct Waiting {
-    /// The publication that they must have passed; none if it is still to come.
-    generation: Option<Generation>,
-    what: Awaited,
-}
-
-#[derive(Debug)]
-enum Awaited {
-    /// A barrier reply.
-    Barrier(ConnectionId, Xid),
-    /// The answer to a bundle's commit.
-    Committed(ConnectionId, Xid, Box<Message>),
-    /// The end of rules.
-    Removals(Vec<Removal>),
-}
-
 impl Bridge {
     /// A bridge without ports and peers. `writers` is how many count in its
     /// tables, itself last.
@@ -168,7 +187,15 @@ impl Bridge {
             compiled: Classifier::new(),
             tidying: None,
             stations: MacTable::new(STATIONS_MAX, AGEING),
+            multicast: None,
             switching: None,
+            intercepts: None,
+            mirrors: None,
+            spanning: None,
+            gates: None,
+            bonds: Bonds::new(writers),
+            in_band: None,
+            exporting: Exporting::default(),
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,
@@ -200,82 +227,6 @@ impl Bridge {
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.identity.name
-    }
-
-    /// What workers are to run for it.
-    pub(crate) fn snapshot(&mut self) -> (Pipeline, View, MacView) {
-        let compiled = self.compiled.publish(&self.pipeline);
-        (self.pipeline.clone(), compiled, self.stations.view())
-    }
-
-    /// Its tables as they are now.
-    pub(crate) fn rules(&self) -> Pipeline {
-        self.pipeline.clone()
-    }
-
-    /// Whether there is something to publish.
-    pub(crate) fn is_unpublished(&self) -> bool {
-        self.unpublished
-    }
-
-    /// How many rules are gone since the last publication.
-    pub(crate) const fn removed(&self) -> usize {
-        self.removed
-    }
-
-    /// Whether somebody waits for the present state to be published.
-    pub(crate) fn is_publication_awaited(&self) -> bool {
-        let mut waiting = self.waiting.iter();
-        waiting.any(|waiting| waiting.generation.is_none())
-    }
-
-    /// Takes note that the present state was published under this number.
-    pub(crate) fn handle_published(&mut self, generation: Generation) {
-        self.unpublished = false;
-        self.removed = 0;
-        self.published = generation;
-        for waiting in self
-            .waiting
-            .iter_mut()
-            .filter(|waiting| waiting.generation.is_none())
-        {
-            waiting.generation = Some(generation);
-        }
-    }
-
-    /// Takes note that every worker has passed `generation`.
-    pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
-        self.passed = generation;
-        self.tell_news(effects);
-        self.settle_waiting(effects);
-    }
-
-    /// Does what need not wait any longer.
-    fn settle_waiting(&mut self, effects: &mut Vec<Effect>) {
-        let newest = self.passed;
-        let passed = |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= newest);
-        while let Some(waiting) = self.waiting.pop_front_if(|waiting| passed(waiting)) {
-            match waiting.what {
-                Awaited::Barrier(id, xid) => {
-                    effects.push(Effect::Reply(id, xid, Box::new(Message::BarrierReply)));
-                }
-                Awaited::Committed(id, xid, reply) => {
-                    effects.push(Effect::Reply(id, xid, reply));
-                }
-                Awaited::Removals(removals) => {
-                    self.tell_removals(&removals, effects);
-                    effects.push(Effect::Free(removals));
-                }
-            }
-        }
-    }
-
-    /// Whether a peer waits for a barrier; its further messages must wait too
-    /// (OF 1.3.5, 6.2).
-    pub(crate) fn is_at_barrier(&self, id: ConnectionId) -> bool {
-        self.waiting
-            .iter()
-            .any(|waiting| matches!(waiting.what, Awaited::Barrier(at, _) if at == id))
     }
 
     /// Takes note that a peer has said hello.
@@ -314,13 +265,6 @@ impl Bridge {
     /// Takes note that frames come from now on.
     pub(crate) const fn handle_wait_over(&mut self) {
         self.unpublished = true;
-    }
-
-    /// Learns what a worker saw: a station behind a port.
-    pub(crate) fn handle_station(&mut self, address: Address, port: PortNo, now: Instant) {
-        if self.ports.contains_key(&port) && self.stations.learn(address, port, now) {
-            self.unpublished = true;
-        }
     }
 
     /// Does what a frame wants of the tables. What cannot be is not done, and nobody
@@ -365,6 +309,7 @@ impl Bridge {
         }
         self.handle_due(now);
         self.tidy_when_quiet(now);
+        self.expire_multicast(now);
         if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
             self.unpublished = true;
         }
@@ -375,8 +320,14 @@ impl Bridge {
         let expiries = [
             self.pipeline.next_expiry(),
             self.stations.next_expiry(),
+            self.multicast
+                .as_ref()
+                .and_then(MulticastTable::next_expiry),
             self.next_commit(),
             self.next_tidying(),
+            self.next_of_tree(),
+            self.next_of_bonds(),
+            self.next_export(),
         ];
         expiries.into_iter().flatten().min()
     }
@@ -384,16 +335,6 @@ impl Bridge {
     /// How the tables find their rules, as workers have them.
     pub(crate) fn describe_tables(&self) -> Vec<Description> {
         self.compiled.describe()
-    }
-
-    /// The stations, for those who want to see them.
-    pub(crate) fn stations(&self) -> &MacTable {
-        &self.stations
-    }
-
-    /// Forgets all stations.
-    pub(crate) fn flush_stations(&mut self) {
-        self.unpublished |= self.stations.flush();
     }
 
     /// Does this without controllers from now on. Where none are configured, the rules of
@@ -470,16 +411,6 @@ impl Bridge {
                 what,
             });
         }
-    }
-
-    /// Lets a barrier wait for what came before it, if that is not done already.
-    fn hold_barrier(&mut self, id: ConnectionId, xid: Xid, effects: &mut Vec<Effect>) {
-        let generation = (!self.unpublished).then_some(self.published);
-        self.waiting.push_back(Waiting {
-            generation,
-            what: Awaited::Barrier(id, xid),
-        });
-        self.settle_waiting(effects);
     }
 
     /// Goes over to the fail mode, or back, and settles who is told of misses.

@@ -5,6 +5,7 @@
 //! It has a copy of all it asks, so it can be told beside a switch that runs.
 
 mod looks;
+mod mirroring;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,6 +16,8 @@ use flow::{Action, Key, Match, PacketOut, Registers};
 use packet::{Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
 
+use crate::dataplane::bonds::Leaving;
+use crate::dataplane::mirrors::{Chosen, Mirrors, Passing};
 use crate::dataplane::normal::{Forward, Knowledge};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
@@ -22,6 +25,7 @@ use crate::dataplane::switching::SwitchingView;
 use crate::dataplane::vlans::Retag;
 use crate::dataplane::ways::{Way, Ways};
 use crate::mac::{Address, MacView};
+use crate::mcast::{Audience, MulticastView};
 use crate::odp;
 use looks::Looks;
 
@@ -100,8 +104,12 @@ pub(crate) struct Traced {
     pub(crate) pipeline: Pipeline,
     /// What it has learned.
     pub(crate) stations: MacView,
+    /// Who is in which multicast group, if the bridge listens in.
+    pub(crate) multicast: Option<MulticastView>,
     /// What its ports are to `NORMAL`.
     pub(crate) switching: Option<Arc<SwitchingView>>,
+    /// Its mirrors.
+    pub(crate) mirrors: Option<Arc<Mirrors>>,
     /// Its ports: what the data path calls them, and their names.
     pub(crate) ports: BTreeMap<PortNo, (String, String)>,
 }
@@ -114,6 +122,14 @@ pub(crate) struct Tracer {
     pub(crate) ways: Ways,
     /// When.
     pub(crate) now: Instant,
+}
+
+/// A frame on its way out.
+struct Departure {
+    port: PortNo,
+    frame: Frame,
+    /// How many bytes of it leave at most.
+    snaplen: Option<u16>,
 }
 
 /// What comes of a frame, while it is told.
@@ -166,40 +182,17 @@ impl Tracer {
             return;
         }
         let (from, teaches) = (asked.from, asked.teaches);
-        let mut pool = Pool::new(BUFFERS);
+        let came = asked.frame.clone();
         let mut verdict = Verdict::new();
         let mut looks = Looks::new(&bridge.name);
-        let mut interpreter = Interpreter::observer();
-        match &asked.actions {
-            None => {
-                let arrival = Arrival {
-                    frame: asked.frame,
-                    from,
-                    now: self.now,
-                };
-                interpreter.run(
-                    &bridge.pipeline,
-                    arrival,
-                    &mut pool,
-                    &mut looks,
-                    &mut verdict,
-                );
-            }
-            Some(_) => {
-                let (message, now) = (asked.message(), self.now);
-                interpreter.packet_out(
-                    &bridge.pipeline,
-                    &message,
-                    now,
-                    &mut pool,
-                    &mut looks,
-                    &mut verdict,
-                );
-            }
-        }
+        self.run(bridge, asked, &mut looks, &mut verdict);
         if told.bridges == 1 {
             told.megaflow = looks.megaflow(&bridge.pipeline);
             told.left_as = looks.first().cloned();
+        }
+        if let Some(text) = bridge.barred(looks.text(), from) {
+            told.text += &text;
+            return;
         }
         let mut lessons = Vec::new();
         if teaches {
@@ -210,8 +203,33 @@ impl Tracer {
         told.lessons
             .extend(lessons.into_iter().map(|lesson| (id, lesson)));
         told.text += &text;
-        self.leave(id, &verdict, (from, teaches), told);
+        let mut had = Chosen::default();
+        for copy in bridge.copies(&came, (from, Passing::In), &mut had) {
+            self.depart(id, copy, teaches, told);
+        }
+        self.leave(id, &verdict, (from, teaches, had), told);
         told.text += &last;
+    }
+
+    /// Has the tables tell what becomes of a frame.
+    fn run(&self, bridge: &Traced, asked: Asked, looks: &mut Looks, verdict: &mut Verdict) {
+        let mut pool = Pool::new(BUFFERS);
+        let mut interpreter = Interpreter::observer();
+        let from = asked.from;
+        match &asked.actions {
+            None => {
+                let arrival = Arrival {
+                    frame: asked.frame,
+                    from,
+                    now: self.now,
+                };
+                interpreter.run(&bridge.pipeline, arrival, &mut pool, looks, verdict);
+            }
+            Some(_) => {
+                let (message, now) = (asked.message(), self.now);
+                interpreter.packet_out(&bridge.pipeline, &message, now, &mut pool, looks, verdict);
+            }
+        }
     }
 
     /// Notes where copies go, and follows those that go to another bridge.
@@ -219,7 +237,7 @@ impl Tracer {
         &self,
         id: BridgeId,
         verdict: &Verdict,
-        (from, teaches): (PortNo, bool),
+        (from, teaches, mut had): (PortNo, bool, Chosen),
         told: &mut Told,
     ) {
         let Some(bridge) = self.bridges.get(&id) else {
@@ -240,24 +258,45 @@ impl Tracer {
             for (port, retag) in ports {
                 let mut frame = frame.clone();
                 retag.change(&mut frame);
-                let key = PortKey { bridge: id, port };
-                if let Some(Way::Patch(peer)) = self.ways.find(key) {
-                    let asked = Asked {
-                        frame,
-                        from: peer.port,
-                        actions: None,
-                        teaches,
-                    };
-                    told.text += "\n";
-                    self.follow(peer.bridge, asked, told);
-                    continue;
+                let copies = bridge.copies(&frame, (port, Passing::Out), &mut had);
+                let itself = Departure {
+                    port,
+                    frame,
+                    snaplen: None,
+                };
+                for leaving in std::iter::once(itself).chain(copies) {
+                    self.depart(id, leaving, teaches, told);
                 }
-                told.change_to(&frame);
-                let called = bridge.ports.get(&port);
-                let called = called.map_or_else(|| port.to_string(), |(number, _)| number.clone());
-                told.done.push(called);
             }
         }
+    }
+
+    /// Notes where a copy goes, or follows it into another bridge.
+    fn depart(&self, id: BridgeId, leaving: Departure, teaches: bool, told: &mut Told) {
+        let Departure {
+            port,
+            frame,
+            snaplen,
+        } = leaving;
+        let key = PortKey { bridge: id, port };
+        if let Some(Way::Patch(peer)) = self.ways.find(key) {
+            let asked = Asked {
+                frame,
+                from: peer.port,
+                actions: None,
+                teaches,
+            };
+            told.text += "\n";
+            return self.follow(peer.bridge, asked, told);
+        }
+        told.change_to(&frame);
+        let called = self
+            .bridges
+            .get(&id)
+            .and_then(|bridge| bridge.ports.get(&port));
+        let called = called.map_or_else(|| port.to_string(), |(number, _)| number.clone());
+        told.done.extend(snaplen.map(|len| format!("trunc({len})")));
+        told.done.push(called);
     }
 }
 
@@ -329,21 +368,23 @@ impl Traced {
         let mut text = String::new();
         for lesson in lessons {
             if let Lesson::Station(Address { vid, mac }, port) = lesson {
-                let name = self.ports.get(port);
-                let name = name.map_or_else(|| port.to_string(), |(_, name)| name.clone());
+                let name = self.name_of(*port);
                 let line = "     -> learned that";
                 // Writing to a string cannot fail.
                 let _ = writeln!(text, "{line} {mac} is on port {name} in VLAN {vid}");
             }
         }
-        text += match self.knowledge().forward(&link, from).0 {
+        text += match self.knowledge().forward((&link, frame.bytes()), from).0 {
             Forward::To(_) => "     -> forwarding to learned port\n",
-            Forward::Flood if link.dst.is_multicast() => "     -> multicast, flooding\n",
+            Forward::Among(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
+            Forward::Among(_) => "     -> forwarding to mcast router port\n",
             Forward::Flood => "     -> no learned MAC for destination, flooding\n",
             Forward::Nowhere if link.dst.is_bridge_reserved() => {
                 "     >> dropped: for bridges only\n"
             }
             Forward::Nowhere => "     >> destination port is input port, dropping\n",
+            Forward::Surplus => "     -> bonding refused admissibility, dropping\n",
+            Forward::Looped => "     -> SLB bond thinks this packet looped back, dropping\n",
             Forward::Refused => "     >> the port is not in the VLAN of the frame, dropping\n",
         };
         text
@@ -355,14 +396,33 @@ impl Traced {
             return Vec::new();
         };
         let knowledge = self.knowledge();
-        let way = knowledge.forward(&link, from);
-        knowledge.exits(&self.pipeline, &link, from, way)
+        let (forward, vid) = knowledge.forward((&link, frame.bytes()), from);
+        let leaving = Leaving {
+            frame,
+            link: &link,
+            vid,
+            writer: None,
+        };
+        knowledge.exits(&self.pipeline, leaving, from, forward)
+    }
+
+    /// What the port is called behind which stations are learned: its bond, if it is of one.
+    fn name_of(&self, port: PortNo) -> String {
+        let logical = self.switching.as_ref().and_then(|view| view.port(port));
+        let bond = logical.filter(|logical| logical.bond.is_some());
+        match (bond, self.ports.get(&port)) {
+            (Some(bond), _) => bond.name.clone(),
+            (None, Some((_, name))) => name.clone(),
+            (None, None) => port.to_string(),
+        }
     }
 
     fn knowledge(&self) -> Knowledge<'_> {
         Knowledge {
             stations: &self.stations,
+            multicast: self.multicast.as_ref(),
             switching: self.switching.as_deref(),
+            mirrors: self.mirrors.as_deref(),
         }
     }
 }

@@ -29,12 +29,27 @@ pub(crate) enum Drop {
     NormalPortDown,
     /// The port that it came in by is not in its VLAN.
     NormalVlan,
+    /// The bond that it came in by does not take it there: the other end sends it twice, or it is
+    /// one of ours that came back.
+    NormalBond,
     /// There was no room for a tag, or the tag hid damage.
     Tag,
     /// A station was not learned: the control thread had more to do than it could.
     LearnNoRoom,
     /// A packet-in was not sent: the control thread had more to do than it could.
     PacketInNoRoom,
+    /// A message between switches was not taken: the control thread had more to do than it could.
+    InterceptedNoRoom,
+    /// It came in by a port that is a mirror's alone.
+    MirrorOutput,
+    /// A spanning tree keeps out the port that it came in by.
+    SpanningTree,
+    /// Who watches was not told of a frame: the control thread had more to do than it could.
+    CapturedNoRoom,
+    /// What was said of multicast groups was not taken: the control thread had more to do.
+    MembershipNoRoom,
+    /// A sample was not taken: the control thread had more to do than it could.
+    SampleNoRoom,
     /// The port within the process has nothing at its other end.
     NoPeer,
     /// More came by the port than may.
@@ -74,9 +89,16 @@ const DROPS: &[(Drop, &str)] = &[
     (Drop::NormalFiltered, "normal_filtered"),
     (Drop::NormalPortDown, "normal_port_down"),
     (Drop::NormalVlan, "normal_vlan"),
+    (Drop::NormalBond, "normal_bond"),
     (Drop::Tag, "tag"),
     (Drop::LearnNoRoom, "learn_no_room"),
     (Drop::PacketInNoRoom, "packet_in_no_room"),
+    (Drop::InterceptedNoRoom, "intercepted_no_room"),
+    (Drop::MirrorOutput, "mirror_output"),
+    (Drop::SpanningTree, "spanning_tree"),
+    (Drop::CapturedNoRoom, "captured_no_room"),
+    (Drop::MembershipNoRoom, "membership_no_room"),
+    (Drop::SampleNoRoom, "sample_no_room"),
     (Drop::NoPeer, "no_peer"),
     (Drop::IngressPoliced, "ingress_policed"),
     (Drop::EgressPoliced, "egress_policed"),

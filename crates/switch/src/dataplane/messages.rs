@@ -9,6 +9,8 @@ use packet::Frame;
 use pipeline::{Learned, PacketInMeta};
 use ports::Queue;
 
+use super::capture::Record;
+use super::sampling::Sampled;
 use super::slots::PortKey;
 use crate::mac::Address;
 use crate::police::Gate;
@@ -69,6 +71,14 @@ pub(crate) enum Event {
     Learn(PortKey, Address),
     /// A frame that came in here wants this of the tables.
     LearnRule(PortKey, Box<Learned>),
+    /// A message of a protocol between switches came in here, which the port is to understand.
+    Intercepted(PortKey, Box<[u8]>),
+    /// What became of a frame that somebody watches.
+    Captured(Box<Record>),
+    /// A frame with what was said of multicast groups came in here, in this VLAN.
+    Membership(PortKey, u16, Box<[u8]>),
+    /// A frame that collectors are told of.
+    Sampled(Box<Sampled>),
     /// A tunnel's packet is to go to this host by this port, and where it is, nobody knows.
     Resolve(PortKey, IpAddr),
     /// A queue's device is gone; the queue is no longer served.

@@ -5,13 +5,16 @@
 //! Decisions only: the worker moves the frame, and the control thread learns.
 
 use base::{Instant, PortNo};
-use packet::Link;
+use packet::{Link, Multicast};
 use pipeline::{Pipeline, PortView};
 
+use super::bonds::Leaving;
+use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
 use super::vlans::{Retag, admit, carries, leave};
 use crate::config::LogicalPort;
 use crate::mac::{Address, MacView};
+use crate::mcast::{Audience, Group, MulticastView};
 
 /// Where the frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +23,16 @@ pub(crate) enum Forward {
     To(PortNo),
     /// Out of all ports that take part in flooding, but not where it came from.
     Flood,
+    /// Out of the ports of those who want it, but not where it came from.
+    Among(Audience),
     /// Nowhere: it is for bridges only, or its destination is where it came from.
     Nowhere,
     /// Nowhere: the port it came in by is not in its VLAN.
     Refused,
+    /// Nowhere: the member of a bond that it came in by takes none such.
+    Surplus,
+    /// Nowhere: it is one of ours that came back by a bond.
+    Looped,
 }
 
 /// What decides beside the frame.
@@ -31,8 +40,12 @@ pub(crate) enum Forward {
 pub(crate) struct Knowledge<'a> {
     /// Who is behind which port.
     pub(crate) stations: &'a MacView,
+    /// Who is in which multicast group; none if all have every group's frames.
+    pub(crate) multicast: Option<&'a MulticastView>,
     /// What the ports are to `NORMAL`; none if all are plain.
     pub(crate) switching: Option<&'a SwitchingView>,
+    /// Which ports are mirrors' alone; none if there are no mirrors.
+    pub(crate) mirrors: Option<&'a Mirrors>,
 }
 
 /// What is to be done with a frame.
@@ -44,6 +57,8 @@ pub(crate) struct Decision {
     pub(crate) learn: Option<Address>,
     /// The VLAN it is in.
     pub(crate) vid: u16,
+    /// Whether it says something of multicast groups that is to be heard.
+    pub(crate) is_membership: bool,
 }
 
 impl Knowledge<'_> {
@@ -61,15 +76,22 @@ impl Knowledge<'_> {
             .is_none_or(|switching| !switching.config().flood_vlans.has(vid))
     }
 
-    /// Whether frames that are for bridges go on.
-    fn passes_reserved(&self) -> bool {
-        self.switching
-            .is_some_and(|switching| switching.config().forward_bpdu)
+    /// Whether a frame is for bridges, and ends here.
+    fn stops(&self, link: &Link) -> bool {
+        let passes = || {
+            self.switching
+                .is_some_and(|switching| switching.config().forward_bpdu)
+        };
+        link.dst.is_bridge_reserved() && !passes()
     }
 
     /// Who a frame teaches, that is not known where it came in by `from`.
     pub(crate) fn news(&self, link: &Link, from: PortNo) -> Option<Address> {
-        self.decide_to_learn(link, from, self.vlan(link, from)?, None)
+        let vid = self.vlan(link, from)?;
+        match self.stops(link) || self.bar(link, from, vid).is_some() {
+            true => None,
+            false => self.decide_to_learn(link, from, vid, None),
+        }
     }
 
     fn decide_to_learn(
@@ -82,7 +104,8 @@ impl Knowledge<'_> {
         let sender = Address { vid, mac: link.src };
         match self.stations.find(sender) {
             _ if link.src.is_multicast() || !from.is_assignable() => None,
-            Some(station) if station.port() == from => {
+            Some(station) if station.is_static() => None,
+            Some(station) if station.port() == self.home(from) => {
                 now.into_iter().for_each(|now| station.mark_seen(now));
                 None
             }
@@ -91,46 +114,81 @@ impl Knowledge<'_> {
     }
 
     /// Decides for a frame that came in by `from`, and notes that its sender is alive.
-    pub(crate) fn decide(&self, link: &Link, from: PortNo, now: Instant) -> Decision {
+    pub(crate) fn decide(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        now: Instant,
+    ) -> Decision {
         let Some(vid) = self.vlan(link, from) else {
             return Decision {
                 forward: Forward::Refused,
                 learn: None,
                 vid: 0,
+                is_membership: false,
             };
         };
+        if let Some(forward) = self.bar(link, from, vid) {
+            return Decision {
+                forward,
+                learn: None,
+                vid,
+                is_membership: false,
+            };
+        }
+        let learn = match self.stops(link) {
+            true => None,
+            false => self.decide_to_learn(link, from, vid, Some(now)),
+        };
+        let (forward, is_membership) = self.forward_in((link, bytes), from, vid);
         Decision {
-            forward: self.forward_in(link, from, vid),
-            learn: self.decide_to_learn(link, from, vid, Some(now)),
+            forward,
+            learn,
             vid,
+            is_membership,
         }
     }
 
     /// Where a frame goes that came in by `from`, and in which VLAN.
-    pub(crate) fn forward(&self, link: &Link, from: PortNo) -> (Forward, u16) {
+    pub(crate) fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, u16) {
         match self.vlan(link, from) {
             None => (Forward::Refused, 0),
-            Some(vid) => (self.forward_in(link, from, vid), vid),
+            Some(vid) => {
+                let barred = self.bar(link, from, vid);
+                let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
+                (forward, vid)
+            }
         }
     }
 
-    fn forward_in(&self, link: &Link, from: PortNo, vid: u16) -> Forward {
-        if link.dst.is_bridge_reserved() && !self.passes_reserved() {
-            return Forward::Nowhere;
+    /// Where a frame goes, and whether it says something of multicast groups.
+    fn forward_in(&self, (link, bytes): (&Link, &[u8]), from: PortNo, vid: u16) -> (Forward, bool) {
+        if self.stops(link) {
+            return (Forward::Nowhere, false);
         }
-        if link.dst.is_multicast() || !self.learns_in(vid) {
-            return Forward::Flood;
+        if link.dst.is_multicast() {
+            let heard = self.multicast.filter(|_| !link.dst.is_broadcast());
+            return heard.map_or((Forward::Flood, false), |view| {
+                among(view, (link, bytes), vid)
+            });
         }
-        match self.stations.find(Address { vid, mac: link.dst }) {
-            Some(station) if station.port() == from => Forward::Nowhere,
+        if !self.learns_in(vid) {
+            return (Forward::Flood, false);
+        }
+        let forward = match self.stations.find(Address { vid, mac: link.dst }) {
+            Some(station) if station.port() == self.home(from) => Forward::Nowhere,
             Some(station) => Forward::To(station.port()),
             None => Forward::Flood,
-        }
+        };
+        (forward, false)
     }
 
     /// Whether a frame of the VLAN `vid` that came in by `from` may leave by `to`, as far as
     /// their settings go.
     pub(crate) fn joins(&self, from: PortNo, to: PortNo, vid: u16) -> bool {
+        if self.mirrors.is_some_and(|mirrors| mirrors.is_output(to)) {
+            return false;
+        }
         self.switching.is_none_or(|switching| {
             let (from, to) = (switching.port(from), switching.port(to));
             let is_protected =
@@ -141,27 +199,56 @@ impl Knowledge<'_> {
 
     /// What becomes of the tag of a frame of the VLAN `vid` that leaves by `to`.
     pub(crate) fn retag(&self, link: &Link, to: PortNo, vid: u16) -> Retag {
-        self.switching.map_or(Retag::Keep, |switching| {
-            leave(switching.port(to), link.tag, vid)
-        })
+        let port = self.switching.and_then(|switching| switching.port(to));
+        leave(port, link.tag, vid)
     }
 
     /// The ports by which a frame leaves, each with what becomes of its tag.
     pub(crate) fn exits(
         &self,
         pipeline: &Pipeline,
-        link: &Link,
+        leaving: Leaving<'_>,
         from: PortNo,
-        (forward, vid): (Forward, u16),
+        forward: Forward,
     ) -> Vec<(PortNo, Retag)> {
+        let Leaving { link, vid, .. } = leaving;
         let exit = |port| (port, self.retag(link, port, vid));
         match forward {
-            Forward::To(port) if self.joins(from, port, vid) && forwards(pipeline, port) => {
-                vec![exit(port)]
+            Forward::To(port) if self.joins(from, port, vid) => {
+                let port = self.exit(port, &leaving);
+                let port = port.filter(|port| forwards(pipeline, *port));
+                port.map(exit).into_iter().collect()
             }
-            Forward::Flood => self.flood(pipeline, from, vid).map(exit).collect(),
-            Forward::To(_) | Forward::Nowhere | Forward::Refused => Vec::new(),
+            Forward::Flood => self.flood(pipeline, from, leaving).map(exit).collect(),
+            Forward::Among(audience) => {
+                let ports = self.among(pipeline, from, audience, leaving);
+                ports.map(exit).collect()
+            }
+            Forward::To(_)
+            | Forward::Nowhere
+            | Forward::Refused
+            | Forward::Surplus
+            | Forward::Looped => Vec::new(),
         }
+    }
+
+    /// The ports by which a frame of the VLAN `vid` comes to those who want it, but not where it
+    /// came from.
+    pub(crate) fn among(
+        &self,
+        pipeline: &Pipeline,
+        from: PortNo,
+        audience: Audience,
+        leaving: Leaving<'_>,
+    ) -> impl Iterator<Item = PortNo> {
+        let (home, vid) = (self.home(from), leaving.vid);
+        let ports = self.multicast.into_iter();
+        let ports = ports.flat_map(move |view| view.ports(audience, vid));
+        ports
+            .filter(move |port| self.home(*port) == *port && *port != home)
+            .filter(move |port| self.joins(from, *port, vid))
+            .filter_map(move |port| self.exit(port, &leaving))
+            .filter(|port| forwards(pipeline, *port))
     }
 
     /// The ports that a flooded frame leaves by, but not where it came from.
@@ -169,9 +256,24 @@ impl Knowledge<'_> {
         &self,
         pipeline: &Pipeline,
         from: PortNo,
-        vid: u16,
+        leaving: Leaving<'_>,
     ) -> impl Iterator<Item = PortNo> {
-        flood(pipeline, from).filter(move |port| self.joins(from, *port, vid))
+        flood(pipeline, from)
+            .filter(move |port| self.joins(from, *port, leaving.vid))
+            .filter(self.one_of_each(from, leaving))
+    }
+}
+
+/// To whom a frame to many goes, and whether it says something of groups (RFC 4541, 2.1 and 3).
+fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (Forward, bool) {
+    match Multicast::of(bytes, link) {
+        Some(Multicast::Query) => (Forward::Flood, true),
+        Some(Multicast::Report) => (Forward::Among(Audience::Reports), true),
+        Some(Multicast::To(address)) => {
+            let audience = view.audience(Group { vid, address });
+            (audience.map_or(Forward::Flood, Forward::Among), false)
+        }
+        Some(Multicast::Local) | None => (Forward::Flood, false),
     }
 }
 
@@ -217,9 +319,11 @@ mod tests {
         let link = Link::parse(&bytes).expect("well formed");
         let knowledge = Knowledge {
             stations: &table(),
+            multicast: None,
             switching: None,
+            mirrors: None,
         };
-        knowledge.decide(&link, PortNo(from), Instant::from_secs(1))
+        knowledge.decide((&link, &bytes), PortNo(from), Instant::from_secs(1))
     }
 
     #[test]
@@ -230,6 +334,7 @@ mod tests {
                 forward: Forward::To(PortNo(2)),
                 learn: None,
                 vid: 0,
+                is_membership: false,
             }
         );
         let tagged = check(B, A, &[0x81, 0, 0, 10], 1);
@@ -259,10 +364,9 @@ mod tests {
 
     #[test]
     fn bridges_keep_their_own_frames_and_groups_send_nothing() {
-        assert_eq!(
-            check([1, 0x80, 0xc2, 0, 0, 0], A, &[], 1).forward,
-            Forward::Nowhere
-        );
+        for dst in [[1, 0x80, 0xc2, 0, 0, 0], [1, 0, 0x0c, 0xcc, 0xcc, 0xcd]] {
+            assert_eq!(check(dst, A, &[], 1).forward, Forward::Nowhere);
+        }
         assert_eq!(check(B, [3, 0, 0, 0, 0, 1], &[], 1).learn, None);
     }
 }

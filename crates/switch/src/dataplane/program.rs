@@ -9,11 +9,18 @@ use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
+use super::capture::Captures;
+use super::gates::Gates;
+use super::in_band::InBand;
+use super::intercept::Intercepts;
+use super::mirrors::Mirrors;
+use super::sampling::SamplingView;
 use super::slots::PortKey;
 use super::switching::SwitchingView;
 use super::underlay::Underlay;
 use super::ways::Ways;
 use crate::mac::MacView;
+use crate::mcast::MulticastView;
 
 /// A bridge's place in a program. Not used again while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,8 +47,22 @@ pub(crate) struct BridgeProgram {
     pub(crate) compiled: View,
     /// Its stations.
     pub(crate) stations: MacView,
+    /// Who is in which multicast group, if the bridge listens in.
+    pub(crate) multicast: Option<MulticastView>,
     /// What its ports are to `NORMAL`; none if all are plain.
     pub(crate) switching: Option<Arc<SwitchingView>>,
+    /// What its ports take of what switches say to each other; none if nothing.
+    pub(crate) intercepts: Option<Arc<Intercepts>>,
+    /// What of its frames is copied, and where to; none if nothing.
+    pub(crate) mirrors: Option<Arc<Mirrors>>,
+    /// Ports that a spanning tree keeps out; none if there are none.
+    pub(crate) gates: Option<Arc<Gates>>,
+    /// Who watches its frames; none if nobody does.
+    pub(crate) captures: Option<Arc<Captures>>,
+    /// The way to its controllers through itself; none if there is none.
+    pub(crate) in_band: Option<Arc<InBand>>,
+    /// Which of its frames are told of to collectors; none if none are.
+    pub(crate) sampling: Option<Arc<SamplingView>>,
 }
 
 /// All bridges at one moment.

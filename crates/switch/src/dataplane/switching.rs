@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::PortNo;
 
+use super::bonds::BondState;
 use crate::config::{LogicalPort, Switching};
 
 /// Ports with a number below this are found without a search; it is that of most.
@@ -17,7 +18,7 @@ const NUMBERS: usize = 256;
 const PLAIN: u16 = u16::MAX;
 
 /// See the top of this file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SwitchingView {
     /// What was asked for.
     config: Switching,
@@ -25,6 +26,8 @@ pub(crate) struct SwitchingView {
     low: Vec<u16>,
     /// Those of others, in order.
     high: Vec<(PortNo, u16)>,
+    /// How the bonds among them are, by the places of all; nothing, without bonds.
+    bonds: Vec<Option<BondState>>,
 }
 
 impl SwitchingView {
@@ -32,7 +35,8 @@ impl SwitchingView {
     pub(crate) fn compile(config: &Switching) -> Option<Arc<Self>> {
         let is_plain = config.ports.iter().all(LogicalPort::is_plain)
             && config.flood_vlans.is_empty()
-            && !config.forward_bpdu;
+            && !config.forward_bpdu
+            && config.snooping.is_none();
         if is_plain {
             return None;
         }
@@ -51,12 +55,36 @@ impl SwitchingView {
             config: config.clone(),
             low,
             high,
+            bonds: Vec::new(),
         }))
+    }
+
+    /// The same with bonds that are so now, by the names of their ports.
+    pub(crate) fn with_bonds(&self, bonds: impl Fn(&str) -> Option<BondState>) -> Arc<Self> {
+        let ports = self.config.ports.iter();
+        Arc::new(Self {
+            bonds: ports.map(|port| bonds(&port.name)).collect(),
+            ..self.clone()
+        })
+    }
+
+    /// The bond that an interface belongs to.
+    #[inline]
+    pub(crate) fn bond(&self, number: PortNo) -> Option<&BondState> {
+        if self.bonds.is_empty() {
+            return None;
+        }
+        self.bonds.get(self.place(number)?)?.as_ref()
     }
 
     /// The logical port that an interface belongs to; none if it is a plain port of its own.
     #[inline]
     pub(crate) fn port(&self, number: PortNo) -> Option<&LogicalPort> {
+        self.config.ports.get(self.place(number)?)
+    }
+
+    #[inline]
+    fn place(&self, number: PortNo) -> Option<usize> {
         let place = match self.low.get(number.0 as usize) {
             Some(place) => *place,
             None => {
@@ -64,7 +92,7 @@ impl SwitchingView {
                 self.high[found.ok()?].1
             }
         };
-        self.config.ports.get(usize::from(place))
+        Some(usize::from(place))
     }
 
     /// What was asked for.

@@ -78,23 +78,18 @@ pub(crate) fn carries(port: Option<&LogicalPort>, vid: u16) -> bool {
 /// What becomes of the tag of a frame of the VLAN `vid` that leaves by `port` and came in with
 /// this one.
 pub(crate) fn leave(port: Option<&LogicalPort>, tag: Option<Tag>, vid: u16) -> Retag {
-    let outside = match port.map(|port| &port.vlans.mode) {
-        None | Some(VlanMode::Trunk { .. }) => vid,
-        Some(VlanMode::Access { .. } | VlanMode::Tunnel { .. }) => 0,
-        Some(VlanMode::Native { tag, is_tagged, .. }) => match *tag == vid && !is_tagged {
-            true => 0,
-            false => vid,
-        },
+    let is_bare = match port.map(|port| &port.vlans.mode) {
+        None | Some(VlanMode::Trunk { .. }) => false,
+        Some(VlanMode::Access { .. } | VlanMode::Tunnel { .. }) => true,
+        Some(VlanMode::Native { tag, is_tagged, .. }) => *tag == vid && !is_tagged,
     };
+    let outside = if is_bare { 0 } else { vid };
     match (tag, outside) {
         (None, 0) => Retag::Keep,
         (None, vid) => Retag::Push(vid),
         (Some(tag), 0) => {
-            let keeps = port.is_none_or(|port| match port.vlans.priority_tags {
-                PriorityTags::No => false,
-                PriorityTags::IfNonzero => tag.pcp != 0,
-                PriorityTags::Always => true,
-            });
+            let priority = port.map(|port| port.vlans.priority_tags);
+            let keeps = keeps_priority(priority.unwrap_or_default(), tag, is_bare);
             match (keeps, tag.vid) {
                 (false, _) => Retag::Pop,
                 (true, 0) => Retag::Keep,
@@ -103,6 +98,18 @@ pub(crate) fn leave(port: Option<&LogicalPort>, tag: Option<Tag>, vid: u16) -> R
         }
         (Some(tag), vid) if tag.vid == vid => Retag::Keep,
         (Some(_), vid) => Retag::Set(vid),
+    }
+}
+
+/// Whether a frame of no VLAN that came with `tag` leaves with one, for its priority. By a port
+/// without tags, that `is_bare`, only one whose priority is not zero does, if they are wanted
+/// there; by others it does in any case, as with Open vSwitch.
+const fn keeps_priority(wanted: PriorityTags, tag: Tag, is_bare: bool) -> bool {
+    match (wanted, is_bare) {
+        (PriorityTags::No, true) => false,
+        (PriorityTags::Always, false) => true,
+        (PriorityTags::IfNonzero | PriorityTags::Always, true)
+        | (PriorityTags::No | PriorityTags::IfNonzero, false) => tag.pcp != 0,
     }
 }
 
@@ -200,7 +207,7 @@ mod tests {
                 let link = packet::Link::parse(frame.bytes()).expect("whole");
                 // What carries a priority keeps it wherever it keeps a tag.
                 assert!(link.tag.is_none_or(|tag| tag.pcp == came.map_or(0, |tag| tag.pcp)));
-                assert!(link.tag.is_none_or(|tag| tag.vid != 0));
+                assert!(link.tag.is_none_or(|tag| tag.vid != 0 || tag.pcp != 0));
                 link.tag.map_or(0, |tag| tag.vid)
             });
             prop_assert_eq!(left, expected);
@@ -214,10 +221,24 @@ mod tests {
             (PriorityTags::No, 3, Retag::Pop),
             (PriorityTags::IfNonzero, 3, Retag::Set(0)),
             (PriorityTags::IfNonzero, 0, Retag::Pop),
-            (PriorityTags::Always, 0, Retag::Set(0)),
+            (PriorityTags::Always, 3, Retag::Set(0)),
+            (PriorityTags::Always, 0, Retag::Pop),
         ];
         for (priority, pcp, expected) in cases {
             assert_eq!(leave(Some(&access(priority)), tag(5, pcp), 5), expected);
+        }
+        let trunk = |priority| {
+            let trunks = VlanSet::all();
+            port(VlanMode::Trunk { trunks }, priority)
+        };
+        let cases = [
+            (PriorityTags::No, 3, Retag::Keep),
+            (PriorityTags::No, 0, Retag::Pop),
+            (PriorityTags::IfNonzero, 0, Retag::Pop),
+            (PriorityTags::Always, 0, Retag::Keep),
+        ];
+        for (priority, pcp, expected) in cases {
+            assert_eq!(leave(Some(&trunk(priority)), tag(0, pcp), 0), expected);
         }
         assert_eq!(
             leave(Some(&access(PriorityTags::Always)), None, 5),
@@ -228,7 +249,8 @@ mod tests {
     #[test]
     fn a_port_of_which_nothing_is_said_takes_frames_as_they_are() {
         assert_eq!(admit(None, tag(9, 0)), Some(9));
-        assert_eq!(leave(None, tag(0, 0), 0), Retag::Keep);
+        assert_eq!(leave(None, tag(0, 3), 0), Retag::Keep);
+        assert_eq!(leave(None, tag(0, 0), 0), Retag::Pop, "it says nothing");
         assert_eq!(leave(None, None, 9), Retag::Push(9));
         assert!(carries(None, 9));
         let none = port(

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use base::Instant;
 use base::sync::point;
-use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
@@ -21,15 +21,28 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, Returned};
 use super::program::{BridgeId, BridgeProgram, Generation, Program, Progress, Publication};
+use super::sampling::Sampler;
 use super::slots::{PortKey, Slots};
 use super::vlans::Retag;
+use capturing::Recording;
+use exits::Exit;
+use mirroring::Mirrored;
 use onward::Onward;
+use sampling::Watch;
 
+mod capturing;
+mod exits;
+mod holding;
+mod in_band;
+mod intercepting;
 mod limits;
+mod mirroring;
 mod normally;
 mod onward;
 mod reports;
 mod resting;
+mod sampling;
+mod sending;
 mod tunnelling;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
@@ -72,6 +85,8 @@ pub(crate) struct Turn {
 /// A worker.
 pub(crate) struct Worker {
     shared: Shared,
+    /// Which of the counting cells of others' is its own.
+    writer: usize,
     /// None while it runs a batch: to count one more holder would have all workers write to
     /// one place, twice a batch.
     program: Option<Arc<Program>>,
@@ -82,22 +97,21 @@ pub(crate) struct Worker {
     slots: Slots,
     batch: Batch,
     exits: Vec<Exit>,
+    /// What is told of the frame at hand, if somebody watches it.
+    recording: Option<Recording>,
     onward: Onward,
-    /// What a frame was cut into, on its way into a tunnel.
+    mirrored: Mirrored,
+    /// What a frame was cut into, on its way into a tunnel or to a mirror.
     segments: Vec<Frame>,
     /// The next numbers of packets, of tunnels that have them numbered.
     numbers: BTreeMap<PortKey, u32>,
+    /// What chooses the frames of bridges that are sampled.
+    samplers: BTreeMap<BridgeId, Sampler>,
+    /// Where a sampled frame went.
+    watch: Watch,
     turn: Turn,
     /// When the turn began.
     now: Instant,
-}
-
-/// A frame of the verdict on its way to a port.
-#[derive(Clone, Copy)]
-struct Exit {
-    frame: usize,
-    port: PortNo,
-    retag: Retag,
 }
 
 impl Worker {
@@ -106,15 +120,20 @@ impl Worker {
         Self {
             program: Some(shared.publication.load_full()),
             shared,
+            writer,
             passed: Generation::default(),
             runner: Some(Box::new(Runner::new(writer))),
             pool: Pool::new(BUFFERS_MAX),
             slots: Slots::default(),
             batch: Batch::new(),
             exits: Vec::new(),
+            recording: None,
             onward: Onward::default(),
+            mirrored: Mirrored::default(),
             segments: Vec::new(),
             numbers: BTreeMap::new(),
+            samplers: BTreeMap::new(),
+            watch: Watch::default(),
             turn: Turn::default(),
             now: Instant::START,
         }
@@ -161,6 +180,10 @@ impl Worker {
         let newer = newest.generation != self.passed;
         if newer {
             self.slots.set_terminating(newest.terminating());
+            self.samplers.retain(|id, _| {
+                let bridge = newest.bridge(*id);
+                bridge.is_some_and(|bridge| bridge.sampling.is_some())
+            });
             self.program = Some(Arc::clone(&newest));
         }
         let generation = newest.generation;
@@ -255,6 +278,31 @@ impl Worker {
 
     /// Has the frames' fates told and carries them out.
     fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, batch: &mut Batch, now: Instant) {
+        if let Some(intercepts) = &bridge.intercepts {
+            self.intercept(intercepts, from, batch);
+        }
+        let gates = bridge.gates.as_deref();
+        if let Some(passage) = gates.and_then(|gates| gates.of(from.port)) {
+            return self.hold_back(bridge, (from, passage), batch, now);
+        }
+        if let Some(in_band) = &bridge.in_band {
+            self.forward_in_band((bridge, in_band), from, batch, now);
+        }
+        match &bridge.sampling {
+            None => self.forward_all::<false>(bridge, from, batch, now),
+            Some(view) => self.forward_sampling(bridge, view, from, batch, now),
+        }
+    }
+
+    /// The same of frames that nobody watches.
+    fn tell_fates<const SAMPLED: bool>(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        self.mirror_arriving(bridge, from, batch);
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
         let ground = Ground {
@@ -270,18 +318,27 @@ impl Worker {
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
             let mut run = runner.begin_with(ground, words.as_deref(), batch);
-            let all_leave = run.leave_all();
+            let all_leave = match bridge.mirrors.as_deref() {
+                None => run.leave_all(),
+                Some(_) => self.carry_out_mirrored::<SAMPLED>(bridge, from, &mut run, now),
+            };
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
                     Fate::Leave(frames, port) => {
+                        if SAMPLED {
+                            self.note_leaving(port, frames);
+                        }
                         self.send_together(PortKey { port, ..from }, frames);
                     }
-                    Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
+                    Fate::Told(verdict) => self.carry_out::<SAMPLED>(bridge, from, verdict, now),
                 }
             }
             all_leave
         };
         if let Some(port) = all_leave {
+            if SAMPLED {
+                self.note_leaving(port, batch);
+            }
             self.send_batch(PortKey { port, ..from }, batch);
         }
         if !puts_off {
@@ -292,7 +349,7 @@ impl Worker {
         self.runner = Some(runner);
     }
 
-    fn carry_out(
+    fn carry_out<const SAMPLED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -303,7 +360,7 @@ impl Worker {
             self.shared.counters.count_reason(*reason);
         }
         self.exits.clear();
-        for egress in &verdict.egress {
+        for (place, egress) in verdict.egress.iter().enumerate() {
             let frame = &verdict.frames[egress.frame];
             let before = self.exits.len();
             match &egress.to {
@@ -315,6 +372,13 @@ impl Worker {
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
             }
+            self.mirror_leaving(bridge, from, (frame, before));
+            if self.recording.is_some() {
+                self.record_exits(place, frame, &egress.to, before);
+            }
+            if SAMPLED {
+                self.note_exits(frame, before);
+            }
             if let Some(words) = &egress.words {
                 self.depart_with(from, frame, before, words);
             }
@@ -323,113 +387,6 @@ impl Worker {
             self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
         self.send_all(from, verdict);
-    }
-
-    /// Sends each frame out of each of its exits; the last takes the frame, the others copies.
-    fn send_all(&mut self, from: PortKey, verdict: &mut Verdict) {
-        let exits = std::mem::take(&mut self.exits);
-        for (index, frame) in verdict.frames.drain(..).enumerate() {
-            let mut waiting = exits.iter().filter(|exit| exit.frame == index).peekable();
-            if waiting.peek().is_none() {
-                self.pool.put(frame);
-                continue;
-            }
-            self.send_copies(from, frame, waiting.copied());
-        }
-        self.exits = exits;
-    }
-
-    fn send_copies(&mut self, from: PortKey, frame: Frame, exits: impl Iterator<Item = Exit>) {
-        let mut exits = exits.peekable();
-        let mut frame = Some(frame);
-        while let Some(Exit { port, retag, .. }) = exits.next() {
-            let leaving = match exits.peek() {
-                Some(_) => frame.as_ref().and_then(|frame| self.pool.duplicate(frame)),
-                None => frame.take(),
-            };
-            match leaving {
-                Some(mut leaving) => match retag.change(&mut leaving) {
-                    true => self.send(PortKey { port, ..from }, leaving),
-                    false => self.drop_frame(leaving, Drop::Tag),
-                },
-                None => self.shared.counters.count(Drop::NoBuffer),
-            }
-        }
-    }
-
-    /// The same for all frames of a batch. Where nothing waits for the port, none is moved.
-    fn send_batch(&mut self, key: PortKey, batch: &mut Batch) {
-        match self.slots.find(key) {
-            Some(slot) if slot.out.is_empty() => std::mem::swap(&mut slot.out, batch),
-            _ => self.send_together(key, batch),
-        }
-    }
-
-    /// Puts frames with those that leave by their port.
-    #[inline]
-    fn send_together(&mut self, key: PortKey, frames: &mut [Frame]) {
-        match (self.slots.find(key), &mut *frames) {
-            // Where frames leave by several ports, most come one by one. Each is built where it
-            // is put: one that goes through another place costs several times as much.
-            (Some(slot), [frame]) if slot.out.room() > 0 => slot.out.put(std::mem::take(frame)),
-            (Some(slot), frames) if slot.out.room() >= frames.len() => slot.out.take_all(frames),
-            _ => frames
-                .iter_mut()
-                .for_each(|frame| self.send(key, std::mem::take(frame))),
-        }
-    }
-
-    /// Puts the frame with those that leave by its port; a full batch leaves at once.
-    fn send(&mut self, key: PortKey, frame: Frame) {
-        let Some(slot) = self.slots.find(key) else {
-            self.drop_frame(frame, Drop::NoPort);
-            return;
-        };
-        let Err(frame) = slot.out.push(frame) else {
-            return;
-        };
-        // After that there is room, unless the port has just turned out to be gone.
-        self.flush_port(key);
-        let again = match self.slots.find(key) {
-            Some(slot) => slot.out.push(frame),
-            None => Err(frame),
-        };
-        if let Err(frame) = again {
-            self.drop_frame(frame, Drop::NoPort);
-        }
-    }
-
-    fn flush(&mut self) {
-        for place in (0..self.slots.len()).rev() {
-            let (key, slot) = self.slots.at(place);
-            if !slot.out.is_empty() {
-                self.flush_port(key);
-            }
-        }
-    }
-
-    /// Sends what waits for a port. What its queue has no room for is dropped and
-    /// counted: a full port never holds up the others.
-    fn flush_port(&mut self, key: PortKey) {
-        let Some(slot) = self.slots.find(key) else {
-            return;
-        };
-        if slot.inner.is_some() || slot.terminates {
-            return self.depart(key);
-        }
-        if slot.gate.police.limits_egress() {
-            self.limit_out(key);
-        }
-        let Some(slot) = self.slots.find(key) else {
-            return;
-        };
-        let sent = slot.queue.send(&mut slot.out, &mut self.pool);
-        let left = slot.out.len();
-        slot.out.release(left, &mut self.pool);
-        self.shared.counters.add(Drop::PortFull, left);
-        if let Err(error) = sent {
-            self.retire(key, error);
-        }
     }
 
     fn tell(&mut self, event: Event, otherwise: Drop) {

@@ -2,12 +2,13 @@
 //! other, each can be taken where it stands, and what is in both is left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
 use super::{NumberedPort, Parts, Step, reconcile};
 use crate::config::{
-    Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen,
+    Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen, Sflow,
     Switching, TableConfig, Target, Tuning,
 };
 
@@ -91,7 +92,9 @@ fn change(config: &mut BridgeConfig, step: &Step) {
         Step::Identify(_, id) => config.datapath_id = *id,
         Step::Speak(_, versions) => config.protocols = *versions,
         Step::Assign(_, affinity) => config.affinity.clone_from(affinity),
+        Step::Export(_, exporters) => config.exporters.clone_from(exporters),
         Step::Switch(_, switching) => config.switching.clone_from(switching),
+        Step::Reflect(_, mirrors) => config.mirrors.clone_from(mirrors),
         Step::Equip(_, port, equipment) => {
             config.equipment.remove(port);
             if *equipment != Equipment::default() {
@@ -116,7 +119,9 @@ fn bridge_of(step: &Step) -> &str {
         | Step::Assign(name, _)
         | Step::Equip(name, ..)
         | Step::Furnish(name, ..)
-        | Step::Switch(name, _) => name,
+        | Step::Export(name, _)
+        | Step::Switch(name, _)
+        | Step::Reflect(name, _) => name,
         other => panic!("{other}: no such step is to be had of these configurations"),
     }
 }
@@ -168,6 +173,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         0..2_u8,
         any::<bool>(),
         0..2_usize,
+        prop::option::of(1..3_u32),
     );
     (ports, peers, inner, beside()).prop_map(move |(ports, peers, inner, beside)| {
         let mut bridge = BridgeConfig::new(format!("br{place}"));
@@ -194,7 +200,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
             }
         }
         give(&mut bridge, place, beside);
-        let (mode, id, address, is_protecting, affinity) = inner;
+        let (mode, id, address, is_protecting, affinity, sampling) = inner;
         if mode == 0 {
             bridge.fail_mode = FailMode::Secure;
         }
@@ -208,8 +214,20 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
                 ..Switching::default()
             };
         }
+        bridge.exporters.sflow = sampling.and_then(sflow);
         bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("a place"); affinity];
         bridge
+    })
+}
+
+fn sflow(sampling: u32) -> Option<Sflow> {
+    Some(Sflow {
+        targets: Vec::new(),
+        agent: None,
+        sub_agent: 0,
+        header: 128,
+        sampling: NonZeroU32::new(sampling)?,
+        polling: None,
     })
 }
 

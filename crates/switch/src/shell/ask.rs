@@ -1,8 +1,8 @@
 //! The other end of the control socket: asks a switch that runs.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,11 +25,19 @@ pub fn ask(
     arguments: &[String],
 ) -> Result<String, SwitchError> {
     let path = RunDir::named(rundir).file(format!("{bridge}.ctl"));
+    ask_at(&path, command, arguments)
+}
+
+/// Asks the switch that has this control socket, and returns what it says.
+///
+/// # Errors
+/// Nobody answers, or the switch refuses; one line says why.
+pub fn ask_at(path: &Path, command: &str, arguments: &[String]) -> Result<String, SwitchError> {
     let unanswered = |error| SwitchError::Unanswered {
-        path: path.clone(),
+        path: path.to_owned(),
         error,
     };
-    let mut stream = UnixStream::connect(&path).map_err(unanswered)?;
+    let mut stream = UnixStream::connect(path).map_err(unanswered)?;
     stream
         .set_read_timeout(Some(PATIENCE))
         .map_err(unanswered)?;
@@ -45,8 +53,25 @@ pub fn ask(
     }
 }
 
-/// The first JSON value that comes.
+/// The control sockets in the run directory, in the order of their names: those of bridges, of a
+/// switch as a whole, and of others who answer as Open vSwitch's programs do. The run directory
+/// is found as the switch finds its own, and told besides.
+#[must_use]
+pub fn control_sockets(rundir: Option<&Path>) -> (PathBuf, Vec<PathBuf>) {
+    let directory = RunDir::named(rundir).file("");
+    let files = std::fs::read_dir(&directory).into_iter().flatten();
+    let paths = files.flatten().map(|file| file.path());
+    let mut sockets: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ctl"))
+        .collect();
+    sockets.sort();
+    (directory, sockets)
+}
+
+/// The first JSON value that comes. The end of its line is taken with it: to leave that unread would
+/// be to hang up on the one who answers.
 fn next_value(stream: &mut impl Read) -> std::io::Result<Value> {
+    let stream = BufReader::new(stream);
     let mut values = serde_json::Deserializer::from_reader(stream).into_iter();
     let none = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
     Ok(values.next().ok_or_else(none)??)

@@ -34,6 +34,16 @@ static HANDS: Hands = Hands {
     ahead: AtomicU64::new(0),
 };
 
+/// What the clock on the wall shows, since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this module is where the clock is read"
+)]
+pub(crate) fn wall() -> Duration {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default()
+}
+
 impl Hands {
     /// What the clock shows, so many nanoseconds after its start.
     fn read(&self, real: u64) -> u64 {

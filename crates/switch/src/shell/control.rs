@@ -2,11 +2,15 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod capturing;
 mod closing;
+mod collectors;
 mod commands;
 mod datapath_ports;
+mod due;
 mod gathering;
 mod host_ports;
+mod in_band;
 mod inner;
 mod interfaces;
 mod lookups;
@@ -27,7 +31,6 @@ use std::sync::Arc;
 
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
-use base::sync::thread;
 use openflow::{AsyncConfig, AsyncMasks, Parcel};
 use pipeline::Removal;
 use ports::OpenError;
@@ -51,6 +54,8 @@ use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
+use capturing::Capturing;
+use collectors::Collectors;
 use datapath_ports::DatapathPorts;
 pub(crate) use gathering::Gathered;
 use host_ports::HostPorts;
@@ -74,15 +79,18 @@ struct ControlCounters {
     unasked_dropped: u64,
     /// Frames that a worker had no room to take over.
     transmit_dropped: u64,
+    /// Datagrams that collectors could not be sent.
+    exports_lost: u64,
 }
 
 impl ControlCounters {
     /// Every counter by name.
-    fn read(&self) -> [(&'static str, u64); 3] {
+    fn read(&self) -> [(&'static str, u64); 4] {
         [
             ("messages_refused", self.messages_refused),
             ("unasked_dropped", self.unasked_dropped),
             ("transmit_dropped", self.transmit_dropped),
+            ("exports_lost", self.exports_lost),
         ]
     }
 }
@@ -117,6 +125,8 @@ pub(crate) struct Tools {
     pub(crate) news: Arc<Notify>,
     /// Which interfaces are dummies.
     pub(crate) dummies: Dummies,
+    /// Whether tunnels go by routes of the system.
+    pub(crate) system_routes: bool,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
     /// What peers are shown that it speaks TLS with, if the configuration does not say.
@@ -160,6 +170,10 @@ pub(crate) struct Control {
     host_ports: HostPorts,
     /// What workers had done when they were last said to begin anew.
     cleared: Vec<commands::Done>,
+    /// Who watches frames.
+    capturing: Capturing,
+    /// Who is told of frames.
+    collectors: Collectors,
     /// How the data path calls ports.
     datapath_ports: DatapathPorts,
     /// Where questions are answered beside the bridges' own sockets.
@@ -193,6 +207,8 @@ impl Control {
             underlay: UnderlaySite::default(),
             host_ports: HostPorts::default(),
             cleared: Vec::new(),
+            capturing: Capturing::default(),
+            collectors: Collectors::default(),
             datapath_ports: DatapathPorts::new(by_name),
             unixctl: None,
             stopped: false,
@@ -257,6 +273,8 @@ impl Control {
             Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
+                // Whoever waits for it sends frames as soon as it is told.
+                self.publish_at_once();
                 // Who asked may have gone.
                 let _ = done.send(());
             }
@@ -408,6 +426,7 @@ impl Control {
                         self.counters.transmit_dropped += 1;
                     }
                 }
+                Effect::Export(targets, datagram) => self.export(bridge, &targets, &datagram),
                 Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
                 Effect::Free(removals) => self.free(removals),
             }
@@ -430,14 +449,6 @@ impl Control {
         }
     }
 
-    fn handle_timeouts(&mut self) {
-        let now = self.now();
-        for site in self.sites.values_mut() {
-            site.bridge.handle_timeout(now);
-        }
-        self.look_after_ports(now);
-    }
-
     /// Goes on with messages whose barrier has been answered.
     fn resume_deferred(&mut self) {
         let waiting = self
@@ -455,19 +466,6 @@ impl Control {
             for (mut received, mut room) in deferred {
                 self.handle_message(id, &mut received, &mut room, now);
             }
-        }
-    }
-
-    /// Rests until there is something to do. A wake-up in the meantime is not lost.
-    fn rest(&self) {
-        let bridges = self.sites.values();
-        let due = bridges.filter_map(|site| site.bridge.next_timeout()).min();
-        let publication = self.is_unpublished().then_some(self.next_publication);
-        let due = [due, publication, self.next_look()];
-        let due = due.into_iter().flatten().min();
-        match due {
-            Some(due) => thread::park_timeout(due - self.now()),
-            None => thread::park(),
         }
     }
 

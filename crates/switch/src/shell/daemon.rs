@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::{env, process};
 
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -20,6 +20,9 @@ use crate::error::SwitchError;
 
 /// Tells the program that it is the one in the background.
 const IN_BACKGROUND: &str = "COMPORTA_IN_BACKGROUND";
+
+/// The same of the one that another watches.
+pub(super) const MONITORED: &str = "COMPORTA_MONITORED";
 
 /// What the one in the background says when it is ready.
 const READY: &[u8] = b"ready";
@@ -91,23 +94,38 @@ pub enum Detached {
 pub fn detach() -> Result<Detached, SwitchError> {
     let failed = SwitchError::system("going into the background");
     if env::var_os(IN_BACKGROUND).is_some() {
+        if is_monitored() {
+            // It is in the session of the one that watches it.
+            return Ok(Detached::Background);
+        }
         let session = setsid().map_err(io::Error::from);
         return session.map(|_| Detached::Background).map_err(failed);
     }
-    start_again().map_err(failed)?;
+    wait_for_another().map_err(failed)?;
     Ok(Detached::Foreground)
 }
 
-fn start_again() -> io::Result<()> {
+/// Whether this process does the work and another watches it.
+#[must_use]
+pub fn is_monitored() -> bool {
+    env::var_os(MONITORED).is_some()
+}
+
+/// Starts the program again with the same arguments, and tells it by this variable what it is. It
+/// says there when it is ready, if somebody waits for it.
+pub(super) fn start_again(variable: &str, heard: Option<Stdio>) -> io::Result<Child> {
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
-    let mut other = Command::new(env::current_exe()?)
-        .arg0(name)
-        .args(words)
-        .env(IN_BACKGROUND, "1")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut command = Command::new(env::current_exe()?);
+    command.arg0(name).args(words).env(variable, "1");
+    if let Some(heard) = heard {
+        command.stdin(Stdio::null()).stdout(heard);
+    }
+    command.spawn()
+}
+
+fn wait_for_another() -> io::Result<()> {
+    let mut other = start_again(IN_BACKGROUND, Some(Stdio::piped()))?;
     let mut said = Vec::new();
     if let Some(pipe) = other.stdout.take() {
         pipe.take(READY.len() as u64).read_to_end(&mut said)?;
@@ -136,11 +154,16 @@ pub fn keep_in_memory() {
 /// The system refuses what always works.
 pub fn settle(chdir: bool) -> io::Result<()> {
     let mut stdout = io::stdout();
-    stdout.write_all(READY)?;
-    stdout.flush()?;
+    // Who waited may have gone: this process may be one that was started again.
+    drop(stdout.write_all(READY).and_then(|()| stdout.flush()));
     if chdir {
         env::set_current_dir("/")?;
     }
+    let_go()
+}
+
+/// Lets go of the terminal.
+pub(super) fn let_go() -> io::Result<()> {
     let nothing = OpenOptions::new()
         .read(true)
         .write(true)

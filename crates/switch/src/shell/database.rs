@@ -19,7 +19,7 @@ use super::host;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
-use crate::config::{Config, Dummies, Remote, Tls};
+use crate::config::{Config, Remote, Tls};
 use crate::vswitch::{DATABASE, Facts, LOCK, Manager, TABLES};
 
 /// The first pause after the database was not reached; each further one is twice as long.
@@ -70,7 +70,7 @@ impl Desk {
 pub(crate) async fn follow(
     remote: Remote,
     tls: Option<Tls>,
-    dummies: Dummies,
+    manager: Manager,
     rundir: PathBuf,
     desk: Desk,
     ready: Box<dyn FnOnce() + Send>,
@@ -82,7 +82,7 @@ pub(crate) async fn follow(
         secrets,
         rundir,
         system: host::system(),
-        manager: Manager::new(dummies),
+        manager,
         ready: Some(ready),
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);

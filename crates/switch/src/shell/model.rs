@@ -119,7 +119,14 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: MacView::default(),
+            multicast: None,
             switching: None,
+            intercepts: None,
+            mirrors: None,
+            gates: None,
+            captures: None,
+            in_band: None,
+            sampling: None,
         };
         let workers = self.hands.iter().map(|hand| &hand.tether);
         self.publisher.publish(vec![bridge], is_large, workers)

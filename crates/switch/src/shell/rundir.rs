@@ -36,6 +36,11 @@ impl RunDir {
         Self(path.unwrap_or_else(|| RUNDIR_DEFAULT.into()))
     }
 
+    /// Its path from the root on.
+    pub(crate) fn whole(&self) -> PathBuf {
+        std::path::absolute(&self.0).unwrap_or_else(|_| self.0.clone())
+    }
+
     /// The path of a file in it; one that begins at the root stands for itself.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.join(name)

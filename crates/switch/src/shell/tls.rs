@@ -95,12 +95,13 @@ fn provider() -> Arc<CryptoProvider> {
 /// How to speak as the one who goes there, and whether the other's authority is still to be
 /// learned from it.
 fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
-    let is_strange = tls.bootstrap && !tls.ca_cert.try_exists()?;
-    let provider = provider();
-    let authorities = match is_strange {
-        true => None,
-        false => Some(authorities(&tls.ca_cert)?),
+    let is_strange = match tls.authority() {
+        Some(path) => tls.bootstrap && !path.try_exists()?,
+        None => false,
     };
+    let provider = provider();
+    let known = tls.authority().filter(|_| !is_strange);
+    let authorities = known.map(authorities).transpose()?;
     let verifier = AnyName::new(authorities, &provider);
     let (chain, key) = own(tls)?;
     let config = ClientConfig::builder_with_provider(provider)
@@ -117,21 +118,37 @@ fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
 /// How to speak with one who comes. Who that is must be known: nothing is learned from it.
 fn server(tls: &Tls) -> io::Result<ServerConfig> {
     let provider = provider();
-    let authorities = Arc::new(authorities(&tls.ca_cert)?);
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(authorities, Arc::clone(&provider)).build();
+    let verifier = match tls.authority() {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(path) => {
+            let authorities = Arc::new(authorities(path)?);
+            let provider = Arc::clone(&provider);
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(authorities, provider).build();
+            verifier.map_err(|error| about(path, error))?
+        }
+    };
     let (chain, key) = own(tls)?;
     ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        .with_client_cert_verifier(verifier.map_err(|error| about(&tls.ca_cert, error))?)
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(|error| about(&tls.private_key, error))
 }
 
-/// The switch's own certificate and key.
+/// The switch's own certificate, with what is shown beside it, and key.
 fn own(tls: &Tls) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
-    let chain = certificates(&tls.certificate)?;
+    let mut chain = certificates(&tls.certificate)?;
+    if let Some(beside) = &tls.peer_ca_cert {
+        let beside = certificates(beside)?;
+        chain.extend(
+            beside
+                .into_iter()
+                .filter(|one| !chain.contains(one))
+                .collect::<Vec<_>>(),
+        );
+    }
     let key = PrivateKeyDer::from_pem_slice(&read(&tls.private_key)?);
     Ok((chain, key.map_err(|error| about(&tls.private_key, error))?))
 }

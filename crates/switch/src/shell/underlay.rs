@@ -44,14 +44,18 @@ const ENTRIES_MAX: usize = 16_384;
 /// A host that is to be found, and the number of the interface that it is behind.
 pub(crate) type Wanted = (u32, IpAddr);
 
-/// Follows until the runtime ends, or nobody asks any more.
-pub(crate) async fn follow(inbox: Inbox, mut wanted: UnboundedReceiver<Wanted>) {
+/// Follows until the runtime ends, or nobody asks any more; routes only if `takes_routes`.
+pub(crate) async fn follow(
+    inbox: Inbox,
+    mut wanted: UnboundedReceiver<Wanted>,
+    takes_routes: bool,
+) {
     let (connection, handle, mut messages) = match new_multicast_connection(&GROUPS) {
         Ok(made) => made,
         Err(error) => return tracing::warn!(%error, "the routes cannot be followed"),
     };
     tokio::spawn(connection);
-    list(&handle, &inbox).await;
+    list(&handle, &inbox, takes_routes).await;
     loop {
         tokio::select! {
             message = messages.next() => {
@@ -65,7 +69,7 @@ pub(crate) async fn follow(inbox: Inbox, mut wanted: UnboundedReceiver<Wanted>) 
                         Ok(None) | Err(_) => break,
                     }
                 }
-                list(&handle, &inbox).await;
+                list(&handle, &inbox, takes_routes).await;
             }
             wanted = wanted.recv() => match wanted {
                 Some((index, address)) => look_for(&handle, index, address).await,
@@ -87,19 +91,23 @@ async fn look_for(handle: &Handle, index: u32, address: IpAddr) {
     }
 }
 
-async fn list(handle: &Handle, inbox: &Inbox) {
-    match read(handle).await {
+async fn list(handle: &Handle, inbox: &Inbox, takes_routes: bool) {
+    match read(handle, takes_routes).await {
         Ok(tables) => inbox.send(Input::Underlay(Box::new(tables))),
         Err(error) => tracing::warn!(%error, "the routes could not be listed"),
     }
 }
 
-async fn read(handle: &Handle) -> io::Result<KernelTables> {
+async fn read(handle: &Handle, takes_routes: bool) -> io::Result<KernelTables> {
     let failed = |error: rtnetlink::Error| io::Error::other(error.to_string());
     let mut tables = KernelTables::default();
-    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+    let families: &[_] = match takes_routes {
+        true => &[AddressFamily::Inet, AddressFamily::Inet6],
+        false => &[],
+    };
+    for family in families {
         let mut asked = RouteMessage::default();
-        asked.header.address_family = family;
+        asked.header.address_family = *family;
         let mut routes = handle.route().get(asked).execute();
         while let Some(message) = routes.try_next().await.map_err(failed)? {
             if tables.routes.len() < ENTRIES_MAX {

@@ -22,6 +22,29 @@ pub(crate) enum Role {
     Backup,
 }
 
+impl Role {
+    /// As Open vSwitch calls it in the older tree, where another way is another way.
+    pub(crate) const fn stp_name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Root => "root",
+            Self::Designated => "designated",
+            Self::Alternate | Self::Backup => "alternate",
+        }
+    }
+
+    /// As Open vSwitch calls it in the newer tree.
+    pub(crate) const fn rstp_name(self) -> &'static str {
+        match self {
+            Self::Disabled => "Disabled",
+            Self::Root => "Root",
+            Self::Designated => "Designated",
+            Self::Alternate => "Alternate",
+            Self::Backup => "Backup",
+        }
+    }
+}
+
 /// What a port may do (17.10; `Listening` is that of 802.1D-1998, 8.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
@@ -43,9 +66,25 @@ impl State {
         matches!(self, Self::Learning | Self::Forwarding)
     }
 
-    /// Whether frames go in and out.
-    pub(crate) const fn forwards(self) -> bool {
-        matches!(self, Self::Forwarding)
+    /// As Open vSwitch calls it in the older tree.
+    pub(crate) const fn stp_name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Discarding => "blocking",
+            Self::Listening => "listening",
+            Self::Learning => "learning",
+            Self::Forwarding => "forwarding",
+        }
+    }
+
+    /// As Open vSwitch calls it in the newer tree.
+    pub(crate) const fn rstp_name(self) -> &'static str {
+        match self {
+            Self::Disabled => "Disabled",
+            Self::Discarding | Self::Listening => "Discarding",
+            Self::Learning => "Learning",
+            Self::Forwarding => "Forwarding",
+        }
     }
 }
 

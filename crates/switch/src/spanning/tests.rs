@@ -119,7 +119,9 @@ impl Network {
     }
 
     fn forwards(&self, end: End) -> bool {
-        self.states.get(&end).is_some_and(|state| state.forwards())
+        self.states
+            .get(&end)
+            .is_some_and(|state| *state == State::Forwarding)
     }
 
     /// The cables that frames take.

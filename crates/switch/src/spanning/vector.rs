@@ -25,6 +25,17 @@ impl BridgeId {
         let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
         packet::MacAddr([a, b, c, d, e, f])
     }
+
+    /// As Open vSwitch writes it of the newer tree, in which the lower 12 bits of the priority are
+    /// a number beside it: `8.000.02aabbccddee`.
+    pub(crate) fn split(self) -> String {
+        let (priority, address) = (self.priority(), self.0 & ((1 << 48) - 1));
+        format!(
+            "{:x}.{:03x}.{address:012x}",
+            priority >> 12,
+            priority & 0xfff
+        )
+    }
 }
 
 impl fmt::Display for BridgeId {

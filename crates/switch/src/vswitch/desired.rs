@@ -5,11 +5,15 @@
 //! would forward what it must not is refused, with the reason; one that only lacks something
 //! is opened and says what it lacks.
 
+mod bond;
 mod bridge;
 mod controller;
 mod equipment;
+mod exporters;
 mod interface;
+pub(super) mod mirrors;
 mod numbers;
+mod spanning;
 mod switching;
 mod tables;
 #[cfg(test)]
@@ -47,10 +51,14 @@ pub(crate) struct Desired {
     pub(crate) next_cfg: Option<i64>,
     /// What becomes of each bridge.
     pub(crate) bridges: BTreeMap<Uuid, BridgeFate>,
+    /// The bridge and the name of each port.
+    pub(crate) ports: BTreeMap<Uuid, (String, String)>,
     /// What becomes of each interface.
     pub(crate) interfaces: BTreeMap<Uuid, InterfaceFate>,
     /// What becomes of each controller.
     pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
+    /// The mirrors that are there, each with its bridge.
+    pub(crate) mirrors: BTreeMap<Uuid, String>,
     /// How often statistics are written.
     pub(crate) statistics_interval: Duration,
     /// Whether they tell of the host, too.
@@ -66,8 +74,10 @@ impl Default for Desired {
             config: Config::default(),
             next_cfg: None,
             bridges: BTreeMap::new(),
+            ports: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             controllers: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
             tells_of_host: false,
             unheeded: BTreeSet::new(),
@@ -100,6 +110,16 @@ pub(crate) enum InterfaceFate {
     },
     /// It is none, and why.
     Refused(String),
+}
+
+impl Desired {
+    /// Nothing is asked for; what `current` has from the command line stays.
+    pub(crate) fn nothing(current: &Config) -> Self {
+        let mut nothing = Self::default();
+        nothing.config.dummies = current.dummies;
+        nothing.config.confined.clone_from(&current.confined);
+        nothing
+    }
 }
 
 /// What becomes of a controller.
@@ -142,8 +162,7 @@ impl<'a> Claims<'a> {
 
 /// What the rows ask for. Ports that `current` has keep their numbers.
 pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
-    let mut desired = Desired::default();
-    desired.config.dummies = current.dummies;
+    let mut desired = Desired::nothing(current);
     let Some(root) = root(database) else {
         return desired;
     };
@@ -186,6 +205,7 @@ fn secrets(row: Record<'_>) -> Tls {
         certificate: path("certificate"),
         ca_cert: path("ca_cert"),
         bootstrap: row.is_true("bootstrap_ca_cert"),
+        peer_ca_cert: None,
     }
 }
 

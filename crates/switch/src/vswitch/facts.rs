@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use base::{DatapathId, PortNo};
 use flow::{PortStats, Role};
+use packet::MacAddr;
 use ports::Status;
 
-use crate::config::Listen;
+use crate::config::{Listen, TreeProtocol};
+use crate::spanning::{BridgeId, Info, PortId, Priority};
 
 /// How all bridges are.
 #[derive(Clone, Debug, Default)]
@@ -28,10 +30,31 @@ pub(crate) struct BridgeFacts {
     pub(crate) datapath_id: DatapathId,
     /// Its ports.
     pub(crate) ports: BTreeMap<PortNo, PortFacts>,
+    /// What its mirrors have copied, by their keys: frames and bytes.
+    pub(crate) mirrors: BTreeMap<String, (u64, u64)>,
     /// The controllers that it goes to, by where they are met.
     pub(crate) controllers: BTreeMap<String, ControllerFacts>,
+    /// Its spanning tree, if it has one.
+    pub(crate) tree: Option<TreeFacts>,
     /// Where it was to wait for controllers and could not, and why.
     pub(crate) not_listening: BTreeMap<Listen, String>,
+    /// The address of the active member of each bond that has one, by the names of their ports.
+    pub(crate) active_members: BTreeMap<String, MacAddr>,
+}
+
+/// How the spanning tree of a bridge is.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeFacts {
+    /// Which it is.
+    pub(crate) protocol: TreeProtocol,
+    /// The bridge.
+    pub(crate) id: BridgeId,
+    /// What is known of the root.
+    pub(crate) root: Priority,
+    /// The port towards it; none if the bridge is it.
+    pub(crate) root_port: Option<PortId>,
+    /// Its ports, by name, and for how many seconds they have been in it.
+    pub(crate) ports: BTreeMap<String, (Info, u64)>,
 }
 
 /// How one port is.
@@ -45,6 +68,8 @@ pub(crate) struct PortFacts {
     pub(crate) link_resets: u64,
     /// What it has counted.
     pub(crate) statistics: Option<PortStats>,
+    /// Whether it has heard its partner, if it speaks LACP.
+    pub(crate) lacp_current: Option<bool>,
 }
 
 /// How a controller is.

@@ -5,12 +5,13 @@
 //! While no database is there, or another switch has its lock, nothing is written; and
 //! while none is there, nothing is changed either: frames go on.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ovsdb::{Database, Event, Operation, TransactionId};
 
 use super::LOCK;
-use super::desired::{Desired, desire};
+use super::desired::{Desired, desire, mirrors};
 use super::facts::Facts;
 use super::report::{Extent, report};
 use super::rows::root;
@@ -47,10 +48,12 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    /// One that makes these interfaces dummies.
-    pub(crate) fn new(dummies: Dummies) -> Self {
+    /// One that makes these interfaces dummies, and has controllers met at sockets in this
+    /// directory only.
+    pub(crate) fn new(dummies: Dummies, confined: Option<PathBuf>) -> Self {
         let mut manager = Self::default();
         manager.desired.config.dummies = dummies;
+        manager.desired.config.confined = confined;
         manager
     }
 
@@ -124,7 +127,7 @@ impl Manager {
             }
             Standing::Owner => desire(database, &self.desired.config),
             // The other has the interfaces, or is about to take them.
-            Standing::Second => Desired::default(),
+            Standing::Second => Desired::nothing(&self.desired.config),
         };
         if desired == self.desired {
             return None;
@@ -133,10 +136,25 @@ impl Manager {
         for key in unheeded.take(UNHEEDED_MAX) {
             tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: it has no like here");
         }
+        self.say_of_mirrors(&desired);
         let changed = desired.config != self.desired.config;
         self.desired = desired;
         self.due = Some(Extent::Statistics);
         changed.then(|| self.desired.config.clone())
+    }
+
+    /// Says once what of mirrors is not honoured: who set one up looks for frames, and not at
+    /// the bridge.
+    fn say_of_mirrors(&self, desired: &Desired) {
+        for (uuid, fate) in &desired.bridges {
+            let before = self.desired.bridges.get(uuid).map(|before| &before.notes);
+            for (key, why) in &fate.notes {
+                let is_said = before.and_then(|before| before.get(key)) == Some(why);
+                if key.starts_with(mirrors::COLUMN) && !is_said {
+                    tracing::warn!("bridge {}: {key}: {why}", fate.name);
+                }
+            }
+        }
     }
 
     /// Whether it has looked at what the database says. Who waits for the lock has not.

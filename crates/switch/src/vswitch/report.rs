@@ -1,6 +1,8 @@
 //! How things are, as the database has it: the columns that the switch fills in. Only
 //! what differs from what stands there becomes an operation.
 
+mod tree;
+
 use std::collections::BTreeMap;
 
 use base::PortNo;
@@ -11,9 +13,7 @@ use ports::Status;
 use super::desired::{BridgeFate, ControllerFate, Desired, InterfaceFate, Place};
 use super::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts};
 use super::rows::{Record, root};
-
-/// What is said of the version: a number first, as tools expect it.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
+use crate::VERSION;
 
 /// Types of data paths that bridges may ask for: all are one.
 const DATAPATH_TYPES: [&str; 2] = ["netdev", "system"];
@@ -23,6 +23,10 @@ const INTERFACE_TYPES: [&str; 8] = [
     "afxdp", "geneve", "gre", "internal", "patch", "system", "tap", "vxlan",
 ];
 const DPDK: &str = "dpdk";
+
+/// What only those have that were started with `--enable-dummy`.
+const DUMMY: &str = "dummy";
+const DUMMY_TYPES: [&str; 3] = [DUMMY, "dummy-internal", "dummy-pmd"];
 
 /// The number of a port that could not be made (ovs-vswitchd.conf.db(5), `ofport`).
 const NO_PORT: i64 = -1;
@@ -57,8 +61,23 @@ pub(super) fn report(
     for (uuid, fate) in &desired.interfaces {
         writer.write("Interface", *uuid, interface(fate, facts, extent));
     }
+    for (uuid, (bridge, name)) in &desired.ports {
+        let of = facts.bridges.get(bridge);
+        let told = database.row("Port", *uuid);
+        let tree = of.and_then(|of| of.tree.as_ref());
+        let mut columns = tree::port(tree, name, told, extent);
+        let active = of.and_then(|of| of.active_members.get(name));
+        let active = Datum::optional(active.map(ToString::to_string));
+        columns.push(("bond_active_slave", active));
+        writer.write("Port", *uuid, columns);
+    }
     for (uuid, fate) in &desired.bridges {
         writer.write("Bridge", *uuid, bridge(fate, facts));
+    }
+    if extent == Extent::Statistics {
+        for (uuid, bridge) in &desired.mirrors {
+            writer.write("Mirror", *uuid, mirror(*uuid, bridge, facts));
+        }
     }
     for (uuid, fate) in &desired.controllers {
         let told = database.row("Controller", *uuid);
@@ -103,12 +122,18 @@ impl Writer<'_> {
 
 fn whole(desired: &Desired, facts: &Facts, extent: Extent, root: Record<'_>) -> Columns {
     let dpdk = dpdk::IS_THERE.then_some(DPDK);
+    let has_dummies = desired.config.dummies.are_there();
+    let dummy = has_dummies.then_some(DUMMY);
+    let dummy_types = DUMMY_TYPES.into_iter().filter(|_| has_dummies);
     let mut columns = vec![
         ("ovs_version", Datum::one(VERSION)),
-        ("datapath_types", Datum::set(DATAPATH_TYPES)),
+        (
+            "datapath_types",
+            Datum::set(DATAPATH_TYPES.into_iter().chain(dummy)),
+        ),
         (
             "iface_types",
-            Datum::set(INTERFACE_TYPES.into_iter().chain(dpdk)),
+            Datum::set(INTERFACE_TYPES.into_iter().chain(dpdk).chain(dummy_types)),
         ),
         ("dpdk_initialized", Datum::one(dpdk::IS_THERE)),
     ];
@@ -146,11 +171,25 @@ fn bridge(fate: &BridgeFate, facts: &Facts) -> Columns {
         .notes
         .iter()
         .map(|(column, why)| (column.clone(), why.clone()));
+    let tree = there.and_then(|bridge| bridge.tree.as_ref());
+    let status = notes.chain(failed).chain(tree::of_stp(tree));
     vec![
         ("datapath_id", Datum::optional(id)),
         ("datapath_version", Datum::one(VERSION)),
-        ("status", Datum::map(notes.chain(failed))),
+        ("status", Datum::map(status)),
+        ("rstp_status", Datum::map(tree::of_rstp(tree))),
     ]
+}
+
+/// What a mirror has copied.
+fn mirror(uuid: Uuid, bridge: &str, facts: &Facts) -> Columns {
+    let bridge = facts.bridges.get(bridge);
+    let counts = bridge.and_then(|bridge| bridge.mirrors.get(&uuid.to_string()));
+    let counts = counts.iter().flat_map(|(packets, bytes)| {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        [("tx_packets", count(*packets)), ("tx_bytes", count(*bytes))]
+    });
+    vec![("statistics", Datum::map(counts))]
 }
 
 fn interface(fate: &InterfaceFate, facts: &Facts, extent: Extent) -> Columns {
@@ -202,6 +241,7 @@ fn closed(why: &str) -> Columns {
         "duplex",
         "link_resets",
         "mtu",
+        "lacp_current",
     ];
     columns.extend(unknown.map(|column| (column, Datum::none())));
     columns
@@ -248,6 +288,7 @@ fn open(
             Datum::one(i64::try_from(port.link_resets).unwrap_or(i64::MAX)),
         ),
         ("mtu", Datum::optional(mtu)),
+        ("lacp_current", Datum::optional(port.lacp_current)),
         ("status", Datum::map(driver.chain(way))),
     ];
     if let (Extent::Statistics, Some(counts)) = (extent, &port.statistics) {
@@ -317,10 +358,10 @@ fn controller(
     columns
 }
 
-/// Whether both say the same of a controller, but for times.
+/// Whether both say the same, but for times.
 fn is_alike(one: &Datum, other: &Datum) -> bool {
     let lasting = |datum: &Datum| {
-        let pairs = datum.texts().filter(|(key, _)| !key.starts_with("sec_"));
+        let pairs = datum.texts().filter(|(key, _)| !key.contains("sec_"));
         pairs
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect::<BTreeMap<_, _>>()

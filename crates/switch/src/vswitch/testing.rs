@@ -13,6 +13,10 @@ fn optional(kind: &str) -> Value {
     json!({"type": {"key": kind, "min": 0, "max": 1}})
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one list of tables, each a few lines"
+)]
 fn schema() -> Schema {
     let map = json!({"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}});
     let counts =
@@ -30,13 +34,24 @@ fn schema() -> Schema {
         "Bridge": table(json!({
             "name": {"type": "string"}, "ports": rows_of("Port"), "controller": rows_of("Controller"),
             "fail_mode": optional("string"), "protocols": several("string"), "other_config": map,
-            "stp_enable": truth, "flood_vlans": several("integer"), "mirrors": rows_of("Mirror"), "datapath_id": optional("string"),
+            "stp_enable": truth, "rstp_enable": truth, "rstp_status": map, "mcast_snooping_enable": truth, "flood_vlans": several("integer"), "mirrors": rows_of("Mirror"),
+            "netflow": rows_of("NetFlow"), "sflow": rows_of("sFlow"), "ipfix": rows_of("IPFIX"), "datapath_id": optional("string"),
             "datapath_version": {"type": "string"}, "status": map,
+        })),
+        "NetFlow": table(json!({"targets": several("string")})),
+        "Mirror": table(json!({
+            "name": {"type": "string"}, "select_all": truth, "select_src_port": rows_of("Port"),
+            "select_dst_port": rows_of("Port"), "select_vlan": several("integer"),
+            "output_port": rows_of("Port"), "output_vlan": optional("integer"),
+            "snaplen": optional("integer"), "statistics": counts,
         })),
         "Port": table(json!({
             "name": {"type": "string"}, "interfaces": rows_of("Interface"), "tag": optional("integer"),
             "trunks": several("integer"), "vlan_mode": optional("string"), "fake_bridge": truth,
             "cvlans": several("integer"), "protected": truth, "other_config": map,
+            "status": map, "statistics": counts, "rstp_status": map, "rstp_statistics": counts,
+            "bond_mode": optional("string"), "bond_updelay": {"type": "integer"},
+            "bond_downdelay": {"type": "integer"}, "lacp": optional("string"),
         })),
         "Interface": table(json!({
             "name": {"type": "string"}, "type": {"type": "string"}, "options": map,
@@ -45,8 +60,18 @@ fn schema() -> Schema {
             "ingress_policing_rate": {"type": "integer"}, "ingress_policing_burst": {"type": "integer"},
             "error": optional("string"), "mac_in_use": optional("string"),
             "admin_state": optional("string"), "link_state": optional("string"),
-            "mtu": optional("integer"), "ifindex": optional("integer"),
+            "mtu": optional("integer"), "ifindex": optional("integer"), "other_config": map,
             "status": map, "statistics": counts,
+        })),
+        "IPFIX": table(json!({
+            "targets": several("string"), "sampling": optional("integer"),
+            "obs_domain_id": optional("integer"), "obs_point_id": optional("integer"),
+            "cache_active_timeout": optional("integer"), "cache_max_flows": optional("integer"),
+            "other_config": map,
+        })),
+        "sFlow": table(json!({
+            "targets": several("string"), "agent": optional("string"), "header": optional("integer"),
+            "sampling": optional("integer"), "polling": optional("integer"),
         })),
         "Controller": table(json!({
             "target": {"type": "string"}, "controller_rate_limit": optional("integer"),

@@ -10,6 +10,8 @@ use packet::{Frame, Link};
 use pipeline::{Destination, PacketInMeta, Pipeline, Tables, Verdict, Waiting};
 
 use super::{Bridge, Effect};
+use crate::dataplane::bonds::Leaving;
+use crate::dataplane::mirrors::{Chosen, Passing};
 use crate::dataplane::normal::Knowledge;
 use crate::dataplane::vlans::Retag;
 
@@ -21,6 +23,15 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
+        let from = message.registers.in_port;
+        if self.is_mirrors_own(from) {
+            return;
+        }
+        let mut had = Chosen::default();
+        if self.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
+            let frame = Frame::from_bytes(&message.data);
+            self.mirror(&frame, (from, Passing::In), &mut had, effects);
+        }
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
         let looker = compiled.as_ref();
@@ -29,7 +40,7 @@ impl Bridge {
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
             .packet_out(tables, message, now, pool, quiet, &mut verdict);
-        self.carry_out(&mut verdict, message.registers.in_port, now, effects);
+        self.carry_out(&mut verdict, (from, had), now, effects);
         self.verdict = verdict;
     }
 
@@ -57,7 +68,9 @@ impl Bridge {
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
             .resume(tables, waiting, pool, quiet, &mut verdict);
-        self.carry_out(&mut verdict, message.registers.in_port, now, effects);
+        let from = message.registers.in_port;
+        let had = self.mirrors_had(from);
+        self.carry_out(&mut verdict, (from, had), now, effects);
         self.verdict = verdict;
         Ok(())
     }
@@ -65,7 +78,7 @@ impl Bridge {
     fn carry_out(
         &mut self,
         verdict: &mut Verdict,
-        from: PortNo,
+        (from, mut had): (PortNo, Chosen),
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
@@ -76,12 +89,14 @@ impl Bridge {
             let frame = &verdict.frames[egress.frame];
             match egress.to {
                 Destination::Port(port) => {
+                    self.mirror(frame, (port, Passing::Out), &mut had, effects);
                     effects.push(Effect::Transmit(port, frame.clone(), egress.words));
                 }
                 Destination::Normal => {
                     for (port, retag) in self.normal_exits(frame, from, now) {
                         let mut leaving = frame.clone();
                         if retag.change(&mut leaving) {
+                            self.mirror(&leaving, (port, Passing::Out), &mut had, effects);
                             let words = egress.words.clone();
                             effects.push(Effect::Transmit(port, leaving, words));
                         }
@@ -101,15 +116,26 @@ impl Bridge {
             return Vec::new();
         };
         let stations = self.stations.view();
+        let multicast = self.multicast_view();
         let knowledge = Knowledge {
             stations: &stations,
+            multicast: multicast.as_ref(),
             switching: self.switching.as_deref(),
+            mirrors: self.mirrors.as_deref(),
         };
-        let decision = knowledge.decide(&link, from, now);
-        let way = (decision.forward, decision.vid);
-        let exits = knowledge.exits(&self.pipeline, &link, from, way);
+        let decision = knowledge.decide((&link, frame.bytes()), from, now);
+        let leaving = Leaving {
+            frame,
+            link: &link,
+            vid: decision.vid,
+            writer: Some(self.bonds.writer()),
+        };
+        let exits = knowledge.exits(&self.pipeline, leaving, from, decision.forward);
         if let Some(address) = decision.learn {
             self.handle_station(address, from, now);
+        }
+        if decision.is_membership {
+            self.handle_membership((from, decision.vid), frame.bytes(), now);
         }
         exits
     }

@@ -8,13 +8,14 @@ use flow::{
 };
 use ports::{Counter, Counts, QueueCounters, Status};
 
+use super::spanning::with_link;
 use super::{Bridge, Effect};
 use crate::core::link::Link;
 
-/// What may be changed of a port: OpenFlow 1.3's bits, and those of 1.0 that have
-/// an effect in a switch without spanning tree.
+/// What may be changed of a port: OpenFlow 1.3's bits, and those of 1.0.
 const CHANGEABLE: PortConfig = PortConfig(
     PortConfig::DOWN.0
+        | PortConfig::NO_STP.0
         | PortConfig::NO_RECV.0
         | PortConfig::NO_RECV_STP.0
         | PortConfig::NO_FLOOD.0
@@ -28,6 +29,10 @@ pub(crate) struct PortEntry {
     pub(crate) desc: PortDesc,
     /// What its queues count.
     pub(crate) counters: Vec<Arc<QueueCounters>>,
+    /// The kernel's number for its interface, if it has one.
+    pub(crate) index: Option<u32>,
+    /// Whether both its ends may send at once, if that is known.
+    pub(crate) full_duplex: Option<bool>,
     /// Since when it is there.
     pub(crate) since: Instant,
 }
@@ -56,10 +61,14 @@ impl Bridge {
         let entry = PortEntry {
             desc: desc.clone(),
             counters,
+            index: status.index.map(|index| index.0),
+            full_duplex: status.full_duplex,
             since: now,
         };
         self.ports.insert(number, entry);
         self.tell_port(PortReason::Add, desc, effects);
+        self.settle_spanning();
+        self.settle_intercepts();
     }
 
     /// Takes note whether a port is the end of a tunnel.
@@ -82,9 +91,14 @@ impl Bridge {
         };
         self.pipeline.remove_port(number);
         self.pipeline.set_tunnel(number, false);
-        self.stations.forget_port(number);
+        if let Some(home) = self.lost_home(number) {
+            self.stations.forget_port(home);
+            self.forget_multicast(home);
+        }
         self.unpublished = true;
         self.tell_port(PortReason::Delete, entry.desc, effects);
+        self.settle_spanning();
+        self.settle_intercepts();
     }
 
     /// Takes note of how a port's interface is now.
@@ -98,18 +112,21 @@ impl Bridge {
             return;
         };
         let before = entry.desc.clone();
-        entry.desc.state = state(link.carrier);
+        entry.desc.state = with_link(entry.desc.state, state(link.carrier));
         entry.desc.config = admin_config(entry.desc.config, link.up);
         entry.desc.hw_addr = link.hw_addr.unwrap_or(entry.desc.hw_addr);
         if entry.desc == before {
             return;
         }
         self.pipeline.set_port(&entry.desc);
-        if !link.carrier {
-            self.stations.forget_port(number);
+        if !link.carrier
+            && let Some(home) = self.lost_home(number)
+        {
+            self.stations.unlearn_port(home);
         }
         self.unpublished = true;
         self.tell_port_changed(number, effects);
+        self.settle_spanning();
     }
 
     /// All ports.
@@ -134,6 +151,7 @@ impl Bridge {
         };
         self.pipeline.set_port(&entry.desc);
         self.unpublished = true;
+        self.settle_spanning();
         Ok(change)
     }
 

@@ -1,7 +1,7 @@
 //! What a bridge tells of itself when asked.
 
 use base::{GroupId, Instant, MeterId, PortNo, QueueId, TableId, Xid};
-use flow::{Capabilities, Description, Features, FlowStatsRequest, Refusal, TableDesc};
+use flow::{Capabilities, Description, Features, FlowStatsRequest, IpfixOf, Refusal, TableDesc};
 use openflow::{
     FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, Version,
 };
@@ -99,13 +99,22 @@ impl Bridge {
             MultipartRequest::ControllerStatus => {
                 MultipartReply::ControllerStatus(self.controller_statuses())
             }
-            // Samples are for no collectors here, and counted.
-            MultipartRequest::Ipfix(_) => return Err(Refusal::IpfixNotConfigured),
+            MultipartRequest::Ipfix(of) => self.ipfix_stats(of)?,
             MultipartRequest::BundleFeatures(asked) => {
                 MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)
             }
         };
         Ok(Some(Message::reply(reply)))
+    }
+
+    /// What IPFIX has told of all frames. To sets of collectors nothing is told.
+    fn ipfix_stats(&self, of: IpfixOf) -> Result<MultipartReply, Refusal> {
+        let told = match of {
+            IpfixOf::Bridge => self.ipfix_statistics(),
+            IpfixOf::Collectors => None,
+        };
+        let told = told.ok_or(Refusal::IpfixNotConfigured)?;
+        Ok(MultipartReply::Ipfix(of, vec![told]))
     }
 
     fn table_descs(&self) -> Vec<TableDesc> {
@@ -123,7 +132,7 @@ impl Bridge {
         Description {
             manufacturer: "Comporta".to_owned(),
             hardware: "userspace data plane on Linux".to_owned(),
-            software: env!("CARGO_PKG_VERSION").to_owned(),
+            software: crate::VERSION.to_owned(),
             serial_number: "None".to_owned(),
             datapath: self.identity.name.clone(),
         }

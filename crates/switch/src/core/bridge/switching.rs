@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use base::PortNo;
+use base::{Instant, PortNo};
 
 use super::Bridge;
 use crate::config::{LogicalPort, Switching};
@@ -12,14 +12,16 @@ use crate::dataplane::switching::SwitchingView;
 impl Bridge {
     /// Does this in `NORMAL` from now on. Stations behind ports that are another thing now are
     /// forgotten: they may be in another VLAN.
-    pub(crate) fn set_switching(&mut self, config: &Switching) {
+    pub(crate) fn set_switching(&mut self, config: &Switching, now: Instant) {
         let view = SwitchingView::compile(config);
         for port in changed(self.switching.as_deref(), view.as_deref()) {
             self.stations.forget_port(port);
+            self.forget_multicast(port);
         }
         self.stations.set_limits(config.stations_max, config.ageing);
+        self.set_snooping(config);
         self.switching = view;
-        self.unpublished = true;
+        self.set_bonds(&config.ports, now);
     }
 
     /// What its ports are to `NORMAL`; none if all are plain.
@@ -31,8 +33,11 @@ impl Bridge {
 /// The ports that are not to one what they are to the other.
 fn changed(before: Option<&SwitchingView>, after: Option<&SwitchingView>) -> BTreeSet<PortNo> {
     let ports = |view: Option<&SwitchingView>| -> Vec<LogicalPort> {
-        view.map(|view| view.config().ports.clone())
-            .unwrap_or_default()
+        let ports = view.map(|view| view.config().ports.clone());
+        let mut ports = ports.unwrap_or_default();
+        // How members share frames is no matter of where stations are.
+        ports.iter_mut().for_each(|port| port.bond = None);
+        ports
     };
     let (before, after) = (ports(before), ports(after));
     let lost = before.iter().filter(|port| !after.contains(port));

@@ -15,10 +15,13 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::core::connection::Kind;
+use crate::mac::Address;
 
+mod bonds;
 mod controllers;
 mod groups;
 mod monitors;
+mod spanning;
 mod tables;
 mod tidying;
 
@@ -129,6 +132,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Transmit(port, frame, _) => Some(format!("out of {port}: {} bytes", frame.len())),
         // What is freed, nobody sees.
         Effect::Free(_) => None,
+        Effect::Export(to, datagram) => Some(format!("{to:?}: {} bytes", datagram.len())),
         Effect::SetPortUp(port, up) => Some(format!("port {port} up: {up}")),
     };
     effects.iter().filter_map(one).collect()

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{GroupId, MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, Key, MatchBuilder, Registers};
-use packet::{Depth, Frame, Headers};
+use packet::{Depth, Frame};
 use pipeline::{Destination, DropReason, Pipeline, Rule, Story, Trace};
 
 /// A table that was asked: the priority of the rule that it found, if it found one.
@@ -89,13 +89,8 @@ impl Looks {
 
 /// The fields of a frame, as deep as it can be read.
 pub(super) fn key_of(frame: &Frame, registers: &Registers) -> Option<Key> {
-    let depths = Depth::ALL.into_iter().rev();
-    let headers = depths
-        .flat_map(|depth| Headers::parse(frame, depth))
-        .next()?;
     let mut key = Key::new();
-    key.fill(&headers, registers);
-    Some(key)
+    key.read(frame, Depth::Transport, registers).then_some(key)
 }
 
 impl Trace for Looks {

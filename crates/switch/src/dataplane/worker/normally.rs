@@ -5,6 +5,7 @@ use base::Instant;
 use packet::{Frame, Link};
 
 use super::{Exit, Worker};
+use crate::dataplane::bonds::Leaving;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::messages::Event;
 use crate::dataplane::normal::{self, Forward, Knowledge};
@@ -26,32 +27,50 @@ impl Worker {
         };
         let knowledge = Knowledge {
             stations: &bridge.stations,
+            multicast: bridge.multicast.as_ref(),
             switching: bridge.switching.as_deref(),
+            mirrors: bridge.mirrors.as_deref(),
         };
-        let decision = knowledge.decide(&link, from.port, now);
+        let decision = knowledge.decide((&link, frame.bytes()), from.port, now);
         if let Some(address) = decision.learn {
             self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
         }
-        let vid = decision.vid;
+        if decision.is_membership {
+            let told = Event::Membership(from, decision.vid, frame.bytes().into());
+            self.tell(told, Drop::MembershipNoRoom);
+        }
+        let leaving = Leaving {
+            frame,
+            link: &link,
+            vid: decision.vid,
+            writer: Some(self.writer),
+        };
         let exit = |port| Exit {
             frame: index,
             port,
-            retag: knowledge.retag(&link, port, vid),
+            retag: knowledge.retag(&link, port, leaving.vid),
         };
         match decision.forward {
-            Forward::To(port) if !knowledge.joins(from.port, port, vid) => {
+            Forward::To(port) if !knowledge.joins(from.port, port, leaving.vid) => {
                 self.shared.counters.count(Drop::NormalFiltered);
             }
-            Forward::To(port) if normal::forwards(&bridge.pipeline, port) => {
-                self.exits.push(exit(port));
-            }
-            Forward::To(_) => self.shared.counters.count(Drop::NormalPortDown),
+            Forward::To(port) => match knowledge.exit(port, &leaving) {
+                Some(port) if normal::forwards(&bridge.pipeline, port) => {
+                    self.exits.push(exit(port));
+                }
+                _ => self.shared.counters.count(Drop::NormalPortDown),
+            },
             Forward::Flood => {
-                let ports = knowledge.flood(&bridge.pipeline, from.port, vid);
+                let ports = knowledge.flood(&bridge.pipeline, from.port, leaving);
+                self.exits.extend(ports.map(exit));
+            }
+            Forward::Among(audience) => {
+                let ports = knowledge.among(&bridge.pipeline, from.port, audience, leaving);
                 self.exits.extend(ports.map(exit));
             }
             Forward::Nowhere => self.shared.counters.count(Drop::NormalFiltered),
             Forward::Refused => self.shared.counters.count(Drop::NormalVlan),
+            Forward::Surplus | Forward::Looped => self.shared.counters.count(Drop::NormalBond),
         }
     }
 }

@@ -53,7 +53,7 @@ impl Worker {
             if place < count {
                 let (data, meta) = (segment.bytes().to_vec(), meta.clone());
                 let event = Event::PacketIn(Box::new(PacketInEvent { from, meta, data }));
-                told += u64::from(self.tell_if_roomy(event));
+                told += u64::from(self.tell_if_roomy(event, Drop::PacketInNoRoom));
             }
             self.pool.put(segment);
         }
@@ -61,13 +61,13 @@ impl Worker {
     }
 
     /// Tells of a frame, unless the room is all taken that other news do not need.
-    fn tell_if_roomy(&mut self, event: Event) -> bool {
+    pub(super) fn tell_if_roomy(&mut self, event: Event, otherwise: Drop) -> bool {
         let events = &mut self.shared.events;
         let spare = events.buffer().capacity() / OTHER_NEWS;
         let told = events.slots() > spare && events.push(event).is_ok();
         match told {
             true => self.turn.news = true,
-            false => self.shared.counters.count(Drop::PacketInNoRoom),
+            false => self.shared.counters.count(otherwise),
         }
         told
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::PortNo;
 use base::sync::mpsc::channel;
 use fastpath::Classifier;
 use flow::PortState;
@@ -14,9 +15,15 @@ use rtrb::RingBuffer;
 
 use super::*;
 use crate::config::AGEING;
-use crate::config::Rate;
+use crate::config::{Mirror, MirrorOutput, Rate};
+use crate::dataplane::capture::Captures;
+use crate::dataplane::gates::{Gates, Passage};
+use crate::dataplane::in_band::{InBand, InBandConfig};
+use crate::dataplane::intercept::{Intercept, Intercepts};
 use crate::dataplane::messages::Purpose;
+use crate::dataplane::mirrors::Mirrors;
 use crate::dataplane::program::{BridgeId, Posture};
+use crate::dataplane::sampling::SamplingView;
 use crate::mac::{MacTable, MacView};
 use crate::police::{Gate, Police};
 
@@ -30,6 +37,12 @@ struct Rig {
     pipeline: Pipeline,
     compiled: Classifier,
     stations: MacView,
+    intercepts: Option<Arc<Intercepts>>,
+    mirrors: Option<Arc<Mirrors>>,
+    gates: Option<Arc<Gates>>,
+    captures: Option<Arc<Captures>>,
+    in_band: Option<Arc<InBand>>,
+    sampling: Option<Arc<SamplingView>>,
     /// What is at the other end of ports 1, 2 and 3.
     hosts: Vec<MemoryQueue>,
     pool: Pool,
@@ -58,6 +71,12 @@ impl Rig {
             pipeline: Pipeline::new(Limits::default(), 1),
             compiled: Classifier::new(),
             stations: MacView::default(),
+            intercepts: None,
+            mirrors: None,
+            gates: None,
+            captures: None,
+            in_band: None,
+            sampling: None,
             hosts: Vec::new(),
             pool: Pool::new(256),
             generation: 0,
@@ -115,7 +134,14 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: self.stations.clone(),
+            multicast: None,
             switching: None,
+            intercepts: self.intercepts.clone(),
+            mirrors: self.mirrors.clone(),
+            gates: self.gates.clone(),
+            captures: self.captures.clone(),
+            in_band: self.in_band.clone(),
+            sampling: self.sampling.clone(),
         };
         self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),
@@ -128,8 +154,12 @@ impl Rig {
     /// Sends a frame from host `from` to `dst`, turns the worker, and tells at which
     /// hosts it comes out.
     fn pass(&mut self, from: usize, dst: u64) -> Vec<usize> {
+        self.pass_frame(from, &frame_to(dst, from as u64))
+    }
+
+    fn pass_frame(&mut self, from: usize, bytes: &[u8]) -> Vec<usize> {
         let mut frame = self.pool.take().expect("a buffer");
-        frame.copy_from(&frame_to(dst, from as u64)).expect("room");
+        frame.copy_from(bytes).expect("room");
         let mut batch = Batch::new();
         batch.push(frame).expect("room");
         self.hosts[from - 1]
@@ -241,6 +271,68 @@ fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
     rig.stations = table.view();
     rig.publish();
     assert_eq!(rig.pass(2, 1), [1]);
+}
+
+#[test]
+fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
+    let mut rig = Rig::new(&[(2, &[Action::output(PortNo(3))])]);
+    let config = InBandConfig {
+        local: MacAddr::from_u64(9),
+        next_hops: Vec::new(),
+        remotes: vec!["10.0.0.9:6653".parse().expect("an address")],
+    };
+    rig.in_band = InBand::compile(config, None, Instant::START);
+    rig.publish();
+    let mut request = frame_to(u64::MAX >> 16, 9);
+    let head = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
+    request[12..22].copy_from_slice(&head);
+    assert_eq!(rig.pass_frame(1, &request), [2, 3], "by NORMAL");
+    assert_eq!(rig.pass_frame(2, &request), [1, 3], "and by no rule");
+    assert_eq!(rig.pass(1, 9), [0; 0]);
+    assert_eq!(rig.pass(2, 9), [3], "others go by the tables");
+}
+
+#[test]
+fn a_message_between_switches_is_for_the_bridge_where_the_port_understands_it() {
+    let to_second = [Action::output(PortNo(2))];
+    let mut rig = Rig::new(&[(1, &to_second), (3, &to_second)]);
+    let slow = true;
+    let speaks = Intercept {
+        slow,
+        ..Intercept::default()
+    };
+    rig.intercepts = Intercepts::compile([(PortNo(1), speaks)]);
+    rig.publish();
+    let mut message = frame_to(0x0180_c200_0002, 1);
+    message[12..15].copy_from_slice(&[0x88, 0x09, 1]);
+    assert_eq!(rig.pass_frame(1, &message), [0; 0]);
+    let Ok(Event::Intercepted(from, bytes)) = rig.events.pop() else {
+        panic!("it is the bridge's")
+    };
+    assert_eq!((from, &*bytes), (key(1), &message[..]));
+    assert_eq!(rig.pass_frame(3, &message), [2], "port 3 understands none");
+    assert_eq!(rig.pass(1, 9), [2], "others go on");
+}
+
+#[test]
+fn what_comes_by_a_port_that_a_tree_keeps_out_goes_nowhere_and_may_teach() {
+    let normal: &[Action] = &[Action::output(PortNo::NORMAL)];
+    let mut rig = Rig::new(&[(1, normal), (2, &[Action::output(PortNo(3))]), (3, normal)]);
+    let passages = [(PortNo(1), Passage::Learns), (PortNo(2), Passage::Learns)];
+    rig.gates = Gates::compile(passages.into_iter().chain([(PortNo(3), Passage::Nothing)]));
+    rig.publish();
+    for port in 1..=3 {
+        assert_eq!(rig.pass(port, 9), [0; 0]);
+    }
+    assert_eq!(rig.drops(), [("spanning_tree", 3)]);
+    let Ok(Event::Learn(from, address)) = rig.events.pop() else {
+        panic!("by NORMAL it teaches");
+    };
+    assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
+    assert!(rig.events.pop().is_err(), "and by nothing else");
+    rig.gates = Gates::compile([]);
+    rig.publish();
+    assert_eq!(rig.pass(2, 9), [3]);
 }
 
 #[test]
@@ -414,4 +506,38 @@ fn the_end_is_an_order_like_any_other() {
     assert!(rig.worker.turn(Instant::START).stopped);
 }
 
+mod capturing;
 mod onward;
+
+#[test]
+fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
+    let out = |port| Action::output(PortNo(port));
+    let rules: [(u128, &[Action]); 2] = [(1, &[out(2)]), (2, &[out(1), out(3)])];
+    let mut rig = Rig::new(&rules);
+    let mirror = |key: &str, arriving, leaving| Mirror {
+        key: key.to_owned(),
+        all: false,
+        arriving,
+        leaving,
+        vlans: None,
+        output: MirrorOutput::Port(vec![PortNo(4)]),
+        snaplen: Some(20),
+    };
+    rig.add_port(4);
+    let mirrors = [
+        mirror("in", vec![PortNo(1)], Vec::new()),
+        mirror("out", Vec::new(), vec![PortNo(3)]),
+    ];
+    rig.mirrors = Mirrors::compile(&mirrors, None);
+    rig.publish();
+    assert_eq!(rig.pass(1, 0xb), [2, 4]);
+    assert_eq!(rig.pass(2, 0xa), [1, 3, 4]);
+    // The port of a mirror is nobody else's.
+    assert_eq!(rig.pass(4, 0xa), [0; 0]);
+    assert_eq!(rig.drops(), [("mirror_output", 1)]);
+    rig.mirrors = None;
+    rig.publish();
+    assert_eq!(rig.pass(1, 0xb), [2]);
+}
+
+mod sampling;

@@ -5,16 +5,20 @@
 //! [`SUBJECTS`].
 
 mod absent;
+mod bonds;
 mod bridges;
+mod capturing;
 mod datapath;
 mod dpctl;
 mod dummies;
+mod lacp;
 mod logs;
 mod own;
 mod process;
 mod qos;
 mod stations;
 mod tracing;
+mod trees;
 mod tunnels;
 mod watching;
 mod workers;
@@ -28,9 +32,12 @@ pub(super) use workers::Done;
 const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
     &absent::COMMANDS,
+    &bonds::COMMANDS,
     &bridges::COMMANDS,
+    &capturing::COMMANDS,
     &datapath::COMMANDS,
     &dpctl::COMMANDS,
+    &lacp::COMMANDS,
     &logs::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
@@ -38,6 +45,7 @@ const SUBJECTS: &[&[Command]] = &[
     &stations::COMMANDS,
     &tunnels::COMMANDS,
     &tracing::COMMANDS,
+    &trees::COMMANDS,
     &watching::COMMANDS,
     &workers::COMMANDS,
 ];
@@ -87,7 +95,9 @@ impl Command {
     /// There is none, or it does not take so many arguments.
     fn find(name: &str, arguments: usize, dummies: Dummies) -> Result<&'static Self, String> {
         let mut rows = all(dummies);
-        let row = rows.find(|row| row.name == name).ok_or_else(|| {
+        let former = bonds::FORMER.iter().find(|(former, _)| *former == name);
+        let present = former.map_or(name, |(_, present)| present);
+        let row = rows.find(|row| row.name == present).ok_or_else(|| {
             format!(
                 "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
             )

@@ -52,7 +52,7 @@ impl Control {
         let workers = self.tools.workers.iter();
         Gathered {
             telemetry: Telemetry {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                version: crate::VERSION.to_owned(),
                 uptime_ns: now.as_nanos(),
                 control: not_zero(counts),
                 bridges: sites.iter().map(|site| bridge(site)).collect(),
@@ -113,7 +113,7 @@ fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
 
 fn bridge(site: &Site) -> BridgeTelemetry {
     let counts = [
-        ("stations_evicted", site.bridge.stations().evicted()),
+        ("stations_evicted", site.bridge.stations().counts().evicted),
         ("learn_refused", site.bridge.learn_refused()),
         ("packet_in_limited", site.bridge.packet_ins_limited()),
     ];

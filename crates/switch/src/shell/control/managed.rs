@@ -8,9 +8,10 @@ use base::{Instant, PortNo};
 use super::Control;
 use super::site::{PortSite, Site};
 use crate::config::Controller;
+use crate::core::bridge::Spanning;
 use crate::shell::database::Desk;
 use crate::shell::rundir::RunDir;
-use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts};
+use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 
 impl Control {
     /// Where sockets are made.
@@ -61,6 +62,7 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
             complaint: port.complaint.clone(),
             link_resets: port.link_resets,
             statistics: counted.remove(number),
+            lacp_current: site.bridge.is_lacp_current(*number),
         };
         (*number, facts)
     };
@@ -79,7 +81,31 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
     BridgeFacts {
         datapath_id: site.bridge.datapath_id(),
         ports: site.ports.iter().map(port).collect(),
+        mirrors: site.bridge.mirrored(),
         controllers: site.controllers.keys().map(controller).collect(),
+        tree: site
+            .bridge
+            .spanning()
+            .map(|tree| tree_facts(site, tree, now)),
         not_listening: site.not_listening.clone(),
+        active_members: site.bridge.active_members(),
+    }
+}
+
+fn tree_facts(site: &Site, spanning: &Spanning, now: Instant) -> TreeFacts {
+    let (config, tree) = (spanning.config(), spanning.tree());
+    let entries: BTreeMap<_, _> = site.bridge.ports().collect();
+    let ports = config.ports.iter().filter_map(|(number, port)| {
+        let since = entries.get(number)?.since.max(spanning.since());
+        let info = tree.port(*number)?;
+        Some((port.name.clone(), (info, (now - since).as_secs())))
+    });
+    let root_port = tree.root_port().and_then(|number| tree.port(number));
+    TreeFacts {
+        protocol: config.protocol,
+        id: tree.settings().id,
+        root: *tree.root(),
+        root_port: root_port.map(|info| info.settings.id),
+        ports: ports.collect(),
     }
 }

@@ -34,7 +34,14 @@ impl Control {
                 pipeline,
                 compiled,
                 stations,
+                multicast: site.bridge.multicast_view(),
                 switching,
+                intercepts: site.bridge.intercepts().cloned(),
+                mirrors: site.bridge.mirrors().cloned(),
+                gates: site.bridge.gates().cloned(),
+                captures: self.capturing.of(*id).cloned(),
+                in_band: site.bridge.in_band().cloned(),
+                sampling: site.bridge.sampling().cloned(),
             }
         });
         let bridges = bridges.collect();
@@ -43,6 +50,7 @@ impl Control {
         let workers = tethers(&self.tools.workers);
         let generation = self.publisher.publish(bridges, is_large, workers);
         self.ways_changed = false;
+        self.capturing.is_unpublished = false;
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
         }
@@ -56,7 +64,9 @@ impl Control {
 
     /// Whether workers do not run the latest of every bridge yet.
     pub(super) fn is_unpublished(&self) -> bool {
-        self.ways_changed || self.sites.values().any(|site| site.bridge.is_unpublished())
+        self.ways_changed
+            || self.capturing.is_unpublished
+            || self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
     /// Whether it is time for the next, or somebody waits for it.

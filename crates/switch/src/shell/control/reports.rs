@@ -43,6 +43,22 @@ impl Control {
                     site.bridge.handle_learned(&learned, now);
                 }
             }
+            Event::Intercepted(from, bytes) => {
+                let Some(site) = self.sites.get_mut(&from.bridge) else {
+                    return;
+                };
+                let mut effects = Vec::new();
+                site.bridge
+                    .handle_intercepted(from.port, &bytes, now, &mut effects);
+                self.carry_out(from.bridge, effects, &mut None);
+            }
+            Event::Captured(record) => self.capturing.take(*record),
+            Event::Membership(key, vid, frame) => {
+                if let Some(site) = self.sites.get_mut(&key.bridge) {
+                    site.bridge.handle_membership((key.port, vid), &frame, now);
+                }
+            }
+            Event::Sampled(sampled) => self.handle_sampled(&sampled),
             Event::Resolve(by, host) => self.handle_resolve(by, host),
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }

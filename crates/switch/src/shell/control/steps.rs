@@ -10,7 +10,9 @@ use sys::interface::Interfaces;
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::config::{BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, Tuning};
+use crate::config::{
+    BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, SpanningConfig, Tuning,
+};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::identity::{bridge_address, datapath_id};
 use crate::dataplane::program::BridgeId;
@@ -106,9 +108,7 @@ impl Control {
             Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             Step::SetFailMode(bridge, mode) => {
                 let now = self.now();
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.bridge.set_fail_mode(mode, now);
-                }
+                self.at(&bridge, |site| site.bridge.set_fail_mode(mode, now));
             }
             Step::Identify(bridge, id) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
@@ -118,9 +118,7 @@ impl Control {
                 self.meet_anew(&bridge);
             }
             Step::Speak(bridge, versions) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.speaking.set_versions(versions);
-                }
+                self.at(&bridge, |site| site.speaking.set_versions(versions));
                 self.meet_anew(&bridge);
             }
             Step::Assign(bridge, affinity) => self.on_site(&bridge, |control, id| {
@@ -130,23 +128,37 @@ impl Control {
                 control.assign_all(id);
             }),
             Step::Switch(bridge, switching) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.bridge.set_switching(&switching);
-                }
+                let now = self.now();
+                self.at(&bridge, |site| site.bridge.set_switching(&switching, now));
             }
+            Step::Reflect(bridge, mirrors) => {
+                self.at(&bridge, |site| site.bridge.set_mirrors(&mirrors));
+            }
+            Step::Span(bridge, spanning) => self.span(&bridge, spanning.as_deref()),
+            Step::Export(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
             Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
             Step::Furnish(bridge, table, config) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.bridge.furnish(table, &config);
-                }
+                self.at(&bridge, |site| site.bridge.furnish(table, &config));
             }
-            Step::Police(bridge, policing) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.police(policing);
-                }
-            }
+            Step::Police(bridge, policing) => self.at(&bridge, |site| site.police(policing)),
         }
         Ok(())
+    }
+
+    /// Has a bridge take part in this spanning tree, or in none.
+    fn span(&mut self, bridge: &str, spanning: Option<&SpanningConfig>) {
+        let now = self.now();
+        self.at(bridge, |site| {
+            let address = site.address;
+            site.bridge.set_spanning(spanning, address, now);
+        });
+    }
+
+    /// Does something with the site of a bridge, if it is there.
+    fn at(&mut self, name: &str, action: impl FnOnce(&mut Site)) {
+        if let Some((_, site)) = self.site_named(name) {
+            action(site);
+        }
     }
 
     fn on_site(&mut self, name: &str, action: impl FnOnce(&mut Self, BridgeId)) {
@@ -191,12 +203,18 @@ impl Control {
             _control: control,
         };
         site.police(config.policing());
-        site.bridge.set_switching(&config.switching);
+        site.bridge.set_switching(&config.switching, self.now());
+        site.bridge.set_mirrors(&config.mirrors);
+        if let Some(spanning) = &config.spanning {
+            let now = self.now();
+            site.bridge.set_spanning(Some(spanning), address, now);
+        }
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
         self.sites.insert(BridgeId(self.next_bridge), site);
         self.next_bridge += 1;
+        self.tell_of_frames(&config.name, &config.exporters);
         let local = NumberedPort {
             number: PortNo::LOCAL,
             name: config.name.clone(),

@@ -70,9 +70,27 @@ impl Default for UnderlaySite {
 }
 
 impl UnderlaySite {
+    /// What the kernel knows of ways to other hosts.
+    pub(super) const fn kernel(&self) -> &KernelTables {
+        &self.kernel
+    }
+
     /// The routes of the kernel.
     pub(super) fn kernel_routes(&self) -> &[KernelRoute] {
         &self.kernel.routes
+    }
+
+    /// Whether the host's addresses are known.
+    pub(super) const fn knows_addresses(&self) -> bool {
+        !self.kernel.addresses.is_empty()
+    }
+
+    /// The first address of an interface of the host; one of IPv4, if it has any.
+    pub(super) fn address_of(&self, index: u32) -> Option<IpAddr> {
+        let addresses = self.kernel.addresses.iter();
+        let own = addresses.filter(|address| address.index == index);
+        let own = own.map(|address| address.address);
+        own.min_by_key(IpAddr::is_ipv6)
     }
 }
 
@@ -80,8 +98,14 @@ impl Control {
     /// Takes news of the kernel's tables.
     pub(super) fn handle_underlay(&mut self, tables: KernelTables) {
         self.underlay.kernel = tables;
+        self.settle_ways();
+    }
+
+    fn settle_ways(&mut self) {
         self.settle_host_ports();
         self.lay_underlay();
+        self.lay_in_band();
+        self.settle_agents();
     }
 
     /// Has the kernel find out where a host is.
@@ -113,19 +137,22 @@ impl Control {
         }
     }
 
-    /// Follows the kernel's tables from the first tunnel on.
+    /// Follows the kernel's tables from the first tunnel on, the first agent of sFlow, or the first
+    /// controller that may be met through a bridge.
     pub(super) fn follow_underlay(&mut self) {
         let sites = self.sites.values();
         let mut ports = sites.flat_map(|site| site.ports.values());
         let has_tunnels = ports.any(|port| matches!(port.wanted.kind, PortKind::Tunnel(_)));
-        if has_tunnels && self.underlay.asks.is_none() {
+        let mut sites = self.sites.values();
+        let has_agents = sites.any(|site| site.bridge.exporters().sflow.is_some());
+        let follows = has_tunnels || has_agents || self.has_far_controllers();
+        if follows && self.underlay.asks.is_none() {
             let (asks, wanted) = unbounded_channel();
-            let followed = follow(self.tools.inbox.clone(), wanted);
+            let followed = follow(self.tools.inbox.clone(), wanted, self.tools.system_routes);
             self.tools.runtime.spawn(followed);
             self.underlay.asks = Some(asks);
         }
-        self.settle_host_ports();
-        self.lay_underlay();
+        self.settle_ways();
     }
 
     fn underlay_now(&self) -> Underlay {

@@ -4,13 +4,15 @@ use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
 use super::equipment::{read_equipment, read_qos};
+use super::exporters::read_exporters;
 use super::interface::{Wanted, read_interface, unheeded};
+use super::mirrors::read_mirrors;
 use super::numbers::{Wish, number};
 use super::tables::read_tables;
-use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name, switching};
+use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name, spanning, switching};
 use crate::config::{
-    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, check_name,
-    parse_datapath_id, parse_protocols,
+    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, Snooping,
+    check_name, parse_datapath_id, parse_protocols,
 };
 use crate::vswitch::desired::controller::read_controllers;
 use crate::vswitch::rows::Record;
@@ -18,14 +20,8 @@ use base::PortNo;
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
 #[rustfmt::skip]
-const MISSING: [(&str, &str); 8] = [
-    ("stp_enable",            "there is no spanning tree"),
-    ("rstp_enable",           "there is no spanning tree"),
-    ("mcast_snooping_enable", "multicast frames are flooded"),
-    ("mirrors",               "there are no mirrors"),
+const MISSING: [(&str, &str); 2] = [
     ("netflow",               "there is no NetFlow exporter"),
-    ("sflow",                 "there is no sFlow exporter"),
-    ("ipfix",                 "there is no IPFIX exporter"),
     ("auto_attach",           "there is no auto-attach"),
 ];
 
@@ -58,7 +54,15 @@ pub(super) fn read_bridge<'a>(
     match &refused {
         None => {
             read_tables(database, row, &mut config, &mut fate);
+            let bridges = &desired.config.bridges;
+            let agents = bridges
+                .iter()
+                .filter(|other| other.exporters.sflow.is_some());
+            let sub_agent = u32::try_from(agents.count()).unwrap_or(u32::MAX);
+            read_exporters(database, row, sub_agent, &mut config, &mut fate);
             read_ports(database, row, &mut config, before, claims, desired);
+            read_mirrors(database, row, &mut config, &mut fate, desired);
+            spanning::read_spanning(database, row, &mut config, &mut fate, desired);
             read_controllers(database, row, &mut config, desired);
             desired.config.bridges.push(config);
         }
@@ -103,6 +107,9 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
         Ok(vlans) => config.switching.flood_vlans = vlans,
         Err(why) => note("flood_vlans", why),
     }
+    if row.is_true("mcast_snooping_enable") {
+        config.switching.snooping = Some(Snooping::default());
+    }
     for (key, value) in row.map("other_config") {
         let heeded = match key {
             "datapath-id" => parse_datapath_id(value)
@@ -111,8 +118,11 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
             "hwaddr" => {
                 read_address(value).map(|address| config.address = BridgeAddress::Given(address))
             }
-            "disable-in-band" if value == "true" => Ok(()),
-            "disable-in-band" => Err("not honoured: there is no control in band".to_owned()),
+            key if spanning::BRIDGE_KEYS.contains(&key) => Ok(()),
+            "rstp-ageing-time" => {
+                Err("not honoured: mac-aging-time says how long stations are remembered".to_owned())
+            }
+            "disable-in-band" => Ok(()),
             _ => switching::read_key(&mut config.switching, key, value)
                 .unwrap_or_else(|| Err(unheeded(key))),
         };
@@ -143,34 +153,48 @@ fn read_ports<'a>(
     let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
     let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
-        let interfaces: Vec<_> = port.named_by(database, "interfaces", "Interface").collect();
-        let [interface] = interfaces[..] else {
-            let why = "bonds are not there: give the port one interface";
-            refuse(database, port, why, desired);
-            continue;
-        };
-        let name = interface.text("name").unwrap_or_default();
-        if name == config.name {
-            read_local(port, interface, config, desired);
-            continue;
-        }
-        let read = claims.claim(interface.uuid, name);
-        match read.and_then(|()| {
-            read_interface(port, interface, |kind| {
-                dummies.take_interface(kind, is_dummy)
-            })
-        }) {
-            Ok(mut read) => {
-                read.limit_out(read_qos(database, port));
-                let held = before.and_then(|before| held(before, &read.spec));
-                wanted.push((read, Wish::of(interface, held)));
+        let names = port.text("name").unwrap_or_default();
+        let names = (config.name.clone(), names.to_owned());
+        desired.ports.insert(port.uuid, names);
+        let interfaces = port.named_by(database, "interfaces", "Interface");
+        let interfaces = by_name(interfaces.collect());
+        let is_own = |interface: &Record<'_>| interface.text("name") == Some(&config.name);
+        match &interfaces[..] {
+            [own] if is_own(own) => {
+                read_local(port, *own, config, desired);
+                continue;
             }
-            Err(why) => {
-                let fate = InterfaceFate::Refused(why);
-                desired.interfaces.entry(interface.uuid).or_insert(fate);
+            several if several.iter().any(is_own) => {
+                let why = "the bridge's own interface is no member of a bond";
+                refuse(database, port, why, desired);
+                continue;
+            }
+            _ => {}
+        }
+        for interface in interfaces {
+            let name = interface.text("name").unwrap_or_default();
+            let read = claims.claim(interface.uuid, name).and_then(|()| {
+                let is_dummy = |kind: &str| dummies.take_interface(kind, is_dummy);
+                read_interface(port, interface, is_dummy)
+            });
+            match read {
+                Ok(mut read) => {
+                    read.limit_out(read_qos(database, port));
+                    let held = before.and_then(|before| held(before, &read.spec));
+                    wanted.push((read, Wish::of(interface, held)));
+                }
+                Err(why) => {
+                    let fate = InterfaceFate::Refused(why);
+                    desired.interfaces.entry(interface.uuid).or_insert(fate);
+                }
             }
         }
     }
+    number_all(wanted, config, desired);
+}
+
+/// Has each interface that is to be a port be one, with a number.
+fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &mut Desired) {
     let wishes: Vec<_> = wanted.iter().map(|(_, wish)| *wish).collect();
     for ((mut read, wish), number) in wanted.into_iter().zip(number(&wishes)) {
         let fate = match number {
@@ -232,9 +256,25 @@ fn equip(config: &mut BridgeConfig, name: &str, equipment: Equipment) {
     }
 }
 
-/// Has a port be this to `NORMAL`, if there is more to it than that it is one.
+/// Has a port be this to `NORMAL`, if there is more to it than that it is one. Members of a bond
+/// come one by one.
 fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo) {
     logical.members.push(number);
+    if let Some(bond) = &mut logical.bond {
+        bond.members
+            .iter_mut()
+            .for_each(|member| member.port = number);
+        let mut ports = config.switching.ports.iter_mut();
+        let same = ports.find(|port| port.name == logical.name);
+        if let Some((same, others)) =
+            same.and_then(|same| Some((&mut same.members, same.bond.as_mut()?)))
+        {
+            same.push(number);
+            same.sort_unstable();
+            others.members.append(&mut bond.members);
+            return;
+        }
+    }
     if !logical.is_plain() {
         config.switching.ports.push(logical);
     }

@@ -1,6 +1,7 @@
 //! Rows of the table `Controller`.
 
 use std::collections::BTreeSet;
+use std::path::{Component, Path};
 use std::time::Duration;
 
 use ovsdb::Database;
@@ -56,13 +57,19 @@ pub(super) fn read_controllers(
     if let Some(Ok((limit, burst))) = shared {
         (config.controller_rate_limit, config.controller_burst_limit) = (limit, burst);
     }
+    let allows_in_band = bridge.map("other_config").get("disable-in-band") != Some(&"true");
     for row in rows {
         let place = row
             .text("target")
-            .map_or_else(|| Err("no target".to_owned()), read_place);
+            .map_or_else(|| Err("no target".to_owned()), read_place)
+            .and_then(|place| match &desired.config.confined {
+                Some(rundir) => confined(place, rundir, &config.name),
+                None => Ok(place),
+            });
         match &place {
             Ok(Place::Target(target)) if !has(config, target) => {
                 let mut tuning = tuning(row);
+                tuning.in_band &= allows_in_band;
                 if shared.is_none() {
                     tuning.own_rate = own_rate(row);
                 }
@@ -121,6 +128,7 @@ fn tuning(row: Record<'_>) -> Tuning {
         asynchronous: !row.has("enable_async_messages") || row.is_true("enable_async_messages"),
         dscp: dscp(row).ok().flatten(),
         own_rate: None,
+        in_band: row.text("connection_mode") != Some("out-of-band"),
     }
 }
 
@@ -157,6 +165,34 @@ fn read_place(target: &str) -> Result<Place, String> {
     .map_err(|error| error.problem)
 }
 
+/// The place, if who holds the database may have the switch go there: sockets are those of its
+/// run directory, and made only where they have a bridge's name and do not take the place of another
+/// (as with Open vSwitch's `--no-self-confinement` not given).
+fn confined(place: Place, rundir: &Path, bridge: &str) -> Result<Place, String> {
+    let within = |path: &Path| path.strip_prefix(rundir).map(Path::to_owned).ok();
+    let is_plain = |path: &Path| {
+        path.components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    let is_allowed = match &place {
+        Place::Target(Target::Unix(path)) => {
+            path.components().count() == 1 || within(path).is_some_and(|path| is_plain(&path))
+        }
+        Place::Listen(Listen::Unix(path)) => within(path).is_some_and(|path| {
+            let name = path.to_string_lossy();
+            name.starts_with(&format!("{bridge}.")) && !name.contains('/')
+        }),
+        Place::Target(_) | Place::Listen(_) => true,
+    };
+    is_allowed.then_some(place).ok_or_else(|| {
+        let rundir = rundir.display();
+        format!(
+            "a socket elsewhere is not used: take unix:{rundir}/NAME, punix:{rundir}/{bridge}.NAME, or \
+             {rundir}/{bridge}.mgmt, which is always there, or start with --no-self-confinement"
+        )
+    })
+}
+
 fn notes_of(row: Record<'_>) -> Vec<String> {
     let goes = row
         .text("target")
@@ -176,9 +212,6 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
         notes.push(format!(
             "other_config:dscp: not honoured: it is a number up to {DSCP_MAX}"
         ));
-    }
-    if row.text("connection_mode") == Some("in-band") {
-        notes.push("connection_mode: not honoured: there is no control in band".to_owned());
     }
     let service = row.text("type") == Some("service");
     if service && goes {

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base::PortNo;
 use ovsdb::Uuid;
 use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
+use super::bond::{self, read_member};
 use super::equipment::read_equipment;
+use super::spanning::PORT_KEYS;
 use super::switching::read_port;
 use crate::config::{
-    EgressLimit, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, TUNNEL_TYPES, Tunnel,
-    read_peer,
+    BondMember, EgressLimit, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec,
+    TUNNEL_TYPES, Tunnel, read_peer,
 };
 use crate::vswitch::rows::Record;
 
@@ -55,7 +58,18 @@ const MISSING_TYPES: [&str; 9] = [
 ];
 
 /// Columns of a port that only add something.
-const UNHEEDED_OF_PORT: [&str; 3] = ["mac", "bond_mode", "lacp"];
+const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "bond_fake_iface"];
+
+/// Why what has no carrier of its own is no member of a bond.
+const INNER_MEMBER: &str =
+    "bonds are of interfaces: give a patch port or a tunnel a port of its own";
+
+/// Keys of a port's `other_config` that are heeded.
+const HEEDED_OF_PORT: [&str; 3] = [
+    "priority-tags",
+    "mcast-snooping-flood",
+    "mcast-snooping-flood-reports",
+];
 
 /// Reads an interface and its port.
 ///
@@ -67,7 +81,7 @@ pub(super) fn read_interface(
     is_dummy: impl Fn(&str) -> bool,
 ) -> Result<Wanted, String> {
     let name = interface.text("name").unwrap_or_default();
-    let (logical, vlan_notes) = read_port(port)?;
+    let (mut logical, vlan_notes) = read_port(port)?;
     let mut options = interface.map("options");
     let of = interface.text("type").unwrap_or_default();
     let (kind, name) = match is_dummy(of) {
@@ -87,6 +101,16 @@ pub(super) fn read_interface(
     if is_inner(&kind) && equipment.ingress != IngressLimit::default() {
         equipment.ingress = IngressLimit::default();
         notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
+    }
+    if let Some(bond) = &mut logical.bond {
+        if is_inner(&kind) {
+            return Err(INNER_MEMBER.to_owned());
+        }
+        bond.members.push(BondMember {
+            port: PortNo::ANY,
+            name: name.clone(),
+            lacp: read_member(interface),
+        });
     }
     let spec = PortSpec {
         kind,
@@ -115,13 +139,17 @@ pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<Str
 fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |column: &str| notes.push(format!("{column}: {}", unheeded(column)));
+    let is_bond = bond::is_bond(port);
     for column in UNHEEDED_OF_PORT {
-        if port.has(column) {
+        if port.asks(column) && !(is_bond && bond::COLUMNS.contains(&column)) {
             note(column);
         }
     }
-    for key in port.map("other_config").keys() {
-        if *key != "priority-tags" {
+    for (key, value) in port.map("other_config") {
+        let is_heeded = HEEDED_OF_PORT.contains(&key)
+            || PORT_KEYS.contains(&key)
+            || (is_bond && bond::heeds(key, value));
+        if !is_heeded {
             note(&format!("other_config:{key}"));
         }
     }
@@ -131,10 +159,11 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     if interface.map("lldp").get("enable") == Some(&"true") {
         note("lldp");
     }
-    for column in ["cfm_mpid", "other_config"] {
-        if interface.has(column) {
-            note(column);
-        }
+    if interface.has("cfm_mpid") {
+        note("cfm_mpid");
+    }
+    if interface.has("other_config") && !(is_bond && bond::heeds_all_of(interface)) {
+        note("other_config");
     }
     notes
 }

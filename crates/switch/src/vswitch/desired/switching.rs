@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use crate::config::{LogicalPort, PortVlans, PriorityTags, Switching, VID_MAX, VlanMode, VlanSet};
+use crate::config::{
+    LogicalPort, MulticastPort, PortVlans, PriorityTags, Snooping, Switching, VID_MAX, VlanMode,
+    VlanSet,
+};
+use crate::vswitch::desired::bond;
 use crate::vswitch::rows::Record;
 
 /// The bounds of `other_config:mac-aging-time`, in seconds: Open vSwitch's.
@@ -55,6 +59,8 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
             PriorityTags::No
         }
     };
+    let others = port.map("other_config");
+    let is_true = |key| others.get(key) == Some(&"true");
     let logical = LogicalPort {
         name: port.text("name").unwrap_or_default().to_owned(),
         members: Vec::new(),
@@ -63,6 +69,11 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
             priority_tags,
         },
         is_protected: port.is_true("protected"),
+        bond: bond::is_bond(port).then(|| bond::read_bond(port)),
+        multicast: MulticastPort {
+            floods: is_true("mcast-snooping-flood"),
+            floods_reports: is_true("mcast-snooping-flood-reports"),
+        },
     };
     Ok((logical, notes))
 }
@@ -91,7 +102,7 @@ fn read_vids(row: Record<'_>, column: &str) -> Result<Option<VlanSet>, String> {
     Ok((!vids.is_empty()).then(|| vids.into_iter().collect()))
 }
 
-/// What a row of `Bridge` says of its stations, into `switching`. `flood_vlans` is a column;
+/// What a row of `Bridge` says of its stations and of multicast groups, into `switching`. `flood_vlans` is a column;
 /// the others are keys of `other_config`, of which it returns whether it knows `key`.
 ///
 /// # Errors
@@ -106,7 +117,20 @@ pub(super) fn read_key(
             .parse::<u64>()
             .map_err(|_| format!("'{value}' is no number"))
     };
+    let mut unheard = Snooping::default();
+    let snooping = switching.snooping.as_mut().unwrap_or(&mut unheard);
     Some(match key {
+        "mcast-snooping-aging-time" => number().map(|seconds| {
+            snooping.ageing = Duration::from_secs(seconds.clamp(AGEING.0, AGEING.1));
+        }),
+        "mcast-snooping-table-size" => number().map(|size| {
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            snooping.groups_max = size.clamp(STATIONS.0, STATIONS.1);
+        }),
+        "mcast-snooping-disable-flood-unregistered" => {
+            snooping.floods_unregistered = value != "true";
+            Ok(())
+        }
         "mac-aging-time" => number().map(|seconds| {
             switching.ageing = Duration::from_secs(seconds.clamp(AGEING.0, AGEING.1));
         }),

@@ -120,7 +120,6 @@ fn a_port_that_would_forward_what_it_must_not_is_refused() {
         ("tag", json!(7000)),
         ("cvlans", json!(["set", [1, 2]])),
         ("vlan_mode", json!("dot1q-tunnel")),
-        ("interfaces", names("Interface", &["p1", "p2"])),
     ] {
         let mut database = empty();
         put(&mut database, "Interface", "p2", &json!({"name": "p2"}));
@@ -188,21 +187,26 @@ fn what_a_bridge_is_told_of_its_stations_is_read() {
         "flood_vlans": ["set", [3, 4]],
         "other_config": pairs(&[
             ("mac-aging-time", "60"), ("mac-table-size", "100"), ("forward-bpdu", "true"),
+            ("mcast-snooping-aging-time", "1"), ("mcast-snooping-table-size", "50"),
+            ("mcast-snooping-disable-flood-unregistered", "true"),
         ]),
+        "mcast_snooping_enable": true,
     });
     let desired = one(columns, &[], &[]);
     let switching = &desired.config.bridges[0].switching;
     assert!(switching.flood_vlans.iter().eq([3, 4]));
     assert_eq!(switching.ageing, Duration::from_secs(60));
     assert!(switching.stations_max == 100 && switching.forward_bpdu);
+    let snooping = switching.snooping.as_ref().expect("it is asked for");
+    assert_eq!(snooping.ageing, Duration::from_secs(15), "no less");
+    assert!(snooping.groups_max == 50 && !snooping.floods_unregistered);
     assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());
 }
 
 #[test]
 fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     let columns = json!({
-        "stp_enable": true,
-        "mirrors": names("Mirror", &["m"]),
+        "netflow": names("NetFlow", &["n"]),
         "protocols": "OpenFlow99",
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "soon")]),
     });
@@ -210,11 +214,10 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     let fate = &desired.bridges[&uuid("Bridge", "br0")];
     let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
     let wanted = [
-        "mirrors",
+        "netflow",
         "other_config:datapath-id",
         "other_config:mac-aging-time",
         "protocols",
-        "stp_enable",
     ];
     assert_eq!(told, wanted);
     assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");

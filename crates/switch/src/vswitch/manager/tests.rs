@@ -41,6 +41,7 @@ fn facts() -> Facts {
         complaint: None,
         link_resets: 0,
         statistics: None,
+        lacp_current: None,
     };
     let missing = Err("there is no interface p9 here".to_owned());
     let ports = [
@@ -57,8 +58,11 @@ fn facts() -> Facts {
     let bridge = BridgeFacts {
         datapath_id: DatapathId(0xab),
         ports: ports.into(),
+        mirrors: [].into(),
         controllers: [("tcp:127.0.0.1:6653".to_owned(), controller)].into(),
+        tree: None,
         not_listening: [].into(),
+        active_members: [].into(),
     };
     Facts {
         bridges: [("br0".to_owned(), bridge)].into(),

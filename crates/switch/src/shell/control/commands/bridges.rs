@@ -30,15 +30,21 @@ fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(names.concat())
 }
 
-/// All rules of a bridge, of all its tables.
+/// What is said of what devices do: none does what rules say.
+const OFFLOADED: &str = "n_offload_packets=0, n_offload_bytes=0, ";
+
+/// All rules of a bridge, of all its tables, and before them those that controllers do not see.
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     let now = control.now();
     let (options, rest) = super::options(arguments);
     let offload = options.contains(&"--offload-stats");
     let name = rest.first().ok_or(UNKNOWN)?;
-    let pipeline = site_of(control, name).ok_or(UNKNOWN)?.bridge.rules();
+    let bridge = &site_of(control, name).ok_or(UNKNOWN)?.bridge;
+    let (pipeline, in_band) = (bridge.rules(), bridge.in_band().cloned());
     Ok(Box::new(move || {
-        let mut text = String::new();
+        let between = if offload { OFFLOADED } else { "" };
+        let hidden = in_band.map(|in_band| in_band.tell(now, between));
+        let mut text = hidden.unwrap_or_default();
         for table in (0..=TableId::LAST.0).map(TableId) {
             for rule in pipeline.rules(table) {
                 tell_rule(&mut text, rule, offload, now).expect("a string has room");
@@ -59,8 +65,7 @@ fn tell_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std
         "duration={age}s, n_packets={packets}, n_bytes={bytes}, "
     )?;
     if offload {
-        // No device does what rules say.
-        write!(text, "n_offload_packets=0, n_offload_bytes=0, ")?;
+        text.push_str(OFFLOADED);
     }
     if told.priority != PRIORITY_USUAL {
         write!(text, "priority={},", told.priority)?;

@@ -76,7 +76,7 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
         }
         lines.insert(
             format!("{bridge} stations_evicted"),
-            site.bridge.stations().evicted(),
+            site.bridge.stations().counts().evicted,
         );
         lines.insert(
             format!("{bridge} learn_refused"),

@@ -6,8 +6,8 @@
 
 use std::cell::Cell;
 
-use flow::Match;
 use flow::text::Roster;
+use flow::{FlowStatsRequest, Match};
 use packet::Frame;
 
 use super::Answer::Later;
@@ -158,6 +158,17 @@ fn of_datapath(control: &mut Control, flow: &str) -> Result<(BridgeId, Match), S
 }
 
 fn of_bridge(control: &mut Control, name: &str, flow: &str) -> Result<(BridgeId, Match), String> {
+    let (id, read) = flow_of_bridge(control, name, flow)?;
+    Ok((id, read.matching))
+}
+
+/// The bridge of this name, and what a flow in the words of `ovs-ofctl` asks for, which may call
+/// ports by their names.
+pub(super) fn flow_of_bridge(
+    control: &mut Control,
+    name: &str,
+    flow: &str,
+) -> Result<(BridgeId, FlowStatsRequest), String> {
     let found = control.site_named(name);
     let (id, site) = found.ok_or_else(|| format!("{name}: unknown bridge"))?;
     let mut roster = Roster::default();
@@ -166,7 +177,7 @@ fn of_bridge(control: &mut Control, name: &str, flow: &str) -> Result<(BridgeId,
     }
     let read = roster.parse_flow_stats_request(flow);
     let read = read.map_err(|error| format!("Bad openflow flow syntax: {flow}: {error}"))?;
-    Ok((id, read.matching))
+    Ok((id, read))
 }
 
 fn is_hex(word: &str) -> bool {
@@ -201,7 +212,9 @@ fn tracer(control: &mut Control) -> Tracer {
             name: site.bridge.name().to_owned(),
             pipeline: site.bridge.rules(),
             stations: site.bridge.stations().view(),
+            multicast: site.bridge.multicast_view(),
             switching: site.bridge.switching().cloned(),
+            mirrors: site.bridge.mirrors().cloned(),
             ports: ports.collect(),
         };
         (*id, traced)

@@ -1,0 +1,322 @@
+//! Manual pages and completions, made of the commands' own definitions: what `--help` tells is
+//! what they tell. Who packages the program asks the program for them.
+//!
+//! Not here: what the options mean; that stands where they are defined.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, roman};
+
+/// The section of manuals that all pages are of: what users call.
+const SECTION: &str = "1";
+
+/// Write the completions of a shell to standard output.
+#[derive(Args)]
+#[command(hide = true)]
+struct CompletionsArgs {
+    /// The shell.
+    shell: Shell,
+}
+
+/// Write the manual pages of all commands into a directory.
+#[derive(Args)]
+#[command(hide = true)]
+struct ManArgs {
+    /// The directory.
+    directory: PathBuf,
+    /// The date that they bear, as in 2030-12-31.
+    #[arg(long, value_name = "DATE", default_value = "")]
+    date: String,
+}
+
+/// The commands, and those that tell about them.
+pub(crate) fn with_manual(command: Command) -> Command {
+    command
+        .subcommand(CompletionsArgs::augment_args(Command::new("completions")))
+        .subcommand(ManArgs::augment_args(Command::new("man")))
+}
+
+/// Writes the completions of `command` to standard output.
+pub(crate) fn complete(
+    command: &mut Command,
+    matches: &ArgMatches,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let shell = CompletionsArgs::from_arg_matches(matches)?.shell;
+    let name = command.get_name().to_owned();
+    let mut text = Vec::new();
+    clap_complete::generate(shell, command, name, &mut text);
+    io::stdout().write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the pages of `command` and of all below it.
+pub(crate) fn write(
+    command: Command,
+    matches: &ArgMatches,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let args = ManArgs::from_arg_matches(matches)?;
+    for (name, text) in pages(command, &args.date)? {
+        let path = args.directory.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The pages: the names of their files, and their texts.
+fn pages(command: Command, date: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let source = format!(
+        "{} {}",
+        command.get_name(),
+        command.get_version().unwrap_or_default()
+    );
+    let heading = Heading { source, date };
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    heading.collect(&command, None, &mut pages)?;
+    Ok(pages)
+}
+
+/// What stands at the head and the foot of each page.
+struct Heading<'a> {
+    source: String,
+    date: &'a str,
+}
+
+impl Heading<'_> {
+    /// Adds the pages of `command`, which `parent` has, and of all below it.
+    fn collect(
+        &self,
+        command: &Command,
+        parent: Option<&str>,
+        pages: &mut Vec<(String, Vec<u8>)>,
+    ) -> io::Result<()> {
+        // What a command calls itself when it is asked for its version is no matter here.
+        let title = match parent {
+            Some(parent) => format!("{parent}-{}", command.get_name()),
+            None => command.get_name().to_owned(),
+        };
+        let usage = usage(command);
+        let command = command.clone().display_name(&title).override_usage(usage);
+        pages.push((
+            format!("{title}.{SECTION}"),
+            self.page(&command, &title, parent)?,
+        ));
+        for below in command.get_subcommands() {
+            self.collect(below, Some(&title), pages)?;
+        }
+        Ok(())
+    }
+
+    fn page(&self, command: &Command, title: &str, parent: Option<&str>) -> io::Result<Vec<u8>> {
+        let page = Man::new(command.clone())
+            .title(title.to_uppercase())
+            .section(SECTION)
+            .source(&self.source)
+            .date(self.date)
+            .manual("Comporta Manual");
+        let mut text = Vec::new();
+        page.render_title(&mut text)?;
+        page.render_name_section(&mut text)?;
+        page.render_synopsis_section(&mut text)?;
+        let about = command.get_about().map(ToString::to_string);
+        let told = command.get_after_help().map(ToString::to_string);
+        let (examples, rest) = parted(told.as_deref().unwrap_or_default());
+        let mut more = Roff::new();
+        more.control("SH", ["DESCRIPTION"])
+            .text([roman(format!("{}.", about.unwrap_or_default()))]);
+        for paragraph in rest {
+            more.control("PP", []).text([roman(paragraph)]);
+        }
+        more.to_writer(&mut text)?;
+        page.render_options_section(&mut text)?;
+        if command.has_subcommands() {
+            page.render_subcommands_section(&mut text)?;
+        }
+        let mut more = Roff::new();
+        if !examples.is_empty() {
+            more.control("SH", ["EXAMPLES"]).control("EX", []);
+            for line in examples {
+                more.text([roman(line)]);
+            }
+            more.control("EE", []);
+        }
+        add_common(&mut more, command, parent);
+        more.to_writer(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// How it is called, in one line: the options have a section of their own.
+fn usage(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage:").unwrap_or(&usage);
+    usage.trim().to_owned()
+}
+
+/// The lines of examples in what is told behind the options, and the paragraphs that are none.
+fn parted(told: &str) -> (Vec<&str>, Vec<String>) {
+    let (mut examples, mut rest) = (Vec::new(), Vec::new());
+    for paragraph in told.split("\n\n") {
+        let mut lines = paragraph.lines();
+        match lines.next() {
+            Some("Example:" | "Examples:") => {
+                examples.extend(lines.map(str::trim_start));
+            }
+            Some(_) => rest.push(paragraph.replace('\n', " ")),
+            None => {}
+        }
+    }
+    (examples, rest)
+}
+
+/// What the first page tells of all commands, and where others find it.
+fn add_common(page: &mut Roff, command: &Command, parent: Option<&str>) {
+    if command.get_arguments().any(|arg| arg.get_id() == "rundir") {
+        page.control("SH", ["ENVIRONMENT"]);
+        define(
+            page,
+            "OVS_RUNDIR",
+            "Where sockets are, unless --rundir says so.",
+        );
+    }
+    let Some(parent) = parent else {
+        page.control("SH", ["EXIT STATUS"]);
+        for (code, meaning) in EXIT_STATUS {
+            define(page, code, meaning);
+        }
+        page.control("SH", ["FILES"]);
+        for (file, meaning) in FILES {
+            define(page, file, meaning);
+        }
+        see_also(page, &["ovs-ofctl(8)", "ovs-vsctl(8)", "ovs-vswitchd(8)"]);
+        return;
+    };
+    see_also(page, &[&format!("{parent}({SECTION})")]);
+}
+
+/// What the program's end says, of whichever command.
+const EXIT_STATUS: [(&str, &str); 5] = [
+    ("0", "It is done."),
+    (
+        "1",
+        "It could not be done: a line on standard error says why, and what to do about it.",
+    ),
+    (
+        "2",
+        "The arguments make no sense; what was compared differs; or doctor found what is to be mended.",
+    ),
+    ("4", "What was measured does not tell."),
+    (
+        "130",
+        "It was interrupted. What was measured until then is kept.",
+    ),
+];
+
+/// The files that commands share.
+const FILES: [(&str, &str); 4] = [
+    (
+        "/var/run/openvswitch/BRIDGE.mgmt",
+        "Where ovs-ofctl and its like find a bridge.",
+    ),
+    (
+        "/var/run/openvswitch/BRIDGE.ctl",
+        "Where ovs-appctl -t finds a bridge of comporta switch.",
+    ),
+    (
+        "/etc/comporta/comporta.toml",
+        "The bridges of the service comporta, for comporta switch --config.",
+    ),
+    (
+        "/run/comporta/doctor.json",
+        "What comporta doctor --fix found and changed.",
+    ),
+];
+
+fn define(page: &mut Roff, term: &str, meaning: &str) {
+    page.control("TP", [])
+        .text([bold(term)])
+        .text([roman(meaning)]);
+}
+
+fn see_also(page: &mut Roff, pages: &[&str]) {
+    let mut line: Vec<Inline> = Vec::new();
+    for (number, name) in pages.iter().enumerate() {
+        let comma = if number == 0 { "" } else { ", " };
+        line.push(roman(format!("{comma}{name}")));
+    }
+    page.control("SH", ["SEE ALSO"]).text(line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page of the program's, by the name of its file.
+    fn page(name: &str) -> String {
+        let pages = pages(crate::command(), "2030-12-31").expect("memory takes all");
+        let (_, text) = pages
+            .into_iter()
+            .find(|(found, _)| found == name)
+            .unwrap_or_else(|| panic!("no page {name}"));
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn each_command_has_a_page_and_is_found_from_the_one_above() {
+        let mut count = 0;
+        for (name, text) in pages(crate::command(), "").expect("memory takes all") {
+            let text = String::from_utf8(text).expect("text");
+            for section in [".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS"] {
+                assert!(text.contains(section), "{name} has no {section}");
+            }
+            assert!(text.contains(".SH \"SEE ALSO\""), "{name}");
+            count += 1;
+        }
+        assert!(count > 25, "{count}");
+        assert!(page("comporta.1").contains("comporta\\-vswitchd(1)"));
+        assert!(page("comporta-lab.1").contains("comporta\\-lab\\-run(1)"));
+        assert!(page("comporta-lab-run.1").contains("comporta\\-lab(1)"));
+    }
+
+    #[test]
+    fn a_page_bears_its_own_name_and_the_versions() {
+        let text = page("comporta-vswitchd.1");
+        assert!(text.contains(".TH COMPORTA-VSWITCHD 1 2030-12-31 \"comporta "));
+        assert!(text.contains("comporta\\-vswitchd \\- Run"), "{text}");
+    }
+
+    #[test]
+    fn examples_stand_apart_from_what_else_is_told() {
+        let told = "Codes are told.\nAll of them.\n\nExamples:\n  one\n  two\n\nThe end.";
+        assert_eq!(
+            parted(told),
+            (
+                vec!["one", "two"],
+                vec![
+                    "Codes are told. All of them.".to_owned(),
+                    "The end.".to_owned()
+                ]
+            )
+        );
+    }
+
+    #[test]
+    fn each_shell_is_told_of_each_command() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut text = Vec::new();
+            let mut command = crate::command();
+            clap_complete::generate(shell, &mut command, "comporta", &mut text);
+            let text = String::from_utf8(text).expect("text");
+            for command in command.get_subcommands() {
+                assert!(text.contains(command.get_name()), "{shell}");
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! An IPFIX exporter at work: samples as they come in and as they leave become flows.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+use flow::IpfixStats;
+use openflow::WallTime;
+
+use super::super::Effect;
+use crate::config::Ipfix;
+use crate::dataplane::sampling::Sampled;
+use crate::export::ipfix::{Exporter, Observation};
+
+/// An exporter and those whom it tells.
+pub(super) struct Flows {
+    exporter: Exporter,
+    targets: Arc<[SocketAddr]>,
+    domain: u32,
+    point: u32,
+    /// Messages that could not be sent.
+    unsent: u64,
+}
+
+impl Flows {
+    pub(super) fn new(ipfix: &Ipfix, started: WallTime) -> Self {
+        let (domain, point) = ipfix.observed;
+        Self {
+            exporter: Exporter::new(ipfix.cache.clone(), started.0.as_secs()),
+            targets: ipfix.targets.as_slice().into(),
+            domain,
+            point,
+            unsent: 0,
+        }
+    }
+
+    pub(super) fn handle_sampled(
+        &mut self,
+        sampled: &Sampled,
+        index: impl Fn(PortNo) -> Option<u32>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut messages = Vec::new();
+        let input = index(sampled.from.port).unwrap_or(0);
+        let observation = |leaves, output| Observation {
+            domain: self.domain,
+            point: self.point,
+            leaves,
+            interfaces: [input, output],
+        };
+        let [arriving, leaving] = sampled.chosen.ipfix;
+        if let Some(stands_for) = arriving {
+            let seen = observation(false, 0);
+            let frame = &sampled.arrived;
+            self.exporter
+                .handle_sample(seen, frame, stands_for, now, &mut messages);
+        }
+        if let Some(stands_for) = leaving {
+            for departure in &sampled.departed {
+                let seen = observation(true, index(departure.port).unwrap_or(0));
+                let frame = &departure.frame;
+                self.exporter
+                    .handle_sample(seen, frame, stands_for, now, &mut messages);
+            }
+        }
+        self.send(messages, effects);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let mut messages = Vec::new();
+        self.exporter.handle_timeout(now, &mut messages);
+        self.send(messages, effects);
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.exporter.next_timeout()
+    }
+
+    /// Tells all that it keeps.
+    pub(super) fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let mut messages = Vec::new();
+        self.exporter.end(now, &mut messages);
+        self.send(messages, effects);
+    }
+
+    pub(super) fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
+        if Arc::ptr_eq(&self.targets, targets) {
+            self.unsent += count;
+        }
+    }
+
+    /// What it has told. Each collector counts.
+    pub(super) fn statistics(&self) -> IpfixStats {
+        let told = self.exporter.statistics();
+        IpfixStats {
+            sent: told.sent.saturating_sub(self.unsent),
+            send_failed: self.unsent,
+            ..told
+        }
+    }
+
+    fn send(&mut self, messages: Vec<Vec<u8>>, effects: &mut Vec<Effect>) {
+        let count = (messages.len() * self.targets.len()) as u64;
+        self.exporter.note_sent(count);
+        let to = || Arc::clone(&self.targets);
+        effects.extend(
+            messages
+                .into_iter()
+                .map(|message| Effect::Export(to(), message)),
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! What mirrors copy of frames that come and leave, by what selects them.
+
+use flow::{PortDesc, PortState};
+use pipeline::Limits;
+
+use super::*;
+use crate::config::{PortVlans, Switching, VlanMode};
+
+/// What was sent: by which port, in which VLAN by its tag, at most how long.
+#[derive(Default)]
+struct Sent(Vec<(u32, Option<u16>, Option<u16>)>);
+
+impl Copier for Sent {
+    fn copy(&mut self, frame: &Frame) -> Option<Frame> {
+        Some(frame.clone())
+    }
+
+    fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>) {
+        let link = Link::parse(copy.bytes()).expect("well formed");
+        self.0.push((port.0, link.tag.map(|tag| tag.vid), snaplen));
+    }
+
+    fn give_up(&mut self, _: Frame) {
+        panic!("there is room for a tag");
+    }
+}
+
+fn mirror(key: &str, output: MirrorOutput) -> Mirror {
+    Mirror {
+        key: key.to_owned(),
+        all: false,
+        arriving: Vec::new(),
+        leaving: Vec::new(),
+        vlans: None,
+        output,
+        snaplen: None,
+    }
+}
+
+fn to(port: u32) -> MirrorOutput {
+    MirrorOutput::Port(vec![PortNo(port)])
+}
+
+fn ports(numbers: &[u32]) -> Vec<PortNo> {
+    numbers.iter().map(|number| PortNo(*number)).collect()
+}
+
+fn frame(dst: [u8; 6], tag: &[u8]) -> Frame {
+    let src = [2, 0, 0, 0, 0, 1];
+    Frame::from_bytes(&[&dst[..], &src, tag, &[0x88, 0xb5], &[0; 46]].concat())
+}
+
+const HOST: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// Five ports: all plain, but for 4, which is in VLAN 10.
+struct Bridge {
+    pipeline: Pipeline,
+    switching: Option<Arc<SwitchingView>>,
+    mirrors: Arc<Mirrors>,
+}
+
+impl Bridge {
+    fn new(mirrors: &[Mirror]) -> Self {
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        for number in 1..=5 {
+            pipeline.set_port(&PortDesc {
+                state: PortState::LIVE,
+                ..PortDesc::new(PortNo(number))
+            });
+        }
+        let access = LogicalPort {
+            members: vec![PortNo(4)],
+            vlans: PortVlans {
+                mode: VlanMode::Access { tag: 10 },
+                ..PortVlans::default()
+            },
+            ..LogicalPort::default()
+        };
+        Self {
+            pipeline,
+            switching: SwitchingView::compile(&Switching {
+                ports: vec![access],
+                ..Switching::default()
+            }),
+            mirrors: Mirrors::compile(mirrors, None).expect("there are some"),
+        }
+    }
+
+    /// What is sent of a frame that passes these ports, one after the other.
+    fn sent(&self, frame: &Frame, way: &[(u32, Passing)]) -> Vec<(u32, Option<u16>, Option<u16>)> {
+        let (mut had, mut sent) = (Chosen::default(), Sent::default());
+        let scene = Scene {
+            mirrors: &self.mirrors,
+            pipeline: &self.pipeline,
+            switching: self.switching.as_deref(),
+        };
+        for (port, passing) in way {
+            scene.mirror(frame, (PortNo(*port), *passing), &mut had, &mut sent);
+        }
+        sent.0
+    }
+}
+
+#[test]
+fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
+    let bridge = Bridge::new(&[Mirror {
+        arriving: ports(&[1]),
+        leaving: ports(&[2]),
+        snaplen: Some(64),
+        ..mirror("m", to(3))
+    }]);
+    let frame = frame(HOST, &[]);
+    let taken = vec![(3, None, Some(64))];
+    assert_eq!(bridge.sent(&frame, &[(1, Passing::In)]), taken);
+    assert_eq!(bridge.sent(&frame, &[(2, Passing::Out)]), taken);
+    let others = [(1, Passing::Out), (2, Passing::In), (5, Passing::In)];
+    assert_eq!(bridge.sent(&frame, &others), []);
+    // Once, however often it is asked for.
+    let both = [(1, Passing::In), (2, Passing::Out), (2, Passing::Out)];
+    assert_eq!(bridge.sent(&frame, &both), taken);
+    let counted: Vec<_> = bridge.mirrors.counts().collect();
+    assert_eq!(counted, [("m", (3, 180))]);
+    // What it has counted, it has counted.
+    let again = Mirrors::compile(&[mirror("m", to(5))], Some(&bridge.mirrors));
+    let again = again.expect("there is one");
+    assert_eq!(again.counts().next(), Some(("m", (3, 180))));
+    assert!(again.outputs().eq([PortNo(5)]) && !again.is_output(PortNo(3)));
+}
+
+#[test]
+fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
+    let every = |key: &str, port| Mirror {
+        all: true,
+        ..mirror(key, to(port))
+    };
+    let frame = frame(HOST, &[]);
+    let twins = Bridge::new(&[every("a", 3), every("b", 3)]);
+    assert_eq!(twins.sent(&frame, &[(1, Passing::In)]), [(3, None, None)]);
+    // The second takes what the first sends.
+    let chained = Bridge::new(&[
+        Mirror {
+            arriving: ports(&[1]),
+            ..mirror("a", to(3))
+        },
+        Mirror {
+            leaving: ports(&[3]),
+            ..mirror("b", to(5))
+        },
+    ]);
+    let mut sent = chained.sent(&frame, &[(1, Passing::In)]);
+    sent.sort_unstable();
+    assert_eq!(sent, [(3, None, None), (5, None, None)]);
+    // Each has it once, and none from the other.
+    let mut sent = Bridge::new(&[every("a", 3), every("b", 5)]).sent(&frame, &[(1, Passing::In)]);
+    sent.sort_unstable();
+    assert_eq!(sent, [(3, None, None), (5, None, None)]);
+}
+
+#[test]
+fn frames_are_taken_by_the_vlan_they_are_in() {
+    let bridge = Bridge::new(&[Mirror {
+        all: true,
+        vlans: Some([10].into_iter().collect()),
+        ..mirror("m", to(3))
+    }]);
+    let tagged = frame(HOST, &[0x81, 0, 0, 10]);
+    let plain = frame(HOST, &[]);
+    let taken = [(3, Some(10), None)];
+    assert_eq!(bridge.sent(&tagged, &[(1, Passing::In)]), taken);
+    assert_eq!(bridge.sent(&plain, &[(1, Passing::In)]), []);
+    // Port 4 is in the VLAN, and bars tags.
+    assert_eq!(bridge.sent(&plain, &[(4, Passing::In)]), taken);
+    assert_eq!(bridge.sent(&tagged, &[(4, Passing::In)]), []);
+}
+
+#[test]
+fn a_vlan_of_copies_goes_to_all_that_carry_it() {
+    let into = |vid| {
+        Bridge::new(&[
+            Mirror {
+                arriving: ports(&[1]),
+                ..mirror("m", MirrorOutput::Vlan(vid))
+            },
+            mirror("other", to(5)),
+        ])
+    };
+    let plain = frame(HOST, &[]);
+    let way = [(1, Passing::In)];
+    let tagged = |vid| [1, 2, 3].map(|port| (port, Some(vid), None)).to_vec();
+    assert_eq!(into(20).sent(&plain, &way), tagged(20));
+    // Port 4 is in the VLAN, without tags.
+    let mut with_four = tagged(10);
+    with_four.push((4, None, None));
+    assert_eq!(into(10).sent(&plain, &way), with_four);
+    let in_it = frame(HOST, &[0x81, 0, 0, 20]);
+    assert_eq!(into(20).sent(&in_it, &way), [], "it is there already");
+    for dst in [
+        [0x01, 0x80, 0xc2, 0, 0, 0x0e],
+        [0x01, 0x00, 0x0c, 0xcc, 0xcc, 0xcd],
+    ] {
+        assert_eq!(into(20).sent(&frame(dst, &[]), &way), []);
+    }
+}

@@ -1,0 +1,250 @@
+//! Which of a bridge's frames are told of to collectors: one of so many, at random.
+//!
+//! For each purpose frames are passed over, a number drawn anew each time. One of every so many
+//! would always be the same of a pattern that recurs (sFlow version 5, section 3.1).
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+use packet::wire::vlan::Tag;
+use packet::{Depth, Frame, Headers};
+
+use super::slots::PortKey;
+
+/// What samples of a bridge are taken for, and how many; workers take them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SamplingView {
+    /// For sFlow, one of so many.
+    pub(crate) sflow: Option<NonZeroU32>,
+    /// For IPFIX, of those that come in, and of those that leave.
+    pub(crate) ipfix: [Option<NonZeroU32>; 2],
+    /// So much of a frame is told, in bytes.
+    pub(crate) snap: usize,
+}
+
+/// What a frame is sampled for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// sFlow; and how many frames it stands for, those that were passed over among them.
+    pub(crate) sflow: Option<u64>,
+    /// IPFIX, as it comes in, and as it leaves; likewise.
+    pub(crate) ipfix: [Option<u64>; 2],
+}
+
+impl Chosen {
+    /// Whether it is sampled for nothing.
+    pub(crate) const fn is_nothing(self) -> bool {
+        matches!((self.sflow, self.ipfix), (None, [None, None]))
+    }
+}
+
+/// A frame that was sampled, as far as is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sampled {
+    /// Where it came in.
+    pub(crate) from: PortKey,
+    /// What it is for.
+    pub(crate) chosen: Chosen,
+    /// How it came.
+    pub(crate) arrived: Glimpse,
+    /// How it left, wherever it did.
+    pub(crate) departed: Vec<Departure>,
+}
+
+/// A frame that leaves by a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Departure {
+    /// The port.
+    pub(crate) port: PortNo,
+    /// How it leaves.
+    pub(crate) frame: Glimpse,
+}
+
+/// The beginning of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Glimpse {
+    /// Its first bytes.
+    pub(crate) bytes: Box<[u8]>,
+    /// How long it is on the wire, in bytes; on average, if it stands for several.
+    pub(crate) length: usize,
+    /// What its headers say, as far as they are whole.
+    pub(crate) headers: Option<Headers>,
+}
+
+impl Glimpse {
+    /// So much of a frame.
+    pub(crate) fn of(frame: &Frame, snap: usize) -> Self {
+        let bytes = frame.bytes();
+        let segments = frame.wire_frames().max(1);
+        let length = frame.wire_bytes() / segments;
+        Self {
+            bytes: bytes[..snap.min(bytes.len())].into(),
+            length: usize::try_from(length).unwrap_or(usize::MAX),
+            headers: Depth::ALL
+                .into_iter()
+                .rev()
+                .find_map(|depth| Headers::parse(frame, depth).ok()),
+        }
+    }
+
+    /// Its outermost tag.
+    pub(crate) fn tag(&self) -> Option<Tag> {
+        self.headers.as_ref()?.link.tag
+    }
+}
+
+/// Chooses the frames of one bridge for one worker.
+pub(crate) struct Sampler {
+    random: Random,
+    view: Arc<SamplingView>,
+    sflow: Option<Skip>,
+    ipfix: [Option<Skip>; 2],
+}
+
+impl Sampler {
+    /// One that draws by this seed.
+    pub(crate) fn new(view: &Arc<SamplingView>, seed: u64) -> Self {
+        let mut random = Random(seed | 1);
+        let mut skip = |rate: Option<NonZeroU32>| rate.map(|rate| Skip::new(rate, &mut random));
+        Self {
+            sflow: skip(view.sflow),
+            ipfix: view.ipfix.map(&mut skip),
+            random,
+            view: Arc::clone(view),
+        }
+    }
+
+    /// Whether it chooses by this view.
+    pub(crate) fn is_by(&self, view: &Arc<SamplingView>) -> bool {
+        Arc::ptr_eq(&self.view, view)
+    }
+
+    /// What a frame is to be sampled for that stands for so many.
+    #[inline]
+    pub(crate) fn choose(&mut self, frames: u64) -> Chosen {
+        let random = &mut self.random;
+        let mut pass = |skip: &mut Option<Skip>| skip.as_mut()?.pass(frames, random);
+        Chosen {
+            sflow: pass(&mut self.sflow),
+            ipfix: self.ipfix.each_mut().map(pass),
+        }
+    }
+}
+
+/// The way to the next sample.
+struct Skip {
+    rate: NonZeroU32,
+    /// The next sample is the frame of this number, counted from one.
+    left: u64,
+    /// How many were passed over.
+    passed: u64,
+}
+
+impl Skip {
+    fn new(rate: NonZeroU32, random: &mut Random) -> Self {
+        Self {
+            rate,
+            left: random.draw(rate),
+            passed: 0,
+        }
+    }
+
+    /// Passes a frame that stands for so many; answers for how many it does as a sample, if it
+    /// is one.
+    #[inline]
+    fn pass(&mut self, frames: u64, random: &mut Random) -> Option<u64> {
+        self.passed += frames;
+        if frames < self.left {
+            self.left -= frames;
+            return None;
+        }
+        // One that stands for many can be chosen once.
+        let beyond = frames - self.left;
+        self.left = random.draw(self.rate).saturating_sub(beyond).max(1);
+        Some(std::mem::take(&mut self.passed))
+    }
+}
+
+/// Numbers that look as if they came by chance (xorshift64, G. Marsaglia, 2003). Nobody's
+/// secrets depend on them.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number from 1 on, `mean` on average.
+    fn draw(&mut self, mean: NonZeroU32) -> u64 {
+        let span = 2 * u64::from(mean.get()) - 1;
+        // The upper bits are the better ones.
+        (self.next() >> 16) % span + 1
+    }
+}
+
+/// A seed for a worker's sampler of a bridge.
+pub(crate) fn seed(worker: u64, bridge: u32, now: Instant) -> u64 {
+    let mixed = now.as_nanos() ^ (worker << 56) ^ (u64::from(bridge) << 40);
+    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampler(rate: u32, seed: u64) -> Sampler {
+        let view = Arc::new(SamplingView {
+            sflow: NonZeroU32::new(rate),
+            ipfix: [None, None],
+            snap: 128,
+        });
+        Sampler::new(&view, seed)
+    }
+
+    #[test]
+    fn one_of_one_is_each() {
+        let mut sampler = sampler(1, 7);
+        for _ in 0..100 {
+            assert_eq!(sampler.choose(1).sflow, Some(1));
+        }
+        assert_eq!(sampler.choose(45).sflow, Some(45));
+        assert_eq!(sampler.choose(1).sflow, Some(1));
+    }
+
+    #[test]
+    fn samples_stand_for_all_and_are_as_many_as_asked_for_and_not_evenly_apart() {
+        for seed in 1..20_u64 {
+            let mut sampler = sampler(100, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let chosen: Vec<u64> = (0..100_000)
+                .filter_map(|_| sampler.choose(1).sflow)
+                .collect();
+            assert!((850..1150).contains(&chosen.len()), "{}", chosen.len());
+            assert!(chosen.iter().all(|apart| (1..200).contains(apart)));
+            let total: u64 = chosen.iter().sum();
+            assert!((99_800..=100_000).contains(&total), "{total}");
+            let first = chosen[0];
+            assert!(chosen.iter().any(|apart| *apart != first));
+        }
+    }
+
+    #[test]
+    fn nothing_is_chosen_for_nothing() {
+        let mut sampler = sampler(0, 3);
+        assert!((0..1000).all(|_| sampler.choose(1).is_nothing()));
+    }
+
+    #[test]
+    fn a_glimpse_is_as_long_as_it_may_be_and_knows_the_tag() {
+        let mut bytes = vec![2; 12];
+        bytes.extend([0x81, 0, 0x60, 10, 8, 0]);
+        bytes.extend([0; 100]);
+        let glimpse = Glimpse::of(&Frame::from_bytes(&bytes), 64);
+        assert_eq!((glimpse.bytes.len(), glimpse.length), (64, bytes.len()));
+        let tag = glimpse.tag().expect("there is one");
+        assert_eq!((tag.vid, tag.pcp), (10, 3));
+    }
+}

@@ -1,0 +1,97 @@
+//! Frames of ports that a spanning tree keeps out.
+
+use base::Instant;
+use fastpath::{Fate, Ground};
+use packet::Link;
+use pipeline::{Destination, Verdict};
+use ports::Batch;
+
+use super::Worker;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::gates::Passage;
+use crate::dataplane::messages::Event;
+use crate::dataplane::normal::Knowledge;
+use crate::dataplane::program::BridgeProgram;
+use crate::dataplane::slots::PortKey;
+
+impl Worker {
+    /// Lets frames teach what they may, and go nowhere.
+    pub(super) fn hold_back(
+        &mut self,
+        bridge: &BridgeProgram,
+        (from, passage): (PortKey, Passage),
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        match passage {
+            Passage::Learns => self.learn_from(bridge, from, batch, now),
+            Passage::Nothing => {
+                for frame in batch.drain() {
+                    self.drop_frame(frame, Drop::SpanningTree);
+                }
+            }
+        }
+    }
+
+    fn learn_from(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        let runner = self.runner.take();
+        let mut runner = runner.expect("it is put back at the end of each batch");
+        let ground = Ground {
+            pipeline: &bridge.pipeline,
+            view: &bridge.compiled,
+            from: from.port,
+            now,
+        };
+        let words = self.onward.words();
+        {
+            let mut run = runner.begin_with(ground, words.as_deref(), batch);
+            while let Some(fate) = run.next(&mut self.pool) {
+                match fate {
+                    Fate::Leave(frames, _) => {
+                        let frames = frames.iter_mut().map(std::mem::take);
+                        frames.for_each(|frame| self.drop_frame(frame, Drop::SpanningTree));
+                    }
+                    Fate::Told(verdict) => self.learn_of(bridge, from, verdict),
+                }
+            }
+        }
+        runner.settle();
+        batch.clear();
+        self.shared.counters.add_handed(runner.handed());
+        self.runner = Some(runner);
+    }
+
+    /// What a frame teaches by `NORMAL` and by rules; then it is dropped.
+    fn learn_of(&mut self, bridge: &BridgeProgram, from: PortKey, verdict: &mut Verdict) {
+        let knowledge = Knowledge {
+            stations: &bridge.stations,
+            switching: bridge.switching.as_deref(),
+            multicast: bridge.multicast.as_ref(),
+            mirrors: bridge.mirrors.as_deref(),
+        };
+        let normal = verdict.egress.iter();
+        let normal = normal.filter(|egress| matches!(egress.to, Destination::Normal));
+        let links = normal.filter_map(|egress| {
+            let frame = &verdict.frames[egress.frame];
+            Link::parse(frame.bytes()).ok()
+        });
+        let news: Vec<_> = links
+            .filter_map(|link| knowledge.news(&link, from.port))
+            .collect();
+        for address in news {
+            self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
+        }
+        for learned in verdict.learned.drain(..) {
+            self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
+        }
+        for frame in verdict.frames.drain(..) {
+            self.drop_frame(frame, Drop::SpanningTree);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! An exporter of IPFIX (RFC 7011): flows of sampled frames, each with how many frames it
+//! stands for and how long they were, in records that templates describe.
+//!
+//! What frames have in common makes them one flow (`record`); records of flows are laid out by
+//! templates (`template`). Flows are told when they are old enough, or when there are more than
+//! may be kept; where none are kept, each sample is told at once.
+
+mod record;
+mod template;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use base::Instant;
+use flow::IpfixStats;
+
+use crate::config::FlowCache;
+use crate::dataplane::sampling::Glimpse;
+use record::{Counts, Key};
+use template::Shape;
+
+/// The most bytes of a message, so that none is cut on its way.
+const MESSAGE_MAX: usize = 1400;
+
+/// The header of a message, and of a set (RFC 7011, 3.1 and 3.3.2).
+const HEADER_LEN: usize = 16;
+const SET_LEN: usize = 4;
+
+/// The set of templates (RFC 7011, 3.3.2).
+const TEMPLATES: u16 = 2;
+
+/// How often templates are told again: a collector may have begun later, or not have heard
+/// (RFC 7011, 8.4). Open vSwitch does it as often.
+const TEMPLATES_AGAIN: Duration = Duration::from_secs(600);
+
+/// Observation domains that are remembered to have heard of templates. One that is forgotten
+/// hears of them again.
+const DOMAINS_MAX: usize = 1024;
+
+/// The most flows that are kept, whatever the database says: some hundreds of bytes each.
+pub(crate) const FLOWS_MAX: usize = 1 << 18;
+
+/// For whom a sample is taken, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Observation {
+    /// The observation domain.
+    pub(crate) domain: u32,
+    /// The observation point.
+    pub(crate) point: u32,
+    /// Whether the frame leaves there.
+    pub(crate) leaves: bool,
+    /// By which interface it came, and by which it leaves; zero, if that is not known.
+    pub(crate) interfaces: [u32; 2],
+}
+
+/// Why a flow is told (RFC 5102, 5.11.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// It is old enough.
+    Active = 2,
+    /// The exporter ends.
+    Forced = 4,
+    /// There are more than may be kept.
+    Resources = 5,
+}
+
+/// An exporter.
+#[derive(Debug)]
+pub(crate) struct Exporter {
+    cache: FlowCache,
+    /// Seconds since 1970 when the clock began.
+    epoch: u64,
+    flows: BTreeMap<Key, Counts>,
+    /// The flows in the order in which they began.
+    order: VecDeque<(Instant, Key)>,
+    /// Records told so far, by domain, and when templates were.
+    domains: BTreeMap<u32, Domain>,
+    statistics: IpfixStats,
+}
+
+#[derive(Debug, Default)]
+struct Domain {
+    records: u32,
+    told: Option<Instant>,
+}
+
+impl Exporter {
+    /// One without flows, whose clock began so many seconds after 1970.
+    pub(crate) fn new(cache: FlowCache, epoch: u64) -> Self {
+        Self {
+            cache,
+            epoch,
+            flows: BTreeMap::new(),
+            order: VecDeque::new(),
+            domains: BTreeMap::new(),
+            statistics: IpfixStats::default(),
+        }
+    }
+
+    /// Takes a sample that stands for so many frames; puts messages that are due into `messages`.
+    pub(crate) fn handle_sample(
+        &mut self,
+        seen: Observation,
+        frame: &Glimpse,
+        stands_for: u64,
+        now: Instant,
+        messages: &mut Vec<Vec<u8>>,
+    ) {
+        let Some((key, lengths)) = record::read(seen, frame) else {
+            self.statistics.failed[0] += 1;
+            return;
+        };
+        let of = key.shape.network_number();
+        self.statistics.sampled[0] += 1;
+        of.into_iter()
+            .for_each(|of| self.statistics.sampled[of] += 1);
+        match self.flows.get_mut(&key) {
+            Some(counts) => counts.add(lengths, stands_for, now),
+            None => {
+                self.statistics.flows += 1;
+                let mut counts = Counts::new(now);
+                counts.add(lengths, stands_for, now);
+                self.order.push_back((now, key.clone()));
+                self.flows.insert(key, counts);
+            }
+        }
+        self.expire(now, messages);
+    }
+
+    /// Tells what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
+        self.expire(now, messages);
+    }
+
+    /// When [`Exporter::handle_timeout`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let (began, _) = self.order.front()?;
+        Some(*began + self.cache.active)
+    }
+
+    /// Tells all flows, since it ends.
+    pub(crate) fn end(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
+        while let Some((_, key)) = self.order.pop_front() {
+            self.tell(&key, Reason::Forced, now, messages);
+        }
+    }
+
+    /// What it has told.
+    pub(crate) fn statistics(&self) -> IpfixStats {
+        IpfixStats {
+            flows_now: self.flows.len() as u64,
+            ..self.statistics
+        }
+    }
+
+    /// Takes note of how many messages were sent, and how many could not be.
+    pub(crate) fn note_sent(&mut self, sent: u64) {
+        self.statistics.sent += sent;
+    }
+
+    fn expire(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
+        let kept = self.cache.flows_max.min(FLOWS_MAX);
+        while let Some((began, _)) = self.order.front() {
+            let reason = match *began + self.cache.active <= now {
+                true => Reason::Active,
+                false if self.order.len() > kept => Reason::Resources,
+                false => return,
+            };
+            if let Some((_, key)) = self.order.pop_front() {
+                self.tell(&key, reason, now, messages);
+            }
+        }
+    }
+
+    /// Tells a flow, in the last of the messages if it has room.
+    fn tell(&mut self, key: &Key, reason: Reason, now: Instant, messages: &mut Vec<Vec<u8>>) {
+        let Some(counts) = self.flows.remove(key) else {
+            return;
+        };
+        let domain = key.seen.domain;
+        self.tell_templates(domain, now, messages);
+        let mut set = Vec::new();
+        set.extend(key.shape.template().to_be_bytes());
+        set.extend([0; 2]);
+        let named = self.cache.name.as_deref();
+        record::write(key, &counts, named, reason as u8, now, &mut set);
+        end_set(&mut set);
+        self.put(domain, &set, 1, now, messages);
+    }
+
+    /// Tells of templates, if this domain has not heard of them lately.
+    fn tell_templates(&mut self, domain: u32, now: Instant, messages: &mut Vec<Vec<u8>>) {
+        if self.domains.len() >= DOMAINS_MAX && !self.domains.contains_key(&domain) {
+            self.domains.pop_first();
+        }
+        let told = &mut self.domains.entry(domain).or_default().told;
+        if told.is_some_and(|told| now < told + TEMPLATES_AGAIN) {
+            return;
+        }
+        *told = Some(now);
+        let is_named = self.cache.name.is_some();
+        for shape in Shape::all() {
+            let mut set = Vec::new();
+            set.extend(TEMPLATES.to_be_bytes());
+            set.extend([0; 2]);
+            shape.describe(is_named, &mut set);
+            end_set(&mut set);
+            self.put(domain, &set, 0, now, messages);
+        }
+    }
+
+    /// Puts a set with so many records into the last message, or into a new one.
+    fn put(
+        &mut self,
+        domain: u32,
+        set: &[u8],
+        records: u32,
+        now: Instant,
+        messages: &mut Vec<Vec<u8>>,
+    ) {
+        let state = self.domains.entry(domain).or_default();
+        let has_room = |message: &&mut Vec<u8>| {
+            message[12..16] == domain.to_be_bytes() && message.len() + set.len() <= MESSAGE_MAX
+        };
+        match messages.last_mut().filter(has_room) {
+            Some(message) => message.extend(set),
+            None => {
+                let seconds = self.epoch + now.as_nanos() / 1_000_000_000;
+                let seconds = u32::try_from(seconds & u64::from(u32::MAX)).unwrap_or(0);
+                let mut message = Vec::with_capacity(HEADER_LEN + set.len());
+                message.extend([0, 10, 0, 0]);
+                message.extend(seconds.to_be_bytes());
+                message.extend(state.records.to_be_bytes());
+                message.extend(domain.to_be_bytes());
+                message.extend(set);
+                messages.push(message);
+            }
+        }
+        state.records = state.records.wrapping_add(records);
+        if let Some(message) = messages.last_mut() {
+            end_message(message);
+        }
+    }
+}
+
+/// Says how long a set is (RFC 7011, 3.3.2).
+fn end_set(set: &mut [u8]) {
+    let length = u16::try_from(set.len()).expect("sets are short");
+    set[2..SET_LEN].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Says how long a message is (RFC 7011, 3.1).
+fn end_message(bytes: &mut [u8]) {
+    let length = u16::try_from(bytes.len()).expect("messages are short");
+    bytes[2..4].copy_from_slice(&length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Templates: which elements a record has, in which order (RFC 7011, 3.4.1; the elements are
+//! IANA's, "IP Flow Information Export Entities").
+
+/// The first number of templates (RFC 7011, 3.4.1).
+const FIRST: u16 = 256;
+
+/// An element: its number, and its length in bytes.
+pub(super) type Element = (u16, u16);
+
+/// Which elements all records begin with: observationPointId, flowDirection, ingressInterface,
+/// egressInterface, sourceMacAddress, destinationMacAddress, ethernetType,
+/// ethernetHeaderLength.
+const COMMON: [Element; 8] = [
+    (138, 4),
+    (61, 1),
+    (10, 4),
+    (14, 4),
+    (56, 6),
+    (80, 6),
+    (256, 2),
+    (240, 1),
+];
+
+/// vlanId, dot1qVlanId, dot1qPriority.
+const VLAN: [Element; 3] = [(58, 2), (243, 2), (244, 1)];
+
+/// ipVersion, ipTTL, protocolIdentifier, ipDiffServCodePoint, ipPrecedence, ipClassOfService.
+const IP: [Element; 6] = [(60, 1), (192, 1), (4, 1), (195, 1), (196, 1), (5, 1)];
+
+/// sourceIPv4Address, destinationIPv4Address.
+const IPV4: [Element; 2] = [(8, 4), (12, 4)];
+
+/// sourceIPv6Address, destinationIPv6Address, flowLabelIPv6.
+const IPV6: [Element; 3] = [(27, 16), (28, 16), (31, 4)];
+
+/// sourceTransportPort, destinationTransportPort.
+const PORTS: [Element; 2] = [(7, 2), (11, 2)];
+
+/// icmpTypeIPv4, icmpCodeIPv4; the same of IPv6.
+const ICMPV4: [Element; 2] = [(176, 1), (177, 1)];
+const ICMPV6: [Element; 2] = [(178, 1), (179, 1)];
+
+/// flowStartDeltaMicroseconds, flowEndDeltaMicroseconds, packetDeltaCount,
+/// layer2OctetDeltaCount, flowEndReason.
+const COUNTS: [Element; 5] = [(158, 4), (159, 4), (2, 8), (352, 8), (136, 1)];
+
+/// octetDeltaCount, octetDeltaSumOfSquares, minimumIpTotalLength, maximumIpTotalLength.
+const IP_COUNTS: [Element; 4] = [(1, 8), (198, 8), (25, 8), (26, 8)];
+
+/// virtualObsID, of VMware's own: its number with the bit that says so, any length, and whose it
+/// is (RFC 7011, 3.2).
+const NAME: [u8; 8] = [0x83, 0x82, 0xff, 0xff, 0, 0, 0x1a, 0xdc];
+
+/// The network layer of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Network {
+    Other,
+    Ipv4,
+    Ipv6,
+}
+
+/// What is above that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Transport {
+    Other,
+    Ports,
+    Icmp,
+}
+
+/// What records of a template are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Shape {
+    pub(super) is_tagged: bool,
+    pub(super) network: Network,
+    pub(super) transport: Transport,
+}
+
+impl Shape {
+    /// All that there are.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let networks = [Network::Other, Network::Ipv4, Network::Ipv6];
+        let transports = [Transport::Other, Transport::Ports, Transport::Icmp];
+        let both = move |is_tagged| {
+            networks.into_iter().flat_map(move |network| {
+                let all = transports.into_iter();
+                let some = all.filter(move |transport| {
+                    network != Network::Other || *transport == Transport::Other
+                });
+                some.map(move |transport| Self {
+                    is_tagged,
+                    network,
+                    transport,
+                })
+            })
+        };
+        [false, true].into_iter().flat_map(both)
+    }
+
+    /// The number of its template.
+    pub(super) fn template(self) -> u16 {
+        FIRST + u16::from(self.is_tagged) * 9 + self.network as u16 * 3 + self.transport as u16
+    }
+
+    /// Which count of frames of IP is its own, if it is of IP.
+    pub(super) const fn network_number(self) -> Option<usize> {
+        match self.network {
+            Network::Other => None,
+            Network::Ipv4 => Some(1),
+            Network::Ipv6 => Some(2),
+        }
+    }
+
+    /// Its elements, in order, but for what is told of the exporter between the flow and its counts.
+    pub(super) fn elements(self) -> [Vec<Element>; 2] {
+        let is_ip = self.network != Network::Other;
+        let mut of_flow = COMMON.to_vec();
+        let mut add = |elements: &[Element], whether: bool| {
+            if whether {
+                of_flow.extend(elements);
+            }
+        };
+        add(&VLAN, self.is_tagged);
+        add(&IP, is_ip);
+        add(&IPV4, self.network == Network::Ipv4);
+        add(&IPV6, self.network == Network::Ipv6);
+        match (self.network, self.transport) {
+            (Network::Other, _) | (_, Transport::Other) => {}
+            (_, Transport::Ports) => add(&PORTS, true),
+            (Network::Ipv4, Transport::Icmp) => add(&ICMPV4, true),
+            (Network::Ipv6, Transport::Icmp) => add(&ICMPV6, true),
+        }
+        let mut counts = COUNTS.to_vec();
+        if is_ip {
+            counts.extend(IP_COUNTS);
+        }
+        [of_flow, counts]
+    }
+
+    /// Writes its template record (RFC 7011, 3.4.1).
+    pub(super) fn describe(self, is_named: bool, to: &mut Vec<u8>) {
+        let [of_flow, counts] = self.elements();
+        let count = of_flow.len() + counts.len() + usize::from(is_named);
+        to.extend(self.template().to_be_bytes());
+        to.extend(u16::try_from(count).expect("a few").to_be_bytes());
+        let put = |to: &mut Vec<u8>, elements: &[Element]| {
+            for (number, length) in elements {
+                to.extend(number.to_be_bytes());
+                to.extend(length.to_be_bytes());
+            }
+        };
+        put(to, &of_flow);
+        if is_named {
+            to.extend(NAME);
+        }
+        put(to, &counts);
+    }
+}

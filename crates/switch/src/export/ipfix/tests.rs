@@ -1,0 +1,228 @@
+//! What an exporter says, read back by its own templates.
+
+use packet::{Depth, Frame, Headers};
+use proptest::prelude::*;
+
+use super::*;
+
+const EPOCH: u64 = 1_700_000_000;
+
+fn exporter(active: u64, flows_max: usize) -> Exporter {
+    let cache = FlowCache {
+        active: Duration::from_secs(active),
+        flows_max,
+        name: None,
+    };
+    Exporter::new(cache, EPOCH)
+}
+
+fn seen(point: u32) -> Observation {
+    Observation {
+        domain: 9,
+        point,
+        leaves: false,
+        interfaces: [7, 0],
+    }
+}
+
+fn glimpse(stack: &str) -> Glimpse {
+    let stack: packet::build::Stack = stack.parse().expect("a stack");
+    let frame: Frame = stack.build();
+    Glimpse {
+        bytes: Box::default(),
+        length: frame.len(),
+        headers: Headers::parse(&frame, Depth::Transport).ok(),
+    }
+}
+
+/// The elements of a record, and what they hold, by their numbers.
+type Record = BTreeMap<u16, u64>;
+
+/// The records in messages, by the templates there.
+fn records(messages: &[Vec<u8>]) -> Vec<Record> {
+    let mut templates: BTreeMap<u16, Vec<(u16, u16)>> = BTreeMap::new();
+    let mut records = Vec::new();
+    for message in messages {
+        let half = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
+        assert_eq!((half(0), usize::from(half(2))), (10, message.len()));
+        assert!(message.len() <= MESSAGE_MAX);
+        let mut at = HEADER_LEN;
+        while at < message.len() {
+            let (set, end) = (half(at), at + usize::from(half(at + 2)));
+            at += SET_LEN;
+            if set == TEMPLATES {
+                let count = usize::from(half(at + 2));
+                let fields = (1..=count).map(|n| (half(at + 4 * n), half(at + 4 * n + 2)));
+                templates.insert(half(at), fields.collect());
+            } else {
+                let mut record = Record::new();
+                for (number, length) in &templates[&set] {
+                    let bytes = &message[at..at + usize::from(*length)];
+                    // Of addresses the end is enough.
+                    let value = bytes
+                        .iter()
+                        .fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
+                    record.insert(*number, value);
+                    at += usize::from(*length);
+                }
+                records.push(record);
+            }
+            assert!(at <= end);
+            at = end;
+        }
+    }
+    records
+}
+
+const TAGGED: &str = "eth / vlan(vid=7,pcp=3) / ipv4(src=10.0.0.1,dst=10.0.0.2) / udp(src=5,dst=6)";
+
+#[test]
+fn without_a_cache_each_sample_is_a_flow_told_at_once() {
+    let mut exporter = exporter(0, 0);
+    let mut messages = Vec::new();
+    let (now, frame) = (Instant::from_secs(3), glimpse(TAGGED));
+    exporter.handle_sample(seen(4), &frame, 10, now, &mut messages);
+    exporter.handle_sample(seen(4), &frame, 10, now, &mut messages);
+    let told = records(&messages);
+    assert_eq!(told.len(), 2);
+    let wanted = [
+        (138, 4),
+        (61, 0),
+        (10, 7),
+        (14, 0),
+        (256, 0x800),
+        (240, 18),
+        (58, 7),
+        (244, 3),
+        (60, 4),
+        (4, 17),
+        (8, 0x0a00_0001),
+        (12, 0x0a00_0002),
+        (7, 5),
+        (11, 6),
+        (2, 10),
+        (352, 460),
+        (136, 2),
+        (1, 280),
+        (198, 7840),
+        (25, 28),
+        (26, 28),
+    ];
+    for (element, value) in wanted {
+        assert_eq!(told[0].get(&element), Some(&value), "element {element}");
+    }
+    let seconds = u32::try_from(EPOCH + 3)
+        .expect("it is before 2106")
+        .to_be_bytes();
+    assert!(messages.iter().all(|message| message[4..8] == seconds));
+    let statistics = exporter.statistics();
+    assert_eq!((statistics.flows, statistics.flows_now), (2, 0));
+    assert_eq!(statistics.sampled, [2, 2, 0]);
+}
+
+#[test]
+fn what_is_kept_is_one_flow_told_when_it_is_old_enough() {
+    let mut exporter = exporter(5, 10);
+    let mut messages = Vec::new();
+    let frame = glimpse("eth / ipv6(src=fd00::1,dst=fd00::2) / icmpv6(type=128,code=0)");
+    for second in 1..4 {
+        let now = Instant::from_secs(second);
+        exporter.handle_sample(seen(4), &frame, 1, now, &mut messages);
+    }
+    assert!(messages.is_empty());
+    assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(6)));
+    exporter.handle_timeout(Instant::from_secs(6), &mut messages);
+    let told = records(&messages);
+    assert_eq!(told.len(), 1);
+    for (element, value) in [
+        (2, 3),
+        (178, 128),
+        (158, 5_000_000),
+        (159, 3_000_000),
+        (136, 2),
+    ] {
+        assert_eq!(told[0].get(&element), Some(&value), "element {element}");
+    }
+    assert_eq!(exporter.next_timeout(), None);
+}
+
+#[test]
+fn the_oldest_goes_first_where_there_are_too_many_and_the_rest_at_the_end() {
+    let mut exporter = exporter(100, 2);
+    let mut messages = Vec::new();
+    let frame = glimpse("eth / arp");
+    for point in 1..4 {
+        exporter.handle_sample(seen(point), &frame, 1, Instant::from_secs(1), &mut messages);
+    }
+    exporter.end(Instant::from_secs(2), &mut messages);
+    let told = records(&messages);
+    let points: Vec<_> = told
+        .iter()
+        .map(|record| (record[&138], record[&136]))
+        .collect();
+    assert_eq!(points, [(1, 5), (2, 4), (3, 4)]);
+}
+
+#[test]
+fn templates_are_told_again_and_messages_are_numbered_by_records() {
+    let mut exporter = exporter(0, 0);
+    let frame = glimpse("eth / arp");
+    let mut counts = Vec::new();
+    for second in [0, 1, 600, 601] {
+        let mut messages = Vec::new();
+        let now = Instant::from_secs(second);
+        exporter.handle_sample(seen(1), &frame, 1, now, &mut messages);
+        let number = messages[0][8..12]
+            .first_chunk()
+            .map(|b| u32::from_be_bytes(*b));
+        counts.push((messages.len() > 1, number));
+    }
+    let wanted = [
+        (true, Some(0)),
+        (false, Some(1)),
+        (true, Some(2)),
+        (false, Some(3)),
+    ];
+    assert_eq!(counts, wanted);
+}
+
+#[test]
+fn an_exporter_with_a_name_says_it_in_each_record() {
+    let mut exporter = exporter(0, 0);
+    exporter.cache.name = Some("me".to_owned());
+    let mut messages = Vec::new();
+    let frame = glimpse("eth / arp");
+    exporter.handle_sample(seen(1), &frame, 1, Instant::START, &mut messages);
+    let last = messages.last().expect("it was told");
+    // Before the counts of a frame that is none of IP: 25 bytes.
+    assert_eq!(last[last.len() - 28..last.len() - 25], [2, b'm', b'e']);
+}
+
+proptest! {
+    /// Whatever is sampled: messages are not too long, and records are as long as their
+    /// templates say, and none is lost.
+    #[test]
+    fn records_are_as_templates_describe_them(
+        kinds in prop::collection::vec((0..6_usize, 0..4_u32), 1..80),
+        flows_max in 0..10_usize,
+    ) {
+        let frames = [
+            "eth / arp",
+            "eth / vlan(vid=5) / arp",
+            TAGGED,
+            "eth / ipv4 / tcp(dst=80)",
+            "eth / ipv6 / udp(dst=80)",
+            "eth / ipv4 / icmp",
+        ].map(glimpse);
+        let mut exporter = exporter(2, flows_max);
+        let mut messages = Vec::new();
+        for (place, (kind, point)) in (0..).zip(&kinds) {
+            let now = Instant::from_millis(place * 100);
+            exporter.handle_sample(seen(*point), &frames[*kind], 1, now, &mut messages);
+        }
+        exporter.end(Instant::from_secs(100), &mut messages);
+        let told = records(&messages);
+        let counted: u64 = told.iter().map(|record| record[&2]).sum();
+        prop_assert_eq!(counted, kinds.len() as u64);
+    }
+}

@@ -1,0 +1,231 @@
+//! How a line looks, in the words of ovs-appctl(8), `vlog/set PATTERN`. Pure.
+
+use std::iter::Peekable;
+use std::str::Chars;
+use std::time::Duration;
+
+/// All that a line can tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    /// `%A`.
+    pub(super) application: &'a str,
+    /// `%B`: the facility and how grave it is, as one number (RFC 5424, 6.2.1).
+    pub(super) priority: u16,
+    /// The facility, if somebody has named one.
+    pub(super) facility: Option<u8>,
+    /// `%c`.
+    pub(super) module: &'a str,
+    /// `%d` and `%D`: since 1970.
+    pub(super) now: Duration,
+    /// `%r`: since the process began.
+    pub(super) since: Duration,
+    /// `%E`.
+    pub(super) host: &'a str,
+    /// `%m`.
+    pub(super) message: &'a str,
+    /// `%N`.
+    pub(super) sequence: u64,
+    /// `%p`.
+    pub(super) level: &'a str,
+    /// `%P`.
+    pub(super) process: u32,
+    /// `%t` and `%T`: none for the first thread.
+    pub(super) thread: Option<&'a str>,
+}
+
+impl Line<'_> {
+    /// What the facility adds to the priority, where `usual` is meant if nobody has named one.
+    pub(super) fn facility(&self, usual: u8) -> u16 {
+        u16::from(self.facility.unwrap_or(usual)) * 8
+    }
+}
+
+/// How a moment looks without a word about it.
+const MOMENT: &str = "%Y-%m-%d %H:%M:%S.###";
+
+/// The longest that anything is made by blanks or zeros before it.
+const WIDTH_MAX: usize = 1000;
+
+/// The line in this form.
+pub(super) fn write(pattern: &str, line: &Line<'_>) -> String {
+    let (mut text, mut rest) = (String::new(), pattern.chars().peekable());
+    while let Some(next) = rest.next() {
+        if next != '%' {
+            text.push(next);
+            continue;
+        }
+        let at_left = rest.next_if_eq(&'-').is_some();
+        let filler = rest.next_if_eq(&'0').unwrap_or(' ');
+        let mut width = 0;
+        while let Some(digit) = rest.peek().and_then(|digit| digit.to_digit(10)) {
+            rest.next();
+            width = (width * 10 + digit as usize).min(WIDTH_MAX);
+        }
+        let Some(what) = rest.next() else { break };
+        let told = tell(what, &mut rest, line);
+        let missing = width.saturating_sub(told.chars().count());
+        let fill: String = std::iter::repeat_n(filler, missing).collect();
+        match at_left {
+            true => text.extend([told, fill]),
+            false => text.extend([fill, told]),
+        }
+    }
+    text
+}
+
+/// What one sign behind a `%` stands for; one that stands for nothing is itself.
+fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &Line<'_>) -> String {
+    match what {
+        'A' => line.application.to_owned(),
+        'B' => line.priority.to_string(),
+        'c' => line.module.to_owned(),
+        'd' => moment(&braces(rest), line.now, sys::calendar::local(line.now)),
+        'D' => moment(&braces(rest), line.now, 0),
+        'E' => line.host.to_owned(),
+        'm' => line.message.to_owned(),
+        'n' => "\n".to_owned(),
+        'N' => line.sequence.to_string(),
+        'p' => line.level.to_owned(),
+        'P' => line.process.to_string(),
+        'r' => line.since.as_millis().to_string(),
+        't' => line.thread.unwrap_or("main").to_owned(),
+        'T' => line
+            .thread
+            .map_or_else(String::new, |name| format!("({name})")),
+        other => other.to_string(),
+    }
+}
+
+/// What stands in braces there; the usual form, if nothing does.
+fn braces(rest: &mut Peekable<Chars<'_>>) -> String {
+    match rest.next_if_eq(&'{') {
+        Some(_) => rest.by_ref().take_while(|next| *next != '}').collect(),
+        None => MOMENT.to_owned(),
+    }
+}
+
+/// A moment in the form of strftime(3), so many seconds east of Greenwich; `###` are its
+/// milliseconds.
+fn moment(form: &str, now: Duration, east: i64) -> String {
+    const DAY: i64 = 86_400;
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(0) + east;
+    let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let name = |names: &[&'static str], number: i64| {
+        let found = usize::try_from(number)
+            .ok()
+            .and_then(|at| names.get(at).copied());
+        found.unwrap_or_default().to_owned()
+    };
+    let form = form.replace("###", &format!("{:03}", now.subsec_millis()));
+    let (mut text, mut rest) = (String::new(), form.chars());
+    while let Some(next) = rest.next() {
+        let what = match next {
+            '%' => rest.next().unwrap_or('%'),
+            _ => {
+                text.push(next);
+                continue;
+            }
+        };
+        text += &match what {
+            'Y' => year.to_string(),
+            'y' => format!("{:02}", year.rem_euclid(100)),
+            'm' => format!("{month:02}"),
+            'd' => format!("{day:02}"),
+            'e' => format!("{day:2}"),
+            'b' | 'h' => name(&MONTHS, month - 1),
+            'a' => name(&DAYS, days.rem_euclid(7)),
+            'H' => format!("{hour:02}"),
+            'M' => format!("{minute:02}"),
+            'S' => format!("{second:02}"),
+            'T' => format!("{hour:02}:{minute:02}:{second:02}"),
+            'F' => format!("{year}-{month:02}-{day:02}"),
+            's' => (seconds - east).to_string(),
+            'z' => format!(
+                "{}{:02}{:02}",
+                if east < 0 { '-' } else { '+' },
+                east.abs() / 3600,
+                east.abs() / 60 % 60
+            ),
+            '%' => "%".to_owned(),
+            other => format!("%{other}"),
+        };
+    }
+    text
+}
+
+/// The year, the month and the day, so many days after the first of 1970, in the Gregorian
+/// calendar: years are taken to begin in March, so that the odd day is the last.
+fn date(days: i64) -> (i64, i64, i64) {
+    /// Days of four hundred years, after which all comes again.
+    const ERA: i64 = 146_097;
+    /// Days between the first of March of year 0 and the first of 1970.
+    const BEFORE: i64 = 719_468;
+    let days = days + BEFORE;
+    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let is_next_year = i64::from(month >= 10);
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + is_next_year, month, date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(pattern: &str) -> String {
+        let line = Line {
+            application: "ovs-vswitchd",
+            priority: 133,
+            facility: None,
+            module: "bridge",
+            now: Duration::from_millis(1_795_447_771_802),
+            since: Duration::from_millis(1002),
+            host: "vm",
+            message: "a line",
+            sequence: 7,
+            level: "INFO",
+            process: 28_091,
+            thread: None,
+        };
+        write(pattern, &line)
+    }
+
+    #[test]
+    fn each_sign_is_what_the_manual_says() {
+        assert_eq!(
+            written("%t,%T,%q,%r,%P,%A,%5p,%-6p|,%08P,%%n,%D{%Y.###},%D,%B,%E,%7c|,%m"),
+            "main,,q,1002,28091,ovs-vswitchd, INFO,INFO  |,00028091,%n,2026.802,\
+             2026-11-23 15:29:31.802,133,vm, bridge|,a line"
+        );
+        assert_eq!(
+            written("%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m"),
+            "2026-11-23T15:29:31.802Z|00007|bridge|INFO|a line"
+        );
+        assert_eq!(written("%D{%h %e %T %a %%}%"), "Nov 23 15:29:31 Mon %");
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let known = [
+            (0, (1970, 1, 1)),
+            (-1, (1969, 12, 31)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_780, (2026, 11, 23)),
+            (47_540, (2100, 2, 28)),
+            (47_541, (2100, 3, 1)),
+        ];
+        for (days, wanted) in known {
+            assert_eq!(date(days), wanted, "{days}");
+        }
+    }
+}

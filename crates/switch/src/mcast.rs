@@ -1,0 +1,406 @@
+//! Who listens to which multicast group, by VLAN, and where multicast routers are: what a bridge
+//! has heard hosts and routers say (RFC 4541; ovs-vswitchd.conf.db(5), "Multicast Snooping").
+//!
+//! The control thread owns the table and is its only writer; workers read a view. Where a frame
+//! goes is `normal`'s business.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+use imbl::OrdMap;
+use packet::{Change, Membership};
+
+use crate::config::{Snooping, Switching};
+
+/// How long a router that asks nothing is remembered: Open vSwitch's, for want of a setting.
+const ROUTER_AGEING: Duration = Duration::from_secs(180);
+
+/// A group in a VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Group {
+    /// The VLAN.
+    pub(crate) vid: u16,
+    /// Its address.
+    pub(crate) address: IpAddr,
+}
+
+/// To whom a frame goes, that does not go to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Who is in this group.
+    Members(Group),
+    /// Who wants all, of a group that nobody is in.
+    Unregistered,
+    /// Who wants to know what hosts say.
+    Reports,
+}
+
+/// The table at one moment, and what ports want whatever is said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MulticastView {
+    members: OrdMap<Group, Arc<[PortNo]>>,
+    routers: OrdMap<u16, Arc<[PortNo]>>,
+    /// By which every group's frames leave.
+    floods: Arc<[PortNo]>,
+    /// By which reports leave.
+    floods_reports: Arc<[PortNo]>,
+    /// Whether frames of groups that nobody is in go to all.
+    floods_unregistered: bool,
+}
+
+impl MulticastView {
+    /// To whom frames of a group go; none if to all.
+    pub(crate) fn audience(&self, group: Group) -> Option<Audience> {
+        match self.members.contains_key(&group) {
+            true => Some(Audience::Members(group)),
+            false => (!self.floods_unregistered).then_some(Audience::Unregistered),
+        }
+    }
+
+    /// The ports of an audience in a VLAN, each once.
+    pub(crate) fn ports(&self, audience: Audience, vid: u16) -> impl Iterator<Item = PortNo> {
+        let routers = self.routers.get(&vid).map_or(&[][..], AsRef::as_ref);
+        let parts: [&[PortNo]; 3] = match audience {
+            Audience::Members(group) => {
+                let members = self.members.get(&group);
+                [members.map_or(&[], AsRef::as_ref), &self.floods, routers]
+            }
+            Audience::Unregistered => [&[], &self.floods, routers],
+            Audience::Reports => [&[], &self.floods_reports, routers],
+        };
+        (0..parts.len()).flat_map(move |place| {
+            let is_new =
+                move |port: &&PortNo| !parts[..place].iter().any(|part| part.contains(port));
+            parts[place].iter().filter(is_new).copied()
+        })
+    }
+}
+
+/// What is in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Row {
+    Member(Group, PortNo),
+    Router(u16, PortNo),
+}
+
+/// The table itself, bounded: a new group costs the one of which nothing was heard for longest.
+#[derive(Debug)]
+pub(crate) struct MulticastTable {
+    limit: usize,
+    ageing: Duration,
+    /// When each row was heard last.
+    heard: BTreeMap<Row, Instant>,
+    /// The same by age, members and routers apart: they age in different times.
+    by_age: [BTreeSet<(Instant, Row)>; 2],
+    view: MulticastView,
+}
+
+impl Row {
+    const fn kind(self) -> usize {
+        match self {
+            Self::Member(..) => 0,
+            Self::Router(..) => 1,
+        }
+    }
+}
+
+impl MulticastTable {
+    /// An empty table of a bridge that is told this.
+    pub(crate) fn new(snooping: &Snooping, config: &Switching) -> Self {
+        let mut table = Self {
+            limit: 0,
+            ageing: Duration::ZERO,
+            heard: BTreeMap::new(),
+            by_age: Default::default(),
+            view: MulticastView::default(),
+        };
+        table.set(snooping, config);
+        table
+    }
+
+    /// Goes by this from now on.
+    pub(crate) fn set(&mut self, snooping: &Snooping, config: &Switching) {
+        let ports = |wants: fn(&crate::config::LogicalPort) -> bool| -> Arc<[PortNo]> {
+            let ports = config.ports.iter().filter(|port| wants(port));
+            ports
+                .filter_map(|port| port.members.first().copied())
+                .collect()
+        };
+        self.view.floods = ports(|port| port.multicast.floods);
+        self.view.floods_reports = ports(|port| port.multicast.floods_reports);
+        self.view.floods_unregistered = snooping.floods_unregistered;
+        (self.limit, self.ageing) = (snooping.groups_max, snooping.ageing);
+        while self.view.members.len() > self.limit {
+            self.evict();
+        }
+    }
+
+    /// The table as it is now.
+    pub(crate) fn view(&self) -> MulticastView {
+        self.view.clone()
+    }
+
+    /// Who is in which group, by which port, and for how long nothing was heard of that.
+    pub(crate) fn members(&self, now: Instant) -> impl Iterator<Item = (Group, PortNo, Duration)> {
+        self.heard.iter().filter_map(move |(row, heard)| match row {
+            Row::Member(group, port) => Some((*group, *port, now - *heard)),
+            Row::Router(..) => None,
+        })
+    }
+
+    /// In which VLANs routers are, by which port, and for how long nothing was heard of them.
+    pub(crate) fn routers(&self, now: Instant) -> impl Iterator<Item = (u16, PortNo, Duration)> {
+        self.heard.iter().filter_map(move |(row, heard)| match row {
+            Row::Router(vid, port) => Some((*vid, *port, now - *heard)),
+            Row::Member(..) => None,
+        })
+    }
+
+    /// Takes in what was said by a port. Tells whether that was news.
+    pub(crate) fn hear(
+        &mut self,
+        (port, vid): (PortNo, u16),
+        said: &Membership,
+        now: Instant,
+    ) -> bool {
+        // What leaves there in any case need not be asked for.
+        if self.view.floods.contains(&port) {
+            return false;
+        }
+        match said {
+            Membership::Query => self.refresh(Row::Router(vid, port), now),
+            Membership::Report(changes) => changes.iter().fold(false, |news, change| {
+                self.hear_change((port, vid), change, now) | news
+            }),
+        }
+    }
+
+    fn hear_change(&mut self, (port, vid): (PortNo, u16), change: &Change, now: Instant) -> bool {
+        let address = change.group;
+        let group = Group { vid, address };
+        if !change.is_joined {
+            // There may be others behind a port that is to hear reports.
+            let may_leave = !self.view.floods_reports.contains(&port);
+            return may_leave && self.forget(Row::Member(group, port));
+        }
+        let has_router = self.heard.contains_key(&Row::Router(vid, port));
+        if has_router || !address.is_multicast() {
+            return false;
+        }
+        if !self.view.members.contains_key(&group) && self.view.members.len() >= self.limit {
+            self.evict();
+        }
+        self.refresh(Row::Member(group, port), now)
+    }
+
+    /// Forgets what is behind a port. Tells whether there was anything.
+    pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
+        self.forget_all(|row| match row {
+            Row::Member(_, at) | Row::Router(_, at) => *at == port,
+        })
+    }
+
+    /// Forgets everything. Tells whether there was anything.
+    pub(crate) fn flush(&mut self) -> bool {
+        self.forget_all(|_| true)
+    }
+
+    /// Forgets those that have been silent for too long. Tells whether there were any.
+    pub(crate) fn expire(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for kind in 0..self.by_age.len() {
+            while let Some((heard, row)) = self.by_age[kind].first().copied()
+                && heard + self.lives(kind) <= now
+            {
+                any |= self.forget(row);
+            }
+        }
+        any
+    }
+
+    /// When [`MulticastTable::expire`] has something to do.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        let first = self.by_age.iter().enumerate();
+        let due = first.filter_map(|(kind, rows)| Some(rows.first()?.0 + self.lives(kind)));
+        due.min()
+    }
+
+    const fn lives(&self, kind: usize) -> Duration {
+        match kind {
+            0 => self.ageing,
+            _ => ROUTER_AGEING,
+        }
+    }
+
+    fn refresh(&mut self, row: Row, now: Instant) -> bool {
+        let before = self.heard.insert(row, now);
+        let rows = &mut self.by_age[row.kind()];
+        if let Some(before) = before {
+            rows.remove(&(before, row));
+        }
+        rows.insert((now, row));
+        if before.is_none() {
+            self.show(row);
+        }
+        before.is_none()
+    }
+
+    fn forget(&mut self, row: Row) -> bool {
+        let Some(heard) = self.heard.remove(&row) else {
+            return false;
+        };
+        self.by_age[row.kind()].remove(&(heard, row));
+        self.show(row);
+        true
+    }
+
+    fn forget_all(&mut self, is_meant: impl Fn(&Row) -> bool) -> bool {
+        let meant = self.heard.keys().filter(|row| is_meant(row));
+        let meant: Vec<_> = meant.copied().collect();
+        for row in &meant {
+            self.forget(*row);
+        }
+        !meant.is_empty()
+    }
+
+    /// Makes room at the cost of the group of the member that was heard longest ago.
+    fn evict(&mut self) {
+        let oldest = self.by_age[0].first().map(|(_, row)| *row);
+        if let Some(Row::Member(oldest, _)) = oldest {
+            self.forget_all(|row| matches!(row, Row::Member(group, _) if *group == oldest));
+        }
+    }
+
+    /// Brings the view of what a row belongs to up to date.
+    fn show(&mut self, row: Row) {
+        let (least, most) = (PortNo(0), PortNo(u32::MAX));
+        let ports = |least, most| -> Arc<[PortNo]> {
+            let rows = self.heard.range(least..=most);
+            rows.map(|(row, _)| match row {
+                Row::Member(_, port) | Row::Router(_, port) => *port,
+            })
+            .collect()
+        };
+        match row {
+            Row::Member(group, _) => {
+                let ports = ports(Row::Member(group, least), Row::Member(group, most));
+                put(&mut self.view.members, group, ports);
+            }
+            Row::Router(vid, _) => {
+                let ports = ports(Row::Router(vid, least), Row::Router(vid, most));
+                put(&mut self.view.routers, vid, ports);
+            }
+        }
+    }
+}
+
+fn put<K: Ord + Clone>(map: &mut OrdMap<K, Arc<[PortNo]>>, key: K, ports: Arc<[PortNo]>) {
+    match ports.is_empty() {
+        true => drop(map.remove(&key)),
+        false => drop(map.insert(key, ports)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{LogicalPort, MulticastPort};
+
+    fn table(groups_max: usize) -> MulticastTable {
+        let port = |number, floods, floods_reports| LogicalPort {
+            members: vec![PortNo(number)],
+            multicast: MulticastPort {
+                floods,
+                floods_reports,
+            },
+            ..LogicalPort::default()
+        };
+        let config = Switching {
+            ports: vec![port(8, true, false), port(9, false, true)],
+            ..Switching::default()
+        };
+        let snooping = Snooping {
+            groups_max,
+            ..Snooping::default()
+        };
+        MulticastTable::new(&snooping, &config)
+    }
+
+    fn group(last: u8) -> Group {
+        Group {
+            vid: 0,
+            address: [239, 0, 0, last].into(),
+        }
+    }
+
+    fn says(table: &mut MulticastTable, port: u32, last: u8, is_joined: bool, at: u64) -> bool {
+        let change = Change {
+            group: group(last).address,
+            is_joined,
+        };
+        let said = Membership::Report(vec![change]);
+        table.hear((PortNo(port), 0), &said, Instant::from_secs(at))
+    }
+
+    fn asks(table: &mut MulticastTable, port: u32, at: u64) -> bool {
+        table.hear(
+            (PortNo(port), 0),
+            &Membership::Query,
+            Instant::from_secs(at),
+        )
+    }
+
+    fn ports(table: &MulticastTable, audience: Audience) -> Vec<u32> {
+        let view = table.view();
+        let ports = view.ports(audience, 0).map(|port| port.0);
+        ports.collect()
+    }
+
+    #[test]
+    fn frames_go_to_members_to_who_wants_all_and_to_routers_each_once() {
+        let mut table = table(4);
+        assert!(says(&mut table, 2, 1, true, 0) && says(&mut table, 1, 1, true, 0));
+        assert!(!says(&mut table, 1, 1, true, 1), "that is known");
+        assert!(!says(&mut table, 8, 1, true, 1), "it has all");
+        assert!(asks(&mut table, 1, 2) && asks(&mut table, 4, 2) && !asks(&mut table, 8, 2));
+        let members = Audience::Members(group(1));
+        assert_eq!(table.view().audience(group(1)), Some(members));
+        assert_eq!(table.view().audience(group(2)), None, "all have it");
+        assert_eq!(ports(&table, members), [1, 2, 8, 4]);
+        assert_eq!(ports(&table, Audience::Unregistered), [8, 1, 4]);
+        assert_eq!(ports(&table, Audience::Reports), [9, 1, 4]);
+        // Where a router is, all goes already.
+        assert!(!says(&mut table, 4, 1, true, 3));
+    }
+
+    #[test]
+    fn who_leaves_or_is_silent_is_forgotten() {
+        let mut table = table(4);
+        says(&mut table, 1, 1, true, 0);
+        says(&mut table, 9, 1, true, 100);
+        assert!(says(&mut table, 1, 1, false, 100) && !says(&mut table, 1, 1, false, 100));
+        assert!(!says(&mut table, 9, 1, false, 100), "there may be others");
+        asks(&mut table, 2, 250);
+        assert_eq!(table.next_expiry(), Some(Instant::from_secs(400)));
+        assert!(!table.expire(Instant::from_secs(399)) && table.expire(Instant::from_secs(400)));
+        assert_eq!(table.view().audience(group(1)), None);
+        assert_eq!(table.next_expiry(), Some(Instant::from_secs(430)));
+        assert_eq!(table.routers(Instant::from_secs(429)).count(), 1);
+        assert!(table.forget_port(PortNo(2)) && !table.flush());
+        assert_eq!(table.next_expiry(), None);
+    }
+
+    #[test]
+    fn a_new_group_costs_the_one_that_was_silent_for_longest() {
+        let mut table = table(2);
+        for (last, at) in [(1, 0), (2, 1), (1, 2), (3, 3)] {
+            says(&mut table, 1, last, true, at);
+        }
+        let now = Instant::from_secs(3);
+        let held: Vec<_> = table.members(now).map(|(group, ..)| group).collect();
+        assert_eq!(held, [group(1), group(3)]);
+    }
+}

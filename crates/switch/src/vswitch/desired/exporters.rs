@@ -1,0 +1,133 @@
+//! The tables that say what collectors are told of a bridge's frames.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ovsdb::Database;
+
+use super::BridgeFate;
+use crate::config::{BridgeConfig, Exporters, FlowCache, Ipfix, Sflow, parse_collector};
+use crate::export::ipfix::FLOWS_MAX;
+use crate::export::sflow::HEADER_MAX;
+use crate::vswitch::rows::Record;
+
+/// The UDP port of collectors of sFlow (sFlow version 5, section 5).
+const SFLOW_PORT: u16 = 6343;
+
+/// The UDP port of collectors of IPFIX (RFC 7011, 10.3.4).
+const IPFIX_PORT: u16 = 4739;
+
+/// What is not said (ovs-vswitchd.conf.db(5), the tables `sFlow` and `IPFIX`).
+const SFLOW_HEADER: i64 = 128;
+const SAMPLING: i64 = 400;
+const SFLOW_POLLING: i64 = 30;
+
+/// Reads what a bridge tells. It is the one of this number among those that speak sFlow.
+pub(super) fn read_exporters(
+    database: &Database,
+    row: Record<'_>,
+    sub_agent: u32,
+    config: &mut BridgeConfig,
+    fate: &mut BridgeFate,
+) {
+    let [mut of_sflow, mut of_ipfix] = [Vec::new(), Vec::new()];
+    let sflow = row.named_by(database, "sflow", "sFlow").next();
+    let ipfix = row.named_by(database, "ipfix", "IPFIX").next();
+    config.exporters = Exporters {
+        sflow: sflow.and_then(|row| read_sflow(row, sub_agent, &mut of_sflow)),
+        ipfix: ipfix.and_then(|row| read_ipfix(row, &mut of_ipfix)),
+    };
+    for (column, notes) in [("sflow", of_sflow), ("ipfix", of_ipfix)] {
+        if !notes.is_empty() {
+            fate.notes.insert(column.to_owned(), notes.join("; "));
+        }
+    }
+}
+
+fn read_sampling(row: Record<'_>, notes: &mut Vec<String>) -> Option<NonZeroU32> {
+    let sampling = u32::try_from(row.integer("sampling").unwrap_or(SAMPLING)).ok();
+    let sampling = sampling.and_then(NonZeroU32::new);
+    if sampling.is_none() {
+        notes.push("sampling: none is sampled: one of so many is, from 1 on".to_owned());
+    }
+    sampling
+}
+
+fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Option<Sflow> {
+    let targets = read_targets(row, Some(SFLOW_PORT), notes);
+    let number = |column: &str, usual| row.integer(column).unwrap_or(usual);
+    let sampling = read_sampling(row, notes)?;
+    let header = usize::try_from(number("header", SFLOW_HEADER).max(0)).unwrap_or(usize::MAX);
+    if header > HEADER_MAX {
+        notes.push(format!("header: a datagram has room for {HEADER_MAX}"));
+    }
+    let polling = u64::try_from(number("polling", SFLOW_POLLING)).unwrap_or(0);
+    (!targets.is_empty()).then(|| Sflow {
+        targets,
+        agent: row.text("agent").map(str::to_owned),
+        sub_agent,
+        header: header.min(HEADER_MAX),
+        sampling,
+        polling: (polling > 0).then(|| Duration::from_secs(polling)),
+    })
+}
+
+fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<Ipfix> {
+    let targets = read_targets(row, Some(IPFIX_PORT), notes);
+    let sampling = read_sampling(row, notes)?;
+    let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
+    let options = row.map("other_config");
+    let is_on = |key: &str| options.get(key).is_none_or(|value| *value == "true");
+    for (key, value) in &options {
+        match *key {
+            "enable-input-sampling" | "enable-output-sampling" | "virtual_obs_id" => {}
+            "enable-tunnel-sampling" if *value == "false" => {}
+            "enable-tunnel-sampling" => notes.push(format!(
+                "other_config:{key}: not honoured: nothing is told of tunnels' own headers"
+            )),
+            _ => notes.push(format!(
+                "other_config:{key}: not honoured: it has no like here"
+            )),
+        }
+    }
+    let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
+    if flows_max > FLOWS_MAX {
+        notes.push(format!("cache_max_flows: {FLOWS_MAX} are kept"));
+    }
+    (!targets.is_empty()).then(|| Ipfix {
+        targets,
+        sampling,
+        observed: (number("obs_domain_id"), number("obs_point_id")),
+        cache: FlowCache {
+            active: Duration::from_secs(number("cache_active_timeout").into()),
+            flows_max: flows_max.min(FLOWS_MAX),
+            name: options.get("virtual_obs_id").map(|name| (*name).to_owned()),
+        },
+        directions: [
+            is_on("enable-input-sampling"),
+            is_on("enable-output-sampling"),
+        ],
+    })
+}
+
+/// The collectors of a row, in order; of those that are none it is noted why.
+fn read_targets(
+    row: Record<'_>,
+    usual_port: Option<u16>,
+    notes: &mut Vec<String>,
+) -> Vec<SocketAddr> {
+    let mut targets = Vec::new();
+    for text in row.texts("targets") {
+        match parse_collector(text, usual_port) {
+            Ok(target) => targets.push(target),
+            Err(why) => notes.push(format!("targets: {why}")),
+        }
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! The same as a file that Wireshark reads: an interface for each port, which way each frame
+//! went, and as its comment the rules that took it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use ports::pcapng::{self, Direction, Packet};
+use switch::capture::{Captured, Snapped};
+
+use super::{port_told, rules_told};
+
+/// A file under way.
+pub(super) struct File<W> {
+    out: W,
+    /// The ports that have an interface there, in the order of their interfaces.
+    interfaces: Vec<String>,
+}
+
+impl<W: Write> File<W> {
+    /// Begins it.
+    pub(super) fn begin(mut out: W) -> io::Result<Self> {
+        let mut head = Vec::new();
+        pcapng::section(&mut head);
+        out.write_all(&head)?;
+        out.flush()?;
+        Ok(Self {
+            out,
+            interfaces: Vec::new(),
+        })
+    }
+
+    /// Writes a frame as it came, and as it left by each port. One that did not leave says why.
+    pub(super) fn write(
+        &mut self,
+        captured: &Captured,
+        names: &BTreeMap<String, String>,
+    ) -> io::Result<()> {
+        let mut blocks = Vec::new();
+        let mut comment = rules_told(&captured.rules);
+        for reason in &captured.drops {
+            comment += &format!("; dropped: {reason}");
+        }
+        let came = (&captured.port, &captured.frame);
+        self.packet(
+            &mut blocks,
+            captured.time_ns,
+            Direction::In,
+            came,
+            (&comment, names),
+        );
+        for exit in &captured.exits {
+            let until = captured.rules.get(..exit.rules);
+            let comment = rules_told(until.unwrap_or(&captured.rules));
+            let left = (&exit.port, &exit.frame);
+            self.packet(
+                &mut blocks,
+                captured.time_ns,
+                Direction::Out,
+                left,
+                (&comment, names),
+            );
+        }
+        self.out.write_all(&blocks)
+    }
+
+    fn packet(
+        &mut self,
+        blocks: &mut Vec<u8>,
+        time_ns: u64,
+        direction: Direction,
+        (port, frame): (&String, &Snapped),
+        (comment, names): (&str, &BTreeMap<String, String>),
+    ) {
+        let known = self.interfaces.iter().position(|known| known == port);
+        let interface = known.unwrap_or_else(|| {
+            pcapng::interface(blocks, port_told(port, names));
+            self.interfaces.push(port.clone());
+            self.interfaces.len() - 1
+        });
+        let packet = Packet {
+            interface: u32::try_from(interface).unwrap_or(u32::MAX),
+            time_ns,
+            direction,
+            bytes: &frame.bytes(),
+            length: frame.length,
+            comment,
+        };
+        pcapng::add(blocks, &packet);
+    }
+
+    /// Hands everything to the system.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::super::tests::{captured, names};
+    use super::*;
+
+    #[test]
+    fn wireshark_reads_ports_directions_and_rules() {
+        let mut bytes = Vec::new();
+        let mut file = File::begin(&mut bytes).unwrap();
+        file.write(&captured(), &names()).unwrap();
+        let mut dropped = captured();
+        dropped.exits.clear();
+        dropped.drops.push("no_output".to_owned());
+        file.write(&dropped, &names()).unwrap();
+        file.flush().unwrap();
+        let mut tshark = Command::new("tshark")
+            .args(["-r", "-", "-T", "fields", "-E", "separator=|"])
+            .args(["-e", "frame.time_epoch", "-e", "frame.p2p_dir"])
+            .args(["-e", "frame.interface_name", "-e", "frame.len"])
+            .args(["-e", "eth.dst", "-e", "frame.comment"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        tshark.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let told = String::from_utf8(tshark.wait_with_output().unwrap().stdout).unwrap();
+        let rules = "table=0,cookie=0x2a,priority=9,arp";
+        assert_eq!(
+            told,
+            format!(
+                "1700000000.000000123|1|eth1|60|00:00:00:00:00:01|{rules} -> table=4,priority=0\n\
+                 1700000000.000000123|0|eth2|60|00:00:00:00:00:02|{rules}\n\
+                 1700000000.000000123|1|eth1|60|00:00:00:00:00:01|{rules} -> table=4,priority=0; dropped: no_output\n"
+            )
+        );
+    }
+}

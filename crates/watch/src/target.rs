@@ -1,0 +1,109 @@
+//! Whom to ask: a switch by one of its bridges, by its control socket, by the program's name, or
+//! whichever answers in the run directory.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use switch::telemetry::{TELEMETRY, Telemetry};
+use switch::{SwitchError, ask_at, control_sockets};
+
+use crate::error::WatchError;
+
+/// Whom to ask.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// Where the switch has its sockets; none for where switches look themselves.
+    pub rundir: Option<PathBuf>,
+    /// Its control socket, or the name of a program that has one: as `ovs-appctl --target`.
+    pub socket: Option<PathBuf>,
+    /// One of its bridges.
+    pub bridge: Option<String>,
+}
+
+impl Target {
+    /// The sockets at which it may answer, the likeliest first.
+    fn sockets(&self) -> Result<(PathBuf, Vec<PathBuf>), WatchError> {
+        let (directory, sockets) = control_sockets(self.rundir.as_deref());
+        let sockets = match (&self.socket, &self.bridge) {
+            (Some(socket), _) => vec![named(&directory, socket)?],
+            (None, Some(bridge)) => vec![directory.join(format!("{bridge}.ctl"))],
+            (None, None) => sockets,
+        };
+        Ok((directory, sockets))
+    }
+
+    /// What it answers. Where nobody in particular is asked, the first who understands does.
+    pub(crate) fn ask(&self, command: &str, arguments: &[String]) -> Result<String, WatchError> {
+        let (directory, sockets) = self.sockets()?;
+        let mut refused = None;
+        for socket in &sockets {
+            match ask_at(socket, command, arguments) {
+                Ok(said) => return Ok(said),
+                Err(error @ SwitchError::Unanswered { .. }) if sockets.len() == 1 => {
+                    return Err(error.into());
+                }
+                Err(SwitchError::Unanswered { .. }) => {}
+                Err(error) => refused = Some(error),
+            }
+        }
+        // One that was meant says why; of others that are asked on chance, that they are no
+        // switches is no news.
+        let is_meant = self.socket.is_some() || self.bridge.is_some();
+        match refused.filter(|_| is_meant) {
+            Some(error) => Err(error.into()),
+            None => Err(WatchError::Nobody(directory)),
+        }
+    }
+
+    /// How it is, with so many of each bridge's busiest rules.
+    pub(crate) fn telemetry(&self, rules: usize) -> Result<Telemetry, WatchError> {
+        let said = self.ask(TELEMETRY, &[rules.to_string()])?;
+        let told: Result<Telemetry, _> = serde_json::from_str(&said);
+        let told = told.map_err(|error| WatchError::NotUnderstood(error.to_string()))?;
+        let has = |name: &String| told.bridges.iter().any(|bridge| bridge.name == *name);
+        match self.bridge.as_ref().filter(|name| !has(name)) {
+            Some(missing) => Err(WatchError::NoBridge(missing.clone())),
+            None => Ok(told),
+        }
+    }
+}
+
+/// The socket that a target names: a path that ends in `.ctl`, or the program whose process a
+/// file in the directory tells (ovs-appctl(8), --target).
+fn named(directory: &Path, target: &Path) -> Result<PathBuf, WatchError> {
+    if target.is_absolute() || target.extension() == Some(OsStr::new("ctl")) {
+        return Ok(directory.join(target));
+    }
+    let name = target.display();
+    let path = directory.join(format!("{name}.pid"));
+    match std::fs::read_to_string(&path) {
+        Ok(process) => Ok(directory.join(format!("{name}.{}.ctl", process.trim()))),
+        Err(error) => Err(WatchError::Pidfile { path, error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_socket_or_a_program_whose_process_is_known() {
+        let directory = std::env::temp_dir().join(format!("watch-target-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("ovs-vswitchd.pid"), "42\n").unwrap();
+        let found = |target: &str| named(&directory, Path::new(target));
+        assert_eq!(found("/x/y").unwrap(), Path::new("/x/y"));
+        assert_eq!(found("br0.ctl").unwrap(), directory.join("br0.ctl"));
+        let by_name = found("ovs-vswitchd").unwrap();
+        assert_eq!(by_name, directory.join("ovs-vswitchd.42.ctl"));
+        let said = found("nobody").unwrap_err().to_string();
+        assert!(said.contains("nobody.pid"), "{said}");
+        let nobody = Target {
+            rundir: Some(directory.clone()),
+            ..Target::default()
+        };
+        let said = nobody.telemetry(0).unwrap_err().to_string();
+        assert!(said.contains("no switch answers"), "{said}");
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}

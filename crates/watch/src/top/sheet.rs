@@ -1,0 +1,200 @@
+//! Rows and columns, as they are shown: on the screen in few digits, as text exactly.
+
+use std::cmp::Ordering;
+
+use super::rates;
+
+/// A place in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    /// Words.
+    Word(String),
+    /// A count.
+    Count(u64),
+    /// How much a second; none if it is not known yet.
+    Rate(Option<f64>),
+    /// A part, of one; none if there is nothing that it is a part of.
+    Share(Option<f64>),
+    /// A quotient; likewise.
+    Mean(Option<f64>),
+}
+
+/// What stands where nothing is known.
+const NOTHING: &str = "-";
+
+impl Cell {
+    pub(super) fn word(text: impl Into<String>) -> Self {
+        Self::Word(text.into())
+    }
+
+    /// In few digits.
+    pub(super) fn short(&self) -> String {
+        match self {
+            Self::Count(count) => short(*count as f64),
+            Self::Rate(Some(rate)) => short(*rate),
+            Self::Share(Some(share)) => format!("{:.1}%", share * 100.0),
+            _ => self.exact(),
+        }
+    }
+
+    /// With all that is known of it.
+    pub(super) fn exact(&self) -> String {
+        match self {
+            Self::Word(text) if text.is_empty() => NOTHING.to_owned(),
+            Self::Word(text) => text.clone(),
+            Self::Count(count) => count.to_string(),
+            Self::Rate(Some(number)) | Self::Mean(Some(number)) => format!("{number:.1}"),
+            Self::Share(Some(share)) => format!("{:.1}", share * 100.0),
+            Self::Rate(None) | Self::Share(None) | Self::Mean(None) => NOTHING.to_owned(),
+        }
+    }
+
+    /// Words from A on, numbers from the largest down, and what is not known last.
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Word(one), Self::Word(other)) => one.cmp(other),
+            (Self::Count(one), Self::Count(other)) => other.cmp(one),
+            _ => other.number().total_cmp(&self.number()),
+        }
+    }
+
+    fn number(&self) -> f64 {
+        match self {
+            Self::Rate(number) | Self::Share(number) | Self::Mean(number) => {
+                number.unwrap_or(f64::NEG_INFINITY)
+            }
+            Self::Word(_) | Self::Count(_) => f64::NEG_INFINITY,
+        }
+    }
+}
+
+/// A number in few digits, with the letter of its thousands.
+pub(super) fn short(number: f64) -> String {
+    const LETTERS: [&str; 5] = ["", "k", "M", "G", "T"];
+    let mut scaled = number;
+    let mut letters = LETTERS.iter();
+    let mut letter = letters.next();
+    // What would be shown as a thousand is one of the next letter.
+    while scaled >= 999.5 {
+        let Some(next) = letters.next() else { break };
+        scaled /= 1000.0;
+        letter = Some(next);
+    }
+    let letter = letter.copied().unwrap_or_default();
+    let digits = match scaled {
+        _ if letter.is_empty() && number.fract() == 0.0 => 0,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{scaled:.digits$}{letter}")
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Whether numbers stand in it.
+    pub(super) is_number: bool,
+}
+
+/// Rows of one kind.
+#[derive(Clone, Debug)]
+pub(super) struct Sheet {
+    /// What they are.
+    pub(super) title: &'static str,
+    /// Their columns.
+    pub(super) columns: &'static [Column],
+    /// The rows, each with a cell for every column.
+    pub(super) rows: Vec<Vec<Cell>>,
+}
+
+impl Sheet {
+    /// Puts the rows in order, if there is such a column. Rows that are alike there stay as
+    /// they were.
+    pub(super) fn sort(&mut self, order: Order) {
+        let column = self.columns.iter().position(|of| of.name == order.column);
+        if let Some(column) = column {
+            self.rows.sort_by(|one, other| {
+                let found = one[column].compare(&other[column]);
+                if order.reversed {
+                    found.reverse()
+                } else {
+                    found
+                }
+            });
+        }
+    }
+}
+
+/// In which order rows are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    /// By this column.
+    pub(super) column: &'static str,
+    /// The other way round.
+    pub(super) reversed: bool,
+}
+
+impl Order {
+    /// By the column of this name; none if there is none.
+    pub(super) fn by(name: &str) -> Option<Self> {
+        let known = rates::column_names();
+        let column = known
+            .into_iter()
+            .find(|known| known.eq_ignore_ascii_case(name))?;
+        Some(Self {
+            column,
+            reversed: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_letter() {
+        let cases = [
+            (0.0, "0"),
+            (7.0, "7"),
+            (0.25, "0.25"),
+            (999.0, "999"),
+            (999.7, "1.00k"),
+            (1234.0, "1.23k"),
+            (12_345.0, "12.3k"),
+            (999_499.0, "999k"),
+            (999_600.0, "1.00M"),
+            (1e9, "1.00G"),
+            (3.2e16, "32000T"),
+        ];
+        for (number, wanted) in cases {
+            assert_eq!(short(number), wanted);
+        }
+    }
+
+    #[test]
+    fn rows_go_from_the_busiest_down_and_the_unknown_last() {
+        const COLUMNS: &[Column] = &[Column {
+            name: "OUT/S",
+            is_number: true,
+        }];
+        let row = |rate| vec![Cell::Rate(rate)];
+        let mut sheet = Sheet {
+            title: "",
+            columns: COLUMNS,
+            rows: vec![row(None), row(Some(1.0)), row(Some(30.0))],
+        };
+        let order = Order::by("out/s").expect("there is such a column");
+        sheet.sort(order);
+        assert_eq!(sheet.rows, [row(Some(30.0)), row(Some(1.0)), row(None)]);
+        sheet.sort(Order {
+            reversed: true,
+            ..order
+        });
+        assert_eq!(sheet.rows, [row(None), row(Some(1.0)), row(Some(30.0))]);
+        assert_eq!(Order::by("outside"), None);
+    }
+}

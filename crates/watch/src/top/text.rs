@@ -1,0 +1,118 @@
+//! The same as text, for scripts, pipes and logs: exact numbers, one blank line between sheets.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use switch::telemetry::Telemetry;
+
+use super::Options;
+use super::rates::Change;
+use super::sheet::{Cell, Order, Sheet};
+use crate::clock;
+use crate::error::WatchError;
+
+/// Tells it `count` times, or until nobody reads. A switch that does not answer in between is
+/// asked again.
+pub(super) fn run(
+    options: &Options,
+    count: Option<u64>,
+    order: Option<Order>,
+) -> Result<(), WatchError> {
+    let ask = || options.target.telemetry(options.rules);
+    let mut before = ask()?;
+    let mut told = 0;
+    while count.is_none_or(|count| told < count) {
+        clock::wait(options.interval);
+        let text = match ask() {
+            Ok(now) => {
+                let text = text(Some(&before), &now, options.target.bridge.as_deref(), order);
+                before = now;
+                told += 1;
+                text
+            }
+            Err(error) => format!("# {error}\n"),
+        };
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written.map_err(WatchError::io("standard output"))?,
+        }
+    }
+    Ok(())
+}
+
+/// What one answer tells beside the one before.
+fn text(
+    before: Option<&Telemetry>,
+    now: &Telemetry,
+    only: Option<&str>,
+    order: Option<Order>,
+) -> String {
+    let change = Change::new(before, now);
+    let up = Duration::from_nanos(now.uptime_ns).as_secs_f64();
+    let mut text = format!("comporta {} up {up:.1} s", now.version);
+    if let Some(time) = change.time() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", rates over {:.3} s", time.as_secs_f64());
+    }
+    text += "\n";
+    for mut sheet in change.sheets(only) {
+        if let Some(order) = order {
+            sheet.sort(order);
+        }
+        text += "\n";
+        text += &lines(&sheet);
+    }
+    text += "\n";
+    text
+}
+
+/// A title, the columns' names, and the rows, below each other.
+fn lines(sheet: &Sheet) -> String {
+    let names = sheet.columns.iter().map(|column| column.name.to_owned());
+    let rows = sheet.rows.iter();
+    let mut table: Vec<Vec<String>> = vec![names.collect()];
+    table.extend(rows.map(|row| row.iter().map(Cell::exact).collect()));
+    let width = |column: usize| {
+        let cells = table.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or_default()
+    };
+    let widths: Vec<_> = (0..sheet.columns.len()).map(width).collect();
+    let mut text = format!("{}\n", sheet.title);
+    for row in &table {
+        let cells = row.iter().zip(sheet.columns).zip(&widths);
+        let cells = cells.map(|((cell, column), width)| match column.is_number {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        text += line.trim_end();
+        text += "\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rates::tests::switch_with;
+    use super::*;
+
+    #[test]
+    fn text_has_a_table_of_each_kind_with_exact_numbers() {
+        let (before, now) = (switch_with(1000, 1000), switch_with(3500, 6000));
+        let told = text(Some(&before), &now, None, Order::by("out/s"));
+        assert!(told.starts_with("comporta 9.9 up 3.5 s, rates over 2.500 s\n\nPORTS\n"));
+        let lines: Vec<_> = told.lines().collect();
+        assert!(lines[3].starts_with("BRIDGE  PORT  NO  LINK"), "{told}");
+        // By what goes out, the second port is the first.
+        assert!(
+            lines[4].starts_with("br0     eth2  2   no-carrier"),
+            "{told}"
+        );
+        assert!(lines[4].contains("  2000.0  1600000.0  "), "{told}");
+        for title in ["TABLES", "WORKERS", "FLOWS", "CONTROLLERS"] {
+            assert!(lines.contains(&title), "{told}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What the reader has chosen to see, and what keys change.
+
+use std::time::Duration;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use switch::telemetry::Telemetry;
+
+use super::rates::Change;
+use super::sheet::{Order, Sheet};
+
+/// The pane that shows some of every sheet; each sheet has one of its own behind it.
+pub(super) const ALL: usize = 0;
+
+/// The panes, in their order.
+pub(super) const PANES: [&str; 6] = ["All", "Ports", "Tables", "Workers", "Flows", "Controllers"];
+
+/// The intervals that there are to choose from.
+const INTERVALS: [Duration; 8] = [
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+];
+
+/// How many rows a page has.
+const PAGE: usize = 10;
+
+/// What a key asks for beyond another view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Nothing.
+    Nothing,
+    /// An answer at once.
+    Answer,
+    /// The end.
+    End,
+}
+
+/// What is seen.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// The pane that is shown.
+    pub(super) pane: usize,
+    /// The order of each pane's rows; none for that in which they are told.
+    pub(super) orders: [Option<Order>; PANES.len()],
+    /// The first row that each pane shows.
+    pub(super) first: [usize; PANES.len()],
+    /// Whether nothing is asked for the time being.
+    pub(super) paused: bool,
+    /// The time between two answers.
+    pub(super) interval: Duration,
+    /// The bridge that is shown alone.
+    pub(super) bridge: Option<String>,
+    /// Whether the keys are told.
+    pub(super) helps: bool,
+    /// Why there was no answer.
+    pub(super) problem: Option<String>,
+    before: Option<Telemetry>,
+    now: Option<Telemetry>,
+}
+
+impl View {
+    pub(super) fn new(interval: Duration, bridge: Option<String>, order: Option<Order>) -> Self {
+        Self {
+            pane: ALL,
+            orders: [order; PANES.len()],
+            first: [0; PANES.len()],
+            paused: false,
+            interval,
+            bridge,
+            helps: false,
+            problem: None,
+            before: None,
+            now: None,
+        }
+    }
+
+    /// An answer came, or none.
+    pub(super) fn take(&mut self, answer: Result<Telemetry, String>) {
+        match answer {
+            Ok(told) => {
+                self.problem = None;
+                self.before = self.now.replace(told);
+            }
+            Err(problem) => self.problem = Some(problem),
+        }
+    }
+
+    /// What was told last.
+    pub(super) const fn now(&self) -> Option<&Telemetry> {
+        self.now.as_ref()
+    }
+
+    /// What has changed between the last two answers; none before the first.
+    pub(super) fn change(&self) -> Option<Change<'_>> {
+        let now = self.now.as_ref()?;
+        Some(Change::new(self.before.as_ref(), now))
+    }
+
+    /// The sheets of this pane, in their order.
+    pub(super) fn sheets(&self) -> Vec<Sheet> {
+        let Some(change) = self.change() else {
+            return Vec::new();
+        };
+        let mut sheets = change.sheets(self.bridge.as_deref());
+        if let Some(own) = self.pane.checked_sub(1) {
+            sheets = vec![sheets.swap_remove(own)];
+        }
+        if let Some(order) = self.orders[self.pane] {
+            sheets.iter_mut().for_each(|sheet| sheet.sort(order));
+        }
+        sheets
+    }
+
+    /// Does what a key stands for.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Asked {
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c' | 'd') if ctrl => return Asked::End,
+            KeyCode::Char('q') => return Asked::End,
+            KeyCode::Esc if self.helps => self.helps = false,
+            KeyCode::Esc => return Asked::End,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.helps = !self.helps,
+            KeyCode::Tab | KeyCode::Right => self.pane = (self.pane + 1) % PANES.len(),
+            KeyCode::BackTab | KeyCode::Left => {
+                self.pane = (self.pane + PANES.len() - 1) % PANES.len();
+            }
+            KeyCode::Char(digit @ '1'..='6') => self.pane = digit as usize - '1' as usize,
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(|first| first.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(|first| first + 1),
+            KeyCode::PageUp => self.scroll(|first| first.saturating_sub(PAGE)),
+            KeyCode::PageDown => self.scroll(|first| first + PAGE),
+            KeyCode::Home => self.scroll(|_| 0),
+            KeyCode::End => self.scroll(|_| usize::MAX),
+            KeyCode::Char('>' | '.') => self.sort_by_next(1),
+            KeyCode::Char('<' | ',') => self.sort_by_next(-1),
+            KeyCode::Char('r' | 'R' | 'I') => self.reverse(),
+            KeyCode::Char(' ' | 'p') => {
+                self.paused = !self.paused;
+                return self.unless_paused();
+            }
+            KeyCode::Char('+' | '=') => self.interval = longer(self.interval),
+            KeyCode::Char('-') => {
+                self.interval = shorter(self.interval);
+                return self.unless_paused();
+            }
+            KeyCode::Char('b') => self.show_next_bridge(),
+            KeyCode::Enter => return Asked::Answer,
+            _ => {}
+        }
+        Asked::Nothing
+    }
+
+    const fn unless_paused(&self) -> Asked {
+        match self.paused {
+            true => Asked::Nothing,
+            false => Asked::Answer,
+        }
+    }
+
+    /// Goes to another row; the last that there is, if it lies beyond.
+    fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
+        let rows = self.sheets().iter().map(|sheet| sheet.rows.len()).max();
+        let last = rows.unwrap_or_default().saturating_sub(1);
+        let first = &mut self.first[self.pane];
+        *first = to(*first).min(last);
+    }
+
+    /// Sorts by the column beside the one that rows are sorted by; beyond the last is none.
+    fn sort_by_next(&mut self, step: isize) {
+        let sheets = self.sheets();
+        let Some(columns) = sheets.first().map(|sheet| sheet.columns) else {
+            return;
+        };
+        let order = self.orders[self.pane];
+        let place = order.and_then(|order| {
+            let mut names = columns.iter().map(|column| column.name);
+            names.position(|name| name == order.column)
+        });
+        // Place 0 is that of no order.
+        let place = place.map_or(0, |place| place + 1);
+        let count = columns.len() + 1;
+        let place = (place + count).saturating_add_signed(step) % count;
+        self.orders[self.pane] = place.checked_sub(1).map(|place| Order {
+            column: columns[place].name,
+            reversed: order.is_some_and(|order| order.reversed),
+        });
+    }
+
+    fn reverse(&mut self) {
+        if let Some(order) = &mut self.orders[self.pane] {
+            order.reversed = !order.reversed;
+        }
+    }
+
+    /// Shows the bridge behind the one that is shown alone; behind the last, all.
+    fn show_next_bridge(&mut self) {
+        let bridges = self.now.iter().flat_map(|now| &now.bridges);
+        let mut names = bridges.map(|bridge| bridge.name.clone());
+        self.bridge = match &self.bridge {
+            None => names.next(),
+            Some(shown) => names.skip_while(|name| name != shown).nth(1),
+        };
+    }
+}
+
+fn longer(interval: Duration) -> Duration {
+    let mut longer = INTERVALS.into_iter().filter(|other| *other > interval);
+    longer.next().unwrap_or(interval)
+}
+
+fn shorter(interval: Duration) -> Duration {
+    let mut shorter = INTERVALS.into_iter().filter(|other| *other < interval);
+    shorter.next_back().unwrap_or(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rates::tests::switch_with;
+    use super::*;
+
+    fn view() -> View {
+        let mut view = View::new(Duration::from_secs(2), None, None);
+        view.take(Ok(switch_with(1000, 1000)));
+        view.take(Ok(switch_with(2000, 2000)));
+        view
+    }
+
+    fn press(view: &mut View, keys: &[KeyCode]) -> Asked {
+        let press = |key: &KeyCode| view.press(KeyEvent::from(*key));
+        keys.iter().map(press).last().unwrap_or(Asked::Nothing)
+    }
+
+    #[test]
+    fn keys_lead_from_pane_to_pane_and_to_the_end() {
+        let mut view = view();
+        press(&mut view, &[KeyCode::Tab, KeyCode::Right]);
+        assert_eq!(PANES[view.pane], "Tables");
+        press(
+            &mut view,
+            &[KeyCode::Left, KeyCode::BackTab, KeyCode::BackTab],
+        );
+        assert_eq!(PANES[view.pane], "Controllers");
+        press(&mut view, &[KeyCode::Char('5')]);
+        assert_eq!(PANES[view.pane], "Flows");
+        press(&mut view, &[KeyCode::Char('?')]);
+        assert!(view.helps);
+        assert_eq!(press(&mut view, &[KeyCode::Esc]), Asked::Nothing);
+        assert_eq!(press(&mut view, &[KeyCode::Esc]), Asked::End);
+        assert_eq!(press(&mut view, &[KeyCode::Char('q')]), Asked::End);
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(view.press(interrupt), Asked::End);
+    }
+
+    #[test]
+    fn rows_are_sorted_by_the_column_beside_and_the_other_way_round() {
+        let mut view = view();
+        press(&mut view, &[KeyCode::Char('2'), KeyCode::Char('<')]);
+        let last = view.orders[1].expect("it is sorted");
+        assert_eq!(last.column, "OUT-DROPS");
+        press(&mut view, &[KeyCode::Char('>'), KeyCode::Char('>')]);
+        assert_eq!(view.orders[1].map(|order| order.column), Some("BRIDGE"));
+        press(&mut view, &[KeyCode::Char('>'), KeyCode::Char('r')]);
+        let sheets = view.sheets();
+        assert_eq!(sheets[0].rows[0][1].exact(), "eth2");
+        assert_eq!(view.orders[2], None, "other panes have orders of their own");
+    }
+
+    #[test]
+    fn rows_intervals_and_bridges_end_where_they_end() {
+        let mut view = view();
+        press(&mut view, &[KeyCode::Char('2'), KeyCode::End]);
+        assert_eq!(view.first[1], 1);
+        press(&mut view, &[KeyCode::PageUp]);
+        assert_eq!(view.first[1], 0);
+        press(&mut view, &[KeyCode::Char('+')]);
+        assert_eq!(view.interval, Duration::from_secs(5));
+        let slowest = [KeyCode::Char('-'); 20];
+        assert_eq!(press(&mut view, &slowest), Asked::Answer);
+        assert_eq!(view.interval, INTERVALS[0]);
+        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), Asked::Nothing);
+        assert!(view.paused);
+        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), Asked::Answer);
+        press(&mut view, &[KeyCode::Char('b')]);
+        assert_eq!(view.bridge.as_deref(), Some("br0"));
+        press(&mut view, &[KeyCode::Char('b')]);
+        assert_eq!(view.bridge, None);
+    }
+
+    #[test]
+    fn a_switch_that_went_away_leaves_what_it_told_last() {
+        let mut view = view();
+        view.take(Err("no switch answers".to_owned()));
+        assert_eq!(view.problem.as_deref(), Some("no switch answers"));
+        assert!(!view.sheets().is_empty());
+        view.take(Ok(switch_with(10, 0)));
+        assert_eq!(view.problem, None);
+        assert_eq!(view.change().and_then(Change::time), None, "it is another");
+    }
+}

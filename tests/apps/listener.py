@@ -1,0 +1,44 @@
+"""Joins multicast groups at an interface, as a program of a host does, and says what comes.
+
+    listener.py INTERFACE GROUP...
+
+It says "joined" when it has joined all, and a line for each datagram that comes to port 7777: the group and what it says. On SIGTERM it ends, and the
+host leaves its groups.
+"""
+
+import select
+import socket
+import struct
+import sys
+
+PORT = 7777
+
+
+def joined(interface, group):
+    """A socket that hears what goes to a group, and nothing else."""
+    index = socket.if_nametoindex(interface)
+    if ":" in group:
+        sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((group, PORT, 0, index))
+        request = socket.inet_pton(socket.AF_INET6, group) + struct.pack("@I", index)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, request)
+    else:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind((group, PORT))
+        request = socket.inet_aton(group) + struct.pack("@4si", bytes(4), index)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+    return sock
+
+
+def main():
+    interface, groups = sys.argv[1], sys.argv[2:]
+    sockets = {joined(interface, group): group for group in groups}
+    print("joined", flush=True)
+    while True:
+        for sock in select.select(list(sockets), [], [])[0]:
+            said = sock.recv(2000).decode()
+            print(sockets[sock], said, flush=True)
+
+
+main()

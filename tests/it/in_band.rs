@@ -1,0 +1,111 @@
+//! Control in band: a controller that is met only through the bridge that it controls. A real
+//! `ovs-vswitchd` stands beside and is told the same.
+
+use testbed::{Failure, Offload};
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::rig::Rig;
+use crate::site::Site;
+use crate::unixctl::{THEIRS, theirs};
+
+pub(crate) const RULES: &[Rule] = rules![
+    a_controller_is_met_through_a_bridge_without_rules,
+    out_of_band_nothing_leads_through_the_bridge,
+];
+
+/// The address of the bridge's own interface, in the network of the hosts.
+const OWN: &str = "10.1.0.99/16";
+
+/// A secure bridge that is to meet its controller at host 1, behind its port.
+fn set_up(site: &Site<'_, '_>, is_disabled: bool) -> Result<(), Failure> {
+    let controller = site.rig.host(1).address;
+    site.vsctl(&format!(
+        "add-br br0 -- add-port br0 p1 -- add-port br0 p2 \
+         -- set Bridge br0 datapath_type=netdev fail_mode=secure \
+         other_config:hwaddr=02:00:00:00:00:aa other_config:disable-in-band={is_disabled} \
+         -- set-controller br0 tcp:{controller}:6653"
+    ))?;
+    site.rig
+        .ran(&format!("ip address add {OWN} dev br0"))?
+        .good()?;
+    site.rig.ran("ip link set br0 up")?.good()?;
+    Ok(())
+}
+
+/// The rules that controllers do not see, without how long they have been there and how often they
+/// were used.
+fn hidden(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
+    let told = site.tool("ovs-appctl bridge/dump-flows br0")?;
+    let lines = told
+        .lines()
+        .filter_map(|line| line.find("priority=18").map(|at| &line[at..]));
+    let mut lines: Vec<_> = lines.map(str::to_owned).collect();
+    lines.sort();
+    Ok(lines)
+}
+
+/// Has a bridge meet its controller, and answers what is hidden then.
+fn meet(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
+    let rig = site.rig;
+    set_up(site, false)?;
+    let listed = site.tool("ovs-ofctl dump-flows br0")?;
+    assert!(!listed.contains("actions="), "{listed}");
+    // Open vSwitch's data path in userspace does not finish a checksum that a cable leaves open.
+    let host = rig.host(1);
+    host.namespace
+        .set_offload(host.interface, Offload::TxChecksum, false)?;
+    // It listens, and says nothing of rules.
+    let words = "ovs-testcontroller --mute ptcp:6653";
+    let program = site.program(words).inside(&rig.host(1).namespace);
+    let _controller = rig.ground.spawner.start(program)?;
+    site.wait_for_column("--columns=is_connected --bare list Controller", "true")?;
+    // What is hidden cannot be deleted, is not counted, and lets nobody else through.
+    site.tool("ovs-ofctl del-flows br0")?;
+    let aggregate = site.tool("ovs-ofctl dump-aggregate br0")?;
+    assert!(aggregate.contains("flow_count=0"), "{aggregate}");
+    assert!(!rig.host(2).answers(rig.host(1).address)?);
+    let mac = rig.host(1).mac.map(|byte| format!("{byte:02x}")).join(":");
+    let hop = format!("dl_src={mac}");
+    rig.ground.wait_until("the next station to be known", || {
+        Ok(hidden(site)?.iter().any(|rule| rule.contains(&hop)))
+    })?;
+    let told = site.tool("ovs-appctl bridge/dump-flows br0")?;
+    let used = told
+        .lines()
+        .find(|line| line.contains("priority=180008,tcp"));
+    assert!(
+        used.is_some_and(|line| !line.contains("n_packets=0,")),
+        "{told}"
+    );
+    hidden(site)
+}
+
+fn a_controller_is_met_through_a_bridge_without_rules(ground: &Ground) -> Outcome {
+    let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
+    let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
+    let _ours = ours.daemon()?;
+    let _theirs = theirs(&other, "")?;
+    let (ours, other) = (meet(&ours)?, meet(&other)?);
+    assert_eq!(ours, other, "{THEIRS}");
+    assert_eq!(ours.len(), 9);
+    Ok(())
+}
+
+fn out_of_band_nothing_leads_through_the_bridge(ground: &Ground) -> Outcome {
+    for is_disabled in [true, false] {
+        let rig = Rig::new(ground, 2)?;
+        let site = Site::at(&rig, if is_disabled { "bridge" } else { "column" })?;
+        let _daemon = site.daemon()?;
+        set_up(&site, is_disabled)?;
+        if !is_disabled {
+            assert_eq!(hidden(&site)?.len(), 7);
+            site.vsctl("set Controller br0 connection_mode=out-of-band")?;
+        }
+        assert_eq!(hidden(&site)?, Vec::<String>::new());
+        let home = rig.ran("ping -c 1 -W 1 -I br0 10.1.0.1")?;
+        assert!(!home.status.success(), "{home:?}");
+        site.vsctl("set Controller br0 connection_mode=in-band -- set Bridge br0 other_config:disable-in-band=false")?;
+        assert!(!hidden(&site)?.is_empty());
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! Spanning trees in rings of which one bridge is Open vSwitch's, and what is told of them.
+
+use packet::build::Stack;
+use testbed::{Failure, Process};
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::host::Host;
+use crate::rig::Rig;
+use crate::site::{Daemon, Site};
+use crate::unixctl::theirs;
+
+pub(crate) const RULES: &[Rule] = rules![
+    a_ring_with_open_vswitch_is_opened_by_the_older_tree,
+    a_ring_with_open_vswitch_is_opened_by_the_newer_tree,
+    two_cables_between_two_bridges_are_one_way,
+    trees_are_told_as_by_open_vswitch,
+];
+
+/// The shortest times of the older tree.
+const SHORT: &str =
+    "other_config:stp-hello-time=1 other_config:stp-max-age=6 other_config:stp-forward-delay=4";
+
+/// The cables of the ring.
+const CABLES: [(&str, &str); 3] = [("r12", "r21"), ("r23", "r32"), ("r31", "r13")];
+
+/// Three bridges in a ring: `s1` and `s2` are this switch's, `s3` is Open vSwitch's. A host is
+/// at `s1`, another at `s2`.
+struct Ring<'s, 'g> {
+    here: &'s Site<'s, 'g>,
+    there: &'s Site<'s, 'g>,
+    /// The column that turns the tree on, and the beginning of keys.
+    tree: &'static str,
+    _daemons: (Daemon<'s, 'g>, Process),
+}
+
+fn cable(rig: &Rig<'_>, (one, other): (&str, &str)) -> Result<(), Failure> {
+    rig.ran(&format!("ip link add {one} type veth peer name {other}"))?
+        .good()?;
+    for end in [one, other] {
+        rig.ran(&format!("ip link set {end} up"))?.good()?;
+    }
+    Ok(())
+}
+
+impl<'s, 'g> Ring<'s, 'g> {
+    fn new(
+        here: &'s Site<'s, 'g>,
+        there: &'s Site<'s, 'g>,
+        tree: &'static str,
+    ) -> Result<Self, Failure> {
+        CABLES
+            .into_iter()
+            .try_for_each(|ends| cable(here.rig, ends))?;
+        let ring = Self {
+            _daemons: (here.daemon()?, theirs(there, "")?),
+            here,
+            there,
+            tree,
+        };
+        // Of the three cables that between `s2` and `s3` is left out, by `s2`.
+        let on = |bridge: &str, priority: u32| {
+            format!(
+                "set Bridge {bridge} {tree}_enable=true other_config:{tree}-priority={priority} {SHORT}"
+            )
+        };
+        here.vsctl(&format!(
+            "add-br s1 -- {} -- add-br s2 -- {} -- add-port s1 p1 -- add-port s2 p2 -- \
+             add-port s1 r12 -- add-port s1 r13 -- add-port s2 r21 -- add-port s2 r23",
+            on("s1", 4096),
+            on("s2", 12288),
+        ))?;
+        there.vsctl(&format!(
+            "add-br s3 -- set Bridge s3 datapath_type=netdev -- {} -- \
+             add-port s3 r31 -- add-port s3 r32",
+            on("s3", 8192),
+        ))?;
+        Ok(ring)
+    }
+
+    /// Waits until a port has this role and state.
+    fn wait_for_port(&self, port: &str, role: &str, state: &str) -> Result<(), Failure> {
+        let column = match self.tree {
+            "rstp" => "rstp_status",
+            _ => "status",
+        };
+        let site = match port.starts_with("r3") {
+            true => self.there,
+            false => self.here,
+        };
+        let what = format!("{port} to be {role} and {state}");
+        site.rig.ground.wait_until(&what, || {
+            let said = site
+                .vsctl(&format!("get Port {port} {column}"))?
+                .to_lowercase();
+            let blocked = match self.tree {
+                "rstp" => "discarding",
+                _ => "blocking",
+            };
+            let state = if state == "blocked" { blocked } else { state };
+            Ok(said.contains(&format!("role={role}")) && said.contains(&format!("state={state}")))
+        })
+    }
+
+    /// Waits until the ring is open between `s2` and `s3`.
+    fn wait_until_open(&self) -> Result<(), Failure> {
+        self.wait_for_port("r23", "alternate", "blocked")?;
+        for port in ["r12", "r13", "r32"] {
+            self.wait_for_port(port, "designated", "forwarding")?;
+        }
+        self.wait_for_port("r21", "root", "forwarding")?;
+        self.wait_for_port("r31", "root", "forwarding")?;
+        self.wait_for_port("p1", "designated", "forwarding")?;
+        self.wait_for_port("p2", "designated", "forwarding")
+    }
+}
+
+/// Frames to all come to the other host once each.
+fn comes_once(from: &Host<'_>, to: &Host<'_>) -> Outcome {
+    let marks = [100, 101, 102, 103];
+    let mut eye = to.eye()?;
+    for mark in marks {
+        let frame = format!("eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:51) / data({mark})");
+        from.send(&[&frame])?;
+    }
+    let mut seen = Vec::new();
+    while seen.last() != marks.last() {
+        let stack = Stack::of(&eye.next()?).to_string();
+        if stack.contains("src=02:00:00:00:00:51") {
+            let is = |mark: &&i32| stack.contains(&format!("data({mark})"));
+            seen.extend(marks.iter().find(is));
+        }
+    }
+    assert_eq!(seen, marks, "each once");
+    Ok(())
+}
+
+fn open_a_ring(ground: &Ground, tree: &'static str) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let (here, there) = (Site::at(&rig, "here")?, Site::at(&rig, "there")?);
+    let ring = Ring::new(&here, &there, tree)?;
+    let (one, two) = rig.pair();
+    ring.wait_until_open()?;
+    one.reach(two.address)?;
+    comes_once(one, two)?;
+    // Without the cable between `s1` and `s2` frames go by `s3`.
+    rig.ran("ip link set r12 down")?.good()?;
+    ring.wait_for_port("r23", "root", "forwarding")?;
+    one.reach(two.address)?;
+    comes_once(one, two)?;
+    rig.ran("ip link set r12 up")?.good()?;
+    ring.wait_until_open()?;
+    one.reach(two.address)?;
+    comes_once(one, two)?;
+    // Another bridge becomes the root: Open vSwitch's is one cable away from it.
+    here.vsctl(&format!("set Bridge s2 other_config:{tree}-priority=0"))?;
+    let (column, key) = match tree {
+        "rstp" => ("rstp_status:rstp_root_id", "rstp_status:rstp_bridge_id"),
+        _ => ("status:stp_designated_root", "status:stp_bridge_id"),
+    };
+    let what = "the root to be another";
+    ground.wait_until(what, || {
+        let root = here.vsctl(&format!("get Bridge s2 {key}"))?;
+        let known = there.vsctl(&format!("get Bridge s3 {column}"))?;
+        let own = here.vsctl(&format!("get Bridge s1 {column}"))?;
+        Ok(root.starts_with("\"0") && known == root && own == root)
+    })?;
+    ring.wait_for_port("r32", "root", "forwarding")?;
+    ring.wait_for_port("r23", "designated", "forwarding")?;
+    one.reach(two.address)?;
+    comes_once(one, two)?;
+    Ok(())
+}
+
+fn a_ring_with_open_vswitch_is_opened_by_the_older_tree(ground: &Ground) -> Outcome {
+    open_a_ring(ground, "stp")
+}
+
+fn a_ring_with_open_vswitch_is_opened_by_the_newer_tree(ground: &Ground) -> Outcome {
+    open_a_ring(ground, "rstp")
+}
+
+fn two_cables_between_two_bridges_are_one_way(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    cable(&rig, ("a1", "b1"))?;
+    cable(&rig, ("a2", "b2"))?;
+    site.vsctl(
+        "add-br s1 -- set Bridge s1 rstp_enable=true other_config:rstp-priority=0 \
+         -- add-br s2 -- set Bridge s2 rstp_enable=true \
+         -- add-port s1 p1 -- add-port s1 a1 -- add-port s1 a2 \
+         -- add-port s2 p2 -- add-port s2 b1 -- add-port s2 b2",
+    )?;
+    let (one, two) = rig.pair();
+    site.wait_for_column("get Port b2 rstp_status:rstp_port_role", "Alternate")?;
+    site.wait_for_column("get Port b1 rstp_status:rstp_port_state", "Forwarding")?;
+    one.reach(two.address)?;
+    // The second is asked for by its priority.
+    site.vsctl("set Port a2 other_config:rstp-port-priority=16")?;
+    site.wait_for_column("get Port b1 rstp_status:rstp_port_role", "Alternate")?;
+    site.wait_for_column("get Port b2 rstp_status:rstp_port_state", "Forwarding")?;
+    one.reach(two.address)?;
+    // By what is kept out nothing goes and nothing comes, whatever rules say.
+    for (bridge, host, ends) in [("s1", "p1", ["a1", "a2"]), ("s2", "p2", ["b1", "b2"])] {
+        let add = |what: &str| {
+            let flow = format!("priority=9,dl_src=02:00:00:00:00:51,{what}");
+            site.tool(&format!("ovs-ofctl add-flow {bridge} {flow}"))
+        };
+        add(&format!("in_port={host},actions={},{}", ends[0], ends[1]))?;
+        for end in ends {
+            add(&format!("in_port={end},actions={host}"))?;
+        }
+    }
+    comes_once(one, two)?;
+    comes_once(two, one)?;
+    Ok(())
+}
+
+/// A bridge of which nothing is left to chance.
+fn told(site: &Site<'_, '_>, tree: &str) -> Result<Vec<String>, Failure> {
+    site.vsctl(&format!(
+        "set Bridge br0 stp_enable=false rstp_enable=false -- set Bridge br0 {tree}_enable=true"
+    ))?;
+    let column = if tree == "rstp" {
+        "rstp_status"
+    } else {
+        "status"
+    };
+    site.rig.ground.wait_until("both ports to forward", || {
+        let shown = site.tool(&format!("ovs-appctl {tree}/show br0"))?;
+        Ok(shown.to_lowercase().matches("forwarding").count() == 2)
+    })?;
+    let is_told = || {
+        let said = site.vsctl(&format!("get Port p2 {column}"))?;
+        Ok(said.to_lowercase().contains("forwarding"))
+    };
+    site.rig
+        .ground
+        .wait_until("the database to know", is_told)?;
+    let shown = site.tool(&format!("ovs-appctl {tree}/show br0"))?;
+    let mut said = vec![shown, site.tool(&format!("ovs-appctl {tree}/tcn"))?];
+    for row in ["Bridge br0", "Port p1", "Port p2"] {
+        let told = site.vsctl(&format!("--columns=status,rstp_status list {row}"))?;
+        // How long it has been so is no matter.
+        let told = told.split(", ");
+        let lasting: Vec<_> = told.filter(|part| !part.contains("sec_in_state")).collect();
+        said.push(lasting.join(", "));
+    }
+    Ok(said)
+}
+
+fn trees_are_told_as_by_open_vswitch(ground: &Ground) -> Outcome {
+    let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
+    let (here, there) = (Site::at(&here, "here")?, Site::at(&there, "there")?);
+    let (_ours, _theirs) = (here.daemon()?, theirs(&there, "")?);
+    for site in [&here, &there] {
+        site.vsctl(&format!(
+            "add-br br0 -- set Bridge br0 datapath_type=netdev {SHORT} \
+             other_config:stp-system-id=02:00:00:00:00:77 other_config:rstp-address=02:00:00:00:00:78 \
+             other_config:stp-priority=4660 other_config:rstp-priority=8193 \
+             -- add-port br0 p1 -- add-port br0 p2 \
+             -- set Port p1 other_config:stp-port-num=7 other_config:stp-path-cost=9 \
+             other_config:rstp-port-num=8 other_config:rstp-path-cost=90 \
+             -- set Port p2 other_config:stp-port-num=3 other_config:stp-port-priority=16 \
+             other_config:rstp-port-num=9 other_config:rstp-port-priority=16"
+        ))?;
+    }
+    for tree in ["stp", "rstp"] {
+        let (ours, theirs) = (told(&here, tree)?, told(&there, tree)?);
+        assert_eq!(ours, theirs, "{tree}");
+    }
+    for site in [&here, &there] {
+        site.vsctl("set Bridge br0 stp_enable=true rstp_enable=true")?;
+        assert_eq!(site.tool("ovs-appctl stp/show")?, "");
+        assert!(site.tool("ovs-appctl rstp/show")?.contains("---- br0 ----"));
+    }
+    assert!(
+        here.vsctl("get Bridge br0 status:stp_enable")?
+            .contains("a bridge has one tree")
+    );
+    Ok(())
+}
