@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use flow::{PortConfig, PortState};
@@ -70,6 +71,7 @@ impl Bonded {
             home: home(&config),
             view: bond.view(),
             loads: Loads::new(writers),
+            just_heard: Arc::default(),
         };
         Self {
             config,
