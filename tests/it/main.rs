@@ -6,6 +6,7 @@
 //! theirs beside them.
 
 mod actions;
+mod bond_settings;
 mod bonds;
 mod bundles;
 mod capture;
@@ -104,6 +105,7 @@ const THEMES: &[&[Rule]] = &[
     vlans::RULES,
     mirrors::RULES,
     bonds::RULES,
+    bond_settings::RULES,
     normal::RULES,
     multicast::RULES,
     vswitchd::RULES,

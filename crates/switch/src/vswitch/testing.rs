@@ -57,6 +57,7 @@ fn schema() -> Schema {
             "status": map, "statistics": counts, "rstp_status": map, "rstp_statistics": counts,
             "bond_mode": optional("string"), "bond_updelay": {"type": "integer"},
             "bond_downdelay": {"type": "integer"}, "lacp": optional("string"),
+            "bond_active_slave": optional("string"), "bond_fake_iface": truth, "mac": optional("string"),
         })),
         "Interface": table(json!({
             "name": {"type": "string"}, "type": {"type": "string"}, "options": map,
