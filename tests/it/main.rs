@@ -52,6 +52,7 @@ mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod sampled;
 mod schema;
 mod site;
 mod spanning;
@@ -133,6 +134,7 @@ const THEMES: &[&[Rule]] = &[
     trace::RULES,
     forms::RULES,
     netflow::RULES,
+    sampled::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,

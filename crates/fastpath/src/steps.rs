@@ -73,6 +73,8 @@ pub(crate) enum Step {
     Copy { from: Part, to: Part },
     /// To the controllers.
     Report(MaxLen),
+    /// To a set of collectors, as the action in this place says.
+    Sample,
     /// It goes to a group.
     Group(GroupId),
     /// It is submitted to a meter.
@@ -313,6 +315,7 @@ impl Step {
                 table: Some(table),
             } => Self::Resubmit(*table),
             Extension::Resubmit { .. } => Self::Hand(Reason::Resubmit),
+            Extension::Sample(_) => Self::Sample,
             Extension::Note(_) | Extension::PopQueue => Self::Nothing,
             _ => Self::Hand(Reason::Action),
         }

@@ -66,7 +66,7 @@ impl Run<'_> {
                 self.changes();
                 return self.lowered(packet.dec_nsh_ttl());
             }
-            Extension::Sample(_) => self.drop(DropReason::NoCollector),
+            Extension::Sample(sample) => self.promise(Destination::Collectors(Box::new(*sample))),
             // Met by the lookup; for nobody's eyes but the controller's; and no port has
             // a queue but one.
             Extension::Conjunction { .. } | Extension::Note(_) | Extension::PopQueue => {}

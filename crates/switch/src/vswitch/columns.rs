@@ -77,6 +77,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "other_config",
         ],
     ),
+    ("Flow_Sample_Collector_Set", &["id", "bridge", "ipfix"]),
     ("QoS", &["type", "other_config"]),
     (
         "Flow_Table",
