@@ -37,6 +37,7 @@ mod mininet;
 mod mirrors;
 mod monitors;
 mod multicast;
+mod netflow;
 mod nicira;
 mod normal;
 mod ofctl;
@@ -131,6 +132,7 @@ const THEMES: &[&[Rule]] = &[
     actions::RULES,
     trace::RULES,
     forms::RULES,
+    netflow::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,

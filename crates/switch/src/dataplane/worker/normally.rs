@@ -56,6 +56,7 @@ impl Worker {
                 _ => self.shared.counters.count(Drop::NormalPortDown),
             },
             Forward::Flood => {
+                self.accounts.flood();
                 let ports = knowledge.flood(&bridge.pipeline, from.port, leaving);
                 self.exits.extend(ports.map(exit));
             }

@@ -20,8 +20,7 @@ use base::PortNo;
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
 #[rustfmt::skip]
-const MISSING: [(&str, &str); 2] = [
-    ("netflow",               "there is no NetFlow exporter"),
+const MISSING: [(&str, &str); 1] = [
     ("auto_attach",           "there is no auto-attach"),
 ];
 
