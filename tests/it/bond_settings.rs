@@ -18,7 +18,7 @@ pub(crate) const RULES: &[Rule] = rules![
 ];
 
 /// A bond of the ports of hosts 2 and 3.
-const BOND: &str = "del-port br0 p2 -- del-port br0 p3 -- add-bond br0 bond0 p2 p3 \
+pub(crate) const BOND: &str = "del-port br0 p2 -- del-port br0 p3 -- add-bond br0 bond0 p2 p3 \
                     -- set Interface p2 ofport_request=2 -- set Interface p3 ofport_request=3";
 
 /// Waits until what is told has this in it.
@@ -33,16 +33,18 @@ fn is_active(member: &str) -> String {
     format!("member {member}: enabled\n  active member\n")
 }
 
+/// Has a member be active.
+pub(crate) fn activate(site: &Site<'_, '_>, member: &str) -> Result<(), Failure> {
+    let enabled = format!("member {member}: enabled");
+    wait_for(site, "bond/show bond0", &enabled)?;
+    asked(site, &format!("bond/set-active-member bond0 {member}"))?;
+    wait_for(site, "bond/show bond0", &is_active(member))
+}
+
 /// Has the second member be active, and waits until the database has it.
-fn activate_second(site: &Site<'_, '_>) -> Result<(), Failure> {
-    for member in ["p2", "p3"] {
-        wait_for(
-            site,
-            "bond/show bond0",
-            &format!("member {member}: enabled"),
-        )?;
-    }
-    asked(site, "bond/set-active-member bond0 p3")?;
+pub(crate) fn activate_second(site: &Site<'_, '_>) -> Result<(), Failure> {
+    wait_for(site, "bond/show bond0", "member p2: enabled")?;
+    activate(site, "p3")?;
     second_is_active(site)
 }
 
