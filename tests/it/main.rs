@@ -46,6 +46,7 @@ mod packages;
 mod patches;
 mod peer;
 mod printing;
+mod protected;
 mod replay;
 mod report;
 mod rig;
@@ -104,6 +105,7 @@ const THEMES: &[&[Rule]] = &[
     mirrors::RULES,
     bonds::RULES,
     normal::RULES,
+    protected::RULES,
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,
