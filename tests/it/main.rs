@@ -6,6 +6,7 @@
 //! theirs beside them.
 
 mod actions;
+mod bond_settings;
 mod bonds;
 mod bundles;
 mod capture;
@@ -36,6 +37,7 @@ mod mininet;
 mod mirrors;
 mod monitors;
 mod multicast;
+mod netflow;
 mod nicira;
 mod normal;
 mod ofctl;
@@ -104,6 +106,7 @@ const THEMES: &[&[Rule]] = &[
     vlans::RULES,
     mirrors::RULES,
     bonds::RULES,
+    bond_settings::RULES,
     normal::RULES,
     protected::RULES,
     multicast::RULES,
@@ -131,6 +134,7 @@ const THEMES: &[&[Rule]] = &[
     actions::RULES,
     trace::RULES,
     forms::RULES,
+    netflow::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,

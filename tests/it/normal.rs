@@ -109,7 +109,7 @@ impl<'s, 'g> Both<'s, 'g> {
 
     /// The hosts to which one frame comes that a host sends.
     #[track_caller]
-    fn reached(&self, from: usize, stack: &str) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn reached(&self, from: usize, stack: &str) -> Result<Vec<u8>, Failure> {
         let come = self.come(from, &[stack])?;
         let number = |line: String| line.as_bytes()[0] - b'0';
         Ok(come.into_iter().map(number).collect())

@@ -371,7 +371,7 @@ impl Traced {
         let mut normals = verdict.egress.iter();
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;
         let link = Link::parse(verdict.frames.get(normal.frame)?.bytes()).ok()?;
-        let address = self.knowledge().news(&link, from)?;
+        let address = self.knowledge().news(&link, from, None)?;
         Some(Lesson::Station(address, from))
     }
 }

@@ -122,7 +122,7 @@ impl Worker {
 
     /// Carries out what becomes of frames, and copies those that leave. None leave together.
     #[inline(never)]
-    pub(super) fn carry_out_mirrored<const SAMPLED: bool>(
+    pub(super) fn carry_out_mirrored<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -139,14 +139,14 @@ impl Worker {
                     for (frame, mut had) in frames.iter().zip(&mut taken_by) {
                         scene.mirror(frame, (port, Passing::Out), &mut had, &mut copying);
                     }
-                    if SAMPLED {
+                    if NOTED {
                         self.note_leaving(port, frames);
                     }
                     self.send_together(PortKey { port, ..from }, frames);
                 }
                 Fate::Told(verdict) => {
                     self.mirrored.verdict = taken_by.next().unwrap_or_default();
-                    self.carry_out::<SAMPLED>(bridge, from, verdict, now);
+                    self.carry_out::<NOTED>(bridge, from, verdict, now);
                 }
             }
         }

@@ -85,6 +85,7 @@ impl Control {
         let whole = self.ports_of(|id| bridges.contains(&id));
         let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
         self.close_ports(&all);
+        self.end_exports(|id| bridges.contains(&id));
         for key in ports {
             if let Some(site) = self.sites.get_mut(&key.bridge) {
                 site.ports.remove(&key.port);
@@ -98,6 +99,7 @@ impl Control {
     pub(crate) fn shut_down(mut self) {
         let all = self.ports_of(|_| true);
         self.close_ports(&all);
+        self.end_exports(|_| true);
         self.sites.clear();
         self.tools.workers.drain(..).for_each(WorkerHandle::stop);
         self.tools.reaper.finish();
