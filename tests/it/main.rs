@@ -48,6 +48,7 @@ mod packages;
 mod patches;
 mod peer;
 mod printing;
+mod protected;
 mod replay;
 mod report;
 mod rig;
@@ -107,6 +108,7 @@ const THEMES: &[&[Rule]] = &[
     bonds::RULES,
     bond_settings::RULES,
     normal::RULES,
+    protected::RULES,
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,

@@ -93,7 +93,7 @@ impl<'s, 'g> Both<'s, 'g> {
 
     /// What of `stacks`, sent by a host, comes to all of them.
     #[track_caller]
-    fn come(&self, from: usize, stacks: &[&str]) -> Result<Vec<String>, Failure> {
+    pub(crate) fn come(&self, from: usize, stacks: &[&str]) -> Result<Vec<String>, Failure> {
         self.bytes_come(from, &frames(stacks))
     }
 

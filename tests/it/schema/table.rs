@@ -28,7 +28,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
 
     ("Port", "name", "bridges_ports_and_controllers_are_those_of_the_database"),
     ("Port", "tag trunks", "access_ports_reach_their_vlan_and_trunks_carry_its_tag what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual"),
-    ("Port", "vlan_mode fake_bridge protected", "native_vlans_protected_ports_and_bridges_in_a_vlan"),
+    ("Port", "vlan_mode fake_bridge", "native_vlans_protected_ports_and_bridges_in_a_vlan"),
+    ("Port", "protected", "native_vlans_protected_ports_and_bridges_in_a_vlan nothing_that_a_rule_sends_goes_from_a_protected_port_to_another"),
     ("Port", "cvlans", "a_port_that_would_forward_what_it_must_not_is_refused"),
     ("Port", "interfaces", "several_interfaces_are_one_port_as_the_manual_has_it what_has_no_carrier_of_its_own_is_no_member"),
     ("Port", "bond_mode", "where_one_member_carries_all_another_takes_over sources_are_shared_and_nothing_comes_twice_or_back members_that_speak_lacp_share_flows"),

@@ -129,7 +129,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Under which number the stations behind an interface are known.
-    pub(super) fn home(&self, port: PortNo) -> PortNo {
+    pub(crate) fn home(&self, port: PortNo) -> PortNo {
         self.bond(port).map_or(port, |bond| bond.home)
     }
 

@@ -12,7 +12,6 @@ use super::bonds::Leaving;
 use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
 use super::vlans::{Retag, admit, carries, leave};
-use crate::config::LogicalPort;
 use crate::mac::{Address, MacView};
 use crate::mcast::{Audience, Group, MulticastView};
 
@@ -195,15 +194,18 @@ impl Knowledge<'_> {
     /// Whether a frame of the VLAN `vid` that came in by `from` may leave by `to`, as far as
     /// their settings go.
     pub(crate) fn joins(&self, from: PortNo, to: PortNo, vid: u16) -> bool {
-        if self.mirrors.is_some_and(|mirrors| mirrors.is_output(to)) {
-            return false;
-        }
-        self.switching.is_none_or(|switching| {
-            let (from, to) = (switching.port(from), switching.port(to));
-            let is_protected =
-                |port: Option<&LogicalPort>| port.is_some_and(|port| port.is_protected);
-            carries(to, vid) && !(is_protected(from) && is_protected(to))
-        })
+        let is_protected = |port| {
+            let port = self.switching.and_then(|switching| switching.port(port));
+            port.is_some_and(|port| port.is_protected)
+        };
+        self.reaches(to, vid) && !(is_protected(from) && is_protected(to))
+    }
+
+    /// Whether frames of the VLAN `vid` leave by `to`, wherever they come in.
+    pub(crate) fn reaches(&self, to: PortNo, vid: u16) -> bool {
+        let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
+        let carries = |switching: &SwitchingView| carries(switching.port(to), vid);
+        !is_mirrors_own && self.switching.is_none_or(carries)
     }
 
     /// What becomes of the tag of a frame of the VLAN `vid` that leaves by `to`.

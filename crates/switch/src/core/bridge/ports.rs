@@ -66,6 +66,7 @@ impl Bridge {
             since: now,
         };
         self.ports.insert(number, entry);
+        self.settle_protected();
         self.tell_port(PortReason::Add, desc, effects);
         self.settle_spanning();
         self.settle_intercepts();
