@@ -201,6 +201,9 @@ pub struct BridgeConfig {
     /// What it tells of its frames, and to whom.
     #[serde(skip)]
     pub exporters: Exporters,
+    /// Managers of the database that may be met through it.
+    #[serde(skip)]
+    pub managers: Vec<std::net::SocketAddrV4>,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -266,6 +269,7 @@ impl BridgeConfig {
             mirrors: Vec::new(),
             spanning: None,
             exporters: Exporters::default(),
+            managers: Vec::new(),
         }
     }
 

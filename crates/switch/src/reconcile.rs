@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::SocketAddrV4;
 
 use base::{DatapathId, PortNo, TableId};
 use openflow::Versions;
@@ -65,6 +66,8 @@ pub(crate) enum Step {
     Switch(String, Box<Switching>),
     /// Have these mirrors, and no others.
     Reflect(String, Vec<Mirror>),
+    /// Let managers of the database be met through a bridge: these, and no others.
+    Reach(String, Vec<SocketAddrV4>),
     /// Have a bridge take part in this spanning tree, or in none.
     Span(String, Option<Box<SpanningConfig>>),
 }
@@ -111,6 +114,10 @@ impl fmt::Display for Step {
                 write!(f, "{bridge}: switching of ports [{}]", names.join(" "))
             }
             Self::Reflect(bridge, mirrors) => write!(f, "{bridge}: {} mirrors", mirrors.len()),
+            Self::Reach(bridge, managers) => {
+                let words: Vec<_> = managers.iter().map(ToString::to_string).collect();
+                write!(f, "{bridge}: managers in band [{}]", words.join(" "))
+            }
             Self::Span(bridge, None) => write!(f, "{bridge}: no spanning tree"),
             Self::Span(bridge, Some(tree)) => {
                 let ports = tree.ports.values();
@@ -212,6 +219,9 @@ fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
     }
     if old.mirrors != new.mirrors {
         steps.push(Step::Reflect(name(), new.mirrors.clone()));
+    }
+    if old.managers != new.managers {
+        steps.push(Step::Reach(name(), new.managers.clone()));
     }
     if old.spanning != new.spanning {
         let spanning = new.spanning.clone().map(Box::new);

@@ -2,6 +2,7 @@
 //! sockets. Dropping it closes them.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use base::sync::mpsc::{Receiver, Sender, channel};
@@ -116,6 +117,8 @@ pub(super) struct Site {
     /// The controllers it connects to, each with the task that does; none, while rules are
     /// still to be restored.
     pub(super) controllers: BTreeMap<Controller, Option<Task>>,
+    /// Managers of the database that may be met through it.
+    pub(super) managers: Vec<SocketAddrV4>,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.
