@@ -46,6 +46,7 @@ mod packages;
 mod patches;
 mod peer;
 mod printing;
+mod queues;
 mod replay;
 mod report;
 mod rig;
@@ -82,6 +83,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queues::RULES,
     replay::RULES,
     storm::RULES,
     xdp::RULES,

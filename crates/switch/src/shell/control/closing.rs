@@ -84,6 +84,7 @@ impl Control {
         }
         let whole = self.ports_of(|id| bridges.contains(&id));
         let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
+        self.unshape(&all);
         self.close_ports(&all);
         for key in ports {
             if let Some(site) = self.sites.get_mut(&key.bridge) {
@@ -97,6 +98,9 @@ impl Control {
     /// Takes everything down: ports first, then workers, and what has been left to the reaper.
     pub(crate) fn shut_down(mut self) {
         let all = self.ports_of(|_| true);
+        if self.cleans_up {
+            self.unshape(&all);
+        }
         self.close_ports(&all);
         self.sites.clear();
         self.tools.workers.drain(..).for_each(WorkerHandle::stop);

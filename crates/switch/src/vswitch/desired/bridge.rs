@@ -179,7 +179,8 @@ fn read_ports<'a>(
             });
             match read {
                 Ok(mut read) => {
-                    read.limit_out(read_qos(database, port));
+                    let leaving = read_qos(database, port, &mut read.notes);
+                    read.limit_out(leaving);
                     let held = before.and_then(|before| held(before, &read.spec));
                     wanted.push((read, Wish::of(interface, held)));
                 }
