@@ -182,7 +182,6 @@ pub(crate) struct Run<'a> {
     pub(crate) cause: Cause,
     /// Whether the frame is to leave in the state it has now.
     promised: bool,
-    /// Which class of a port's queueing discipline it is for.
     pub(crate) priority: Priority,
     /// How deep it was read.
     pub(crate) depth: Depth,
