@@ -1,7 +1,7 @@
 //! What collectors are told of frames: by the switch and by a real `ovs-vswitchd` beside it,
 //! which are asked for the same, see the same frames, and are heard by tshark.
 
-mod collector;
+pub(crate) mod collector;
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ const FLOWS: [&str; 4] = [
 ];
 
 /// A bridge with those flows, and a collector of what it tells.
-fn set_up(site: &Site<'_, '_>) -> Result<(), Failure> {
+pub(crate) fn set_up(site: &Site<'_, '_>) -> Result<(), Failure> {
     site.vsctl(&format!(
         "{TWO} -- set Bridge br0 datapath_type=netdev fail_mode=secure \
          -- set Interface p1 ofport_request=1 -- set Interface p2 ofport_request=2"
@@ -59,7 +59,7 @@ enum Runs<'s, 'g> {
 }
 
 /// What both tell, each asked by `ask` in a place of its own.
-fn both<T>(
+pub(crate) fn both<T>(
     ground: &Ground,
     ask: impl Fn(&Site<'_, '_>) -> Result<T, Failure>,
 ) -> Result<[T; 2], crate::ground::Stop> {
@@ -198,7 +198,7 @@ const TOLD: [&str; 24] = [
 ];
 
 /// Flows of our frames, each as its lines.
-fn flows(lines: &[String]) -> BTreeSet<String> {
+pub(crate) fn flows(lines: &[String]) -> BTreeSet<String> {
     let begins_flow = |line: &String| line.starts_with("Flow ") && line.split(' ').count() < 4;
     let flows = lines.split(begins_flow).map(|lines| {
         let ends = |line: &&String| !line.contains(" bytes on wire ") && !line.starts_with("Set ");
@@ -217,7 +217,7 @@ fn flows(lines: &[String]) -> BTreeSet<String> {
 }
 
 /// Has a bridge tell a collector by IPFIX.
-fn tell_by_ipfix(
+pub(crate) fn tell_by_ipfix(
     site: &Site<'_, '_>,
     collector: &Collector<'_, '_>,
     with: &str,

@@ -6,6 +6,7 @@
 //! theirs beside them.
 
 mod actions;
+mod bond_settings;
 mod bonds;
 mod bundles;
 mod capture;
@@ -36,6 +37,7 @@ mod mininet;
 mod mirrors;
 mod monitors;
 mod multicast;
+mod netflow;
 mod nicira;
 mod normal;
 mod ofctl;
@@ -46,6 +48,7 @@ mod packages;
 mod patches;
 mod peer;
 mod printing;
+mod protected;
 mod queues;
 mod replay;
 mod report;
@@ -105,7 +108,9 @@ const THEMES: &[&[Rule]] = &[
     vlans::RULES,
     mirrors::RULES,
     bonds::RULES,
+    bond_settings::RULES,
     normal::RULES,
+    protected::RULES,
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,
@@ -131,6 +136,7 @@ const THEMES: &[&[Rule]] = &[
     actions::RULES,
     trace::RULES,
     forms::RULES,
+    netflow::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,

@@ -93,7 +93,7 @@ impl<'s, 'g> Both<'s, 'g> {
 
     /// What of `stacks`, sent by a host, comes to all of them.
     #[track_caller]
-    fn come(&self, from: usize, stacks: &[&str]) -> Result<Vec<String>, Failure> {
+    pub(crate) fn come(&self, from: usize, stacks: &[&str]) -> Result<Vec<String>, Failure> {
         self.bytes_come(from, &frames(stacks))
     }
 
@@ -109,7 +109,7 @@ impl<'s, 'g> Both<'s, 'g> {
 
     /// The hosts to which one frame comes that a host sends.
     #[track_caller]
-    fn reached(&self, from: usize, stack: &str) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn reached(&self, from: usize, stack: &str) -> Result<Vec<u8>, Failure> {
         let come = self.come(from, &[stack])?;
         let number = |line: String| line.as_bytes()[0] - b'0';
         Ok(come.into_iter().map(number).collect())

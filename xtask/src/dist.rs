@@ -135,7 +135,7 @@ fn build(shell: &mut Shell, dpdk: bool) -> Result<PathBuf, Failure> {
         setup::dpdk(shell)?;
         command.args(["--features", "dpdk"]);
     }
-    succeed(shell, &mut command)?;
+    shell.succeed(&mut command)?;
     Ok(shell.root().join("target/release/comporta"))
 }
 
@@ -207,7 +207,7 @@ impl Release {
         let program = stage.copy(&self.binary, "usr/bin/comporta", 0o755)?;
         let mut strip = Command::new("strip");
         strip.args(["--remove-section=.comment", "--remove-section=.note"]);
-        succeed(shell, strip.arg(&program))?;
+        shell.succeed(strip.arg(&program))?;
         self.manual(shell, &mut stage)?;
         let documents = format!("usr/share/doc/{package}");
         for (from, to) in DOCUMENTS {
@@ -239,7 +239,7 @@ impl Release {
         let pages = stage.directory("usr/share/man/man1")?;
         let mut man = Command::new(&self.binary);
         man.arg("man").arg(&pages).args(["--date", &date]);
-        succeed(shell, &mut man)?;
+        shell.succeed(&mut man)?;
         stage.compress_all(&pages)?;
         for (name, place) in COMPLETIONS {
             let script = said(
@@ -361,14 +361,6 @@ fn said(shell: &mut Shell, command: &mut Command) -> Result<String, Failure> {
     let mut lines = Vec::new();
     match shell.run_taken(command, &mut |line| lines.push(line.to_owned()))? {
         Outcome::Success => Ok(lines.join("\n")),
-        outcome => Err(format!("{command:?}: {outcome:?}").into()),
-    }
-}
-
-/// Runs `command`, which has to end well.
-fn succeed(shell: &mut Shell, command: &mut Command) -> Result<(), Failure> {
-    match shell.run(command)? {
-        Outcome::Success => Ok(()),
         outcome => Err(format!("{command:?}: {outcome:?}").into()),
     }
 }

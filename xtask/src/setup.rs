@@ -12,7 +12,7 @@ use std::{env, fs};
 use crate::Failure;
 use crate::counts::gungraun_version;
 use crate::metadata::cargo;
-use crate::shell::{Outcome, Shell};
+use crate::shell::Shell;
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
@@ -123,7 +123,7 @@ pub(crate) fn fuzzing(shell: &mut Shell) -> Result<(), Failure> {
         println!("setup: installing the compiler `{NIGHTLY}`");
         let mut command = Command::new("rustup");
         command.args(["toolchain", "install", NIGHTLY, "--profile", "minimal"]);
-        succeed(shell, &mut command)?;
+        shell.succeed(&mut command)?;
     }
     tool(shell, "cargo-fuzz", FUZZ_VERSION)
 }
@@ -155,7 +155,7 @@ fn tool(shell: &mut Shell, name: &str, version: &str) -> Result<(), Failure> {
     command
         .args(["install", name, "--version", version])
         .args(["--locked", "--debug", "--quiet", "--root", TOOLS]);
-    succeed(shell, &mut command)
+    shell.succeed(&mut command)
 }
 
 /// Installs what is missing of what ports of DPDK are measured beside. Open vSwitch's daemon
@@ -248,11 +248,8 @@ fn install(shell: &mut Shell, packages: &[&str]) -> Result<(), Failure> {
             .args(arguments);
         command
     };
-    succeed(shell, &mut apt(&["update"]))?;
-    succeed(
-        shell,
-        apt(&["install", "--no-install-recommends"]).args(packages),
-    )?;
+    shell.succeed(&mut apt(&["update"]))?;
+    shell.succeed(apt(&["install", "--no-install-recommends"]).args(packages))?;
     for service in SERVICES.iter().filter(|service| packages.contains(service)) {
         stop(shell, service)?;
     }
@@ -269,11 +266,8 @@ fn stop(shell: &mut Shell, service: &str) -> Result<(), Failure> {
         "setup: stopping the service {service}, which its package started and nothing here needs \
          (`update-rc.d {service} enable` and `service {service} start` bring it back)"
     );
-    succeed(shell, Command::new("service").args([service, "stop"]))?;
-    succeed(
-        shell,
-        Command::new("update-rc.d").args([service, "disable"]),
-    )
+    shell.succeed(Command::new("service").args([service, "stop"]))?;
+    shell.succeed(Command::new("update-rc.d").args([service, "disable"]))
 }
 
 /// Makes a Python environment, if it does not hold what it should.
@@ -293,10 +287,7 @@ fn make_venv(shell: &mut Shell, venv: &Venv) -> Result<(), Failure> {
         "setup: making the Python environment {folder} with {}",
         names(&wanted).join(" ")
     );
-    succeed(
-        shell,
-        Command::new("python3").args(["-m", "venv", "--clear", folder]),
-    )?;
+    shell.succeed(Command::new("python3").args(["-m", "venv", "--clear", folder]))?;
     let pip = Path::new(folder).join("bin/pip");
     let options = [
         "install",
@@ -305,7 +296,7 @@ fn make_venv(shell: &mut Shell, venv: &Venv) -> Result<(), Failure> {
         "--requirement",
     ];
     let pip = shell.root().join(pip);
-    succeed(shell, Command::new(pip).args(options).arg(requirements))?;
+    shell.succeed(Command::new(pip).args(options).arg(requirements))?;
     fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(())
 }
@@ -318,14 +309,6 @@ fn names(requirements: &str) -> Vec<&str> {
         .filter_map(|line| line.split_once("=="))
         .map(|(name, _)| name)
         .collect()
-}
-
-/// Runs `command`, which has to end well.
-fn succeed(shell: &mut Shell, command: &mut Command) -> Result<(), Failure> {
-    match shell.run(command)? {
-        Outcome::Success => Ok(()),
-        outcome => Err(format!("{command:?}: {outcome:?}").into()),
-    }
 }
 
 #[cfg(test)]

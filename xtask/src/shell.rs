@@ -111,6 +111,14 @@ impl Shell {
         self.supervise(command, None, Output::Passes)
     }
 
+    /// Runs `command`, which has to end well.
+    pub(crate) fn succeed(&mut self, command: &mut Command) -> Result<(), Failure> {
+        match self.run(command)? {
+            Outcome::Success => Ok(()),
+            outcome => Err(format!("{command:?}: {outcome:?}").into()),
+        }
+    }
+
     /// Runs `command`; each line of its standard output passes through, and by `hear`.
     pub(crate) fn run_heard(
         &mut self,

@@ -266,6 +266,8 @@ const BUFFERS: usize = 3;
 enum Event {
     Flow(FlowModCommand, String),
     Port(u32, PortConfig),
+    Shut(u32, bool),
+    Protected(u32, bool),
     Fragments(FragmentHandling),
     Miss(MissPolicy),
     Standalone(bool),
@@ -373,6 +375,8 @@ fn event(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
         30 => flow(matches),
         6 => clause(),
         3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
+        1 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| Event::Shut(port, on)),
+        2 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| Event::Protected(port, on)),
         1 => fragments.prop_map(Event::Fragments),
         1 => miss.prop_map(Event::Miss),
         1 => prop::bool::weighted(0.2).prop_map(Event::Standalone),
@@ -500,6 +504,8 @@ impl<R> Switch<R> {
                 config: *config,
                 ..PortDesc::new(PortNo(*port))
             }),
+            Event::Shut(port, on) => self.pipeline.set_shut(PortNo(*port), *on),
+            Event::Protected(port, on) => self.pipeline.set_protected(PortNo(*port), *on),
             Event::Fragments(how) => self.pipeline.set_fragments(*how).expect("can be"),
             Event::Miss(miss) => self.pipeline.set_miss(*miss),
             Event::Standalone(on) => self.pipeline.set_standalone(*on),

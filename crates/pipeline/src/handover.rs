@@ -1,6 +1,6 @@
-//! Going on with a frame that comes with something, or that somebody quicker has run so far, and who then came to
-//! what only the interpreter knows. Nothing is done twice: neither counted, nor
-//! metered, nor sent.
+//! Frames that do not begin with nothing: one comes with what a tunnel tells of it, another was run
+//! so far by somebody quicker, who then came to what only the interpreter knows. Nothing is done
+//! twice: neither counted, nor metered, nor sent.
 
 use base::{Priority, TableId};
 use flow::{Action, Registers};

@@ -158,6 +158,10 @@ pub enum DropReason {
     OutputNoPort,
     /// An output names a port that is down or barred from sending.
     OutputClosed,
+    /// An output names a port that a spanning tree keeps frames from leaving by.
+    OutputShut,
+    /// An output leads from a protected port to a protected port.
+    OutputProtected,
     /// A group has no bucket for it, or none that is alive.
     NoBucket,
     /// It has met more buckets of groups than one frame may.
@@ -234,7 +238,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 23] = [
+const OTHERS: [(DropReason, &str); 25] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -246,6 +250,8 @@ const OTHERS: [(DropReason, &str); 23] = [
     (DropReason::OutputToIngress, "output_to_ingress"),
     (DropReason::OutputNoPort,    "output_no_port"),
     (DropReason::OutputClosed,    "output_closed"),
+    (DropReason::OutputShut,      "output_shut"),
+    (DropReason::OutputProtected, "output_protected"),
     (DropReason::NoBucket,        "no_bucket"),
     (DropReason::GroupLimit,      "group_limit"),
     (DropReason::Metered,         "metered"),

@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) hash_basis: u32,
     /// Who is active whenever it can be, where one member carries all.
     pub(crate) primary: Option<PortNo>,
+    /// Whether every member takes frames to many, where the other end knows nothing of the bond.
+    pub(crate) takes_all: bool,
     /// Whether one member carries all while LACP has no partner; none does, otherwise.
     pub(crate) falls_back: bool,
 }

@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) system: System,
     /// Whether ports without a partner may carry frames as long as none has one.
     pub(crate) falls_back: bool,
+    /// Whether its ports may be one: a port that is alone is individual (802.1AX-2014, 6.4.6).
+    pub(crate) aggregates: bool,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{said, succeed};
+use super::said;
 use crate::Failure;
 use crate::shell::Shell;
 
@@ -147,7 +147,7 @@ impl Stage {
         if !self.compressed.is_empty() {
             let mut gzip = Command::new("gzip");
             gzip.args(["--best", "--no-name", "--force"]);
-            succeed(shell, gzip.args(&self.compressed))?;
+            shell.succeed(gzip.args(&self.compressed))?;
         }
         let found = found(&self.root)?;
         for folder in found.iter().filter(|path| path.is_dir()) {

@@ -270,15 +270,15 @@ impl<'a> Way<'_, 'a> {
                 self.pending = Some(port);
             }
             Door::Open => self.promise(Destination::Port(port)),
-            Door::Closed => self.drop(DropReason::OutputClosed),
-            Door::Missing => self.drop(DropReason::OutputNoPort),
+            Door::Closed(reason) => self.drop(reason),
         }
     }
 
     fn spread(&mut self, takes: fn(&PortView) -> bool) {
-        let from = self.batch.ground.from;
-        for (port, view) in self.batch.ground.pipeline.ports() {
-            if port != from && takes(&view) {
+        let (from, pipeline) = (self.batch.ground.from, self.batch.ground.pipeline);
+        let is_protected = pipeline.is_protected(from);
+        for (port, view) in pipeline.ports() {
+            if port != from && takes(&view) && !(is_protected && view.is_protected) {
                 self.promise(Destination::Port(port));
             }
         }

@@ -16,6 +16,8 @@ pub(crate) struct Bond {
     lacp: Status,
     members: BTreeMap<PortNo, Member>,
     active: Option<PortNo>,
+    /// Who was active last.
+    last: Option<PortNo>,
     share: Share,
     next_rebalance: Option<Instant>,
     /// Whether members came or went, and frames are not shared among them yet.
@@ -34,6 +36,7 @@ impl Bond {
             lacp: Status::Off,
             members: BTreeMap::new(),
             active: None,
+            last: None,
             share: Share::new(),
             next_rebalance: None,
             is_unsettled: true,
@@ -53,7 +56,9 @@ impl Bond {
             };
             self.members.entry(*port).or_insert(member);
         }
-        self.active = self.active.filter(|port| members.contains(port));
+        let stays = |port: &PortNo| members.contains(port);
+        self.active = self.active.filter(stays);
+        self.last = self.last.filter(stays);
         self.is_unsettled = true;
         self.next_rebalance = settings.rebalance_interval.map(|interval| now + interval);
         self.look(now);
@@ -67,6 +72,16 @@ impl Bond {
     /// Who carries what only one may carry.
     pub(crate) const fn active(&self) -> Option<PortNo> {
         self.active
+    }
+
+    /// Who was active last: it is again if there is a choice, and nobody is.
+    pub(crate) const fn last(&self) -> Option<PortNo> {
+        self.last
+    }
+
+    /// Somebody remembers who was active before this bond was there.
+    pub(crate) fn recall(&mut self, port: PortNo) {
+        self.last = self.last.or(Some(port));
     }
 
     /// What LACP has come to.
@@ -223,11 +238,16 @@ impl Bond {
         let primary = self.settings.primary.filter(is_used);
         let primary = primary.filter(|_| self.mode() == Some(Mode::ActiveBackup));
         let stays = self.active.filter(is_used);
-        let used = || self.enabled().first().copied();
+        let used = || {
+            self.last
+                .filter(is_used)
+                .or(self.enabled().first().copied())
+        };
         let next = || {
             let waiting = self.members.iter();
             let waiting = waiting.filter(|(_, member)| member.may_enable());
-            let soonest = waiting.min_by_key(|(_, member)| member.changes_at);
+            let soonest =
+                waiting.min_by_key(|(port, member)| (member.changes_at, self.last != Some(**port)));
             soonest.map(|(port, _)| *port)
         };
         let chosen = primary.or(stays).or_else(used);
@@ -245,6 +265,7 @@ impl Bond {
     fn set_active(&mut self, active: Option<PortNo>) {
         self.is_moved = active.is_some();
         self.active = active;
+        self.last = active.or(self.last);
         self.is_news = true;
     }
 
@@ -283,8 +304,10 @@ impl Bond {
             (Status::Negotiated, _) => (either(member.enabled), either(member.enabled)),
             // The other end floods by all members, and knows nothing of this.
             (_, Some(Mode::BalanceSlb)) => match is_active {
-                Admission::Take => (Admission::TakeUnlessMoved, Admission::TakeUnlessMoved),
-                other => (Admission::TakeUnlessMoved, other),
+                Admission::Drop if !self.settings.takes_all => {
+                    (Admission::TakeUnlessMoved, Admission::Drop)
+                }
+                _ => (Admission::TakeUnlessMoved, Admission::TakeUnlessMoved),
             },
             (_, Some(Mode::ActiveBackup | Mode::BalanceTcp)) => (is_active, is_active),
         }

@@ -78,6 +78,19 @@ fn the_primary_is_active_whenever_it_can_be() {
 }
 
 #[test]
+fn frames_to_many_may_be_taken_from_all() {
+    for (takes_all, other) in [(false, Admission::Drop), (true, Admission::TakeUnlessMoved)] {
+        let mut bond = bond(Settings {
+            takes_all,
+            ..mode(Mode::BalanceSlb)
+        });
+        let told = view(&mut bond);
+        let many = [ONE, TWO].map(|port| told.admission(port, MacAddr::BROADCAST));
+        assert_eq!(many, [Admission::TakeUnlessMoved, other]);
+    }
+}
+
+#[test]
 fn delays_are_kept_but_not_while_nobody_is_there() {
     let mut bond = bond(Settings {
         updelay: Duration::from_millis(100),

@@ -48,10 +48,16 @@ pub struct BondConfig {
     pub hash_basis: u32,
     /// Who is active whenever it can be, by name; whether there is such a member is another matter.
     pub primary: Option<String>,
+    /// The address of who was active when the switch ran last, if the database says.
+    pub last_active: Option<MacAddr>,
+    /// Whether every member takes frames to many, where the other end knows nothing of the bond.
+    pub takes_all: bool,
     /// How LACP is spoken, if it is.
     pub lacp: Option<LacpConfig>,
     /// Whether one member carries all while LACP has no partner.
     pub falls_back: bool,
+    /// Whether it is one interface, which speaks LACP and is a port like others.
+    pub is_alone: bool,
     /// Its members.
     pub members: Vec<BondMember>,
 }

@@ -1,4 +1,4 @@
-//! To whom a bridge tells what frames it has seen (ovs-vswitchd.conf.db(5), the tables `sFlow` and `IPFIX`).
+//! To whom a bridge tells what frames it has seen (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow` and `IPFIX`).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,6 +12,29 @@ pub struct Exporters {
     pub sflow: Option<Sflow>,
     /// Flows of samples, by IPFIX.
     pub ipfix: Option<Ipfix>,
+    /// Flows of which each frame is counted, by NetFlow.
+    pub netflow: Option<Netflow>,
+}
+
+/// A NetFlow exporter of a bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Netflow {
+    /// Who is told.
+    pub targets: Vec<SocketAddr>,
+    /// How.
+    pub settings: NetflowSettings,
+}
+
+/// How a NetFlow exporter tells of flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetflowSettings {
+    /// A flow is told when it is so old, whether frames of it still come or not; not for its
+    /// age, if absent.
+    pub active: Option<Duration>,
+    /// The engine's type, and its id.
+    pub engine: [u8; 2],
+    /// Whether numbers of interfaces begin with the lower seven bits of the engine's id.
+    pub adds_engine: bool,
 }
 
 /// An sFlow agent of a bridge.
@@ -68,6 +91,12 @@ impl fmt::Display for Exporters {
         for (what, sampling, targets) in [sflow, ipfix].into_iter().flatten() {
             write!(f, "{others}{what} of one in {sampling} to")?;
             targets.iter().try_for_each(|to| write!(f, " {to}"))?;
+            others = ", ";
+        }
+        if let Some(netflow) = &self.netflow {
+            write!(f, "{others}NetFlow to")?;
+            let mut targets = netflow.targets.iter();
+            targets.try_for_each(|to| write!(f, " {to}"))?;
             others = ", ";
         }
         match others {

@@ -4,15 +4,20 @@
 //!
 //! Which member carries what, the control thread says (`bond`); here that is looked up.
 
+mod just_heard;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::PortNo;
+use base::{Instant, PortNo};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Link, Network, Transport};
 
+pub(crate) use just_heard::JustHeard;
+
 use super::normal::{Forward, Knowledge};
+use super::switching::SwitchingView;
 use crate::bond::{self, Admission, BUCKETS, BondView, Outlet};
 use crate::mac::Address;
 
@@ -25,6 +30,8 @@ pub(crate) struct BondState {
     pub(crate) view: BondView,
     /// What has left by it.
     pub(crate) loads: Arc<Loads>,
+    /// Who spoke at other ports a moment ago.
+    pub(crate) just_heard: Arc<JustHeard>,
 }
 
 /// What has left by a bond.
@@ -114,20 +121,38 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Under which number the stations behind an interface are known.
-    pub(super) fn home(&self, port: PortNo) -> PortNo {
+    pub(crate) fn home(&self, port: PortNo) -> PortNo {
         self.bond(port).map_or(port, |bond| bond.home)
     }
 
-    /// Why a frame of the VLAN `vid` that came in by `from` is not taken, if it is not.
-    pub(super) fn bar(&self, link: &Link, from: PortNo, vid: u16) -> Option<Forward> {
+    /// Has bonds know of a station that the table does not know behind `from` yet.
+    pub(super) fn note_heard(&self, station: Address, from: PortNo, now: Instant) {
+        let home = self.home(from);
+        let bonds = self.switching.into_iter().flat_map(SwitchingView::bonds);
+        for bond in bonds.filter(|bond| bond.home != home) {
+            bond.just_heard.note(station, now);
+        }
+    }
+
+    /// Why a frame of the VLAN `vid` that came in by `from` is not taken, if it is not. `now` is
+    /// none of one that is only asked about.
+    pub(super) fn bar(
+        &self,
+        link: &Link,
+        from: PortNo,
+        vid: u16,
+        now: Option<Instant>,
+    ) -> Option<Forward> {
         let bond = self.bond(from)?;
         match bond.view.admission(from, link.dst) {
             Admission::Take => None,
             Admission::Drop => Some(Forward::Surplus),
             Admission::TakeUnlessMoved => {
                 let sender = Address { vid, mac: link.src };
-                let station = self.stations.find(sender)?;
-                (station.port() != bond.home).then_some(Forward::Looped)
+                let is_heard_elsewhere = now.is_some_and(|now| bond.just_heard.has(sender, now));
+                let station = self.stations.find(sender);
+                let is_known_elsewhere = station.is_some_and(|station| station.port() != bond.home);
+                (is_heard_elsewhere || is_known_elsewhere).then_some(Forward::Looped)
             }
         }
     }
@@ -214,13 +239,11 @@ fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use base::Instant;
     use packet::MacAddr;
 
     use super::*;
     use crate::bond::{Bond, Mode, Settings};
     use crate::config::{AGEING, BondConfig, LogicalPort, Switching};
-    use crate::dataplane::switching::SwitchingView;
     use crate::mac::{MacTable, MacView};
 
     const BOND: [PortNo; 2] = [PortNo(2), PortNo(3)];
@@ -251,6 +274,7 @@ mod tests {
             home: BOND[0],
             view: bond.view(),
             loads: Loads::new(1),
+            just_heard: Arc::default(),
         };
         view.with_bonds(|name| (name == "bond0").then(|| state.clone()))
     }
@@ -324,12 +348,21 @@ mod tests {
             let bar = |port, dst, src| {
                 let frame = frame(dst, src);
                 let link = Link::parse(frame.bytes()).expect("well formed");
-                knowledge.bar(&link, port, 0)
+                knowledge.bar(&link, port, 0, Some(Instant::START))
             };
             assert_eq!(BOND.map(|port| bar(port, many, 2)), [first, second]);
-            // One of ours that came back.
+            // One of ours that came back, be it before it is known.
+            let new = frame(many, 9);
+            let new = Link::parse(new.bytes()).expect("well formed");
+            assert_eq!(knowledge.bar(&new, BOND[0], 0, Some(Instant::START)), None);
+            let station = Address {
+                vid: 0,
+                mac: new.src,
+            };
+            knowledge.note_heard(station, HOST, Instant::START);
             let looped = (mode == Mode::BalanceSlb).then_some(Forward::Looped);
             assert_eq!(bar(BOND[0], 2, 1), looped);
+            assert_eq!(bar(BOND[0], many, 9), looped);
             assert_eq!(bar(HOST, many, 1), None);
             assert_eq!(BOND.map(|port| knowledge.home(port)), [BOND[0]; 2]);
         }

@@ -50,6 +50,8 @@ pub(crate) enum Drop {
     MembershipNoRoom,
     /// A sample was not taken: the control thread had more to do than it could.
     SampleNoRoom,
+    /// A frame was not counted by its flow: there were more flows than there is room for.
+    FlowNoRoom,
     /// The port within the process has nothing at its other end.
     NoPeer,
     /// More came by the port than may.
@@ -99,6 +101,7 @@ const DROPS: &[(Drop, &str)] = &[
     (Drop::CapturedNoRoom, "captured_no_room"),
     (Drop::MembershipNoRoom, "membership_no_room"),
     (Drop::SampleNoRoom, "sample_no_room"),
+    (Drop::FlowNoRoom, "flow_no_room"),
     (Drop::NoPeer, "no_peer"),
     (Drop::IngressPoliced, "ingress_policed"),
     (Drop::EgressPoliced, "egress_policed"),

@@ -10,6 +10,8 @@ use pipeline::{Learned, PacketInMeta};
 use ports::Queue;
 
 use super::capture::Record;
+use super::flows::Flow;
+use super::program::BridgeId;
 use super::sampling::Sampled;
 use super::slots::PortKey;
 use crate::mac::Address;
@@ -79,6 +81,8 @@ pub(crate) enum Event {
     Membership(PortKey, u16, Box<[u8]>),
     /// A frame that collectors are told of.
     Sampled(Box<Sampled>),
+    /// What was counted of a bridge's flows.
+    Flows(BridgeId, Vec<Flow>),
     /// A tunnel's packet is to go to this host by this port, and where it is, nobody knows.
     Resolve(PortKey, IpAddr),
     /// A queue's device is gone; the queue is no longer served.

@@ -14,6 +14,7 @@ use super::gates::Gates;
 use super::in_band::InBand;
 use super::intercept::Intercepts;
 use super::mirrors::Mirrors;
+use super::normal::Knowledge;
 use super::sampling::SamplingView;
 use super::slots::PortKey;
 use super::switching::SwitchingView;
@@ -63,6 +64,18 @@ pub(crate) struct BridgeProgram {
     pub(crate) in_band: Option<Arc<InBand>>,
     /// Which of its frames are told of to collectors; none if none are.
     pub(crate) sampling: Option<Arc<SamplingView>>,
+}
+
+impl BridgeProgram {
+    /// What decides for `NORMAL`.
+    pub(crate) fn knowledge(&self) -> Knowledge<'_> {
+        Knowledge {
+            stations: &self.stations,
+            multicast: self.multicast.as_ref(),
+            switching: self.switching.as_deref(),
+            mirrors: self.mirrors.as_deref(),
+        }
+    }
 }
 
 /// All bridges at one moment.

@@ -21,6 +21,15 @@ pub(crate) struct SamplingView {
     pub(crate) ipfix: [Option<NonZeroU32>; 2],
     /// So much of a frame is told, in bytes.
     pub(crate) snap: usize,
+    /// Whether all are counted by flows.
+    pub(crate) flows: bool,
+}
+
+impl SamplingView {
+    /// Whether any are sampled.
+    pub(crate) const fn samples(&self) -> bool {
+        !matches!((self.sflow, self.ipfix), (None, [None, None]))
+    }
 }
 
 /// What a frame is sampled for.
@@ -46,6 +55,8 @@ pub(crate) struct Sampled {
     pub(crate) from: PortKey,
     /// What it is for.
     pub(crate) chosen: Chosen,
+    /// How many samples for sFlow were lost since the last that the control thread had room for.
+    pub(crate) missed: u32,
     /// How it came.
     pub(crate) arrived: Glimpse,
     /// How it left, wherever it did.
@@ -100,6 +111,8 @@ pub(crate) struct Sampler {
     view: Arc<SamplingView>,
     sflow: Option<Skip>,
     ipfix: [Option<Skip>; 2],
+    /// Samples for sFlow that were lost and not told of.
+    missed: u32,
 }
 
 impl Sampler {
@@ -112,6 +125,7 @@ impl Sampler {
             ipfix: view.ipfix.map(&mut skip),
             random,
             view: Arc::clone(view),
+            missed: 0,
         }
     }
 
@@ -128,6 +142,31 @@ impl Sampler {
         Chosen {
             sflow: pass(&mut self.sflow),
             ipfix: self.ipfix.each_mut().map(pass),
+        }
+    }
+
+    /// How many samples are to be told of as lost with one for these purposes.
+    pub(crate) const fn missed(&self, chosen: Chosen) -> u32 {
+        match chosen.sflow {
+            None => 0,
+            Some(_) => self.missed,
+        }
+    }
+
+    /// Takes note that a sample for these purposes was told, or lost: then the next stands for
+    /// its frames, too.
+    pub(crate) fn settle(&mut self, chosen: Chosen, told: bool) {
+        if told {
+            self.missed -= self.missed(chosen);
+            return;
+        }
+        self.missed = self.missed.saturating_add(chosen.sflow.is_some().into());
+        let skips = [&mut self.sflow].into_iter().chain(&mut self.ipfix);
+        let chosen = [chosen.sflow].into_iter().chain(chosen.ipfix);
+        for (skip, stands_for) in skips.zip(chosen) {
+            if let (Some(skip), Some(stands_for)) = (skip, stands_for) {
+                skip.passed += stands_for;
+            }
         }
     }
 }
@@ -201,6 +240,7 @@ mod tests {
             sflow: NonZeroU32::new(rate),
             ipfix: [None, None],
             snap: 128,
+            flows: false,
         });
         Sampler::new(&view, seed)
     }
@@ -229,6 +269,18 @@ mod tests {
             let first = chosen[0];
             assert!(chosen.iter().any(|apart| *apart != first));
         }
+    }
+
+    #[test]
+    fn the_next_sample_stands_for_one_that_was_lost_and_tells_of_it() {
+        let mut sampler = sampler(1, 7);
+        let mut chosen = [1, 2, 1].map(|frames| sampler.choose(frames));
+        sampler.settle(chosen[0], false);
+        sampler.settle(chosen[1], false);
+        assert_eq!(sampler.missed(chosen[2]), 2);
+        sampler.settle(chosen[2], true);
+        chosen[0] = sampler.choose(1);
+        assert_eq!((chosen[0].sflow, sampler.missed(chosen[0])), (Some(4), 0));
     }
 
     #[test]

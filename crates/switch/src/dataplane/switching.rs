@@ -68,6 +68,11 @@ impl SwitchingView {
         })
     }
 
+    /// All bonds.
+    pub(crate) fn bonds(&self) -> impl Iterator<Item = &BondState> {
+        self.bonds.iter().flatten()
+    }
+
     /// The bond that an interface belongs to.
     #[inline]
     pub(crate) fn bond(&self, number: PortNo) -> Option<&BondState> {

@@ -26,12 +26,14 @@ use super::slots::{PortKey, Slots};
 use super::vlans::Retag;
 use capturing::Recording;
 use exits::Exit;
+use flows::Accounts;
 use mirroring::Mirrored;
 use onward::Onward;
 use sampling::Watch;
 
 mod capturing;
 mod exits;
+mod flows;
 mod holding;
 mod in_band;
 mod intercepting;
@@ -109,6 +111,8 @@ pub(crate) struct Worker {
     samplers: BTreeMap<BridgeId, Sampler>,
     /// Where a sampled frame went.
     watch: Watch,
+    /// What is counted by flows.
+    accounts: Accounts,
     turn: Turn,
     /// When the turn began.
     now: Instant,
@@ -134,6 +138,7 @@ impl Worker {
             numbers: BTreeMap::new(),
             samplers: BTreeMap::new(),
             watch: Watch::default(),
+            accounts: Accounts::default(),
             turn: Turn::default(),
             now: Instant::START,
         }
@@ -149,6 +154,9 @@ impl Worker {
         let before = std::mem::take(&mut self.turn);
         self.now = now;
         self.catch_up(now);
+        if self.accounts.is_due(now) {
+            self.report_flows(now);
+        }
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
             let (_, slot) = self.slots.at(place);
@@ -185,6 +193,7 @@ impl Worker {
                 bridge.is_some_and(|bridge| bridge.sampling.is_some())
             });
             self.program = Some(Arc::clone(&newest));
+            self.keep_flows(&newest, now);
         }
         let generation = newest.generation;
         drop(newest);
@@ -208,6 +217,8 @@ impl Worker {
                 self.turn.ports_changed = true;
             }
             Command::RemovePort(key, back) => {
+                // Its bridge may be about to go.
+                self.report_flows(now);
                 if let Some(queue) = self.discard(key) {
                     // Who does not listen does not mind.
                     drop(back.send(queue));
@@ -294,8 +305,8 @@ impl Worker {
         }
     }
 
-    /// The same of frames that nobody watches.
-    fn tell_fates<const SAMPLED: bool>(
+    /// The same of frames that nobody captures.
+    fn tell_fates<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -303,6 +314,9 @@ impl Worker {
         now: Instant,
     ) {
         self.mirror_arriving(bridge, from, batch);
+        if NOTED {
+            self.read_flows(from, batch, now);
+        }
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
         let ground = Ground {
@@ -320,23 +334,23 @@ impl Worker {
             let mut run = runner.begin_with(ground, words.as_deref(), batch);
             let all_leave = match bridge.mirrors.as_deref() {
                 None => run.leave_all(),
-                Some(_) => self.carry_out_mirrored::<SAMPLED>(bridge, from, &mut run, now),
+                Some(_) => self.carry_out_mirrored::<NOTED>(bridge, from, &mut run, now),
             };
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
                     Fate::Leave(frames, port) => {
-                        if SAMPLED {
+                        if NOTED {
                             self.note_leaving(port, frames);
                         }
                         self.send_together(PortKey { port, ..from }, frames);
                     }
-                    Fate::Told(verdict) => self.carry_out::<SAMPLED>(bridge, from, verdict, now),
+                    Fate::Told(verdict) => self.carry_out::<NOTED>(bridge, from, verdict, now),
                 }
             }
             all_leave
         };
         if let Some(port) = all_leave {
-            if SAMPLED {
+            if NOTED {
                 self.note_leaving(port, batch);
             }
             self.send_batch(PortKey { port, ..from }, batch);
@@ -347,9 +361,12 @@ impl Worker {
         batch.clear();
         self.shared.counters.add_handed(runner.handed());
         self.runner = Some(runner);
+        if NOTED {
+            self.count_flows(bridge.id, now);
+        }
     }
 
-    fn carry_out<const SAMPLED: bool>(
+    fn carry_out<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -380,12 +397,15 @@ impl Worker {
             if self.recording.is_some() {
                 self.record_exits(place, frame, &egress.to, before);
             }
-            if SAMPLED {
+            if NOTED {
                 self.note_exits(frame, before);
             }
             if let Some(words) = &egress.words {
                 self.depart_with(from, frame, before, words);
             }
+        }
+        if NOTED {
+            self.accounts.go();
         }
         for learned in verdict.learned.drain(..) {
             self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);

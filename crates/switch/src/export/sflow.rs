@@ -86,6 +86,8 @@ impl Way {
 pub(crate) struct FlowSample<'a> {
     /// How many frames it stands for.
     pub(crate) stands_for: u64,
+    /// How many samples were lost since the last, for want of room.
+    pub(crate) missed: u32,
     /// The interface that it came in by; zero, if it was none.
     pub(crate) input: u32,
     /// Where it went.
@@ -134,6 +136,8 @@ pub(crate) struct Agent {
     /// Samples of frames so far, and how many frames they stand for.
     samples: u32,
     pool: u32,
+    /// Samples that were lost.
+    missed: u32,
     /// Samples of counters so far, by interface.
     polls: BTreeMap<u32, u32>,
     /// Samples that wait to be sent, and how many they are.
@@ -152,6 +156,7 @@ impl Agent {
             datagrams: 0,
             samples: 0,
             pool: 0,
+            missed: 0,
             polls: BTreeMap::new(),
             waiting: Vec::new(),
             count: 0,
@@ -177,8 +182,8 @@ impl Agent {
         body.put(ENTITIES | (ENTITY + self.identity.sub_agent));
         body.put(self.identity.sampling);
         body.put(self.pool);
-        // Of samples that were lost on the way here the workers' counters tell.
-        body.put(0);
+        self.missed = self.missed.wrapping_add(sample.missed);
+        body.put(self.missed);
         body.put(sample.input);
         body.put(sample.output.number());
         body.put(2);

@@ -192,11 +192,12 @@ impl Group {
         }
     }
 
-    /// Whom a port has to do with, if it may be aggregated: not with itself.
+    /// Whom a port has to do with, if it may be aggregated: not with itself. One that is alone
+    /// need not be.
     fn partner_of(&self, port: &Port) -> Option<Partner> {
         let partner = port.partner();
         let fits = port.receive() == Receive::Current
-            && partner.state.has(State::AGGREGATION)
+            && (partner.state.has(State::AGGREGATION) || !self.settings.aggregates)
             && partner.system.address != self.settings.system.address;
         fits.then_some((partner.system, partner.key, port.settings.key))
     }

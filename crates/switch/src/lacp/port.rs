@@ -131,7 +131,7 @@ impl Port {
         let state = State::default()
             .with(State::ACTIVITY, of.activity == Activity::Active)
             .with(State::TIMEOUT, of.is_fast)
-            .with(State::AGGREGATION, true)
+            .with(State::AGGREGATION, of.aggregates)
             .with(State::SYNCHRONIZATION, self.attached)
             .with(State::COLLECTING, distributing)
             .with(State::DISTRIBUTING, distributing)

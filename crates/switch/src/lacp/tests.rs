@@ -23,6 +23,7 @@ fn settings(activity: Activity, system: u64) -> Settings {
             address: MacAddr::from_u64(system),
         },
         falls_back: false,
+        aggregates: true,
     }
 }
 
@@ -119,6 +120,26 @@ fn two_that_wait_for_each_other_say_nothing() {
     assert_eq!(pair.run(Duration::from_secs(100)), 0);
     assert_eq!(pair.ends[0].status(), Status::Configured);
     assert_eq!(pair.ends[0].next_timeout(), None);
+}
+
+#[test]
+fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
+    let alone = |settings| Settings {
+        aggregates: false,
+        ..settings
+    };
+    let ends = [
+        settings(Activity::Active, 1),
+        settings(Activity::Passive, 2),
+    ];
+    let mut cable = Pair::new(ends.map(alone), 1);
+    cable.run(Duration::from_secs(2));
+    assert_eq!([0, 1].map(|end| cable.enabled(end)), [[1], [1]]);
+    // One of several that may be one is none with it.
+    let [one, other] = ends;
+    let mut cables = Pair::new([one, alone(other)], 2);
+    cables.run(Duration::from_secs(2));
+    assert!(cables.enabled(0).is_empty());
 }
 
 #[test]

@@ -80,17 +80,20 @@ struct ControlCounters {
     unasked_dropped: u64,
     /// Frames that a worker had no room to take over.
     transmit_dropped: u64,
+    /// Datagrams that collectors were sent.
+    exports_sent: u64,
     /// Datagrams that collectors could not be sent.
     exports_lost: u64,
 }
 
 impl ControlCounters {
     /// Every counter by name.
-    fn read(&self) -> [(&'static str, u64); 4] {
+    fn read(&self) -> [(&'static str, u64); 5] {
         [
             ("messages_refused", self.messages_refused),
             ("unasked_dropped", self.unasked_dropped),
             ("transmit_dropped", self.transmit_dropped),
+            ("exports_sent", self.exports_sent),
             ("exports_lost", self.exports_lost),
         ]
     }

@@ -54,7 +54,7 @@ const STACK_LEN: usize = 16 << 20;
 const COMMANDS_MAX: usize = 4096;
 
 /// Events that may wait for the control thread.
-const EVENTS_MAX: usize = 1024;
+pub(crate) const EVENTS_MAX: usize = 1024;
 
 /// Wakes a worker that sleeps.
 pub(crate) struct Nudge(Arc<OwnedFd>);

@@ -52,6 +52,16 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "NetFlow",
+        &[
+            "targets",
+            "engine_type",
+            "engine_id",
+            "active_timeout",
+            "add_id_to_interface",
+        ],
+    ),
+    (
         "sFlow",
         &["targets", "agent", "header", "sampling", "polling"],
     ),

@@ -35,10 +35,15 @@ fn schema() -> Schema {
             "name": {"type": "string"}, "ports": rows_of("Port"), "controller": rows_of("Controller"),
             "fail_mode": optional("string"), "protocols": several("string"), "other_config": map,
             "stp_enable": truth, "rstp_enable": truth, "rstp_status": map, "mcast_snooping_enable": truth, "flood_vlans": several("integer"), "mirrors": rows_of("Mirror"),
-            "netflow": rows_of("NetFlow"), "sflow": rows_of("sFlow"), "ipfix": rows_of("IPFIX"), "datapath_id": optional("string"),
+            "netflow": rows_of("NetFlow"), "auto_attach": rows_of("AutoAttach"), "sflow": rows_of("sFlow"), "ipfix": rows_of("IPFIX"), "datapath_id": optional("string"),
             "datapath_version": {"type": "string"}, "status": map,
         })),
-        "NetFlow": table(json!({"targets": several("string")})),
+        "NetFlow": table(json!({
+            "targets": several("string"), "engine_type": optional("integer"),
+            "engine_id": optional("integer"), "active_timeout": {"type": "integer"},
+            "add_id_to_interface": truth,
+        })),
+        "AutoAttach": table(json!({"system_name": {"type": "string"}})),
         "Mirror": table(json!({
             "name": {"type": "string"}, "select_all": truth, "select_src_port": rows_of("Port"),
             "select_dst_port": rows_of("Port"), "select_vlan": several("integer"),
@@ -52,6 +57,7 @@ fn schema() -> Schema {
             "status": map, "statistics": counts, "rstp_status": map, "rstp_statistics": counts,
             "bond_mode": optional("string"), "bond_updelay": {"type": "integer"},
             "bond_downdelay": {"type": "integer"}, "lacp": optional("string"),
+            "bond_active_slave": optional("string"), "bond_fake_iface": truth, "mac": optional("string"),
         })),
         "Interface": table(json!({
             "name": {"type": "string"}, "type": {"type": "string"}, "options": map,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use flow::{PortConfig, PortState};
@@ -70,6 +71,7 @@ impl Bonded {
             home: home(&config),
             view: bond.view(),
             loads: Loads::new(writers),
+            just_heard: Arc::default(),
         };
         Self {
             config,
@@ -128,6 +130,7 @@ impl Bonded {
             is_fast: asked.is_fast,
             system,
             falls_back: self.config.falls_back,
+            aggregates: self.config.members.len() > 1,
         };
         let members = &self.config.members;
         let number = |port: PortNo| u16::try_from(port.0).unwrap_or(u16::MAX);
@@ -145,9 +148,31 @@ impl Bonded {
         group.configure(settings, &ports);
     }
 
-    /// Takes note of how its members are, and does what is due.
+    /// Has the bond know who was active when the switch ran last, once that is a port.
+    fn recall(&mut self, has: impl Fn(PortNo, MacAddr) -> bool) {
+        let Some(address) = self
+            .config
+            .last_active
+            .filter(|_| self.bond.last().is_none())
+        else {
+            return;
+        };
+        let mut members = self.config.members.iter();
+        let last = members.find(|member| has(member.port, address));
+        last.into_iter()
+            .for_each(|member| self.bond.recall(member.port));
+    }
+
+    /// Takes note of how its members are, and does what is due. Who was active last is looked at
+    /// first: whoever has a carrier while nobody is active is taken up at once.
     fn look(&mut self, has_carrier: impl Fn(PortNo) -> bool, now: Instant) {
-        for member in &self.config.members {
+        let last = self.bond.last();
+        let (first, others): (Vec<_>, Vec<_>) = self
+            .config
+            .members
+            .iter()
+            .partition(|member| Some(member.port) == last);
+        for member in first.into_iter().chain(others) {
             let carrier = has_carrier(member.port);
             if let Some(group) = &mut self.lacp {
                 group.handle_carrier(member.port, carrier, now);
@@ -219,12 +244,19 @@ impl Bridge {
     /// The bonds, by the names of their ports.
     pub(crate) fn bonds(&self) -> impl Iterator<Item = (&str, &Bonded)> {
         let bonds = self.bonds.bonds.iter();
+        let bonds = bonds.filter(|(_, bonded)| !bonded.config.is_alone);
         bonds.map(|(name, bonded)| (name.as_str(), bonded))
     }
 
     /// Has all of them know what has left by them.
     pub(crate) fn take_loads(&mut self) {
         self.bonds.bonds.values_mut().for_each(Bonded::take_loads);
+    }
+
+    /// The ports that speak LACP, bonds or not, by name.
+    pub(crate) fn lacp_ports(&self) -> impl Iterator<Item = (&str, &Bonded, &Group)> {
+        let all = self.bonds.bonds.iter();
+        all.filter_map(|(name, bonded)| Some((name.as_str(), bonded, bonded.lacp()?)))
     }
 
     /// Whether a port has heard its partner, if it speaks LACP.
@@ -243,7 +275,8 @@ impl Bridge {
 
     /// One of them.
     pub(crate) fn bond_mut(&mut self, name: &str) -> Option<&mut Bonded> {
-        self.bonds.bonds.get_mut(name)
+        let bonded = self.bonds.bonds.get_mut(name);
+        bonded.filter(|bonded| !bonded.config.is_alone)
     }
 
     /// Whether others are to be told of them: somebody else is active, or is heard.
@@ -267,12 +300,16 @@ impl Bridge {
         let (mut is_news, mut moved) = (false, Vec::new());
         for (name, bonded) in &mut self.bonds.bonds {
             bonded.speak(address);
+            bonded.recall(|port, address| {
+                let entry = ports.get(&port);
+                entry.is_some_and(|entry| entry.desc.hw_addr == address)
+            });
             bonded.look(|port| ports.get(&port).is_some_and(has_carrier), now);
             if let Some(view) = bonded.bond.poll_view() {
                 bonded.state.view = view;
                 is_news = true;
             }
-            if bonded.bond.poll_moved() {
+            if bonded.bond.poll_moved() && !bonded.config.is_alone {
                 moved.push(name.clone());
             }
             let Some(group) = &mut bonded.lacp else {
@@ -345,7 +382,10 @@ impl Bridge {
     /// Has workers know how bonds are now.
     fn publish_bonds(&mut self) {
         let bonds = &self.bonds.bonds;
-        let state = |name: &str| bonds.get(name).map(|bonded| bonded.state.clone());
+        let state = |name: &str| {
+            let bonded = bonds.get(name).filter(|bonded| !bonded.config.is_alone);
+            bonded.map(|bonded| bonded.state.clone())
+        };
         let view = self.switching.as_deref();
         self.switching = view.map(|view| view.with_bonds(state));
         self.unpublished = true;
@@ -426,6 +466,7 @@ fn settings(config: &BondConfig) -> bond::Settings {
         rebalance_interval: config.rebalance_interval,
         hash_basis: config.hash_basis,
         primary: primary.next().map(|member| member.port),
+        takes_all: config.takes_all,
         falls_back: config.falls_back,
     }
 }

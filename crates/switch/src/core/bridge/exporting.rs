@@ -2,6 +2,7 @@
 //! ports.
 
 mod flows;
+mod netflow;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,9 +15,11 @@ use ports::Counter;
 
 use super::{Bridge, Effect, PortEntry};
 use crate::config::{Exporters, Ipfix, Sflow};
+use crate::dataplane::flows::Flow;
 use crate::dataplane::sampling::{Sampled, SamplingView};
 use crate::export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
 use flows::Flows;
+use netflow::Accounting;
 
 /// How often ports are looked at whose counters may be due.
 const TICK: Duration = Duration::from_secs(1);
@@ -27,6 +30,7 @@ pub(super) struct Exporting {
     config: Exporters,
     sflow: Option<Telling>,
     ipfix: Option<Flows>,
+    netflow: Option<Accounting>,
     /// What workers are to sample; none if nothing.
     view: Option<Arc<SamplingView>>,
 }
@@ -71,6 +75,17 @@ impl Bridge {
             let ipfix = config.ipfix.as_ref();
             exporting.ipfix = ipfix.map(|ipfix| Flows::new(ipfix, started));
         }
+        if exporting.config.netflow != config.netflow {
+            let netflow = config.netflow.as_ref();
+            match &mut exporting.netflow {
+                Some(accounting) => accounting.set(netflow, now),
+                None => {
+                    let started = self.identity.started;
+                    let accounting = netflow.map(|netflow| Accounting::new(netflow, started));
+                    exporting.netflow = accounting;
+                }
+            }
+        }
         exporting.config = config.clone();
         exporting.view = exporting.sampled();
         self.unpublished = true;
@@ -102,11 +117,40 @@ impl Bridge {
         }
     }
 
+    /// Takes what a worker has counted of its flows.
+    pub(crate) fn handle_flows(&mut self, flows: &[Flow], now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(accounting) = self.exporting.netflow.as_mut() {
+            accounting.handle_flows(flows, now, effects);
+        }
+    }
+
+    /// Whether collectors are told of its frames, or are yet to be.
+    pub(crate) const fn exports(&self) -> bool {
+        self.exporting.view.is_some() || self.exporting.netflow.is_some()
+    }
+
+    /// Tells collectors all that is kept for them, since the bridge is about to go.
+    pub(crate) fn end_exports(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(flows) = self.exporting.ipfix.as_mut() {
+            flows.end(now, effects);
+        }
+        if let Some(accounting) = self.exporting.netflow.as_mut() {
+            accounting.end(now, effects);
+        }
+        if let Some(telling) = self.exporting.sflow.as_mut() {
+            let waited = telling.agent.flush(now);
+            telling.send(waited, effects);
+        }
+    }
+
     /// Tells collectors what is due.
     pub(crate) fn export_due(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if let Some(flows) = self.exporting.ipfix.as_mut() {
             flows.handle_timeout(now, effects);
         }
+        let exporting = &mut self.exporting;
+        let mut goes_on = |it: &mut Accounting| it.handle_timeout(now, effects);
+        exporting.netflow.take_if(|accounting| !goes_on(accounting));
         let Some(telling) = self.exporting.sflow.as_mut() else {
             return;
         };
@@ -133,6 +177,10 @@ impl Bridge {
             tick.map(|telling| telling.next_tick),
             telling.and_then(|telling| telling.agent.next_timeout()),
             self.exporting.ipfix.as_ref().and_then(Flows::next_timeout),
+            self.exporting
+                .netflow
+                .as_ref()
+                .and_then(Accounting::next_timeout),
         ];
         due.into_iter().flatten().min()
     }
@@ -155,7 +203,8 @@ impl Exporting {
     fn sampled(&self) -> Option<Arc<SamplingView>> {
         let sflow = self.sflow.as_ref().and(self.config.sflow.as_ref());
         let ipfix = self.config.ipfix.as_ref();
-        if sflow.is_none() && ipfix.is_none() {
+        let flows = self.config.netflow.is_some();
+        if sflow.is_none() && ipfix.is_none() && !flows {
             return None;
         }
         let rates = |ipfix: &Ipfix| -> [Option<NonZeroU32>; 2] {
@@ -165,6 +214,7 @@ impl Exporting {
             sflow: sflow.map(|sflow| sflow.sampling),
             ipfix: ipfix.map(rates).unwrap_or_default(),
             snap: sflow.map_or(0, |sflow| sflow.header),
+            flows,
         }))
     }
 }
@@ -207,6 +257,7 @@ impl Telling {
             input: index(sampled.from.port).unwrap_or(0),
             output,
             frame: &sampled.arrived,
+            missed: sampled.missed,
             tags: [tag, departed.last().map_or(tag, |last| last.frame.tag())],
         };
         let full = self.agent.handle_sample(&sample, now);

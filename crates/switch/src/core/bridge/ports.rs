@@ -71,6 +71,7 @@ impl Bridge {
             queues: BTreeMap::new(),
         };
         self.ports.insert(number, entry);
+        self.settle_protected();
         self.tell_port(PortReason::Add, desc, effects);
         self.settle_spanning();
         self.settle_intercepts();

@@ -22,8 +22,8 @@ pub(super) struct Recording {
 }
 
 impl Worker {
-    /// The same of frames of which each is sampled, so that is noted where they go, or none.
-    pub(super) fn forward_all<const SAMPLED: bool>(
+    /// The same of frames of which is noted where they go, or of none.
+    pub(super) fn forward_all<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -31,13 +31,13 @@ impl Worker {
         now: Instant,
     ) {
         match &bridge.captures {
-            None => self.tell_fates::<SAMPLED>(bridge, from, batch, now),
-            Some(captures) => self.forward_watched::<SAMPLED>((bridge, captures), from, batch, now),
+            None => self.tell_fates::<NOTED>(bridge, from, batch, now),
+            Some(captures) => self.forward_watched::<NOTED>((bridge, captures), from, batch, now),
         }
     }
 
     /// Has the fates of a batch told in which somebody may watch some.
-    fn forward_watched<const SAMPLED: bool>(
+    fn forward_watched<const NOTED: bool>(
         &mut self,
         (bridge, captures): (&BridgeProgram, &Captures),
         from: PortKey,
@@ -61,15 +61,15 @@ impl Worker {
                 others.put(frame);
                 continue;
             }
-            self.tell_fates::<SAMPLED>(bridge, from, &mut others, now);
-            self.interpret::<SAMPLED>(bridge, from, (frame, watchers), &registers, now);
+            self.tell_fates::<NOTED>(bridge, from, &mut others, now);
+            self.interpret::<NOTED>(bridge, from, (frame, watchers), &registers, now);
         }
-        self.tell_fates::<SAMPLED>(bridge, from, &mut others, now);
+        self.tell_fates::<NOTED>(bridge, from, &mut others, now);
         self.onward.give_back(others);
     }
 
     /// Has one frame's fate told step by step, carries it out, and tells of it.
-    fn interpret<const SAMPLED: bool>(
+    fn interpret<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -90,6 +90,9 @@ impl Worker {
             drops: Vec::new(),
         });
         record.came = Snap::of(&frame, record.snaplen());
+        if NOTED {
+            self.read_flows(from, std::slice::from_ref(&frame), now);
+        }
         let ground = Ground {
             pipeline: &bridge.pipeline,
             view: &bridge.compiled,
@@ -104,7 +107,10 @@ impl Worker {
         record.drops.clone_from(&verdict.drops);
         let sent = notes.sent;
         self.recording = Some(Recording { record, sent });
-        self.carry_out::<SAMPLED>(bridge, from, verdict, now);
+        self.carry_out::<NOTED>(bridge, from, verdict, now);
+        if NOTED {
+            self.count_flows(bridge.id, now);
+        }
         self.shared.counters.add_handed(runner.handed());
         self.runner = Some(runner);
         if let Some(Recording { record, .. }) = self.recording.take() {

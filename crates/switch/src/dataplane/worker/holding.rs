@@ -10,7 +10,6 @@ use super::Worker;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::gates::Passage;
 use crate::dataplane::messages::Event;
-use crate::dataplane::normal::Knowledge;
 use crate::dataplane::program::BridgeProgram;
 use crate::dataplane::slots::PortKey;
 
@@ -57,7 +56,7 @@ impl Worker {
                         let frames = frames.iter_mut().map(std::mem::take);
                         frames.for_each(|frame| self.drop_frame(frame, Drop::SpanningTree));
                     }
-                    Fate::Told(verdict) => self.learn_of(bridge, from, verdict),
+                    Fate::Told(verdict) => self.learn_of(bridge, from, verdict, now),
                 }
             }
         }
@@ -68,13 +67,14 @@ impl Worker {
     }
 
     /// What a frame teaches by `NORMAL` and by rules; then it is dropped.
-    fn learn_of(&mut self, bridge: &BridgeProgram, from: PortKey, verdict: &mut Verdict) {
-        let knowledge = Knowledge {
-            stations: &bridge.stations,
-            switching: bridge.switching.as_deref(),
-            multicast: bridge.multicast.as_ref(),
-            mirrors: bridge.mirrors.as_deref(),
-        };
+    fn learn_of(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        verdict: &mut Verdict,
+        now: Instant,
+    ) {
+        let knowledge = bridge.knowledge();
         let normal = verdict.egress.iter();
         let normal = normal.filter(|egress| matches!(egress.to, Destination::Normal));
         let links = normal.filter_map(|egress| {
@@ -82,7 +82,7 @@ impl Worker {
             Link::parse(frame.bytes()).ok()
         });
         let news: Vec<_> = links
-            .filter_map(|link| knowledge.news(&link, from.port))
+            .filter_map(|link| knowledge.news(&link, from.port, Some(now)))
             .collect();
         for address in news {
             self.tell(Event::Learn(from, address), Drop::LearnNoRoom);

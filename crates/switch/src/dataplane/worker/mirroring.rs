@@ -50,11 +50,12 @@ impl Copier for Copying<'_> {
 }
 
 /// What says where a bridge's copies go; none if it has no mirrors.
-fn scene(bridge: &BridgeProgram) -> Option<Scene<'_>> {
+fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<Scene<'_>> {
     Some(Scene {
         mirrors: bridge.mirrors.as_deref()?,
         pipeline: &bridge.pipeline,
         switching: bridge.switching.as_deref(),
+        from: from.port,
     })
 }
 
@@ -68,7 +69,7 @@ impl Worker {
         from: PortKey,
         batch: &mut Batch,
     ) {
-        if let Some(scene) = scene(bridge) {
+        if let Some(scene) = scene(bridge, from) {
             self.mirror_all(&scene, from, batch);
         }
     }
@@ -93,7 +94,7 @@ impl Worker {
         from: PortKey,
         frame: Frame,
     ) -> Option<Frame> {
-        let Some(scene) = scene(bridge) else {
+        let Some(scene) = scene(bridge, from) else {
             return Some(frame);
         };
         if scene.mirrors.is_output(from.port) {
@@ -121,14 +122,14 @@ impl Worker {
 
     /// Carries out what becomes of frames, and copies those that leave. None leave together.
     #[inline(never)]
-    pub(super) fn carry_out_mirrored<const SAMPLED: bool>(
+    pub(super) fn carry_out_mirrored<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         run: &mut fastpath::Batch<'_>,
         now: Instant,
     ) -> Option<PortNo> {
-        let scene = scene(bridge)?;
+        let scene = scene(bridge, from)?;
         let taken = std::mem::take(&mut self.mirrored.batch);
         let mut taken_by = taken.iter().copied();
         while let Some(fate) = run.next(&mut self.pool) {
@@ -138,14 +139,14 @@ impl Worker {
                     for (frame, mut had) in frames.iter().zip(&mut taken_by) {
                         scene.mirror(frame, (port, Passing::Out), &mut had, &mut copying);
                     }
-                    if SAMPLED {
+                    if NOTED {
                         self.note_leaving(port, frames);
                     }
                     self.send_together(PortKey { port, ..from }, frames);
                 }
                 Fate::Told(verdict) => {
                     self.mirrored.verdict = taken_by.next().unwrap_or_default();
-                    self.carry_out::<SAMPLED>(bridge, from, verdict, now);
+                    self.carry_out::<NOTED>(bridge, from, verdict, now);
                 }
             }
         }
@@ -160,7 +161,7 @@ impl Worker {
         from: PortKey,
         (frame, first): (&Frame, usize),
     ) {
-        let Some(scene) = scene(bridge) else {
+        let Some(scene) = scene(bridge, from) else {
             return;
         };
         let mut had = self.mirrored.verdict;

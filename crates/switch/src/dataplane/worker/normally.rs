@@ -8,7 +8,7 @@ use super::{Exit, Worker};
 use crate::dataplane::bonds::Leaving;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::messages::Event;
-use crate::dataplane::normal::{self, Forward, Knowledge};
+use crate::dataplane::normal::{self, Forward};
 use crate::dataplane::program::BridgeProgram;
 use crate::dataplane::slots::PortKey;
 
@@ -25,12 +25,7 @@ impl Worker {
             self.shared.counters.count(Drop::NormalUnreadable);
             return;
         };
-        let knowledge = Knowledge {
-            stations: &bridge.stations,
-            multicast: bridge.multicast.as_ref(),
-            switching: bridge.switching.as_deref(),
-            mirrors: bridge.mirrors.as_deref(),
-        };
+        let knowledge = bridge.knowledge();
         let decision = knowledge.decide((&link, frame.bytes()), from.port, now);
         if let Some(address) = decision.learn {
             self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
@@ -62,6 +57,7 @@ impl Worker {
                 _ => self.shared.counters.count(Drop::NormalPortDown),
             },
             Forward::Flood => {
+                self.accounts.flood();
                 let ports = knowledge.flood(&bridge.pipeline, from.port, leaving);
                 self.exits.extend(ports.map(exit));
             }

@@ -1,5 +1,6 @@
 //! Frames that collectors are told of: each goes its way alone, so that it is known where it
-//! went. Those before and behind it stay together, and in order.
+//! went. Those before and behind it stay together, and in order; where all are counted by flows,
+//! it is noted of them, too, where they go.
 
 use std::sync::Arc;
 
@@ -18,9 +19,13 @@ use crate::dataplane::slots::PortKey;
 
 const BATCH: usize = Batch::FRAMES_MAX;
 
-/// What is noted of how a sampled frame leaves.
+/// What is noted of how frames leave.
 #[derive(Default)]
 pub(super) struct Watch {
+    /// Whether frames are counted by flows.
+    pub(super) counts: bool,
+    /// Whether the frame at hand is sampled.
+    samples: bool,
     snap: usize,
     departed: Vec<Departure>,
 }
@@ -35,10 +40,11 @@ impl Worker {
         batch: &mut Batch,
         now: Instant,
     ) {
+        self.watch.counts = view.flows;
         let mut chosen = [Chosen::default(); BATCH];
-        let any = self.choose(bridge, view, batch, &mut chosen, now);
+        let any = view.samples() && self.choose(bridge, view, batch, &mut chosen, now);
         if !any {
-            return self.forward_all::<false>(bridge, from, batch, now);
+            return self.forward_passed_over(bridge, from, batch, now);
         }
         let mut together = self.onward.spare();
         for (frame, chosen) in batch.drain().zip(chosen) {
@@ -47,24 +53,46 @@ impl Worker {
                 continue;
             }
             if !together.is_empty() {
-                self.forward_all::<false>(bridge, from, &mut together, now);
+                self.forward_passed_over(bridge, from, &mut together, now);
             }
             let arrived = Glimpse::of(&frame, view.snap);
-            self.watch.snap = view.snap;
+            (self.watch.samples, self.watch.snap) = (true, view.snap);
             together.put(frame);
             self.forward_all::<true>(bridge, from, &mut together, now);
+            self.watch.samples = false;
             let event = Event::Sampled(Box::new(Sampled {
                 from,
                 chosen,
+                missed: self
+                    .samplers
+                    .get(&bridge.id)
+                    .map_or(0, |it| it.missed(chosen)),
                 arrived,
                 departed: std::mem::take(&mut self.watch.departed),
             }));
-            self.tell_if_roomy(event, Drop::SampleNoRoom);
+            let told = self.tell_if_roomy(event, Drop::SampleNoRoom);
+            if let Some(sampler) = self.samplers.get_mut(&bridge.id) {
+                sampler.settle(chosen, told);
+            }
         }
         if !together.is_empty() {
-            self.forward_all::<false>(bridge, from, &mut together, now);
+            self.forward_passed_over(bridge, from, &mut together, now);
         }
         self.onward.give_back(together);
+    }
+
+    /// The same of frames that are not sampled.
+    fn forward_passed_over(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        match self.watch.counts {
+            false => self.forward_all::<false>(bridge, from, batch, now),
+            true => self.forward_all::<true>(bridge, from, batch, now),
+        }
     }
 
     /// Chooses frames; tells whether any is.
@@ -89,8 +117,16 @@ impl Worker {
         any
     }
 
-    /// Notes that frames leave as they are.
+    /// Notes that frames leave as they are, and that is all.
     pub(super) fn note_leaving(&mut self, port: PortNo, frames: &[Frame]) {
+        self.accounts.leave(port, frames.len());
+        self.note_departures(port, frames);
+    }
+
+    fn note_departures(&mut self, port: PortNo, frames: &[Frame]) {
+        if !self.watch.samples {
+            return;
+        }
         let snap = self.watch.snap;
         let departed = frames.iter().map(|frame| Departure {
             port,
@@ -101,10 +137,16 @@ impl Worker {
 
     /// Notes by which exits a frame leaves, and with which tag.
     pub(super) fn note_exits(&mut self, frame: &Frame, first: usize) {
+        if let [.., last] = self.exits[first..] {
+            self.accounts.add_exits(self.exits.len() - first, last.port);
+        }
+        if !self.watch.samples {
+            return;
+        }
         for place in first..self.exits.len() {
             let exit = self.exits[place];
             if let Some(leaving) = self.as_it_leaves(frame, exit) {
-                self.note_leaving(exit.port, std::slice::from_ref(&leaving));
+                self.note_departures(exit.port, std::slice::from_ref(&leaving));
                 self.pool.put(leaving);
             }
         }

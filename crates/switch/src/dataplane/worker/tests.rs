@@ -540,4 +540,5 @@ fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
     assert_eq!(rig.pass(1, 0xb), [2]);
 }
 
+mod flows;
 mod sampling;

@@ -32,6 +32,7 @@ fn sample(frame: &Glimpse) -> FlowSample<'_> {
     };
     FlowSample {
         stands_for: 390,
+        missed: 2,
         input: 7,
         output: Way::Interface(8),
         frame,
@@ -96,7 +97,7 @@ fn a_sampled_frame_is_told_with_where_it_went() {
     let mut reader = Reader(&datagram);
     assert_eq!(reader.words(), [5, 1, 0x0a00_0001, 3, 1, 3000, 1]);
     let mut flow = reader.record(FLOW_SAMPLE);
-    assert_eq!(flow.words(), [1, 2 << 24 | 1003, 400, 390, 0, 7, 8, 2]);
+    assert_eq!(flow.words(), [1, 2 << 24 | 1003, 400, 390, 2, 7, 8, 2]);
     let mut switch = flow.record(EXTENDED_SWITCH);
     assert_eq!(switch.words(), [10, 3, 0, 0]);
     let mut header = flow.record(SAMPLED_HEADER);

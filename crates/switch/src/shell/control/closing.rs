@@ -86,6 +86,7 @@ impl Control {
         let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
         self.unshape(&all);
         self.close_ports(&all);
+        self.end_exports(|id| bridges.contains(&id));
         for key in ports {
             if let Some(site) = self.sites.get_mut(&key.bridge) {
                 site.ports.remove(&key.port);
@@ -102,6 +103,7 @@ impl Control {
             self.unshape(&all);
         }
         self.close_ports(&all);
+        self.end_exports(|_| true);
         self.sites.clear();
         self.tools.workers.drain(..).for_each(WorkerHandle::stop);
         self.tools.reaper.finish();

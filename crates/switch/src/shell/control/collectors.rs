@@ -9,11 +9,13 @@ use std::sync::Arc;
 use ports::InterfaceName;
 use sys::interface::Interfaces;
 
-use super::Control;
+use super::{BURST_MAX, Control};
 use crate::config::{Exporters, Sflow};
 use crate::core::bridge::Bridge;
+use crate::dataplane::flows::Flow;
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::sampling::Sampled;
+use crate::shell::worker_thread::EVENTS_MAX;
 
 /// The collectors that were told something.
 #[derive(Debug, Default)]
@@ -79,6 +81,7 @@ impl Control {
         let told = |to: &&SocketAddr| self.collectors.send(**to, datagram);
         let told = targets.iter().filter(told).count();
         let unsent = (targets.len() - told) as u64;
+        self.counters.exports_sent += told as u64;
         self.counters.exports_lost += unsent;
         if let Some(site) = self.sites.get_mut(&bridge).filter(|_| unsent > 0) {
             site.bridge.handle_unsent(targets, unsent);
@@ -94,6 +97,41 @@ impl Control {
         let mut effects = Vec::new();
         site.bridge.handle_sampled(sampled, now, &mut effects);
         self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Takes what a worker has counted of a bridge's flows.
+    pub(super) fn handle_flows(&mut self, bridge: BridgeId, flows: &[Flow]) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        if let Some(site) = self.sites.get_mut(&bridge) {
+            site.bridge.handle_flows(flows, now, &mut effects);
+        }
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Tells collectors all that is kept for those of bridges that are about to go, and whose
+    /// ports are closed: what workers had counted of them they have told.
+    pub(super) fn end_exports(&mut self, is_meant: impl Fn(BridgeId) -> bool) {
+        let sites = self.sites.iter();
+        let ending = sites.filter(|(id, site)| is_meant(**id) && site.bridge.exports());
+        let ending: Vec<BridgeId> = ending.map(|(id, _)| *id).collect();
+        if ending.is_empty() {
+            return;
+        }
+        // No more is in the rings: whoever goes on telling need not be waited for.
+        for _ in 0..EVENTS_MAX.div_ceil(BURST_MAX) {
+            if self.read_workers() {
+                break;
+            }
+        }
+        let now = self.now();
+        for id in ending {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&id) {
+                site.bridge.end_exports(now, &mut effects);
+            }
+            self.carry_out(id, effects, &mut None);
+        }
     }
 
     /// Has a bridge tell this of its frames; who its agent is is settled when all is as it is to be.
@@ -141,10 +179,16 @@ impl Control {
             self.set_exporters(*id, exporters, agent);
         }
         let targets = |bridge: &Bridge, to: &SocketAddr| {
-            let Exporters { sflow, ipfix } = bridge.exporters();
+            let Exporters {
+                sflow,
+                ipfix,
+                netflow,
+            } = bridge.exporters();
             let of_sflow = sflow.iter().flat_map(|sflow| &sflow.targets);
             let of_ipfix = ipfix.iter().flat_map(|ipfix| &ipfix.targets);
-            of_sflow.chain(of_ipfix).any(|target| target == to)
+            let of_netflow = netflow.iter().flat_map(|netflow| &netflow.targets);
+            let mut all = of_sflow.chain(of_ipfix).chain(of_netflow);
+            all.any(|target| target == to)
         };
         let sites = &self.sites;
         self.collectors

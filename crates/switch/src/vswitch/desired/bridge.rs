@@ -5,11 +5,11 @@ use packet::MacAddr;
 
 use super::equipment::{read_equipment, read_qos};
 use super::exporters::read_exporters;
-use super::interface::{Wanted, read_interface, unheeded};
+use super::interface::{Wanted, read_interface, stand_in, unheeded};
 use super::mirrors::read_mirrors;
 use super::numbers::{Wish, number};
 use super::tables::read_tables;
-use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name, spanning, switching};
+use super::{BridgeFate, Claims, Desired, InterfaceFate, bond, by_name, spanning, switching};
 use crate::config::{
     BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, Snooping,
     check_name, parse_datapath_id, parse_protocols,
@@ -20,8 +20,7 @@ use base::PortNo;
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
 #[rustfmt::skip]
-const MISSING: [(&str, &str); 2] = [
-    ("netflow",               "there is no NetFlow exporter"),
+const MISSING: [(&str, &str); 1] = [
     ("auto_attach",           "there is no auto-attach"),
 ];
 
@@ -153,8 +152,8 @@ fn read_ports<'a>(
     let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
     let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
-        let names = port.text("name").unwrap_or_default();
-        let names = (config.name.clone(), names.to_owned());
+        let own_name = port.text("name").unwrap_or_default();
+        let names = (config.name.clone(), own_name.to_owned());
         desired.ports.insert(port.uuid, names);
         let interfaces = port.named_by(database, "interfaces", "Interface");
         let interfaces = by_name(interfaces.collect());
@@ -171,12 +170,14 @@ fn read_ports<'a>(
             }
             _ => {}
         }
+        let is_dummy = |kind: &str| dummies.take_interface(kind, is_dummy);
+        let stand_in = stand_in(port, is_dummy);
+        let stand_in = stand_in.filter(|_| claims.claim(port.uuid, own_name).is_ok());
         for interface in interfaces {
             let name = interface.text("name").unwrap_or_default();
-            let read = claims.claim(interface.uuid, name).and_then(|()| {
-                let is_dummy = |kind: &str| dummies.take_interface(kind, is_dummy);
-                read_interface(port, interface, is_dummy)
-            });
+            let read = claims
+                .claim(interface.uuid, name)
+                .and_then(|()| read_interface(port, interface, is_dummy));
             match read {
                 Ok(mut read) => {
                     let leaving = read_qos(database, port, &mut read.notes);
@@ -190,8 +191,20 @@ fn read_ports<'a>(
                 }
             }
         }
+        wanted.extend(stand_in.map(|it| {
+            let held = before.and_then(|before| held(before, &it.spec));
+            (
+                it,
+                Wish {
+                    held,
+                    ..Wish::default()
+                },
+            )
+        }));
     }
     number_all(wanted, config, desired);
+    let before = before.map_or(&[][..], |before| &before.switching.ports);
+    bond::go_on(&mut config.switching.ports, before);
 }
 
 /// Has each interface that is to be a port be one, with a number.
@@ -216,7 +229,10 @@ fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &
                 }
             }
         };
-        desired.interfaces.insert(read.uuid, fate);
+        let uuid = read.uuid.into_iter();
+        desired
+            .interfaces
+            .extend(uuid.map(|uuid| (uuid, fate.clone())));
     }
 }
 
@@ -229,8 +245,11 @@ fn read_local(
 ) {
     let mut notes = super::interface::notes_of_local(port, interface);
     match switching::read_port(port) {
-        Ok((logical, lacking)) => {
+        Ok((mut logical, lacking)) => {
             notes.extend(lacking);
+            if logical.bond.take().is_some() {
+                notes.push("lacp: not honoured: of the bridge's own interface".to_owned());
+            }
             take_part(config, logical, PortNo::LOCAL);
         }
         Err(why) => notes.push(why),

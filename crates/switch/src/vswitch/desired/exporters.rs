@@ -7,7 +7,9 @@ use std::time::Duration;
 use ovsdb::Database;
 
 use super::BridgeFate;
-use crate::config::{BridgeConfig, Exporters, FlowCache, Ipfix, Sflow, parse_collector};
+use crate::config::{
+    BridgeConfig, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow, parse_collector,
+};
 use crate::export::ipfix::FLOWS_MAX;
 use crate::export::sflow::HEADER_MAX;
 use crate::vswitch::rows::Record;
@@ -18,7 +20,17 @@ const SFLOW_PORT: u16 = 6343;
 /// The UDP port of collectors of IPFIX (RFC 7011, 10.3.4).
 const IPFIX_PORT: u16 = 4739;
 
-/// What is not said (ovs-vswitchd.conf.db(5), the tables `sFlow` and `IPFIX`).
+/// The type and the id of an engine of which nothing is said: those of Open vSwitch's data path in
+/// userspace, of which it is one.
+const NETFLOW_ENGINE: [u8; 2] = [0x2f, 0xd1];
+
+/// The longest id of an engine that numbers of interfaces can begin with, and the most ports
+/// that they then tell apart (ovs-vswitchd.conf.db(5), the table `NetFlow`).
+const NETFLOW_ENGINE_MAX: u8 = 0x7f;
+const NETFLOW_PORTS_MAX: usize = 508;
+
+/// What is not said (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow` and `IPFIX`).
+const NETFLOW_ACTIVE: Duration = Duration::from_secs(600);
 const SFLOW_HEADER: i64 = 128;
 const SAMPLING: i64 = 400;
 const SFLOW_POLLING: i64 = 30;
@@ -31,14 +43,21 @@ pub(super) fn read_exporters(
     config: &mut BridgeConfig,
     fate: &mut BridgeFate,
 ) {
-    let [mut of_sflow, mut of_ipfix] = [Vec::new(), Vec::new()];
+    let [mut of_sflow, mut of_ipfix, mut of_netflow] = [const { Vec::new() }; 3];
     let sflow = row.named_by(database, "sflow", "sFlow").next();
     let ipfix = row.named_by(database, "ipfix", "IPFIX").next();
+    let netflow = row.named_by(database, "netflow", "NetFlow").next();
+    let ports = row.named_by(database, "ports", "Port").count();
     config.exporters = Exporters {
+        netflow: netflow.and_then(|row| read_netflow(row, ports, &mut of_netflow)),
         sflow: sflow.and_then(|row| read_sflow(row, sub_agent, &mut of_sflow)),
         ipfix: ipfix.and_then(|row| read_ipfix(row, &mut of_ipfix)),
     };
-    for (column, notes) in [("sflow", of_sflow), ("ipfix", of_ipfix)] {
+    for (column, notes) in [
+        ("sflow", of_sflow),
+        ("ipfix", of_ipfix),
+        ("netflow", of_netflow),
+    ] {
         if !notes.is_empty() {
             fate.notes.insert(column.to_owned(), notes.join("; "));
         }
@@ -52,6 +71,39 @@ fn read_sampling(row: Record<'_>, notes: &mut Vec<String>) -> Option<NonZeroU32>
         notes.push("sampling: none is sampled: one of so many is, from 1 on".to_owned());
     }
     sampling
+}
+
+/// The exporter of a bridge with so many ports.
+fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Option<Netflow> {
+    let targets = read_targets(row, None, notes);
+    let engine = ["engine_type", "engine_id"].map(|column| row.integer(column));
+    let [kind, id] = NETFLOW_ENGINE;
+    let [kind, id] = [(engine[0], kind), (engine[1], id)]
+        .map(|(said, usual)| said.and_then(|it| it.try_into().ok()).unwrap_or(usual));
+    let adds_engine = row.is_true("add_id_to_interface");
+    if adds_engine && id > NETFLOW_ENGINE_MAX {
+        notes.push(format!(
+            "add_id_to_interface: of an engine's id from {} on numbers of interfaces do not tell all",
+            NETFLOW_ENGINE_MAX + 1
+        ));
+    }
+    if adds_engine && ports > NETFLOW_PORTS_MAX {
+        notes.push(format!(
+            "add_id_to_interface: numbers of more than {NETFLOW_PORTS_MAX} ports are not told apart"
+        ));
+    }
+    let active = match row.integer("active_timeout") {
+        None | Some(0) => Some(NETFLOW_ACTIVE),
+        Some(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
+    };
+    (!targets.is_empty()).then_some(Netflow {
+        targets,
+        settings: NetflowSettings {
+            active,
+            engine: [kind, id],
+            adds_engine,
+        },
+    })
 }
 
 fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Option<Sflow> {

@@ -15,14 +15,15 @@ use super::equipment::{Leaving, read_equipment};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
 use crate::config::{
-    BondMember, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, TUNNEL_TYPES, Tunnel,
-    name_of, read_peer,
+    BondMember, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, PortVlans, TUNNEL_TYPES,
+    Tunnel, VlanMode, VlanSet, name_of, read_peer,
 };
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
 pub(super) struct Wanted {
-    pub(super) uuid: Uuid,
+    /// Its row, if it has one.
+    pub(super) uuid: Option<Uuid>,
     /// The port, without a number.
     pub(super) spec: PortSpec,
     /// What it is given beside.
@@ -66,8 +67,12 @@ const MISSING_TYPES: [&str; 9] = [
     "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
-/// Columns of a port that only add something.
-const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "bond_fake_iface"];
+/// Columns of a port that is no bond that say how one works.
+const UNHEEDED_OF_ONE: [&str; 2] = ["bond_mode", "bond_fake_iface"];
+
+/// Why nothing comes of the address that a port is to have where its bridge's is chosen.
+const ADDRESS: &str =
+    "mac: not honoured: the bridge's address is none of its ports': set its other_config:hwaddr";
 
 /// Why what has no carrier of its own is no member of a bond.
 const INNER_MEMBER: &str =
@@ -112,7 +117,7 @@ pub(super) fn read_interface(
         notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
     }
     if let Some(bond) = &mut logical.bond {
-        if is_inner(&kind) {
+        if is_inner(&kind) && !bond.is_alone {
             return Err(INNER_MEMBER.to_owned());
         }
         bond.members.push(BondMember {
@@ -121,17 +126,56 @@ pub(super) fn read_interface(
             lacp: read_member(interface),
         });
     }
+    if is_inner(&kind) && logical.bond.take().is_some() {
+        notes.push(format!("lacp: {}", unheeded("other end of a cable for it")));
+    }
     let spec = PortSpec {
         kind,
         name,
         number: None,
     };
     Ok(Wanted {
-        uuid: interface.uuid,
+        uuid: Some(interface.uuid),
         spec,
         equipment,
         logical,
         notes,
+    })
+}
+
+/// The interface with a bond's own name, which old programs look for: it is there and has a number,
+/// and `NORMAL` knows nothing of it (ovs-vswitchd.conf.db(5), `bond_fake_iface`).
+pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Option<Wanted> {
+    if !bond::is_bond(port) || !port.is_true("bond_fake_iface") {
+        return None;
+    }
+    let name = port.text("name").unwrap_or_default().to_owned();
+    let kind = match is_dummy("internal") {
+        true => dummy(&mut BTreeMap::new()),
+        false => PortKind::Tap,
+    };
+    kind.check_name("name", &name).ok()?;
+    let nowhere = VlanMode::Trunk {
+        trunks: VlanSet::none(),
+    };
+    let logical = LogicalPort {
+        name: format!("{name}, in name"),
+        vlans: PortVlans {
+            mode: nowhere,
+            ..PortVlans::default()
+        },
+        ..LogicalPort::default()
+    };
+    Some(Wanted {
+        uuid: None,
+        spec: PortSpec {
+            kind,
+            name,
+            number: None,
+        },
+        equipment: Equipment::default(),
+        logical,
+        notes: Vec::new(),
     })
 }
 
@@ -149,15 +193,15 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |column: &str| notes.push(format!("{column}: {}", unheeded(column)));
     let is_bond = bond::is_bond(port);
-    for column in UNHEEDED_OF_PORT {
-        if port.asks(column) && !(is_bond && bond::COLUMNS.contains(&column)) {
+    for column in UNHEEDED_OF_ONE {
+        if port.asks(column) && !is_bond {
             note(column);
         }
     }
     for (key, value) in port.map("other_config") {
         let is_heeded = HEEDED_OF_PORT.contains(&key)
             || PORT_KEYS.contains(&key)
-            || (is_bond && bond::heeds(key, value));
+            || bond::heeds(port, key, value);
         if !is_heeded {
             note(&format!("other_config:{key}"));
         }
@@ -171,8 +215,11 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     if interface.has("cfm_mpid") {
         note("cfm_mpid");
     }
-    if interface.has("other_config") && !(is_bond && bond::heeds_all_of(interface)) {
+    if interface.has("other_config") && !bond::heeds_all_of(port, interface) {
         note("other_config");
+    }
+    if port.has("mac") {
+        notes.push(ADDRESS.to_owned());
     }
     notes
 }

@@ -69,7 +69,7 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
             priority_tags,
         },
         is_protected: port.is_true("protected"),
-        bond: bond::is_bond(port).then(|| bond::read_bond(port)),
+        bond: bond::read_bond(port),
         multicast: MulticastPort {
             floods: is_true("mcast-snooping-flood"),
             floods_reports: is_true("mcast-snooping-flood-reports"),

@@ -206,7 +206,7 @@ fn what_a_bridge_is_told_of_its_stations_is_read() {
 #[test]
 fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     let columns = json!({
-        "netflow": names("NetFlow", &["n"]),
+        "auto_attach": names("AutoAttach", &["a"]),
         "protocols": "OpenFlow99",
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "soon")]),
     });
@@ -214,7 +214,7 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     let fate = &desired.bridges[&uuid("Bridge", "br0")];
     let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
     let wanted = [
-        "netflow",
+        "auto_attach",
         "other_config:datapath-id",
         "other_config:mac-aging-time",
         "protocols",

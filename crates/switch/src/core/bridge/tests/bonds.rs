@@ -114,6 +114,57 @@ fn another_member_takes_over_and_says_where_stations_are() {
 }
 
 #[test]
+fn who_was_active_when_the_switch_ran_last_is_again() {
+    let mut rig = Rig::new(FailMode::Standalone, false);
+    let mut asked = switching(BondMode::ActiveBackup, None);
+    let bond = asked.ports[0].bond.as_mut().expect("a bond");
+    bond.last_active = Some(MacAddr::from_u64(3));
+    rig.bridge.set_switching(&asked, rig.now);
+    rig.look();
+    assert_eq!(rig.bridge.active_members()["bond0"], MacAddr::from_u64(3));
+    // Another took over since: that one stays.
+    rig.set_carrier(PortNo(3), false);
+    rig.look();
+    rig.set_carrier(PortNo(3), true);
+    rig.look();
+    assert_eq!(rig.bridge.active_members()["bond0"], MacAddr::from_u64(2));
+    for port in MEMBERS {
+        rig.set_carrier(port, false);
+        rig.look();
+    }
+    for port in MEMBERS {
+        rig.set_carrier(port, true);
+    }
+    rig.look();
+    assert_eq!(rig.bridge.active_members()["bond0"], MacAddr::from_u64(3));
+}
+
+#[test]
+fn an_interface_that_speaks_lacp_alone_is_a_port_like_others() {
+    let lacp = LacpConfig {
+        activity: Activity::Active,
+        is_fast: true,
+        system: None,
+        priority: 7,
+    };
+    let mut asked = switching(BondMode::ActiveBackup, Some(lacp));
+    asked.ports[0].members.truncate(1);
+    let bond = asked.ports[0].bond.as_mut().expect("a bond");
+    bond.members.truncate(1);
+    bond.is_alone = true;
+    let mut rig = Rig::new(FailMode::Standalone, false);
+    rig.bridge.set_switching(&asked, rig.now);
+    let effects = rig.look();
+    assert_eq!(sent(&effects).len(), 1, "it speaks");
+    assert_eq!(rig.bridge.is_lacp_current(PortNo(2)), Some(false));
+    assert_eq!(rig.bridge.lacp_ports().count(), 1);
+    assert_eq!(rig.bridge.bonds().count(), 0);
+    assert!(rig.bridge.active_members().is_empty() && rig.bridge.bond_mut("bond0").is_none());
+    let view = rig.bridge.switching().expect("it is no plain port");
+    assert!(view.bond(PortNo(2)).is_none());
+}
+
+#[test]
 fn lacp_is_spoken_and_heard_by_members_only() {
     let lacp = LacpConfig {
         activity: Activity::Active,

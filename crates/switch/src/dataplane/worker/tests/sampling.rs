@@ -10,6 +10,7 @@ fn sampling(rig: &mut Rig, rate: u32) {
         sflow: NonZeroU32::new(rate),
         ipfix: [None, None],
         snap: 20,
+        flows: false,
     }));
     rig.publish();
 }

@@ -86,7 +86,7 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
         "lb_output action: disabled, bond-id: -1".to_owned(),
     ];
     if config.mode == Mode::BalanceSlb {
-        lines.push("all members active: false".to_owned());
+        lines.push(format!("all members active: {}", config.takes_all));
     }
     let (updelay, downdelay) = (config.updelay.as_millis(), config.downdelay.as_millis());
     lines.push(format!("updelay: {updelay} ms"));

@@ -25,17 +25,14 @@ fn statistics(control: &mut Control, arguments: &[String]) -> Result<String, Str
     tell(control, arguments, count)
 }
 
-/// Tells of the bond that the argument names, or of all that speak LACP.
+/// Tells of the port that the argument names, or of all that speak LACP.
 fn tell(
     control: &Control,
     arguments: &[String],
     told: fn(&str, &Bonded, &Group) -> String,
 ) -> Result<String, String> {
     let bridges = control.sites.values().map(|site| &site.bridge);
-    let bonds = bridges.flat_map(|bridge| bridge.bonds());
-    let mut groups: Vec<_> = bonds
-        .filter_map(|(name, bonded)| Some((name, bonded, bonded.lacp()?)))
-        .collect();
+    let mut groups: Vec<_> = bridges.flat_map(|bridge| bridge.lacp_ports()).collect();
     groups.sort_by_key(|(name, ..)| *name);
     if let Some(wanted) = arguments.first() {
         groups.retain(|(name, ..)| name == wanted);

@@ -68,6 +68,48 @@ fn what_cannot_be_told_by_sflow_is_said() {
 }
 
 #[test]
+fn what_is_told_by_netflow_is_read_with_what_the_manual_says_of_the_rest() {
+    let read = |row: Value| {
+        let desired = both("NetFlow", "netflow", &row);
+        let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
+        let told = desired.config.bridges[0].exporters.netflow.clone();
+        (told, notes.get("netflow").cloned().unwrap_or_default())
+    };
+    let (told, why) = read(json!({"targets": targets(&["10.0.0.2:9", "10.0.0.1:7"])}));
+    let told = told.expect("it is told");
+    let text: Vec<_> = told.targets.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (text, why),
+        (
+            vec!["10.0.0.1:7".to_owned(), "10.0.0.2:9".to_owned()],
+            String::new()
+        )
+    );
+    let settings = NetflowSettings {
+        active: Some(Duration::from_secs(600)),
+        engine: [0x2f, 0xd1],
+        adds_engine: false,
+    };
+    assert_eq!(told.settings, settings);
+    let (told, why) = read(json!({
+        "targets": targets(&["[::1]:7"]), "engine_type": 4, "engine_id": 130,
+        "active_timeout": -1, "add_id_to_interface": true,
+    }));
+    let settings = NetflowSettings {
+        active: None,
+        engine: [4, 130],
+        adds_engine: true,
+    };
+    assert_eq!(told.map(|it| it.settings), Some(settings));
+    assert!(why.contains("128"), "{why}");
+    let (told, _) = read(json!({"targets": targets(&["10.0.0.1:7"]), "active_timeout": 5}));
+    let active = told.and_then(|it| it.settings.active);
+    assert_eq!(active, Some(Duration::from_secs(5)));
+    let (told, why) = read(json!({"targets": targets(&["collector.example:7", "10.0.0.1"])}));
+    assert!(told.is_none() && why.contains("'10.0.0.1' is no collector: use ADDRESS:PORT"));
+}
+
+#[test]
 fn what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest() {
     let row = json!({"targets": targets(&["10.0.0.2"])});
     let desired = both("IPFIX", "ipfix", &row);

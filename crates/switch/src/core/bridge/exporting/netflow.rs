@@ -1,0 +1,81 @@
+//! A NetFlow exporter at work: what workers count of flows is told to collectors.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Instant;
+use openflow::WallTime;
+
+use super::super::Effect;
+use crate::config::Netflow;
+use crate::dataplane::flows::Flow;
+use crate::export::netflow::Exporter;
+
+/// One that ends waits so long for what workers have counted: they tell it once a second.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// An exporter and those whom it tells.
+pub(super) struct Accounting {
+    exporter: Exporter,
+    targets: Arc<[SocketAddr]>,
+    /// When it ends, if it does.
+    ends: Option<Instant>,
+}
+
+impl Accounting {
+    pub(super) fn new(netflow: &Netflow, started: WallTime) -> Self {
+        Self {
+            exporter: Exporter::new(netflow.settings.clone(), started.0),
+            targets: netflow.targets.as_slice().into(),
+            ends: None,
+        }
+    }
+
+    /// Tells these in this way from now on; what is kept, too. None: it ends soon.
+    pub(super) fn set(&mut self, netflow: Option<&Netflow>, now: Instant) {
+        let Some(netflow) = netflow else {
+            self.ends = Some(now + LINGER);
+            return;
+        };
+        self.ends = None;
+        self.exporter.set(netflow.settings.clone());
+        self.targets = netflow.targets.as_slice().into();
+    }
+
+    pub(super) fn handle_flows(&mut self, flows: &[Flow], now: Instant, effects: &mut Vec<Effect>) {
+        let mut datagrams = Vec::new();
+        self.exporter.handle_flows(flows, now, &mut datagrams);
+        self.send(datagrams, effects);
+    }
+
+    /// Tells what is due; answers whether it goes on.
+    pub(super) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) -> bool {
+        if self.ends.is_some_and(|ends| ends <= now) {
+            self.end(now, effects);
+            return false;
+        }
+        let mut datagrams = Vec::new();
+        self.exporter.handle_timeout(now, &mut datagrams);
+        self.send(datagrams, effects);
+        true
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let due = [self.exporter.next_timeout(), self.ends];
+        due.into_iter().flatten().min()
+    }
+
+    /// Tells all that it keeps.
+    pub(super) fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let mut datagrams = Vec::new();
+        self.exporter.end(now, &mut datagrams);
+        self.send(datagrams, effects);
+    }
+
+    fn send(&self, datagrams: Vec<Vec<u8>>, effects: &mut Vec<Effect>) {
+        let to = || Arc::clone(&self.targets);
+        let datagrams = datagrams.into_iter();
+        effects.extend(datagrams.map(|datagram| Effect::Export(to(), datagram)));
+    }
+}

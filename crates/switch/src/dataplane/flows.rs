@@ -1,0 +1,268 @@
+//! Flows of a bridge's frames, each frame counted: what workers keep of them between two reports
+//! to the control thread.
+//!
+//! Nothing here knows a format; what is told of flows is `export::netflow`'s business.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use base::{Instant, PortNo};
+use foldhash::fast::RandomState;
+use packet::wire::ipv4::Ipv4;
+use packet::{Depth, Frame, Headers, Network, Transport};
+
+/// So many flows of a bridge are kept by a worker between two reports, at most: they take less
+/// than a megabyte.
+pub(crate) const FLOWS_MAX: usize = 8192;
+
+/// Where frames of a flow go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Output {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// Out of this port.
+    Port(PortNo),
+    /// Out of several, or of one several times.
+    Several,
+    /// Wherever an ordinary switch sends what it knows no better place for.
+    Flood,
+}
+
+impl Output {
+    /// The same, and out of so many more ports, the last of which is this.
+    pub(crate) const fn and(self, count: usize, last: PortNo) -> Self {
+        match (self, count) {
+            (_, 0) => self,
+            (Self::Nowhere, 1) => Self::Port(last),
+            (Self::Flood, _) => Self::Flood,
+            (Self::Nowhere | Self::Port(_) | Self::Several, _) => Self::Several,
+        }
+    }
+}
+
+/// What frames of a flow have in common, as they come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FlowKey {
+    /// Where they come in.
+    pub(crate) input: PortNo,
+    /// Where they go.
+    pub(crate) output: Output,
+    /// From where, and to where.
+    pub(crate) addresses: [Ipv4Addr; 2],
+    /// The ports of TCP, UDP and SCTP, likewise; of ICMP zero, and type and code.
+    pub(crate) ports: [u16; 2],
+    /// The protocol above IPv4.
+    pub(crate) protocol: u8,
+    /// The type of service, without the two bits of congestion.
+    pub(crate) tos: u8,
+}
+
+/// What was counted of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowCounts {
+    /// When its first frame came, and its last.
+    pub(crate) seen: [Instant; 2],
+    /// Frames.
+    pub(crate) packets: u64,
+    /// Their bytes, from the Ethernet header on.
+    pub(crate) bytes: u64,
+    /// The flags of TCP that any of them had, but for the ninth.
+    pub(crate) flags: u8,
+}
+
+impl FlowCounts {
+    /// Adds what was counted elsewhere.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let [first, last] = other.seen;
+        self.seen = [self.seen[0].min(first), self.seen[1].max(last)];
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.flags |= other.flags;
+    }
+}
+
+/// A flow, and what was counted of it.
+pub(crate) type Flow = (FlowKey, FlowCounts);
+
+/// A frame as a flow of its own, that goes nowhere yet; none, if it is none of IPv4.
+pub(crate) fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
+    // What stands behind damage is not known; of which hosts it is, is.
+    let headers = Headers::parse(frame, Depth::Transport)
+        .or_else(|_| Headers::parse(frame, Depth::Network))
+        .ok()?;
+    let Network::Ipv4(Ipv4 {
+        src,
+        dst,
+        protocol,
+        tos,
+        ..
+    }) = headers.network
+    else {
+        return None;
+    };
+    let (ports, flags) = match headers.transport {
+        Transport::Tcp(tcp) => ([tcp.src, tcp.dst], tcp.flags.to_be_bytes()[1]),
+        Transport::Udp(udp) => ([udp.src, udp.dst], 0),
+        Transport::Sctp(sctp) => ([sctp.src, sctp.dst], 0),
+        Transport::Icmpv4(icmp) => ([0, u16::from_be_bytes([icmp.kind, icmp.code])], 0),
+        Transport::Icmpv6(_) | Transport::None => ([0; 2], 0),
+    };
+    let key = FlowKey {
+        input,
+        output: Output::Nowhere,
+        addresses: [src, dst],
+        ports,
+        protocol: protocol.0,
+        tos: tos & !3,
+    };
+    let counts = FlowCounts {
+        seen: [now; 2],
+        packets: frame.wire_frames(),
+        bytes: frame.wire_bytes(),
+        flags,
+    };
+    Some((key, counts))
+}
+
+/// What a worker keeps of one bridge's flows. Its room is there from the beginning.
+pub(crate) struct Flows {
+    places: HashMap<FlowKey, usize, RandomState>,
+    flows: Vec<Flow>,
+}
+
+impl Flows {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            places: HashMap::with_capacity_and_hasher(FLOWS_MAX, RandomState::default()),
+            flows: Vec::with_capacity(FLOWS_MAX),
+        }
+    }
+
+    /// Counts a frame; tells whether there was room.
+    #[inline]
+    pub(crate) fn count(&mut self, (key, counts): &Flow) -> bool {
+        match self.places.get(key) {
+            Some(place) => self.flows[*place].1.add(counts),
+            None if self.flows.len() >= FLOWS_MAX => return false,
+            None => {
+                self.places.insert(*key, self.flows.len());
+                self.flows.push((*key, *counts));
+            }
+        }
+        true
+    }
+
+    /// Whether none is kept.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Whether no other has room.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.flows.len() >= FLOWS_MAX
+    }
+
+    /// All that it keeps, and keeps no longer, in the order in which they began.
+    pub(crate) fn take(&mut self) -> Vec<Flow> {
+        self.places.clear();
+        let flows = self.flows.clone();
+        self.flows.clear();
+        flows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use packet::wire::tcp;
+
+    use super::*;
+
+    fn key(number: u32) -> FlowKey {
+        FlowKey {
+            input: PortNo(1),
+            output: Output::Port(PortNo(2)),
+            addresses: [Ipv4Addr::from(number), Ipv4Addr::LOCALHOST],
+            ports: [1, 2],
+            protocol: 17,
+            tos: 0,
+        }
+    }
+
+    fn counts(at: u64, flags: u16) -> FlowCounts {
+        FlowCounts {
+            seen: [Instant::from_secs(at); 2],
+            packets: 1,
+            bytes: 60,
+            flags: flags.to_be_bytes()[1],
+        }
+    }
+
+    #[test]
+    fn frames_of_a_flow_are_added_up_and_told_once() {
+        let mut flows = Flows::new();
+        assert!(flows.is_empty());
+        assert!(flows.count(&(key(1), counts(1, tcp::SYN))));
+        assert!(flows.count(&(key(2), counts(2, 0))));
+        assert!(flows.count(&(key(1), counts(5, tcp::ACK))));
+        let told = flows.take();
+        assert_eq!((told.len(), told[0].0), (2, key(1)));
+        let added = FlowCounts {
+            seen: [1, 5].map(Instant::from_secs),
+            packets: 2,
+            bytes: 120,
+            flags: 0x12,
+        };
+        assert_eq!(told[0].1, added);
+        assert!(flows.is_empty() && flows.take().is_empty());
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_and_for_frames_of_those() {
+        let mut flows = Flows::new();
+        for number in 0..FLOWS_MAX {
+            assert!(!flows.is_full());
+            let number = u32::try_from(number).expect("few");
+            assert!(flows.count(&(key(number), counts(1, 0))));
+        }
+        assert!(flows.is_full());
+        assert!(!flows.count(&(key(u32::MAX), counts(2, 0))));
+        assert!(flows.count(&(key(7), counts(2, 0))));
+        assert_eq!(flows.take().len(), FLOWS_MAX);
+        assert!(flows.count(&(key(u32::MAX), counts(2, 0))));
+    }
+
+    #[test]
+    fn where_a_frame_goes_is_known_when_all_its_exits_are() {
+        let [one, two] = [1, 2].map(PortNo);
+        let nowhere = Output::Nowhere;
+        assert_eq!(nowhere.and(0, PortNo::ANY), nowhere);
+        assert_eq!(nowhere.and(1, one), Output::Port(one));
+        assert_eq!(nowhere.and(1, one).and(1, two), Output::Several);
+        assert_eq!(nowhere.and(3, two), Output::Several);
+        assert_eq!(Output::Flood.and(1, two), Output::Flood);
+    }
+
+    #[test]
+    fn a_frame_is_of_a_flow_if_it_is_of_ipv4() {
+        let read = |text: &str| {
+            let stack: packet::build::Stack = text.parse().expect("a stack");
+            read(&stack.build(), PortNo(3), Instant::from_secs(1))
+        };
+        let (key, counts) =
+            read("eth / ipv4(src=10.0.0.1,dst=10.0.0.2,tos=0xbb) / tcp(src=5,dst=80,flags=SA)")
+                .expect("a flow");
+        assert_eq!(
+            key.addresses.map(|it| it.to_string()),
+            ["10.0.0.1", "10.0.0.2"]
+        );
+        assert_eq!((key.ports, key.protocol, key.tos), ([5, 80], 6, 0xb8));
+        assert_eq!((key.input, key.output), (PortNo(3), Output::Nowhere));
+        assert_eq!((counts.flags, counts.packets), (0x12, 1));
+        let (key, _) = read("eth / ipv4 / icmp(type=8,code=3)").expect("a flow");
+        assert_eq!((key.ports, key.protocol), ([0, 0x803], 1));
+        assert!(read("eth / ipv6 / udp(src=1,dst=2)").is_none());
+        assert!(read("eth / arp").is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! Frames that are counted by flows.
+
+use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::dataplane::flows::{FLOWS_MAX, Flow, Output};
+
+/// Counts all frames by flows, and samples one of so many.
+fn count(rig: &mut Rig, sampled: u32) {
+    rig.sampling = Some(Arc::new(SamplingView {
+        sflow: NonZeroU32::new(sampled),
+        ipfix: [None, None],
+        snap: 20,
+        flows: true,
+    }));
+    rig.publish();
+}
+
+fn packet(src: u32, port: u16) -> Vec<u8> {
+    let src = Ipv4Addr::from(src);
+    let stack = format!("eth / ipv4(src={src},dst=10.0.0.9) / udp(src={port},dst=53)");
+    let stack: packet::build::Stack = stack.parse().expect("a stack");
+    stack.build().bytes().to_vec()
+}
+
+/// What the worker tells of flows when a second is over; samples are passed over.
+fn told(rig: &mut Rig) -> Vec<Flow> {
+    while rig.events.pop().is_ok() {}
+    rig.worker.turn(Instant::from_secs(3));
+    match rig.events.pop() {
+        Ok(Event::Flows(BRIDGE, flows)) => flows,
+        Err(_) => Vec::new(),
+        Ok(_) => panic!("nothing else happens"),
+    }
+}
+
+#[test]
+fn flows_tell_where_their_frames_went() {
+    let one = [Action::output(PortNo(2))];
+    let several = [1, 3].map(|port| Action::output(PortNo(port)));
+    let flood = [Action::output(PortNo::NORMAL)];
+    let mut rig = Rig::new(&[(1, &one), (2, &several), (3, &flood)]);
+    count(&mut rig, 0);
+    let sent = [(1, 1), (1, 1), (2, 2), (3, 3)];
+    for (from, number) in sent {
+        rig.pass_frame(from, &packet(number, 7));
+    }
+    assert_eq!(rig.pass(1, 9), [2], "what is of no flow goes all the same");
+    let flows = told(&mut rig);
+    let told: Vec<_> = flows
+        .iter()
+        .map(|(key, counts)| (key.input.0, key.output, counts.packets))
+        .collect();
+    let wanted = [
+        (1, Output::Port(PortNo(2)), 2),
+        (2, Output::Several, 1),
+        (3, Output::Flood, 1),
+    ];
+    assert_eq!(told, wanted);
+    assert_eq!(flows[0].1.bytes, 2 * packet(1, 7).len() as u64);
+    assert_eq!(flows[0].0.ports, [7, 53]);
+    assert_eq!(self::told(&mut rig), [], "it is told once");
+}
+
+#[test]
+fn each_frame_is_counted_once_whether_it_is_sampled_or_not_and_goes_together_or_not() {
+    for sampled in [0, 1, 3] {
+        let tagged = [Action::PushVlan(0x8100), Action::output(PortNo(1))];
+        let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))]), (2, &tagged)]);
+        count(&mut rig, sampled);
+        for from in [1, 2, 3] {
+            let (mut out, mut pool) = (Batch::new(), Pool::new(64));
+            for number in 0..30_u32 {
+                let mut frame = pool.take().expect("a buffer");
+                frame.copy_from(&packet(number % 7, 1)).expect("room");
+                out.push(frame).expect("room");
+            }
+            rig.hosts[from - 1]
+                .send(&mut out, &mut pool)
+                .expect("a wire");
+            rig.worker.turn(Instant::from_secs(1));
+        }
+        let flows = told(&mut rig);
+        assert_eq!(flows.len(), 3 * 7, "{sampled}");
+        for (port, output) in [
+            (1, Output::Port(PortNo(2))),
+            (2, Output::Port(PortNo(1))),
+            (3, Output::Nowhere),
+        ] {
+            let of_port = flows.iter().filter(|(key, _)| key.input == PortNo(port));
+            let of_port = of_port.filter(|(key, _)| key.output == output);
+            let count: u64 = of_port.map(|(_, counts)| counts.packets).sum();
+            assert_eq!(count, 30, "{sampled} {port}");
+        }
+    }
+}
+
+#[test]
+fn what_was_counted_is_told_before_its_port_or_its_wish_goes() {
+    let mut rig = Rig::new(&[]);
+    count(&mut rig, 0);
+    assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
+    rig.sampling = None;
+    rig.publish();
+    rig.worker.turn(Instant::from_secs(1));
+    assert!(matches!(rig.events.pop(), Ok(Event::Flows(_, flows)) if flows.len() == 1));
+    assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
+    assert_eq!(told(&mut rig), []);
+    count(&mut rig, 0);
+    assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
+    rig.remove_queue(1);
+    rig.worker.turn(Instant::from_secs(1));
+    assert!(matches!(rig.events.pop(), Ok(Event::Flows(_, flows)) if flows.len() == 1));
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays() {
+    let mut rig = Rig::new(&[]);
+    count(&mut rig, 0);
+    // Of a flow a second there is always something to tell, until nobody reads it.
+    for second in 1..=5_u64 {
+        assert_eq!(rig.pass_frame(1, &packet(0, 1)), [0; 0]);
+        rig.worker.turn(Instant::from_secs(10 * second));
+    }
+    assert_eq!(rig.events.slots(), 2, "there is no room for more");
+    for number in 1..=FLOWS_MAX {
+        let number = u32::try_from(number).expect("few");
+        assert_eq!(rig.pass_frame(1, &packet(number, 1)), [0; 0]);
+    }
+    let lost = rig.worker.shared.counters.dropped(Drop::FlowNoRoom);
+    assert_eq!(lost, 1);
+    while rig.events.pop().is_ok() {}
+    rig.worker.turn(Instant::from_secs(100));
+    let told = rig.events.pop();
+    let Ok(Event::Flows(_, flows)) = told else {
+        panic!("flows are told when there is room again");
+    };
+    assert_eq!((flows.len(), flows[0].1.packets), (FLOWS_MAX, 3));
+}

@@ -1,0 +1,246 @@
+//! An exporter of NetFlow version 5, which Cisco describes in "NetFlow Export Datagram Format":
+//! flows of IPv4, of which each frame is counted.
+//!
+//! Counts come from workers, some of a flow at a time. A flow is told when no frame of it has
+//! come for a while, when it is so old as is wished, or when there are more than may be kept.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+
+use crate::config::NetflowSettings;
+use crate::dataplane::flows::{Flow, FlowCounts, FlowKey, Output};
+
+/// A flow of which no frame has come for so long is told, as Cisco's routers do it if nothing
+/// else is said.
+const INACTIVE: Duration = Duration::from_secs(15);
+
+/// The most flows that are kept of a bridge: some hundreds of bytes each.
+pub(crate) const FLOWS_MAX: usize = 1 << 18;
+
+/// Records of a datagram, at most.
+const RECORDS_MAX: usize = 30;
+
+const VERSION: u16 = 5;
+const HEADER_LEN: usize = 24;
+const RECORD_LEN: usize = 48;
+
+/// What stands in the place of a port's number where there is none, as with Open vSwitch.
+const NOWHERE: u16 = 0xfffd;
+const SEVERAL: u16 = 0xfffe;
+const FLOOD: u16 = 0xffff;
+
+/// An exporter.
+#[derive(Debug)]
+pub(crate) struct Exporter {
+    settings: NetflowSettings,
+    /// How long after 1970 the clock began.
+    epoch: Duration,
+    flows: BTreeMap<FlowKey, FlowCounts>,
+    /// Each flow once, by when it is to be looked at.
+    due: BinaryHeap<Reverse<(Instant, FlowKey)>>,
+    /// Records told so far.
+    told: u32,
+}
+
+impl Exporter {
+    /// One without flows, whose clock began so long after 1970.
+    pub(crate) const fn new(settings: NetflowSettings, epoch: Duration) -> Self {
+        Self {
+            settings,
+            epoch,
+            flows: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            told: 0,
+        }
+    }
+
+    /// Tells this way from now on. What is kept stays, and is looked at anew.
+    pub(crate) fn set(&mut self, settings: NetflowSettings) {
+        self.settings = settings;
+        let flows = self.flows.iter();
+        let due = flows.map(|(key, counts)| Reverse((self.due_of(counts), *key)));
+        self.due = due.collect();
+    }
+
+    /// Takes what a worker has counted; puts datagrams that are due into `datagrams`.
+    pub(crate) fn handle_flows(
+        &mut self,
+        counted: &[Flow],
+        now: Instant,
+        datagrams: &mut Vec<Vec<u8>>,
+    ) {
+        for (key, counts) in counted {
+            match self.flows.get_mut(key) {
+                Some(before) => before.add(counts),
+                None => {
+                    self.due.push(Reverse((self.due_of(counts), *key)));
+                    self.flows.insert(*key, *counts);
+                }
+            }
+        }
+        while self.flows.len() > FLOWS_MAX {
+            self.tell_first(now, datagrams);
+        }
+    }
+
+    /// Tells what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+        while let Some(Reverse((due, key))) = self.due.peek().copied()
+            && due <= now
+        {
+            // Frames may have come since.
+            let later = self.flows.get(&key).map(|counts| self.due_of(counts));
+            match later.filter(|later| *later > now) {
+                None => self.tell_first(now, datagrams),
+                Some(later) => {
+                    self.due.pop();
+                    self.due.push(Reverse((later, key)));
+                }
+            }
+        }
+    }
+
+    /// When [`Exporter::handle_timeout`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.due.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Tells all flows, since it ends.
+    pub(crate) fn end(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+        while !self.due.is_empty() {
+            self.tell_first(now, datagrams);
+        }
+    }
+
+    /// When a flow is told if no more frames come: at a whole second, so that those of one
+    /// second are told together.
+    fn due_of(&self, counts: &FlowCounts) -> Instant {
+        let [first, last] = counts.seen;
+        let inactive = last + INACTIVE;
+        let active = self.settings.active.map(|active| first + active);
+        let due = active.map_or(inactive, |active| active.min(inactive));
+        Instant::from_secs(due.as_nanos().div_ceil(1_000_000_000))
+    }
+
+    /// Tells the flow that is due first.
+    fn tell_first(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+        let Some(Reverse((_, key))) = self.due.pop() else {
+            return;
+        };
+        if let Some(mut left) = self.flows.remove(&key) {
+            // A record counts no further than 32 bits do: what is more takes several, and each
+            // tells of frames of the same length.
+            let most = left.packets.max(left.bytes);
+            for records in (1..=most.div_ceil(u32::MAX.into()).max(1)).rev() {
+                let packets = left.packets / records;
+                let bytes = left.bytes / records;
+                left.packets -= packets;
+                left.bytes -= bytes;
+                let share = FlowCounts {
+                    packets,
+                    bytes,
+                    ..left
+                };
+                self.tell(&key, &share, now, datagrams);
+            }
+        }
+    }
+
+    /// Puts a record into the last datagram, or into a new one.
+    fn tell(
+        &mut self,
+        key: &FlowKey,
+        counts: &FlowCounts,
+        now: Instant,
+        datagrams: &mut Vec<Vec<u8>>,
+    ) {
+        const FULL: usize = HEADER_LEN + RECORDS_MAX * RECORD_LEN;
+        match datagrams.last_mut().filter(|last| last.len() < FULL) {
+            Some(last) => self.write_record(key, counts, last),
+            None => {
+                let mut datagram = Vec::with_capacity(FULL);
+                self.write_header(now, &mut datagram);
+                self.write_record(key, counts, &mut datagram);
+                datagrams.push(datagram);
+            }
+        }
+        self.told = self.told.wrapping_add(1);
+        if let Some(last) = datagrams.last_mut() {
+            let records = (last.len() - HEADER_LEN) / RECORD_LEN;
+            let records = u16::try_from(records).expect("few records are in a datagram");
+            last[2..4].copy_from_slice(&records.to_be_bytes());
+        }
+    }
+
+    fn write_header(&self, now: Instant, to: &mut Vec<u8>) {
+        let wall = self.epoch + (now - Instant::START);
+        let [kind, id] = self.settings.engine;
+        to.extend(VERSION.to_be_bytes());
+        to.extend([0; 2]);
+        to.extend(uptime(now).to_be_bytes());
+        to.extend(low(wall.as_secs()).to_be_bytes());
+        to.extend(wall.subsec_nanos().to_be_bytes());
+        // How many records were told before: so collectors see what they have missed.
+        to.extend(self.told.to_be_bytes());
+        to.extend([kind, id]);
+        let every_frame = [0; 2];
+        to.extend(every_frame);
+    }
+
+    fn write_record(&self, key: &FlowKey, counts: &FlowCounts, to: &mut Vec<u8>) {
+        let [src, dst] = key.addresses;
+        let next_hop = [0; 4];
+        to.extend(src.octets());
+        to.extend(dst.octets());
+        to.extend(next_hop);
+        let output = match key.output {
+            Output::Nowhere => NOWHERE,
+            Output::Port(port) => number(port),
+            Output::Several => SEVERAL,
+            Output::Flood => FLOOD,
+        };
+        for interface in [number(key.input), output] {
+            to.extend(self.interface(interface).to_be_bytes());
+        }
+        let [first, last] = counts.seen.map(uptime);
+        for word in [low(counts.packets), low(counts.bytes), first, last] {
+            to.extend(word.to_be_bytes());
+        }
+        for port in key.ports {
+            to.extend(port.to_be_bytes());
+        }
+        to.extend([0, counts.flags, key.protocol, key.tos]);
+        // Autonomous systems and masks are a router's.
+        to.extend([0; 8]);
+    }
+
+    /// An interface's number, as it is told of.
+    const fn interface(&self, number: u16) -> u16 {
+        let [_, engine] = self.settings.engine;
+        match self.settings.adds_engine {
+            true => (engine as u16 & 0x7f) << 9 | number & 0x1ff,
+            false => number,
+        }
+    }
+}
+
+/// A port's number as OpenFlow 1.0 has it.
+fn number(port: PortNo) -> u16 {
+    u16::try_from(port.0 & 0xffff).unwrap_or(0)
+}
+
+/// Milliseconds since the clock began.
+fn uptime(at: Instant) -> u32 {
+    low(at.as_nanos() / 1_000_000)
+}
+
+/// Numbers of 32 bits go round.
+fn low(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

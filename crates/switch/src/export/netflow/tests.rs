@@ -1,0 +1,187 @@
+//! Records read back byte by byte, as Cisco's description has them.
+
+use std::net::Ipv4Addr;
+
+use super::*;
+
+const EPOCH: Duration = Duration::from_millis(1_000_000_500);
+
+fn exporter(active: Option<u64>) -> Exporter {
+    let settings = NetflowSettings {
+        active: active.map(Duration::from_secs),
+        engine: [3, 0x85],
+        adds_engine: false,
+    };
+    Exporter::new(settings, EPOCH)
+}
+
+/// A flow of this number, of so many packets of 100 bytes in these seconds.
+fn flow(number: u16, packets: u64, seen: [u64; 2]) -> Flow {
+    let key = FlowKey {
+        input: PortNo(1),
+        output: Output::Port(PortNo::LOCAL),
+        addresses: [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)],
+        ports: [number, 80],
+        protocol: 6,
+        tos: 0xb8,
+    };
+    let counts = FlowCounts {
+        seen: seen.map(Instant::from_secs),
+        packets,
+        bytes: packets * 100,
+        flags: 0x12,
+    };
+    (key, counts)
+}
+
+fn due(exporter: &mut Exporter, at: u64) -> Vec<Vec<u8>> {
+    let mut datagrams = Vec::new();
+    exporter.handle_timeout(Instant::from_secs(at), &mut datagrams);
+    datagrams
+}
+
+fn take(exporter: &mut Exporter, flows: &[Flow], at: u64) -> Vec<Vec<u8>> {
+    let mut datagrams = Vec::new();
+    exporter.handle_flows(flows, Instant::from_secs(at), &mut datagrams);
+    datagrams
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(*bytes[at..].first_chunk().expect("a word"))
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes(*bytes[at..].first_chunk().expect("half a word"))
+}
+
+#[test]
+fn a_flow_is_told_as_it_is_written() {
+    let mut exporter = exporter(None);
+    assert_eq!(take(&mut exporter, &[flow(7, 5, [2, 4])], 4), [[0; 0]; 0]);
+    assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(19)));
+    assert_eq!(due(&mut exporter, 18), [[0; 0]; 0]);
+    let datagrams = due(&mut exporter, 19);
+    let [datagram] = &datagrams[..] else {
+        panic!("one: {datagrams:?}");
+    };
+    assert_eq!(datagram.len(), HEADER_LEN + RECORD_LEN);
+    assert_eq!((half(datagram, 0), half(datagram, 2)), (5, 1));
+    assert_eq!(word(datagram, 4), 19_000);
+    assert_eq!(
+        (word(datagram, 8), word(datagram, 12)),
+        (1_000_019, 500_000_000)
+    );
+    assert_eq!(
+        (word(datagram, 16), &datagram[20..24]),
+        (0, &[3, 0x85, 0, 0][..])
+    );
+    let record = &datagram[HEADER_LEN..];
+    assert_eq!(record[..12], [10, 0, 0, 1, 10, 0, 0, 2, 0, 0, 0, 0]);
+    assert_eq!((half(record, 12), half(record, 14)), (1, 0xfffe));
+    assert_eq!((word(record, 16), word(record, 20)), (5, 500));
+    assert_eq!((word(record, 24), word(record, 28)), (2000, 4000));
+    assert_eq!((half(record, 32), half(record, 34)), (7, 80));
+    assert_eq!(record[36..], [0, 0x12, 6, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!((exporter.next_timeout(), exporter.flows.len()), (None, 0));
+}
+
+#[test]
+fn records_are_thirty_to_a_datagram_and_numbered() {
+    let mut exporter = exporter(None);
+    let flows: Vec<Flow> = (0..70).map(|number| flow(number, 1, [1, 1])).collect();
+    assert_eq!(take(&mut exporter, &flows, 1).len(), 0);
+    let datagrams = due(&mut exporter, 16);
+    let told: Vec<_> = datagrams
+        .iter()
+        .map(|it| (half(it, 2), word(it, 16)))
+        .collect();
+    assert_eq!(told, [(30, 0), (30, 30), (10, 60)]);
+    assert_eq!(take(&mut exporter, &flows[..1], 20).len(), 0);
+    assert_eq!(word(&due(&mut exporter, 40)[0], 16), 70);
+}
+
+#[test]
+fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
+    let mut exporter = exporter(Some(20));
+    for second in 1..=19 {
+        assert_eq!(
+            take(&mut exporter, &[flow(1, 1, [second; 2])], second).len(),
+            0
+        );
+        assert_eq!(due(&mut exporter, second).len(), 0);
+    }
+    let datagrams = due(&mut exporter, 21);
+    assert_eq!(word(&datagrams[0][HEADER_LEN..], 16), 19);
+    // One that has no age goes on for ever.
+    let mut exporter = self::exporter(None);
+    for second in (1..=1000).step_by(10) {
+        assert_eq!(
+            take(&mut exporter, &[flow(1, 1, [second; 2])], second).len(),
+            0
+        );
+        assert_eq!(due(&mut exporter, second).len(), 0);
+    }
+    assert_eq!(word(&due(&mut exporter, 1010)[0][HEADER_LEN..], 16), 100);
+    // It is not only asked for what comes.
+    assert_eq!(take(&mut exporter, &[flow(1, 1, [1020; 2])], 1020).len(), 0);
+    let settings = NetflowSettings {
+        active: Some(Duration::from_secs(3)),
+        engine: [0, 1],
+        adds_engine: true,
+    };
+    exporter.set(settings);
+    assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(1023)));
+}
+
+#[test]
+fn a_record_counts_up_to_32_bits_and_the_rest_in_others() {
+    let mut exporter = exporter(None);
+    assert_eq!(
+        take(&mut exporter, &[flow(1, 100_000_000, [1, 9])], 9).len(),
+        0
+    );
+    let mut datagrams = Vec::new();
+    exporter.end(Instant::from_secs(9), &mut datagrams);
+    let records: Vec<_> = datagrams[0][HEADER_LEN..].chunks(RECORD_LEN).collect();
+    let sum = |at| {
+        records
+            .iter()
+            .map(|record| u64::from(word(record, at)))
+            .sum::<u64>()
+    };
+    assert_eq!(
+        (records.len(), sum(16), sum(20)),
+        (3, 100_000_000, 10_000_000_000)
+    );
+    assert_eq!(exporter.next_timeout(), None);
+}
+
+#[test]
+fn interfaces_tell_of_the_engine_if_that_is_wanted() {
+    let mut exporter = exporter(None);
+    exporter.settings.adds_engine = true;
+    let (mut key, counts) = flow(1, 1, [1, 1]);
+    key.output = Output::Flood;
+    let (input, output) = (5 << 9 | 1, 5 << 9 | 0x1ff);
+    assert_eq!(take(&mut exporter, &[(key, counts)], 1).len(), 0);
+    let told = &due(&mut exporter, 16)[0][HEADER_LEN..];
+    assert_eq!((half(told, 12), half(told, 14)), (input, output));
+}
+
+#[test]
+fn of_more_than_are_kept_the_first_that_would_be_told_is_told() {
+    let mut exporter = exporter(None);
+    let many: Vec<Flow> = (0..=u16::MAX)
+        .map(|number| flow(number, 1, [2, 2]))
+        .collect();
+    for protocol in 0..4 {
+        let other = |(key, counts): &Flow| (FlowKey { protocol, ..*key }, *counts);
+        let flows: Vec<Flow> = many.iter().map(other).collect();
+        assert_eq!(take(&mut exporter, &flows, 2).len(), 0);
+    }
+    assert_eq!(exporter.flows.len(), FLOWS_MAX);
+    let early = flow(1, 1, [1, 1]);
+    let told = take(&mut exporter, &[early], 2);
+    assert_eq!(told[0][HEADER_LEN + 38], early.0.protocol);
+    assert_eq!(exporter.flows.len(), FLOWS_MAX);
+}

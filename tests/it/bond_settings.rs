@@ -1,0 +1,210 @@
+//! What the database says of bonds and of LACP beside who shares frames how, beside a real
+//! Open vSwitch that is told the same.
+
+use testbed::Failure;
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::normal::{Both, Places};
+use crate::rig::Rig;
+use crate::site::Site;
+use crate::unixctl::{asked, theirs};
+
+pub(crate) const RULES: &[Rule] = rules![
+    who_was_active_is_again_after_a_restart,
+    every_member_takes_frames_to_many_if_that_is_wanted,
+    an_interface_may_speak_lacp_alone,
+    a_bond_may_have_an_interface_of_its_name_and_ask_for_mii,
+];
+
+/// A bond of the ports of hosts 2 and 3.
+const BOND: &str = "del-port br0 p2 -- del-port br0 p3 -- add-bond br0 bond0 p2 p3 \
+                    -- set Interface p2 ofport_request=2 -- set Interface p3 ofport_request=3";
+
+/// Waits until what is told has this in it.
+fn wait_for(site: &Site<'_, '_>, question: &str, part: &str) -> Result<(), Failure> {
+    let what = format!("'{question}' to tell '{part}'");
+    let is_told = || Ok(asked(site, question)?.contains(part));
+    site.rig.ground.wait_until(&what, is_told)
+}
+
+/// What begins the lines about a member that carries what only one may.
+fn is_active(member: &str) -> String {
+    format!("member {member}: enabled\n  active member\n")
+}
+
+/// Has the second member be active, and waits until the database has it.
+fn activate_second(site: &Site<'_, '_>) -> Result<(), Failure> {
+    for member in ["p2", "p3"] {
+        wait_for(
+            site,
+            "bond/show bond0",
+            &format!("member {member}: enabled"),
+        )?;
+    }
+    asked(site, "bond/set-active-member bond0 p3")?;
+    second_is_active(site)
+}
+
+fn second_is_active(site: &Site<'_, '_>) -> Result<(), Failure> {
+    wait_for(site, "bond/show bond0", &is_active("p3"))?;
+    let address = site.vsctl("get Interface p3 mac_in_use")?;
+    site.wait_for_column("get Port bond0 bond_active_slave", &address)
+}
+
+fn who_was_active_is_again_after_a_restart(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let site = Site::new(&rig)?;
+    {
+        let _daemon = site.daemon()?;
+        site.vsctl("add-br br0 -- add-port br0 p1 -- add-bond br0 bond0 p2 p3")?;
+        activate_second(&site)?;
+    }
+    for _ in 0..2 {
+        let _daemon = site.daemon()?;
+        second_is_active(&site)?;
+    }
+    // One that leads nowhere is not waited for.
+    rig.host(3).namespace.set_down("eth0")?;
+    let _daemon = site.daemon()?;
+    wait_for(&site, "bond/show bond0", &is_active("p2"))?;
+    rig.host(3).namespace.set_up("eth0")?;
+    wait_for(&site, "bond/show bond0", "member p3: enabled")?;
+    wait_for(&site, "bond/show bond0", &is_active("p2"))?;
+    Ok(())
+}
+
+fn every_member_takes_frames_to_many_if_that_is_wanted(ground: &Ground) -> Outcome {
+    let places = Places::new(ground)?;
+    let (ours, other) = (
+        Site::at(&places.ours, "ours")?,
+        Site::at(&places.other, "theirs")?,
+    );
+    let both = Both::start(&ours, &other)?;
+    both.vsctl(&format!("{BOND} -- set Port bond0 bond_mode=balance-slb"))?;
+    for site in both.sites() {
+        activate_second(site)?;
+    }
+    let reached = |from, station: u8| {
+        let frame = format!(
+            "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:01:{station:02x},type=0x88b5)/data(50)"
+        );
+        both.reached(from, &frame)
+    };
+    assert_eq!(reached(3, 0x31)?, [1, 4]);
+    assert_eq!(reached(2, 0x21)?, [0_u8; 0], "it is there twice");
+    both.vsctl("set Port bond0 other_config:all-members-active=true")?;
+    for site in both.sites() {
+        wait_for(site, "bond/show bond0", "all members active: true")?;
+    }
+    assert_eq!(reached(3, 0x32)?, [1, 4]);
+    assert_eq!(reached(2, 0x22)?, [1, 4]);
+    Ok(())
+}
+
+fn an_interface_may_speak_lacp_alone(ground: &Ground) -> Outcome {
+    let (here, there) = (Rig::new(ground, 1)?, Rig::new(ground, 2)?);
+    here.home.join("c1", &there.home, "c1")?;
+    for home in [&here.home, &there.home] {
+        home.set_up("c1")?;
+    }
+    let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
+    let (_ours, _theirs) = (ours.daemon()?, theirs(&other, "")?);
+    for (site, port) in [(&ours, "p1"), (&other, "p2")] {
+        site.vsctl(&format!(
+            "add-br br0 -- set Bridge br0 datapath_type=netdev -- add-port br0 {port} \
+             -- add-port br0 c1"
+        ))?;
+    }
+    let (one, two) = (here.host(1), there.host(2));
+    let active = "set Port c1 lacp=active other_config:lacp-time=fast \
+                  other_config:lacp-system-priority=7 other_config:lacp-system-id=02:00:00:00:00:77 \
+                  -- set Interface c1 other_config:lacp-port-id=9 other_config:lacp-aggregation-key=5";
+    ours.vsctl(active)?;
+    // It carries frames whether there is a partner or not.
+    wait_for(&ours, "lacp/show c1", "member: c1: defaulted detached")?;
+    ours.wait_for_column("get Interface c1 lacp_current", "false")?;
+    one.reach(two.address)?;
+    other.vsctl("set Port c1 lacp=passive other_config:lacp-time=fast")?;
+    let lines = [
+        "status: active negotiated",
+        "sys_id: 02:00:00:00:00:77\n  sys_priority: 7\n  aggregation key: 5\n  lacp_time: fast",
+        "member: c1: current attached\n  port_id: 9\n",
+    ];
+    for part in lines {
+        wait_for(&ours, "lacp/show c1", part)?;
+    }
+    wait_for(&other, "lacp/show c1", "partner sys_id: 02:00:00:00:00:77")?;
+    wait_for(&other, "lacp/show c1", "status: passive negotiated")?;
+    for site in [&ours, &other] {
+        site.wait_for_column("get Interface c1 lacp_current", "true")?;
+        assert_eq!(asked(site, "bond/show")?, "", "it is no bond");
+        assert_eq!(site.vsctl("get Port c1 bond_active_slave")?, "[]");
+    }
+    one.ping(two.address, 5)?;
+    assert_eq!(ours.vsctl("get Interface c1 error")?, "[]");
+    let stations = asked(&ours, "fdb/show br0")?;
+    assert!(stations.contains("02:00:00:00:00:02"), "{stations}");
+    // Nothing of it is left.
+    ours.vsctl("clear Port c1 lacp")?;
+    ours.wait_for_column("get Interface c1 lacp_current", "[]")?;
+    assert_eq!(asked(&ours, "lacp/show")?, "");
+    one.ping(two.address, 2)?;
+    Ok(())
+}
+
+/// The numbers that a bridge has ports under, by their names.
+fn numbers(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
+    let shown = site.tool("ovs-ofctl show br0")?;
+    let ports = shown.lines().filter(|line| line.contains("): addr:"));
+    let mut names: Vec<_> = ports
+        .filter_map(|line| Some(line.trim().split_once(')')?.0.to_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn a_bond_may_have_an_interface_of_its_name_and_ask_for_mii(ground: &Ground) -> Outcome {
+    let places = Places::new(ground)?;
+    let (ours, other) = (
+        Site::at(&places.ours, "ours")?,
+        Site::at(&places.other, "theirs")?,
+    );
+    let both = Both::start(&ours, &other)?;
+    let mii = "other_config:bond-detect-mode=miimon other_config:bond-miimon-interval=50";
+    both.vsctl(&format!("{BOND} -- set Port bond0 {mii}"))?;
+    for site in both.sites() {
+        activate_second(site)?;
+    }
+    // Open vSwitch's data path in userspace fails to make such an interface.
+    ours.vsctl("set Port bond0 bond_fake_iface=true")?;
+    ground.wait_until("an interface bond0", || {
+        Ok(numbers(&ours)?.contains(&"5(bond0".to_owned()))
+    })?;
+    places.ours.ran("ip link set bond0 up")?.good()?;
+    let mut eye = places.ours.eye("bond0")?;
+    let frame = "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:01:11,type=0x88b5)/data(50)";
+    assert_eq!(both.reached(1, frame)?, [3, 4]);
+    let first = packet::build::Stack::of(&eye.next()?).to_string();
+    assert!(
+        first.contains("type=0x88b6"),
+        "only what a rule sends: {first}"
+    );
+    // A link that is lost is seen.
+    for rig in [&places.ours, &places.other] {
+        rig.host(3).namespace.set_down("eth0")?;
+    }
+    for site in both.sites() {
+        wait_for(site, "bond/show bond0", "member p3: disabled")?;
+        wait_for(site, "bond/show bond0", &is_active("p2"))?;
+    }
+    assert_eq!(
+        ours.vsctl("--columns=error --bare list Interface p2 p3")?,
+        ""
+    );
+    ours.vsctl("set Port bond0 bond_fake_iface=false")?;
+    ground.wait_until("no interface bond0", || {
+        Ok(!numbers(&ours)?.contains(&"5(bond0".to_owned()))
+    })?;
+    assert_eq!(numbers(&ours)?, numbers(&other)?);
+    Ok(())
+}
