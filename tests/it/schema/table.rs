@@ -40,7 +40,7 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Port", "bond_fake_iface", "a_bond_may_have_an_interface_of_its_name_and_ask_for_mii"),
     ("Port", "mac other_config", "one_interface_may_speak_lacp_and_be_no_bond what_a_bond_is_asked_is_read every_member_takes_frames_to_many_if_that_is_wanted"),
     ("Port", "status rstp_status", "trees_are_told_as_by_open_vswitch"),
-    ("Port", "statistics rstp_statistics", "trees_are_told_as_by_open_vswitch"),
+    ("Port", "statistics rstp_statistics", "what_ports_in_trees_say_and_hear_is_counted_as_by_open_vswitch"),
     ("Port", "external_ids", "what_is_others_is_left_alone"),
 
     ("Interface", "name ofport error", "ovs_vsctl_waits_and_hears_what_cannot_be"),

@@ -382,8 +382,9 @@ impl Traced {
     fn news(&self, verdict: &Verdict, from: PortNo) -> Option<Lesson> {
         let mut normals = verdict.egress.iter();
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;
-        let link = Link::parse(verdict.frames.get(normal.frame)?.bytes()).ok()?;
-        let address = self.knowledge().news(&link, from, None)?;
+        let bytes = verdict.frames.get(normal.frame)?.bytes();
+        let link = Link::parse(bytes).ok()?;
+        let address = self.knowledge().news((&link, bytes), from, None)?;
         Some(Lesson::Station(address, from))
     }
 }

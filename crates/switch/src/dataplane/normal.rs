@@ -85,9 +85,14 @@ impl Knowledge<'_> {
     }
 
     /// Who a frame teaches, that is not known where it came in by `from`.
-    pub(crate) fn news(&self, link: &Link, from: PortNo, now: Option<Instant>) -> Option<Address> {
+    pub(crate) fn news(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        now: Option<Instant>,
+    ) -> Option<Address> {
         let vid = self.vlan(link, from)?;
-        match self.stops(link) || self.bar(link, from, vid, now).is_some() {
+        match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
             true => None,
             false => self.decide_to_learn(link, from, vid, None),
         }
@@ -127,7 +132,7 @@ impl Knowledge<'_> {
                 is_membership: false,
             };
         };
-        if let Some(forward) = self.bar(link, from, vid, Some(now)) {
+        if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
             return Decision {
                 forward,
                 learn: None,
@@ -142,6 +147,7 @@ impl Knowledge<'_> {
         if let Some(station) = learn {
             self.note_heard(station, from, now);
         }
+        self.note_announced((link, bytes), from, vid, now);
         let (forward, is_membership) = self.forward_in((link, bytes), from, vid);
         Decision {
             forward,
@@ -156,7 +162,7 @@ impl Knowledge<'_> {
         match self.vlan(link, from) {
             None => (Forward::Refused, 0),
             Some(vid) => {
-                let barred = self.bar(link, from, vid, None);
+                let barred = self.bar((link, bytes), from, vid, None);
                 let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
                 (forward, vid)
             }
