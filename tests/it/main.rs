@@ -49,6 +49,7 @@ mod patches;
 mod peer;
 mod printing;
 mod protected;
+mod queues;
 mod replay;
 mod report;
 mod rig;
@@ -85,6 +86,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queues::RULES,
     replay::RULES,
     storm::RULES,
     xdp::RULES,

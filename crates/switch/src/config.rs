@@ -38,7 +38,7 @@ pub use auxiliaries::Auxiliaries;
 pub use bond::{Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember};
 pub use controller::{Controller, Tuning};
 pub use dummies::Dummies;
-pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit};
+pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit, name_of};
 pub(crate) use exporters::parse_collector;
 pub use exporters::{Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow};
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput};

@@ -188,8 +188,8 @@ fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<Step> {
     });
     let ports: BTreeSet<_> = old.equipment.keys().chain(new.equipment.keys()).collect();
     let ports = ports.into_iter().filter_map(|port| {
-        let wanted = new.equipment.get(port).copied().unwrap_or_default();
-        let changed = old.equipment.get(port).copied().unwrap_or_default() != wanted;
+        let wanted = new.equipment.get(port).cloned().unwrap_or_default();
+        let changed = old.equipment.get(port).cloned().unwrap_or_default() != wanted;
         changed.then(|| Step::Equip(name(), port.clone(), wanted))
     });
     tables.chain(ports).collect()

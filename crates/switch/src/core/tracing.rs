@@ -11,7 +11,7 @@ mod normally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
+use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
 use packet::{Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
@@ -143,6 +143,8 @@ struct Told {
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
     left_as: Option<Key>,
+    /// For which queue it was left.
+    queue: Priority,
     /// What was looked at in the bridge it came to first.
     megaflow: String,
     lessons: Vec<(BridgeId, Lesson)>,
@@ -272,6 +274,7 @@ impl Tracer {
             };
             for (port, retag) in ports {
                 let mut frame = frame.clone();
+                frame.priority = egress.priority;
                 retag.change(&mut frame);
                 let copies = bridge.copies(&frame, (from, (port, Passing::Out)), &mut had);
                 let itself = Departure {
@@ -325,6 +328,15 @@ impl Told {
             self.done.extend(odp::changes(before, &after));
         }
         self.left_as = Some(after);
+        if frame.priority != self.queue {
+            self.queue = frame.priority;
+            // As Open vSwitch's data path in userspace calls it: by the queue's number.
+            let queue = self.queue.queue().map_or(0, |queue| queue.0);
+            self.done.push(match queue {
+                0 => "set(skb_priority(0))".to_owned(),
+                queue => format!("set(skb_priority({queue:#x}))"),
+            });
+        }
     }
 }
 

@@ -99,7 +99,7 @@ fn change(config: &mut BridgeConfig, step: &Step) {
         Step::Equip(_, port, equipment) => {
             config.equipment.remove(port);
             if *equipment != Equipment::default() {
-                config.equipment.insert(port.clone(), *equipment);
+                config.equipment.insert(port.clone(), equipment.clone());
             }
         }
         Step::Furnish(_, table, furniture) => {

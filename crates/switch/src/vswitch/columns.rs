@@ -79,7 +79,8 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "other_config",
         ],
     ),
-    ("QoS", &["type", "other_config"]),
+    ("QoS", &["type", "other_config", "queues"]),
+    ("Queue", &["dscp", "other_config"]),
     (
         "Flow_Table",
         &["name", "flow_limit", "overflow_policy", "groups"],

@@ -1,6 +1,6 @@
 //! The way to controllers through the bridge itself.
 
-use base::Instant;
+use base::{Instant, Priority};
 use ports::Batch;
 
 use super::Worker;
@@ -29,7 +29,7 @@ impl Worker {
             }
             in_band.count(from.port, frame.bytes());
             self.exits.clear();
-            self.normal(bridge, from, 0, &frame, now);
+            self.normal(bridge, from, (0, Priority::NONE), &frame, now);
             let exits = std::mem::take(&mut self.exits);
             match exits.is_empty() {
                 true => self.pool.put(frame),

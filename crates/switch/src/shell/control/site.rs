@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::sync::mpsc::{Receiver, Sender, channel};
 use base::{Instant, PortNo};
 use packet::MacAddr;
+use ports::shaping::{Shape, Shaped};
 use ports::{Port, Queue};
 
 use super::seats::Seat;
@@ -49,6 +50,8 @@ pub(super) struct PortSite {
     pub(super) problem: Option<String>,
     /// What it was to be given and could not be, and why.
     pub(super) complaint: Option<String>,
+    /// The queues that it was given.
+    pub(super) shaped: Option<(Shape, Shaped)>,
     /// Whether something was at the other end when that was told last, and how often that
     /// has changed.
     pub(super) carrier: Option<bool>,
@@ -150,6 +153,7 @@ impl PortSite {
             device: None,
             problem: None,
             complaint: None,
+            shaped: None,
             carrier: None,
             link_resets: 0,
             index: None,
@@ -197,8 +201,18 @@ impl PortSite {
                 (Some(_), None) => "mac",
                 _ => "mtu_request",
             };
-            self.complaint = Some(format!("{what}: {error}"));
+            self.complain(format!("{what}: {error}"));
         }
+        self.shape(equipment.shape.as_ref());
+    }
+
+    /// Takes note of what could not be given to its device.
+    pub(super) fn complain(&mut self, of: String) {
+        tracing::warn!("{}: {of}", self.wanted.name);
+        self.complaint = Some(match self.complaint.take() {
+            Some(before) => format!("{before}; {of}"),
+            None => of,
+        });
     }
 
     /// The port's way to the controllers, for another worker.

@@ -263,12 +263,15 @@ impl Control {
 
     /// Gives an interface something beside its place, now and whenever it is opened.
     fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+        let now = self.now();
         let Some((_, site)) = self.site_named(bridge) else {
             return;
         };
-        let mut ports = site.ports.values_mut();
-        if let Some(port) = ports.find(|port| port.wanted.name == name) {
+        let mut ports = site.ports.iter_mut();
+        if let Some((number, port)) = ports.find(|(_, port)| port.wanted.name == name) {
             port.equip(&equipment);
+            let number = *number;
+            site.tell_queues(number, now);
         }
         site.equipment.insert(name, equipment);
     }

@@ -180,7 +180,8 @@ fn read_ports<'a>(
                 .and_then(|()| read_interface(port, interface, is_dummy));
             match read {
                 Ok(mut read) => {
-                    read.limit_out(read_qos(database, port));
+                    let leaving = read_qos(database, port, &mut read.notes);
+                    read.limit_out(leaving);
                     let held = before.and_then(|before| held(before, &read.spec));
                     wanted.push((read, Wish::of(interface, held)));
                 }
