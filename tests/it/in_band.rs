@@ -4,6 +4,7 @@
 use testbed::{Failure, Offload};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::queues::sent;
 use crate::rig::{Ran, Rig};
 use crate::site::Site;
 use crate::unixctl::{THEIRS, theirs};
@@ -92,8 +93,9 @@ fn a_controller_is_met_through_a_bridge_without_rules(ground: &Ground) -> Outcom
     Ok(())
 }
 
-/// Has the database meet its manager at host 1, and answers what is hidden then.
-fn meet_manager(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
+/// Has the database meet its manager at host 1, and answers what is hidden then. Open vSwitch's data
+/// path in userspace sends by no queues.
+fn meet_manager(site: &Site<'_, '_>, has_queues: bool) -> Result<Vec<String>, Failure> {
     let rig = site.rig;
     let host = rig.host(1);
     host.namespace
@@ -116,7 +118,27 @@ fn meet_manager(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
     rig.ground.wait_until("the next station to be known", || {
         Ok(hidden(site)?.len() == 9)
     })?;
-    let known = hidden(site)?;
+    let mut known = hidden(site)?;
+    // By a queue of their own.
+    site.vsctl("set Bridge br0 other_config:in-band-queue=3")?;
+    let is_queued = || {
+        Ok(hidden(site)?
+            .iter()
+            .all(|rule| rule.contains("set_queue:3")))
+    };
+    rig.ground.wait_until("a queue to be named", is_queued)?;
+    known.extend(hidden(site)?);
+    if has_queues {
+        site.vsctl(
+            "set Port p1 qos=@q -- --id=@q create QoS type=linux-htb queues:3=@three \
+             -- --id=@three create Queue other_config:min-rate=1000000",
+        )?;
+        // The database goes on asking for its manager.
+        rig.ground.wait_until("frames of the queue", || {
+            let sent = sent(rig, "p1")?;
+            Ok(sent.get("1:4").is_some_and(|[_, frames, _]| *frames > 0))
+        })?;
+    }
     site.vsctl("set Manager . connection_mode=out-of-band")?;
     rig.ground
         .wait_until("nothing to be hidden", || Ok(hidden(site)?.is_empty()))?;
@@ -128,7 +150,7 @@ fn a_manager_is_met_through_a_bridge_without_rules(ground: &Ground) -> Outcome {
     let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
     let _ours = ours.daemon()?;
     let _theirs = theirs(&other, "")?;
-    let (ours, other) = (meet_manager(&ours)?, meet_manager(&other)?);
+    let (ours, other) = (meet_manager(&ours, true)?, meet_manager(&other, false)?);
     assert_eq!(ours, other, "{THEIRS}");
     Ok(())
 }

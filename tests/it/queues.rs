@@ -53,7 +53,7 @@ fn shown(rig: &Rig<'_>, interface: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// What each class of an interface has sent and dropped, by its name.
-fn sent(rig: &Rig<'_>, interface: &str) -> Result<BTreeMap<String, [u64; 3]>, Failure> {
+pub(crate) fn sent(rig: &Rig<'_>, interface: &str) -> Result<BTreeMap<String, [u64; 3]>, Failure> {
     let text = rig
         .ran(&format!("tc -s class show dev {interface}"))?
         .good()?;

@@ -42,6 +42,7 @@ fn config_of(site: &Site, kernel: &KernelTables) -> InBandConfig {
         local: local.map_or_else(MacAddr::default, |(_, entry)| entry.desc.hw_addr),
         next_hops: next_hops.into_iter().collect(),
         remotes: remotes.into_iter().collect(),
+        queue: site.in_band.queue,
     }
 }
 
@@ -55,7 +56,7 @@ fn remotes(site: &Site) -> impl Iterator<Item = SocketAddrV4> {
         }
         Target::Tcp { .. } | Target::Ssl { .. } | Target::Unix(_) => None,
     });
-    controllers.chain(site.managers.iter().copied())
+    controllers.chain(site.in_band.managers.iter().copied())
 }
 
 /// The station that is next on the way to a host, if the kernel knows it.

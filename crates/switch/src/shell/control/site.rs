@@ -2,7 +2,6 @@
 //! sockets. Dropping it closes them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use base::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +11,9 @@ use ports::shaping::{Shape, Shaped};
 use ports::{Port, Queue};
 
 use super::seats::Seat;
-use crate::config::{Affinity, Auxiliaries, Controller, Equipment, Listen, Policing, Rate};
+use crate::config::{
+    Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
+};
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
@@ -120,8 +121,8 @@ pub(super) struct Site {
     /// The controllers it connects to, each with the task that does; none, while rules are
     /// still to be restored.
     pub(super) controllers: BTreeMap<Controller, Option<Task>>,
-    /// Managers of the database that may be met through it.
-    pub(super) managers: Vec<SocketAddrV4>,
+    /// What passes through it whatever rules say, beside what goes to controllers.
+    pub(super) in_band: InBandSettings,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.

@@ -62,7 +62,7 @@ pub(super) fn read_controllers(
     }
     let allows_in_band = bridge.map("other_config").get("disable-in-band") != Some(&"true");
     if allows_in_band {
-        config.managers = managers(database);
+        config.in_band.managers = managers(database);
     }
     for row in rows {
         let place = row
@@ -286,7 +286,7 @@ mod tests {
         put(&mut database, "Open_vSwitch", ".", &row);
         let desired = desire(&database, &Config::default());
         let managers = desired.config.bridges.iter().map(|bridge| {
-            let managers = bridge.managers.iter();
+            let managers = bridge.in_band.managers.iter();
             managers.map(ToString::to_string).collect::<Vec<_>>()
         });
         let [met, none] = [&["192.0.2.1:6640", "192.0.2.2:7"][..], &[]];
