@@ -48,6 +48,8 @@ mod packages;
 mod patches;
 mod peer;
 mod printing;
+mod protected;
+mod queues;
 mod replay;
 mod report;
 mod rig;
@@ -85,6 +87,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queues::RULES,
     replay::RULES,
     storm::RULES,
     xdp::RULES,
@@ -108,6 +111,7 @@ const THEMES: &[&[Rule]] = &[
     bonds::RULES,
     bond_settings::RULES,
     normal::RULES,
+    protected::RULES,
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,

@@ -2,7 +2,7 @@
 //! in one snapshot a port is as it is.
 
 use base::PortNo;
-use pipeline::Pipeline;
+use pipeline::{DropReason, Pipeline};
 
 /// Ports that are remembered at a time; one that finds its place taken takes it.
 const PLACES: usize = 16;
@@ -11,9 +11,7 @@ const PLACES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
     Open,
-    Closed,
-    /// There is no such port.
-    Missing,
+    Closed(DropReason),
 }
 
 /// The ports of a pipeline.
@@ -34,7 +32,7 @@ impl<'a> Doors<'a> {
             from,
             ways_out: [PortNo::ANY; PLACES],
             // No port has that number.
-            known: [(PortNo::ANY, Door::Missing); PLACES],
+            known: [(PortNo::ANY, Door::Closed(DropReason::OutputNoPort)); PLACES],
         }
     }
 
@@ -57,12 +55,8 @@ impl<'a> Doors<'a> {
     pub(crate) fn door(&mut self, port: PortNo) -> Door {
         let place = &mut self.known[port.0 as usize % PLACES];
         if place.0 != port {
-            let door = match self.pipeline.port(port) {
-                None => Door::Missing,
-                Some(view) if view.forwards() => Door::Open,
-                Some(_) => Door::Closed,
-            };
-            *place = (port, door);
+            let way_out = self.pipeline.way_out(self.from, port);
+            *place = (port, way_out.map_or_else(Door::Closed, |()| Door::Open));
         }
         place.1
     }

@@ -79,6 +79,8 @@ const ACTIONS: &[&str] = &[
     "controller(max_len=20,id=3,userdata=01.02)",
     "enqueue:2:1",
     "set_queue:1",
+    "set_queue:7",
+    "pop_queue",
     "dec_ttl",
     "dec_ttl(1,2)",
     "mod_dl_src:02:00:00:00:00:aa",
@@ -111,6 +113,7 @@ const ACTIONS: &[&str] = &[
     "group:5",
     "group:6",
     "group:7",
+    "group:8",
     "resubmit(,1)",
     "resubmit(,2)",
     "resubmit(,3)",
@@ -220,6 +223,7 @@ const GROUPS: &[&str] = &[
     "group_id=5,type=all,bucket=group:1,bucket=dec_ttl,controller,bucket=output:2",
     "group_id=6,type=ff,bucket=watch_group:4,mod_nw_dst:10.0.0.9,output:3,bucket=watch_port:1,flood",
     "group_id=7,type=select,bucket=dec_ttl,normal,bucket=weight:2,watch_port:3,in_port",
+    "group_id=8,type=all,bucket=set_queue:2,output:2,bucket=output:3,bucket=dec_ttl,enqueue:4:3,set_queue:1,output:2",
 ];
 
 /// One that lets one frame in a hundred milliseconds pass, one that marks, and that of the
@@ -263,6 +267,8 @@ const BUFFERS: usize = 3;
 enum Event {
     Flow(FlowModCommand, String),
     Port(u32, PortConfig),
+    Shut(u32, bool),
+    Protected(u32, bool),
     Fragments(FragmentHandling),
     Miss(MissPolicy),
     Standalone(bool),
@@ -370,6 +376,8 @@ fn event(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
         30 => flow(matches),
         6 => clause(),
         3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
+        1 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| Event::Shut(port, on)),
+        2 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| Event::Protected(port, on)),
         1 => fragments.prop_map(Event::Fragments),
         1 => miss.prop_map(Event::Miss),
         1 => prop::bool::weighted(0.2).prop_map(Event::Standalone),
@@ -497,6 +505,8 @@ impl<R> Switch<R> {
                 config: *config,
                 ..PortDesc::new(PortNo(*port))
             }),
+            Event::Shut(port, on) => self.pipeline.set_shut(PortNo(*port), *on),
+            Event::Protected(port, on) => self.pipeline.set_protected(PortNo(*port), *on),
             Event::Fragments(how) => self.pipeline.set_fragments(*how).expect("can be"),
             Event::Miss(miss) => self.pipeline.set_miss(*miss),
             Event::Standalone(on) => self.pipeline.set_standalone(*on),

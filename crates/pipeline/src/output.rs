@@ -35,17 +35,25 @@ impl Run<'_> {
     }
 
     fn send(&mut self, port: PortNo) {
-        match self.pipeline.port(port) {
-            None => self.drop(DropReason::OutputNoPort),
-            Some(view) if !view.forwards() => self.drop(DropReason::OutputClosed),
-            Some(_) => self.promise(Destination::Port(port)),
+        match self.pipeline.way_out(self.from, port) {
+            Ok(()) => self.promise(Destination::Port(port)),
+            Err(reason) => self.drop(reason),
         }
     }
 
-    /// To all ports that `takes` a frame, but the one it came in by.
+    /// To all ports that `takes` a frame, but the one it came in by, and those that are kept
+    /// apart from it.
     fn spread(&mut self, takes: fn(&PortView) -> bool) {
+        let is_protected = self.pipeline.is_protected(self.from);
         for (port, view) in self.pipeline.ports() {
-            if port != self.from && takes(&view) {
+            if port == self.from || !takes(&view.opened()) {
+                continue;
+            }
+            if is_protected && view.is_protected {
+                self.trace.skipped(DropReason::OutputProtected);
+            } else if view.is_shut {
+                self.trace.skipped(DropReason::OutputShut);
+            } else {
                 self.promise(Destination::Port(port));
             }
         }

@@ -27,13 +27,14 @@
 //! a TCP header. Padding behind an IP datagram is legal, as on any Ethernet.
 
 mod known;
+mod ports;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use base::{GroupId, Instant, MeterId, PortNo, TableId};
 use flow::field::Depth;
-use flow::{FlowRemovedReason, FragmentHandling, Instructions, Match, PortDesc, Refusal};
+use flow::{FlowRemovedReason, FragmentHandling, Instructions, Match, Refusal};
 use imbl::OrdMap;
 
 use crate::asked::{Asked, Latest};
@@ -222,39 +223,6 @@ impl Pipeline {
     /// hold (OF 1.3.5, 6.3).
     pub const fn set_standalone(&mut self, standalone: bool) {
         self.standalone = standalone;
-    }
-
-    /// Takes in a port, new or changed.
-    pub fn set_port(&mut self, port: &PortDesc) {
-        let view = PortView {
-            config: port.config,
-            state: port.state,
-            is_shut: self.port(port.number).is_some_and(|view| view.is_shut),
-        };
-        self.ports.insert(port.number, view);
-    }
-
-    /// Keeps frames from leaving by a port, or no longer.
-    pub fn set_shut(&mut self, port: PortNo, is_shut: bool) {
-        if let Some(view) = self.ports.get_mut(&port) {
-            view.is_shut = is_shut;
-        }
-    }
-
-    /// Forgets a port. Rules that name it stay, and send there nothing.
-    pub fn remove_port(&mut self, port: PortNo) {
-        self.ports.remove(&port);
-    }
-
-    /// A port, if there is one of this number.
-    #[must_use]
-    pub fn port(&self, port: PortNo) -> Option<PortView> {
-        self.ports.get(&port).copied()
-    }
-
-    /// All ports, by number.
-    pub fn ports(&self) -> impl Iterator<Item = (PortNo, PortView)> {
-        self.ports.iter().map(|(port, view)| (*port, *view))
     }
 
     pub(crate) const fn limits(&self) -> Limits {

@@ -16,6 +16,9 @@ pub struct PortView {
     /// Whether a spanning tree keeps frames from leaving by it. That OpenFlow calls a port
     /// blocked keeps flooded frames only (OF 1.3.5, 7.2.1).
     pub is_shut: bool,
+    /// Whether frames do not go from it to another that is protected, too
+    /// (ovs-vswitchd.conf.db(5), `Port`, `protected`).
+    pub is_protected: bool,
 }
 
 impl PortView {
@@ -68,6 +71,19 @@ impl PortView {
     #[must_use]
     pub const fn reports_misses(&self) -> bool {
         !self.has(PortConfig::NO_PACKET_IN)
+    }
+
+    /// The same, if no spanning tree shut it.
+    #[must_use]
+    pub const fn opened(self) -> Self {
+        match self.is_shut {
+            false => self,
+            true => Self {
+                state: PortState(self.state.0 & !PortState::BLOCKED.0),
+                is_shut: false,
+                ..self
+            },
+        }
     }
 
     const fn has(&self, bits: PortConfig) -> bool {

@@ -33,6 +33,8 @@ pub struct Story {
     title: String,
     /// The frame as it was at first.
     first: String,
+    /// What the spanning tree is called, if there is one.
+    tree: Option<&'static str>,
 }
 
 impl Story {
@@ -50,6 +52,29 @@ impl Story {
         Self {
             title: format!("{title}\n{line}\n"),
             ..Self::default()
+        }
+    }
+
+    /// The same, of a bridge whose spanning tree is called this.
+    #[must_use]
+    pub fn with_tree(self, tree: &'static str) -> Self {
+        Self {
+            tree: Some(tree),
+            ..self
+        }
+    }
+
+    /// What is said of a port that is left out for a reason of these: what Open vSwitch says.
+    #[must_use]
+    pub fn skipping(reason: DropReason, tree: Option<&str>) -> Option<String> {
+        match reason {
+            DropReason::OutputProtected => {
+                Some("Flow is between protected ports, skipping output.".to_owned())
+            }
+            DropReason::OutputShut => {
+                tree.map(|tree| format!("{tree} not in forwarding state, skipping output"))
+            }
+            _ => None,
         }
     }
 
@@ -199,12 +224,19 @@ impl Trace for Story {
     }
 
     fn dropped(&mut self, reason: DropReason) {
+        if let Some(words) = Self::skipping(reason, self.tree) {
+            return self.line(format_args!("     >> {words}"));
+        }
         let what = if reason.is_aside() {
             "not done"
         } else {
             "dropped"
         };
         self.line(format_args!("     >> {what}: {}", reason.name()));
+    }
+
+    fn skipped(&mut self, reason: DropReason) {
+        self.dropped(reason);
     }
 
     fn finished(&mut self, frame: &Frame, registers: &Registers) {

@@ -37,6 +37,9 @@ pub trait Trace {
     /// The frame, or a copy of it, ends here.
     fn dropped(&mut self, _reason: DropReason) {}
 
+    /// One of the ports that a frame goes to which is flooded is left out.
+    fn skipped(&mut self, _reason: DropReason) {}
+
     /// The frame is done with; this is how it is in the end.
     fn finished(&mut self, _frame: &Frame, _registers: &Registers) {}
 }

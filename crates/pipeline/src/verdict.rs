@@ -1,6 +1,6 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
-use base::{Cookie, PortNo, TableId};
+use base::{Cookie, PortNo, Priority, TableId};
 use flow::{Continuation, MaxLen, PacketInReason, Registers, Sample};
 use packet::{Frame, Malformed};
 
@@ -40,17 +40,21 @@ pub struct Egress {
     pub frame: usize,
     /// Where to.
     pub to: Destination,
+    /// Which class of the port's queueing discipline it is for.
+    pub priority: Priority,
     /// What goes with it, if it may leave by a tunnel; none if that is what it came with.
     pub words: Option<Box<Registers>>,
 }
 
 impl Egress {
-    /// One with which nothing goes but what came with the frame.
+    /// One with which nothing goes but what came with the frame, and by no queue that anybody
+    /// has named.
     #[must_use]
     pub const fn new(frame: usize, to: Destination) -> Self {
         Self {
             frame,
             to,
+            priority: Priority::NONE,
             words: None,
         }
     }
@@ -164,6 +168,10 @@ pub enum DropReason {
     OutputNoPort,
     /// An output names a port that is down or barred from sending.
     OutputClosed,
+    /// An output names a port that a spanning tree keeps frames from leaving by.
+    OutputShut,
+    /// An output leads from a protected port to a protected port.
+    OutputProtected,
     /// A group has no bucket for it, or none that is alive.
     NoBucket,
     /// It has met more buckets of groups than one frame may.
@@ -240,7 +248,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 23] = [
+const OTHERS: [(DropReason, &str); 25] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -252,6 +260,8 @@ const OTHERS: [(DropReason, &str); 23] = [
     (DropReason::OutputToIngress, "output_to_ingress"),
     (DropReason::OutputNoPort,    "output_no_port"),
     (DropReason::OutputClosed,    "output_closed"),
+    (DropReason::OutputShut,      "output_shut"),
+    (DropReason::OutputProtected, "output_protected"),
     (DropReason::NoBucket,        "no_bucket"),
     (DropReason::GroupLimit,      "group_limit"),
     (DropReason::Metered,         "metered"),

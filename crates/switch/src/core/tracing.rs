@@ -6,26 +6,25 @@
 
 mod looks;
 mod mirroring;
+mod normally;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
+use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
 use packet::{Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
 
-use crate::dataplane::bonds::Leaving;
+use crate::dataplane::gates::{Gates, Passage};
 use crate::dataplane::mirrors::{Chosen, Mirrors, Passing};
-use crate::dataplane::normal::{Forward, Knowledge};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::switching::SwitchingView;
 use crate::dataplane::vlans::Retag;
 use crate::dataplane::ways::{Way, Ways};
 use crate::mac::{Address, MacView};
-use crate::mcast::{Audience, MulticastView};
+use crate::mcast::MulticastView;
 use crate::odp;
 use looks::Looks;
 
@@ -110,6 +109,10 @@ pub(crate) struct Traced {
     pub(crate) switching: Option<Arc<SwitchingView>>,
     /// Its mirrors.
     pub(crate) mirrors: Option<Arc<Mirrors>>,
+    /// What its spanning tree is called, if it has one.
+    pub(crate) tree: Option<&'static str>,
+    /// Ports that the tree keeps out.
+    pub(crate) gates: Option<Arc<Gates>>,
     /// Its ports: what the data path calls them, and their names.
     pub(crate) ports: BTreeMap<PortNo, (String, String)>,
 }
@@ -140,6 +143,8 @@ struct Told {
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
     left_as: Option<Key>,
+    /// For which queue it was left.
+    queue: Priority,
     /// What was looked at in the bridge it came to first.
     megaflow: String,
     lessons: Vec<(BridgeId, Lesson)>,
@@ -182,9 +187,11 @@ impl Tracer {
             return;
         }
         let (from, teaches) = (asked.from, asked.teaches);
+        let gates = bridge.gates.as_ref().filter(|_| asked.actions.is_none());
+        let passage = gates.and_then(|gates| gates.of(from));
         let came = asked.frame.clone();
         let mut verdict = Verdict::new();
-        let mut looks = Looks::new(&bridge.name);
+        let mut looks = Looks::new(&bridge.name, bridge.tree);
         self.run(bridge, asked, &mut looks, &mut verdict);
         if told.bridges == 1 {
             told.megaflow = looks.megaflow(&bridge.pipeline);
@@ -192,6 +199,12 @@ impl Tracer {
         }
         if let Some(text) = bridge.barred(looks.text(), from) {
             told.text += &text;
+            return;
+        }
+        if passage == Some(Passage::Nothing) {
+            // A spanning tree keeps it out: Open vSwitch has no words for that.
+            told.text += &mirroring::first_table(looks.text());
+            told.text += "\nFinal flow: unchanged\n";
             return;
         }
         let mut lessons = Vec::new();
@@ -203,8 +216,12 @@ impl Tracer {
         told.lessons
             .extend(lessons.into_iter().map(|lesson| (id, lesson)));
         told.text += &text;
+        if passage == Some(Passage::Learns) {
+            told.text += &last;
+            return;
+        }
         let mut had = Chosen::default();
-        for copy in bridge.copies(&came, (from, Passing::In), &mut had) {
+        for copy in bridge.copies(&came, (from, (from, Passing::In)), &mut had) {
             self.depart(id, copy, teaches, told);
         }
         self.leave(id, &verdict, (from, teaches, had), told);
@@ -263,8 +280,9 @@ impl Tracer {
             };
             for (port, retag) in ports {
                 let mut frame = frame.clone();
+                frame.priority = egress.priority;
                 retag.change(&mut frame);
-                let copies = bridge.copies(&frame, (port, Passing::Out), &mut had);
+                let copies = bridge.copies(&frame, (from, (port, Passing::Out)), &mut had);
                 let itself = Departure {
                     port,
                     frame,
@@ -316,6 +334,15 @@ impl Told {
             self.done.extend(odp::changes(before, &after));
         }
         self.left_as = Some(after);
+        if frame.priority != self.queue {
+            self.queue = frame.priority;
+            // As Open vSwitch's data path in userspace calls it: by the queue's number.
+            let queue = self.queue.queue().map_or(0, |queue| queue.0);
+            self.done.push(match queue {
+                0 => "set(skb_priority(0))".to_owned(),
+                queue => format!("set(skb_priority({queue:#x}))"),
+            });
+        }
     }
 }
 
@@ -361,74 +388,9 @@ impl Traced {
     fn news(&self, verdict: &Verdict, from: PortNo) -> Option<Lesson> {
         let mut normals = verdict.egress.iter();
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;
-        let link = Link::parse(verdict.frames.get(normal.frame)?.bytes()).ok()?;
-        let address = self.knowledge().news(&link, from, None)?;
+        let bytes = verdict.frames.get(normal.frame)?.bytes();
+        let link = Link::parse(bytes).ok()?;
+        let address = self.knowledge().news((&link, bytes), from, None)?;
         Some(Lesson::Station(address, from))
-    }
-
-    /// What `NORMAL` learns and does, in Open vSwitch's words.
-    fn normal_lines(&self, frame: &Frame, from: PortNo, lessons: &[Lesson]) -> String {
-        let Ok(link) = Link::parse(frame.bytes()) else {
-            return "     >> dropped: normal_unreadable\n".to_owned();
-        };
-        let mut text = String::new();
-        for lesson in lessons {
-            if let Lesson::Station(Address { vid, mac }, port) = lesson {
-                let name = self.name_of(*port);
-                let line = "     -> learned that";
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "{line} {mac} is on port {name} in VLAN {vid}");
-            }
-        }
-        text += match self.knowledge().forward((&link, frame.bytes()), from).0 {
-            Forward::To(_) => "     -> forwarding to learned port\n",
-            Forward::Among(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
-            Forward::Among(_) => "     -> forwarding to mcast router port\n",
-            Forward::Flood => "     -> no learned MAC for destination, flooding\n",
-            Forward::Nowhere if link.dst.is_bridge_reserved() => {
-                "     >> dropped: for bridges only\n"
-            }
-            Forward::Nowhere => "     >> destination port is input port, dropping\n",
-            Forward::Surplus => "     -> bonding refused admissibility, dropping\n",
-            Forward::Looped => "     -> SLB bond thinks this packet looped back, dropping\n",
-            Forward::Refused => "     >> the port is not in the VLAN of the frame, dropping\n",
-        };
-        text
-    }
-
-    /// The ports by which `NORMAL` would send a frame, and what would become of its tag.
-    fn normal_exits(&self, frame: &Frame, from: PortNo) -> Vec<(PortNo, Retag)> {
-        let Ok(link) = Link::parse(frame.bytes()) else {
-            return Vec::new();
-        };
-        let knowledge = self.knowledge();
-        let (forward, vid) = knowledge.forward((&link, frame.bytes()), from);
-        let leaving = Leaving {
-            frame,
-            link: &link,
-            vid,
-            writer: None,
-        };
-        knowledge.exits(&self.pipeline, leaving, from, forward)
-    }
-
-    /// What the port is called behind which stations are learned: its bond, if it is of one.
-    fn name_of(&self, port: PortNo) -> String {
-        let logical = self.switching.as_ref().and_then(|view| view.port(port));
-        let bond = logical.filter(|logical| logical.bond.is_some());
-        match (bond, self.ports.get(&port)) {
-            (Some(bond), _) => bond.name.clone(),
-            (None, Some((_, name))) => name.clone(),
-            (None, None) => port.to_string(),
-        }
-    }
-
-    fn knowledge(&self) -> Knowledge<'_> {
-        Knowledge {
-            stations: &self.stations,
-            multicast: self.multicast.as_ref(),
-            switching: self.switching.as_deref(),
-            mirrors: self.mirrors.as_deref(),
-        }
     }
 }

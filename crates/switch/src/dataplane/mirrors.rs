@@ -13,7 +13,6 @@ use base::PortNo;
 use packet::{Frame, Link};
 use pipeline::Pipeline;
 
-use super::normal::forwards;
 use super::switching::SwitchingView;
 use super::vlans::{admit, carries, leave};
 use crate::config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
@@ -210,6 +209,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) pipeline: &'a Pipeline,
     /// What they are to `NORMAL`; none if all are plain.
     pub(crate) switching: Option<&'a SwitchingView>,
+    /// By which the frame came in that copies are of.
+    pub(crate) from: PortNo,
 }
 
 impl Scene<'_> {
@@ -268,7 +269,7 @@ impl Scene<'_> {
         match output {
             MirrorOutput::Port(members) => {
                 let port = members.iter().copied();
-                let port = port.filter(|port| forwards(self.pipeline, *port)).take(1);
+                let port = port.filter(|port| self.sends(*port)).take(1);
                 (port.collect(), vid)
             }
             MirrorOutput::Vlan(into) if *into != vid && !link.dst.is_bridge_reserved() => {
@@ -283,13 +284,18 @@ impl Scene<'_> {
     /// Whether copies in the VLAN `vid` leave by `port`: of several interfaces that are one
     /// port, by one.
     fn takes_vlan(&self, port: PortNo, vid: u16) -> bool {
-        let sends = |port: &PortNo| forwards(self.pipeline, *port);
+        let sends = |port: &PortNo| self.sends(*port);
         let logical = self.logical(port);
         let is_first = match logical {
             None => sends(&port),
             Some(logical) => logical.members.iter().find(|port| sends(port)) == Some(&port),
         };
         is_first && carries(logical, vid) && !self.mirrors.is_output(port)
+    }
+
+    /// Whether a port is there, may send, and is not kept apart from that of the frame.
+    fn sends(&self, port: PortNo) -> bool {
+        self.pipeline.way_out(self.from, port).is_ok()
     }
 
     fn logical(&self, port: PortNo) -> Option<&LogicalPort> {

@@ -12,7 +12,6 @@ use super::bonds::Leaving;
 use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
 use super::vlans::{Retag, admit, carries, leave};
-use crate::config::LogicalPort;
 use crate::mac::{Address, MacView};
 use crate::mcast::{Audience, Group, MulticastView};
 
@@ -86,9 +85,14 @@ impl Knowledge<'_> {
     }
 
     /// Who a frame teaches, that is not known where it came in by `from`.
-    pub(crate) fn news(&self, link: &Link, from: PortNo, now: Option<Instant>) -> Option<Address> {
+    pub(crate) fn news(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        now: Option<Instant>,
+    ) -> Option<Address> {
         let vid = self.vlan(link, from)?;
-        match self.stops(link) || self.bar(link, from, vid, now).is_some() {
+        match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
             true => None,
             false => self.decide_to_learn(link, from, vid, None),
         }
@@ -128,7 +132,7 @@ impl Knowledge<'_> {
                 is_membership: false,
             };
         };
-        if let Some(forward) = self.bar(link, from, vid, Some(now)) {
+        if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
             return Decision {
                 forward,
                 learn: None,
@@ -143,6 +147,7 @@ impl Knowledge<'_> {
         if let Some(station) = learn {
             self.note_heard(station, from, now);
         }
+        self.note_announced((link, bytes), from, vid, now);
         let (forward, is_membership) = self.forward_in((link, bytes), from, vid);
         Decision {
             forward,
@@ -157,7 +162,7 @@ impl Knowledge<'_> {
         match self.vlan(link, from) {
             None => (Forward::Refused, 0),
             Some(vid) => {
-                let barred = self.bar(link, from, vid, None);
+                let barred = self.bar((link, bytes), from, vid, None);
                 let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
                 (forward, vid)
             }
@@ -189,15 +194,18 @@ impl Knowledge<'_> {
     /// Whether a frame of the VLAN `vid` that came in by `from` may leave by `to`, as far as
     /// their settings go.
     pub(crate) fn joins(&self, from: PortNo, to: PortNo, vid: u16) -> bool {
-        if self.mirrors.is_some_and(|mirrors| mirrors.is_output(to)) {
-            return false;
-        }
-        self.switching.is_none_or(|switching| {
-            let (from, to) = (switching.port(from), switching.port(to));
-            let is_protected =
-                |port: Option<&LogicalPort>| port.is_some_and(|port| port.is_protected);
-            carries(to, vid) && !(is_protected(from) && is_protected(to))
-        })
+        let is_protected = |port| {
+            let port = self.switching.and_then(|switching| switching.port(port));
+            port.is_some_and(|port| port.is_protected)
+        };
+        self.reaches(to, vid) && !(is_protected(from) && is_protected(to))
+    }
+
+    /// Whether frames of the VLAN `vid` leave by `to`, wherever they come in.
+    pub(crate) fn reaches(&self, to: PortNo, vid: u16) -> bool {
+        let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
+        let carries = |switching: &SwitchingView| carries(switching.port(to), vid);
+        !is_mirrors_own && self.switching.is_none_or(carries)
     }
 
     /// What becomes of the tag of a frame of the VLAN `vid` that leaves by `to`.

@@ -385,8 +385,12 @@ impl Worker {
                     frame: egress.frame,
                     port: *port,
                     retag: Retag::Keep,
+                    priority: egress.priority,
                 }),
-                Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
+                Destination::Normal => {
+                    let index = (egress.frame, egress.priority);
+                    self.normal(bridge, from, index, frame, now);
+                }
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
                 Destination::Collectors(sample) => {
                     self.sample_by_rule(bridge, from, **sample, frame);

@@ -30,7 +30,7 @@ impl Bridge {
         let mut had = Chosen::default();
         if self.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
             let frame = Frame::from_bytes(&message.data);
-            self.mirror(&frame, (from, Passing::In), &mut had, effects);
+            self.mirror(&frame, (from, (from, Passing::In)), &mut had, effects);
         }
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
@@ -89,14 +89,17 @@ impl Bridge {
             let frame = &verdict.frames[egress.frame];
             match egress.to {
                 Destination::Port(port) => {
-                    self.mirror(frame, (port, Passing::Out), &mut had, effects);
-                    effects.push(Effect::Transmit(port, frame.clone(), egress.words));
+                    self.mirror(frame, (from, (port, Passing::Out)), &mut had, effects);
+                    let mut leaving = frame.clone();
+                    leaving.priority = egress.priority;
+                    effects.push(Effect::Transmit(port, leaving, egress.words));
                 }
                 Destination::Normal => {
                     for (port, retag) in self.normal_exits(frame, from, now) {
                         let mut leaving = frame.clone();
+                        leaving.priority = egress.priority;
                         if retag.change(&mut leaving) {
-                            self.mirror(&leaving, (port, Passing::Out), &mut had, effects);
+                            self.mirror(&leaving, (from, (port, Passing::Out)), &mut had, effects);
                             let words = egress.words.clone();
                             effects.push(Effect::Transmit(port, leaving, words));
                         }

@@ -64,7 +64,7 @@ impl Bridge {
     pub(super) fn mirror(
         &self,
         frame: &Frame,
-        passing: (PortNo, Passing),
+        (from, passing): (PortNo, (PortNo, Passing)),
         had: &mut Chosen,
         effects: &mut Vec<Effect>,
     ) {
@@ -73,6 +73,7 @@ impl Bridge {
                 mirrors,
                 pipeline: &self.pipeline,
                 switching: self.switching.as_deref(),
+                from,
             };
             scene.mirror(frame, passing, had, &mut Copying(effects));
         }

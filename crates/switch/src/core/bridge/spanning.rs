@@ -57,6 +57,14 @@ impl Spanning {
         &self.config
     }
 
+    /// What Open vSwitch calls it.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self.config.protocol {
+            TreeProtocol::Stp => "STP",
+            TreeProtocol::Rstp => "RSTP",
+        }
+    }
+
     /// The tree.
     pub(crate) const fn tree(&self) -> &SpanningTree {
         &self.tree

@@ -21,7 +21,19 @@ impl Bridge {
         self.stations.set_limits(config.stations_max, config.ageing);
         self.set_snooping(config);
         self.switching = view;
+        self.settle_protected();
         self.set_bonds(&config.ports, now);
+    }
+
+    /// Keeps frames from going between ports that are protected, whoever sends them.
+    pub(super) fn settle_protected(&mut self) {
+        let switching = self.switching.as_deref();
+        for number in self.ports.keys() {
+            let logical = switching.and_then(|switching| switching.port(*number));
+            let is_protected = logical.is_some_and(|logical| logical.is_protected);
+            self.pipeline.set_protected(*number, is_protected);
+        }
+        self.unpublished = true;
     }
 
     /// What its ports are to `NORMAL`; none if all are plain.

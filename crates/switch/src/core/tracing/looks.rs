@@ -26,10 +26,14 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Of a frame that comes to the bridge of this name.
-    pub(super) fn new(bridge: &str) -> Self {
+    /// Of a frame that comes to the bridge of this name, whose spanning tree is called that.
+    pub(super) fn new(bridge: &str, tree: Option<&'static str>) -> Self {
+        let story = Story::of_bridge(bridge);
         Self {
-            story: Story::of_bridge(bridge),
+            story: match tree {
+                Some(tree) => story.with_tree(tree),
+                None => story,
+            },
             first: None,
             visits: BTreeSet::new(),
             read: BTreeMap::new(),
@@ -130,7 +134,7 @@ impl Trace for Looks {
             _ => {}
         }
         self.named = match action {
-            Action::Output { port, .. } => Some(*port),
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
             _ => None,
         };
         self.story.acts(action);
@@ -166,6 +170,10 @@ impl Trace for Looks {
 
     fn dropped(&mut self, reason: DropReason) {
         self.story.dropped(reason);
+    }
+
+    fn skipped(&mut self, reason: DropReason) {
+        self.story.skipped(reason);
     }
 
     fn finished(&mut self, frame: &Frame, registers: &Registers) {

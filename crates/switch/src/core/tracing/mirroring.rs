@@ -31,7 +31,7 @@ impl Traced {
     pub(super) fn copies(
         &self,
         frame: &Frame,
-        passing: (PortNo, Passing),
+        (from, passing): (PortNo, (PortNo, Passing)),
         had: &mut Chosen,
     ) -> Vec<Departure> {
         let mut copies = Copies::default();
@@ -40,6 +40,7 @@ impl Traced {
                 mirrors,
                 pipeline: &self.pipeline,
                 switching: self.switching.as_deref(),
+                from,
             };
             scene.mirror(frame, passing, had, &mut copies);
         }
@@ -51,15 +52,7 @@ impl Traced {
     pub(super) fn barred(&self, story: &str, from: PortNo) -> Option<String> {
         let mirrors = self.mirrors.as_deref();
         mirrors.filter(|mirrors| mirrors.is_output(from))?;
-        let mut lines = story.split_inclusive('\n');
-        let mut text = String::new();
-        for line in lines.by_ref() {
-            text += line;
-            if line.starts_with("---") {
-                break;
-            }
-        }
-        text += lines.next().unwrap_or_default();
+        let mut text = first_table(story);
         let name = self.ports.get(&from);
         let name = name.map_or_else(|| from.to_string(), |(_, name)| name.clone());
         text += "     >>>> dropping packet received on port ";
@@ -67,4 +60,17 @@ impl Traced {
         text += ", which is reserved exclusively for mirroring <<<<\n\nFinal flow: unchanged\n";
         Some(text)
     }
+}
+
+/// A story as far as the first table.
+pub(super) fn first_table(story: &str) -> String {
+    let mut lines = story.split_inclusive('\n');
+    let mut text = String::new();
+    for line in lines.by_ref() {
+        text += line;
+        if line.starts_with("---") {
+            break;
+        }
+    }
+    text + lines.next().unwrap_or_default()
 }

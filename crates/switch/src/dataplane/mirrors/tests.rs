@@ -88,11 +88,13 @@ impl Bridge {
 
     /// What is sent of a frame that passes these ports, one after the other.
     fn sent(&self, frame: &Frame, way: &[(u32, Passing)]) -> Vec<(u32, Option<u16>, Option<u16>)> {
+        let from = PortNo(way[0].0);
         let (mut had, mut sent) = (Chosen::default(), Sent::default());
         let scene = Scene {
             mirrors: &self.mirrors,
             pipeline: &self.pipeline,
             switching: self.switching.as_deref(),
+            from,
         };
         for (port, passing) in way {
             scene.mirror(frame, (PortNo(*port), *passing), &mut had, &mut sent);

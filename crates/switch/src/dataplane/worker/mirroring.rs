@@ -50,11 +50,12 @@ impl Copier for Copying<'_> {
 }
 
 /// What says where a bridge's copies go; none if it has no mirrors.
-fn scene(bridge: &BridgeProgram) -> Option<Scene<'_>> {
+fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<Scene<'_>> {
     Some(Scene {
         mirrors: bridge.mirrors.as_deref()?,
         pipeline: &bridge.pipeline,
         switching: bridge.switching.as_deref(),
+        from: from.port,
     })
 }
 
@@ -68,7 +69,7 @@ impl Worker {
         from: PortKey,
         batch: &mut Batch,
     ) {
-        if let Some(scene) = scene(bridge) {
+        if let Some(scene) = scene(bridge, from) {
             self.mirror_all(&scene, from, batch);
         }
     }
@@ -93,7 +94,7 @@ impl Worker {
         from: PortKey,
         frame: Frame,
     ) -> Option<Frame> {
-        let Some(scene) = scene(bridge) else {
+        let Some(scene) = scene(bridge, from) else {
             return Some(frame);
         };
         if scene.mirrors.is_output(from.port) {
@@ -128,7 +129,7 @@ impl Worker {
         run: &mut fastpath::Batch<'_>,
         now: Instant,
     ) -> Option<PortNo> {
-        let scene = scene(bridge)?;
+        let scene = scene(bridge, from)?;
         let taken = std::mem::take(&mut self.mirrored.batch);
         let mut taken_by = taken.iter().copied();
         while let Some(fate) = run.next(&mut self.pool) {
@@ -160,7 +161,7 @@ impl Worker {
         from: PortKey,
         (frame, first): (&Frame, usize),
     ) {
-        let Some(scene) = scene(bridge) else {
+        let Some(scene) = scene(bridge, from) else {
             return;
         };
         let mut had = self.mirrored.verdict;

@@ -215,6 +215,8 @@ fn tracer(control: &mut Control) -> Tracer {
             multicast: site.bridge.multicast_view(),
             switching: site.bridge.switching().cloned(),
             mirrors: site.bridge.mirrors().cloned(),
+            tree: site.bridge.spanning().map(|spanning| spanning.name()),
+            gates: site.bridge.gates().cloned(),
             ports: ports.collect(),
         };
         (*id, traced)

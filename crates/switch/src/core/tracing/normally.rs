@@ -1,0 +1,114 @@
+//! What `NORMAL` does with a frame, in the story of its way.
+
+use std::fmt::Write;
+
+use base::PortNo;
+use packet::{Frame, Link};
+use pipeline::Story;
+
+use super::{Lesson, Traced};
+use crate::dataplane::bonds::Leaving;
+use crate::dataplane::normal::{Forward, Knowledge};
+use crate::dataplane::vlans::Retag;
+use crate::mac::Address;
+use crate::mcast::Audience;
+
+impl Traced {
+    /// What `NORMAL` learns and does, in Open vSwitch's words.
+    pub(super) fn normal_lines(&self, frame: &Frame, from: PortNo, lessons: &[Lesson]) -> String {
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            return "     >> dropped: normal_unreadable\n".to_owned();
+        };
+        let mut text = String::new();
+        for lesson in lessons {
+            if let Lesson::Station(Address { vid, mac }, port) = lesson {
+                let name = self.name_of(*port);
+                let line = "     -> learned that";
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{line} {mac} is on port {name} in VLAN {vid}");
+            }
+        }
+        let (forward, vid) = self.knowledge().forward((&link, frame.bytes()), from);
+        text += match forward {
+            Forward::To(_) => "     -> forwarding to learned port\n",
+            Forward::Among(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
+            Forward::Among(_) => "     -> forwarding to mcast router port\n",
+            Forward::Flood => "     -> no learned MAC for destination, flooding\n",
+            Forward::Nowhere if link.dst.is_bridge_reserved() => {
+                "     >> dropped: for bridges only\n"
+            }
+            Forward::Nowhere => "     >> destination port is input port, dropping\n",
+            Forward::Surplus => "     -> bonding refused admissibility, dropping\n",
+            Forward::Looped => "     -> SLB bond thinks this packet looped back, dropping\n",
+            Forward::Refused => "     >> the port is not in the VLAN of the frame, dropping\n",
+        };
+        text += &self.left_out(forward, from, vid);
+        text
+    }
+
+    /// A line for each port that a frame would go to, and may not.
+    fn left_out(&self, forward: Forward, from: PortNo, vid: u16) -> String {
+        let knowledge = self.knowledge();
+        let home = knowledge.home(from);
+        let floods = |port: &PortNo| {
+            let view = self.pipeline.port(*port);
+            view.is_some_and(|view| view.opened().floods())
+        };
+        let ports: Vec<PortNo> = match forward {
+            Forward::To(port) => vec![port],
+            Forward::Flood => {
+                let ports = self.pipeline.ports().map(|(port, _)| port);
+                ports.filter(floods).collect()
+            }
+            Forward::Among(audience) => {
+                let views = self.multicast.iter();
+                views.flat_map(|view| view.ports(audience, vid)).collect()
+            }
+            Forward::Nowhere | Forward::Refused | Forward::Surplus | Forward::Looped => Vec::new(),
+        };
+        let one_of_each = |port: &PortNo| *port != home && knowledge.home(*port) == *port;
+        let wanted = ports
+            .into_iter()
+            .filter(one_of_each)
+            .filter(|port| knowledge.reaches(*port, vid));
+        let reasons = wanted.filter_map(|port| self.pipeline.way_out(from, port).err());
+        let words = reasons.filter_map(|reason| Story::skipping(reason, self.tree));
+        words.map(|words| format!("     >> {words}\n")).collect()
+    }
+
+    /// The ports by which `NORMAL` would send a frame, and what would become of its tag.
+    pub(super) fn normal_exits(&self, frame: &Frame, from: PortNo) -> Vec<(PortNo, Retag)> {
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            return Vec::new();
+        };
+        let knowledge = self.knowledge();
+        let (forward, vid) = knowledge.forward((&link, frame.bytes()), from);
+        let leaving = Leaving {
+            frame,
+            link: &link,
+            vid,
+            writer: None,
+        };
+        knowledge.exits(&self.pipeline, leaving, from, forward)
+    }
+
+    /// What the port is called behind which stations are learned: its bond, if it is of one.
+    fn name_of(&self, port: PortNo) -> String {
+        let logical = self.switching.as_ref().and_then(|view| view.port(port));
+        let bond = logical.filter(|logical| logical.bond.is_some());
+        match (bond, self.ports.get(&port)) {
+            (Some(bond), _) => bond.name.clone(),
+            (None, Some((_, name))) => name.clone(),
+            (None, None) => port.to_string(),
+        }
+    }
+
+    pub(super) fn knowledge(&self) -> Knowledge<'_> {
+        Knowledge {
+            stations: &self.stations,
+            multicast: self.multicast.as_ref(),
+            switching: self.switching.as_deref(),
+            mirrors: self.mirrors.as_deref(),
+        }
+    }
+}
