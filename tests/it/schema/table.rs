@@ -87,7 +87,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("SSL", "bootstrap_ca_cert", "an_authority_is_learned_from_the_first_controller"),
     ("SSL", "ssl_protocols ssl_ciphers ssl_ciphersuites", "a_controller_by_tls_is_known_by_its_authority"),
 
-    ("Manager", "target max_backoff inactivity_probe connection_mode other_config external_ids is_connected status", "what_is_others_is_left_alone"),
+    ("Manager", "target connection_mode", "a_manager_is_met_through_a_bridge_without_rules managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be"),
+    ("Manager", "max_backoff inactivity_probe other_config external_ids is_connected status", "what_is_others_is_left_alone"),
     ("Datapath", "datapath_version ct_zones capabilities external_ids", "what_is_others_is_left_alone"),
     ("CT_Zone", "timeout_policy external_ids", "what_is_others_is_left_alone"),
     ("CT_Timeout_Policy", "timeouts external_ids", "what_is_others_is_left_alone"),
