@@ -49,6 +49,7 @@ mod patches;
 mod peer;
 mod printing;
 mod protected;
+mod qinq;
 mod replay;
 mod report;
 mod rig;
@@ -109,6 +110,7 @@ const THEMES: &[&[Rule]] = &[
     bond_settings::RULES,
     normal::RULES,
     protected::RULES,
+    qinq::RULES,
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,

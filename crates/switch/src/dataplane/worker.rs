@@ -384,7 +384,7 @@ impl Worker {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
                     port: *port,
-                    retag: Retag::Keep,
+                    retag: Retag::KEEP,
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
