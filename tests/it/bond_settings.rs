@@ -12,12 +12,13 @@ use crate::unixctl::{asked, theirs};
 pub(crate) const RULES: &[Rule] = rules![
     who_was_active_is_again_after_a_restart,
     every_member_takes_frames_to_many_if_that_is_wanted,
+    a_station_that_says_that_it_moved_behind_a_bond_is_believed_once,
     an_interface_may_speak_lacp_alone,
     a_bond_may_have_an_interface_of_its_name_and_ask_for_mii,
 ];
 
 /// A bond of the ports of hosts 2 and 3.
-const BOND: &str = "del-port br0 p2 -- del-port br0 p3 -- add-bond br0 bond0 p2 p3 \
+pub(crate) const BOND: &str = "del-port br0 p2 -- del-port br0 p3 -- add-bond br0 bond0 p2 p3 \
                     -- set Interface p2 ofport_request=2 -- set Interface p3 ofport_request=3";
 
 /// Waits until what is told has this in it.
@@ -32,16 +33,18 @@ fn is_active(member: &str) -> String {
     format!("member {member}: enabled\n  active member\n")
 }
 
+/// Has a member be active.
+pub(crate) fn activate(site: &Site<'_, '_>, member: &str) -> Result<(), Failure> {
+    let enabled = format!("member {member}: enabled");
+    wait_for(site, "bond/show bond0", &enabled)?;
+    asked(site, &format!("bond/set-active-member bond0 {member}"))?;
+    wait_for(site, "bond/show bond0", &is_active(member))
+}
+
 /// Has the second member be active, and waits until the database has it.
-fn activate_second(site: &Site<'_, '_>) -> Result<(), Failure> {
-    for member in ["p2", "p3"] {
-        wait_for(
-            site,
-            "bond/show bond0",
-            &format!("member {member}: enabled"),
-        )?;
-    }
-    asked(site, "bond/set-active-member bond0 p3")?;
+pub(crate) fn activate_second(site: &Site<'_, '_>) -> Result<(), Failure> {
+    wait_for(site, "bond/show bond0", "member p2: enabled")?;
+    activate(site, "p3")?;
     second_is_active(site)
 }
 
@@ -98,6 +101,83 @@ fn every_member_takes_frames_to_many_if_that_is_wanted(ground: &Ground) -> Outco
     }
     assert_eq!(reached(3, 0x32)?, [1, 4]);
     assert_eq!(reached(2, 0x22)?, [1, 4]);
+    Ok(())
+}
+
+/// What a station says of itself to all by ARP, or to `target`: `op` is 1 of a request.
+fn says(op: u8, target: &str) -> String {
+    format!(
+        "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:01:51) / arp(op={op},sha=02:00:00:00:01:51,\
+         spa=10.1.0.51,tha=00:00:00:00:00:00,tpa={target})"
+    )
+}
+
+/// Whether a switch knows that station behind the first host's port, and not behind the bond.
+fn is_at_first(site: &Site<'_, '_>) -> Result<Option<bool>, Failure> {
+    let stations = asked(site, "fdb/show br0")?;
+    let mut lines = stations.lines();
+    let line = lines.find(|line| line.contains("  02:00:00:00:01:51"));
+    Ok(line.map(|line| line.split_whitespace().next() == Some("1")))
+}
+
+/// Has a host send a frame that no flow of Open vSwitch's data path is there for, and waits until
+/// both know that station there, or not.
+fn moves(both: &Both<'_, '_>, from: usize, frame: &str, is_first: bool) -> Result<(), Failure> {
+    for site in both.sites() {
+        site.rig
+            .ground
+            .wait_until("the station to have moved", || {
+                asked(site, "revalidator/purge")?;
+                site.rig.host(from).send(&[frame])?;
+                Ok(is_at_first(site)? == Some(is_first))
+            })?;
+    }
+    Ok(())
+}
+
+fn a_station_that_says_that_it_moved_behind_a_bond_is_believed_once(ground: &Ground) -> Outcome {
+    let places = Places::new(ground)?;
+    let (ours, other) = (
+        Site::at(&places.ours, "ours")?,
+        Site::at(&places.other, "theirs")?,
+    );
+    let both = Both::start(&ours, &other)?;
+    both.vsctl(&format!("{BOND} -- set Port bond0 bond_mode=balance-slb"))?;
+    for site in both.sites() {
+        activate_second(site)?;
+    }
+    let plain = "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:01:51,type=0x88b5)/data(50)";
+    let (request, answer, question) = (
+        says(1, "10.1.0.51"),
+        says(2, "10.1.0.9"),
+        says(1, "10.1.0.9"),
+    );
+    let news = "eth(dst=33:33:00:00:00:01,src=02:00:00:00:01:51) / ipv6(src=fe80::51,dst=ff02::1) / \
+                nd(type=136,target=fe80::51)";
+    let nobody = [0_u8; 0];
+    moves(&both, 1, plain, true)?;
+    // What comes by the bond is an echo, until it says that it has moved.
+    for frame in [plain, &question, news] {
+        assert_eq!(both.reached(3, frame)?, nobody, "{frame}");
+    }
+    assert_eq!(both.reached(3, &request)?, [1, 4]);
+    moves(&both, 3, plain, false)?;
+    assert_eq!(both.reached(3, plain)?, [1, 4]);
+    // Nobody else is sure enough of where it is to say so for it.
+    moves(&both, 1, plain, true)?;
+    assert_eq!(both.reached(3, &answer)?, [1, 4]);
+    // It says that it is back, and is heard of by the bond, too: that is an echo.
+    moves(&both, 1, &request, true)?;
+    for site in both.sites() {
+        asked(site, "revalidator/purge")?;
+    }
+    assert_eq!(both.reached(3, &request)?, nobody);
+    assert_eq!(both.reached(3, &answer)?, nobody);
+    for site in both.sites() {
+        assert_eq!(is_at_first(site)?, Some(true));
+    }
+    // For some seconds.
+    moves(&both, 3, &request, false)?;
     Ok(())
 }
 

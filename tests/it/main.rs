@@ -50,6 +50,7 @@ mod peer;
 mod printing;
 mod protected;
 mod qinq;
+mod queues;
 mod replay;
 mod report;
 mod rig;
@@ -86,6 +87,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queues::RULES,
     replay::RULES,
     storm::RULES,
     xdp::RULES,

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use testbed::{Failure, Process};
 
+use crate::bond_settings::{BOND, activate, activate_second};
 use crate::ground::{Ground, Outcome, Rule, rules};
-use crate::normal::{Both, Places};
+use crate::normal::{Both, Places, come};
 use crate::rig::{Rig, program};
 use crate::site::Site;
 use crate::unixctl::asked;
@@ -15,6 +16,7 @@ pub(crate) const RULES: &[Rule] = rules![
     frames_of_groups_go_to_who_has_said_that_they_want_them,
     what_nobody_asked_for_goes_to_all_or_to_routers,
     ports_that_want_all_have_it_and_vlans_are_apart,
+    members_of_groups_behind_a_bond_are_reached_by_one_interface,
     programs_that_join_groups_hear_them_and_no_others,
 ];
 
@@ -315,6 +317,66 @@ fn ports_that_want_all_have_it_and_vlans_are_apart(ground: &Ground) -> Outcome {
     both.show(&[rows[1]])?;
     both.vsctl("set Bridge br0 mcast_snooping_enable=false")?;
     both.asked("mdb/show br0")?;
+    Ok(())
+}
+
+/// Where a group's members are, as a switch shows it: any interface of a bond stands for it.
+fn places_of(site: &Site<'_, '_>, group: Ipv4Addr) -> Result<Vec<String>, Failure> {
+    let text = asked(site, "mdb/show br0")?;
+    let group = group.to_string();
+    let rows = text.lines().filter(|row| row.contains(&group));
+    let ports = rows.filter_map(|row| row.split_whitespace().next());
+    Ok(ports.map(|port| port.replace('3', "2")).collect())
+}
+
+fn members_of_groups_behind_a_bond_are_reached_by_one_interface(ground: &Ground) -> Outcome {
+    let places = Places::new(ground)?;
+    let (ours, other) = (
+        Site::at(&places.ours, "ours")?,
+        Site::at(&places.other, "theirs")?,
+    );
+    let both = Both::start(&ours, &other)?;
+    both.vsctl(&format!(
+        "{BOND} -- set Bridge br0 mcast_snooping_enable=true \
+         other_config:mcast-snooping-disable-flood-unregistered=true"
+    ))?;
+    for site in both.sites() {
+        activate_second(site)?;
+    }
+    // Who is heard by an interface that takes nothing is not there.
+    assert_eq!(reached(&both, 2, joins(2, 0, NOBODYS))?, NOBODY);
+    assert_eq!(reached(&both, 3, joins(3, 0, FOUR))?, NOBODY);
+    for site in both.sites() {
+        let what = "the group to be known at the bond";
+        site.rig
+            .ground
+            .wait_until(what, || Ok(places_of(site, FOUR)? == ["2"]))?;
+        assert_eq!(places_of(site, NOBODYS)?, NOBODY.map(|_| String::new()));
+    }
+    assert_eq!(reached(&both, 1, datagram(1, FOUR))?, [3]);
+    assert_eq!(reached(&both, 1, datagram(1, NOBODYS))?, NOBODY);
+    // A router behind the bond hears what hosts say, once. Were a member of the same group there, Open
+    // vSwitch would send to both.
+    let other_group = Ipv4Addr::new(239, 2, 2, 2);
+    assert_eq!(reached(&both, 3, asks(3))?, [1, 4]);
+    assert_eq!(reached(&both, 4, joins(4, 0, other_group))?, [3]);
+    assert_eq!(reached(&both, 1, datagram(1, other_group))?, [3, 4]);
+    assert_eq!(reached(&both, 1, datagram(1, NOBODYS))?, [3]);
+    // Another interface leads to the same members.
+    for site in both.sites() {
+        activate(site, "p2")?;
+        asked(site, "revalidator/purge")?;
+    }
+    assert_eq!(reached(&both, 1, datagram(1, other_group))?, [2, 4]);
+    // By source, either leads there; which, is chance.
+    both.vsctl("set Port bond0 bond_mode=balance-slb")?;
+    for site in both.sites() {
+        for from in 0x10..0x18 {
+            let told = come(site.rig, 1, &[datagram(from, other_group)])?;
+            let ports: Vec<_> = told.iter().map(|line| line.as_bytes()[0]).collect();
+            assert!(matches!(ports[..], [b'2' | b'3', b'4']), "{told:?}");
+        }
+    }
     Ok(())
 }
 

@@ -116,7 +116,8 @@ impl<'s, 'g> Both<'s, 'g> {
     }
 }
 
-fn come(rig: &Rig<'_>, from: usize, sent: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
+/// What of these frames, sent by a host, comes to all other hosts of a place: lines as above.
+pub(crate) fn come(rig: &Rig<'_>, from: usize, sent: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
     let others = (1..=usize::from(HOSTS)).filter(|number| *number != from);
     let eyes = others.map(|number| Ok((number, rig.host(number).eye()?)));
     let eyes: Vec<_> = eyes.collect::<Result<_, Failure>>()?;

@@ -87,9 +87,13 @@ fn messages(version: Version) -> Vec<(&'static str, Message)> {
         all.push(("OFPT_TABLE_STATUS", Message::TableStatus(status)));
         all.push(("OFPT_ROLE_STATUS", Message::RoleStatus(role_status())));
     } else {
+        let queue = QueueDesc {
+            port: PortNo(1),
+            config: queue_config(),
+        };
         let reply = QueueConfigReply {
             port: PortNo(1),
-            queues: vec![queue_config()],
+            queues: vec![queue],
         };
         let question = Message::QueueConfigRequest(PortNo(1));
         all.push(("OFPT_QUEUE_GET_CONFIG_REQUEST", question));

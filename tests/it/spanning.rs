@@ -1,5 +1,7 @@
 //! Spanning trees in rings of which one bridge is Open vSwitch's, and what is told of them.
 
+use std::collections::BTreeMap;
+
 use packet::build::Stack;
 use testbed::{Failure, Process};
 
@@ -14,6 +16,7 @@ pub(crate) const RULES: &[Rule] = rules![
     a_ring_with_open_vswitch_is_opened_by_the_newer_tree,
     two_cables_between_two_bridges_are_one_way,
     trees_are_told_as_by_open_vswitch,
+    what_ports_in_trees_say_and_hear_is_counted_as_by_open_vswitch,
 ];
 
 /// The shortest times of the older tree.
@@ -278,5 +281,89 @@ fn trees_are_told_as_by_open_vswitch(ground: &Ground) -> Outcome {
         here.vsctl("get Bridge br0 status:stp_enable")?
             .contains("a bridge has one tree")
     );
+    Ok(())
+}
+
+/// A frame with the BPDU of an older tree's bridge that comes after all others, of this kind.
+fn bpdu(kind: u8) -> Vec<u8> {
+    let bridge = [0xff, 0xff, 2, 0, 0, 0, 0, 0x99];
+    let link = [
+        &[
+            1, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 0x99, 0, 38, 0x42, 0x42, 3,
+        ][..],
+        &[0, 0, 0, kind, 0],
+    ];
+    let times = [0, 0, 20, 0, 2, 0, 15, 0];
+    let rest = [&bridge[..], &[0; 4], &bridge, &[0x80, 1], &times];
+    let mut frame = [link.concat(), rest.concat()].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+/// The pairs of a column that counts, by name.
+fn counts(site: &Site<'_, '_>, tree: &str, port: &str) -> Result<BTreeMap<String, u64>, Failure> {
+    let column = match tree {
+        "rstp" => "rstp_statistics",
+        _ => "statistics",
+    };
+    let told = site.vsctl(&format!("get Port {port} {column}"))?;
+    let pairs = told.trim_matches(['{', '}']).split(", ");
+    let pairs = pairs.filter_map(|pair| {
+        let (name, count) = pair.split_once('=')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    });
+    Ok(pairs.collect())
+}
+
+fn what_ports_in_trees_say_and_hear_is_counted_as_by_open_vswitch(ground: &Ground) -> Outcome {
+    let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
+    let (here, there) = (Site::at(&here, "here")?, Site::at(&there, "there")?);
+    let (_ours, _theirs) = (here.daemon()?, theirs(&there, "")?);
+    for site in [&here, &there] {
+        site.vsctl(&format!(
+            "add-br br0 -- set Bridge br0 datapath_type=netdev {SHORT} \
+             -- add-port br0 p1 -- add-port br0 p2"
+        ))?;
+    }
+    let both = [&here, &there];
+    for tree in ["stp", "rstp"] {
+        for site in both {
+            told(site, tree)?;
+            // Three of a bridge that is no root, and two of which nobody knows the kind.
+            let sent = [0, 0x55, 0, 0x55, 0].map(bpdu);
+            site.rig.host(1).send_bytes(&sent)?;
+        }
+        let mut names = Vec::new();
+        for site in both {
+            let heard = [("rx", 3), ("error", 2)];
+            let what = format!("what was heard to be counted: {tree}");
+            site.rig.ground.wait_until(&what, || {
+                let counts = counts(site, tree, "p1")?;
+                let is =
+                    |(what, number)| counts.get(&format!("{tree}_{what}_count")) == Some(number);
+                Ok(heard.iter().map(|(what, number)| (what, number)).all(is))
+            })?;
+            let (one, other) = (counts(site, tree, "p1")?, counts(site, tree, "p2")?);
+            assert_eq!(other[&format!("{tree}_rx_count")], 0, "{other:?}");
+            names.push([one, other].map(|counts| counts.into_keys().collect::<Vec<_>>()));
+        }
+        assert_eq!(names[0], names[1], "{tree}");
+        // Something is said every second. Open vSwitch tells of RSTP how much within one.
+        for (site, port) in both.into_iter().zip(["p1", "p2"]) {
+            if tree == "stp" || site.rundir == here.rundir {
+                let what = format!("what was said to be counted: {tree} {port}");
+                site.rig.ground.wait_until(&what, || {
+                    let counts = counts(site, tree, port)?;
+                    let uptime = counts.get("rstp_uptime").copied();
+                    Ok(counts[&format!("{tree}_tx_count")] > 2
+                        && uptime.is_none_or(|time| time > 2))
+                })?;
+            }
+        }
+    }
+    // Nothing is counted where there is no tree.
+    here.vsctl("set Bridge br0 stp_enable=false rstp_enable=false")?;
+    here.wait_for_column("get Port p1 rstp_statistics", "{}")?;
+    here.wait_for_column("get Port p1 statistics", "{}")?;
     Ok(())
 }

@@ -182,6 +182,55 @@ pub struct QueueId(pub u32);
 impl QueueId {
     /// Every queue: requests only (`OFPQ_ALL`).
     pub const ALL: Self = Self(0xffff_ffff);
+
+    /// How many queues a port may have, from zero on: as many as Open vSwitch has classes
+    /// for (`netdev-linux`).
+    pub const COUNT: u32 = 0xf000;
+}
+
+/// Which class of a port's queueing discipline a frame is for: the minor number of the class, as
+/// the kernel has it in `skb->priority`; zero if nobody has said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(u16);
+
+impl Priority {
+    /// Nobody has said: the discipline's default class.
+    pub const NONE: Self = Self(0);
+
+    /// That of a queue: class 1 of queue 0, and so on. None if there is no class for a queue of
+    /// so high a number.
+    #[must_use]
+    pub const fn of(queue: QueueId) -> Option<Self> {
+        if queue.0 >= QueueId::COUNT {
+            return None;
+        }
+        let [low, high, ..] = (queue.0 + 1).to_le_bytes();
+        Some(Self(u16::from_le_bytes([low, high])))
+    }
+
+    /// Which queue it is that of.
+    #[must_use]
+    pub const fn queue(self) -> Option<QueueId> {
+        match self.0 {
+            0 => None,
+            minor => Some(QueueId(minor as u32 - 1)),
+        }
+    }
+
+    /// The minor number of the class; zero for none.
+    #[must_use]
+    pub const fn minor(self) -> u16 {
+        self.0
+    }
+
+    /// It as the kernel has it: the class of the root discipline `1:`; zero for none.
+    #[must_use]
+    pub const fn handle(self) -> u32 {
+        match self.0 {
+            0 => 0,
+            minor => 0x0001_0000 | minor as u32,
+        }
+    }
 }
 
 /// The number of a frame that the switch kept for the controller. This switch

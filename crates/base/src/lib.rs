@@ -8,6 +8,7 @@ mod instant;
 pub mod sync;
 
 pub use ids::{
-    BucketId, BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId, Xid,
+    BucketId, BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, Priority, QueueId, TableId,
+    Xid,
 };
 pub use instant::Instant;

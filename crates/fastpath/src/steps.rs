@@ -4,7 +4,7 @@
 //! The steps stand in the places of the actions they are made of. What is not compiled
 //! is a step too, [`Step::Hand`]: from there on the interpreter goes on.
 
-use base::{GroupId, MeterId, PortNo, TableId};
+use base::{GroupId, MeterId, PortNo, Priority, QueueId, TableId};
 use flow::{Action, Extension, Field, Instructions, MaxLen, Part};
 
 use crate::change::Change;
@@ -59,6 +59,10 @@ pub(crate) enum Step {
     Output(PortNo),
     /// Out of the one it came in by.
     InPort,
+    /// Out of a port, that of arrival among them, by this class of its queueing discipline.
+    Enqueue(PortNo, Priority),
+    /// From now on it is for this class.
+    Queue(Priority),
     /// Wherever an ordinary learning switch would send it.
     Normal,
     /// Out of all ports that take a flooded frame.
@@ -260,9 +264,8 @@ impl Step {
     pub(crate) fn of(action: &Action) -> Self {
         match action {
             Action::Output { port, max_len } => Self::of_output(*port, *max_len),
-            // No port has a queue but one.
-            Action::Enqueue { port, .. } => Self::of_output(*port, MaxLen::WHOLE),
-            Action::SetQueue(_) => Self::Nothing,
+            Action::Enqueue { port, queue } => Self::of_enqueue(*port, *queue),
+            Action::SetQueue(queue) => Priority::of(*queue).map_or(Self::Nothing, Self::Queue),
             Action::Group(group) => Self::Group(*group),
             Action::Meter(meter) => Self::Meter(*meter),
             Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
@@ -285,6 +288,14 @@ impl Step {
             PortNo::CONTROLLER => Self::Report(max_len),
             PortNo::TABLE => Self::Hand(Reason::Resubmit),
             port => Self::Output(port),
+        }
+    }
+
+    /// A queue that no port can have is none.
+    const fn of_enqueue(port: PortNo, queue: QueueId) -> Self {
+        match Priority::of(queue) {
+            Some(priority) => Self::Enqueue(port, priority),
+            None => Self::of_output(port, MaxLen::WHOLE),
         }
     }
 
@@ -313,7 +324,8 @@ impl Step {
                 table: Some(table),
             } => Self::Resubmit(*table),
             Extension::Resubmit { .. } => Self::Hand(Reason::Resubmit),
-            Extension::Note(_) | Extension::PopQueue => Self::Nothing,
+            Extension::PopQueue => Self::Queue(Priority::NONE),
+            Extension::Note(_) => Self::Nothing,
             _ => Self::Hand(Reason::Action),
         }
     }

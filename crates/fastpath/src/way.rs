@@ -4,7 +4,7 @@
 //! Most frames leave by one port as they came. Of those no verdict is written; it is
 //! as soon as there is more to tell. What a step does stands in `acts`.
 
-use base::{PortNo, TableId};
+use base::{PortNo, Priority, TableId};
 use flow::{Action, Registers};
 use packet::{Frame, Pool};
 use pipeline::{
@@ -57,6 +57,8 @@ pub(crate) struct Way<'b, 'a> {
     idle: u32,
     /// Whether it is to leave in the state it has now.
     promised: bool,
+    /// Which class of a port's queueing discipline it is for.
+    priority: Priority,
     /// Where to, if there is nothing else to tell yet.
     pending: Option<PortNo>,
     /// Whether the verdict is this frame's.
@@ -104,6 +106,7 @@ impl<'b, 'a> Way<'b, 'a> {
             nesting,
             idle: (1 << nesting) - 1,
             promised: false,
+            priority: Priority::NONE,
             pending: None,
             told: false,
             frame_is_stale: false,
@@ -115,6 +118,7 @@ impl<'b, 'a> Way<'b, 'a> {
     pub(crate) fn go(mut self, pool: &mut Pool) -> Fate<'b> {
         let Ahead { table, seen, .. } = self.batch.ahead[self.place];
         let mut frame = std::mem::take(&mut self.batch.frames[self.index]);
+        self.priority = frame.priority;
         match self.walk(&mut frame, Leg::Table(table, seen), pool) {
             Ok(()) => self.finish(frame, pool),
             Err(End::Lost(reason)) => {
@@ -282,7 +286,10 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         if let Some(port) = self.pending.take() {
             let to = Destination::Port(port);
-            verdict.egress.push(pipeline::Egress::new(0, to));
+            verdict.egress.push(pipeline::Egress {
+                priority: self.priority,
+                ..pipeline::Egress::new(0, to)
+            });
         }
     }
 
@@ -322,6 +329,7 @@ impl<'b, 'a> Way<'b, 'a> {
             registers,
             set: self.set,
             promised: self.promised,
+            priority: self.priority,
             lookups: self.lookups,
             buckets_left: self.buckets_left,
             behind: &batch.behind[..self.nesting],

@@ -79,6 +79,8 @@ const ACTIONS: &[&str] = &[
     "controller(max_len=20,id=3,userdata=01.02)",
     "enqueue:2:1",
     "set_queue:1",
+    "set_queue:7",
+    "pop_queue",
     "dec_ttl",
     "dec_ttl(1,2)",
     "mod_dl_src:02:00:00:00:00:aa",
@@ -111,6 +113,7 @@ const ACTIONS: &[&str] = &[
     "group:5",
     "group:6",
     "group:7",
+    "group:8",
     "resubmit(,1)",
     "resubmit(,2)",
     "resubmit(,3)",
@@ -219,6 +222,7 @@ const GROUPS: &[&str] = &[
     "group_id=5,type=all,bucket=group:1,bucket=dec_ttl,controller,bucket=output:2",
     "group_id=6,type=ff,bucket=watch_group:4,mod_nw_dst:10.0.0.9,output:3,bucket=watch_port:1,flood",
     "group_id=7,type=select,bucket=dec_ttl,normal,bucket=weight:2,watch_port:3,in_port",
+    "group_id=8,type=all,bucket=set_queue:2,output:2,bucket=output:3,bucket=dec_ttl,enqueue:4:3,set_queue:1,output:2",
 ];
 
 /// One that lets one frame in a hundred milliseconds pass, one that marks, and that of the

@@ -148,16 +148,23 @@ impl Registers {
     /// Never: no register needs another field.
     #[must_use]
     pub fn told(&self) -> Match {
-        let named = Self::NAMED.map(|field| (field, self.value(field)));
-        let general = self.general.iter().enumerate();
-        let general =
-            general.map(|(number, value)| (Field::of_register(number), u128::from(*value)));
-        let port = [(Field::InPort, u128::from(self.in_port.0))];
-        let all = port.into_iter().chain(named).chain(general);
         let mut told = MatchBuilder::default();
-        all.filter(|(field, value)| *value != 0 || *field == Field::InPort)
-            .try_for_each(|(field, value)| told.add_exact(field, value))
-            .expect("no register needs another field");
+        let mut add = |field, value| {
+            told.add_exact(field, value)
+                .expect("no register needs another field");
+        };
+        add(Field::InPort, u128::from(self.in_port.0));
+        for field in Self::NAMED {
+            let value = self.value(field);
+            if value != 0 {
+                add(field, value);
+            }
+        }
+        for (number, value) in self.general.iter().enumerate() {
+            if *value != 0 {
+                add(Field::of_register(number), u128::from(*value));
+            }
+        }
         for (field, value) in self.options.iter() {
             told.add_option(field, value, Wide::ONES)
                 .expect("each is there once");

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ptr::NonNull;
 
+use base::Priority;
 use sys::storage::{Lender, Storage};
 
 use crate::Offload;
@@ -32,6 +33,9 @@ pub struct Frame {
     end: u32,
     /// Unfinished checksum, pending segmentation.
     pub offload: Offload,
+    /// Which class of its exit's queueing discipline it is for. No part of what it is: frames
+    /// that differ in nothing else are equal.
+    pub priority: Priority,
 }
 
 /// The buffer has no room for the bytes that were to be put in.
@@ -76,6 +80,7 @@ impl Frame {
             start: narrow(start),
             end: narrow(start + len),
             offload: Offload::default(),
+            priority: Priority::NONE,
         })
     }
 
@@ -102,6 +107,7 @@ impl Frame {
                 self.start = 0;
                 self.end = 0;
                 self.offload = Offload::default();
+                self.priority = Priority::NONE;
                 true
             }
             Err(storage) => {
@@ -124,6 +130,7 @@ impl Frame {
             start: narrow(HEADROOM),
             end: narrow(HEADROOM),
             offload: Offload::default(),
+            priority: Priority::NONE,
         }
     }
 
@@ -302,6 +309,7 @@ impl Default for Frame {
             start: 0,
             end: 0,
             offload: Offload::default(),
+            priority: Priority::NONE,
         }
     }
 }
@@ -310,6 +318,7 @@ impl Clone for Frame {
     fn clone(&self) -> Self {
         let mut copy = Self::from_bytes(self.bytes());
         copy.offload = self.offload;
+        copy.priority = self.priority;
         copy
     }
 }
@@ -368,6 +377,7 @@ impl Pool {
             return None;
         }
         copy.offload = frame.offload;
+        copy.priority = frame.priority;
         Some(copy)
     }
 

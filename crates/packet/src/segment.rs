@@ -98,6 +98,7 @@ impl Cut {
 
     fn write(&self, segment: &mut Frame, whole: &Frame, slice: &[u8], index: usize, last: bool) {
         segment.offload = Offload::default();
+        segment.priority = whole.priority;
         let bytes = segment.bytes_mut();
         bytes[..self.headers].copy_from_slice(&whole.bytes()[..self.headers]);
         bytes[self.headers..].copy_from_slice(slice);

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use base::{PortNo, Priority, QueueId};
 use flow::field::VID_PRESENT;
 use flow::{Action, Field, MaxLen};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
@@ -40,10 +41,11 @@ impl Run<'_> {
             }
             Action::Group(group) => self.group(packet, *group),
             Action::Meter(meter) => self.submit_to_meter(packet, *meter),
-            // No port has a queue but one; a frame for another goes by that, as Open
-            // vSwitch has it.
-            Action::Enqueue { port, .. } => self.output(packet, *port, MaxLen::WHOLE),
-            Action::SetQueue(_) => Ok(()),
+            Action::Enqueue { port, queue } => self.enqueue(packet, *port, *queue),
+            Action::SetQueue(queue) => {
+                self.set_queue(*queue);
+                Ok(())
+            }
             Action::Extended(extension) => self.extend(packet, extension),
             change if self.is_bare() && is_of_frames(change) => Ok(()),
             change => {
@@ -52,6 +54,26 @@ impl Run<'_> {
                 self.change(packet, change)
             }
         }
+    }
+
+    /// From now on it leaves by that queue. Of one that no port can have nothing is noted, as
+    /// Open vSwitch has it.
+    fn set_queue(&mut self, queue: QueueId) {
+        self.priority = Priority::of(queue).unwrap_or(self.priority);
+    }
+
+    /// Sends it out of the port by that queue, and by no other port.
+    fn enqueue(
+        &mut self,
+        packet: &Packet<'_>,
+        port: PortNo,
+        queue: QueueId,
+    ) -> Result<(), DropReason> {
+        let before = self.priority;
+        self.set_queue(queue);
+        let done = self.output(packet, port, MaxLen::WHOLE);
+        self.priority = before;
+        done
     }
 
     pub(crate) fn set_field(

@@ -63,6 +63,7 @@ impl Run<'_> {
         if matches!(cause, Cause::Action | Cause::ActionSet) {
             self.cause = Cause::Group;
         }
+        let priority = self.priority;
         self.nesting += 1;
         let done = if bucket.rewrites {
             self.on_copy(packet, bucket.actions())
@@ -70,7 +71,7 @@ impl Run<'_> {
             self.apply(packet, bucket.actions())
         };
         self.nesting -= 1;
-        self.cause = cause;
+        (self.cause, self.priority) = (cause, priority);
         self.contain(done)
     }
 
@@ -89,6 +90,7 @@ impl Run<'_> {
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         let (set, stack) = (self.set.clone(), self.stack.clone());
         let (from, registers, exited) = (self.from, self.registers.clone(), self.exited);
+        let priority = self.priority;
         self.nesting += 1;
         let done = match Packet::read(&mut copy, self.depth) {
             Ok(mut copied) => self.apply(&mut copied, actions),
@@ -99,6 +101,7 @@ impl Run<'_> {
         self.settle(copy);
         (*self.set, *self.stack) = (set, stack);
         (self.from, self.registers, self.exited) = (from, registers, exited);
+        self.priority = priority;
         self.changes();
         self.contain(done)
     }

@@ -1,6 +1,6 @@
 //! What each of Nicira's actions does to a frame (`ovs-actions(7)`).
 
-use base::{MeterId, PortNo, TableId};
+use base::{MeterId, PortNo, Priority, TableId};
 use flow::field::widen;
 use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController, Wide};
 use packet::{Checksum, Offload, Packet};
@@ -67,9 +67,9 @@ impl Run<'_> {
                 return self.lowered(packet.dec_nsh_ttl());
             }
             Extension::Sample(_) => self.drop(DropReason::NoCollector),
-            // Met by the lookup; for nobody's eyes but the controller's; and no port has
-            // a queue but one.
-            Extension::Conjunction { .. } | Extension::Note(_) | Extension::PopQueue => {}
+            Extension::PopQueue => self.priority = Priority::NONE,
+            // Met by the lookup; and for nobody's eyes but the controller's.
+            Extension::Conjunction { .. } | Extension::Note(_) => {}
         }
         Ok(())
     }

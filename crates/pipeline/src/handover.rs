@@ -2,7 +2,7 @@
 //! so far by somebody quicker, who then came to what only the interpreter knows. Nothing is done
 //! twice: neither counted, nor metered, nor sent.
 
-use base::TableId;
+use base::{Priority, TableId};
 use flow::{Action, Registers};
 use packet::{Packet, Pool};
 
@@ -24,6 +24,8 @@ pub struct Handover<'a> {
     pub set: Option<&'a Action>,
     /// Whether it is to leave in the state it has now; where to, is in the verdict.
     pub promised: bool,
+    /// Which class of a port's queueing discipline it is for.
+    pub priority: Priority,
     /// How many lookups there were beyond the first.
     pub lookups: usize,
     /// How many buckets may still be looked at, of [`crate::BUCKETS_PER_FRAME_MAX`].
@@ -99,6 +101,7 @@ impl Interpreter {
         run.set
             .write(handover.set.map_or(&[], std::slice::from_ref));
         run.set_promised(handover.promised);
+        run.priority = handover.priority;
         run.resubmits = handover.lookups;
         run.buckets_left = handover.buckets_left;
         let mut frame = arrival.frame;

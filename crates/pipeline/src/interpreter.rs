@@ -4,7 +4,7 @@
 //! the frame will leave in the state it has, and only a change after a promise
 //! makes a copy that keeps it.
 
-use base::{Cookie, Instant, PortNo, TableId};
+use base::{Cookie, Instant, PortNo, Priority, TableId};
 use flow::field::Depth;
 use flow::{Action, Field, FragmentHandling, Instructions, Key, PacketOut, Registers, Wide};
 use packet::wire::Fragment;
@@ -139,6 +139,7 @@ impl Interpreter {
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
             promised: false,
+            priority: arrival.frame.priority,
             depth: Depth::Link,
             exited: false,
             recursion: 0,
@@ -181,6 +182,7 @@ pub(crate) struct Run<'a> {
     pub(crate) cause: Cause,
     /// Whether the frame is to leave in the state it has now.
     promised: bool,
+    pub(crate) priority: Priority,
     /// How deep it was read.
     pub(crate) depth: Depth,
     /// Whether nothing more is to be done with it.
@@ -440,6 +442,7 @@ impl<'a> Run<'a> {
         self.verdict.egress.push(Egress {
             frame: self.verdict.frames.len(),
             to,
+            priority: self.priority,
             words,
         });
     }

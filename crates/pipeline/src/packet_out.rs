@@ -64,6 +64,7 @@ impl Run<'_> {
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         let (from, registers) = (self.from, self.registers.clone());
+        let priority = self.priority;
         let stack = std::mem::take(self.stack);
         let result = match Packet::read(&mut copy, self.pipeline.depth()) {
             Ok(mut copied) => self.walk(&mut copied),
@@ -74,7 +75,7 @@ impl Run<'_> {
         }
         self.wait(EndOfSet::Executed);
         self.settle(copy);
-        (self.from, self.registers) = (from, registers);
+        (self.from, self.registers, self.priority) = (from, registers, priority);
         (*self.stack, self.exited) = (stack, false);
         self.changes();
         self.set.clear();

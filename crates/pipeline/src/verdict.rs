@@ -1,6 +1,6 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
-use base::{Cookie, PortNo, TableId};
+use base::{Cookie, PortNo, Priority, TableId};
 use flow::{Continuation, MaxLen, PacketInReason, Registers};
 use packet::{Frame, Malformed};
 
@@ -40,17 +40,21 @@ pub struct Egress {
     pub frame: usize,
     /// Where to.
     pub to: Destination,
+    /// Which class of the port's queueing discipline it is for.
+    pub priority: Priority,
     /// What goes with it, if it may leave by a tunnel; none if that is what it came with.
     pub words: Option<Box<Registers>>,
 }
 
 impl Egress {
-    /// One with which nothing goes but what came with the frame.
+    /// One with which nothing goes but what came with the frame, and by no queue that anybody
+    /// has named.
     #[must_use]
     pub const fn new(frame: usize, to: Destination) -> Self {
         Self {
             frame,
             to,
+            priority: Priority::NONE,
             words: None,
         }
     }

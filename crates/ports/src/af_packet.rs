@@ -13,15 +13,18 @@ mod ring;
 pub(crate) mod send_only;
 pub(crate) mod sender;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 
+use base::QueueId;
 use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::packet_ring::PacketRing;
 use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
 
 use crate::error::failed;
+use crate::shaping::{self, Counts, Line, Shape, Shaped};
 use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
@@ -116,6 +119,24 @@ impl Port for AfPacket {
     fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
         let name = self.interfaces.name(self.index)?;
         equip(&self.interfaces, &name, address, mtu)
+    }
+
+    fn shape(&mut self, shape: Option<&Shape>) -> io::Result<Option<Shaped>> {
+        let Some(shape) = shape else {
+            return shaping::unmake(self.index).map(|()| None);
+        };
+        let name = self.interfaces.name(self.index)?;
+        let line = Line {
+            mtu: self.interfaces.mtu(&name)?,
+            speed_mbps: self.interfaces.mode(&name).unwrap_or_default().speed_mbps,
+        };
+        let shaped = shape.on(line);
+        shaped.make(self.index, line)?;
+        Ok(Some(shaped))
+    }
+
+    fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, Counts>> {
+        shaping::counts(self.index)
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

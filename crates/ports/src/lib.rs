@@ -18,16 +18,19 @@ pub mod inner;
 pub mod memory;
 pub mod pcapng;
 pub mod replay;
+pub mod shaping;
 mod status;
 pub mod tap;
 pub mod vnet;
 pub mod xdp;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use base::QueueId;
 use packet::{MacAddr, Pool};
 
 pub use batch::Batch;
@@ -35,6 +38,7 @@ pub use captured::Captured;
 pub use counters::{Counter, Counts, QueueCounters, on_the_wire};
 pub use error::OpenError;
 pub use faulty::{Faults, Faulty};
+use shaping::{Shape, Shaped};
 pub use status::Status;
 pub use sys::interface::{BadInterfaceName, Ifindex, InterfaceName};
 
@@ -76,6 +80,24 @@ pub trait Port: Send {
     /// # Errors
     /// The device is gone, cannot, or the process may not.
     fn equip(&mut self, _address: Option<MacAddr>, _mtu: Option<u32>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Has what leaves by it be in these queues, or in none; in place of those that it has.
+    /// Answers what was made of them.
+    ///
+    /// # Errors
+    /// `Unsupported`: frames do not leave by a queueing discipline. Else the device is gone, the
+    /// kernel has no such discipline, or the process may not.
+    fn shape(&mut self, _shape: Option<&Shape>) -> io::Result<Option<Shaped>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// What has left by each of its queues, if it was given any.
+    ///
+    /// # Errors
+    /// As of [`Port::shape`].
+    fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, shaping::Counts>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -94,6 +94,15 @@ impl PacketSocket {
         Ok(forced.or_else(|_| sockopt::set_socket_send_buffer_size(&self.fd, bytes))?)
     }
 
+    /// Has frames leave by this class of the interface's queueing discipline from now on
+    /// (socket(7), `SO_PRIORITY`); zero for none.
+    ///
+    /// # Errors
+    /// `EPERM`: the process may not (`CAP_NET_ADMIN`).
+    pub fn set_priority(&self, priority: u32) -> io::Result<()> {
+        self.set_at(libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
+    }
+
     /// Ties the socket to one interface. One that is down may be bound; the
     /// socket hears it as soon as it is up.
     ///

@@ -36,11 +36,11 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Port", "bond_updelay bond_downdelay", "what_a_bond_is_asked_is_read bonds_are_told_of_as_by_open_vswitch"),
     ("Port", "lacp", "members_that_speak_lacp_share_flows without_a_partner_one_member_carries_all_if_that_is_wanted an_interface_may_speak_lacp_alone"),
     ("Port", "bond_active_slave", "who_was_active_is_again_after_a_restart"),
-    ("Port", "qos", "what_is_to_leave_too_fast_is_dropped"),
+    ("Port", "qos", "what_is_to_leave_too_fast_is_dropped queues_are_the_classes_that_open_vswitch_makes"),
     ("Port", "bond_fake_iface", "a_bond_may_have_an_interface_of_its_name_and_ask_for_mii"),
     ("Port", "mac other_config", "one_interface_may_speak_lacp_and_be_no_bond what_a_bond_is_asked_is_read every_member_takes_frames_to_many_if_that_is_wanted"),
     ("Port", "status rstp_status", "trees_are_told_as_by_open_vswitch"),
-    ("Port", "statistics rstp_statistics", "trees_are_told_as_by_open_vswitch"),
+    ("Port", "statistics rstp_statistics", "what_ports_in_trees_say_and_hear_is_counted_as_by_open_vswitch"),
     ("Port", "external_ids", "what_is_others_is_left_alone"),
 
     ("Interface", "name ofport error", "ovs_vsctl_waits_and_hears_what_cannot_be"),
@@ -57,9 +57,11 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Flow_Table", "name flow_limit overflow_policy groups", "tables_are_named_and_limited_by_the_database"),
     ("Flow_Table", "prefixes external_ids", "what_asks_nothing_here_changes_nothing"),
 
-    ("QoS", "type other_config", "what_is_to_leave_too_fast_is_dropped"),
-    ("QoS", "queues external_ids", "what_asks_nothing_here_changes_nothing"),
-    ("Queue", "dscp other_config external_ids", "what_asks_nothing_here_changes_nothing"),
+    ("QoS", "type other_config", "what_is_to_leave_too_fast_is_dropped queues_are_the_classes_that_open_vswitch_makes what_cannot_have_queues_is_said"),
+    ("QoS", "queues", "queues_are_the_classes_that_open_vswitch_makes frames_leave_by_the_queue_that_rules_name"),
+    ("Queue", "other_config", "queues_are_the_classes_that_open_vswitch_makes queues_share_a_link_by_their_rates"),
+    ("QoS", "external_ids", "what_asks_nothing_here_changes_nothing"),
+    ("Queue", "dscp external_ids", "what_asks_nothing_here_changes_nothing"),
 
     ("Mirror", "select_all select_src_port select_dst_port select_vlan output_port output_vlan snaplen", "who_listens_is_shown_what_open_vswitch_shows a_mirror_is_read_with_its_ports_by_number"),
     ("Mirror", "name statistics", "what_is_copied_is_counted_and_what_cannot_be_is_said what_of_a_mirror_cannot_be_is_said_of_its_bridge"),
@@ -84,7 +86,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("SSL", "bootstrap_ca_cert", "an_authority_is_learned_from_the_first_controller"),
     ("SSL", "ssl_protocols ssl_ciphers ssl_ciphersuites", "a_controller_by_tls_is_known_by_its_authority"),
 
-    ("Manager", "target max_backoff inactivity_probe connection_mode other_config external_ids is_connected status", "what_is_others_is_left_alone"),
+    ("Manager", "target connection_mode", "a_manager_is_met_through_a_bridge_without_rules managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be"),
+    ("Manager", "max_backoff inactivity_probe other_config external_ids is_connected status", "what_is_others_is_left_alone"),
     ("Datapath", "datapath_version ct_zones capabilities external_ids", "what_is_others_is_left_alone"),
     ("CT_Zone", "timeout_policy external_ids", "what_is_others_is_left_alone"),
     ("CT_Timeout_Policy", "timeouts external_ids", "what_is_others_is_left_alone"),

@@ -1,6 +1,6 @@
 //! What the steps of a rule do to a frame, and to what goes with it.
 
-use base::{MeterId, PortNo, TableId};
+use base::{MeterId, PortNo, Priority, TableId};
 use flow::{Action, MaxLen};
 use packet::{Frame, Network, Packet, Pool};
 use pipeline::{
@@ -31,6 +31,7 @@ impl<'a> Way<'_, 'a> {
                 Step::Output(_) | Step::InPort | Step::Normal | Step::Flood | Step::All => {
                     self.send_by(step);
                 }
+                Step::Enqueue(..) | Step::Queue(_) => self.send_by(step),
                 Step::Report(max_len) => self.report(rule, max_len),
                 Step::Group(group) => self.group(frame, rule, (at, group), pool)?,
                 Step::Meter(meter) => self.submit_to_meter(frame, meter, pool)?,
@@ -61,8 +62,27 @@ impl<'a> Way<'_, 'a> {
             Step::Normal => self.promise(Destination::Normal),
             Step::Flood => self.spread(PortView::floods),
             Step::All => self.spread(PortView::forwards),
+            Step::Enqueue(port, priority) => self.enqueue(port, priority),
+            Step::Queue(priority) => drop(self.set_priority(priority)),
             _ => {}
         }
+    }
+
+    /// From now on the frame is for this class of a port's queueing discipline. Answers for
+    /// which it was.
+    pub(super) fn set_priority(&mut self, priority: Priority) -> Priority {
+        // Where it goes already, it goes as it was for.
+        self.tell();
+        std::mem::replace(&mut self.priority, priority)
+    }
+
+    fn enqueue(&mut self, port: PortNo, priority: Priority) {
+        let before = self.set_priority(priority);
+        match port {
+            PortNo::IN_PORT => self.send(self.batch.ground.from),
+            port => self.output(port),
+        }
+        self.priority = before;
     }
 
     /// Makes all changes from the step at `first` on that stand one behind the other, and
@@ -269,7 +289,10 @@ impl<'a> Way<'_, 'a> {
         self.promised = true;
         let verdict = &mut self.batch.runner.verdict;
         let frame = verdict.frames.len();
-        verdict.egress.push(Egress::new(frame, to));
+        verdict.egress.push(Egress {
+            priority: self.priority,
+            ..Egress::new(frame, to)
+        });
     }
 
     /// Before a change: if the frame is to leave as it is now, a copy of it will.

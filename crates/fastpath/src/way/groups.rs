@@ -69,14 +69,14 @@ impl<'a> Way<'_, 'a> {
         };
         self.buckets_left = left;
         bucket.count(self.batch.runner.writer, self.weight, self.batch.ground.now);
+        let priority = self.priority;
         if !bucket.rewrites() {
             let steps = bucket.actions().iter().map(Step::of);
             steps.for_each(|step| self.send_by(&step));
-            return Ok(());
-        }
-        if let Err(reason) = self.on_copy(frame, rule, bucket, pool) {
+        } else if let Err(reason) = self.on_copy(frame, rule, bucket, pool) {
             self.drop(reason);
         }
+        self.priority = priority;
         Ok(())
     }
 
@@ -136,6 +136,8 @@ fn gist(group: &Group) -> u64 {
                 | Step::Normal
                 | Step::Flood
                 | Step::All
+                | Step::Enqueue(..)
+                | Step::Queue(_)
                 | Step::Change(_)
                 | Step::Nothing
         )

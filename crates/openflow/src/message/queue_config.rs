@@ -32,8 +32,8 @@ pub struct QueueConfig {
 pub struct QueueConfigReply {
     /// The port.
     pub port: PortNo,
-    /// Its queues.
-    pub queues: Vec<QueueConfig>,
+    /// Its queues, or those of all ports; each with its port, which 1.2 and later tell.
+    pub queues: Vec<QueueDesc>,
 }
 
 /// Reads which port is asked about.
@@ -65,7 +65,7 @@ impl Body for QueueConfigReply {
         })?;
         let mut queues = Vec::new();
         while !r.is_empty() {
-            queues.push(decode_queue(r)?);
+            queues.push(decode_queue(port, r)?);
         }
         Ok(Self { port, queues })
     }
@@ -78,11 +78,11 @@ impl Body for QueueConfigReply {
         });
         self.queues
             .iter()
-            .try_for_each(|queue| encode_queue(queue, self.port, w))
+            .try_for_each(|queue| encode_queue(queue, w))
     }
 }
 
-/// A queue, with the port it belongs to (1.4 and later).
+/// A queue, with the port it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueDesc {
     /// The port.
@@ -148,13 +148,12 @@ const fn names_port(version: Version) -> bool {
     }
 }
 
-fn decode_queue(r: &mut Reader<'_>) -> Result<QueueConfig, Malformed> {
+/// Reads a queue of the port that is asked about, or of the one that it names.
+fn decode_queue(asked: PortNo, r: &mut Reader<'_>) -> Result<QueueDesc, Malformed> {
     let start = r.clone();
     let queue = QueueId(r.u32()?);
     let named = names_port(r.version());
-    if named {
-        r.skip(4)?;
-    }
+    let port = if named { port_no::decode(r)? } else { asked };
     let length = usize::from(r.u16()?);
     r.skip(if named { 6 } else { 2 })?;
     let head = start.len() - r.len();
@@ -173,28 +172,28 @@ fn decode_queue(r: &mut Reader<'_>) -> Result<QueueConfig, Malformed> {
             _ => {}
         }
     }
-    Ok(QueueConfig {
+    let config = QueueConfig {
         queue,
         min_rate,
         max_rate,
-    })
+    };
+    Ok(QueueDesc { port, config })
 }
 
 fn encode_queue(
-    queue: &QueueConfig,
-    port: PortNo,
+    QueueDesc { port, config }: &QueueDesc,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
     let named = names_port(w.version());
     w.nested(if named { 8 } else { 4 }, |w| {
-        w.u32(queue.queue.0);
+        w.u32(config.queue.0);
         if named {
-            port_no::encode(port, w)?;
+            port_no::encode(*port, w)?;
         }
         w.u16(0);
         w.pad_to(8);
-        let max_rate = queue.max_rate.filter(|_| named);
-        for (kind, rate) in [(MIN_RATE, queue.min_rate), (MAX_RATE, max_rate)] {
+        let max_rate = config.max_rate.filter(|_| named);
+        for (kind, rate) in [(MIN_RATE, config.min_rate), (MAX_RATE, max_rate)] {
             let Some(rate) = rate else { continue };
             w.u16(kind);
             w.u16(16);

@@ -59,6 +59,24 @@ fn an_action_set_has_an_end() {
 }
 
 #[test]
+fn a_frame_is_for_the_queue_that_was_named_last() {
+    let pipeline = pipeline(&[
+        "in_port=1,actions=output:2,set_queue:0,output:2,enqueue:3:7,output:4,\
+         clone(set_queue:5,output:2),set_queue:61440,resubmit(,1),output:2,pop_queue,output:2",
+        "table=1,actions=set_queue:61439",
+    ]);
+    let mut pool = Pool::new(4);
+    let verdict = run(&pipeline, "eth", &mut pool, &mut ());
+    let queues = verdict.egress.iter().map(|egress| egress.priority.queue());
+    let queues: Vec<_> = queues.map(|queue| queue.map(|queue| queue.0)).collect();
+    let wanted = [None, Some(0), Some(7), Some(0), Some(5), Some(61_439), None];
+    assert_eq!(queues, wanted);
+    let handles = verdict.egress.iter().map(|egress| egress.priority.handle());
+    let handles: Vec<_> = handles.collect();
+    assert_eq!(handles[..3], [0, 0x1_0001, 0x1_0008]);
+}
+
+#[test]
 fn outputs_of_one_state_share_a_frame() {
     let pipeline =
         pipeline(&["in_port=1,actions=output:2,output:3,mod_dl_src:02:00:00:00:00:aa,output:4"]);

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use base::Priority;
 use packet::{Frame, Pool};
 use rustix::io::Errno;
 use sys::interface::{Ifindex, InterfaceName};
@@ -24,6 +25,8 @@ pub(crate) struct PacketSender {
     name: InterfaceName,
     socket: PacketSocket,
     vector: SendVector,
+    /// For which class what is sent is, until that is changed.
+    priority: Priority,
 }
 
 impl PacketSender {
@@ -33,6 +36,7 @@ impl PacketSender {
             name,
             socket: socket(index)?,
             vector: SendVector::new(),
+            priority: Priority::NONE,
         })
     }
 
@@ -45,8 +49,13 @@ impl PacketSender {
     ) -> io::Result<()> {
         let mut done = 0;
         let mut outcome = Ok(());
+        let first = batch.first().map_or(Priority::NONE, |frame| frame.priority);
+        if batch.iter().any(|frame| frame.priority != first) {
+            // Those of one class stay in order, and those of two need not.
+            batch.sort_by_key(|frame| frame.priority);
+        }
         while done < batch.len() {
-            match self.send_all(&mut batch[done..]) {
+            match self.send_alike(&mut batch[done..]) {
                 Ok(sent) => {
                     counters.sent(&batch[done..done + sent]);
                     done += sent;
@@ -70,6 +79,17 @@ impl PacketSender {
         }
         batch.release(done, pool);
         outcome
+    }
+
+    /// Sends frames from the front that are for one class, and returns how many.
+    fn send_alike(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+        let priority = frames.first().map_or(self.priority, |frame| frame.priority);
+        if priority != self.priority {
+            self.socket.set_priority(priority.handle())?;
+            self.priority = priority;
+        }
+        let count = frames.partition_point(|frame| frame.priority == priority);
+        self.send_all(&mut frames[..count])
     }
 
     /// Sends frames from the front, and returns how many.

@@ -4,9 +4,10 @@
 use std::fmt;
 
 use packet::MacAddr;
+use ports::shaping::{Discipline, Shape};
 
 /// What an interface is given. The default leaves it as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Equipment {
     /// Its Ethernet address.
     pub address: Option<MacAddr>,
@@ -16,6 +17,8 @@ pub struct Equipment {
     pub ingress: IngressLimit,
     /// How much leaves by it; all, if absent.
     pub egress: Option<EgressLimit>,
+    /// In which queues it leaves; as the interface has them, if absent.
+    pub shape: Option<Shape>,
 }
 
 /// How much leaves by a port (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
@@ -63,9 +66,22 @@ impl fmt::Display for Equipment {
         if let Some(EgressLimit { rate, burst }) = self.egress {
             words.push(format!("egress {rate} bytes/s, {burst} bytes at once"));
         }
+        if let Some(shape) = &self.shape {
+            let kind = name_of(shape.discipline);
+            words.push(format!("{kind} of {} queues", shape.queues.len()));
+        }
         match words.is_empty() {
             true => f.write_str("as it is"),
             false => f.write_str(&words.join(", ")),
         }
+    }
+}
+
+/// What Open vSwitch calls a discipline (ovs-vswitchd.conf.db(5), `QoS`).
+#[must_use]
+pub const fn name_of(discipline: Discipline) -> &'static str {
+    match discipline {
+        Discipline::TokenBuckets => "linux-htb",
+        Discipline::ServiceCurves => "linux-hfsc",
     }
 }

@@ -18,6 +18,7 @@ mod multicast;
 mod notices;
 mod ports;
 mod publication;
+mod queues;
 mod requests;
 mod schedule;
 mod spanning;

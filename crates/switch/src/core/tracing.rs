@@ -11,7 +11,7 @@ mod normally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
+use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
 use packet::wire::vlan::Tag;
 use packet::{Frame, Link, Pool};
@@ -143,7 +143,13 @@ struct Told {
     /// What is done to it and where it goes, in the data path's words.
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
+<<<<<<< HEAD
     left_as: Option<(Key, Vec<Tag>)>,
+=======
+    left_as: Option<Key>,
+    /// For which queue it was left.
+    queue: Priority,
+>>>>>>> main
     /// What was looked at in the bridge it came to first.
     megaflow: String,
     lessons: Vec<(BridgeId, Lesson)>,
@@ -276,6 +282,7 @@ impl Tracer {
             };
             for (port, retag) in ports {
                 let mut frame = frame.clone();
+                frame.priority = egress.priority;
                 retag.change(&mut frame);
                 let copies = bridge.copies(&frame, (from, (port, Passing::Out)), &mut had);
                 let itself = Departure {
@@ -330,7 +337,20 @@ impl Told {
             self.done.extend(odp::tag_changes(tags_before, &tags));
             self.done.extend(odp::changes(before, &after));
         }
+<<<<<<< HEAD
         self.left_as = Some((after, tags));
+=======
+        self.left_as = Some(after);
+        if frame.priority != self.queue {
+            self.queue = frame.priority;
+            // As Open vSwitch's data path in userspace calls it: by the queue's number.
+            let queue = self.queue.queue().map_or(0, |queue| queue.0);
+            self.done.push(match queue {
+                0 => "set(skb_priority(0))".to_owned(),
+                queue => format!("set(skb_priority({queue:#x}))"),
+            });
+        }
+>>>>>>> main
     }
 }
 
@@ -376,8 +396,9 @@ impl Traced {
     fn news(&self, verdict: &Verdict, from: PortNo) -> Option<Lesson> {
         let mut normals = verdict.egress.iter();
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;
-        let link = Link::parse(verdict.frames.get(normal.frame)?.bytes()).ok()?;
-        let address = self.knowledge().news(&link, from, None)?;
+        let bytes = verdict.frames.get(normal.frame)?.bytes();
+        let link = Link::parse(bytes).ok()?;
+        let address = self.knowledge().news((&link, bytes), from, None)?;
         Some(Lesson::Station(address, from))
     }
 }

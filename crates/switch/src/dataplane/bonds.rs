@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Instant, PortNo};
 use packet::wire::Fragment;
+use packet::wire::arp::Arp;
+use packet::wire::ethernet::EtherType;
 use packet::{Depth, Frame, Headers, Link, Network, Transport};
 
 pub(crate) use just_heard::JustHeard;
@@ -21,6 +23,10 @@ use super::switching::SwitchingView;
 use super::vlans::Vlans;
 use crate::bond::{self, Admission, BUCKETS, BondView, Outlet};
 use crate::mac::Address;
+
+/// What an ARP packet is (RFC 826).
+const ARP_REQUEST: u16 = 1;
+const ARP_ANSWER: u16 = 2;
 
 /// A bond, as workers know it.
 #[derive(Clone, Debug)]
@@ -33,6 +39,8 @@ pub(crate) struct BondState {
     pub(crate) loads: Arc<Loads>,
     /// Who spoke at other ports a moment ago.
     pub(crate) just_heard: Arc<JustHeard>,
+    /// Who announced itself at other ports: that such news comes by the bond, too, says nothing.
+    pub(crate) announced: Arc<JustHeard>,
 }
 
 /// What has left by a bond.
@@ -135,11 +143,29 @@ impl<'a> Knowledge<'a> {
         }
     }
 
+    /// Has bonds know of a station that announces itself by a port that is no bond.
+    pub(super) fn note_announced(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        vid: u16,
+        now: Instant,
+    ) {
+        let Some(switching) = self.switching.filter(|_| announces(link, bytes)) else {
+            return;
+        };
+        if switching.bond(from).is_none() {
+            let station = Address { vid, mac: link.src };
+            let bonds = switching.bonds();
+            bonds.for_each(|bond| bond.announced.note(station, now));
+        }
+    }
+
     /// Why a frame of the VLAN `vid` that came in by `from` is not taken, if it is not. `now` is
     /// none of one that is only asked about.
     pub(super) fn bar(
         &self,
-        link: &Link,
+        (link, bytes): (&Link, &[u8]),
         from: PortNo,
         vid: u16,
         now: Option<Instant>,
@@ -153,7 +179,13 @@ impl<'a> Knowledge<'a> {
                 let is_heard_elsewhere = now.is_some_and(|now| bond.just_heard.has(sender, now));
                 let station = self.stations.find(sender);
                 let is_known_elsewhere = station.is_some_and(|station| station.port() != bond.home);
-                (is_heard_elsewhere || is_known_elsewhere).then_some(Forward::Looped)
+                if !is_heard_elsewhere && !is_known_elsewhere {
+                    return None;
+                }
+                // One that says that it has moved is believed, unless it said so elsewhere just now.
+                let is_echo = || now.is_some_and(|now| bond.announced.has(sender, now));
+                let is_believed = announces(link, bytes) && !is_echo();
+                (!is_believed).then_some(Forward::Looped)
             }
         }
     }
@@ -199,6 +231,23 @@ impl<'a> Knowledge<'a> {
     }
 }
 
+/// Whether a frame says to all where its sender is now: an ARP request for its own address or, as
+/// some systems have it, an answer to nobody (RFC 5227, 3).
+fn announces(link: &Link, bytes: &[u8]) -> bool {
+    if link.eth_type != EtherType::ARP || !link.dst.is_broadcast() {
+        return false;
+    }
+    let arp = bytes.get(link.payload_at()..).map(Arp::parse);
+    let Some(Ok(Arp {
+        op,
+        addresses: Some(addresses),
+    })) = arp
+    else {
+        return false;
+    };
+    op == ARP_ANSWER || (op == ARP_REQUEST && addresses.spa == addresses.tpa)
+}
+
 /// A hash of a flow: of addresses and ports, as far as all frames of the flow have them.
 fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
     let hash = bond::hash_of_source(link.src, vid, basis);
@@ -240,7 +289,10 @@ fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use packet::MacAddr;
+    use packet::wire::arp::Addresses;
 
     use super::*;
     use crate::bond::{Bond, Mode, Settings};
@@ -276,6 +328,7 @@ mod tests {
             view: bond.view(),
             loads: Loads::new(1),
             just_heard: Arc::default(),
+            announced: JustHeard::announced().into(),
         };
         view.with_bonds(|name| (name == "bond0").then(|| state.clone()))
     }
@@ -349,16 +402,14 @@ mod tests {
             let bar = |port, dst, src| {
                 let frame = frame(dst, src);
                 let link = Link::parse(frame.bytes()).expect("well formed");
-                knowledge.bar(&link, port, 0, Some(Instant::START))
+                knowledge.bar((&link, frame.bytes()), port, 0, Some(Instant::START))
             };
             assert_eq!(BOND.map(|port| bar(port, many, 2)), [first, second]);
             // One of ours that came back, be it before it is known.
-            let new = frame(many, 9);
-            let new = Link::parse(new.bytes()).expect("well formed");
-            assert_eq!(knowledge.bar(&new, BOND[0], 0, Some(Instant::START)), None);
+            assert_eq!(bar(BOND[0], many, 9), None);
             let station = Address {
                 vid: 0,
-                mac: new.src,
+                mac: MacAddr::from_u64(9),
             };
             knowledge.note_heard(station, HOST, Instant::START);
             let looped = (mode == Mode::BalanceSlb).then_some(Forward::Looped);
@@ -367,6 +418,59 @@ mod tests {
             assert_eq!(bar(HOST, many, 1), None);
             assert_eq!(BOND.map(|port| knowledge.home(port)), [BOND[0]; 2]);
         }
+    }
+
+    #[test]
+    fn who_announces_itself_behind_the_bond_is_believed_unless_that_is_an_echo() {
+        let stations = stations();
+        let view = switching(Mode::BalanceSlb);
+        let knowledge = Knowledge {
+            mirrors: None,
+            stations: &stations,
+            switching: Some(&view),
+            multicast: None,
+        };
+        let arp = |dst: u64, op: u16, target: u8| {
+            let addresses = Addresses {
+                sha: MacAddr::from_u64(1),
+                spa: [10, 0, 0, 1].into(),
+                tha: MacAddr::default(),
+                tpa: [10, 0, 0, target].into(),
+            };
+            let [dst, src] = [dst, 1].map(|number| MacAddr::from_u64(number).0);
+            Frame::from_bytes(&[&dst[..], &src, &[8, 6], &addresses.emit(op)].concat())
+        };
+        let bar = |frame: &Frame, now| {
+            let link = Link::parse(frame.bytes()).expect("well formed");
+            knowledge.bar((&link, frame.bytes()), BOND[0], 0, Some(now))
+        };
+        let many = MacAddr::BROADCAST.to_u64();
+        let now = Instant::from_secs(9);
+        let looped = Some(Forward::Looped);
+        let cases = [
+            (arp(many, 1, 1), None),
+            (arp(many, 2, 9), None),
+            (arp(many, 1, 9), looped),
+            (arp(2, 2, 1), looped),
+            (arp(many, 3, 1), looped),
+            (frame(many, 1), looped),
+        ];
+        for (frame, wanted) in &cases {
+            assert_eq!(bar(frame, now), *wanted, "{:?}", frame.bytes());
+        }
+        // What it says at the host's port comes back; what others say there is no news of it.
+        let [(request, _), (answer, _), (question, _), ..] = &cases;
+        let note = |frame: &Frame, from, now| {
+            let link = Link::parse(frame.bytes()).expect("well formed");
+            knowledge.note_announced((&link, frame.bytes()), from, 0, now);
+        };
+        note(request, BOND[1], now);
+        note(question, HOST, now);
+        assert_eq!(bar(request, now), None);
+        note(answer, HOST, now);
+        let lock = Duration::from_secs(5);
+        assert_eq!(bar(request, now + lock / 2), looped);
+        assert_eq!(bar(request, now + lock), None);
     }
 
     #[test]

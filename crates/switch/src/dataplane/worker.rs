@@ -384,9 +384,17 @@ impl Worker {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
                     port: *port,
+<<<<<<< HEAD
                     retag: Retag::KEEP,
+=======
+                    retag: Retag::Keep,
+                    priority: egress.priority,
+>>>>>>> main
                 }),
-                Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
+                Destination::Normal => {
+                    let index = (egress.frame, egress.priority);
+                    self.normal(bridge, from, index, frame, now);
+                }
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
             }
             self.mirror_leaving(bridge, from, (frame, before));

@@ -20,6 +20,7 @@ mod opening;
 mod publication;
 mod reports;
 mod seats;
+mod shaping;
 mod site;
 mod slow;
 mod steps;
@@ -182,6 +183,8 @@ pub(crate) struct Control {
     /// Where questions are answered beside the bridges' own sockets.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
+    /// Whether nothing is to be left behind on interfaces of others.
+    cleans_up: bool,
 }
 
 impl Control {
@@ -215,6 +218,7 @@ impl Control {
             datapath_ports: DatapathPorts::new(by_name),
             unixctl: None,
             stopped: false,
+            cleans_up: false,
         }
     }
 
@@ -375,6 +379,9 @@ impl Control {
             let own = room.split(own).expect("the burst has room for all of it");
             peer.deferred.push_back((std::mem::take(received), own));
             return;
+        }
+        if shaping::asks_for_counts(&received.message) {
+            site.count_queues();
         }
         let mut effects = Vec::new();
         site.bridge.handle_message(id, received, now, &mut effects);

@@ -20,8 +20,10 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "system_type",
             "system_version",
             "ssl",
+            "manager_options",
         ],
     ),
+    ("Manager", &["target", "connection_mode"]),
     (
         "SSL",
         &["private_key", "certificate", "ca_cert", "bootstrap_ca_cert"],
@@ -77,7 +79,8 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "other_config",
         ],
     ),
-    ("QoS", &["type", "other_config"]),
+    ("QoS", &["type", "other_config", "queues"]),
+    ("Queue", &["dscp", "other_config"]),
     (
         "Flow_Table",
         &["name", "flow_limit", "overflow_policy", "groups"],

@@ -16,7 +16,7 @@ use packet::{Frame, Link, MacAddr};
 use super::{Bridge, Effect, PortEntry};
 use crate::bond::{self, BUCKETS, Bond};
 use crate::config::{BondConfig, LogicalPort};
-use crate::dataplane::bonds::{BondState, Leaving, Loads};
+use crate::dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
 use crate::dataplane::normal::Knowledge;
 use crate::dataplane::vlans::Vlans;
 use crate::lacp::{self, Group, Receive, Status};
@@ -73,6 +73,7 @@ impl Bonded {
             view: bond.view(),
             loads: Loads::new(writers),
             just_heard: Arc::default(),
+            announced: JustHeard::announced().into(),
         };
         Self {
             config,

@@ -90,11 +90,14 @@ impl Bridge {
             match egress.to {
                 Destination::Port(port) => {
                     self.mirror(frame, (from, (port, Passing::Out)), &mut had, effects);
-                    effects.push(Effect::Transmit(port, frame.clone(), egress.words));
+                    let mut leaving = frame.clone();
+                    leaving.priority = egress.priority;
+                    effects.push(Effect::Transmit(port, leaving, egress.words));
                 }
                 Destination::Normal => {
                     for (port, retag) in self.normal_exits(frame, from, now) {
                         let mut leaving = frame.clone();
+                        leaving.priority = egress.priority;
                         if retag.change(&mut leaving) {
                             self.mirror(&leaving, (from, (port, Passing::Out)), &mut had, effects);
                             let words = egress.words.clone();

@@ -1,13 +1,15 @@
 //! The ports of a bridge: how they are described, counted and changed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
+use base::{Instant, PortNo, QueueId};
 use flow::{
     PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, Refusal,
 };
 use ports::{Counter, Counts, QueueCounters, Status};
 
+use super::queues::QueueEntry;
 use super::spanning::with_link;
 use super::{Bridge, Effect};
 use crate::core::link::Link;
@@ -35,6 +37,8 @@ pub(crate) struct PortEntry {
     pub(crate) full_duplex: Option<bool>,
     /// Since when it is there.
     pub(crate) since: Instant,
+    /// By what frames leave, if not all by one way.
+    pub(super) queues: BTreeMap<QueueId, QueueEntry>,
 }
 
 /// What a port-mod comes to.
@@ -64,6 +68,7 @@ impl Bridge {
             index: status.index.map(|index| index.0),
             full_duplex: status.full_duplex,
             since: now,
+            queues: BTreeMap::new(),
         };
         self.ports.insert(number, entry);
         self.settle_protected();

@@ -1,13 +1,12 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
-use base::{Instant, PortNo, Xid};
+use base::{Instant, Xid};
 use flow::{
     FlowMod, GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest,
     SwitchConfig, TlvTableMod,
 };
 use openflow::{
-    AsyncChange, ForwardedRequest, Message, MultipartRequest, Parcel, QueueConfigReply, Received,
-    RoleReply, Version,
+    AsyncChange, ForwardedRequest, Message, MultipartRequest, Parcel, Received, RoleReply, Version,
 };
 
 use super::{Bridge, ConnectionId, Effect};
@@ -234,16 +233,6 @@ impl Bridge {
             role,
             generation: self.connections.generation(),
             short_id: self.peer(id)?.short_id,
-        }))
-    }
-
-    fn queues(&self, port: PortNo) -> Result<Message, Refusal> {
-        if port != PortNo::ANY && !self.ports.contains_key(&port) {
-            return Err(Refusal::QueueBadPort);
-        }
-        Ok(Message::QueueConfigReply(QueueConfigReply {
-            port,
-            queues: Vec::new(),
         }))
     }
 

@@ -1,10 +1,8 @@
 //! What a bridge tells of itself when asked.
 
-use base::{GroupId, Instant, MeterId, PortNo, QueueId, TableId, Xid};
+use base::{GroupId, Instant, MeterId, PortNo, TableId, Xid};
 use flow::{Capabilities, Description, Features, FlowStatsRequest, IpfixOf, Refusal, TableDesc};
-use openflow::{
-    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, Version,
-};
+use openflow::{FeaturesReply, Form, Message, MultipartReply, MultipartRequest, Version};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::dump::{Dump, FlowDump, ObjectDump, Objects};
@@ -70,7 +68,7 @@ impl Bridge {
             MultipartRequest::Description => MultipartReply::Description(self.description()),
             MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats().collect()),
             MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
-            MultipartRequest::Queue(request) => self.queue_stats(request)?,
+            MultipartRequest::Queue(request) => self.queue_stats(request, now)?,
             MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
             MultipartRequest::TableDesc => MultipartReply::TableDesc(self.table_descs()),
             MultipartRequest::QueueDesc(request) => self.queue_descs(request)?,
@@ -145,22 +143,6 @@ impl Bridge {
         let ports = self.ports().map(|(_, entry)| &entry.desc);
         let ports = ports.filter(|desc| wanted == PortNo::ANY || desc.number == wanted);
         Ok(ports.cloned().collect())
-    }
-
-    /// There is nothing to say of the only queue that ports have.
-    fn queue_descs(&self, request: QueueStatsRequest) -> Result<MultipartReply, Refusal> {
-        self.queue_stats(request)?;
-        Ok(MultipartReply::QueueDesc(Vec::new()))
-    }
-
-    fn queue_stats(&self, request: QueueStatsRequest) -> Result<MultipartReply, Refusal> {
-        if request.port != PortNo::ANY && !self.ports.contains_key(&request.port) {
-            return Err(Refusal::QueueBadPort);
-        }
-        if request.queue != QueueId::ALL {
-            return Err(Refusal::QueueBadQueue);
-        }
-        Ok(MultipartReply::Queue(Vec::new()))
     }
 }
 

@@ -145,7 +145,7 @@ impl Trace for Looks {
             _ => {}
         }
         self.named = match action {
-            Action::Output { port, .. } => Some(*port),
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
             _ => None,
         };
         self.story.acts(action);

@@ -10,8 +10,11 @@ use base::Instant;
 use crate::bond;
 use crate::mac::Address;
 
-/// For how long a station is known here. The table has it long before that.
+/// For how long a station that spoke is known here. The table has it long before that.
 const MOMENT: Duration = Duration::from_secs(1);
+
+/// For how long one that announced itself is, as Open vSwitch has it (`MAC_GRAT_ARP_LOCK_TIME`).
+const LOCK: Duration = Duration::from_secs(5);
 
 /// How many shelves there are for stations, by hash.
 const SHELVES: usize = 1024;
@@ -21,7 +24,10 @@ const PLACES: usize = 4;
 
 /// See the top of this file.
 #[derive(Debug)]
-pub(crate) struct JustHeard(Box<[Shelf]>);
+pub(crate) struct JustHeard {
+    shelves: Box<[Shelf]>,
+    lasts: Duration,
+}
 
 type Shelf = [Place; PLACES];
 
@@ -35,11 +41,22 @@ struct Place {
 
 impl Default for JustHeard {
     fn default() -> Self {
-        Self((0..SHELVES).map(|_| Shelf::default()).collect())
+        Self {
+            shelves: (0..SHELVES).map(|_| Shelf::default()).collect(),
+            lasts: MOMENT,
+        }
     }
 }
 
 impl JustHeard {
+    /// For stations that announce themselves: what says the same by a bond is an echo for longer.
+    pub(crate) fn announced() -> Self {
+        Self {
+            lasts: LOCK,
+            ..Self::default()
+        }
+    }
+
     /// Notes that a station spoke elsewhere.
     pub(super) fn note(&self, station: Address, now: Instant) {
         let shelf = self.shelf(station);
@@ -49,7 +66,7 @@ impl JustHeard {
             shelf.iter().min_by_key(until)
         };
         if let Some(place) = same.or_else(oldest) {
-            let until = (now + MOMENT).as_nanos();
+            let until = (now + self.lasts).as_nanos();
             place.until_ns.store(until, Ordering::Relaxed);
             place.station.store(word(station), Ordering::Release);
         }
@@ -64,7 +81,7 @@ impl JustHeard {
 
     fn shelf(&self, station: Address) -> &Shelf {
         let hash = bond::hash_of_source(station.mac, station.vid, 0);
-        &self.0[hash as usize % SHELVES]
+        &self.shelves[hash as usize % SHELVES]
     }
 }
 

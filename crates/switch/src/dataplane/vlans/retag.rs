@@ -101,9 +101,9 @@ impl Tags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retag {
     /// How many are taken off.
-    off: usize,
+    off: u8,
     /// How many are put on.
-    on: usize,
+    on: u8,
     /// Those, the outermost last.
     tags: [Tag; 2],
 }
@@ -121,10 +121,8 @@ impl Retag {
         let (before, after) = (before.as_slice(), after.as_slice());
         let both = before.iter().zip(after);
         let same = both.take_while(|(before, after)| before == after).count();
-        let mut change = Self {
-            off: before.len() - same,
-            ..Self::KEEP
-        };
+        let mut change = Self::KEEP;
+        before[same..].iter().for_each(|_| change.off += 1);
         for (place, tag) in change.tags.iter_mut().zip(&after[same..]) {
             *place = *tag;
             change.on += 1;
@@ -153,7 +151,7 @@ impl Retag {
                 return false;
             }
         }
-        self.tags[..self.on].iter().all(|tag| {
+        self.tags[..usize::from(self.on)].iter().all(|tag| {
             let pushed = packet.push_vlan(tag.tpid).is_ok();
             packet.set_vlan_vid(tag.vid);
             packet.set_vlan_pcp(tag.pcp);

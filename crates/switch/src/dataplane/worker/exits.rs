@@ -1,6 +1,6 @@
 //! The exits of a verdict's frames: the last of each takes the frame, the others copies.
 
-use base::PortNo;
+use base::{PortNo, Priority};
 use packet::Frame;
 use pipeline::Verdict;
 
@@ -15,6 +15,7 @@ pub(super) struct Exit {
     pub(super) frame: usize,
     pub(super) port: PortNo,
     pub(super) retag: Retag,
+    pub(super) priority: Priority,
 }
 
 impl Worker {
@@ -52,14 +53,23 @@ impl Worker {
     ) {
         let mut exits = exits.peekable();
         let mut frame = Some(frame);
-        while let Some(Exit { port, retag, .. }) = exits.next() {
+        while let Some(exit) = exits.next() {
+            let Exit {
+                port,
+                retag,
+                priority,
+                ..
+            } = exit;
             let leaving = match exits.peek() {
                 Some(_) => frame.as_ref().and_then(|frame| self.pool.duplicate(frame)),
                 None => frame.take(),
             };
             match leaving {
                 Some(mut leaving) => match retag.change(&mut leaving) {
-                    true => self.send(PortKey { port, ..from }, leaving),
+                    true => {
+                        leaving.priority = priority;
+                        self.send(PortKey { port, ..from }, leaving);
+                    }
                     false => self.drop_frame(leaving, Drop::Tag),
                 },
                 None => self.shared.counters.count(Drop::NoBuffer),

@@ -78,11 +78,11 @@ impl Worker {
         let normal = verdict.egress.iter();
         let normal = normal.filter(|egress| matches!(egress.to, Destination::Normal));
         let links = normal.filter_map(|egress| {
-            let frame = &verdict.frames[egress.frame];
-            Link::parse(frame.bytes()).ok()
+            let bytes = verdict.frames[egress.frame].bytes();
+            Some((Link::parse(bytes).ok()?, bytes))
         });
         let news: Vec<_> = links
-            .filter_map(|link| knowledge.news(&link, from.port, Some(now)))
+            .filter_map(|(link, bytes)| knowledge.news((&link, bytes), from.port, Some(now)))
             .collect();
         for address in news {
             self.tell(Event::Learn(from, address), Drop::LearnNoRoom);

@@ -1,7 +1,7 @@
 //! A worker's part of `NORMAL`: it asks where a frame goes, tells whom it teaches, and counts
 //! what goes nowhere.
 
-use base::Instant;
+use base::{Instant, Priority};
 use packet::{Frame, Link};
 
 use super::{Exit, Worker};
@@ -17,7 +17,7 @@ impl Worker {
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
-        index: usize,
+        (index, priority): (usize, Priority),
         frame: &Frame,
         now: Instant,
     ) {
@@ -43,7 +43,12 @@ impl Worker {
         let exit = |port| Exit {
             frame: index,
             port,
+<<<<<<< HEAD
             retag: knowledge.retag(port, &leaving.within),
+=======
+            retag: knowledge.retag(&link, port, leaving.vid),
+            priority,
+>>>>>>> main
         };
         match decision.forward {
             Forward::To(port) if !knowledge.joins(from.port, port, &leaving.within) => {

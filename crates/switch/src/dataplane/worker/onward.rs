@@ -224,7 +224,7 @@ impl Worker {
     ) {
         let words = Some(Arc::new(words.clone()));
         let mut place = first;
-        while let Some(exit) = self.exits.get(place) {
+        while let Some(exit) = self.exits.get(place).copied() {
             let at = PortKey {
                 port: exit.port,
                 ..from
@@ -235,7 +235,10 @@ impl Worker {
             }
             self.exits.remove(place);
             match self.pool.duplicate(frame) {
-                Some(copy) => self.leave_alone(at, copy, words.clone()),
+                Some(mut copy) => {
+                    copy.priority = exit.priority;
+                    self.leave_alone(at, copy, words.clone());
+                }
                 None => self.shared.counters.count(Drop::NoBuffer),
             }
         }

@@ -84,6 +84,7 @@ impl Control {
         }
         let whole = self.ports_of(|id| bridges.contains(&id));
         let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
+        self.unshape(&all);
         self.close_ports(&all);
         self.end_exports(|id| bridges.contains(&id));
         for key in ports {
@@ -98,6 +99,9 @@ impl Control {
     /// Takes everything down: ports first, then workers, and what has been left to the reaper.
     pub(crate) fn shut_down(mut self) {
         let all = self.ports_of(|_| true);
+        if self.cleans_up {
+            self.unshape(&all);
+        }
         self.close_ports(&all);
         self.end_exports(|_| true);
         self.sites.clear();

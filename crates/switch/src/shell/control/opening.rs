@@ -202,6 +202,7 @@ impl Control {
                 .tether
                 .tell_surely(Command::AddPort(key, queue, port.gate()));
         }
+        site.tell_queues(key.port, now);
         self.carry_out(key.bridge, effects, &mut None);
     }
 }

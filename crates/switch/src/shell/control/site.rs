@@ -7,10 +7,13 @@ use std::sync::Arc;
 use base::sync::mpsc::{Receiver, Sender, channel};
 use base::{Instant, PortNo};
 use packet::MacAddr;
+use ports::shaping::{Shape, Shaped};
 use ports::{Port, Queue};
 
 use super::seats::Seat;
-use crate::config::{Affinity, Auxiliaries, Controller, Equipment, Listen, Policing, Rate};
+use crate::config::{
+    Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
+};
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
@@ -48,6 +51,8 @@ pub(super) struct PortSite {
     pub(super) problem: Option<String>,
     /// What it was to be given and could not be, and why.
     pub(super) complaint: Option<String>,
+    /// The queues that it was given.
+    pub(super) shaped: Option<(Shape, Shaped)>,
     /// Whether something was at the other end when that was told last, and how often that
     /// has changed.
     pub(super) carrier: Option<bool>,
@@ -116,6 +121,8 @@ pub(super) struct Site {
     /// The controllers it connects to, each with the task that does; none, while rules are
     /// still to be restored.
     pub(super) controllers: BTreeMap<Controller, Option<Task>>,
+    /// What passes through it whatever rules say, beside what goes to controllers.
+    pub(super) in_band: InBandSettings,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.
@@ -147,6 +154,7 @@ impl PortSite {
             device: None,
             problem: None,
             complaint: None,
+            shaped: None,
             carrier: None,
             link_resets: 0,
             index: None,
@@ -194,8 +202,18 @@ impl PortSite {
                 (Some(_), None) => "mac",
                 _ => "mtu_request",
             };
-            self.complaint = Some(format!("{what}: {error}"));
+            self.complain(format!("{what}: {error}"));
         }
+        self.shape(equipment.shape.as_ref());
+    }
+
+    /// Takes note of what could not be given to its device.
+    pub(super) fn complain(&mut self, of: String) {
+        tracing::warn!("{}: {of}", self.wanted.name);
+        self.complaint = Some(match self.complaint.take() {
+            Some(before) => format!("{before}; {of}"),
+            None => of,
+        });
     }
 
     /// The port's way to the controllers, for another worker.

@@ -134,6 +134,7 @@ impl Control {
             Step::Reflect(bridge, mirrors) => {
                 self.at(&bridge, |site| site.bridge.set_mirrors(&mirrors));
             }
+            Step::Pass(bridge, in_band) => self.at(&bridge, |site| site.in_band = in_band),
             Step::Span(bridge, spanning) => self.span(&bridge, spanning.as_deref()),
             Step::Export(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
             Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
@@ -196,6 +197,7 @@ impl Control {
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             contacts: BTreeMap::new(),
+            in_band: config.in_band.clone(),
             listeners: BTreeMap::new(),
             not_listening: BTreeMap::new(),
             _management: management,
@@ -261,12 +263,15 @@ impl Control {
 
     /// Gives an interface something beside its place, now and whenever it is opened.
     fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+        let now = self.now();
         let Some((_, site)) = self.site_named(bridge) else {
             return;
         };
-        let mut ports = site.ports.values_mut();
-        if let Some(port) = ports.find(|port| port.wanted.name == name) {
+        let mut ports = site.ports.iter_mut();
+        if let Some((number, port)) = ports.find(|(_, port)| port.wanted.name == name) {
             port.equip(&equipment);
+            let number = *number;
+            site.tell_queues(number, now);
         }
         site.equipment.insert(name, equipment);
     }

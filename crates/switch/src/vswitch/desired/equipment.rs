@@ -1,7 +1,10 @@
 //! What rows of the table `Interface` say of an interface beside its place at a bridge.
 
-use base::PortNo;
-use ovsdb::Database;
+use std::collections::BTreeMap;
+
+use base::{PortNo, Priority, QueueId};
+use ovsdb::{Atom, Database, Datum};
+use ports::shaping::{Discipline, QueueShape, Shape};
 
 use super::bridge::read_address;
 use crate::config::{Allowance, EgressLimit, Equipment, IngressLimit};
@@ -47,20 +50,40 @@ pub(super) fn read_equipment(
     (equipment, notes)
 }
 
-/// How much leaves by a port.
+/// How frames leave by a port, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// All of them, as they come.
+    Freely,
+    /// So many; others are dropped.
+    Limited(EgressLimit),
+    /// In queues.
+    Shaped(Shape),
+}
+
+/// How frames leave by a port. What of it is not honoured goes to `notes`.
 ///
 /// # Errors
 /// What is asked for is not there, and why: the port is as it would be without.
 pub(super) fn read_qos(
     database: &Database,
     port: Record<'_>,
-) -> Result<Option<EgressLimit>, String> {
+    notes: &mut Vec<String>,
+) -> Result<Leaving, String> {
     let Some(row) = port.named_by(database, "qos", "QoS").next() else {
-        return Ok(None);
+        return Ok(Leaving::Freely);
     };
     let kind = row.text("type").unwrap_or_default();
     match kind {
-        "" | "linux-noop" => Ok(None),
+        "" | "linux-noop" => Ok(Leaving::Freely),
+        "linux-htb" => {
+            let shape = read_shape(database, row, Discipline::TokenBuckets, notes);
+            Ok(Leaving::Shaped(shape))
+        }
+        "linux-hfsc" => {
+            let shape = read_shape(database, row, Discipline::ServiceCurves, notes);
+            Ok(Leaving::Shaped(shape))
+        }
         "egress-policer" => {
             let config = row.map("other_config");
             let number = |key: &str| {
@@ -70,15 +93,81 @@ pub(super) fn read_qos(
                     format!("egress-policer: other_config:{key} is a number of bytes")
                 })
             };
-            Ok(Some(EgressLimit {
+            Ok(Leaving::Limited(EgressLimit {
                 rate: number("cir")?,
                 burst: number("cbs")?,
             }))
         }
         kind => Err(format!(
-            "{kind}: not honoured: frames are not kept back; egress-policer drops what is too much"
+            "{kind}: not honoured: linux-htb, linux-hfsc, egress-policer and linux-noop are"
         )),
     }
+}
+
+/// The queues of a row of the table `QoS`.
+fn read_shape(
+    database: &Database,
+    row: Record<'_>,
+    discipline: Discipline,
+    notes: &mut Vec<String>,
+) -> Shape {
+    let pairs = row.datum("queues").into_iter().flat_map(Datum::pairs);
+    let mut queues = BTreeMap::new();
+    for (key, value) in pairs {
+        let (Atom::Integer(number), Atom::Uuid(uuid)) = (key, value) else {
+            continue;
+        };
+        let id = u32::try_from(*number).ok().map(QueueId);
+        let id = id.filter(|id| Priority::of(*id).is_some());
+        match (id, Record::of(database, "Queue", *uuid)) {
+            (Some(id), Some(queue)) => {
+                queues.insert(id, read_queue(queue, id, notes));
+            }
+            (None, _) => notes.push(format!(
+                "qos: queues:{number}: not honoured: a port has queues 0 to {}",
+                QueueId::COUNT - 1
+            )),
+            // It comes with the database's next word.
+            (Some(_), None) => {}
+        }
+    }
+    let max_rate = bits(&row.map("other_config"), "max-rate", "", notes);
+    Shape {
+        discipline,
+        max_rate,
+        queues,
+    }
+}
+
+fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QueueShape {
+    let config = queue.map("other_config");
+    let of = format!("queues:{}: ", id.0);
+    if queue.has("dscp") {
+        notes.push(format!("qos: {of}dscp: not honoured"));
+    }
+    let mut number = |key| bits(&config, key, &of, notes);
+    QueueShape {
+        min_rate: number("min-rate"),
+        max_rate: number("max-rate"),
+        burst: number("burst"),
+        priority: number("priority")
+            .map_or(0, |priority| u32::try_from(priority).unwrap_or(u32::MAX)),
+    }
+}
+
+/// A number in a column; of one that is none it is said.
+fn bits(
+    config: &BTreeMap<&str, &str>,
+    key: &str,
+    of: &str,
+    notes: &mut Vec<String>,
+) -> Option<u64> {
+    let text = config.get(key)?;
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        notes.push(format!("qos: {of}other_config:{key}: {text} is no number"));
+    }
+    number
 }
 
 fn allowance(interface: Record<'_>, column: &str, at_once: u32) -> Allowance {

@@ -11,12 +11,12 @@ use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::bond::{self, read_member};
-use super::equipment::read_equipment;
+use super::equipment::{Leaving, read_equipment};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
 use crate::config::{
-    BondMember, EgressLimit, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, PortVlans,
-    TUNNEL_TYPES, Tunnel, VlanMode, VlanSet, read_peer,
+    BondMember, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, PortVlans, TUNNEL_TYPES,
+    Tunnel, VlanMode, VlanSet, name_of, read_peer,
 };
 use crate::vswitch::rows::Record;
 
@@ -35,15 +35,24 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Limits what leaves by it, or says why not.
-    pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
-        match limit {
-            Ok(Some(_)) if is_inner(&self.spec.kind) => self
-                .notes
-                .push("qos: not honoured: it sends by other ports".to_owned()),
-            Ok(limit) => self.equipment.egress = limit,
-            Err(why) => self.notes.push(format!("qos: {why}")),
-        }
+    /// Has frames leave by it so, or says why not.
+    pub(super) fn limit_out(&mut self, leaving: Result<Leaving, String>) {
+        let why = match leaving {
+            Ok(Leaving::Freely) => return,
+            Ok(_) if is_inner(&self.spec.kind) => {
+                "not honoured: it sends by other ports".to_owned()
+            }
+            Ok(Leaving::Limited(limit)) => return self.equipment.egress = Some(limit),
+            Ok(Leaving::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
+                return self.equipment.shape = Some(shape);
+            }
+            Ok(Leaving::Shaped(shape)) => format!(
+                "{}: not honoured: its frames do not leave by a queueing discipline",
+                name_of(shape.discipline)
+            ),
+            Err(why) => why,
+        };
+        self.notes.push(format!("qos: {why}"));
     }
 }
 

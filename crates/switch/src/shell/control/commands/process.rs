@@ -20,7 +20,11 @@ fn version(control: &mut Control, _: &[String]) -> Result<String, String> {
 }
 
 /// Agrees; the process ends when the answer has been sent. Interfaces that are the switch's own
-/// go with it in any case, so there is no more to clean up if that is asked for.
-fn exit(_: &mut Control, _: &[String]) -> Result<String, String> {
+/// go with it in any case. Queues that it has given to others stay, unless they are to be
+/// cleaned up.
+fn exit(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    if arguments.iter().any(|argument| argument == "--cleanup") {
+        control.clean_up();
+    }
     Ok(String::new())
 }
