@@ -143,13 +143,9 @@ struct Told {
     /// What is done to it and where it goes, in the data path's words.
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
-<<<<<<< HEAD
     left_as: Option<(Key, Vec<Tag>)>,
-=======
-    left_as: Option<Key>,
     /// For which queue it was left.
     queue: Priority,
->>>>>>> main
     /// What was looked at in the bridge it came to first.
     megaflow: String,
     lessons: Vec<(BridgeId, Lesson)>,
@@ -337,10 +333,7 @@ impl Told {
             self.done.extend(odp::tag_changes(tags_before, &tags));
             self.done.extend(odp::changes(before, &after));
         }
-<<<<<<< HEAD
         self.left_as = Some((after, tags));
-=======
-        self.left_as = Some(after);
         if frame.priority != self.queue {
             self.queue = frame.priority;
             // As Open vSwitch's data path in userspace calls it: by the queue's number.
@@ -350,7 +343,6 @@ impl Told {
                 queue => format!("set(skb_priority({queue:#x}))"),
             });
         }
->>>>>>> main
     }
 }
 

@@ -88,20 +88,14 @@ impl Knowledge<'_> {
     }
 
     /// Who a frame teaches, that is not known where it came in by `from`.
-<<<<<<< HEAD
-    pub(crate) fn news(&self, link: &Link, from: PortNo, now: Option<Instant>) -> Option<Address> {
-        let vid = self.vlans((link, &[]), from)?.vid;
-        match self.stops(link) || self.bar(link, from, vid, now).is_some() {
-=======
     pub(crate) fn news(
         &self,
         (link, bytes): (&Link, &[u8]),
         from: PortNo,
         now: Option<Instant>,
     ) -> Option<Address> {
-        let vid = self.vlan(link, from)?;
+        let vid = self.vlans((link, bytes), from)?.vid;
         match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
->>>>>>> main
             true => None,
             false => self.decide_to_learn(link, from, vid, None),
         }
@@ -141,12 +135,8 @@ impl Knowledge<'_> {
                 is_membership: false,
             };
         };
-<<<<<<< HEAD
         let vid = within.vid;
-        if let Some(forward) = self.bar(link, from, vid, Some(now)) {
-=======
         if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
->>>>>>> main
             return Decision {
                 forward,
                 learn: None,
@@ -171,22 +161,13 @@ impl Knowledge<'_> {
         }
     }
 
-<<<<<<< HEAD
     /// Where a frame goes that came in by `from`, and in which VLANs.
     pub(crate) fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, Vlans) {
         match self.vlans((link, bytes), from) {
             None => (Forward::Refused, Vlans::default()),
             Some(within) => {
                 let vid = within.vid;
-                let barred = self.bar(link, from, vid, None);
-=======
-    /// Where a frame goes that came in by `from`, and in which VLAN.
-    pub(crate) fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, u16) {
-        match self.vlan(link, from) {
-            None => (Forward::Refused, 0),
-            Some(vid) => {
                 let barred = self.bar((link, bytes), from, vid, None);
->>>>>>> main
                 let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
                 (forward, within)
             }

@@ -384,12 +384,8 @@ impl Worker {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
                     port: *port,
-<<<<<<< HEAD
                     retag: Retag::KEEP,
-=======
-                    retag: Retag::Keep,
                     priority: egress.priority,
->>>>>>> main
                 }),
                 Destination::Normal => {
                     let index = (egress.frame, egress.priority);

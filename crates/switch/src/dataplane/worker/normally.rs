@@ -43,12 +43,8 @@ impl Worker {
         let exit = |port| Exit {
             frame: index,
             port,
-<<<<<<< HEAD
             retag: knowledge.retag(port, &leaving.within),
-=======
-            retag: knowledge.retag(&link, port, leaving.vid),
             priority,
->>>>>>> main
         };
         match decision.forward {
             Forward::To(port) if !knowledge.joins(from.port, port, &leaving.within) => {
