@@ -4,12 +4,14 @@
 use testbed::{Failure, Offload};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
-use crate::rig::Rig;
+use crate::queues::sent;
+use crate::rig::{Ran, Rig};
 use crate::site::Site;
 use crate::unixctl::{THEIRS, theirs};
 
 pub(crate) const RULES: &[Rule] = rules![
     a_controller_is_met_through_a_bridge_without_rules,
+    a_manager_is_met_through_a_bridge_without_rules,
     out_of_band_nothing_leads_through_the_bridge,
 ];
 
@@ -88,6 +90,68 @@ fn a_controller_is_met_through_a_bridge_without_rules(ground: &Ground) -> Outcom
     let (ours, other) = (meet(&ours)?, meet(&other)?);
     assert_eq!(ours, other, "{THEIRS}");
     assert_eq!(ours.len(), 9);
+    Ok(())
+}
+
+/// Has the database meet its manager at host 1, and answers what is hidden then. Open vSwitch's data
+/// path in userspace sends by no queues.
+fn meet_manager(site: &Site<'_, '_>, has_queues: bool) -> Result<Vec<String>, Failure> {
+    let rig = site.rig;
+    let host = rig.host(1);
+    host.namespace
+        .set_offload(host.interface, Offload::TxChecksum, false)?;
+    set_up(site, false)?;
+    site.vsctl("del-controller br0")?;
+    let control = site.rundir.join("db.ctl");
+    let remote = "ovsdb-server/add-remote db:Open_vSwitch,Open_vSwitch,manager_options";
+    site.tool(&format!("ovs-appctl -t {} {remote}", control.display()))?;
+    assert_eq!(hidden(site)?, Vec::<String>::new());
+    site.vsctl(&format!("set-manager tcp:{}:6640", host.address))?;
+    rig.ground
+        .wait_until("the ways to be there", || Ok(hidden(site)?.len() >= 7))?;
+    // The manager waits until the database comes.
+    let words = "ovs-vsctl --no-wait --timeout=25 --db=ptcp:6640 get Bridge br0 fail_mode";
+    let manager = site.program(words).inside(&host.namespace);
+    let told = Ran::of(rig.ground, manager)?.good()?;
+    assert_eq!(told.trim(), "secure");
+    assert!(!rig.host(2).answers(host.address)?);
+    rig.ground.wait_until("the next station to be known", || {
+        Ok(hidden(site)?.len() == 9)
+    })?;
+    let mut known = hidden(site)?;
+    // By a queue of their own.
+    site.vsctl("set Bridge br0 other_config:in-band-queue=3")?;
+    let is_queued = || {
+        Ok(hidden(site)?
+            .iter()
+            .all(|rule| rule.contains("set_queue:3")))
+    };
+    rig.ground.wait_until("a queue to be named", is_queued)?;
+    known.extend(hidden(site)?);
+    if has_queues {
+        site.vsctl(
+            "set Port p1 qos=@q -- --id=@q create QoS type=linux-htb queues:3=@three \
+             -- --id=@three create Queue other_config:min-rate=1000000",
+        )?;
+        // The database goes on asking for its manager.
+        rig.ground.wait_until("frames of the queue", || {
+            let sent = sent(rig, "p1")?;
+            Ok(sent.get("1:4").is_some_and(|[_, frames, _]| *frames > 0))
+        })?;
+    }
+    site.vsctl("set Manager . connection_mode=out-of-band")?;
+    rig.ground
+        .wait_until("nothing to be hidden", || Ok(hidden(site)?.is_empty()))?;
+    Ok(known)
+}
+
+fn a_manager_is_met_through_a_bridge_without_rules(ground: &Ground) -> Outcome {
+    let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
+    let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
+    let _ours = ours.daemon()?;
+    let _theirs = theirs(&other, "")?;
+    let (ours, other) = (meet_manager(&ours, true)?, meet_manager(&other, false)?);
+    assert_eq!(ours, other, "{THEIRS}");
     Ok(())
 }
 

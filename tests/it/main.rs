@@ -49,6 +49,7 @@ mod patches;
 mod peer;
 mod printing;
 mod protected;
+mod queueing;
 mod queues;
 mod replay;
 mod report;
@@ -86,6 +87,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queueing::RULES,
     queues::RULES,
     replay::RULES,
     storm::RULES,

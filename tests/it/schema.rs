@@ -84,7 +84,7 @@ fn what_is_not_honoured_is_said_by_its_name(ground: &Ground) -> Outcome {
     site.vsctl(&format!(
         "{TWO} -- set Interface p1 bfd:enable=true lldp:enable=true cfm_mpid=7 other_config:dance=1 options:dance=1 \
          -- set Interface br0 ofport_request=7 mac=\"02:00:00:00:00:77\" \
-         -- set Bridge br0 other_config:dance=1 other_config:in-band-queue=3 auto_attach=@a \
+         -- set Bridge br0 other_config:dance=1 auto_attach=@a \
          -- --id=@a create AutoAttach system_name=dance \
          -- set-controller br0 tcp:127.0.0.1:6653 -- add-br br1 -- set-controller br1 ptcp:6654"
     ))?;
@@ -108,11 +108,7 @@ fn what_is_not_honoured_is_said_by_its_name(ground: &Ground) -> Outcome {
     ];
     says("get Interface p1 error", &of_port)?;
     says("get Interface br0 error", &["ofport_request: ", "mac: "])?;
-    let of_bridge = [
-        "other_config:dance",
-        "other_config:in-band-queue",
-        "auto_attach",
-    ];
+    let of_bridge = ["other_config:dance", "auto_attach"];
     says("get Bridge br0 status", &of_bridge)?;
     let of_controller = [
         "local_ip: ",

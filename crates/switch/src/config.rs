@@ -12,6 +12,7 @@ mod controller;
 mod dummies;
 mod equipment;
 mod exporters;
+mod in_band;
 mod mirror;
 mod policing;
 mod port;
@@ -41,6 +42,7 @@ pub use dummies::Dummies;
 pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit, name_of};
 pub(crate) use exporters::parse_collector;
 pub use exporters::{Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow};
+pub use in_band::InBandSettings;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
@@ -201,6 +203,9 @@ pub struct BridgeConfig {
     /// What it tells of its frames, and to whom.
     #[serde(skip)]
     pub exporters: Exporters,
+    /// What passes through it whatever rules say.
+    #[serde(skip)]
+    pub in_band: InBandSettings,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -266,6 +271,7 @@ impl BridgeConfig {
             mirrors: Vec::new(),
             spanning: None,
             exporters: Exporters::default(),
+            in_band: InBandSettings::default(),
         }
     }
 
@@ -301,11 +307,8 @@ impl BridgeConfig {
     }
 
     fn controller_rate(&self) -> Result<Option<Rate>, ConfigError> {
-        let rate = ControllerRate {
-            limit: self.controller_rate_limit,
-            burst: self.controller_burst_limit,
-        };
-        rate.rate()
+        let (limit, burst) = (self.controller_rate_limit, self.controller_burst_limit);
+        ControllerRate { limit, burst }.rate()
     }
 }
 

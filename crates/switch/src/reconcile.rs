@@ -11,8 +11,9 @@ use base::{DatapathId, PortNo, TableId};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, Controller, Equipment, Exporters, FailMode, Listen, Mirror,
-    Policing, PortKind, PortSpec, SpanningConfig, Switching, TableConfig, number_ports,
+    Affinity, BridgeConfig, Config, Controller, Equipment, Exporters, FailMode, InBandSettings,
+    Listen, Mirror, Policing, PortKind, PortSpec, SpanningConfig, Switching, TableConfig,
+    number_ports,
 };
 
 /// A port with its number settled.
@@ -65,6 +66,8 @@ pub(crate) enum Step {
     Switch(String, Box<Switching>),
     /// Have these mirrors, and no others.
     Reflect(String, Vec<Mirror>),
+    /// Let this pass through a bridge whatever its rules say.
+    Pass(String, InBandSettings),
     /// Have a bridge take part in this spanning tree, or in none.
     Span(String, Option<Box<SpanningConfig>>),
 }
@@ -111,6 +114,7 @@ impl fmt::Display for Step {
                 write!(f, "{bridge}: switching of ports [{}]", names.join(" "))
             }
             Self::Reflect(bridge, mirrors) => write!(f, "{bridge}: {} mirrors", mirrors.len()),
+            Self::Pass(bridge, in_band) => write!(f, "{bridge}: {in_band}"),
             Self::Span(bridge, None) => write!(f, "{bridge}: no spanning tree"),
             Self::Span(bridge, Some(tree)) => {
                 let ports = tree.ports.values();
@@ -212,6 +216,9 @@ fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
     }
     if old.mirrors != new.mirrors {
         steps.push(Step::Reflect(name(), new.mirrors.clone()));
+    }
+    if old.in_band != new.in_band {
+        steps.push(Step::Pass(name(), new.in_band.clone()));
     }
     if old.spanning != new.spanning {
         let spanning = new.spanning.clone().map(Box::new);

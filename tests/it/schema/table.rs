@@ -61,7 +61,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("QoS", "queues", "queues_are_the_classes_that_open_vswitch_makes frames_leave_by_the_queue_that_rules_name"),
     ("Queue", "other_config", "queues_are_the_classes_that_open_vswitch_makes queues_share_a_link_by_their_rates"),
     ("QoS", "external_ids", "what_asks_nothing_here_changes_nothing"),
-    ("Queue", "dscp external_ids", "what_asks_nothing_here_changes_nothing"),
+    ("Queue", "dscp", "packets_are_marked_as_their_queue_says"),
+    ("Queue", "external_ids", "what_asks_nothing_here_changes_nothing"),
 
     ("Mirror", "select_all select_src_port select_dst_port select_vlan output_port output_vlan snaplen", "who_listens_is_shown_what_open_vswitch_shows a_mirror_is_read_with_its_ports_by_number"),
     ("Mirror", "name statistics", "what_is_copied_is_counted_and_what_cannot_be_is_said what_of_a_mirror_cannot_be_is_said_of_its_bridge"),
@@ -86,7 +87,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("SSL", "bootstrap_ca_cert", "an_authority_is_learned_from_the_first_controller"),
     ("SSL", "ssl_protocols ssl_ciphers ssl_ciphersuites", "a_controller_by_tls_is_known_by_its_authority"),
 
-    ("Manager", "target max_backoff inactivity_probe connection_mode other_config external_ids is_connected status", "what_is_others_is_left_alone"),
+    ("Manager", "target connection_mode", "a_manager_is_met_through_a_bridge_without_rules managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be"),
+    ("Manager", "max_backoff inactivity_probe other_config external_ids is_connected status", "what_is_others_is_left_alone"),
     ("Datapath", "datapath_version ct_zones capabilities external_ids", "what_is_others_is_left_alone"),
     ("CT_Zone", "timeout_policy external_ids", "what_is_others_is_left_alone"),
     ("CT_Timeout_Policy", "timeouts external_ids", "what_is_others_is_left_alone"),

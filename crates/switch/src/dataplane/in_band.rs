@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::{Instant, PortNo};
+use base::{Instant, PortNo, QueueId};
 use packet::MacAddr;
 
 /// What is known of the way to a bridge's controllers.
@@ -23,6 +23,8 @@ pub(crate) struct InBandConfig {
     pub(crate) next_hops: Vec<MacAddr>,
     /// The controllers. Without any nothing is forwarded so.
     pub(crate) remotes: Vec<SocketAddrV4>,
+    /// The queue by which what is forwarded so leaves; the usual one, if absent.
+    pub(crate) queue: Option<QueueId>,
 }
 
 /// Frames of one kind.
@@ -196,6 +198,11 @@ impl InBand {
 
     /// Its rules as `bridge/dump-flows` shows them; `between` stands behind the counts.
     pub(crate) fn tell(&self, now: Instant, between: &str) -> String {
+        let by = self
+            .config
+            .queue
+            .map(|QueueId(queue)| format!("set_queue:{queue},"));
+        let by = by.unwrap_or_default();
         let lines = self.rules.iter().map(|rule| {
             let (packets, bytes) = (
                 rule.packets.load(Ordering::Relaxed),
@@ -204,7 +211,7 @@ impl InBand {
             let age = now.since(rule.since).as_secs();
             let (priority, kind) = (rule.kind.priority(), rule.kind);
             format!(
-                "duration={age}s, n_packets={packets}, n_bytes={bytes}, {between}priority={priority},{kind},actions=NORMAL\n"
+                "duration={age}s, n_packets={packets}, n_bytes={bytes}, {between}priority={priority},{kind},actions={by}NORMAL\n"
             )
         });
         lines.collect()
@@ -321,6 +328,7 @@ mod tests {
             local: MacAddr(LOCAL),
             next_hops: vec![MacAddr(HOP)],
             remotes: vec![SocketAddrV4::new(REMOTE.into(), 6653)],
+            queue: None,
         };
         InBand::compile(config, None, Instant::START).expect("there is a controller")
     }

@@ -95,6 +95,7 @@ fn change(config: &mut BridgeConfig, step: &Step) {
         Step::Export(_, exporters) => config.exporters.clone_from(exporters),
         Step::Switch(_, switching) => config.switching.clone_from(switching),
         Step::Reflect(_, mirrors) => config.mirrors.clone_from(mirrors),
+        Step::Pass(_, in_band) => config.in_band.clone_from(in_band),
         Step::Equip(_, port, equipment) => {
             config.equipment.remove(port);
             if *equipment != Equipment::default() {
@@ -213,6 +214,9 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
                 forward_bpdu: true,
                 ..Switching::default()
             };
+        }
+        if address == 1 {
+            bridge.in_band.managers = vec!["192.0.2.1:6640".parse().expect("a place")];
         }
         bridge.exporters.sflow = sampling.and_then(sflow);
         bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("a place"); affinity];

@@ -20,8 +20,10 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "system_type",
             "system_version",
             "ssl",
+            "manager_options",
         ],
     ),
+    ("Manager", &["target", "connection_mode"]),
     (
         "SSL",
         &["private_key", "certificate", "ca_cert", "bootstrap_ca_cert"],

@@ -25,7 +25,11 @@ fn schema() -> Schema {
     let truth = json!({"type": "boolean"});
     let table = |columns: Value| json!({"columns": columns});
     let schema = json!({"tables": {
+        "Manager": table(json!({
+            "target": {"type": "string"}, "connection_mode": optional("string"),
+        })),
         "Open_vSwitch": table(json!({
+            "manager_options": rows_of("Manager"),
             "bridges": rows_of("Bridge"), "next_cfg": {"type": "integer"},
             "cur_cfg": {"type": "integer"}, "other_config": map, "ovs_version": optional("string"),
             "datapath_types": several("string"), "iface_types": several("string"),

@@ -22,6 +22,8 @@ impl Worker {
             return;
         }
         let mut others = Batch::new();
+        let queue = in_band.config().queue;
+        let priority = queue.and_then(Priority::of).unwrap_or_default();
         for frame in batch.drain() {
             if !takes(frame.bytes()) {
                 others.put(frame);
@@ -29,7 +31,7 @@ impl Worker {
             }
             in_band.count(from.port, frame.bytes());
             self.exits.clear();
-            self.normal(bridge, from, (0, Priority::NONE), &frame, now);
+            self.normal(bridge, from, (0, priority), &frame, now);
             let exits = std::mem::take(&mut self.exits);
             match exits.is_empty() {
                 true => self.pool.put(frame),

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use base::PortNo;
 use base::sync::mpsc::channel;
+use base::{PortNo, QueueId};
 use fastpath::Classifier;
 use flow::PortState;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
@@ -280,6 +280,7 @@ fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
         local: MacAddr::from_u64(9),
         next_hops: Vec::new(),
         remotes: vec!["10.0.0.9:6653".parse().expect("an address")],
+        queue: Some(QueueId(7)),
     };
     rig.in_band = InBand::compile(config, None, Instant::START);
     rig.publish();

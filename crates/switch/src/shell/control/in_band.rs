@@ -1,5 +1,5 @@
-//! The ways to controllers that lead through bridges: what the kernel knows of them is put
-//! together with where controllers are.
+//! The ways to controllers and managers that lead through bridges: what the kernel knows of them is
+//! put together with where they are.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -14,7 +14,7 @@ use crate::dataplane::in_band::InBandConfig;
 use crate::dataplane::underlay::is_within;
 
 impl Control {
-    /// Lets frames of controllers, and for them, pass through the bridges that are to.
+    /// Lets frames of controllers and managers, and for them, pass through the bridges that are to.
     pub(super) fn lay_in_band(&mut self) {
         let now = self.now();
         for site in self.sites.values_mut() {
@@ -23,7 +23,7 @@ impl Control {
         }
     }
 
-    /// Whether somebody is to know which stations are next on the way to a controller.
+    /// Whether somebody is to know which stations are next on the way to a controller or manager.
     pub(super) fn has_far_controllers(&self) -> bool {
         let mut sites = self.sites.values();
         sites.any(|site| remotes(site).any(|remote| !remote.ip().is_loopback()))
@@ -42,19 +42,21 @@ fn config_of(site: &Site, kernel: &KernelTables) -> InBandConfig {
         local: local.map_or_else(MacAddr::default, |(_, entry)| entry.desc.hw_addr),
         next_hops: next_hops.into_iter().collect(),
         remotes: remotes.into_iter().collect(),
+        queue: site.in_band.queue,
     }
 }
 
-/// Controllers that may be met through the bridge. Only those named by IPv4 addresses can, as with
-/// Open vSwitch.
+/// Controllers and managers that may be met through the bridge. Only those named by IPv4 addresses
+/// can, as with Open vSwitch.
 fn remotes(site: &Site) -> impl Iterator<Item = SocketAddrV4> {
     let controllers = site.controllers.keys();
-    controllers.filter_map(|Controller { target, tuning }| match target {
+    let controllers = controllers.filter_map(|Controller { target, tuning }| match target {
         Target::Tcp { host, port } | Target::Ssl { host, port } if tuning.in_band => {
             Some(SocketAddrV4::new(host.parse().ok()?, *port))
         }
         Target::Tcp { .. } | Target::Ssl { .. } | Target::Unix(_) => None,
-    })
+    });
+    controllers.chain(site.in_band.managers.iter().copied())
 }
 
 /// The station that is next on the way to a host, if the kernel knows it.

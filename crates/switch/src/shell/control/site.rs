@@ -11,7 +11,9 @@ use ports::shaping::{Shape, Shaped};
 use ports::{Port, Queue};
 
 use super::seats::Seat;
-use crate::config::{Affinity, Auxiliaries, Controller, Equipment, Listen, Policing, Rate};
+use crate::config::{
+    Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
+};
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
@@ -119,6 +121,8 @@ pub(super) struct Site {
     /// The controllers it connects to, each with the task that does; none, while rules are
     /// still to be restored.
     pub(super) controllers: BTreeMap<Controller, Option<Task>>,
+    /// What passes through it whatever rules say, beside what goes to controllers.
+    pub(super) in_band: InBandSettings,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.

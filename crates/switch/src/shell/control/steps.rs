@@ -134,6 +134,7 @@ impl Control {
             Step::Reflect(bridge, mirrors) => {
                 self.at(&bridge, |site| site.bridge.set_mirrors(&mirrors));
             }
+            Step::Pass(bridge, in_band) => self.at(&bridge, |site| site.in_band = in_band),
             Step::Span(bridge, spanning) => self.span(&bridge, spanning.as_deref()),
             Step::Export(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
             Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
@@ -196,6 +197,7 @@ impl Control {
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             contacts: BTreeMap::new(),
+            in_band: config.in_band.clone(),
             listeners: BTreeMap::new(),
             not_listening: BTreeMap::new(),
             _management: management,

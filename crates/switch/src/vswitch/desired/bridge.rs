@@ -16,7 +16,7 @@ use crate::config::{
 };
 use crate::vswitch::desired::controller::read_controllers;
 use crate::vswitch::rows::Record;
-use base::PortNo;
+use base::{PortNo, QueueId};
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
 #[rustfmt::skip]
@@ -122,6 +122,11 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
                 Err("not honoured: mac-aging-time says how long stations are remembered".to_owned())
             }
             "disable-in-band" => Ok(()),
+            // As with Open vSwitch, a number below zero is none.
+            "in-band-queue" => value
+                .parse::<i64>()
+                .map(|queue| config.in_band.queue = u32::try_from(queue).ok().map(QueueId))
+                .map_err(|_| format!("'{value}' is no number")),
             _ => switching::read_key(&mut config.switching, key, value)
                 .unwrap_or_else(|| Err(unheeded(key))),
         };

@@ -1,6 +1,7 @@
 //! Rows of the table `Controller`.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
 use std::path::{Component, Path};
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use ovsdb::Database;
 
 use super::interface::unheeded;
 use super::{ControllerFate, Desired, Place};
-use crate::config::{BridgeConfig, Controller, ControllerRate, Listen, Rate, Target, Tuning};
-use crate::vswitch::rows::Record;
+use crate::config::{
+    BridgeConfig, Controller, ControllerRate, Listen, Rate, Remote, Target, Tuning,
+};
+use crate::vswitch::rows::{Record, root};
 
 /// Columns that only tune something.
 const UNHEEDED: [&str; 4] = [
@@ -58,6 +61,9 @@ pub(super) fn read_controllers(
         (config.controller_rate_limit, config.controller_burst_limit) = (limit, burst);
     }
     let allows_in_band = bridge.map("other_config").get("disable-in-band") != Some(&"true");
+    if allows_in_band {
+        config.in_band.managers = managers(database);
+    }
     for row in rows {
         let place = row
             .text("target")
@@ -94,6 +100,31 @@ pub(super) fn read_controllers(
         };
         desired.controllers.insert(row.uuid, fate);
     }
+}
+
+/// The managers that the database goes to and that may be met through a bridge: those at an IPv4
+/// address that no row of them calls out of band.
+fn managers(database: &Database) -> Vec<SocketAddrV4> {
+    let rows = root(database).into_iter();
+    let rows: Vec<_> = rows
+        .flat_map(|root| root.named_by(database, "manager_options", "Manager"))
+        .collect();
+    let is_outside = |row: &&Record<'_>| row.text("connection_mode") == Some("out-of-band");
+    let outside: Vec<_> = rows
+        .iter()
+        .filter(is_outside)
+        .map(|row| row.text("target"))
+        .collect();
+    let targets = rows.iter().map(|row| row.text("target"));
+    let targets = targets.filter(|target| !outside.contains(target));
+    let places = targets.filter_map(|target| match target?.parse().ok()? {
+        Remote::Tcp { host, port } | Remote::Ssl { host, port } => {
+            Some(SocketAddrV4::new(host.parse().ok()?, port))
+        }
+        Remote::Unix(_) => None,
+    });
+    let places: BTreeSet<_> = places.collect();
+    places.into_iter().collect()
 }
 
 /// How many frames a controller is sent, where others are sent more or less.
@@ -218,4 +249,47 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
         notes.push("type: not honoured: who is gone to is a primary controller".to_owned());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::config::Config;
+    use crate::vswitch::desired::desire;
+    use crate::vswitch::testing::{empty, names, pairs, put, put_bridge};
+
+    #[test]
+    fn managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be() {
+        let mut database = empty();
+        let rows = [
+            ("a", "tcp:192.0.2.1", json!([])),
+            ("b", "ssl:192.0.2.2:7", json!(["set", ["in-band"]])),
+            ("c", "tcp:192.0.2.3", json!(["set", ["out-of-band"]])),
+            ("d", "tcp:192.0.2.3", json!(["set", []])),
+            ("e", "tcp:[2001:db8::1]", json!(["set", []])),
+            ("f", "ptcp:6640", json!(["set", []])),
+            ("g", "unix:db.sock", json!(["set", []])),
+        ];
+        for (name, target, mode) in &rows {
+            let mut row = json!({"target": target});
+            if *name != "a" {
+                row["connection_mode"] = mode.clone();
+            }
+            put(&mut database, "Manager", name, &row);
+        }
+        let apart = json!({"other_config": pairs(&[("disable-in-band", "true")])});
+        put_bridge(&mut database, "br0", json!({}), &[], &[]);
+        put_bridge(&mut database, "br1", apart, &[], &[]);
+        let managers = names("Manager", &rows.each_ref().map(|(name, ..)| *name));
+        let row = json!({"bridges": names("Bridge", &["br0", "br1"]), "next_cfg": 1, "manager_options": managers});
+        put(&mut database, "Open_vSwitch", ".", &row);
+        let desired = desire(&database, &Config::default());
+        let managers = desired.config.bridges.iter().map(|bridge| {
+            let managers = bridge.in_band.managers.iter();
+            managers.map(ToString::to_string).collect::<Vec<_>>()
+        });
+        let [met, none] = [&["192.0.2.1:6640", "192.0.2.2:7"][..], &[]];
+        assert_eq!(managers.collect::<Vec<_>>(), [met, none]);
+    }
 }
