@@ -55,6 +55,7 @@ mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod sampled;
 mod schema;
 mod site;
 mod spanning;
@@ -139,6 +140,7 @@ const THEMES: &[&[Rule]] = &[
     trace::RULES,
     forms::RULES,
     netflow::RULES,
+    sampled::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,
