@@ -50,11 +50,13 @@ mod peer;
 mod printing;
 mod protected;
 mod qinq;
+mod queueing;
 mod queues;
 mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod sampled;
 mod schema;
 mod site;
 mod spanning;
@@ -87,6 +89,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queueing::RULES,
     queues::RULES,
     replay::RULES,
     storm::RULES,
@@ -139,6 +142,7 @@ const THEMES: &[&[Rule]] = &[
     trace::RULES,
     forms::RULES,
     netflow::RULES,
+    sampled::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,
