@@ -306,8 +306,7 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;
-        let mut egress = verdict.egress.iter();
-        if egress.all(|egress| egress.to.is_aside()) && verdict.drops.is_empty() {
+        if verdict.is_nothing() {
             verdict.drops.push(DropReason::NoOutput);
         }
         match self.promised {

@@ -488,10 +488,7 @@ impl<'a> Run<'a> {
             self.drop(reason);
         }
         self.wait(EndOfSet::Executed);
-        let drops = &self.verdict.drops;
-        let mut egress = self.verdict.egress.iter();
-        if egress.all(|egress| egress.to.is_aside()) && drops.iter().all(|reason| reason.is_aside())
-        {
+        if self.verdict.is_nothing() {
             self.drop(DropReason::NoOutput);
         }
         self.gather();

@@ -31,6 +31,13 @@ impl Verdict {
             learned: Vec::new(),
         }
     }
+
+    /// Whether nothing has come of the frame, for which no reason is told.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        let mut egress = self.egress.iter();
+        egress.all(|egress| egress.to.is_aside()) && self.drops.iter().all(|drop| drop.is_aside())
+    }
 }
 
 /// One way out.
