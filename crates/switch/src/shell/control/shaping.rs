@@ -28,7 +28,7 @@ impl PortSite {
             return;
         };
         let Some(shape) = wanted
-            .or(self.shaped.as_ref().map(|(shape, _)| shape))
+            .or_else(|| self.shaped.as_ref().map(|(shape, _)| shape))
             .cloned()
         else {
             return;
