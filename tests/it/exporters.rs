@@ -20,7 +20,7 @@ pub(crate) const RULES: &[Rule] = rules![
 ];
 
 /// Frames from host 1 to host 2, of several kinds.
-const FRAMES: [&str; 4] = [
+pub(crate) const FRAMES: [&str; 4] = [
     "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01)/ipv4(src=10.1.0.1,dst=10.1.0.2)/udp(src=1000,dst=2000)",
     "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01)/ipv4(src=10.1.0.1,dst=10.1.0.2)/tcp(src=1001,dst=80,flags=S)",
     "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01)/vlan(vid=7,pcp=3)/ipv4(src=10.1.0.1,dst=10.1.0.3)/udp(src=5,dst=6)",

@@ -49,11 +49,13 @@ mod patches;
 mod peer;
 mod printing;
 mod protected;
+mod queueing;
 mod queues;
 mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod sampled;
 mod schema;
 mod site;
 mod spanning;
@@ -86,6 +88,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    queueing::RULES,
     queues::RULES,
     replay::RULES,
     storm::RULES,
@@ -137,6 +140,7 @@ const THEMES: &[&[Rule]] = &[
     trace::RULES,
     forms::RULES,
     netflow::RULES,
+    sampled::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,

@@ -37,7 +37,7 @@ cargo xtask COMMAND
 
   setup                 install what tests and demonstration need (Debian, root)
   tidy                  check what the compiler does not
-  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs counts bench system conform
+  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit model docs counts bench system conform
   conform [PREFIX]...   others' conformance suites and our cases on Open vSwitch, all of it, only `cases`, or files that begin so (of13/meter)
   counts [--bless]      count the instructions of hot code, and say what takes more than before; or take that as the measure
   bench [ROW]...        figures beside their peers', as a table and as JSON: all rows, or those whose names begin so;
@@ -74,6 +74,10 @@ const INTERRUPTED: u8 = 130;
 /// Carries out the command that `words` name.
 fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
     match words {
+        [] | ["help"] | [.., "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
         ["setup"] => setup::all(shell).map(|()| ExitCode::SUCCESS),
         ["tidy"] => {
             let findings = tidy::run(&Tree::read(shell.root())?);
@@ -91,10 +95,6 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         ["soak", words @ ..] => soak::run(shell, words),
         ["dist", words @ ..] => dist::run(shell, words),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
-        [] | ["help" | "--help" | "-h"] => {
-            print!("{USAGE}");
-            Ok(ExitCode::SUCCESS)
-        }
         _ => Err(format!("unknown command `{}`\n\n{USAGE}", words.join(" ")).into()),
     }
 }

@@ -77,6 +77,8 @@ pub(crate) enum Step {
     Copy { from: Part, to: Part },
     /// To the controllers.
     Report(MaxLen),
+    /// To a set of collectors, as the action in this place says.
+    Sample,
     /// It goes to a group.
     Group(GroupId),
     /// It is submitted to a meter.
@@ -324,6 +326,7 @@ impl Step {
                 table: Some(table),
             } => Self::Resubmit(*table),
             Extension::Resubmit { .. } => Self::Hand(Reason::Resubmit),
+            Extension::Sample(_) => Self::Sample,
             Extension::PopQueue => Self::Queue(Priority::NONE),
             Extension::Note(_) => Self::Nothing,
             _ => Self::Hand(Reason::Action),

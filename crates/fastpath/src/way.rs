@@ -306,7 +306,8 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;
-        if verdict.egress.is_empty() && verdict.drops.is_empty() {
+        let mut egress = verdict.egress.iter();
+        if egress.all(|egress| egress.to.is_aside()) && verdict.drops.is_empty() {
             verdict.drops.push(DropReason::NoOutput);
         }
         match self.promised {

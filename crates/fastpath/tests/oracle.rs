@@ -124,6 +124,7 @@ const ACTIONS: &[&str] = &[
     "resubmit(2,3)",
     "clone(dec_ttl,output:3)",
     "note:01.02",
+    "sample(probability=65535,collector_set_id=1,sampling_port=2)",
     "push:NXM_NX_REG0[]",
     "pop:NXM_NX_REG2[]",
     "output:NXM_NX_REG0[]",

@@ -66,7 +66,7 @@ impl Run<'_> {
                 self.changes();
                 return self.lowered(packet.dec_nsh_ttl());
             }
-            Extension::Sample(_) => self.drop(DropReason::NoCollector),
+            Extension::Sample(sample) => self.promise(Destination::Collectors(Box::new(*sample))),
             Extension::PopQueue => self.priority = Priority::NONE,
             // Met by the lookup; and for nobody's eyes but the controller's.
             Extension::Conjunction { .. } | Extension::Note(_) => {}

@@ -489,7 +489,9 @@ impl<'a> Run<'a> {
         }
         self.wait(EndOfSet::Executed);
         let drops = &self.verdict.drops;
-        if self.verdict.egress.is_empty() && drops.iter().all(|reason| reason.is_aside()) {
+        let mut egress = self.verdict.egress.iter();
+        if egress.all(|egress| egress.to.is_aside()) && drops.iter().all(|reason| reason.is_aside())
+        {
             self.drop(DropReason::NoOutput);
         }
         self.gather();

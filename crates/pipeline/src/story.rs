@@ -199,6 +199,12 @@ impl Trace for Story {
         match to {
             Destination::Port(port) => self.line(format_args!("     >> port {port}")),
             Destination::Normal => self.line(format_args!("     >> normal forwarding")),
+            Destination::Collectors(sample) => {
+                self.line(format_args!(
+                    "     >> collectors of set {}",
+                    sample.collectors
+                ));
+            }
             Destination::Controller(meta) => {
                 let cause = match meta.cause.reason() {
                     PacketInReason::NoMatch => "no match",

@@ -28,7 +28,7 @@ impl Pipeline {
         match to {
             Destination::Port(port) => self.tunnels.0.contains(port),
             Destination::Normal => !self.tunnels.0.is_empty(),
-            Destination::Controller(_) => false,
+            Destination::Controller(_) | Destination::Collectors(_) => false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, Priority, TableId};
-use flow::{Continuation, MaxLen, PacketInReason, Registers};
+use flow::{Continuation, MaxLen, PacketInReason, Registers, Sample};
 use packet::{Frame, Malformed};
 
 use crate::learn::Learned;
@@ -69,6 +69,16 @@ pub enum Destination {
     Normal,
     /// The controllers of one id.
     Controller(Box<PacketInMeta>),
+    /// A set of collectors, of as many frames as the sample says; whoever carries it out draws.
+    Collectors(Box<Sample>),
+}
+
+impl Destination {
+    /// Whether a frame that goes there and nowhere else has come to nothing: it is only told of.
+    #[must_use]
+    pub const fn is_aside(&self) -> bool {
+        matches!(self, Self::Collectors(_))
+    }
 }
 
 /// What goes with a frame to the controllers.
@@ -224,7 +234,7 @@ impl DropReason {
 
     /// Whether something was left undone beside the frame's way, which goes on.
     pub(crate) const fn is_aside(self) -> bool {
-        matches!(self, Self::LearnLimit | Self::NoCollector)
+        matches!(self, Self::LearnLimit)
     }
 
     /// The reason's name, as a counter bears it.

@@ -34,6 +34,8 @@ pub struct QueueShape {
     pub burst: Option<u64>,
     /// Who is served first of what others leave: the lower.
     pub priority: u32,
+    /// What the IP packets among its frames are marked with, by who hands them over.
+    pub dscp: Option<u8>,
 }
 
 /// What was made of a shape.
@@ -198,6 +200,7 @@ mod tests {
             max_rate: Some(2_000_000),
             burst: Some(800_000),
             priority: 3,
+            dscp: None,
         };
         check(full, (125_000, 250_000, 100_000));
         // No more than all together, and at least what is granted.

@@ -41,7 +41,7 @@ pub use controller::{Controller, Tuning};
 pub use dummies::Dummies;
 pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit, name_of};
 pub(crate) use exporters::parse_collector;
-pub use exporters::{Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow};
+pub use exporters::{CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow};
 pub use in_band::InBandSettings;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput};
 pub(crate) use policing::{ControllerRate, Policing};

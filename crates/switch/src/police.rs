@@ -5,11 +5,15 @@
 //! (`pipeline`). Whoever has a share in it, workers and the control thread, changes it by
 //! compare-and-exchange; to find it empty is to read it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::Instant;
+use arc_swap::ArcSwap;
+use base::{Instant, Priority, QueueId};
+use packet::{Depth, Frame, Packet};
 use pipeline::Cause;
+use ports::shaping::Shape;
 
 use crate::config::{Allowance, EgressLimit, IngressLimit, Rate};
 
@@ -25,6 +29,33 @@ pub(crate) struct Police {
     kilopackets: Meter,
     /// How much leaves by it.
     egress: Meter,
+    /// What is marked of it, and whether anything is.
+    marks: ArcSwap<Marks>,
+    has_marks: AtomicBool,
+}
+
+/// With what IP packets are marked that leave by a port, by their queues.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Marks {
+    of: BTreeMap<Priority, Option<u8>>,
+    /// Those of queue 0, by which all leave that are for none of these.
+    otherwise: Option<u8>,
+}
+
+impl Marks {
+    fn new(shape: &Shape) -> Self {
+        let queues = shape.queues.iter();
+        let marks = queues.filter_map(|(id, queue)| Some((Priority::of(*id)?, queue.dscp)));
+        let default = shape.queues.get(&QueueId(0));
+        Self {
+            of: marks.collect(),
+            otherwise: default.and_then(|queue| queue.dscp),
+        }
+    }
+
+    fn has_any(&self) -> bool {
+        self.of.values().any(Option::is_some)
+    }
 }
 
 impl Police {
@@ -36,6 +67,8 @@ impl Police {
             kilobits: Meter::default(),
             kilopackets: Meter::default(),
             egress: Meter::default(),
+            marks: ArcSwap::default(),
+            has_marks: AtomicBool::new(false),
         };
         police.set(rate);
         Arc::new(police)
@@ -72,9 +105,31 @@ impl Police {
         self.egress.set(limit.unwrap_or_default());
     }
 
-    /// Whether not all may leave by the port.
-    pub(crate) fn limits_egress(&self) -> bool {
-        self.egress.is_set()
+    /// Has what leaves by the port marked as its queues say from now on, or not at all.
+    pub(crate) fn mark(&self, shape: Option<&Shape>) {
+        let marks = shape.map(Marks::new).unwrap_or_default();
+        let has_any = marks.has_any();
+        self.marks.store(Arc::new(marks));
+        self.has_marks.store(has_any, Ordering::Relaxed);
+    }
+
+    /// Whether not all may leave by the port, or not as it is.
+    pub(crate) fn touches_egress(&self) -> bool {
+        self.egress.is_set() || self.has_marks.load(Ordering::Relaxed)
+    }
+
+    /// Marks a frame as its queue says, if it is an IP packet.
+    pub(crate) fn mark_out(&self, frame: &mut Frame) {
+        if !self.has_marks.load(Ordering::Relaxed) {
+            return;
+        }
+        let marks = self.marks.load();
+        let mark = marks.of.get(&frame.priority).copied();
+        if let Some(dscp) = mark.unwrap_or(marks.otherwise)
+            && let Ok(mut packet) = Packet::read(frame, Depth::Network)
+        {
+            packet.set_ip_dscp(dscp);
+        }
     }
 
     /// Whether a frame of so many bytes may leave.
@@ -219,6 +274,8 @@ pub(crate) struct Gate {
 
 #[cfg(test)]
 mod tests {
+    use ports::shaping::{Discipline, QueueShape};
+
     use super::*;
 
     fn passed(police: &Police, cause: Cause, count: usize, at_millis: u64) -> usize {
@@ -262,7 +319,7 @@ mod tests {
         assert_eq!(admitted(1500, 10_000, 9000), 2000);
         assert_eq!(admitted(64, 10_000, 9005), 5);
         // What leaves is another matter: 3000 bytes are two such frames.
-        assert!(!police.limits_egress());
+        assert!(!police.touches_egress());
         let limit = EgressLimit {
             rate: 1500,
             burst: 3000,
@@ -273,6 +330,47 @@ mod tests {
             [out(1), out(1), out(1), out(1001), out(1001)],
             [true, true, false, true, false]
         );
+    }
+
+    #[test]
+    fn packets_are_marked_by_their_queues_and_others_are_left() {
+        let police = Police::new(None);
+        let queue = |dscp| QueueShape {
+            dscp,
+            ..QueueShape::default()
+        };
+        let shape = |marks: &[(u32, Option<u8>)]| Shape {
+            discipline: Discipline::TokenBuckets,
+            max_rate: None,
+            queues: marks
+                .iter()
+                .map(|(id, dscp)| (QueueId(*id), queue(*dscp)))
+                .collect(),
+        };
+        let tos = |id: Option<u32>| {
+            // An IPv4 header of no options behind an Ethernet header.
+            let mut bytes = [0; 34];
+            bytes[12..16].copy_from_slice(&[8, 0, 0x45, 1]);
+            bytes[17] = 20;
+            let mut frame = Frame::from_bytes(&bytes);
+            frame.priority = id
+                .and_then(|id| Priority::of(QueueId(id)))
+                .unwrap_or_default();
+            police.mark_out(&mut frame);
+            frame.bytes()[15]
+        };
+        let all = || [None, Some(0), Some(1), Some(7), Some(9)].map(tos);
+        police.mark(Some(&shape(&[(1, None), (7, None)])));
+        assert!(!police.touches_egress());
+        police.mark(Some(&shape(&[(1, None), (7, Some(10))])));
+        assert!(police.touches_egress());
+        assert_eq!(all(), [1, 1, 1, 41, 1]);
+        // Who is for a queue that is not there leaves by queue 0.
+        police.mark(Some(&shape(&[(0, Some(8)), (1, None), (7, Some(10))])));
+        assert_eq!(all(), [33, 33, 1, 41, 33]);
+        police.mark(None);
+        assert!(!police.touches_egress());
+        assert_eq!(all(), [1; 5]);
     }
 
     #[test]

@@ -80,11 +80,12 @@ fn difference(step: &Step, uncertain: &[&str]) -> Option<String> {
     })
 }
 
-/// The lines as a controller of OpenFlow 1.3 can see them: drops are not told, reasons
+/// The lines as a controller of OpenFlow 1.3 can see them: drops and samples are not told, reasons
 /// are fewer, and how much of a frame was asked for is not repeated.
 fn visible(lines: &[String], uncertain: &[&str]) -> Vec<String> {
     let told = lines.iter().map(|line| line.trim());
-    told.filter(|line| !line.starts_with("x "))
+    let is_seen = |line: &&str| !line.starts_with("x ") && !line.starts_with("> collectors:");
+    told.filter(is_seen)
         .map(|line| as_told(line, uncertain))
         .collect()
 }

@@ -61,7 +61,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("QoS", "queues", "queues_are_the_classes_that_open_vswitch_makes frames_leave_by_the_queue_that_rules_name"),
     ("Queue", "other_config", "queues_are_the_classes_that_open_vswitch_makes queues_share_a_link_by_their_rates"),
     ("QoS", "external_ids", "what_asks_nothing_here_changes_nothing"),
-    ("Queue", "dscp external_ids", "what_asks_nothing_here_changes_nothing"),
+    ("Queue", "dscp", "packets_are_marked_as_their_queue_says"),
+    ("Queue", "external_ids", "what_asks_nothing_here_changes_nothing"),
 
     ("Mirror", "select_all select_src_port select_dst_port select_vlan output_port output_vlan snaplen", "who_listens_is_shown_what_open_vswitch_shows a_mirror_is_read_with_its_ports_by_number"),
     ("Mirror", "name statistics", "what_is_copied_is_counted_and_what_cannot_be_is_said what_of_a_mirror_cannot_be_is_said_of_its_bridge"),
@@ -70,7 +71,7 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("sFlow", "targets sampling polling header agent external_ids", "sflow_tells_of_frames_and_ports_as_open_vswitch_does what_is_told_by_sflow_is_read_with_what_the_manual_says_of_the_rest"),
     ("IPFIX", "targets sampling obs_domain_id obs_point_id external_ids", "ipfix_tells_of_flows_as_open_vswitch_does what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest"),
     ("IPFIX", "cache_active_timeout cache_max_flows other_config", "what_is_asked_of_ipfix_is_answered what_cannot_be_told_by_ipfix_is_said"),
-    ("Flow_Sample_Collector_Set", "id bridge ipfix external_ids", "what_a_bridge_and_its_controllers_ask_in_vain_is_said"),
+    ("Flow_Sample_Collector_Set", "id bridge ipfix external_ids", "rules_tell_frames_to_collectors_as_with_open_vswitch what_rules_have_told_is_answered_and_who_is_not_there_is_counted a_set_of_collectors_is_of_the_bridge_that_it_names"),
 
     ("Controller", "target", "bridges_ports_and_controllers_are_those_of_the_database a_peer_that_comes_by_tls_must_show_who_it_is"),
     ("Controller", "max_backoff inactivity_probe", "a_controller_is_sought_and_asked_as_often_as_the_database_says what_is_not_honoured_is_said_by_its_name"),

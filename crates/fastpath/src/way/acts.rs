@@ -1,7 +1,7 @@
 //! What the steps of a rule do to a frame, and to what goes with it.
 
 use base::{MeterId, PortNo, Priority, TableId};
-use flow::{Action, MaxLen};
+use flow::{Action, Extension, MaxLen};
 use packet::{Frame, Network, Packet, Pool};
 use pipeline::{
     Cause, Destination, DropReason, Egress, Outcome, PacketInMeta, PortView, Rule, Stop, raised,
@@ -33,6 +33,7 @@ impl<'a> Way<'_, 'a> {
                 }
                 Step::Enqueue(..) | Step::Queue(_) => self.send_by(step),
                 Step::Report(max_len) => self.report(rule, max_len),
+                Step::Sample => self.sample(rule, at),
                 Step::Group(group) => self.group(frame, rule, (at, group), pool)?,
                 Step::Meter(meter) => self.submit_to_meter(frame, meter, pool)?,
                 Step::Resubmit(table) => {
@@ -225,6 +226,13 @@ impl<'a> Way<'_, 'a> {
         };
         self.promise(Destination::Controller(Box::new(meta)));
         Ok(())
+    }
+
+    /// Steps stand in the places of their actions.
+    fn sample(&mut self, rule: &Rule, at: usize) {
+        if let Some(Action::Extended(Extension::Sample(sample))) = rule.instructions.apply.get(at) {
+            self.promise(Destination::Collectors(Box::new(*sample)));
+        }
     }
 
     pub(super) fn write_set(&mut self, set: Set, write: &'a [Action]) {

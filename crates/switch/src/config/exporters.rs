@@ -1,5 +1,7 @@
-//! To whom a bridge tells what frames it has seen (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow` and `IPFIX`).
+//! To whom a bridge tells what frames it has seen (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow`, `IPFIX`
+//! and `Flow_Sample_Collector_Set`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -14,6 +16,17 @@ pub struct Exporters {
     pub ipfix: Option<Ipfix>,
     /// Flows of which each frame is counted, by NetFlow.
     pub netflow: Option<Netflow>,
+    /// Sets of collectors by their numbers, to which rules tell frames, by IPFIX.
+    pub sets: BTreeMap<u32, CollectorSet>,
+}
+
+/// A set of collectors, to which rules of a bridge tell frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectorSet {
+    /// Who is told.
+    pub targets: Vec<SocketAddr>,
+    /// How flows are kept.
+    pub cache: FlowCache,
 }
 
 /// A NetFlow exporter of a bridge.
@@ -97,6 +110,11 @@ impl fmt::Display for Exporters {
             write!(f, "{others}NetFlow to")?;
             let mut targets = netflow.targets.iter();
             targets.try_for_each(|to| write!(f, " {to}"))?;
+            others = ", ";
+        }
+        for (set, CollectorSet { targets, .. }) in &self.sets {
+            write!(f, "{others}IPFIX of set {set} to")?;
+            targets.iter().try_for_each(|to| write!(f, " {to}"))?;
             others = ", ";
         }
         match others {

@@ -267,6 +267,12 @@ impl Tracer {
             let ports = match &egress.to {
                 Destination::Port(port) => vec![(*port, Retag::Keep)],
                 Destination::Normal => bridge.normal_exits(frame, from),
+                Destination::Collectors(sample) => {
+                    let set = sample.collectors;
+                    told.done
+                        .push(format!("userspace(flow_sample(collector_set_id={set}))"));
+                    continue;
+                }
                 Destination::Controller(_) => {
                     told.done.push("userspace(controller)".to_owned());
                     continue;

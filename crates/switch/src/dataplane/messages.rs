@@ -12,7 +12,7 @@ use ports::Queue;
 use super::capture::Record;
 use super::flows::Flow;
 use super::program::BridgeId;
-use super::sampling::Sampled;
+use super::sampling::{Sampled, SampledByRule};
 use super::slots::PortKey;
 use crate::mac::Address;
 use crate::police::Gate;
@@ -81,6 +81,8 @@ pub(crate) enum Event {
     Membership(PortKey, u16, Box<[u8]>),
     /// A frame that collectors are told of.
     Sampled(Box<Sampled>),
+    /// A frame that a rule has told to a set of collectors.
+    SampledByRule(Box<SampledByRule>),
     /// What was counted of a bridge's flows.
     Flows(BridgeId, Vec<Flow>),
     /// A tunnel's packet is to go to this host by this port, and where it is, nobody knows.

@@ -23,6 +23,8 @@ pub(crate) struct SamplingView {
     pub(crate) snap: usize,
     /// Whether all are counted by flows.
     pub(crate) flows: bool,
+    /// The sets of collectors that rules may have frames told to, in order.
+    pub(crate) sets: Vec<u32>,
 }
 
 impl SamplingView {
@@ -61,6 +63,32 @@ pub(crate) struct Sampled {
     pub(crate) arrived: Glimpse,
     /// How it left, wherever it did.
     pub(crate) departed: Vec<Departure>,
+}
+
+/// A frame that a rule has told to a set of collectors, as it was then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SampledByRule {
+    /// Where it came in.
+    pub(crate) from: PortKey,
+    /// What the rule says.
+    pub(crate) sample: flow::Sample,
+    /// For how many frames it stands.
+    pub(crate) stands_for: u64,
+    /// What it was.
+    pub(crate) frame: Glimpse,
+}
+
+impl SampledByRule {
+    /// The frame; it stands for as many as a rule's samples are apart.
+    pub(crate) fn of(frame: &Frame, from: PortKey, sample: flow::Sample) -> Self {
+        let apart = u16::MAX.checked_div(sample.probability).unwrap_or(1);
+        Self {
+            from,
+            sample,
+            stands_for: frame.wire_frames() * u64::from(apart),
+            frame: Glimpse::of(frame, 0),
+        }
+    }
 }
 
 /// A frame that leaves by a port.
@@ -118,7 +146,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// One that draws by this seed.
     pub(crate) fn new(view: &Arc<SamplingView>, seed: u64) -> Self {
-        let mut random = Random(seed | 1);
+        let mut random = Random::new(seed);
         let mut skip = |rate: Option<NonZeroU32>| rate.map(|rate| Skip::new(rate, &mut random));
         Self {
             sflow: skip(view.sflow),
@@ -207,9 +235,19 @@ impl Skip {
 
 /// Numbers that look as if they came by chance (xorshift64, G. Marsaglia, 2003). Nobody's
 /// secrets depend on them.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    /// Those that begin so.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    /// Whether something happens that happens so many times of 65,535.
+    pub(crate) fn happens(&mut self, probability: u16) -> bool {
+        (self.next() >> 16) % u64::from(u16::MAX) < probability.into()
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -241,6 +279,7 @@ mod tests {
             ipfix: [None, None],
             snap: 128,
             flows: false,
+            sets: Vec::new(),
         });
         Sampler::new(&view, seed)
     }
@@ -281,6 +320,16 @@ mod tests {
         sampler.settle(chosen[2], true);
         chosen[0] = sampler.choose(1);
         assert_eq!((chosen[0].sflow, sampler.missed(chosen[0])), (Some(4), 0));
+    }
+
+    #[test]
+    fn what_a_rule_samples_happens_as_often_as_it_says() {
+        let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
+        assert!((0..1000).all(|_| random.happens(u16::MAX)));
+        let half = (0..10_000).filter(|_| random.happens(1 << 15)).count();
+        assert!((4700..5300).contains(&half), "{half}");
+        let few = (0..100_000).filter(|_| random.happens(655)).count();
+        assert!((850..1150).contains(&few), "{few}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, Returned};
 use super::program::{BridgeId, BridgeProgram, Generation, Program, Progress, Publication};
-use super::sampling::Sampler;
+use super::sampling::{Sampler, seed};
 use super::slots::{PortKey, Slots};
 use super::vlans::Retag;
 use capturing::Recording;
@@ -137,7 +137,7 @@ impl Worker {
             segments: Vec::new(),
             numbers: BTreeMap::new(),
             samplers: BTreeMap::new(),
-            watch: Watch::default(),
+            watch: Watch::new(seed(writer as u64, 0, Instant::START)),
             accounts: Accounts::default(),
             turn: Turn::default(),
             now: Instant::START,
@@ -392,6 +392,9 @@ impl Worker {
                     self.normal(bridge, from, index, frame, now);
                 }
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+                Destination::Collectors(sample) => {
+                    self.sample_by_rule(bridge, from, **sample, frame);
+                }
             }
             self.mirror_leaving(bridge, from, (frame, before));
             if self.recording.is_some() {

@@ -79,6 +79,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "other_config",
         ],
     ),
+    ("Flow_Sample_Collector_Set", &["id", "bridge", "ipfix"]),
     ("QoS", &["type", "other_config", "queues"]),
     ("Queue", &["dscp", "other_config"]),
     (

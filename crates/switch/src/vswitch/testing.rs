@@ -47,6 +47,9 @@ fn schema() -> Schema {
             "engine_id": optional("integer"), "active_timeout": {"type": "integer"},
             "add_id_to_interface": truth,
         })),
+        "Flow_Sample_Collector_Set": table(json!({
+            "id": {"type": "integer"}, "bridge": rows_of("Bridge"), "ipfix": rows_of("IPFIX"),
+        })),
         "AutoAttach": table(json!({"system_name": {"type": "string"}})),
         "Mirror": table(json!({
             "name": {"type": "string"}, "select_all": truth, "select_src_port": rows_of("Port"),

@@ -290,6 +290,9 @@ impl Player {
                 match &egress.to {
                     Destination::Port(port) => words::sent(&port.to_string(), frame),
                     Destination::Normal => words::sent("normal", frame),
+                    Destination::Collectors(sample) => {
+                        words::sent(&format!("collectors:{}", sample.collectors), frame)
+                    }
                     Destination::Controller(meta) => {
                         if let Some(left) = &meta.continuation {
                             let left = continuation::encode(left, DATAPATH);

@@ -3,6 +3,7 @@
 
 mod flows;
 mod netflow;
+mod sets;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +21,7 @@ use crate::dataplane::sampling::{Sampled, SamplingView};
 use crate::export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
 use flows::Flows;
 use netflow::Accounting;
+use sets::Sets;
 
 /// How often ports are looked at whose counters may be due.
 const TICK: Duration = Duration::from_secs(1);
@@ -31,6 +33,7 @@ pub(super) struct Exporting {
     sflow: Option<Telling>,
     ipfix: Option<Flows>,
     netflow: Option<Accounting>,
+    sets: Sets,
     /// What workers are to sample; none if nothing.
     view: Option<Arc<SamplingView>>,
 }
@@ -73,8 +76,20 @@ impl Bridge {
             }
             let started = self.identity.started;
             let ipfix = config.ipfix.as_ref();
-            exporting.ipfix = ipfix.map(|ipfix| Flows::new(ipfix, started));
+            exporting.ipfix = ipfix.map(|ipfix| {
+                let Ipfix {
+                    targets,
+                    cache,
+                    observed,
+                    ..
+                } = ipfix;
+                Flows::new(targets, cache, *observed, started)
+            });
         }
+        let sets = [&exporting.config.sets, &config.sets];
+        exporting
+            .sets
+            .set(sets, self.identity.started, now, effects);
         if exporting.config.netflow != config.netflow {
             let netflow = config.netflow.as_ref();
             match &mut exporting.netflow {
@@ -134,6 +149,9 @@ impl Bridge {
         if let Some(flows) = self.exporting.ipfix.as_mut() {
             flows.end(now, effects);
         }
+        for flows in self.exporting.sets.flows.values_mut() {
+            flows.end(now, effects);
+        }
         if let Some(accounting) = self.exporting.netflow.as_mut() {
             accounting.end(now, effects);
         }
@@ -149,6 +167,9 @@ impl Bridge {
             flows.handle_timeout(now, effects);
         }
         let exporting = &mut self.exporting;
+        for flows in exporting.sets.flows.values_mut() {
+            flows.handle_timeout(now, effects);
+        }
         let mut goes_on = |it: &mut Accounting| it.handle_timeout(now, effects);
         exporting.netflow.take_if(|accounting| !goes_on(accounting));
         let Some(telling) = self.exporting.sflow.as_mut() else {
@@ -182,12 +203,16 @@ impl Bridge {
                 .as_ref()
                 .and_then(Accounting::next_timeout),
         ];
-        due.into_iter().flatten().min()
+        let sets = self.exporting.sets.flows.values();
+        let of_sets = sets.filter_map(Flows::next_timeout);
+        due.into_iter().flatten().chain(of_sets).min()
     }
 
     /// Takes note that a datagram to these was not sent to so many of them.
     pub(crate) fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
-        if let Some(flows) = self.exporting.ipfix.as_mut() {
+        let exporting = &mut self.exporting;
+        let of_sets = exporting.sets.flows.values_mut();
+        for flows in exporting.ipfix.iter_mut().chain(of_sets) {
             flows.handle_unsent(targets, count);
         }
     }
@@ -204,7 +229,8 @@ impl Exporting {
         let sflow = self.sflow.as_ref().and(self.config.sflow.as_ref());
         let ipfix = self.config.ipfix.as_ref();
         let flows = self.config.netflow.is_some();
-        if sflow.is_none() && ipfix.is_none() && !flows {
+        let sets: Vec<u32> = self.config.sets.keys().copied().collect();
+        if sflow.is_none() && ipfix.is_none() && !flows && sets.is_empty() {
             return None;
         }
         let rates = |ipfix: &Ipfix| -> [Option<NonZeroU32>; 2] {
@@ -215,6 +241,7 @@ impl Exporting {
             ipfix: ipfix.map(rates).unwrap_or_default(),
             snap: sflow.map_or(0, |sflow| sflow.header),
             flows,
+            sets,
         }))
     }
 }

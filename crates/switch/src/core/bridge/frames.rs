@@ -105,6 +105,9 @@ impl Bridge {
                         }
                     }
                 }
+                Destination::Collectors(sample) => {
+                    self.sample_by_rule(*sample, from, frame, now, effects);
+                }
                 Destination::Controller(meta) => {
                     self.handle_packet_in(*meta, frame.bytes().to_vec(), now, effects);
                 }

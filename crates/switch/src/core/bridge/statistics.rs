@@ -105,14 +105,16 @@ impl Bridge {
         Ok(Some(Message::reply(reply)))
     }
 
-    /// What IPFIX has told of all frames. To sets of collectors nothing is told.
+    /// What IPFIX has told of all frames, or of those that rules tell to sets of collectors.
     fn ipfix_stats(&self, of: IpfixOf) -> Result<MultipartReply, Refusal> {
-        let told = match of {
-            IpfixOf::Bridge => self.ipfix_statistics(),
-            IpfixOf::Collectors => None,
+        let told: Vec<_> = match of {
+            IpfixOf::Bridge => self.ipfix_statistics().into_iter().collect(),
+            IpfixOf::Collectors => self.ipfix_statistics_of_sets(),
         };
-        let told = told.ok_or(Refusal::IpfixNotConfigured)?;
-        Ok(MultipartReply::Ipfix(of, vec![told]))
+        match told.is_empty() {
+            true => Err(Refusal::IpfixNotConfigured),
+            false => Ok(MultipartReply::Ipfix(of, told)),
+        }
     }
 
     fn table_descs(&self) -> Vec<TableDesc> {

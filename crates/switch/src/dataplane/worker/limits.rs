@@ -24,7 +24,7 @@ impl Worker {
         *batch = admitted;
     }
 
-    /// Drops what is to leave too fast.
+    /// Drops what is to leave too fast, and marks the rest as its queues say.
     pub(super) fn limit_out(&mut self, key: PortKey) {
         let Some(slot) = self.slots.find(key) else {
             return;
@@ -32,9 +32,12 @@ impl Worker {
         let police = Arc::clone(&slot.gate.police);
         let mut leaving = std::mem::take(&mut slot.out);
         let mut admitted = Batch::new();
-        for frame in leaving.drain() {
+        for mut frame in leaving.drain() {
             match police.lets_out(on_the_wire(&frame), self.now) {
-                true => admitted.put(frame),
+                true => {
+                    police.mark_out(&mut frame);
+                    admitted.put(frame);
+                }
                 false => self.drop_frame(frame, Drop::EgressPoliced),
             }
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use packet::Frame;
+use pipeline::DropReason;
 use ports::Batch;
 
 use super::Worker;
@@ -13,21 +14,35 @@ use crate::dataplane::counters::Drop;
 use crate::dataplane::messages::Event;
 use crate::dataplane::program::BridgeProgram;
 use crate::dataplane::sampling::{
-    Chosen, Departure, Glimpse, Sampled, Sampler, SamplingView, seed,
+    Chosen, Departure, Glimpse, Random, Sampled, SampledByRule, Sampler, SamplingView, seed,
 };
 use crate::dataplane::slots::PortKey;
 
 const BATCH: usize = Batch::FRAMES_MAX;
 
 /// What is noted of how frames leave.
-#[derive(Default)]
 pub(super) struct Watch {
+    /// What draws those that rules sample.
+    random: Random,
     /// Whether frames are counted by flows.
     pub(super) counts: bool,
     /// Whether the frame at hand is sampled.
     samples: bool,
     snap: usize,
     departed: Vec<Departure>,
+}
+
+impl Watch {
+    /// Nothing yet; what draws begins with this seed.
+    pub(super) const fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            counts: false,
+            samples: false,
+            snap: 0,
+            departed: Vec::new(),
+        }
+    }
 }
 
 impl Worker {
@@ -111,6 +126,24 @@ impl Worker {
         match self.watch.counts {
             false => self.forward_all::<false>(bridge, from, batch, now),
             true => self.forward_all::<true>(bridge, from, batch, now),
+        }
+    }
+
+    /// Has a frame told to a set of collectors, as often as the rule says.
+    pub(super) fn sample_by_rule(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        sample: flow::Sample,
+        frame: &Frame,
+    ) {
+        let sets = bridge.sampling.as_ref().map(|view| view.sets.as_slice());
+        if sets.is_none_or(|sets| sets.binary_search(&sample.collectors).is_err()) {
+            self.shared.counters.count_reason(DropReason::NoCollector);
+        } else if self.watch.random.happens(sample.probability) {
+            let sampled = SampledByRule::of(frame, from, sample);
+            let event = Event::SampledByRule(Box::new(sampled));
+            self.tell_if_roomy(event, Drop::SampleNoRoom);
         }
     }
 

@@ -69,7 +69,7 @@ impl Worker {
         if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
-        if slot.gate.police.limits_egress() {
+        if slot.gate.police.touches_egress() {
             self.limit_out(key);
         }
         let Some(slot) = self.slots.find(key) else {

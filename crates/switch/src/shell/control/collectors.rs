@@ -14,7 +14,7 @@ use crate::config::{Exporters, Sflow};
 use crate::core::bridge::Bridge;
 use crate::dataplane::flows::Flow;
 use crate::dataplane::program::BridgeId;
-use crate::dataplane::sampling::Sampled;
+use crate::dataplane::sampling::{Sampled, SampledByRule};
 use crate::shell::worker_thread::EVENTS_MAX;
 
 /// The collectors that were told something.
@@ -96,6 +96,17 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_sampled(sampled, now, &mut effects);
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Takes a frame that a rule has told to a set of collectors.
+    pub(super) fn handle_sampled_by_rule(&mut self, sampled: &SampledByRule) {
+        let (bridge, now) = (sampled.from.bridge, self.now());
+        let mut effects = Vec::new();
+        if let Some(site) = self.sites.get_mut(&bridge) {
+            site.bridge
+                .handle_sampled_by_rule(sampled, now, &mut effects);
+        }
         self.carry_out(bridge, effects, &mut None);
     }
 
@@ -183,11 +194,14 @@ impl Control {
                 sflow,
                 ipfix,
                 netflow,
+                sets,
             } = bridge.exporters();
             let of_sflow = sflow.iter().flat_map(|sflow| &sflow.targets);
             let of_ipfix = ipfix.iter().flat_map(|ipfix| &ipfix.targets);
             let of_netflow = netflow.iter().flat_map(|netflow| &netflow.targets);
-            let mut all = of_sflow.chain(of_ipfix).chain(of_netflow);
+            let of_sets = sets.values().flat_map(|set| &set.targets);
+            let of_both = of_sflow.chain(of_ipfix);
+            let mut all = of_both.chain(of_netflow).chain(of_sets);
             all.any(|target| target == to)
         };
         let sites = &self.sites;

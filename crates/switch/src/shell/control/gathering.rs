@@ -52,7 +52,7 @@ impl Control {
         let workers = self.tools.workers.iter();
         Gathered {
             telemetry: Telemetry {
-                version: crate::VERSION.to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
                 uptime_ns: now.as_nanos(),
                 control: not_zero(counts),
                 bridges: sites.iter().map(|site| bridge(site)).collect(),

@@ -59,6 +59,7 @@ impl Control {
                 }
             }
             Event::Sampled(sampled) => self.handle_sampled(&sampled),
+            Event::SampledByRule(sampled) => self.handle_sampled_by_rule(&sampled),
             Event::Flows(bridge, flows) => self.handle_flows(bridge, &flows),
             Event::Resolve(by, host) => self.handle_resolve(by, host),
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),

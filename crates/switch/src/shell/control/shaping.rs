@@ -27,13 +27,14 @@ impl PortSite {
         let Some(device) = &mut self.device else {
             return;
         };
-        let Some(shape) = wanted
-            .or_else(|| self.shaped.as_ref().map(|(shape, _)| shape))
-            .cloned()
-        else {
+        let before = || self.shaped.as_ref().map(|(shape, _)| shape);
+        let Some(shape) = wanted.or_else(before).cloned() else {
             return;
         };
-        match device.shape(wanted) {
+        let done = device.shape(wanted);
+        let marking = wanted.filter(|_| done.is_ok());
+        self.police.mark(marking);
+        match done {
             Ok(shaped) => self.shaped = shaped.map(|shaped| (shape, shaped)),
             Err(error) => {
                 self.shaped = None;

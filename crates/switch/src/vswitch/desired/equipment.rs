@@ -142,9 +142,6 @@ fn read_shape(
 fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QueueShape {
     let config = queue.map("other_config");
     let of = format!("queues:{}: ", id.0);
-    if queue.has("dscp") {
-        notes.push(format!("qos: {of}dscp: not honoured"));
-    }
     let mut number = |key| bits(&config, key, &of, notes);
     QueueShape {
         min_rate: number("min-rate"),
@@ -152,6 +149,9 @@ fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QueueS
         burst: number("burst"),
         priority: number("priority")
             .map_or(0, |priority| u32::try_from(priority).unwrap_or(u32::MAX)),
+        dscp: queue
+            .integer("dscp")
+            .and_then(|dscp| u8::try_from(dscp).ok()),
     }
 }
 

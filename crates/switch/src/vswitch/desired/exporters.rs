@@ -1,5 +1,6 @@
 //! The tables that say what collectors are told of a bridge's frames.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use ovsdb::Database;
 
 use super::BridgeFate;
 use crate::config::{
-    BridgeConfig, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow, parse_collector,
+    BridgeConfig, CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow,
+    parse_collector,
 };
 use crate::export::ipfix::FLOWS_MAX;
 use crate::export::sflow::HEADER_MAX;
@@ -52,6 +54,7 @@ pub(super) fn read_exporters(
         netflow: netflow.and_then(|row| read_netflow(row, ports, &mut of_netflow)),
         sflow: sflow.and_then(|row| read_sflow(row, sub_agent, &mut of_sflow)),
         ipfix: ipfix.and_then(|row| read_ipfix(row, &mut of_ipfix)),
+        sets: read_sets(database, row, fate),
     };
     for (column, notes) in [
         ("sflow", of_sflow),
@@ -61,6 +64,55 @@ pub(super) fn read_exporters(
         if !notes.is_empty() {
             fate.notes.insert(column.to_owned(), notes.join("; "));
         }
+    }
+}
+
+/// The sets of collectors of a bridge, which name it and no column of it names. Of two of one
+/// number the first counts.
+fn read_sets(
+    database: &Database,
+    bridge: Record<'_>,
+    fate: &mut BridgeFate,
+) -> BTreeMap<u32, CollectorSet> {
+    const TABLE: &str = "Flow_Sample_Collector_Set";
+    let mut sets = BTreeMap::new();
+    let rows = database.rows(TABLE);
+    for set in rows.filter_map(|(uuid, _)| Record::of(database, TABLE, uuid)) {
+        let of_bridge = set.named_by(database, "bridge", "Bridge").next();
+        let id = set.integer("id").and_then(|id| u32::try_from(id).ok());
+        let ipfix = set.named_by(database, "ipfix", "IPFIX").next();
+        let (Some(id), Some(ipfix)) = (id, ipfix) else {
+            continue;
+        };
+        if of_bridge.is_none_or(|it| it.uuid != bridge.uuid) {
+            continue;
+        }
+        let mut notes = Vec::new();
+        let targets = read_targets(ipfix, Some(IPFIX_PORT), &mut notes);
+        let cache = read_cache(ipfix, &mut notes);
+        if !targets.is_empty() {
+            sets.entry(id).or_insert(CollectorSet { targets, cache });
+        }
+        if !notes.is_empty() {
+            let key = format!("flow_sample_collector_set:{id}");
+            fate.notes.insert(key, notes.join("; "));
+        }
+    }
+    sets
+}
+
+/// How flows are kept.
+fn read_cache(row: Record<'_>, notes: &mut Vec<String>) -> FlowCache {
+    let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
+    let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
+    if flows_max > FLOWS_MAX {
+        notes.push(format!("cache_max_flows: {FLOWS_MAX} are kept"));
+    }
+    let options = row.map("other_config");
+    FlowCache {
+        active: Duration::from_secs(number("cache_active_timeout").into()),
+        flows_max: flows_max.min(FLOWS_MAX),
+        name: options.get("virtual_obs_id").map(|name| (*name).to_owned()),
     }
 }
 
@@ -143,19 +195,12 @@ fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<Ipfix> {
             )),
         }
     }
-    let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
-    if flows_max > FLOWS_MAX {
-        notes.push(format!("cache_max_flows: {FLOWS_MAX} are kept"));
-    }
+    let cache = read_cache(row, notes);
     (!targets.is_empty()).then(|| Ipfix {
         targets,
         sampling,
         observed: (number("obs_domain_id"), number("obs_point_id")),
-        cache: FlowCache {
-            active: Duration::from_secs(number("cache_active_timeout").into()),
-            flows_max: flows_max.min(FLOWS_MAX),
-            name: options.get("virtual_obs_id").map(|name| (*name).to_owned()),
-        },
+        cache,
         directions: [
             is_on("enable-input-sampling"),
             is_on("enable-output-sampling"),

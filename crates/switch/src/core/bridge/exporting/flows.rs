@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use flow::IpfixStats;
+use flow::{IpfixStats, SampleDirection};
 use openflow::WallTime;
 
 use super::super::Effect;
-use crate::config::Ipfix;
-use crate::dataplane::sampling::Sampled;
+use crate::config::FlowCache;
+use crate::dataplane::sampling::{Sampled, SampledByRule};
 use crate::export::ipfix::{Exporter, Observation};
 
 /// An exporter and those whom it tells.
@@ -23,11 +23,16 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(ipfix: &Ipfix, started: WallTime) -> Self {
-        let (domain, point) = ipfix.observed;
+    /// One that tells these, of this observation domain and point if nothing else is said.
+    pub(super) fn new(
+        targets: &[SocketAddr],
+        cache: &FlowCache,
+        (domain, point): (u32, u32),
+        started: WallTime,
+    ) -> Self {
         Self {
-            exporter: Exporter::new(ipfix.cache.clone(), started.0.as_secs()),
-            targets: ipfix.targets.as_slice().into(),
+            exporter: Exporter::new(cache.clone(), started.0.as_secs()),
+            targets: targets.into(),
             domain,
             point,
             unsent: 0,
@@ -64,6 +69,34 @@ impl Flows {
                     .handle_sample(seen, frame, stands_for, now, &mut messages);
             }
         }
+        self.send(messages, effects);
+    }
+
+    /// Takes a frame that a rule has told here. It is about a port if the rule says so: then
+    /// the frame leaves there, unless it is the one that it came by, or the rule says otherwise.
+    pub(super) fn handle_sampled_by_rule(
+        &mut self,
+        sampled: &SampledByRule,
+        index: impl Fn(PortNo) -> Option<u32>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (sample, from) = (&sampled.sample, sampled.from.port);
+        let output = sample.port.filter(|port| *port != from);
+        let observation = Observation {
+            domain: sample.domain,
+            point: sample.point,
+            leaves: match sample.direction {
+                SampleDirection::Unsaid => output.is_some(),
+                SampleDirection::Ingress => false,
+                SampleDirection::Egress => true,
+            },
+            interfaces: [index(from), output.and_then(&index)].map(Option::unwrap_or_default),
+        };
+        let mut messages = Vec::new();
+        let (frame, stands_for) = (&sampled.frame, sampled.stands_for);
+        self.exporter
+            .handle_sample(observation, frame, stands_for, now, &mut messages);
         self.send(messages, effects);
     }
 

@@ -13,6 +13,7 @@ fn count(rig: &mut Rig, sampled: u32) {
         ipfix: [None, None],
         snap: 20,
         flows: true,
+        sets: Vec::new(),
     }));
     rig.publish();
 }

@@ -11,6 +11,7 @@ fn sampling(rig: &mut Rig, rate: u32) {
         ipfix: [None, None],
         snap: 20,
         flows: false,
+        sets: Vec::new(),
     }));
     rig.publish();
 }

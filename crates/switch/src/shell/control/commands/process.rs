@@ -15,7 +15,7 @@ pub(super) const COMMANDS: [Command; 2] = [
 fn version(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(match control.tools.logging {
         Some(_) => format!("{}\n", crate::SAYS_IT_IS),
-        None => format!("comporta {}\n", crate::VERSION),
+        None => format!("comporta {}\n", env!("CARGO_PKG_VERSION")),
     })
 }
 

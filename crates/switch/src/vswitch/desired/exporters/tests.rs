@@ -140,6 +140,39 @@ fn what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest() {
 }
 
 #[test]
+fn a_set_of_collectors_is_of_the_bridge_that_it_names() {
+    let mut database = empty();
+    for (name, target) in [("i", "10.0.0.1"), ("j", "nobody")] {
+        let row = json!({"targets": targets(&[target, "10.0.0.2:9"]), "cache_max_flows": 5, "sampling": 0});
+        put(&mut database, "IPFIX", name, &row);
+    }
+    for bridge in ["br0", "br1"] {
+        put_bridge(&mut database, bridge, json!({}), &[], &[]);
+    }
+    for (name, id, bridge, ipfix) in [("s", 7, "br0", "i"), ("t", 8, "br1", "j")] {
+        let (bridge, ipfix) = (names("Bridge", &[bridge]), names("IPFIX", &[ipfix]));
+        let row = json!({"id": id, "bridge": bridge, "ipfix": ipfix});
+        put(&mut database, "Flow_Sample_Collector_Set", name, &row);
+    }
+    put_root(&mut database, &["br0", "br1"], 1);
+    let desired = desire(&database, &Config::default());
+    let sets = |bridge: usize| &desired.config.bridges[bridge].exporters.sets;
+    let told = |set: &CollectorSet| {
+        let targets = set.targets.iter().map(ToString::to_string);
+        (targets.collect::<Vec<_>>().join(" "), set.cache.flows_max)
+    };
+    assert_eq!((sets(0).len(), sets(1).len()), (1, 1));
+    assert_eq!(
+        told(&sets(0)[&7]),
+        ("10.0.0.1:4739 10.0.0.2:9".to_owned(), 5)
+    );
+    assert_eq!(told(&sets(1)[&8]), ("10.0.0.2:9".to_owned(), 5));
+    let notes = &desired.bridges[&uuid("Bridge", "br1")].notes;
+    assert!(notes["flow_sample_collector_set:8"].contains("'nobody'"));
+    assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());
+}
+
+#[test]
 fn what_cannot_be_told_by_ipfix_is_said() {
     let row = json!({
         "targets": targets(&["10.0.0.1", "nobody"]), "cache_max_flows": 4_000_000_000_u32,

@@ -1,0 +1,204 @@
+//! Which frames leave by which of a port's queues, when, and with what mark.
+
+use packet::build::Stack;
+use testbed::Failure;
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::queues::{QUEUES, bridge, sent, vsctl};
+use crate::rig::{Ran, Rig};
+use crate::site::Site;
+use crate::unixctl::theirs;
+
+pub(crate) const RULES: &[Rule] = rules![
+    frames_leave_by_the_queue_that_rules_name,
+    queues_share_a_link_by_their_rates,
+    packets_are_marked_as_their_queue_says,
+];
+
+const ETH: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01)";
+
+/// Frames to these ports of UDP, one each.
+fn to(ports: impl IntoIterator<Item = u16>) -> Vec<String> {
+    let frames = ports.into_iter();
+    frames
+        .map(|port| {
+            format!(
+                "{ETH} / ipv4(src=10.1.0.1,dst=10.1.0.2) / udp(src=1000,dst={port}) / data(500)"
+            )
+        })
+        .collect()
+}
+
+pub(crate) fn send(rig: &Rig<'_>, ports: impl IntoIterator<Item = u16>) -> Result<(), Failure> {
+    let frames = to(ports);
+    let frames: Vec<_> = frames.iter().map(String::as_str).collect();
+    rig.host(1).send(&frames)
+}
+
+/// What is done with frames to a port of UDP, and how many of one leave by queues 0, 1 and 7.
+#[rustfmt::skip]
+const RULES_OF: [(u16, &str, [u64; 3]); 13] = [
+    (1, "set_queue:1,output:2", [0, 1, 0]),
+    (2, "enqueue:2:7,output:3", [0, 0, 1]),
+    (3, "output:2", [1, 0, 0]),
+    (4, "set_queue:1,pop_queue,output:2", [1, 0, 0]),
+    (5, "set_queue:5,output:2", [1, 0, 0]),
+    (6, "set_queue:7,output:3,output:2,set_queue:1,output:2", [0, 1, 1]),
+    (7, "set_queue:61440,output:2", [1, 0, 0]),
+    (8, "set_queue:0,output:2", [1, 0, 0]),
+    (9, "set_queue:7,normal", [0, 0, 1]),
+    (10, "set_queue:1,resubmit(,1)", [0, 1, 0]),
+    (11, "clone(set_queue:1,mod_nw_ttl:9,output:2),output:2", [1, 1, 0]),
+    (12, "group:1", [1, 0, 1]),
+    (13, "write_actions(set_queue:1,output:2)", [0, 1, 0]),
+];
+
+/// The classes of these queues.
+const CLASSES: [&str; 3] = ["1:1", "1:2", "1:8"];
+
+fn frames_leave_by_the_queue_that_rules_name(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    bridge(&site)?;
+    let third = "add-port br0 p3 -- set Interface p3 ofport_request=3";
+    vsctl(&site, third)?;
+    vsctl(&site, QUEUES)?;
+    let group = "group_id=1,type=all,bucket=set_queue:7,output:2,bucket=output:2";
+    site.tool(&format!("ovs-ofctl -O OpenFlow13 add-group br0 {group}"))?;
+    for (port, actions, _) in RULES_OF {
+        let flow = format!("in_port=1,udp,tp_dst={port},actions={actions}");
+        site.tool(&format!("ovs-ofctl -O OpenFlow13 add-flow br0 {flow}"))?;
+    }
+    site.tool("ovs-ofctl add-flow br0 table=1,actions=output:2")?;
+    let mut wanted = [0; 3];
+    let frame_bytes = 14 + 20 + 8 + 500;
+    for (port, _, counts) in RULES_OF {
+        send(&rig, [port; 3])?;
+        for (sum, count) in wanted.iter_mut().zip(counts) {
+            *sum += 3 * count;
+        }
+        ground.wait_until(&format!("frames {port} in {wanted:?}"), || {
+            let sent = sent(&rig, "p2")?;
+            let all = wanted.map(|count| [count * frame_bytes, count, 0]);
+            Ok(CLASSES.map(|class| sent[class]) == all)
+        })?;
+    }
+    let counted = || -> Result<[u64; 3], Failure> {
+        let sent = sent(&rig, "p2")?;
+        Ok(CLASSES.map(|class| sent[class][1]))
+    };
+    // Frames of several queues that come together are taken apart, and all leave.
+    send(&rig, (0..300).map(|place| 1 + place % 3))?;
+    wanted = wanted.map(|count| count + 100);
+    ground.wait_until("all frames", || Ok(counted()? == wanted))?;
+    // A controller's frames, too, and the counts are those of OpenFlow.
+    let frame = format!("0200000000020200000000018888{}", "00".repeat(46));
+    for (place, actions) in [(2, "set_queue:7,output:2"), (1, "enqueue:2:1")] {
+        let words = format!("in_port=controller,packet={frame},actions={actions}");
+        Ran::of(ground, site.program("ovs-ofctl packet-out br0").arg(words))?.good()?;
+        wanted[place] += 1;
+        ground.wait_until("the controller's frame", || Ok(counted()? == wanted))?;
+    }
+    let told = site.tool("ovs-ofctl -O OpenFlow13 queue-stats br0 2 7")?;
+    let stats = format!("pkts={}, errors=0", wanted[2]);
+    assert!(told.contains(&stats), "{told}");
+    let told = site.tool("ovs-appctl qos/show p2")?;
+    let packets = format!("tx_packets: {}\n", wanted[1]);
+    assert!(told.contains(&packets), "{told}");
+    Ok(())
+}
+
+fn queues_share_a_link_by_their_rates(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    bridge(&site)?;
+    // Three shares to one.
+    vsctl(
+        &site,
+        "set Port p2 qos=@q -- --id=@q create QoS type=linux-htb other_config:max-rate=4000000 queues:1=@one queues:2=@two \
+         -- --id=@one create Queue other_config:min-rate=3000000 -- --id=@two create Queue other_config:min-rate=1000000",
+    )?;
+    for queue in [1, 2] {
+        let flow = format!("in_port=1,udp,tp_dst={queue},actions=set_queue:{queue},output:2");
+        site.tool(&format!("ovs-ofctl add-flow br0 {flow}"))?;
+    }
+    // A class keeps a thousand frames back; the rest it drops, and says so.
+    send(&rig, (0..4000).map(|place| 1 + place % 2))?;
+    let counts = || -> Result<[[u64; 3]; 2], Failure> {
+        let sent = sent(&rig, "p2")?;
+        Ok(["1:2", "1:3"].map(|class| sent[class]))
+    };
+    ground.wait_until("frames of the first queue", || Ok(counts()?[0][1] >= 400))?;
+    let [one, two] = counts()?;
+    assert!(
+        one[1] > 2 * two[1] && one[1] < 5 * two[1],
+        "{one:?} {two:?}"
+    );
+    ground.wait_until("frames to be dropped", || {
+        Ok(counts()?.iter().all(|[_, _, drops]| *drops > 0))
+    })?;
+    let told = site.tool("ovs-ofctl -O OpenFlow13 queue-stats br0 2 1")?;
+    assert!(!told.contains("errors=0"), "{told}");
+    Ok(())
+}
+
+fn packets_are_marked_as_their_queue_says(ground: &Ground) -> Outcome {
+    const QUEUES: &str = "set Port p2 qos=@q -- --id=@q create QoS type=linux-htb queues:0=@z queues:1=@o queues:7=@s \
+         -- --id=@z create Queue dscp=8 -- --id=@o create Queue other_config:priority=1 -- --id=@s create Queue dscp=10";
+    let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
+    let (ours, real) = (Site::new(&here)?, Site::at(&there, "real")?);
+    let _daemon = ours.daemon()?;
+    let _theirs = theirs(&real, "")?;
+    let frames = (1..=4).flat_map(|port| {
+        [
+            format!("{ETH} / ipv4(src=10.1.0.1,dst=10.1.0.2,tos=0x2) / udp(src=1000,dst={port}) / data(40)"),
+            format!("{ETH} / vlan(vid=5) / ipv6(src=fd00::1,dst=fd00::2) / udp(src=1000,dst={port}) / data(40)"),
+        ]
+    });
+    let frames: Vec<_> = frames.chain([format!("{ETH} / data(60)")]).collect();
+    let frames: Vec<_> = frames.iter().map(String::as_str).collect();
+    let mut seen = Vec::new();
+    for site in [&ours, &real] {
+        bridge(site)?;
+        vsctl(site, QUEUES)?;
+        for (port, actions) in [
+            (1, "set_queue:7,output:2"),
+            (2, "output:2"),
+            (3, "set_queue:1,output:2"),
+            (4, "enqueue:2:0"),
+        ] {
+            for kind in ["udp", "udp6"] {
+                let flow = format!("in_port=1,{kind},tp_dst={port},actions={actions}");
+                site.tool(&format!("ovs-ofctl add-flow br0 {flow}"))?;
+            }
+        }
+        site.tool("ovs-ofctl add-flow br0 priority=0,in_port=1,actions=set_queue:7,output:2")?;
+        // One after the other: those of several queues may overtake each other.
+        let mut eye = site.rig.host(2).eye()?;
+        let mut came = Vec::new();
+        for frame in &frames {
+            site.rig.host(1).send(&[frame])?;
+            came.push(Stack::of(&eye.next()?).to_string());
+        }
+        seen.push(came);
+    }
+    assert_eq!(seen[0], seen[1]);
+    for (place, mark) in [
+        (0, "tos=42)"),
+        (2, "tos=34)"),
+        (4, "tos=2)"),
+        (6, "tos=34)"),
+    ] {
+        assert!(seen[0][place].contains(mark), "{place}: {seen:?}");
+    }
+    // Who has none marks nothing.
+    ours.vsctl("clear Port p2 qos")?;
+    ground.wait_until("a frame without a mark", || {
+        let mut eye = here.host(2).eye()?;
+        here.host(1).send(&[frames[0]])?;
+        Ok(!Stack::of(&eye.next()?).to_string().contains("tos=42"))
+    })?;
+    Ok(())
+}
