@@ -70,7 +70,7 @@ impl Worker {
         let here = Exit {
             frame: 0,
             port: PortNo::LOCAL,
-            retag: Retag::Keep,
+            retag: Retag::KEEP,
             priority: Priority::default(),
         };
         self.send_copies(from, copy, std::iter::once(here));
