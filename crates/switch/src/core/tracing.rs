@@ -7,6 +7,7 @@
 mod looks;
 mod mirroring;
 mod normally;
+mod sampling;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,6 +113,8 @@ pub(crate) struct Traced {
     pub(crate) mirrors: Option<Arc<Mirrors>>,
     /// What its spanning tree is called, if it has one.
     pub(crate) tree: Option<&'static str>,
+    /// Whether collectors are told of what rules sample.
+    pub(crate) samples: bool,
     /// Ports that the tree keeps out.
     pub(crate) gates: Option<Arc<Gates>>,
     /// Its ports: what the data path calls them, and their names.
@@ -272,9 +275,7 @@ impl Tracer {
                 Destination::Port(port) => vec![(*port, Retag::KEEP)],
                 Destination::Normal => bridge.normal_exits(frame, from),
                 Destination::Collectors(sample) => {
-                    let set = sample.collectors;
-                    told.done
-                        .push(format!("userspace(flow_sample(collector_set_id={set}))"));
+                    told.done.extend(bridge.sampled(sample, from));
                     continue;
                 }
                 Destination::Controller(_) => {

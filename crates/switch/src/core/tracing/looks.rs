@@ -173,8 +173,8 @@ impl Trace for Looks {
                 self.reads(field, u128::MAX);
             }
         }
-        // Where an action names the port, there is no more to tell.
-        if self.named.is_none_or(|port| *to != Destination::Port(port)) {
+        // Where an action names the port or the collectors, there is no more to tell.
+        if !to.is_aside() && self.named.is_none_or(|port| *to != Destination::Port(port)) {
             self.story.sent(to);
         }
     }
