@@ -49,6 +49,7 @@ mod patches;
 mod peer;
 mod printing;
 mod protected;
+mod qinq;
 mod queueing;
 mod queues;
 mod replay;
@@ -114,6 +115,7 @@ const THEMES: &[&[Rule]] = &[
     bond_settings::RULES,
     normal::RULES,
     protected::RULES,
+    qinq::RULES,
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,

@@ -48,10 +48,25 @@ fn answer(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
     Ok(names.map(|name| name.trim().to_owned()).collect())
 }
 
-type Told = (BTreeSet<String>, Vec<String>);
+/// What a trace tells of the first of those rules, but for the last number, which is the data path's
+/// own of a port, and for what it has looked at.
+fn trace(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
+    let told = site.tool("ovs-appctl ofproto/trace br0 in_port=1,udp,udp_src=1000")?;
+    let lines = told.lines().skip_while(|line| !line.starts_with(" 0."));
+    let lines = lines.filter(|line| !line.starts_with("Megaflow"));
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let lines = lines.map(|line| match line.starts_with("Datapath actions") {
+        true => line.trim_end_matches(is_digit),
+        false => line,
+    });
+    Ok(lines.map(str::to_owned).collect())
+}
+
+type Told = (BTreeSet<String>, Vec<String>, [Vec<String>; 2]);
 
 fn told(site: &Site<'_, '_>) -> Result<Told, Failure> {
     let mut collector = Collector::new(site.rig)?;
+    let before = trace(site)?;
     sample(site, &collector, "external_ids:of=others")?;
     let host = site.rig.host(1);
     site.rig.ground.wait_until("a flow", || {
@@ -63,13 +78,14 @@ fn told(site: &Site<'_, '_>) -> Result<Told, Failure> {
         let flows = flows(lines);
         (flows.len() >= 4).then_some(flows)
     })?;
-    Ok((told, answer(site)?))
+    Ok((told, answer(site)?, [before, trace(site)?]))
 }
 
 fn rules_tell_frames_to_collectors_as_with_open_vswitch(ground: &Ground) -> Outcome {
     let [ours, theirs] = both(ground, told)?;
     assert_eq!(ours, theirs);
     assert_eq!(ours.0.len(), 4, "{ours:?}");
+    assert!(ours.2[1].iter().any(|line| line.contains("flow_sample(")));
     Ok(())
 }
 

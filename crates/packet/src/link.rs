@@ -49,6 +49,13 @@ impl Link {
         })
     }
 
+    /// The tag behind the outermost, in the bytes that this was read from.
+    #[must_use]
+    pub fn inner_tag(&self, bytes: &[u8]) -> Option<Tag> {
+        let inner = bytes.get(ethernet::TYPE + vlan::LEN..self.tags_end)?;
+        inner.first_chunk().copied().map(Tag::parse)
+    }
+
     /// How many tags there are.
     #[must_use]
     pub const fn tags(&self) -> usize {
@@ -97,6 +104,7 @@ mod tests {
         let bytes = frame(&[0x88, 0xa8, 0x60, 5, 0x81, 0x00, 0, 6, 0x86, 0xdd]);
         let link = Link::parse(&bytes).expect("well formed");
         assert_eq!(link.tag.map(|tag| (tag.vid, tag.pcp)), Some((5, 3)));
+        assert_eq!(link.inner_tag(&bytes).map(|tag| tag.vid), Some(6));
         assert_eq!(link.eth_type, EtherType::IPV6);
         assert_eq!((link.tags(), link.payload_at()), (2, 22));
     }

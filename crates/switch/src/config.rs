@@ -57,7 +57,7 @@ pub use target::{Listen, Target};
 pub use tls::Tls;
 pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
 pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
-pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
+pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet, VlansSeen};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
 pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";

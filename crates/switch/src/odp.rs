@@ -13,7 +13,7 @@ use std::fmt::Write;
 use base::PortNo;
 use flow::{Field, Match};
 
-pub(crate) use change::changes;
+pub(crate) use change::{changes, tag_changes};
 pub(crate) use read::parse;
 use value::Form;
 

@@ -5,7 +5,7 @@
 pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Open_vSwitch", "bridges", "bridges_ports_and_controllers_are_those_of_the_database"),
     ("Open_vSwitch", "next_cfg cur_cfg", "ovs_vsctl_waits_and_hears_what_cannot_be a_number_that_grows_is_confirmed_though_nothing_else_changed"),
-    ("Open_vSwitch", "other_config", "frames_wait_for_rules_that_are_to_be_restored the_host_is_told_of_where_that_is_wanted what_asks_nothing_here_changes_nothing"),
+    ("Open_vSwitch", "other_config", "how_many_tags_are_looked_at_is_said_above_all_bridges frames_wait_for_rules_that_are_to_be_restored the_host_is_told_of_where_that_is_wanted what_asks_nothing_here_changes_nothing"),
     ("Open_vSwitch", "statistics system_type system_version datapath_types iface_types", "the_host_is_told_of_where_that_is_wanted"),
     ("Open_vSwitch", "ovs_version dpdk_initialized", "ovs_ctl_restart_keeps_the_rules how_things_are_is_written_once_and_then_only_what_is_new"),
     ("Open_vSwitch", "db_version dpdk_version datapaths manager_options external_ids", "what_is_others_is_left_alone"),
@@ -28,9 +28,9 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
 
     ("Port", "name", "bridges_ports_and_controllers_are_those_of_the_database"),
     ("Port", "tag trunks", "access_ports_reach_their_vlan_and_trunks_carry_its_tag what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual"),
-    ("Port", "vlan_mode fake_bridge", "native_vlans_protected_ports_and_bridges_in_a_vlan"),
+    ("Port", "vlan_mode fake_bridge", "native_vlans_protected_ports_and_bridges_in_a_vlan customers_vlans_pass_a_provider_as_through_open_vswitch a_port_that_would_forward_what_it_must_not_is_refused"),
     ("Port", "protected", "native_vlans_protected_ports_and_bridges_in_a_vlan nothing_that_a_rule_sends_goes_from_a_protected_port_to_another"),
-    ("Port", "cvlans", "a_port_that_would_forward_what_it_must_not_is_refused"),
+    ("Port", "cvlans", "customers_vlans_pass_a_provider_as_through_open_vswitch what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual"),
     ("Port", "interfaces", "several_interfaces_are_one_port_as_the_manual_has_it what_has_no_carrier_of_its_own_is_no_member"),
     ("Port", "bond_mode", "where_one_member_carries_all_another_takes_over sources_are_shared_and_nothing_comes_twice_or_back members_that_speak_lacp_share_flows"),
     ("Port", "bond_updelay bond_downdelay", "what_a_bond_is_asked_is_read bonds_are_told_of_as_by_open_vswitch"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::PortNo;
 
 use super::bond::BondConfig;
-use super::vlan::{PortVlans, VlanSet};
+use super::vlan::{PortVlans, VlanSet, VlansSeen};
 
 /// How long a silent station is remembered, as for Open vSwitch and 802.1D.
 pub(crate) const AGEING: Duration = Duration::from_secs(300);
@@ -34,6 +34,8 @@ pub struct Switching {
     pub ageing: Duration,
     /// Whether frames that are for bridges go on (`other_config:forward-bpdu`).
     pub forward_bpdu: bool,
+    /// How many tags of a frame are looked at (`Open_vSwitch`, `other_config:vlan-limit`).
+    pub vlans_seen: VlansSeen,
     /// How the bridge listens in to who wants which groups' frames, if it does
     /// (`mcast_snooping_enable`).
     pub snooping: Option<Snooping>,
@@ -78,6 +80,7 @@ impl Default for Switching {
             stations_max: STATIONS_MAX,
             ageing: AGEING,
             forward_bpdu: false,
+            vlans_seen: VlansSeen::One,
             snooping: None,
         }
     }

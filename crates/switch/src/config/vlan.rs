@@ -82,6 +82,16 @@ impl fmt::Debug for VlanSet {
     }
 }
 
+/// How many of a frame's tags `NORMAL` looks at; what lies deeper is payload to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VlansSeen {
+    /// The outermost.
+    #[default]
+    One,
+    /// Two, the most that Open vSwitch looks at.
+    Two,
+}
+
 /// What tag announces a VLAN of a provider (`other_config:qinq-ethtype`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagType {

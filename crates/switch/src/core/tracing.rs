@@ -7,12 +7,14 @@
 mod looks;
 mod mirroring;
 mod normally;
+mod sampling;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
+use packet::wire::vlan::Tag;
 use packet::{Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
 
@@ -111,6 +113,8 @@ pub(crate) struct Traced {
     pub(crate) mirrors: Option<Arc<Mirrors>>,
     /// What its spanning tree is called, if it has one.
     pub(crate) tree: Option<&'static str>,
+    /// Whether collectors are told of what rules sample.
+    pub(crate) samples: bool,
     /// Ports that the tree keeps out.
     pub(crate) gates: Option<Arc<Gates>>,
     /// Its ports: what the data path calls them, and their names.
@@ -142,7 +146,7 @@ struct Told {
     /// What is done to it and where it goes, in the data path's words.
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
-    left_as: Option<Key>,
+    left_as: Option<(Key, Vec<Tag>)>,
     /// For which queue it was left.
     queue: Priority,
     /// What was looked at in the bridge it came to first.
@@ -195,7 +199,10 @@ impl Tracer {
         self.run(bridge, asked, &mut looks, &mut verdict);
         if told.bridges == 1 {
             told.megaflow = looks.megaflow(&bridge.pipeline);
-            told.left_as = looks.first().cloned();
+            told.left_as = looks
+                .first()
+                .cloned()
+                .map(|key| (key, looks::tags_of(&came)));
         }
         if let Some(text) = bridge.barred(looks.text(), from) {
             told.text += &text;
@@ -265,12 +272,10 @@ impl Tracer {
                 continue;
             };
             let ports = match &egress.to {
-                Destination::Port(port) => vec![(*port, Retag::Keep)],
+                Destination::Port(port) => vec![(*port, Retag::KEEP)],
                 Destination::Normal => bridge.normal_exits(frame, from),
                 Destination::Collectors(sample) => {
-                    let set = sample.collectors;
-                    told.done
-                        .push(format!("userspace(flow_sample(collector_set_id={set}))"));
+                    told.done.extend(bridge.sampled(sample, from));
                     continue;
                 }
                 Destination::Controller(_) => {
@@ -330,10 +335,12 @@ impl Told {
         let Some(after) = looks::key_of(frame, &Registers::new(PortNo::ANY)) else {
             return;
         };
-        if let Some(before) = &self.left_as {
+        let tags = looks::tags_of(frame);
+        if let Some((before, tags_before)) = &self.left_as {
+            self.done.extend(odp::tag_changes(tags_before, &tags));
             self.done.extend(odp::changes(before, &after));
         }
-        self.left_as = Some(after);
+        self.left_as = Some((after, tags));
         if frame.priority != self.queue {
             self.queue = frame.priority;
             // As Open vSwitch's data path in userspace calls it: by the queue's number.

@@ -20,6 +20,7 @@ pub(crate) use just_heard::JustHeard;
 
 use super::normal::{Forward, Knowledge};
 use super::switching::SwitchingView;
+use super::vlans::Vlans;
 use crate::bond::{self, Admission, BUCKETS, BondView, Outlet};
 use crate::mac::Address;
 
@@ -85,8 +86,8 @@ pub(crate) struct Leaving<'a> {
     pub(crate) frame: &'a Frame,
     /// Its link layer.
     pub(crate) link: &'a Link,
-    /// The VLAN it is in.
-    pub(crate) vid: u16,
+    /// The VLANs it is in.
+    pub(crate) within: Vlans,
     /// Who sends it, and counts that; nobody, if it is only asked about.
     pub(crate) writer: Option<usize>,
 }
@@ -95,8 +96,8 @@ impl Leaving<'_> {
     fn hash(&self, view: &BondView) -> u32 {
         match view.outlet {
             Outlet::Nobody | Outlet::One(_) => 0,
-            Outlet::BySource(_) => bond::hash_of_source(self.link.src, self.vid, view.basis),
-            Outlet::ByFlow(_) => hash_of_flow(self.frame, self.link, self.vid, view.basis),
+            Outlet::BySource(_) => bond::hash_of_source(self.link.src, self.within.vid, view.basis),
+            Outlet::ByFlow(_) => hash_of_flow(self.frame, self.link, self.within.vid, view.basis),
         }
     }
 }
@@ -359,7 +360,7 @@ mod tests {
         let leaving = Leaving {
             frame,
             link: &link,
-            vid: 0,
+            within: Vlans::of_vlan(0),
             writer: Some(0),
         };
         let ports = (1..=4).map(PortNo).filter(|port| *port != from);

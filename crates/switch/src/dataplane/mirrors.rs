@@ -14,7 +14,7 @@ use packet::{Frame, Link};
 use pipeline::Pipeline;
 
 use super::switching::SwitchingView;
-use super::vlans::{admit, carries, leave};
+use super::vlans::{Came, Vlans, admit, carries, leave};
 use crate::config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
 
 #[cfg(test)]
@@ -236,15 +236,19 @@ impl Scene<'_> {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return;
         };
-        let Some(vid) = admit(self.logical(at), link.tag) else {
+        let seen = self
+            .switching
+            .map(|switching| switching.config().vlans_seen);
+        let came = Came::of(&link, frame.bytes(), seen.unwrap_or_default());
+        let Some(within) = admit(self.logical(at), came) else {
             return;
         };
         for (place, plan) in self.mirrors.plans.iter().enumerate() {
-            if !due.has(place) || had.has(place) || !plan.selects(vid) {
+            if !due.has(place) || had.has(place) || !plan.selects(within.vid) {
                 continue;
             }
             *had = had.with(plan.twins);
-            let (exits, vid) = self.exits(&plan.config.output, &link, vid);
+            let (exits, within) = self.exits(&plan.config.output, &link, within);
             if !exits.is_empty() {
                 plan.count(frame);
             }
@@ -252,7 +256,7 @@ impl Scene<'_> {
                 let Some(mut copy) = copier.copy(frame) else {
                     continue;
                 };
-                let retag = leave(self.logical(port), link.tag, vid);
+                let retag = leave(self.logical(port), &within);
                 if !retag.change(&mut copy) {
                     copier.give_up(copy);
                     continue;
@@ -263,34 +267,34 @@ impl Scene<'_> {
         }
     }
 
-    /// The ports by which copies of a frame of the VLAN `vid` leave, and the VLAN that they are
-    /// in.
-    fn exits(&self, output: &MirrorOutput, link: &Link, vid: u16) -> (Vec<PortNo>, u16) {
+    /// The ports by which copies of a frame of these VLANs leave, and the VLANs that they are in.
+    fn exits(&self, output: &MirrorOutput, link: &Link, within: Vlans) -> (Vec<PortNo>, Vlans) {
         match output {
             MirrorOutput::Port(members) => {
                 let port = members.iter().copied();
                 let port = port.filter(|port| self.sends(*port)).take(1);
-                (port.collect(), vid)
+                (port.collect(), within)
             }
-            MirrorOutput::Vlan(into) if *into != vid && !link.dst.is_bridge_reserved() => {
+            MirrorOutput::Vlan(into) if *into != within.vid && !link.dst.is_bridge_reserved() => {
                 let ports = self.pipeline.ports().map(|(port, _)| port);
-                let exits = ports.filter(|port| self.takes_vlan(*port, *into));
-                (exits.collect(), *into)
+                let within = within.moved(*into);
+                let exits = ports.filter(|port| self.takes(*port, &within));
+                (exits.collect(), within)
             }
-            MirrorOutput::Vlan(_) => (Vec::new(), vid),
+            MirrorOutput::Vlan(_) => (Vec::new(), within),
         }
     }
 
-    /// Whether copies in the VLAN `vid` leave by `port`: of several interfaces that are one
+    /// Whether copies in these VLANs leave by `port`: of several interfaces that are one
     /// port, by one.
-    fn takes_vlan(&self, port: PortNo, vid: u16) -> bool {
+    fn takes(&self, port: PortNo, within: &Vlans) -> bool {
         let sends = |port: &PortNo| self.sends(*port);
         let logical = self.logical(port);
         let is_first = match logical {
             None => sends(&port),
             Some(logical) => logical.members.iter().find(|port| sends(port)) == Some(&port),
         };
-        is_first && carries(logical, vid) && !self.mirrors.is_output(port)
+        is_first && carries(logical, within) && !self.mirrors.is_output(port)
     }
 
     /// Whether a port is there, may send, and is not kept apart from that of the frame.

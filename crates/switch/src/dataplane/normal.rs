@@ -11,7 +11,7 @@ use pipeline::{Pipeline, PortView};
 use super::bonds::Leaving;
 use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
-use super::vlans::{Retag, admit, carries, leave};
+use super::vlans::{Came, Retag, Vlans, admit, carries, leave};
 use crate::mac::{Address, MacView};
 use crate::mcast::{Audience, Group, MulticastView};
 
@@ -54,18 +54,21 @@ pub(crate) struct Decision {
     pub(crate) forward: Forward,
     /// What it teaches, if that is news: its sender is behind the port it came in by.
     pub(crate) learn: Option<Address>,
-    /// The VLAN it is in.
-    pub(crate) vid: u16,
+    /// The VLANs it is in.
+    pub(crate) within: Vlans,
     /// Whether it says something of multicast groups that is to be heard.
     pub(crate) is_membership: bool,
 }
 
 impl Knowledge<'_> {
-    /// The VLAN of a frame that came in by `from`; none if it may not.
-    fn vlan(&self, link: &Link, from: PortNo) -> Option<u16> {
+    /// The VLANs of a frame that came in by `from`; none if it may not.
+    fn vlans(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> Option<Vlans> {
         match self.switching {
-            None => Some(link.tag.map_or(0, |tag| tag.vid)),
-            Some(switching) => admit(switching.port(from), link.tag),
+            None => admit(None, Came::outermost(link)),
+            Some(switching) => {
+                let came = Came::of(link, bytes, switching.config().vlans_seen);
+                admit(switching.port(from), came)
+            }
         }
     }
 
@@ -91,7 +94,7 @@ impl Knowledge<'_> {
         from: PortNo,
         now: Option<Instant>,
     ) -> Option<Address> {
-        let vid = self.vlan(link, from)?;
+        let vid = self.vlans((link, bytes), from)?.vid;
         match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
             true => None,
             false => self.decide_to_learn(link, from, vid, None),
@@ -124,19 +127,20 @@ impl Knowledge<'_> {
         from: PortNo,
         now: Instant,
     ) -> Decision {
-        let Some(vid) = self.vlan(link, from) else {
+        let Some(within) = self.vlans((link, bytes), from) else {
             return Decision {
                 forward: Forward::Refused,
                 learn: None,
-                vid: 0,
+                within: Vlans::default(),
                 is_membership: false,
             };
         };
+        let vid = within.vid;
         if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
             return Decision {
                 forward,
                 learn: None,
-                vid,
+                within,
                 is_membership: false,
             };
         }
@@ -152,19 +156,20 @@ impl Knowledge<'_> {
         Decision {
             forward,
             learn,
-            vid,
+            within,
             is_membership,
         }
     }
 
-    /// Where a frame goes that came in by `from`, and in which VLAN.
-    pub(crate) fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, u16) {
-        match self.vlan(link, from) {
-            None => (Forward::Refused, 0),
-            Some(vid) => {
+    /// Where a frame goes that came in by `from`, and in which VLANs.
+    pub(crate) fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, Vlans) {
+        match self.vlans((link, bytes), from) {
+            None => (Forward::Refused, Vlans::default()),
+            Some(within) => {
+                let vid = within.vid;
                 let barred = self.bar((link, bytes), from, vid, None);
                 let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
-                (forward, vid)
+                (forward, within)
             }
         }
     }
@@ -191,30 +196,30 @@ impl Knowledge<'_> {
         (forward, false)
     }
 
-    /// Whether a frame of the VLAN `vid` that came in by `from` may leave by `to`, as far as
+    /// Whether a frame of these VLANs that came in by `from` may leave by `to`, as far as
     /// their settings go.
-    pub(crate) fn joins(&self, from: PortNo, to: PortNo, vid: u16) -> bool {
+    pub(crate) fn joins(&self, from: PortNo, to: PortNo, within: &Vlans) -> bool {
         let is_protected = |port| {
             let port = self.switching.and_then(|switching| switching.port(port));
             port.is_some_and(|port| port.is_protected)
         };
-        self.reaches(to, vid) && !(is_protected(from) && is_protected(to))
+        self.reaches(to, within) && !(is_protected(from) && is_protected(to))
     }
 
-    /// Whether frames of the VLAN `vid` leave by `to`, wherever they come in.
-    pub(crate) fn reaches(&self, to: PortNo, vid: u16) -> bool {
+    /// Whether frames of these VLANs leave by `to`, wherever they come in.
+    pub(crate) fn reaches(&self, to: PortNo, within: &Vlans) -> bool {
         let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
-        let carries = |switching: &SwitchingView| carries(switching.port(to), vid);
+        let carries = |switching: &SwitchingView| carries(switching.port(to), within);
         !is_mirrors_own && self.switching.is_none_or(carries)
     }
 
-    /// What becomes of the tag of a frame of the VLAN `vid` that leaves by `to`.
-    pub(crate) fn retag(&self, link: &Link, to: PortNo, vid: u16) -> Retag {
+    /// What becomes of the tags of a frame of these VLANs that leaves by `to`.
+    pub(crate) fn retag(&self, to: PortNo, within: &Vlans) -> Retag {
         let port = self.switching.and_then(|switching| switching.port(to));
-        leave(port, link.tag, vid)
+        leave(port, within)
     }
 
-    /// The ports by which a frame leaves, each with what becomes of its tag.
+    /// The ports by which a frame leaves, each with what becomes of its tags.
     pub(crate) fn exits(
         &self,
         pipeline: &Pipeline,
@@ -222,10 +227,10 @@ impl Knowledge<'_> {
         from: PortNo,
         forward: Forward,
     ) -> Vec<(PortNo, Retag)> {
-        let Leaving { link, vid, .. } = leaving;
-        let exit = |port| (port, self.retag(link, port, vid));
+        let Leaving { within, .. } = leaving;
+        let exit = |port| (port, self.retag(port, &within));
         match forward {
-            Forward::To(port) if self.joins(from, port, vid) => {
+            Forward::To(port) if self.joins(from, port, &within) => {
                 let port = self.exit(port, &leaving);
                 let port = port.filter(|port| forwards(pipeline, *port));
                 port.map(exit).into_iter().collect()
@@ -252,12 +257,12 @@ impl Knowledge<'_> {
         audience: Audience,
         leaving: Leaving<'_>,
     ) -> impl Iterator<Item = PortNo> {
-        let (home, vid) = (self.home(from), leaving.vid);
+        let (home, vid) = (self.home(from), leaving.within.vid);
         let ports = self.multicast.into_iter();
         let ports = ports.flat_map(move |view| view.ports(audience, vid));
         ports
             .filter(move |port| self.home(*port) == *port && *port != home)
-            .filter(move |port| self.joins(from, *port, vid))
+            .filter(move |port| self.joins(from, *port, &leaving.within))
             .filter_map(move |port| self.exit(port, &leaving))
             .filter(|port| forwards(pipeline, *port))
     }
@@ -270,7 +275,7 @@ impl Knowledge<'_> {
         leaving: Leaving<'_>,
     ) -> impl Iterator<Item = PortNo> {
         flood(pipeline, from)
-            .filter(move |port| self.joins(from, *port, leaving.vid))
+            .filter(move |port| self.joins(from, *port, &leaving.within))
             .filter(self.one_of_each(from, leaving))
     }
 }
@@ -344,7 +349,7 @@ mod tests {
             Decision {
                 forward: Forward::To(PortNo(2)),
                 learn: None,
-                vid: 0,
+                within: Vlans::of_vlan(0),
                 is_membership: false,
             }
         );

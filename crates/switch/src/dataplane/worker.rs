@@ -384,7 +384,7 @@ impl Worker {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
                     port: *port,
-                    retag: Retag::Keep,
+                    retag: Retag::KEEP,
                     priority: egress.priority,
                 }),
                 Destination::Normal => {

@@ -1,25 +1,32 @@
 //! What turns a frame into another, as actions of a data path: `set(ipv4(ttl=63))`.
 
 use flow::{Field, Key};
+use packet::wire::vlan::Tag;
 
 use super::value::Form;
 use super::{ECN_BITS, Group, KEYS, TYPE_IPV6, add_part};
 
-/// The actions that turn the one into the other.
+/// What announces a tag of which that need not be said.
+const CUSTOMER: u16 = 0x8100;
+
+/// The actions that turn tags into others, the outermost first of both.
+pub(crate) fn tag_changes(before: &[Tag], after: &[Tag]) -> Vec<String> {
+    let both = before.iter().rev().zip(after.iter().rev());
+    let same = both.take_while(|(before, after)| before == after).count();
+    let pops = vec!["pop_vlan".to_owned(); before.len() - same];
+    let pushes = after[..after.len() - same].iter().rev().map(|tag| {
+        let Tag { tpid, pcp, vid, .. } = tag;
+        match *tpid {
+            CUSTOMER => format!("push_vlan(vid={vid},pcp={pcp})"),
+            _ => format!("push_vlan(tpid={tpid:#06x},vid={vid},pcp={pcp})"),
+        }
+    });
+    pops.into_iter().chain(pushes).collect()
+}
+
+/// The actions that turn the one into the other, but for tags.
 pub(crate) fn changes(before: &Key, after: &Key) -> Vec<String> {
     let mut actions = Vec::new();
-    let tag = |key: &Key| key.get(Field::VlanVid).filter(|vid| *vid != 0);
-    let pcp = |key: &Key| key.get(Field::VlanPcp).unwrap_or_default();
-    let (old, new) = (tag(before), tag(after));
-    if (old, pcp(before)) != (new, pcp(after)) {
-        if old.is_some() {
-            actions.push("pop_vlan".to_owned());
-        }
-        if let Some(vid) = new {
-            let vid = Form::Vid.write(vid, None);
-            actions.push(format!("push_vlan(vid={vid},pcp={})", pcp(after)));
-        }
-    }
     let labels = |key: &Key| key.get(Field::MplsLabel);
     match (labels(before), labels(after)) {
         (None, Some(label)) => {

@@ -36,10 +36,11 @@ use bridge::read_bridge;
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Keys of `other_config` of the row above all that something comes of.
-const HEEDED: [&str; 3] = [
+const HEEDED: [&str; 4] = [
     "enable-statistics",
     "flow-restore-wait",
     "stats-update-interval",
+    "vlan-limit",
 ];
 
 /// What the database asks for.
@@ -191,6 +192,9 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     };
     for row in rows {
         read_bridge(database, row, current, &mut claims, &mut desired);
+    }
+    for bridge in &mut desired.config.bridges {
+        bridge.switching.vlans_seen = switching::read_vlan_limit(root);
     }
     tunnel::refuse_twins(&mut desired);
     note_unpaired(&mut desired);

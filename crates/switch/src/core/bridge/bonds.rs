@@ -18,6 +18,7 @@ use crate::bond::{self, BUCKETS, Bond};
 use crate::config::{BondConfig, LogicalPort};
 use crate::dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
 use crate::dataplane::normal::Knowledge;
+use crate::dataplane::vlans::Vlans;
 use crate::lacp::{self, Group, Receive, Status};
 
 /// What RARP asks of the network by the frames that tell it where a station is (RFC 903).
@@ -409,7 +410,8 @@ impl Bridge {
             .iter()
             .filter(|(_, station)| station.port() != state.home);
         for (address, station) in others {
-            if !knowledge.joins(station.port(), state.home, address.vid) {
+            let within = Vlans::of_vlan(address.vid);
+            if !knowledge.joins(station.port(), state.home, &within) {
                 continue;
             }
             let mut frame = Frame::from_bytes(&announcement(address.mac));
@@ -419,13 +421,13 @@ impl Bridge {
             let leaving = Leaving {
                 frame: &frame,
                 link: &link,
-                vid: address.vid,
+                within,
                 writer: None,
             };
             let Some(exit) = state.exit(&leaving) else {
                 continue;
             };
-            if knowledge.retag(&link, exit, address.vid).change(&mut frame) {
+            if knowledge.retag(exit, &within).change(&mut frame) {
                 effects.push(Effect::Transmit(exit, frame, None));
             }
         }

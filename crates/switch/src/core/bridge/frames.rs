@@ -133,7 +133,7 @@ impl Bridge {
         let leaving = Leaving {
             frame,
             link: &link,
-            vid: decision.vid,
+            within: decision.within,
             writer: Some(self.bonds.writer()),
         };
         let exits = knowledge.exits(&self.pipeline, leaving, from, decision.forward);
@@ -141,7 +141,7 @@ impl Bridge {
             self.handle_station(address, from, now);
         }
         if decision.is_membership {
-            self.handle_membership((from, decision.vid), frame.bytes(), now);
+            self.handle_membership((from, decision.within.vid), frame.bytes(), now);
         }
         exits
     }

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{GroupId, MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, Key, MatchBuilder, Registers};
-use packet::{Depth, Frame};
+use packet::wire::ethernet;
+use packet::wire::vlan::{self, Tag};
+use packet::{Depth, Frame, Link};
 use pipeline::{Destination, DropReason, Pipeline, Rule, Story, Trace};
 
 /// A table that was asked: the priority of the rule that it found, if it found one.
@@ -97,6 +99,15 @@ pub(super) fn key_of(frame: &Frame, registers: &Registers) -> Option<Key> {
     key.read(frame, Depth::Transport, registers).then_some(key)
 }
 
+/// All tags of a frame, the outermost first.
+pub(super) fn tags_of(frame: &Frame) -> Vec<Tag> {
+    let tags = Link::parse(frame.bytes()).map_or(0, |link| link.tags());
+    let bytes = frame.bytes().get(ethernet::TYPE..).unwrap_or_default();
+    let tags = bytes.chunks_exact(vlan::LEN).take(tags);
+    let tags = tags.filter_map(|bytes| bytes.first_chunk());
+    tags.map(|bytes| Tag::parse(*bytes)).collect()
+}
+
 impl Trace for Looks {
     fn arrived(&mut self, frame: &Frame, registers: &Registers) {
         self.first = key_of(frame, registers);
@@ -162,8 +173,8 @@ impl Trace for Looks {
                 self.reads(field, u128::MAX);
             }
         }
-        // Where an action names the port, there is no more to tell.
-        if self.named.is_none_or(|port| *to != Destination::Port(port)) {
+        // Where an action names the port or the collectors, there is no more to tell.
+        if !to.is_aside() && self.named.is_none_or(|port| *to != Destination::Port(port)) {
             self.story.sent(to);
         }
     }

@@ -7,9 +7,10 @@ use packet::{Frame, Link};
 use pipeline::Story;
 
 use super::{Lesson, Traced};
+use crate::config::{LogicalPort, VlanMode};
 use crate::dataplane::bonds::Leaving;
 use crate::dataplane::normal::{Forward, Knowledge};
-use crate::dataplane::vlans::Retag;
+use crate::dataplane::vlans::{Retag, Vlans};
 use crate::mac::Address;
 use crate::mcast::Audience;
 
@@ -28,7 +29,10 @@ impl Traced {
                 let _ = writeln!(text, "{line} {mac} is on port {name} in VLAN {vid}");
             }
         }
-        let (forward, vid) = self.knowledge().forward((&link, frame.bytes()), from);
+        let (forward, within) = self.knowledge().forward((&link, frame.bytes()), from);
+        if forward == Forward::Refused {
+            text += &self.refusal(link.tag.map_or(0, |tag| tag.vid), from);
+        }
         text += match forward {
             Forward::To(_) => "     -> forwarding to learned port\n",
             Forward::Among(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
@@ -40,14 +44,36 @@ impl Traced {
             Forward::Nowhere => "     >> destination port is input port, dropping\n",
             Forward::Surplus => "     -> bonding refused admissibility, dropping\n",
             Forward::Looped => "     -> SLB bond thinks this packet looped back, dropping\n",
-            Forward::Refused => "     >> the port is not in the VLAN of the frame, dropping\n",
+            Forward::Refused => "     >> disallowed VLAN VID for this input port, dropping\n",
         };
-        text += &self.left_out(forward, from, vid);
+        text += &self.left_out(forward, from, &within);
         text
     }
 
+    /// Why a frame of a VLAN may not come in by a port.
+    fn refusal(&self, vid: u16, from: PortNo) -> String {
+        let logical = self.switching.as_ref().and_then(|view| view.port(from));
+        let Some(LogicalPort { name, vlans, .. }) = logical else {
+            return String::new();
+        };
+        let why = match vlans.mode {
+            VlanMode::Access { tag } => {
+                format!(
+                    "tagged packet received on port {name} configured as VLAN {tag} access port"
+                )
+            }
+            VlanMode::Trunk { .. } | VlanMode::Native { .. } => {
+                format!("packet received on port {name} not configured for trunking VLAN {vid}")
+            }
+            VlanMode::Tunnel { .. } => {
+                format!("packet received on dot1q-tunnel port {name} that excludes this VLAN")
+            }
+        };
+        format!("     >>>> dropping VLAN {vid} {why} <<<<\n")
+    }
+
     /// A line for each port that a frame would go to, and may not.
-    fn left_out(&self, forward: Forward, from: PortNo, vid: u16) -> String {
+    fn left_out(&self, forward: Forward, from: PortNo, within: &Vlans) -> String {
         let knowledge = self.knowledge();
         let home = knowledge.home(from);
         let floods = |port: &PortNo| {
@@ -62,7 +88,9 @@ impl Traced {
             }
             Forward::Among(audience) => {
                 let views = self.multicast.iter();
-                views.flat_map(|view| view.ports(audience, vid)).collect()
+                views
+                    .flat_map(|view| view.ports(audience, within.vid))
+                    .collect()
             }
             Forward::Nowhere | Forward::Refused | Forward::Surplus | Forward::Looped => Vec::new(),
         };
@@ -70,7 +98,7 @@ impl Traced {
         let wanted = ports
             .into_iter()
             .filter(one_of_each)
-            .filter(|port| knowledge.reaches(*port, vid));
+            .filter(|port| knowledge.reaches(*port, within));
         let reasons = wanted.filter_map(|port| self.pipeline.way_out(from, port).err());
         let words = reasons.filter_map(|reason| Story::skipping(reason, self.tree));
         words.map(|words| format!("     >> {words}\n")).collect()
@@ -82,11 +110,11 @@ impl Traced {
             return Vec::new();
         };
         let knowledge = self.knowledge();
-        let (forward, vid) = knowledge.forward((&link, frame.bytes()), from);
+        let (forward, within) = knowledge.forward((&link, frame.bytes()), from);
         let leaving = Leaving {
             frame,
             link: &link,
-            vid,
+            within,
             writer: None,
         };
         knowledge.exits(&self.pipeline, leaving, from, forward)

@@ -31,23 +31,23 @@ impl Worker {
             self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
         }
         if decision.is_membership {
-            let told = Event::Membership(from, decision.vid, frame.bytes().into());
+            let told = Event::Membership(from, decision.within.vid, frame.bytes().into());
             self.tell(told, Drop::MembershipNoRoom);
         }
         let leaving = Leaving {
             frame,
             link: &link,
-            vid: decision.vid,
+            within: decision.within,
             writer: Some(self.writer),
         };
         let exit = |port| Exit {
             frame: index,
             port,
-            retag: knowledge.retag(&link, port, leaving.vid),
+            retag: knowledge.retag(port, &leaving.within),
             priority,
         };
         match decision.forward {
-            Forward::To(port) if !knowledge.joins(from.port, port, leaving.vid) => {
+            Forward::To(port) if !knowledge.joins(from.port, port, &leaving.within) => {
                 self.shared.counters.count(Drop::NormalFiltered);
             }
             Forward::To(port) => match knowledge.exit(port, &leaving) {

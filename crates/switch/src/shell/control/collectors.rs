@@ -173,6 +173,8 @@ impl Control {
             }
             if !effects.is_empty() {
                 self.carry_out(bridge, effects, &mut None);
+                // An exporter that has ended may have told somebody for the last time.
+                self.forget_collectors();
             }
         }
     }
@@ -189,6 +191,11 @@ impl Control {
             let agent = exporters.sflow.as_ref().and_then(|sflow| self.agent(sflow));
             self.set_exporters(*id, exporters, agent);
         }
+        self.forget_collectors();
+    }
+
+    /// Forgets those who are not told any more.
+    fn forget_collectors(&mut self) {
         let targets = |bridge: &Bridge, to: &SocketAddr| {
             let Exporters {
                 sflow,

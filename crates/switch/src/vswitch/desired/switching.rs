@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::config::{
-    LogicalPort, MulticastPort, PortVlans, PriorityTags, Snooping, Switching, VID_MAX, VlanMode,
-    VlanSet,
+    LogicalPort, MulticastPort, PortVlans, PriorityTags, Snooping, Switching, TagType, VID_MAX,
+    VlanMode, VlanSet, VlansSeen,
 };
 use crate::vswitch::desired::bond;
 use crate::vswitch::rows::Record;
@@ -23,9 +23,6 @@ const STATIONS: (usize, usize) = (10, 1_000_000);
 /// It asks for what is not there, and without it frames would go where they must not.
 pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), String> {
     let mut notes = Vec::new();
-    if port.has("cvlans") {
-        return Err("cvlans: tunnels of 802.1Q are not there".to_owned());
-    }
     let tag = port.integer("tag").map(vid).transpose()?;
     let trunks = read_vids(port, "trunks")?;
     let mode = match (port.text("vlan_mode"), tag) {
@@ -39,6 +36,7 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
             )
         }
         (Some("trunk"), _) => trunk(trunks),
+        (Some("dot1q-tunnel"), tag) => tunnel(port, tag)?,
         (Some(mode), _) => return Err(format!("vlan_mode: {mode} is not there")),
         (None, Some(tag)) => {
             if trunks.is_some() {
@@ -81,6 +79,32 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
 fn access(tag: Option<u16>) -> VlanMode {
     VlanMode::Access {
         tag: tag.unwrap_or(0),
+    }
+}
+
+/// A tunnel of customers' VLANs. In no VLAN of its own it would let them out by trunks as they
+/// are, among others.
+fn tunnel(port: Record<'_>, tag: Option<u16>) -> Result<VlanMode, String> {
+    let tag = tag.filter(|tag| *tag != 0);
+    let customers = read_vids(port, "cvlans")?;
+    let tag_type = match port.map("other_config").get("qinq-ethtype").copied() {
+        Some("802.1q") => TagType::Customer,
+        _ => TagType::Service,
+    };
+    Ok(VlanMode::Tunnel {
+        tag: tag.ok_or("vlan_mode: dot1q-tunnel needs a VLAN of its own in tag")?,
+        customers: customers.unwrap_or_else(VlanSet::all),
+        tag_type,
+    })
+}
+
+/// How many tags are looked at, by `other_config:vlan-limit` of the row above all: as Open
+/// vSwitch, what is no number says nothing, and what is not positive sets no limit.
+pub(super) fn read_vlan_limit(root: Record<'_>) -> VlansSeen {
+    let limit = root.map("other_config").get("vlan-limit").copied();
+    match limit.and_then(|limit| limit.parse::<i64>().ok()) {
+        None | Some(1) => VlansSeen::One,
+        Some(_) => VlansSeen::Two,
     }
 }
 

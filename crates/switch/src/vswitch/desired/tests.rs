@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{FailMode, VlanMode, VlanSet};
+use crate::config::{FailMode, TagType, VlanMode, VlanSet, VlansSeen};
 use crate::reconcile::reconcile;
 use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
 
@@ -116,11 +116,7 @@ fn what_an_interface_asks_in_vain_is_said() {
 
 #[test]
 fn a_port_that_would_forward_what_it_must_not_is_refused() {
-    for (column, value) in [
-        ("tag", json!(7000)),
-        ("cvlans", json!(["set", [1, 2]])),
-        ("vlan_mode", json!("dot1q-tunnel")),
-    ] {
+    for (column, value) in [("tag", json!(7000)), ("vlan_mode", json!("dot1q-tunnel"))] {
         let mut database = empty();
         put(&mut database, "Interface", "p2", &json!({"name": "p2"}));
         let mut port = json!({"name": "p1", "interfaces": names("Interface", &["p1"])});
@@ -147,6 +143,11 @@ fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
     let vids = |vids: &[u16]| vids.iter().copied().collect::<VlanSet>();
     let access = |tag| VlanMode::Access { tag };
     let trunk = |trunks| VlanMode::Trunk { trunks };
+    let tunnel = |customers, tag_type| VlanMode::Tunnel {
+        tag: 7,
+        customers,
+        tag_type,
+    };
     for (columns, mode) in [
         (json!({"tag": 7}), access(7)),
         (json!({"tag": 7, "trunks": ["set", [1, 2]]}), access(7)),
@@ -165,6 +166,19 @@ fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
             json!({"tag": 7, "vlan_mode": "native-untagged"}),
             VlanMode::native(7, VlanSet::all(), false),
         ),
+        (
+            json!({"tag": 7, "vlan_mode": "dot1q-tunnel"}),
+            tunnel(VlanSet::all(), TagType::Service),
+        ),
+        (
+            json!({
+                "tag": 7, "vlan_mode": "dot1q-tunnel", "cvlans": ["set", [1, 2]],
+                "other_config": pairs(&[("qinq-ethtype", "802.1q")]),
+            }),
+            tunnel(vids(&[1, 2]), TagType::Customer),
+        ),
+        // Only tunnels know of customers.
+        (json!({"tag": 7, "cvlans": ["set", [1, 2]]}), access(7)),
     ] {
         let mut port = json!({"name": "p1", "interfaces": names("Interface", &["p1"])});
         let given = columns.as_object().expect("an object").clone();
@@ -178,6 +192,31 @@ fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
         let read = logical.map_or_else(|| trunk(VlanSet::all()), |port| port.vlans.mode.clone());
         assert_eq!(read, mode, "{columns}");
         assert!(logical.is_none_or(|port| port.members == [PortNo(1)]));
+    }
+}
+
+#[test]
+fn how_many_tags_are_looked_at_is_said_above_all_bridges() {
+    use VlansSeen::{One, Two};
+    for (limit, seen) in [
+        (None, One),
+        (Some("1"), One),
+        (Some("2"), Two),
+        (Some("7"), Two),
+        (Some("0"), Two),
+        (Some("many"), One),
+    ] {
+        let mut database = empty();
+        put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
+        let limit = limit.map(|limit| ("vlan-limit", limit));
+        let row = json!({
+            "bridges": names("Bridge", &["br0"]), "next_cfg": 1,
+            "other_config": pairs(limit.as_slice()),
+        });
+        put(&mut database, "Open_vSwitch", ".", &row);
+        let desired = desire(&database, &Config::default());
+        assert_eq!(desired.config.bridges[0].switching.vlans_seen, seen);
+        assert!(desired.unheeded.is_empty());
     }
 }
 

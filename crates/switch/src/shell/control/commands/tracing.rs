@@ -208,7 +208,9 @@ fn tracer(control: &mut Control) -> Tracer {
             let of_path = of_path.map_or_else(|| number.to_string(), |number| number.to_string());
             (*number, (of_path, port.wanted.name.clone()))
         });
+        let sampling = site.bridge.sampling();
         let traced = Traced {
+            samples: sampling.is_some_and(|view| !view.sets.is_empty()),
             name: site.bridge.name().to_owned(),
             pipeline: site.bridge.rules(),
             stations: site.bridge.stations().view(),

@@ -1,0 +1,42 @@
+//! What rules tell to sets of collectors, in the data path's words.
+
+use base::PortNo;
+use flow::{Sample, SampleDirection};
+
+use super::Traced;
+
+/// What stands in the place of a port's number where there is none.
+const NO_PORT: &str = "4294967295";
+
+impl Traced {
+    /// What a rule samples of a frame that came in here; none, if nobody is told anything.
+    pub(super) fn sampled(&self, sample: &Sample, from: PortNo) -> Option<String> {
+        if !self.samples {
+            return None;
+        }
+        let Sample {
+            probability,
+            collectors,
+            domain,
+            point,
+            ..
+        } = *sample;
+        let port = sample.port.filter(|port| *port != from);
+        let port = port.and_then(|port| self.ports.get(&port));
+        let port = port.map_or(NO_PORT, |(number, _)| number.as_str());
+        let direction = match sample.direction {
+            SampleDirection::Unsaid => "",
+            SampleDirection::Ingress => ",ingress",
+            SampleDirection::Egress => ",egress",
+        };
+        let told = format!(
+            "userspace(pid=0,flow_sample(probability={probability},collector_set_id={collectors},\
+             obs_domain_id={domain},obs_point_id={point},output_port={port}{direction}))"
+        );
+        let percent = f64::from(probability) * 100.0 / f64::from(u16::MAX);
+        Some(match probability {
+            u16::MAX => told,
+            _ => format!("sample(sample={percent:.1}%,actions({told}))"),
+        })
+    }
+}
