@@ -1,6 +1,7 @@
 //! Control in band: a controller that is met only through the bridge that it controls. A real
 //! `ovs-vswitchd` stands beside and is told the same.
 
+use packet::build::Stack;
 use testbed::{Failure, Offload};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
@@ -12,6 +13,7 @@ use crate::unixctl::{THEIRS, theirs};
 pub(crate) const RULES: &[Rule] = rules![
     a_controller_is_met_through_a_bridge_without_rules,
     a_manager_is_met_through_a_bridge_without_rules,
+    what_a_dhcp_server_answers_comes_to_the_bridge_once_whatever_rules_say,
     out_of_band_nothing_leads_through_the_bridge,
 ];
 
@@ -152,6 +154,99 @@ fn a_manager_is_met_through_a_bridge_without_rules(ground: &Ground) -> Outcome {
     let _theirs = theirs(&other, "")?;
     let (ours, other) = (meet_manager(&ours, true)?, meet_manager(&other, false)?);
     assert_eq!(ours, other, "{THEIRS}");
+    Ok(())
+}
+
+/// What DHCP servers answer, as much of it as matters, with this mark; and what else looks so.
+fn answers(mark: u8) -> [String; 3] {
+    let datagram = |of: u16, to: u16, mark: u8| {
+        format!(
+            "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:51) / \
+             ipv4(src=10.1.0.1,dst=255.255.255.255) / udp(src={of},dst={to}) / data({mark})"
+        )
+    };
+    [
+        datagram(68, 67, mark),
+        datagram(67, 68, mark),
+        datagram(67, 69, mark),
+    ]
+}
+
+/// Such an answer as a flow.
+const ANSWER: &str = "in_port=1,udp,udp_src=67,udp_dst=68,nw_src=10.1.0.1,nw_dst=255.255.255.255,\
+                      dl_dst=ff:ff:ff:ff:ff:ff";
+
+/// The last of several frames: rules have it everywhere.
+const LAST: &str = "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:51,type=0x88b6) / data(50)";
+
+/// What of these answers of host 1 comes to the bridge's own interface and to host 2.
+fn heard(site: &Site<'_, '_>) -> Result<[Vec<String>; 2], Failure> {
+    let rig = site.rig;
+    let mut eyes = [rig.eye("br0")?, rig.host(2).eye()?];
+    let sent = [answers(100), answers(101)].concat();
+    let sent: Vec<_> = sent.iter().map(String::as_str).collect();
+    rig.host(1).send(&sent)?;
+    rig.host(1).send(&[LAST])?;
+    let mut heard = [Vec::new(), Vec::new()];
+    for (eye, heard) in eyes.iter_mut().zip(&mut heard) {
+        loop {
+            let frame = Stack::of(&eye.next()?).to_string();
+            if frame.contains("type=0x88b6") {
+                break;
+            }
+            if frame.contains("src=02:00:00:00:00:51") {
+                heard.push(frame);
+            }
+        }
+        heard.sort();
+    }
+    Ok(heard)
+}
+
+fn what_a_dhcp_server_answers_comes_to_the_bridge_once_whatever_rules_say(
+    ground: &Ground,
+) -> Outcome {
+    let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
+    let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
+    let _ours = ours.daemon()?;
+    let _theirs = theirs(&other, "")?;
+    for site in [&ours, &other] {
+        set_up(site, false)?;
+        site.rig
+            .ground
+            .wait_until("the ways to be there", || Ok(hidden(site)?.len() >= 7))?;
+    }
+    let rules = [
+        ("", 2, 0),
+        ("udp,actions=output:2", 2, 6),
+        ("udp,actions=output:2,LOCAL", 6, 6),
+        ("udp,actions=NORMAL", 6, 6),
+    ];
+    for (rule, here, second) in rules {
+        for site in [&ours, &other] {
+            site.tool("ovs-ofctl del-flows br0")?;
+            for rule in [rule, "priority=65535,dl_type=0x88b6,actions=all"] {
+                if !rule.is_empty() {
+                    site.tool(&format!("ovs-ofctl add-flow br0 {rule}"))?;
+                }
+            }
+        }
+        let heard = heard(&ours)?;
+        assert_eq!(heard.each_ref().map(Vec::len), [here, second], "{rule}");
+        // Of all there are two.
+        let answers = heard[0]
+            .iter()
+            .filter(|frame| frame.contains("udp(src=67,dst=68)"));
+        assert_eq!(answers.count(), 2, "{rule}");
+        // The other sends in an order of its own, and tells what it does.
+        let told = other.tool(&format!("ovs-appctl ofproto/trace br0 {ANSWER}"))?;
+        let is_beside = told.contains("outputting DHCP packet to local port");
+        assert_eq!(is_beside, here == 2, "{rule}: {told}");
+    }
+    // Where nothing is in band, rules alone say.
+    ours.vsctl("set Bridge br0 other_config:disable-in-band=true")?;
+    ours.tool("ovs-ofctl del-flows br0 udp")?;
+    assert_eq!(heard(&ours)?.map(|heard| heard.len()), [0, 0]);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use crate::site::Site;
 pub(crate) const RULES: &[Rule] = rules![
     mininet_takes_it_for_open_vswitch_by_default,
     mininet_takes_it_for_open_vswitch_in_trees_and_rows,
+    mininet_has_rings_where_there_is_a_spanning_tree,
     mininet_shapes_links_and_cuts_them,
     mininet_has_a_class_of_ours_without_a_database,
     mininet_has_both_in_one_network,
@@ -104,6 +105,15 @@ fn mininet_takes_it_for_open_vswitch_in_trees_and_rows(ground: &Ground) -> Outco
             "--switch ovs,batch=True --topo linear,3",
         ],
     )?;
+    Ok(())
+}
+
+fn mininet_has_rings_where_there_is_a_spanning_tree(ground: &Ground) -> Outcome {
+    let rig = stage(ground)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    // Nine switches, each of which has four neighbours. It waits until all ports are settled.
+    pings(&site, &["--switch ovsbr,stp=1 --topo torus,3,3"])?;
     Ok(())
 }
 

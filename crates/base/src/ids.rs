@@ -184,8 +184,8 @@ impl QueueId {
     pub const ALL: Self = Self(0xffff_ffff);
 
     /// How many queues a port may have, from zero on: as many as Open vSwitch has classes
-    /// for (`netdev-linux`).
-    pub const COUNT: u32 = 0xf000;
+    /// for (`HTB_N_QUEUES`).
+    pub const COUNT: u32 = 61_440;
 }
 
 /// Which class of a port's queueing discipline a frame is for: the minor number of the class, as

@@ -278,12 +278,10 @@ impl<'a> Run<'a> {
 
     /// This rule's actions are done now.
     pub(crate) fn come_to(&mut self, rule: &'a Rule) {
-        self.rule = Some(rule);
-        self.cookie = rule.cookie;
-        self.cause = if rule.is_table_miss() {
-            Cause::MissRule
-        } else {
-            Cause::Action
+        (self.rule, self.cookie) = (Some(rule), rule.cookie);
+        self.cause = match rule.is_table_miss() {
+            true => Cause::MissRule,
+            false => Cause::Action,
         };
     }
 
@@ -420,8 +418,8 @@ impl<'a> Run<'a> {
             self.key.fill(packet.headers(), &self.registers);
             self.key_is_stale = false;
         } else {
-            let output = self.registers.set_output;
-            self.key.set(Field::ActsetOutput, output.0.into());
+            let output = self.registers.set_output.0;
+            self.key.set(Field::ActsetOutput, output.into());
         }
     }
 

@@ -125,6 +125,8 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Happens("the copy is dropped, counted"), "no_copy_is_left_behind_when_buffers_run_out"),
     limit("queues of a port, and of the device of an AF_XDP port", ("ports/src/lib.rs", "QUEUES_MAX"),
         Happens("refused at the start, in one line"), "more_queues_than_cores"),
+    limit("queues that rules may name, of a port", ("base/src/ids.rs", "COUNT"),
+        Happens("said in the interface's `error`"), "what_cannot_have_queues_is_said"),
     limit("MTU of an AF_XDP port", ("ports/src/xdp.rs", "MTU_MAX"),
         Happens("refused at the start, in one line"), "what_cannot_be_opened_says_what_to_do"),
     limit("frames that come by a queue of an AF_XDP port", ("ports/src/xdp.rs", "COMING"),

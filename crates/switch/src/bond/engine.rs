@@ -241,7 +241,7 @@ impl Bond {
         let used = || {
             self.last
                 .filter(is_used)
-                .or(self.enabled().first().copied())
+                .or_else(|| self.enabled().first().copied())
         };
         let next = || {
             let waiting = self.members.iter();

@@ -105,6 +105,16 @@ impl fmt::Display for Kind {
     }
 }
 
+/// What becomes of a frame whatever the tables say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It is forwarded by `NORMAL`, and met by no rule.
+    Normal,
+    /// It goes by the tables, and to the bridge's own interface in any case: a DHCP server answers
+    /// somebody, and that may be the bridge.
+    HereToo,
+}
+
 /// Frames of one kind, and how many there were.
 #[derive(Debug)]
 struct Rule {
@@ -175,10 +185,16 @@ impl InBand {
         &self.config
     }
 
-    /// Whether a frame that came in by `from` is forwarded so.
+    /// What becomes of a frame that came in by `from`; none if that is the tables' business alone.
     #[inline]
-    pub(crate) fn takes(&self, from: PortNo, frame: &[u8]) -> bool {
-        self.find(from, frame).is_some()
+    pub(crate) fn way(&self, from: PortNo, frame: &[u8]) -> Option<Way> {
+        let seen = see(frame)?;
+        if from != PortNo::LOCAL && seen.what == What::Udp(DHCP_ANSWER) {
+            return Some(Way::HereToo);
+        }
+        let mut rules = self.rules.iter();
+        let is_found = rules.any(|rule| rule.kind.has(from, &seen));
+        is_found.then_some(Way::Normal)
     }
 
     /// Counts a frame that is.
@@ -220,6 +236,7 @@ impl InBand {
 
 /// The ports of a DHCP client and of a server (RFC 2131, 4.1).
 const DHCP: (u16, u16) = (68, 67);
+const DHCP_ANSWER: (u16, u16) = (67, 68);
 
 /// What is done by ARP (RFC 826).
 const REQUEST: u16 = 1;
@@ -363,7 +380,7 @@ mod tests {
             (one, ip(6, REMOTE, STRANGER, (6653, 4000))),
         ];
         for (from, frame) in &taken {
-            assert!(in_band.takes(*from, frame), "{frame:x?}");
+            assert_eq!(in_band.way(*from, frame), Some(Way::Normal), "{frame:x?}");
             in_band.count(*from, frame);
         }
         let mut fragment = ip(6, REMOTE, STRANGER, (6653, 4000));
@@ -382,8 +399,10 @@ mod tests {
             (one, Vec::new()),
         ];
         for (from, frame) in left {
-            assert!(!in_band.takes(from, &frame), "{frame:x?}");
+            assert_eq!(in_band.way(from, &frame), None, "{frame:x?}");
         }
+        let answer = ip(17, REMOTE, [255; 4], (67, 68));
+        assert_eq!(in_band.way(one, &answer), Some(Way::HereToo));
         let told = in_band.tell(Instant::START, "");
         assert_eq!(told.lines().count(), 9);
         let wanted = "duration=0s, n_packets=1, n_bytes=54, priority=180007,tcp,nw_dst=10.0.0.9,tp_dst=6653,actions=NORMAL";

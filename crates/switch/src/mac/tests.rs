@@ -1,3 +1,5 @@
+//! Stations that come, move and go, and what is remembered of them.
+
 use super::*;
 use crate::config::AGEING;
 

@@ -1,15 +1,20 @@
 //! The way to controllers through the bridge itself.
 
-use base::{Instant, Priority};
+use base::{Instant, PortNo, Priority};
+use packet::Frame;
 use ports::Batch;
 
-use super::Worker;
-use crate::dataplane::in_band::InBand;
+use super::{Exit, Worker};
+use crate::dataplane::counters::Drop;
+use crate::dataplane::in_band::{InBand, Way};
+use crate::dataplane::normal::forwards;
 use crate::dataplane::program::BridgeProgram;
 use crate::dataplane::slots::PortKey;
+use crate::dataplane::vlans::Retag;
 
 impl Worker {
-    /// Forwards by `NORMAL` what is on that way. Most batches have nothing of it.
+    /// Forwards by `NORMAL` what is on that way, and has the bridge's own interface hear what may be
+    /// for it. Most batches have nothing of it.
     pub(super) fn forward_in_band(
         &mut self,
         (bridge, in_band): (&BridgeProgram, &InBand),
@@ -17,28 +22,57 @@ impl Worker {
         batch: &mut Batch,
         now: Instant,
     ) {
-        let takes = |frame: &[u8]| in_band.takes(from.port, frame);
-        if !batch.iter().any(|frame| takes(frame.bytes())) {
+        let way = |frame: &Frame| in_band.way(from.port, frame.bytes());
+        if !batch.iter().any(|frame| way(frame).is_some()) {
             return;
         }
         let mut others = Batch::new();
         let queue = in_band.config().queue;
         let priority = queue.and_then(Priority::of).unwrap_or_default();
         for frame in batch.drain() {
-            if !takes(frame.bytes()) {
-                others.put(frame);
-                continue;
+            match way(&frame) {
+                None => others.put(frame),
+                Some(Way::HereToo) => self.forward_here_too(bridge, from, frame, now),
+                Some(Way::Normal) => {
+                    in_band.count(from.port, frame.bytes());
+                    self.exits.clear();
+                    self.normal(bridge, from, (0, priority), &frame, now);
+                    let exits = std::mem::take(&mut self.exits);
+                    match exits.is_empty() {
+                        true => self.pool.put(frame),
+                        false => self.send_copies(from, frame, exits.iter().copied()),
+                    }
+                    self.exits = exits;
+                }
             }
-            in_band.count(from.port, frame.bytes());
-            self.exits.clear();
-            self.normal(bridge, from, (0, priority), &frame, now);
-            let exits = std::mem::take(&mut self.exits);
-            match exits.is_empty() {
-                true => self.pool.put(frame),
-                false => self.send_copies(from, frame, exits.iter().copied()),
-            }
-            self.exits = exits;
         }
         *batch = others;
+    }
+
+    /// Has a frame go by the tables and, unless they send it there, to the bridge's own interface.
+    fn forward_here_too(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        frame: Frame,
+        now: Instant,
+    ) {
+        let copy = self.pool.duplicate(&frame);
+        let is_there = self.leaves_by(bridge, (from, PortNo::LOCAL), frame, now);
+        let Some(copy) = copy else {
+            self.shared.counters.count(Drop::NoBuffer);
+            return;
+        };
+        if is_there || !forwards(&bridge.pipeline, PortNo::LOCAL) {
+            self.pool.put(copy);
+            return;
+        }
+        let here = Exit {
+            frame: 0,
+            port: PortNo::LOCAL,
+            retag: Retag::KEEP,
+            priority: Priority::default(),
+        };
+        self.send_copies(from, copy, std::iter::once(here));
     }
 }

@@ -96,6 +96,25 @@ impl Worker {
         self.onward.give_back(together);
     }
 
+    /// Has the fate of one frame told and carried out, and answers whether it left by a port.
+    pub(super) fn leaves_by(
+        &mut self,
+        bridge: &BridgeProgram,
+        (from, port): (PortKey, PortNo),
+        frame: Frame,
+        now: Instant,
+    ) -> bool {
+        self.watch.counts = bridge.sampling.as_ref().is_some_and(|view| view.flows);
+        (self.watch.samples, self.watch.snap) = (true, 0);
+        let mut alone = self.onward.spare();
+        alone.put(frame);
+        self.forward_all::<true>(bridge, from, &mut alone, now);
+        self.onward.give_back(alone);
+        self.watch.samples = false;
+        let departed = std::mem::take(&mut self.watch.departed);
+        departed.iter().any(|departure| departure.port == port)
+    }
+
     /// The same of frames that are not sampled.
     fn forward_passed_over(
         &mut self,
