@@ -40,13 +40,14 @@ const VSWITCHD: &str = "comporta-vswitchd";
 /// Documents, from the project's root, and what they are called below the package's folder
 /// of documents. Long ones are compressed.
 #[rustfmt::skip]
-const DOCUMENTS: [(&str, &str); 8] = [
+const DOCUMENTS: [(&str, &str); 9] = [
     ("README.md",                   "README.md"),
     ("CHANGELOG.md",                "changelog"),
     ("docs/conformance.md",         "conformance.md"),
     ("docs/measuring.md",           "measuring.md"),
     ("docs/guide/lab.md",           "guide/lab.md"),
     ("docs/guide/switch.md",        "guide/switch.md"),
+    ("docs/guide/vswitchd.md",      "guide/vswitchd.md"),
     ("docs/grafana/comporta.json",  "examples/grafana/comporta.json"),
     ("contrib/mininet/comporta.py", "examples/mininet/comporta.py"),
 ];
