@@ -16,6 +16,7 @@ mod controllers;
 mod daemon;
 mod devices;
 mod dpdk;
+mod dummies;
 mod endings;
 mod equipment;
 mod exporters;
@@ -119,6 +120,7 @@ const THEMES: &[&[Rule]] = &[
     multicast::RULES,
     vswitchd::RULES,
     daemon::RULES,
+    dummies::RULES,
     in_band::RULES,
     managed::RULES,
     schema::RULES,

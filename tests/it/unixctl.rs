@@ -529,7 +529,7 @@ fn heads(frames: Vec<Vec<u8>>) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// The frames of a file as libpcap writes it.
-fn frames_of(file: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn frames_of(file: &[u8]) -> Vec<Vec<u8>> {
     let (mut frames, mut rest) = (Vec::new(), file.get(24..).unwrap_or_default());
     while let Some((header, behind)) = rest.split_at_checked(16) {
         let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;

@@ -34,6 +34,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "name",
             "ports",
             "controller",
+            "datapath_type",
             "fail_mode",
             "protocols",
             "other_config",

@@ -46,6 +46,8 @@ pub(super) struct UnderlaySite {
     kernel: KernelTables,
     /// Routes that were said by hand.
     pub(super) routes: Vec<UserRoute>,
+    /// Addresses of dummies, which were said by hand, by the dummy's name.
+    pub(super) addresses: BTreeMap<String, Vec<IpAddr>>,
     /// Neighbours that were said by hand, by the name of the port's interface.
     pub(super) neighbours: BTreeMap<(String, IpAddr), MacAddr>,
     /// UDP source ports, the first and the last.
@@ -61,6 +63,7 @@ impl Default for UnderlaySite {
         Self {
             kernel: KernelTables::default(),
             routes: Vec::new(),
+            addresses: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             egress_ports: EGRESS_PORTS,
             asks: None,
@@ -130,11 +133,23 @@ impl Control {
 
     /// Puts together what tunnels' packets go by, and has it published if it is not as it was.
     pub(super) fn lay_underlay(&mut self) {
+        self.forget_dummies();
         let underlay = self.underlay_now();
         if *self.publisher.underlay() != underlay {
             self.publisher.set_underlay(underlay);
             self.ways_changed = true;
         }
+    }
+
+    /// The addresses of dummies go with them.
+    fn forget_dummies(&mut self) {
+        let ports = self.sites.values().flat_map(|site| site.ports.values());
+        let is_dummy = |name: &str| {
+            ports.clone().any(|port| {
+                port.wanted.name == name && matches!(port.wanted.kind, PortKind::Dummy(_))
+            })
+        };
+        self.underlay.addresses.retain(|name, _| is_dummy(name));
     }
 
     /// Follows the kernel's tables from the first tunnel on, the first agent of sFlow, or the first
@@ -213,18 +228,22 @@ impl Control {
                     bridge: *bridge,
                     port: *number,
                 };
+                let by_hand = self.underlay.addresses.get(&port.wanted.name);
                 match &port.wanted.kind {
-                    PortKind::Tap => {
+                    kind @ (PortKind::Tap | PortKind::Dummy(_)) => {
+                        let is_ground = match kind {
+                            PortKind::Tap => port.index.is_some(),
+                            _ => by_hand.is_some(),
+                        };
                         let entry = site.bridge.ports().find(|(port, _)| port == number);
-                        let mac = entry.map(|(_, entry)| entry.desc.hw_addr);
-                        let (Some(index), Some(mac)) = (port.index, mac) else {
+                        let Some((_, entry)) = entry.filter(|_| is_ground) else {
                             continue;
                         };
-                        by_index.insert(index, key);
+                        by_index.extend(port.index.map(|index| (index, key)));
                         let ground = Ground {
                             name: port.wanted.name.clone(),
-                            mac,
-                            addresses: Vec::new(),
+                            mac: entry.desc.hw_addr,
+                            addresses: by_hand.cloned().unwrap_or_default(),
                         };
                         underlay.grounds.insert(key, ground);
                     }

@@ -1,6 +1,7 @@
 //! Commands for tests, which are there if dummies are (ovs-vswitchd(8), `--enable-dummy`):
 //! frames are handed to dummies, and the clock is stopped and put forward.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use base::PortNo;
@@ -9,6 +10,7 @@ use ports::dummy::Feed;
 
 use super::Answer::AtOnce;
 use super::tracing::frame;
+use super::tunnels::prefix;
 use super::{Command, MANY};
 use crate::config::PortKind;
 use crate::dataplane::program::BridgeId;
@@ -16,8 +18,10 @@ use crate::odp;
 use crate::shell::control::Control;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 5] = [
+pub(super) const COMMANDS: [Command; 7] = [
     Command { name: "netdev-dummy/conn-state", usage: "[netdev]", least: 0, most: 1, answer: AtOnce(connection) },
+    Command { name: "netdev-dummy/ip4addr", usage: "[netdev] ipaddr/mask-prefix-len", least: 2, most: 2, answer: AtOnce(add_ipv4) },
+    Command { name: "netdev-dummy/ip6addr", usage: "[netdev] ip6addr", least: 2, most: 2, answer: AtOnce(add_ipv6) },
     Command { name: "netdev-dummy/receive", usage: "name [--qid queue_id] packet|flow [--len packet_len]", least: 2, most: MANY, answer: AtOnce(receive) },
     Command { name: "netdev-dummy/set-admin-state", usage: "[netdev] up|down", least: 1, most: 2, answer: AtOnce(set_up) },
     Command { name: "time/stop", usage: "", least: 0, most: 0, answer: AtOnce(stop) },
@@ -132,6 +136,34 @@ fn set_up(control: &mut Control, arguments: &[String]) -> Result<String, String>
         let (bridge, port, _) = found.ok_or("Unknown Dummy Interface")?;
         control.set_dummy_up(bridge, port, up);
     }
+    Ok("OK".to_owned())
+}
+
+fn add_ipv4(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    add_address(control, arguments, IpAddr::is_ipv4)
+}
+
+fn add_ipv6(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    add_address(control, arguments, IpAddr::is_ipv6)
+}
+
+/// Gives a dummy an address of this kind, which tunnels' packets may have then. A route is said
+/// apart, and so is where hosts are: nobody asks a dummy's neighbours.
+fn add_address(
+    control: &mut Control,
+    arguments: &[String],
+    fits: impl Fn(&IpAddr) -> bool,
+) -> Result<String, String> {
+    let (name, text) = (&arguments[0], &arguments[1]);
+    find(control, name).ok_or("Unknown Dummy Interface")?;
+    let read = prefix(text).ok().map(|(address, _)| address);
+    let wrong = || format!("{text}: invalid IP address");
+    let address = read.filter(fits).ok_or_else(wrong)?;
+    let addresses = control.underlay.addresses.entry(name.clone()).or_default();
+    if !addresses.contains(&address) {
+        addresses.push(address);
+    }
+    control.lay_underlay();
     Ok("OK".to_owned())
 }
 

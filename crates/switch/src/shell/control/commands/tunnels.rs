@@ -1,7 +1,7 @@
 //! Commands of tunnels and what they go by: `ovs/route/*` and `tnl/*` of ovs-vswitchd(8).
 
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base::PortNo;
 use packet::MacAddr;
@@ -10,7 +10,7 @@ use packet::tunnel::Protocol;
 use super::Answer::AtOnce;
 use super::Command;
 use crate::config::{End, Inherited, PortKind, Tunnel, TunnelKey};
-use crate::dataplane::underlay::{Route, Underlay};
+use crate::dataplane::underlay::{Ground, Route, Underlay};
 use crate::shell::control::Control;
 use crate::shell::control::underlay::UserRoute;
 
@@ -92,7 +92,7 @@ fn list(number: PortNo, name: &str, tunnel: &Tunnel) -> String {
 const ROOM: &str = "a string has room";
 
 /// An address and how many bits of it count.
-fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
+pub(super) fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong = || format!("{text}: invalid prefix");
     let (address, len) = match text.split_once('/') {
         Some((address, len)) => (address, Some(len)),
@@ -107,6 +107,21 @@ fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
     }
 }
 
+/// The address without the bits that do not count.
+fn masked(address: IpAddr, len: u8) -> IpAddr {
+    let rest = |bits: u32| bits - u32::from(len).min(bits);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(rest(32)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(rest(128)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
 fn address(text: &str) -> Result<IpAddr, String> {
     text.parse()
         .map_err(|_| format!("{text}: invalid IP address"))
@@ -115,7 +130,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
 fn add_route(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let (to, len) = prefix(&arguments[0])?;
     let mut route = UserRoute {
-        to,
+        to: masked(to, len),
         len,
         gateway: None,
         source: None,
@@ -139,7 +154,8 @@ fn add_route(control: &mut Control, arguments: &[String]) -> Result<String, Stri
 }
 
 fn delete_route(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let to = prefix(&arguments[0])?;
+    let (to, len) = prefix(&arguments[0])?;
+    let to = (masked(to, len), len);
     let routes = &mut control.underlay.routes;
     let before = routes.len();
     routes.retain(|route| (route.to, route.len) != to);
@@ -154,12 +170,9 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
     let to = address(&arguments[0])?;
     let underlay = control.publisher.underlay();
     let hop = underlay.hop(to).ok_or("Not found")?;
-    let none = match to {
-        IpAddr::V4(_) => "0.0.0.0".to_owned(),
-        IpAddr::V6(_) => "::".to_owned(),
-    };
     let gateway = match hop.next == to {
-        true => none,
+        // Of IPv4, too: so Open vSwitch has it.
+        true => "::".to_owned(),
         false => hop.next.to_string(),
     };
     let ground = &underlay.grounds[&hop.by];
@@ -201,7 +214,9 @@ fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
             writeln!(text, "{line}").expect(ROOM);
         }
     }
-    for ground in underlay.grounds.values() {
+    let is_by_hand = |ground: &Ground| control.underlay.addresses.contains_key(&ground.name);
+    let grounds = underlay.grounds.values();
+    for ground in grounds.filter(|ground| !is_by_hand(ground)) {
         for own in &ground.addresses {
             let len = if own.is_ipv4() { 32 } else { 128 };
             let name = &ground.name;
