@@ -253,7 +253,10 @@ fn it_is_started_again_when_it_dies_of_a_fault(ground: &Ground) -> Outcome {
         let words = format!("{program} --monitor -vconsole:off --log-file");
         let first = in_background(&site, &words)?;
         let monitor = Background(parent(first.0)?);
-        assert_eq!(status(monitor.0)?["Name"], "monitor");
+        // It takes the name when its first child is there already.
+        ground.wait_until("the monitor to say what it is", || {
+            Ok(status(monitor.0)?["Name"] == "monitor")
+        })?;
         assert_eq!(status(first.0)?["Name"], "ovs-vswitchd");
         site.vsctl(&format!("{TWO} -- set Bridge br0 datapath_type=netdev"))?;
         rig.host(1).ping(rig.host(2).address, 3)?;

@@ -131,7 +131,7 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
         ),
         (
             "add-port br0 i1 vlan_mode=dot1q-tunnel -- set Interface i1 type=internal",
-            "vlan_mode: dot1q-tunnel is not there",
+            "vlan_mode: dot1q-tunnel needs a VLAN of its own",
         ),
     ];
     for (words, why) in refused {
