@@ -37,8 +37,32 @@ const SAID: [&str; 14] = [
     "tnl/ports/show",
 ];
 
-/// A frame of a station behind the first switch, and what its tunnel's packet begins with.
+/// A frame of TCP, to be handed to the second bridge.
 const FRAME: &str = "0200000000010200000000020800450000280000000040068a8e0a0000020a00000100090050000000000000000050020000000000000000";
+
+/// Both bridges, with files of what leaves by their dummies, and rules from one port to the other.
+fn set_up(site: &Site<'_, '_>) -> Result<(), Failure> {
+    site.vsctl(BRIDGES)?;
+    for port in ["p0", "p1"] {
+        let file = site.rundir.join(format!("{port}.pcap"));
+        site.vsctl(&format!(
+            "set Interface {port} options:tx_pcap={}",
+            file.display()
+        ))?;
+    }
+    site.tool("ovs-ofctl add-flow br1 in_port=1,actions=2")?;
+    site.tool("ovs-ofctl add-flow br1 in_port=2,actions=1")?;
+    Ok(())
+}
+
+/// What has left by a dummy of IPv4: others speak there, too, neighbour discovery say.
+fn left(site: &Site<'_, '_>, port: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    let file = site.rundir.join(format!("{port}.pcap"));
+    let file = fs::read(file).map_err(Failure::to("read a capture"))?;
+    let frames = frames_of(&file).into_iter();
+    let is_ipv4 = |frame: &Vec<u8>| frame.get(12..14) == Some(&[8, 0][..]);
+    Ok(frames.filter(is_ipv4).collect())
+}
 
 fn tunnels_of_dummies_are_those_of_open_vswitch(ground: &Ground) -> Outcome {
     let (here, there) = (Rig::new(ground, 1)?, Rig::new(ground, 1)?);
@@ -47,16 +71,7 @@ fn tunnels_of_dummies_are_those_of_open_vswitch(ground: &Ground) -> Outcome {
     let (daemon, _daemon) = (ours.daemon_with(dummy)?, theirs(&other, dummy)?);
     daemon.says("INFO ready")?;
     for site in [&ours, &other] {
-        site.vsctl(BRIDGES)?;
-        for port in ["p0", "p1"] {
-            let file = site.rundir.join(format!("{port}.pcap"));
-            site.vsctl(&format!(
-                "set Interface {port} options:tx_pcap={}",
-                file.display()
-            ))?;
-        }
-        site.tool("ovs-ofctl add-flow br1 in_port=1,actions=2")?;
-        site.tool("ovs-ofctl add-flow br1 in_port=2,actions=1")?;
+        set_up(site)?;
     }
     let answers = |site| {
         let answers = SAID.map(|question| Ok((question, asked(site, question)?)));
@@ -72,14 +87,6 @@ fn tunnels_of_dummies_are_those_of_open_vswitch(ground: &Ground) -> Outcome {
     for site in [&ours, &other] {
         asked(site, &format!("netdev-dummy/receive p1 {FRAME}"))?;
     }
-    let left = |site: &Site<'_, '_>, port: &str| {
-        let file = site.rundir.join(format!("{port}.pcap"));
-        let file = fs::read(file).map_err(Failure::to("read a capture"))?;
-        let frames = frames_of(&file);
-        // Others speak at a port, too: neighbour discovery, say.
-        let is_ipv4 = |frame: &Vec<u8>| frame.get(12..14) == Some(&[8, 0][..]);
-        Ok::<_, Failure>(frames.into_iter().filter(is_ipv4).collect::<Vec<_>>())
-    };
     ground.wait_until("both to have sent it by the tunnel", || {
         Ok(left(&ours, "p0")?.len() == 1 && left(&other, "p0")?.len() == 1)
     })?;
