@@ -261,8 +261,9 @@ fn it_is_started_again_when_it_dies_of_a_fault(ground: &Ground) -> Outcome {
         site.vsctl(&format!("{TWO} -- set Bridge br0 datapath_type=netdev"))?;
         rig.host(1).ping(rig.host(2).address, 3)?;
         signal(first.0, Signal::ABORT)?;
+        // For a moment there is no file.
         ground.wait_until("another process", || {
-            Ok(![0, first.0].contains(&pid(&site)?))
+            Ok(pid(&site).is_ok_and(|now| ![0, first.0].contains(&now)))
         })?;
         let second = Background(pid(&site)?);
         assert_eq!(parent(second.0)?, monitor.0);

@@ -275,7 +275,9 @@ const BESIDE: [(&str, VlansSeen, &str, &str, Option<&str>); 14] = {
 fn tunnels_do_as_open_vswitch_does_with_priorities_and_empty_tags() {
     let read = |text: &str| -> Vec<Tag> {
         let tags = text.split_whitespace().map(|word| {
-            let (vid, pcp) = word[1..].split_once('p').unwrap_or_else(|| (&word[1..], "0"));
+            let (vid, pcp) = word[1..]
+                .split_once('p')
+                .unwrap_or_else(|| (&word[1..], "0"));
             Tag {
                 tpid: if word.starts_with('S') {
                     SERVICE
