@@ -5,10 +5,13 @@
 //! receive and puts them back after transmit, and allocates nothing between. A
 //! device's own memory can be such a buffer, lent until nobody has the frame any more.
 
+mod pool;
+
 use std::fmt;
 use std::ptr::NonNull;
 
 use base::Priority;
+pub use pool::Pool;
 use sys::storage::{Lender, Storage};
 
 use crate::Offload;
@@ -341,64 +344,6 @@ impl fmt::Debug for Frame {
     }
 }
 
-/// Buffers that go round, bounded in number; not shared between threads.
-pub struct Pool {
-    free: Vec<Storage>,
-    missing: usize,
-    limit: usize,
-}
-
-impl Pool {
-    /// A pool of at most `limit` buffers, each made when first wanted.
-    #[must_use]
-    pub fn new(limit: usize) -> Self {
-        Self {
-            free: Vec::with_capacity(limit),
-            missing: 0,
-            limit,
-        }
-    }
-
-    /// An empty frame; none if all `limit` buffers are out.
-    #[inline]
-    pub fn take(&mut self) -> Option<Frame> {
-        if self.missing == self.limit {
-            return None;
-        }
-        self.missing += 1;
-        Some(self.free.pop().map_or_else(Frame::with_room, Frame::over))
-    }
-
-    /// A copy of `frame`; none if all buffers are out or `frame` is too long for one.
-    pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
-        let mut copy = self.take()?;
-        if copy.copy_from(frame.bytes()).is_err() {
-            self.put(copy);
-            return None;
-        }
-        copy.offload = frame.offload;
-        copy.priority = frame.priority;
-        Some(copy)
-    }
-
-    /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
-    #[inline]
-    pub fn put(&mut self, frame: Frame) {
-        if frame.storage.len() == HEADROOM + ROOM && !frame.storage.is_lent() {
-            self.missing = self.missing.saturating_sub(1);
-            if self.free.len() < self.limit {
-                self.free.push(frame.storage);
-            }
-        }
-    }
-
-    /// How many buffers are out. Zero between batches: anything else is a leak.
-    #[must_use]
-    pub fn missing(&self) -> usize {
-        self.missing
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,20 +399,6 @@ mod tests {
             [[7; 16].as_slice(), &[0; 2]].concat()
         );
         assert_eq!(frame, before);
-    }
-
-    #[test]
-    fn a_pool_counts_what_is_out() {
-        let mut pool = Pool::new(2);
-        let (Some(first), Some(second)) = (pool.take(), pool.take()) else {
-            panic!("two frames")
-        };
-        assert!(pool.take().is_none());
-        pool.put(first);
-        pool.put(second);
-        pool.put(Frame::from_bytes(&[1, 2, 3]));
-        assert_eq!(pool.missing(), 0);
-        assert!(pool.take().is_some_and(|frame| frame.is_empty()));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Guard};
 use base::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use base::sync::point;
-use fastpath::View;
+use base::{Instant, PortNo};
+use fastpath::{Ground, View};
 use pipeline::Pipeline;
 
 use super::capture::Captures;
@@ -67,6 +68,17 @@ pub(crate) struct BridgeProgram {
 }
 
 impl BridgeProgram {
+    /// What frames are run on that came in by a port now.
+    #[inline]
+    pub(crate) fn ground(&self, from: PortNo, now: Instant) -> Ground<'_> {
+        Ground {
+            pipeline: &self.pipeline,
+            view: &self.compiled,
+            from,
+            now,
+        }
+    }
+
     /// What decides for `NORMAL`.
     pub(crate) fn knowledge(&self) -> Knowledge<'_> {
         Knowledge {

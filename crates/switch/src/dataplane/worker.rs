@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::Instant;
 use base::sync::point;
-use fastpath::{Fate, Ground, Runner};
+use fastpath::{Fate, Runner};
 use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
@@ -319,12 +319,7 @@ impl Worker {
         }
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
-        let ground = Ground {
-            pipeline: &bridge.pipeline,
-            view: &bridge.compiled,
-            from: from.port,
-            now,
-        };
+        let ground = bridge.ground(from.port, now);
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
         let puts_off = batch.room() == 0;

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use fastpath::Ground;
 use flow::{Key, Registers};
 use packet::Frame;
 use pipeline::Destination;
@@ -93,12 +92,7 @@ impl Worker {
         if NOTED {
             self.read_flows(from, std::slice::from_ref(&frame), now);
         }
-        let ground = Ground {
-            pipeline: &bridge.pipeline,
-            view: &bridge.compiled,
-            from: from.port,
-            now,
-        };
+        let ground = bridge.ground(from.port, now);
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
         let mut notes = Notes::default();

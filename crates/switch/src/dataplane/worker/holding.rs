@@ -1,7 +1,7 @@
 //! Frames of ports that a spanning tree keeps out.
 
 use base::Instant;
-use fastpath::{Fate, Ground};
+use fastpath::Fate;
 use packet::Link;
 use pipeline::{Destination, Verdict};
 use ports::Batch;
@@ -41,12 +41,7 @@ impl Worker {
     ) {
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
-        let ground = Ground {
-            pipeline: &bridge.pipeline,
-            view: &bridge.compiled,
-            from: from.port,
-            now,
-        };
+        let ground = bridge.ground(from.port, now);
         let words = self.onward.words();
         {
             let mut run = runner.begin_with(ground, words.as_deref(), batch);
