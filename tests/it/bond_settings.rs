@@ -264,7 +264,7 @@ fn a_bond_may_have_an_interface_of_its_name_and_ask_for_mii(ground: &Ground) -> 
     let mut eye = places.ours.eye("bond0")?;
     let frame = "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:01:11,type=0x88b5)/data(50)";
     assert_eq!(both.reached(1, frame)?, [3, 4]);
-    let first = packet::build::Stack::of(&eye.next()?).to_string();
+    let first = packet::build::Stack::dissect(&eye.next()?).to_string();
     assert!(
         first.contains("type=0x88b6"),
         "only what a rule sends: {first}"

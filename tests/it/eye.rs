@@ -76,7 +76,7 @@ impl<'g> Eye<'g> {
         let frame = self
             .next()
             .unwrap_or_else(|failure| panic!("{failure}: {stack}"));
-        assert_eq!(Stack::of(&frame).to_string(), shortest(stack));
+        assert_eq!(Stack::dissect(&frame).to_string(), shortest(stack));
     }
 
     /// As [`Eye::sees`], whatever the identification of the IPv4 datagram.
@@ -85,7 +85,7 @@ impl<'g> Eye<'g> {
         let frame = self
             .next()
             .unwrap_or_else(|failure| panic!("{failure}: {stack}"));
-        let seen = Stack::of(&frame).to_string();
+        let seen = Stack::dissect(&frame).to_string();
         let named = seen.split_once("id=").map(|(_, rest)| rest);
         let id = named.and_then(|rest| rest.split([',', ')']).next());
         let id = id.map_or_else(String::new, |id| format!("id={id},"));
@@ -127,7 +127,7 @@ pub(crate) fn send<F: AsRef<[u8]>>(
 /// The shortest text of a stack, so that one frame has one text.
 fn shortest(text: &str) -> String {
     let stack: Stack = text.parse().expect("the text is a stack");
-    Stack::of(&stack.build()).to_string()
+    Stack::dissect(&stack.build()).to_string()
 }
 
 /// The bytes of frames.

@@ -155,7 +155,7 @@ fn faucet_parts_vlans_and_joins_them_by_a_trunk(ground: &Ground) -> Outcome {
     let mut trunk = rig.host(5).eye()?;
     assert!(!rig.host(1).answers([10, 1, 0, 99].into())?);
     loop {
-        let seen = Stack::of(&trunk.next()?).to_string();
+        let seen = Stack::dissect(&trunk.next()?).to_string();
         if seen.contains("spa=10.1.0.1,") {
             assert!(seen.contains("vlan(vid=100)"), "{seen}");
             return Ok(());
@@ -370,7 +370,7 @@ fn faucet_aggregates_by_lacp_and_mirrors(ground: &Ground) -> Outcome {
     let mut mirror = rig.host(3).eye()?;
     two.reach(one.address)?;
     loop {
-        let seen = Stack::of(&mirror.next()?).to_string();
+        let seen = Stack::dissect(&mirror.next()?).to_string();
         if seen.contains("icmp") {
             return Ok(());
         }

@@ -190,7 +190,7 @@ fn heard(site: &Site<'_, '_>) -> Result<[Vec<String>; 2], Failure> {
     let mut heard = [Vec::new(), Vec::new()];
     for (eye, heard) in eyes.iter_mut().zip(&mut heard) {
         loop {
-            let frame = Stack::of(&eye.next()?).to_string();
+            let frame = Stack::dissect(&eye.next()?).to_string();
             if frame.contains("type=0x88b6") {
                 break;
             }

@@ -127,7 +127,7 @@ pub(crate) fn come(rig: &Rig<'_>, from: usize, sent: &[Vec<u8>]) -> Result<Vec<S
     for (number, mut eye) in eyes {
         loop {
             let frame = eye.next()?;
-            let seen = Stack::of(&frame).to_string();
+            let seen = Stack::dissect(&frame).to_string();
             if seen.contains("type=0x88b6") {
                 break;
             }

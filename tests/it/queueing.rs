@@ -180,7 +180,7 @@ fn packets_are_marked_as_their_queue_says(ground: &Ground) -> Outcome {
         let mut came = Vec::new();
         for frame in &frames {
             site.rig.host(1).send(&[frame])?;
-            came.push(Stack::of(&eye.next()?).to_string());
+            came.push(Stack::dissect(&eye.next()?).to_string());
         }
         seen.push(came);
     }
@@ -198,7 +198,7 @@ fn packets_are_marked_as_their_queue_says(ground: &Ground) -> Outcome {
     ground.wait_until("a frame without a mark", || {
         let mut eye = here.host(2).eye()?;
         here.host(1).send(&[frames[0]])?;
-        Ok(!Stack::of(&eye.next()?).to_string().contains("tos=42"))
+        Ok(!Stack::dissect(&eye.next()?).to_string().contains("tos=42"))
     })?;
     Ok(())
 }

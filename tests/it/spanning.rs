@@ -129,7 +129,7 @@ fn comes_once(from: &Host<'_>, to: &Host<'_>) -> Outcome {
     }
     let mut seen = Vec::new();
     while seen.last() != marks.last() {
-        let stack = Stack::of(&eye.next()?).to_string();
+        let stack = Stack::dissect(&eye.next()?).to_string();
         if stack.contains("src=02:00:00:00:00:51") {
             let is = |mark: &&i32| stack.contains(&format!("data({mark})"));
             seen.extend(marks.iter().find(is));

@@ -15,7 +15,7 @@ pub(crate) const RULES: &[Rule] = rules![
 /// What is seen next that holds `part`.
 fn next_with(eye: &mut Eye<'_>, part: &str) -> Result<String, testbed::Failure> {
     loop {
-        let seen = Stack::of(&eye.next()?).to_string();
+        let seen = Stack::dissect(&eye.next()?).to_string();
         if seen.contains(part) {
             return Ok(seen);
         }

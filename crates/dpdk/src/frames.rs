@@ -219,7 +219,7 @@ impl Leaving {
         let mut bytes = 0;
         for (raw, frame) in self.raw.iter_mut().zip(frames) {
             let lent = lent(frame)?;
-            if frame.len() > len_max || !frame.offload.is_nothing() {
+            if frame.len() > len_max || !frame.offload.is_empty() {
                 return None;
             }
             bytes += u64::from(lent.len);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use packet::{Checksum, Frame, NoRoom, Pool, SegmentError};
+use packet::{Checksum, Frame, NoBufferSpace, Pool, SegmentError};
 use ports::{Batch, Counter, Queue, QueueCounters};
 
 use crate::eal;
@@ -110,7 +110,7 @@ impl DpdkQueue {
         }
         if self.unfinished {
             let came = &mut batch[before..];
-            came.iter_mut().for_each(Frame::recognise_unfinished);
+            came.iter_mut().for_each(Frame::detect_partial_checksum);
         }
     }
 
@@ -122,13 +122,13 @@ impl DpdkQueue {
         let put = |storage, start, len| {
             // Built where it is put: a frame that goes through another place on its way costs
             // more than all else here.
-            match Frame::within(storage, start, len) {
+            match Frame::from_storage(storage, start, len) {
                 Ok(frame) => {
                     batch.put(frame);
                     bytes += len as u64;
                 }
                 // What the driver told of it cannot be.
-                Err(NoRoom) => counters.add(Counter::RxErrors, 1),
+                Err(NoBufferSpace) => counters.add(Counter::RxErrors, 1),
             }
         };
         self.waiting.lend_first(room, RUNT_BELOW, put);
@@ -174,7 +174,7 @@ impl DpdkQueue {
         let Some(mut frame) = pool.take() else {
             return Ok(None);
         };
-        if frame.fill(len).is_err() {
+        if frame.set_len(len).is_err() {
             pool.put(frame);
             return Err(Counter::RxTooLong);
         }
@@ -224,7 +224,7 @@ impl DpdkQueue {
                 continue;
             }
             if let Checksum::Partial { .. } = frame.offload.checksum {
-                frame.finish();
+                frame.complete_checksum();
                 self.counters.add(Counter::TxFinished, 1);
             }
             self.leaving.add(frame, place);
@@ -283,7 +283,7 @@ impl DpdkQueue {
         let mut segments = std::mem::take(&mut self.segments);
         let cut = match packet::segment(frame, pool, &mut segments) {
             Ok(()) => self.send_segments(&mut segments),
-            Err(SegmentError::Unfit) => {
+            Err(SegmentError::Mismatch) => {
                 self.counters.add(Counter::TxErrors, 1);
                 Cut::Done
             }

@@ -146,7 +146,7 @@ fn frames_of_all_lengths_cross_as_they_are() {
     assert_eq!(counts[Counter::RxPackets], count);
     assert_eq!(counts[Counter::RxBytes], counts[Counter::TxBytes]);
     assert_eq!(counts.rx_dropped() + counts.tx_dropped(), 0, "{counts:?}");
-    assert_eq!(hand.pool.missing(), 0);
+    assert_eq!(hand.pool.outstanding(), 0);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_a_dpdk_device_cannot_do_is_done_here_and_counted() {
     assert_eq!(counts[Counter::TxFinished], 1);
     assert_eq!(counts[Counter::TxSegmented], 1);
     assert_eq!(counts[Counter::TxPackets], 33);
-    assert_eq!(hand.pool.missing(), 0);
+    assert_eq!(hand.pool.outstanding(), 0);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_frame_of_too_many_segments_is_dropped_and_counted() {
     hand.send(&[long, frame(60, 1)]);
     assert_eq!(hand.receive(), [frame(60, 1)]);
     assert_eq!(hand.counts()[Counter::TxErrors], 1);
-    assert_eq!(hand.pool.missing(), 0);
+    assert_eq!(hand.pool.outstanding(), 0);
 }
 
 #[test]
@@ -250,8 +250,8 @@ fn a_frame_in_one_piece_goes_on_as_it_lies() {
     from.queue.receive(&mut from.pool, &mut batch).unwrap();
     assert_eq!(batch.len(), Batch::FRAMES_MAX);
     batch[0].bytes_mut()[0] = 7;
-    batch[1].open(12, 4).unwrap();
-    batch[2].close(12, 4);
+    batch[1].insert_zeros(12, 4).unwrap();
+    batch[2].remove(12, 4);
     let sent = batch.to_vec();
     to.queue.send(&mut batch, &mut from.pool).unwrap();
     assert!(batch.is_empty());
@@ -302,7 +302,7 @@ fn a_full_device_leaves_in_the_batch_what_it_does_not_take() {
     let came: usize =
         std::iter::from_fn(|| Some(hand.receive().len()).filter(|len| *len > 0)).sum();
     assert_eq!(came, 40 * 64 - left);
-    assert_eq!(hand.pool.missing(), 0);
+    assert_eq!(hand.pool.outstanding(), 0);
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl From<TtlExpired> for Unmade {
 impl From<RewriteError> for Unmade {
     fn from(error: RewriteError) -> Self {
         Self::Lost(match error {
-            RewriteError::NoRoom(_) => DropReason::NoRoom,
+            RewriteError::NoBufferSpace(_) => DropReason::NoRoom,
             RewriteError::Malformed(reason) => DropReason::Malformed(reason),
         })
     }

@@ -680,7 +680,10 @@ impl Bench {
         assert!(waiting.next().is_none());
         self.learn(&learned);
         assert_eq!(
-            (self.judged.pool.missing(), self.judge.pool.missing()),
+            (
+                self.judged.pool.outstanding(),
+                self.judge.pool.outstanding()
+            ),
             (0, 0)
         );
     }

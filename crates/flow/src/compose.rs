@@ -7,8 +7,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use packet::build::{
-    Arp, Bytes, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Nsh, Pbb, Sctp,
-    Stack, Tcp, TcpFlags, Udp, Vlan,
+    Arp, Data, Eth, FragmentHeader, HexBytes, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Nsh, Pbb,
+    Sctp, Stack, Tcp, TcpFlags, Udp, Vlan,
 };
 use packet::wire::IpProto;
 use packet::wire::ethernet::EtherType;
@@ -155,7 +155,7 @@ impl Wanted<'_> {
             flags: self.get(Field::NshFlags),
             mdtype: md_type,
             np: Some(self.get(Field::NshNp)),
-            md: Bytes(metadata),
+            md: HexBytes(metadata),
         }
     }
 
@@ -199,7 +199,7 @@ impl Wanted<'_> {
             length: None,
         });
         match self.is_fragment() {
-            true => stack.with(FragmentExt {
+            true => stack.with(FragmentHeader {
                 offset: u16::from(self.is_later_fragment()),
                 more: true,
                 id: 0,
@@ -282,7 +282,7 @@ mod tests {
     fn composed(text: &str) -> String {
         let matching: Match = text.parse().expect("a match");
         let (frame, _) = compose(&matching).expect("a frame");
-        Stack::of(&frame).to_string()
+        Stack::dissect(&frame).to_string()
     }
 
     #[test]

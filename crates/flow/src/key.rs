@@ -5,7 +5,7 @@
 //! for it matches (OF 1.0.1, 5.2.3: a fragment has no ports). One that was not
 //! read, because no rule asks for it, is not there either.
 
-use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::icmpv6::{Icmpv6, LinkLayerOption};
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Depth, Frame, Headers, Link, Network, Transport};
@@ -263,7 +263,7 @@ impl Key {
         self.put(Field::Icmpv6Type, u128::from(icmp.kind));
         self.put(Field::Icmpv6Code, u128::from(icmp.code));
         if let Some(nd) = &icmp.nd {
-            let address = |option: LinkLayer| u128::from(option.address.to_u64());
+            let address = |option: LinkLayerOption| u128::from(option.address.to_u64());
             self.put(Field::Ipv6NdTarget, nd.target.to_bits());
             self.put(Field::NdReserved, u128::from(nd.reserved));
             let option = nd.option.map_or(0, |option| option.kind);

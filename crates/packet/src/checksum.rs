@@ -9,9 +9,9 @@ use crate::wire::IpProto;
 
 /// A ones' complement sum of 16-bit words, folded to one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sum(u16);
+pub(crate) struct InternetSum(u16);
 
-impl Sum {
+impl InternetSum {
     /// The sum of `bytes`, with a zero byte behind if their number is odd.
     ///
     /// A ones' complement sum does not care for byte order, so that four bytes
@@ -27,7 +27,7 @@ impl Sum {
     }
 
     /// The sum of what would stand one byte further on.
-    pub(crate) const fn shifted(self) -> Self {
+    pub(crate) const fn byte_swapped(self) -> Self {
         Self(self.0.swap_bytes())
     }
 
@@ -38,18 +38,18 @@ impl Sum {
 
     /// The sum of both.
     #[must_use]
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self(fold(u64::from(self.0) + u64::from(other.0)))
     }
 
     /// This sum without the words of `other`.
     #[must_use]
-    pub(crate) fn without(self, other: Self) -> Self {
-        self.and(Self(!other.0))
+    pub(crate) fn minus(self, other: Self) -> Self {
+        self.plus(Self(!other.0))
     }
 
     /// The sum, as an unfinished checksum field holds it.
-    pub(crate) const fn get(self) -> u16 {
+    pub(crate) const fn value(self) -> u16 {
         self.0
     }
 
@@ -59,26 +59,26 @@ impl Sum {
     }
 
     /// The sum that has this checksum.
-    pub(crate) const fn of_checksum(checksum: u16) -> Self {
+    pub(crate) const fn from_checksum(checksum: u16) -> Self {
         Self(!checksum)
     }
 
     /// The pseudo-header of IPv4 (RFC 9293, 3.1).
     pub(crate) fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: IpProto, len: usize) -> Self {
         Self::of(&src.octets())
-            .and(Self::of(&dst.octets()))
-            .and(Self::tail(protocol, len))
+            .plus(Self::of(&dst.octets()))
+            .plus(Self::pseudo_tail(protocol, len))
     }
 
     /// The pseudo-header of IPv6 (RFC 8200, 8.1).
     pub(crate) fn pseudo_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: IpProto, len: usize) -> Self {
         Self::of(&src.octets())
-            .and(Self::of(&dst.octets()))
-            .and(Self::tail(protocol, len))
+            .plus(Self::of(&dst.octets()))
+            .plus(Self::pseudo_tail(protocol, len))
     }
 
     /// What the pseudo-headers of both have behind the addresses.
-    pub(crate) fn tail(protocol: IpProto, len: usize) -> Self {
+    pub(crate) fn pseudo_tail(protocol: IpProto, len: usize) -> Self {
         Self(fold(u64::from(protocol.0) + len as u64))
     }
 }
@@ -93,16 +93,16 @@ fn fold(mut total: u64) -> u16 {
 
 /// The CRC32c of `bytes`.
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    !advance(!0, bytes.iter().copied())
+    !crc32c_advance(!0, bytes.iter().copied())
 }
 
 /// What to flip in a CRC32c when the bits of `flipped` flip and `behind` bytes follow
 /// them. The CRC is linear: nothing else of the packet needs to be known.
-pub(crate) fn crc32c_difference(flipped: impl Iterator<Item = u8>, behind: usize) -> u32 {
-    advance(0, flipped.chain(std::iter::repeat_n(0, behind)))
+pub(crate) fn crc32c_delta(flipped: impl Iterator<Item = u8>, behind: usize) -> u32 {
+    crc32c_advance(0, flipped.chain(std::iter::repeat_n(0, behind)))
 }
 
-fn advance(crc: u32, bytes: impl Iterator<Item = u8>) -> u32 {
+fn crc32c_advance(crc: u32, bytes: impl Iterator<Item = u8>) -> u32 {
     bytes.fold(crc, |crc, byte| {
         let [low, ..] = crc.to_le_bytes();
         crc >> 8 ^ CRC32C[usize::from(low ^ byte)]
@@ -133,15 +133,20 @@ mod tests {
     #[test]
     fn the_example_of_rfc_1071() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(Sum::of(&bytes).get(), 0xddf2);
-        assert_eq!(Sum::of(&bytes[..7]).get(), 0xdcfb);
-        assert_eq!(Sum::of(&bytes[1..]).shifted(), Sum::of(&bytes));
+        assert_eq!(InternetSum::of(&bytes).value(), 0xddf2);
+        assert_eq!(InternetSum::of(&bytes[..7]).value(), 0xdcfb);
+        assert_eq!(
+            InternetSum::of(&bytes[1..]).byte_swapped(),
+            InternetSum::of(&bytes)
+        );
     }
 
     #[test]
     fn the_example_of_rfc_1624() {
-        let old = Sum::of_checksum(0xdd2f);
-        let new = old.without(Sum::word(0x5555)).and(Sum::word(0x3285));
+        let old = InternetSum::from_checksum(0xdd2f);
+        let new = old
+            .minus(InternetSum::word(0x5555))
+            .plus(InternetSum::word(0x3285));
         assert_eq!(new.checksum(), 0x0000);
     }
 
@@ -159,7 +164,7 @@ mod tests {
         let before = crc32c(&bytes);
         bytes[3] ^= 0x5a;
         bytes[4] ^= 0xff;
-        let after = before ^ crc32c_difference([0x5a, 0xff].into_iter(), 95);
+        let after = before ^ crc32c_delta([0x5a, 0xff].into_iter(), 95);
         assert_eq!(after, crc32c(&bytes));
     }
 }

@@ -26,7 +26,7 @@ const PREFIX_MAX: usize = 16;
 /// The longest frame held: an IPv4 datagram of 65,535 bytes, the Ethernet header and a stack
 /// of tags, rounded up so that a buffer has an odd number of 64-byte lines. (Buffers an even
 /// number of lines apart would fall into the same few sets of the first-level cache.)
-const ROOM: usize = 1029 * 64 - HEADROOM;
+const CAPACITY: usize = 1029 * 64 - HEADROOM;
 
 /// A frame and what it still owes to the wire.
 pub struct Frame {
@@ -44,11 +44,11 @@ pub struct Frame {
 /// The buffer has no room for the bytes that were to be put in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room left in the frame's buffer")]
-pub struct NoRoom;
+pub struct NoBufferSpace;
 
 impl Frame {
     /// The longest frame that a pooled buffer takes, in bytes.
-    pub const LEN_MAX: usize = ROOM;
+    pub const LEN_MAX: usize = CAPACITY;
 
     /// A frame with these bytes, in a buffer of its own.
     ///
@@ -57,16 +57,16 @@ impl Frame {
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut storage = vec![0; HEADROOM + bytes.len()].into_boxed_slice();
         storage[HEADROOM..].copy_from_slice(bytes);
-        let mut frame = Self::over(Storage::new(storage));
-        frame.end = narrow(HEADROOM + bytes.len());
+        let mut frame = Self::with_storage(Storage::new(storage));
+        frame.end = offset_u32(HEADROOM + bytes.len());
         frame
     }
 
     /// An empty frame in a buffer that holds [`Frame::LEN_MAX`] bytes.
     #[must_use]
-    pub fn with_room() -> Self {
-        let storage = vec![0; HEADROOM + ROOM].into_boxed_slice();
-        Self::over(Storage::new(storage))
+    pub fn with_full_capacity() -> Self {
+        let storage = vec![0; HEADROOM + CAPACITY].into_boxed_slice();
+        Self::with_storage(Storage::new(storage))
     }
 
     /// A frame that lies in `storage` already: `len` bytes from `start` on.
@@ -74,14 +74,14 @@ impl Frame {
     /// # Errors
     /// They are not all in it; it is given back to who has lent it.
     #[inline]
-    pub fn within(storage: Storage, start: usize, len: usize) -> Result<Self, NoRoom> {
+    pub fn from_storage(storage: Storage, start: usize, len: usize) -> Result<Self, NoBufferSpace> {
         if start > storage.len() || len > storage.len() - start {
-            return Err(NoRoom);
+            return Err(NoBufferSpace);
         }
         Ok(Self {
             storage,
-            start: narrow(start),
-            end: narrow(start + len),
+            start: offset_u32(start),
+            end: offset_u32(start + len),
             offload: Offload::default(),
             priority: Priority::NONE,
         })
@@ -99,7 +99,7 @@ impl Frame {
     /// how long it is. If he does, nothing is left of it here; if he gives the buffer back,
     /// it is as before.
     #[inline]
-    pub fn hand_over(
+    pub fn transfer(
         &mut self,
         taker: impl FnOnce(Storage, usize, usize) -> Result<(), Storage>,
     ) -> bool {
@@ -127,11 +127,11 @@ impl Frame {
         self.storage.forget();
     }
 
-    fn over(storage: Storage) -> Self {
+    fn with_storage(storage: Storage) -> Self {
         Self {
             storage,
-            start: narrow(HEADROOM),
-            end: narrow(HEADROOM),
+            start: offset_u32(HEADROOM),
+            end: offset_u32(HEADROOM),
             offload: Offload::default(),
             priority: Priority::NONE,
         }
@@ -147,7 +147,7 @@ impl Frame {
     /// Where the bytes begin, for those who want that memory near beforehand.
     #[must_use]
     #[inline]
-    pub fn first(&self) -> Option<&u8> {
+    pub fn first_byte(&self) -> Option<&u8> {
         self.storage.get(self.start as usize)
     }
 
@@ -173,16 +173,16 @@ impl Frame {
     }
 
     /// All of the buffer behind the headroom with `N` bytes before it, for a device that puts
-    /// a header of its own in front of a frame; [`Frame::fill`] then says how much of what
+    /// a header of its own in front of a frame; [`Frame::set_len`] then says how much of what
     /// is behind the header is the frame, and [`Frame::prefix`] what the header is.
     ///
     /// Compiles only for a prefix of at most sixteen bytes.
     ///
     /// # Panics
     /// If the frame was taken and has no buffer.
-    pub fn prefixed_room_mut<const N: usize>(&mut self) -> &mut [u8] {
+    pub fn receive_buffer_with_prefix<const N: usize>(&mut self) -> &mut [u8] {
         const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
-        self.empty();
+        self.reset();
         let start = self.start as usize;
         &mut self.storage[start - N..]
     }
@@ -216,15 +216,15 @@ impl Frame {
     }
 
     /// All of the buffer behind the headroom, for a backend to receive into;
-    /// [`Frame::fill`] then says how much of it is the frame.
-    pub fn room_mut(&mut self) -> &mut [u8] {
-        self.empty();
+    /// [`Frame::set_len`] then says how much of it is the frame.
+    pub fn receive_buffer(&mut self) -> &mut [u8] {
+        self.reset();
         &mut self.storage[self.start as usize..]
     }
 
     /// Makes it empty, with headroom.
-    fn empty(&mut self) {
-        self.start = narrow(HEADROOM.min(self.storage.len()));
+    fn reset(&mut self) {
+        self.start = offset_u32(HEADROOM.min(self.storage.len()));
         self.end = self.start;
     }
 
@@ -232,13 +232,13 @@ impl Frame {
     ///
     /// # Errors
     /// The buffer is smaller than that; the frame is then empty.
-    pub fn fill(&mut self, len: usize) -> Result<(), NoRoom> {
-        self.empty();
+    pub fn set_len(&mut self, len: usize) -> Result<(), NoBufferSpace> {
+        self.reset();
         let start = self.start as usize;
         if len > self.storage.len() - start {
-            return Err(NoRoom);
+            return Err(NoBufferSpace);
         }
-        self.end = narrow(start + len);
+        self.end = offset_u32(start + len);
         Ok(())
     }
 
@@ -246,8 +246,8 @@ impl Frame {
     ///
     /// # Errors
     /// The buffer is smaller than that; the frame is then empty.
-    pub fn copy_from(&mut self, bytes: &[u8]) -> Result<(), NoRoom> {
-        self.fill(bytes.len())?;
+    pub fn copy_from(&mut self, bytes: &[u8]) -> Result<(), NoBufferSpace> {
+        self.set_len(bytes.len())?;
         self.bytes_mut().copy_from_slice(bytes);
         Ok(())
     }
@@ -260,16 +260,18 @@ impl Frame {
     ///
     /// # Panics
     /// If `at` is beyond the end of the frame: the caller has parsed it.
-    pub fn open(&mut self, at: usize, len: u16) -> Result<(), NoRoom> {
+    pub fn insert_zeros(&mut self, at: usize, len: u16) -> Result<(), NoBufferSpace> {
         let count = usize::from(len);
         assert!(at <= self.len(), "bytes are put in within the frame");
         let before = self.start as usize;
         let start = before.checked_sub(count);
-        let start = start.filter(|start| *start >= PREFIX_MAX).ok_or(NoRoom)?;
+        let start = start
+            .filter(|start| *start >= PREFIX_MAX)
+            .ok_or(NoBufferSpace)?;
         self.storage.copy_within(before..before + at, start);
         self.storage[start + at..start + at + count].fill(0);
-        self.start = narrow(start);
-        self.offload.shift(at, len, false);
+        self.start = offset_u32(start);
+        self.offload.shift_positions(at, len, false);
         Ok(())
     }
 
@@ -277,18 +279,18 @@ impl Frame {
     ///
     /// # Panics
     /// If the frame has fewer bytes there: the caller has parsed it.
-    pub fn close(&mut self, at: usize, len: u16) {
+    pub fn remove(&mut self, at: usize, len: u16) {
         let count = usize::from(len);
         assert!(at + count <= self.len(), "bytes are taken out of the frame");
         let start = self.start as usize;
         self.storage.copy_within(start..start + at, start + count);
-        self.start = narrow(start + count);
-        self.offload.shift(at + count, len, true);
+        self.start = offset_u32(start + count);
+        self.offload.shift_positions(at + count, len, true);
     }
 
     /// Keeps the first `len` bytes; a longer `len` changes nothing.
     pub fn truncate(&mut self, len: usize) {
-        self.end -= narrow(self.len().saturating_sub(len));
+        self.end -= offset_u32(self.len().saturating_sub(len));
     }
 }
 
@@ -298,7 +300,7 @@ impl Frame {
     clippy::cast_possible_truncation,
     reason = "places in a buffer are below its length, which is a u32"
 )]
-const fn narrow(place: usize) -> u32 {
+const fn offset_u32(place: usize) -> u32 {
     place as u32
 }
 
@@ -357,7 +359,7 @@ mod tests {
             offset: 6,
         };
         let before = frame.clone();
-        frame.open(12, 4).expect("headroom is left");
+        frame.insert_zeros(12, 4).expect("headroom is left");
         assert_eq!(frame.len(), 44);
         assert_eq!(frame.bytes()[10..18], [10, 11, 0, 0, 0, 0, 12, 13]);
         assert_eq!(
@@ -367,17 +369,17 @@ mod tests {
                 offset: 6
             }
         );
-        frame.close(12, 4);
+        frame.remove(12, 4);
         assert_eq!(frame, before);
     }
 
     #[test]
     fn a_devices_own_header_is_received_in_front_of_the_frame() {
-        let mut frame = Frame::with_room();
-        let room = frame.prefixed_room_mut::<10>();
+        let mut frame = Frame::with_full_capacity();
+        let room = frame.receive_buffer_with_prefix::<10>();
         assert_eq!(room.len(), 10 + Frame::LEN_MAX);
         room[..13].copy_from_slice(b"0123456789abc");
-        frame.fill(3).unwrap();
+        frame.set_len(3).unwrap();
         assert_eq!(
             (frame.bytes(), frame.prefix()),
             (&b"abc"[..], *b"0123456789")
@@ -388,9 +390,9 @@ mod tests {
     fn headroom_is_bounded() {
         let mut frame = Frame::from_bytes(&[0; 14]);
         for _ in 0..(HEADROOM - PREFIX_MAX) / 4 {
-            frame.open(12, 4).expect("headroom is left");
+            frame.insert_zeros(12, 4).expect("headroom is left");
         }
-        assert_eq!(frame.open(12, 4), Err(NoRoom));
+        assert_eq!(frame.insert_zeros(12, 4), Err(NoBufferSpace));
         assert_eq!(frame.len(), 14 + HEADROOM - PREFIX_MAX);
         // A device's header has room even now.
         let before = frame.clone();
@@ -405,12 +407,15 @@ mod tests {
     fn where_a_frame_was_taken_there_is_room_for_nothing() {
         let mut place = Frame::from_bytes(&[7; 60]);
         assert_eq!(std::mem::take(&mut place).len(), 60);
-        assert_eq!((place.fill(1), place.fill(0)), (Err(NoRoom), Ok(())));
-        assert_eq!(place.open(0, 4), Err(NoRoom));
-        assert!(place.room_mut().is_empty() && place.bytes().is_empty());
+        assert_eq!(
+            (place.set_len(1), place.set_len(0)),
+            (Err(NoBufferSpace), Ok(()))
+        );
+        assert_eq!(place.insert_zeros(0, 4), Err(NoBufferSpace));
+        assert!(place.receive_buffer().is_empty() && place.bytes().is_empty());
         let mut pool = Pool::new(1);
         pool.put(place);
-        assert_eq!(pool.missing(), 0);
+        assert_eq!(pool.outstanding(), 0);
     }
 
     #[test]
@@ -421,21 +426,21 @@ mod tests {
     #[test]
     fn a_frame_lies_within_what_it_is_given_or_nowhere() {
         let storage = |len: usize| Storage::new((0_u8..).take(len).collect());
-        let mut frame = Frame::within(storage(40), 20, 14).expect("it fits");
+        let mut frame = Frame::from_storage(storage(40), 20, 14).expect("it fits");
         assert_eq!((frame.len(), frame.bytes()[0]), (14, 20));
-        assert_eq!(frame.open(12, 4), Ok(()));
-        assert_eq!(frame.open(12, 4), Err(NoRoom));
-        assert_eq!(Frame::within(storage(40), 20, 21), Err(NoRoom));
-        assert_eq!(Frame::within(storage(40), 41, 0), Err(NoRoom));
+        assert_eq!(frame.insert_zeros(12, 4), Ok(()));
+        assert_eq!(frame.insert_zeros(12, 4), Err(NoBufferSpace));
+        assert_eq!(Frame::from_storage(storage(40), 20, 21), Err(NoBufferSpace));
+        assert_eq!(Frame::from_storage(storage(40), 41, 0), Err(NoBufferSpace));
         let mut pool = Pool::new(1);
         pool.put(frame);
-        assert_eq!(pool.missing(), 0);
+        assert_eq!(pool.outstanding(), 0);
     }
 
     #[test]
     fn a_frame_longer_than_the_room_is_refused() {
-        let mut frame = Frame::with_room();
-        assert_eq!(frame.fill(Frame::LEN_MAX + 1), Err(NoRoom));
-        assert_eq!(frame.fill(Frame::LEN_MAX), Ok(()));
+        let mut frame = Frame::with_full_capacity();
+        assert_eq!(frame.set_len(Frame::LEN_MAX + 1), Err(NoBufferSpace));
+        assert_eq!(frame.set_len(Frame::LEN_MAX), Ok(()));
     }
 }

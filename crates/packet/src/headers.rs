@@ -75,7 +75,7 @@ pub enum Transport {
 
 /// Where the transport header is, whether it was read or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Upper {
+pub(crate) struct UpperLayer {
     pub(crate) protocol: IpProto,
     /// Its first byte, in the frame.
     pub(crate) at: usize,
@@ -93,7 +93,7 @@ pub struct Headers {
     /// What is above that.
     pub transport: Transport,
     /// Of an IP packet or its first fragment.
-    pub(crate) upper: Option<Upper>,
+    pub(crate) upper: Option<UpperLayer>,
     pub(crate) depth: Depth,
 }
 
@@ -106,7 +106,7 @@ impl Headers {
     #[inline]
     pub fn parse(frame: &Frame, depth: Depth) -> Result<Self, Malformed> {
         let link = Link::parse(frame.bytes())?;
-        frame.offload.check(link.payload_at(), frame.len())?;
+        frame.offload.validate(link.payload_at(), frame.len())?;
         let mut headers = Self {
             link,
             network: Network::None,
@@ -203,7 +203,7 @@ impl Headers {
 
     fn find_upper(&mut self, protocol: IpProto, fragment: Fragment, header: usize, total: usize) {
         let at = self.network_at();
-        self.upper = (fragment != Fragment::Later).then_some(Upper {
+        self.upper = (fragment != Fragment::Later).then_some(UpperLayer {
             protocol,
             at: at + header,
             end: at + total,

@@ -5,10 +5,10 @@
 
 pub mod build;
 mod checksum;
-mod finish;
+mod complete_checksum;
 mod frame;
 mod headers;
-mod layout;
+mod ip_layout;
 mod link;
 mod mac;
 mod malformed;
@@ -19,12 +19,12 @@ mod segment;
 pub mod tunnel;
 pub mod wire;
 
-pub use frame::{Frame, NoRoom, Pool};
+pub use frame::{Frame, NoBufferSpace, Pool};
 pub use headers::{Depth, Headers, Network, Transport};
 pub use link::Link;
 pub use mac::MacAddr;
 pub use malformed::Malformed;
-pub use multicast::{Change, Membership, Multicast};
+pub use multicast::{MembershipChange, MembershipMessage, Multicast};
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
-pub use rewrite::{Inside, Packet, RewriteError, TtlExpired, Unsupported};
+pub use rewrite::{EncapPayload, Packet, RewriteError, TtlExpired, UnsupportedDecap};
 pub use segment::{SegmentError, segment};

@@ -3,7 +3,7 @@
 
 use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::u16_at;
-use crate::wire::vlan::{self, Tag};
+use crate::wire::vlan::{self, VlanTag};
 use crate::{MacAddr, Malformed};
 
 /// The link layer of a frame.
@@ -14,7 +14,7 @@ pub struct Link {
     /// From whom.
     pub src: MacAddr,
     /// The outermost VLAN tag.
-    pub tag: Option<Tag>,
+    pub tag: Option<VlanTag>,
     /// The type behind all tags; [`EtherType::LLC`] if there is a length and no SNAP.
     pub eth_type: EtherType,
     /// Where the tags end: there is the type, or the length before LLC.
@@ -35,7 +35,7 @@ impl Link {
         let mut tag = None;
         if EtherType(u16_at(bytes, ethernet::TYPE)).is_vlan() {
             let outermost = bytes[ethernet::TYPE..].first_chunk();
-            tag = Some(Tag::parse(*outermost.ok_or(Malformed::VlanTruncated)?));
+            tag = Some(VlanTag::parse(*outermost.ok_or(Malformed::VlanTruncated)?));
             tags_end = pass_tags(bytes)?;
         }
         let (eth_type, type_at) = ethernet::payload_type(bytes, tags_end);
@@ -51,9 +51,9 @@ impl Link {
 
     /// The tag behind the outermost, in the bytes that this was read from.
     #[must_use]
-    pub fn inner_tag(&self, bytes: &[u8]) -> Option<Tag> {
+    pub fn inner_tag(&self, bytes: &[u8]) -> Option<VlanTag> {
         let inner = bytes.get(ethernet::TYPE + vlan::LEN..self.tags_end)?;
-        inner.first_chunk().copied().map(Tag::parse)
+        inner.first_chunk().copied().map(VlanTag::parse)
     }
 
     /// How many tags there are.

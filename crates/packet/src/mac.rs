@@ -63,23 +63,23 @@ impl fmt::Display for MacAddr {
 /// The text is not six hexadecimal bytes with colons between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an Ethernet address: six hexadecimal bytes are wanted, as in 02:00:00:00:00:01")]
-pub struct BadMacAddr;
+pub struct ParseMacAddrError;
 
 impl FromStr for MacAddr {
-    type Err = BadMacAddr;
+    type Err = ParseMacAddrError;
 
-    fn from_str(text: &str) -> Result<Self, BadMacAddr> {
+    fn from_str(text: &str) -> Result<Self, ParseMacAddrError> {
         let mut bytes = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut bytes {
             let part = parts
                 .next()
                 .filter(|part| (1..=2).contains(&part.len()))
-                .ok_or(BadMacAddr)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| BadMacAddr)?;
+                .ok_or(ParseMacAddrError)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| ParseMacAddrError)?;
         }
         if parts.next().is_some() {
-            Err(BadMacAddr)
+            Err(ParseMacAddrError)
         } else {
             Ok(Self(bytes))
         }
@@ -112,7 +112,7 @@ mod tests {
             "02:00:5e:10:0a:1ff",
             "02-00-5e-10-0a-ff",
         ] {
-            assert_eq!(text.parse::<MacAddr>(), Err(BadMacAddr), "{text}");
+            assert_eq!(text.parse::<MacAddr>(), Err(ParseMacAddrError), "{text}");
         }
     }
 

@@ -16,7 +16,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Link;
-use crate::checksum::Sum;
+use crate::checksum::InternetSum;
 use crate::wire::ethernet::EtherType;
 use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
@@ -62,10 +62,10 @@ pub enum Multicast {
 impl Multicast {
     /// What the frame of these bytes is; none if it is no whole IP packet.
     #[must_use]
-    pub fn of(bytes: &[u8], link: &Link) -> Option<Self> {
-        let packet = Carried::find(bytes, link)?;
+    pub fn classify(bytes: &[u8], link: &Link) -> Option<Self> {
+        let packet = MulticastPacket::find(bytes, link)?;
         let kind = packet.message.first().copied();
-        Some(match (packet.dst, packet.says, kind) {
+        Some(match (packet.dst, packet.is_membership, kind) {
             (IpAddr::V4(_), true, Some(IGMP_QUERY)) | (IpAddr::V6(_), true, Some(MLD_QUERY)) => {
                 Self::Query
             }
@@ -93,35 +93,35 @@ fn is_local(group: IpAddr) -> bool {
 
 /// What a message says of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Membership {
+pub enum MembershipMessage {
     /// A router asks, who has an address.
     Query,
     /// A host says this.
-    Report(Vec<Change>),
+    Report(Vec<MembershipChange>),
 }
 
 /// That a host is in a group, or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct MembershipChange {
     /// The group.
     pub group: IpAddr,
     /// Whether it is in it.
     pub is_joined: bool,
 }
 
-impl Membership {
+impl MembershipMessage {
     /// Reads the message in the frame of these bytes; none if there is none, it is damaged, or
     /// it says nothing to a bridge.
     #[must_use]
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
         let link = Link::parse(bytes).ok()?;
-        let packet = Carried::find(bytes, &link)?;
+        let packet = MulticastPacket::find(bytes, &link)?;
         let message = packet.message;
-        if !packet.says || packet.sum().checksum() != 0 {
+        if !packet.is_membership || packet.sum().checksum() != 0 {
             return None;
         }
         let one = |group: Option<IpAddr>, is_joined| {
-            Some(Self::Report(vec![Change {
+            Some(Self::Report(vec![MembershipChange {
                 group: group?,
                 is_joined,
             }]))
@@ -157,7 +157,7 @@ fn records(
     message: &[u8],
     width: usize,
     address: impl Fn(&[u8], usize) -> Option<IpAddr>,
-) -> Vec<Change> {
+) -> Vec<MembershipChange> {
     let mut changes = Vec::new();
     let Some(header) = message.first_chunk::<RECORDS>() else {
         return changes;
@@ -174,7 +174,7 @@ fn records(
         let sources = usize::from(u16::from_be_bytes([*high, *low]));
         if (INCLUDE..=BLOCK).contains(kind) {
             let is_joined = sources != 0 || !matches!(*kind, INCLUDE | TO_INCLUDE);
-            changes.push(Change { group, is_joined });
+            changes.push(MembershipChange { group, is_joined });
         }
         at += RECORD + width * (1 + sources) + 4 * usize::from(*auxiliary);
     }
@@ -182,16 +182,16 @@ fn records(
 }
 
 /// A multicast packet.
-struct Carried<'a> {
+struct MulticastPacket<'a> {
     src: IpAddr,
     dst: IpAddr,
     /// Whether it carries a message of IGMP or ICMPv6.
-    says: bool,
+    is_membership: bool,
     /// What it carries; nothing of a later fragment.
     message: &'a [u8],
 }
 
-impl<'a> Carried<'a> {
+impl<'a> MulticastPacket<'a> {
     fn find(bytes: &'a [u8], link: &Link) -> Option<Self> {
         let packet = bytes.get(link.payload_at()..)?;
         let (src, dst, protocol, fragment, message): (IpAddr, IpAddr, _, _, _) = match link.eth_type
@@ -229,16 +229,16 @@ impl<'a> Carried<'a> {
         Some(Self {
             src,
             dst,
-            says: is_whole && protocol == spoken,
+            is_membership: is_whole && protocol == spoken,
             message: if is_whole { message } else { &[] },
         })
     }
 
     /// What its checksum is to make zero of.
-    fn sum(&self) -> Sum {
-        let sum = Sum::of(self.message);
+    fn sum(&self) -> InternetSum {
+        let sum = InternetSum::of(self.message);
         match (self.src, self.dst) {
-            (IpAddr::V6(src), IpAddr::V6(dst)) => sum.and(Sum::pseudo_v6(
+            (IpAddr::V6(src), IpAddr::V6(dst)) => sum.plus(InternetSum::pseudo_v6(
                 src,
                 dst,
                 IpProto::ICMPV6,
@@ -256,7 +256,7 @@ mod tests {
     /// A frame with an IPv4 packet to `dst`, whose message's checksum is put right.
     fn igmp(dst: [u8; 4], message: &[u8]) -> Vec<u8> {
         let mut message = message.to_vec();
-        let sum = Sum::of(&message).checksum();
+        let sum = InternetSum::of(&message).checksum();
         message[2..4].copy_from_slice(&sum.to_be_bytes());
         let len = u8::try_from(24 + message.len()).expect("it is short");
         let mut frame = vec![1, 0, 0x5e, 0, 0, 22, 2, 0, 0, 0, 0, 1, 8, 0];
@@ -272,8 +272,8 @@ mod tests {
     fn mld(message: &[u8]) -> Vec<u8> {
         let (src, dst) = (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), [0xff; 16]);
         let mut message = message.to_vec();
-        let pseudo = Sum::pseudo_v6(src, dst.into(), IpProto::ICMPV6, message.len());
-        let sum = Sum::of(&message).and(pseudo).checksum();
+        let pseudo = InternetSum::pseudo_v6(src, dst.into(), IpProto::ICMPV6, message.len());
+        let sum = InternetSum::of(&message).plus(pseudo).checksum();
         message[2..4].copy_from_slice(&sum.to_be_bytes());
         let len = u8::try_from(8 + message.len()).expect("it is short");
         let mut frame = vec![0x33, 0x33, 0, 0, 0, 22, 2, 0, 0, 0, 0, 1, 0x86, 0xdd];
@@ -286,24 +286,32 @@ mod tests {
     }
 
     fn kind(frame: &[u8]) -> Option<Multicast> {
-        Multicast::of(frame, &Link::parse(frame).expect("well formed"))
+        Multicast::classify(frame, &Link::parse(frame).expect("well formed"))
     }
 
-    fn report(changes: &[(&str, bool)]) -> Option<Membership> {
-        let change = |(group, is_joined): &(&str, bool)| Change {
+    fn report(changes: &[(&str, bool)]) -> Option<MembershipMessage> {
+        let change = |(group, is_joined): &(&str, bool)| MembershipChange {
             group: group.parse().expect("an address"),
             is_joined: *is_joined,
         };
-        Some(Membership::Report(changes.iter().map(change).collect()))
+        Some(MembershipMessage::Report(
+            changes.iter().map(change).collect(),
+        ))
     }
 
     #[test]
     fn what_hosts_say_by_igmp() {
         let two = igmp([239, 1, 1, 1], &[0x16, 0, 0, 0, 239, 1, 1, 1]);
         assert_eq!(kind(&two), Some(Multicast::Report));
-        assert_eq!(Membership::read(&two), report(&[("239.1.1.1", true)]));
+        assert_eq!(
+            MembershipMessage::parse(&two),
+            report(&[("239.1.1.1", true)])
+        );
         let leave = igmp([224, 0, 0, 2], &[0x17, 0, 0, 0, 239, 1, 1, 1]);
-        assert_eq!(Membership::read(&leave), report(&[("239.1.1.1", false)]));
+        assert_eq!(
+            MembershipMessage::parse(&leave),
+            report(&[("239.1.1.1", false)])
+        );
         let mut three = vec![0x22, 0, 0, 0, 0, 0, 0, 5];
         three.extend([4, 0, 0, 0, 239, 2, 2, 2]);
         three.extend([3, 1, 0, 1, 239, 3, 3, 3, 1, 2, 3, 4, 0, 0, 0, 0]);
@@ -316,22 +324,34 @@ mod tests {
             ("239.4.4.4", false),
         ];
         let three = igmp([224, 0, 0, 22], &three);
-        assert_eq!(Membership::read(&three), report(&expected));
+        assert_eq!(MembershipMessage::parse(&three), report(&expected));
     }
 
     #[test]
     fn what_hosts_say_by_mld() {
         let group = [0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
         let one = |kind| mld(&[&[kind, 0, 0, 0, 0, 0, 0, 0], &group[..]].concat());
-        assert_eq!(Membership::read(&one(131)), report(&[("ff15::7", true)]));
-        assert_eq!(Membership::read(&one(132)), report(&[("ff15::7", false)]));
-        assert_eq!(Membership::read(&one(130)), Some(Membership::Query));
+        assert_eq!(
+            MembershipMessage::parse(&one(131)),
+            report(&[("ff15::7", true)])
+        );
+        assert_eq!(
+            MembershipMessage::parse(&one(132)),
+            report(&[("ff15::7", false)])
+        );
+        assert_eq!(
+            MembershipMessage::parse(&one(130)),
+            Some(MembershipMessage::Query)
+        );
         assert_eq!(kind(&one(130)), Some(Multicast::Query));
         let two = [&[143, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0], &group[..]].concat();
-        assert_eq!(Membership::read(&mld(&two)), report(&[("ff15::7", true)]));
+        assert_eq!(
+            MembershipMessage::parse(&mld(&two)),
+            report(&[("ff15::7", true)])
+        );
         let neighbour = one(135);
         assert_eq!(kind(&neighbour), Some(Multicast::To([0xff; 16].into())));
-        assert_eq!(Membership::read(&neighbour), None);
+        assert_eq!(MembershipMessage::parse(&neighbour), None);
     }
 
     #[test]
@@ -339,11 +359,11 @@ mod tests {
         let mut damaged = igmp([239, 1, 1, 1], &[0x16, 0, 0, 0, 239, 1, 1, 1]);
         damaged[40] ^= 1;
         assert_eq!(kind(&damaged), Some(Multicast::Report));
-        assert_eq!(Membership::read(&damaged), None);
+        assert_eq!(MembershipMessage::parse(&damaged), None);
         let routers = igmp([224, 0, 0, 13], &[0x13, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(kind(&routers), Some(Multicast::Local));
-        assert_eq!(Membership::read(&routers), None);
+        assert_eq!(MembershipMessage::parse(&routers), None);
         let arp = [&[0xff; 6], &[2; 6], &[8, 6][..], &[0; 46]].concat();
-        assert_eq!((kind(&arp), Membership::read(&arp)), (None, None));
+        assert_eq!((kind(&arp), MembershipMessage::parse(&arp)), (None, None));
     }
 }

@@ -66,7 +66,7 @@ impl Offload {
     /// Whether nothing is owed.
     #[inline]
     #[must_use]
-    pub const fn is_nothing(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         !matches!(self.checksum, Checksum::Partial { .. }) && self.segmentation.is_none()
     }
 
@@ -76,7 +76,7 @@ impl Offload {
     /// # Errors
     /// The unfinished checksum is not within the payload, or segments have no size.
     #[inline]
-    pub fn check(&self, payload_at: usize, len: usize) -> Result<(), Malformed> {
+    pub fn validate(&self, payload_at: usize, len: usize) -> Result<(), Malformed> {
         if let Checksum::Partial { start, offset } = self.checksum
             && (usize::from(start) < payload_at
                 || usize::from(start) + usize::from(offset) + 2 > len)
@@ -91,7 +91,7 @@ impl Offload {
 
     /// Follows `len` bytes that were put in (or, with `shrink`, taken out) before
     /// the byte at `at`.
-    pub(crate) fn shift(&mut self, at: usize, len: u16, shrink: bool) {
+    pub(crate) fn shift_positions(&mut self, at: usize, len: u16, shrink: bool) {
         let moved = |position: u16| {
             if shrink {
                 position.saturating_sub(len)

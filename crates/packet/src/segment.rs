@@ -5,9 +5,9 @@
 //! sequence number and flags its own, checksums complete (Linux' `tcp_offload.c`
 //! and `udp_offload.c` are the reference that receivers are used to).
 
-use crate::checksum::Sum;
+use crate::checksum::InternetSum;
 use crate::headers::Network;
-use crate::layout::Layout;
+use crate::ip_layout::IpLayout;
 use crate::wire::{IpProto, ipv4, ipv6, tcp, u16_at, udp};
 use crate::{Frame, Offload, Pool, Segmentation, SegmentationKind};
 
@@ -16,15 +16,15 @@ use crate::{Frame, Offload, Pool, Segmentation, SegmentationKind};
 pub enum SegmentError {
     /// The frame is not of the kind that its metadata says.
     #[error("the frame is not what its segmentation metadata says")]
-    Unfit,
+    Mismatch,
     /// The pool has too few buffers left.
     #[error("no buffers left for the segments")]
     NoBuffer,
 }
 
 /// What all segments of a frame have in common.
-struct Cut {
-    layout: Layout,
+struct SegmentPlan {
+    layout: IpLayout,
     /// Bytes of all headers.
     headers: usize,
     /// Payload bytes of each segment.
@@ -40,11 +40,11 @@ struct Cut {
 pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(), SegmentError> {
     let Some(how) = frame.offload.segmentation else {
         let mut copy = pool.duplicate(frame).ok_or(SegmentError::NoBuffer)?;
-        copy.finish();
+        copy.complete_checksum();
         out.push(copy);
         return Ok(());
     };
-    let cut = Cut::new(frame, how)?;
+    let cut = SegmentPlan::new(frame, how)?;
     let first = out.len();
     let payload = &frame.bytes()[cut.headers..cut.layout.upper.end];
     let slices = payload.chunks(cut.size);
@@ -55,7 +55,7 @@ pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(
             return Err(SegmentError::NoBuffer);
         };
         segment
-            .fill(cut.headers + slice.len())
+            .set_len(cut.headers + slice.len())
             .expect("a segment is no longer than what it is cut from");
         cut.write(&mut segment, frame, slice, index, index == last);
         out.push(segment);
@@ -63,10 +63,10 @@ pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(
     Ok(())
 }
 
-impl Cut {
+impl SegmentPlan {
     fn new(frame: &Frame, how: Segmentation) -> Result<Self, SegmentError> {
         use SegmentationKind as Kind;
-        let layout = Layout::find(frame.bytes()).ok_or(SegmentError::Unfit)?;
+        let layout = IpLayout::find(frame.bytes()).ok_or(SegmentError::Mismatch)?;
         let over_v4 = matches!(layout.network, Network::Ipv4(_));
         let tcp = layout.upper.protocol == IpProto::TCP;
         let fits = match how.kind {
@@ -78,7 +78,7 @@ impl Cut {
         let len = match (tcp, header.get(tcp::FLAGS)) {
             (false, _) => udp::LEN,
             (true, Some(offset)) => usize::from(offset >> 4) * 4,
-            (true, None) => return Err(SegmentError::Unfit),
+            (true, None) => return Err(SegmentError::Mismatch),
         };
         let least = if tcp { tcp::LEN_MIN } else { udp::LEN };
         if !fits
@@ -87,7 +87,7 @@ impl Cut {
             || len >= header.len()
             || frame.len() > Frame::LEN_MAX
         {
-            return Err(SegmentError::Unfit);
+            return Err(SegmentError::Mismatch);
         }
         Ok(Self {
             headers: layout.upper.at + len,
@@ -123,7 +123,7 @@ impl Cut {
                 packet[ipv4::TOTAL_LEN..][..2].copy_from_slice(&wire_len(len).to_be_bytes());
                 packet[ipv4::ID..][..2].copy_from_slice(&id.to_be_bytes());
                 packet[ipv4::CHECKSUM..][..2].fill(0);
-                let checksum = Sum::of(&packet[..usize::from(ip.header_len)]).checksum();
+                let checksum = InternetSum::of(&packet[..usize::from(ip.header_len)]).checksum();
                 packet[ipv4::CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
             }
             _ => {
@@ -157,7 +157,7 @@ impl Cut {
         let pseudo = self.pseudo(u16_at(whole, at), len);
         bytes[at..at + 2].fill(0);
         let packet = &bytes[self.layout.upper.at..];
-        let checksum = match pseudo.and(Sum::of(packet)).checksum() {
+        let checksum = match pseudo.plus(InternetSum::of(packet)).checksum() {
             0 if udp => 0xffff,
             checksum => checksum,
         };
@@ -167,14 +167,16 @@ impl Cut {
     /// The pseudo-header of a segment with `len` bytes above IP. Where a routing
     /// header hides the destination, the unfinished checksum of the whole is the
     /// only one who knows it.
-    fn pseudo(&self, unfinished: u16, len: usize) -> Sum {
+    fn pseudo(&self, unfinished: u16, len: usize) -> InternetSum {
         let upper = self.layout.upper;
         match &self.layout.network {
-            Network::Ipv4(ip) => Sum::pseudo_v4(ip.src, ip.dst, upper.protocol, len),
-            Network::Ipv6(ip) if !ip.routed => Sum::pseudo_v6(ip.src, ip.dst, upper.protocol, len),
-            _ => Sum::word(unfinished)
-                .without(Sum::word(wire_len(upper.end - upper.at)))
-                .and(Sum::word(wire_len(len))),
+            Network::Ipv4(ip) => InternetSum::pseudo_v4(ip.src, ip.dst, upper.protocol, len),
+            Network::Ipv6(ip) if !ip.routed => {
+                InternetSum::pseudo_v6(ip.src, ip.dst, upper.protocol, len)
+            }
+            _ => InternetSum::word(unfinished)
+                .minus(InternetSum::word(wire_len(upper.end - upper.at)))
+                .plus(InternetSum::word(wire_len(len))),
         }
     }
 }

@@ -5,14 +5,16 @@
 //! Bytes only: which tunnel a packet is of, and by which way it goes, is not known here.
 //! Fragments are not put together, and none are made.
 
+mod header;
 mod outer;
-mod shim;
 
 use crate::wire::ethernet;
 use crate::{Checksum, Frame, Pool};
 
-pub use outer::{Found, Outer, Upper, find};
-pub use shim::{Extension, Payload, Policy, Protocol, Shim, TunnelOption};
+pub use header::{
+    GroupPolicy, TunnelHeader, TunnelOption, TunnelPayload, TunnelProtocol, VxlanExtension,
+};
+pub use outer::{OuterHeaders, OuterTransport, TunnelPacket, parse_outer};
 
 /// The UDP port of VXLAN (RFC 7348, 5).
 pub const VXLAN_PORT: u16 = 4789;
@@ -52,14 +54,14 @@ pub enum TunnelError {
 pub fn encapsulate(
     frame: &mut Frame,
     skip: u16,
-    outer: &Outer,
-    shim: &Shim,
+    outer: &OuterHeaders,
+    shim: &TunnelHeader,
     pool: &mut Pool,
 ) -> Result<(), TunnelError> {
     if usize::from(skip) > frame.len() {
         return Err(TunnelError::Payload);
     }
-    frame.close(0, skip);
+    frame.remove(0, skip);
     let mut headers = Vec::with_capacity(ethernet::LEN + 128);
     let at = outer.emit(&mut headers);
     shim.emit(&mut headers);
@@ -68,11 +70,11 @@ pub fn encapsulate(
         return Err(TunnelError::TooLong);
     }
     let count = u16::try_from(headers.len()).map_err(|_| TunnelError::TooLong)?;
-    if frame.open(0, count).is_ok() {
+    if frame.insert_zeros(0, count).is_ok() {
         frame.bytes_mut()[..headers.len()].copy_from_slice(&headers);
     } else {
         let mut longer = pool.take().ok_or(TunnelError::TooLong)?;
-        if longer.fill(total).is_err() {
+        if longer.set_len(total).is_err() {
             pool.put(longer);
             return Err(TunnelError::TooLong);
         }
@@ -94,9 +96,9 @@ pub fn encapsulate(
 /// The packet is damaged, or not of this protocol; the frame is then as it was.
 pub fn decapsulate(
     frame: &mut Frame,
-    found: &Found,
-    protocol: Protocol,
-) -> Result<Shim, TunnelError> {
+    found: &TunnelPacket,
+    protocol: TunnelProtocol,
+) -> Result<TunnelHeader, TunnelError> {
     // What a device has summed, or is still to sum, is no more than what is to be believed.
     let is_believed = match frame.offload.checksum {
         Checksum::Complete => false,
@@ -108,12 +110,12 @@ pub fn decapsulate(
         .get(..found.end)
         .ok_or(TunnelError::Truncated)?;
     if !is_believed && !is_whole {
-        found.check(bytes)?;
+        found.verify_checksums(bytes)?;
     }
     let rest = &bytes[found.at..];
-    let (shim, len) = Shim::parse(protocol, rest, is_believed || is_whole)?;
+    let (shim, len) = TunnelHeader::parse(protocol, rest, is_believed || is_whole)?;
     let at = found.at + len;
-    if shim.payload == Payload::Ethernet && found.end - at < ethernet::LEN {
+    if shim.payload == TunnelPayload::Ethernet && found.end - at < ethernet::LEN {
         return Err(TunnelError::Truncated);
     }
     frame.truncate(found.end);
@@ -124,7 +126,7 @@ pub fn decapsulate(
         frame.offload.checksum = Checksum::Complete;
     }
     let count = u16::try_from(at).map_err(|_| TunnelError::Truncated)?;
-    frame.close(0, count);
+    frame.remove(0, count);
     if frame.offload.checksum == Checksum::Verified {
         frame.offload.checksum = Checksum::Complete;
     }

@@ -139,7 +139,7 @@ fn what_a_kernel_sent_is_read_as_tshark_reads_it() {
 #[test]
 fn our_checksums_are_the_kernels() {
     for (said, frame) in pairs(include_str!("../vectors/kernel.txt")) {
-        let stack = Stack::of(&frame);
+        let stack = Stack::dissect(&frame);
         let text = stack.to_string();
         assert_eq!(stack.build().bytes(), frame.bytes(), "{said}");
         let fragment = Headers::parse(&frame, Depth::Network).unwrap().fragment();
@@ -152,7 +152,7 @@ fn our_checksums_are_the_kernels() {
 fn a_change_there_and_back_leaves_the_kernels_frame_as_it_was() {
     for (said, frame) in pairs(include_str!("../vectors/kernel.txt")) {
         let mut changed = frame.clone();
-        let mut packet = Packet::read(&mut changed, Depth::Transport).unwrap();
+        let mut packet = Packet::parse(&mut changed, Depth::Transport).unwrap();
         let before = *packet.headers();
         packet.push_vlan(0x8100).unwrap();
         packet.set_ipv4_src(Ipv4Addr::BROADCAST);

@@ -142,7 +142,7 @@ const fn is_of_frames(action: &Action) -> bool {
 
 pub(crate) fn failed(error: RewriteError) -> DropReason {
     match error {
-        RewriteError::NoRoom(_) => DropReason::NoRoom,
+        RewriteError::NoBufferSpace(_) => DropReason::NoRoom,
         RewriteError::Malformed(reason) => DropReason::Malformed(reason),
     }
 }

@@ -92,7 +92,7 @@ impl Run<'_> {
         let (from, registers, exited) = (self.from, self.registers.clone(), self.exited);
         let priority = self.priority;
         self.nesting += 1;
-        let done = match Packet::read(&mut copy, self.depth) {
+        let done = match Packet::parse(&mut copy, self.depth) {
             Ok(mut copied) => self.apply(&mut copied, actions),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };

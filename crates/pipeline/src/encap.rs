@@ -4,7 +4,7 @@
 use flow::{Encap, Field, NshProperty, PacketType};
 use packet::wire::ethernet::{EtherType, Ethernet};
 use packet::wire::nsh::{self, Nsh};
-use packet::{Frame, Inside, Network, Packet};
+use packet::{EncapPayload, Frame, Network, Packet};
 
 use crate::actions::failed;
 use crate::interpreter::Run;
@@ -23,12 +23,12 @@ impl Run<'_> {
         self.keep(packet)?;
         self.changes();
         let inside = match self.registers.packet_type.is_ethernet() {
-            true => Inside::Frame,
-            false => Inside::Packet,
+            true => EncapPayload::Frame,
+            false => EncapPayload::Packet,
         };
         let is_done = match encap {
             // The addresses that it is kept with are zero.
-            Encap::Ethernet => inside == Inside::Packet,
+            Encap::Ethernet => inside == EncapPayload::Packet,
             Encap::Nsh(properties) => push_nsh(packet, inside, properties)?,
             Encap::Mpls => push_mpls(packet, inside, EtherType::MPLS)?,
             Encap::MplsMulticast => push_mpls(packet, inside, EtherType::MPLS_MULTICAST)?,
@@ -98,7 +98,7 @@ pub(crate) const fn is_of_ethernet(field: Field) -> bool {
 
 fn push_mpls(
     packet: &mut Packet<'_>,
-    inside: Inside,
+    inside: EncapPayload,
     eth_type: EtherType,
 ) -> Result<bool, DropReason> {
     packet.encap_mpls(inside, eth_type).map_err(failed)?;
@@ -107,7 +107,7 @@ fn push_mpls(
 
 fn push_nsh(
     packet: &mut Packet<'_>,
-    inside: Inside,
+    inside: EncapPayload,
     properties: &[NshProperty],
 ) -> Result<bool, DropReason> {
     let mut header = Nsh {

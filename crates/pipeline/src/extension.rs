@@ -216,7 +216,7 @@ impl Run<'_> {
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         if matches!(copy.offload.checksum, Checksum::Partial { .. }) {
-            copy.finish();
+            copy.complete_checksum();
         }
         copy.offload = Offload::default();
         copy.truncate(max_len);

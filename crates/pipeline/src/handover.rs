@@ -107,7 +107,7 @@ impl Interpreter {
         let mut frame = arrival.frame;
         let depth = run.pipeline.depth();
         run.depth = depth;
-        let result = match Packet::read(&mut frame, depth) {
+        let result = match Packet::parse(&mut frame, depth) {
             Ok(mut packet) => run.go_on_from(&mut packet, &handover.stop, handover.behind),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };

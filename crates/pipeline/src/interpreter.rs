@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
             pipeline.depth()
         };
         self.depth = depth;
-        let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
+        let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
         let dst = packet.headers().link.dst;
         let ingress = pipeline.port(self.from);
         if !ingress.is_some_and(|port| port.receives(dst)) {
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
         }
         let depth = self.pipeline.depth_for(actions);
         self.depth = depth;
-        let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
+        let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
         self.gather();
         self.trace.arrived(packet.frame(), &self.registers);
         self.apply(&mut packet, actions)?;

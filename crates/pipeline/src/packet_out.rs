@@ -66,7 +66,7 @@ impl Run<'_> {
         let (from, registers) = (self.from, self.registers.clone());
         let priority = self.priority;
         let stack = std::mem::take(self.stack);
-        let result = match Packet::read(&mut copy, self.pipeline.depth()) {
+        let result = match Packet::parse(&mut copy, self.pipeline.depth()) {
             Ok(mut copied) => self.walk(&mut copied),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };

@@ -142,7 +142,7 @@ impl Run<'_> {
         continuation: &Continuation,
     ) -> Result<(), DropReason> {
         self.depth = self.pipeline.depth_to_resume(continuation);
-        let mut packet = Packet::read(frame, self.depth).map_err(DropReason::Malformed)?;
+        let mut packet = Packet::parse(frame, self.depth).map_err(DropReason::Malformed)?;
         self.set.write(continuation.set.as_deref().unwrap_or(&[]));
         self.gather();
         self.trace.arrived(packet.frame(), &self.registers);

@@ -154,6 +154,6 @@ mod tests {
             batch.push(pool.take().unwrap()).unwrap();
         }
         batch.release(1, &mut pool);
-        assert_eq!((batch.len(), pool.missing()), (1, 1));
+        assert_eq!((batch.len(), pool.outstanding()), (1, 1));
     }
 }

@@ -159,7 +159,7 @@ mod tests {
         b.receive(&mut there, &mut batch).unwrap();
         numbers.extend(batch.iter().map(number_of));
         batch.release(batch.len(), &mut there);
-        assert_eq!((here.missing(), there.missing()), (0, 0));
+        assert_eq!((here.outstanding(), there.outstanding()), (0, 0));
         numbers
     }
 

@@ -141,7 +141,7 @@ impl Queue for MemoryQueue {
         let mut wire = self.out.lock();
         let mut done = 0;
         while done < batch.len() && wire.under_way.len() < self.out.limit {
-            let mut copy = wire.spare.pop().unwrap_or_else(Frame::with_room);
+            let mut copy = wire.spare.pop().unwrap_or_else(Frame::with_full_capacity);
             let frame = &batch[done];
             if copy.copy_from(frame.bytes()).is_ok() {
                 copy.offload = frame.offload;
@@ -222,10 +222,10 @@ mod tests {
             }
             a.send(&mut batch, &mut here).unwrap();
             b.receive(&mut there, &mut batch).unwrap();
-            assert_eq!((here.missing(), there.missing()), (0, 4));
+            assert_eq!((here.outstanding(), there.outstanding()), (0, 4));
             batch.release(4, &mut there);
         }
-        assert_eq!(there.missing(), 0);
+        assert_eq!(there.outstanding(), 0);
     }
 
     #[test]

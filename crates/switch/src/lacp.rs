@@ -16,7 +16,7 @@ pub(crate) use port::{Port, PortSettings, Receive};
 
 use std::time::Duration;
 
-use packet::wire::slow::System;
+use packet::wire::slow::LacpSystem;
 
 pub(crate) use crate::config::Activity;
 
@@ -41,7 +41,7 @@ pub(crate) struct Settings {
     /// Whether the partner is to send each second.
     pub(crate) is_fast: bool,
     /// Who it is.
-    pub(crate) system: System,
+    pub(crate) system: LacpSystem,
     /// Whether ports without a partner may carry frames as long as none has one.
     pub(crate) falls_back: bool,
     /// Whether its ports may be one: a port that is alone is individual (802.1AX-2014, 6.4.6).

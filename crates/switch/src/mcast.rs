@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 use imbl::OrdMap;
-use packet::{Change, Membership};
+use packet::{MembershipChange, MembershipMessage};
 
 use crate::config::{Snooping, Switching};
 
@@ -163,7 +163,7 @@ impl MulticastTable {
     pub(crate) fn hear(
         &mut self,
         (port, vid): (PortNo, u16),
-        said: &Membership,
+        said: &MembershipMessage,
         now: Instant,
     ) -> bool {
         // What leaves there in any case need not be asked for.
@@ -171,14 +171,19 @@ impl MulticastTable {
             return false;
         }
         match said {
-            Membership::Query => self.refresh(Row::Router(vid, port), now),
-            Membership::Report(changes) => changes.iter().fold(false, |news, change| {
+            MembershipMessage::Query => self.refresh(Row::Router(vid, port), now),
+            MembershipMessage::Report(changes) => changes.iter().fold(false, |news, change| {
                 self.hear_change((port, vid), change, now) | news
             }),
         }
     }
 
-    fn hear_change(&mut self, (port, vid): (PortNo, u16), change: &Change, now: Instant) -> bool {
+    fn hear_change(
+        &mut self,
+        (port, vid): (PortNo, u16),
+        change: &MembershipChange,
+        now: Instant,
+    ) -> bool {
         let address = change.group;
         let group = Group { vid, address };
         if !change.is_joined {
@@ -337,18 +342,18 @@ mod tests {
     }
 
     fn says(table: &mut MulticastTable, port: u32, last: u8, is_joined: bool, at: u64) -> bool {
-        let change = Change {
+        let change = MembershipChange {
             group: group(last).address,
             is_joined,
         };
-        let said = Membership::Report(vec![change]);
+        let said = MembershipMessage::Report(vec![change]);
         table.hear((PortNo(port), 0), &said, Instant::from_secs(at))
     }
 
     fn asks(table: &mut MulticastTable, port: u32, at: u64) -> bool {
         table.hear(
             (PortNo(port), 0),
-            &Membership::Query,
+            &MembershipMessage::Query,
             Instant::from_secs(at),
         )
     }

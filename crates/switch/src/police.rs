@@ -126,7 +126,7 @@ impl Police {
         let marks = self.marks.load();
         let mark = marks.of.get(&frame.priority).copied();
         if let Some(dscp) = mark.unwrap_or(marks.otherwise)
-            && let Ok(mut packet) = Packet::read(frame, Depth::Network)
+            && let Ok(mut packet) = Packet::parse(frame, Depth::Network)
         {
             packet.set_ip_dscp(dscp);
         }

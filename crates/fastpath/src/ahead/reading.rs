@@ -74,7 +74,7 @@ impl Batch<'_> {
     #[inline]
     fn ask_for_frames(&self, frames: Range<usize>) {
         for frame in &self.frames[frames] {
-            frame.first().into_iter().for_each(prefetch);
+            frame.first_byte().into_iter().for_each(prefetch);
         }
     }
 }

@@ -3,7 +3,7 @@
 use base::PortNo;
 use flow::Registers;
 use flow::field::{REGISTERS, VID_PRESENT, frag};
-use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::icmpv6::{Icmpv6, LinkLayerOption};
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, MacAddr, Network, Transport};
@@ -167,7 +167,7 @@ impl Lanes {
         self.0[lane::NETWORK] = nd.reserved.into();
         let option = nd.option.map_or(0, |option| option.kind);
         self.0[lane::DETAILS] |= u64::from(option) << 52;
-        let address = |option: LinkLayer| option.address.to_u64();
+        let address = |option: LinkLayerOption| option.address.to_u64();
         if let Some(source) = nd.sll {
             self.0[lane::ARRIVAL] |= has::SLL;
             self.0[lane::SENDER] = address(source);

@@ -32,7 +32,7 @@ const TYPE_MIN: u16 = 0x0600;
 #[inline]
 pub(crate) fn is_whole_without_tag(frame: &Frame) -> bool {
     let front: Option<&[u8; FRONT]> = frame.bytes().first_chunk();
-    front.is_some_and(|front| frame.offload.is_nothing() && is_untagged(front))
+    front.is_some_and(|front| frame.offload.is_empty() && is_untagged(front))
 }
 
 /// Whether it is a frame with a type, and without a tag.
@@ -57,7 +57,7 @@ impl Lanes {
     ) -> Result<(), Uncommon> {
         let bytes = frame.bytes();
         if let Some(front) = bytes.first_chunk()
-            && frame.offload.is_nothing()
+            && frame.offload.is_empty()
             // What is read deeper than asked is looked at by nobody.
             && match depth {
                 Depth::Link => self.read_untagged(front, from),
@@ -98,7 +98,7 @@ impl Lanes {
             eth_type = EtherType(u16_of(tagged, 16));
             payload_at = tagged.len();
         }
-        let offload = frame.offload.check(payload_at, bytes.len());
+        let offload = frame.offload.validate(payload_at, bytes.len());
         offload.map_err(|_| Uncommon)?;
         self.0[lane::ARRIVAL] = u64::from(from.0) << 32;
         self.0[lane::DST] = u64_of(header, 0) & !0xffff | u64::from(eth_type.0);

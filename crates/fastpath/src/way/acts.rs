@@ -110,7 +110,7 @@ impl<'a> Way<'_, 'a> {
     }
 
     pub(super) fn read<'f>(&self, frame: &'f mut Frame) -> Result<Packet<'f>, End<'a>> {
-        let packet = Packet::read(frame, self.batch.depth);
+        let packet = Packet::parse(frame, self.batch.depth);
         packet.map_err(|reason| End::Lost(DropReason::Malformed(reason)))
     }
 

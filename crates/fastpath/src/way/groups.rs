@@ -107,7 +107,7 @@ impl<'a> Way<'_, 'a> {
         bucket: &Bucket,
         pool: &mut Pool,
     ) -> Result<(), DropReason> {
-        let packet = Packet::read(copy, self.batch.depth);
+        let packet = Packet::parse(copy, self.batch.depth);
         let mut packet = packet.map_err(DropReason::Malformed)?;
         for step in bucket.actions().iter().map(Step::of) {
             let Step::Change(change) = step else {

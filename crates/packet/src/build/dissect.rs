@@ -1,14 +1,14 @@
 //! A frame taken apart into layers, so that a failed test can say what came.
 //!
-//! It never fails: what the layers cannot say is left as [`Raw`] bytes, in the
+//! It never fails: what the layers cannot say is left as [`RawBytes`] bytes, in the
 //! worst case all of the frame. Built again, the layers give the same bytes.
 
 use super::Stack;
-use super::layer::{Data, Gso, Layer, Pad, Raw};
+use super::layer::{Data, Gso, Layer, Pad, RawBytes};
 use super::link::{Arp, Eth, Llc, Mpls, Nsh, Pbb, Snap, Vlan};
-use super::network::{Ah, Destination, FragmentExt, HopByHop, Ipv4, Ipv6, Routing};
-use super::text::{Bytes, TcpFlags};
-use super::transport::{Fill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};
+use super::network::{Ah, DestinationOptions, FragmentHeader, HopByHop, Ipv4, Ipv6, RoutingHeader};
+use super::text::{HexBytes, TcpFlags};
+use super::transport::{ChecksumFill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};
 use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::{self, Fragment, IpProto, icmpv6, ipv4, ipv6, tcp, u16_at};
 use crate::{Checksum, Frame, MacAddr};
@@ -16,7 +16,7 @@ use crate::{Checksum, Frame, MacAddr};
 impl Stack {
     /// The layers of `frame`.
     #[must_use]
-    pub fn of(frame: &Frame) -> Self {
+    pub fn dissect(frame: &Frame) -> Self {
         let mut stack = Self::new();
         stack.frame(frame.bytes());
         stack.owe(frame);
@@ -32,7 +32,7 @@ impl Stack {
         if let Checksum::Partial { .. } = frame.offload.checksum {
             let fills = self.layers.iter_mut().rev();
             if let Some(fill) = fills.filter_map(Layer::fill).next() {
-                *fill = Fill::Partial;
+                *fill = ChecksumFill::Partial;
             }
         }
         if let Some(how) = frame.offload.segmentation {
@@ -101,7 +101,7 @@ impl Stack {
 
     fn vlan(&mut self, tpid: u16, bytes: &[u8]) -> usize {
         let [high, low] = tpid.to_be_bytes();
-        let tag = wire::vlan::Tag::parse([high, low, bytes[0], bytes[1]]);
+        let tag = wire::vlan::VlanTag::parse([high, low, bytes[0], bytes[1]]);
         let eth_type = u16_at(bytes, 2);
         self.push(Vlan {
             tpid: EtherType(tpid),
@@ -157,7 +157,7 @@ impl Stack {
             flags: header.flags,
             mdtype: header.md_type,
             np: Some(header.next),
-            md: Bytes(whole[wire::nsh::BASE_LEN..].to_vec()),
+            md: HexBytes(whole[wire::nsh::BASE_LEN..].to_vec()),
         });
         match header.next {
             wire::nsh::next::IPV4 => self.ipv4(rest),
@@ -226,7 +226,7 @@ impl Stack {
             mf: bits & ipv4::MORE_FRAGMENTS != 0,
             offset: bits & ipv4::OFFSET_MASK,
             proto: Some(ip.protocol.0),
-            options: Bytes(bytes[ipv4::LEN_MIN..header].to_vec()),
+            options: HexBytes(bytes[ipv4::LEN_MIN..header].to_vec()),
             ihl: Some(ip.header_len / 4),
             length: Some(ip.total_len),
             checksum: Some(u16_at(bytes, ipv4::CHECKSUM)),
@@ -265,15 +265,15 @@ impl Stack {
         let plain = header[1..] == [0, 1, 4, 0, 0, 0, 0];
         let (layer, len): (Layer, _) = match number {
             IpProto::HOP_BY_HOP if plain => (HopByHop { next }.into(), 8),
-            IpProto::DESTINATION if plain => (Destination { next }.into(), 8),
+            IpProto::DESTINATION if plain => (DestinationOptions { next }.into(), 8),
             IpProto::ROUTING if header[1..3] == [2, 2] => {
                 let to: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
                 let (left, to) = (header[3], to.into());
-                (Routing { left, to, next }.into(), 24)
+                (RoutingHeader { left, to, next }.into(), 24)
             }
             IpProto::FRAGMENT => {
                 let bits = u16_at(header, 2);
-                let fragment = FragmentExt {
+                let fragment = FragmentHeader {
                     offset: bits >> 3,
                     more: bits & 1 == 1,
                     id: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
@@ -335,15 +335,15 @@ impl Stack {
     }
 }
 
-fn raw(bytes: &[u8]) -> Raw {
-    Raw {
-        bytes: Bytes(bytes.to_vec()),
+fn raw(bytes: &[u8]) -> RawBytes {
+    RawBytes {
+        bytes: HexBytes(bytes.to_vec()),
     }
 }
 
 /// The header above IP and its length; none if it is unknown or damaged.
 fn transport(protocol: IpProto, bytes: &[u8]) -> Option<(Layer, usize)> {
-    let checksum = |at| Fill::As(u32::from(u16_at(bytes, at)));
+    let checksum = |at| ChecksumFill::As(u32::from(u16_at(bytes, at)));
     match protocol {
         IpProto::TCP => tcp_layer(bytes),
         IpProto::UDP => {
@@ -362,7 +362,7 @@ fn transport(protocol: IpProto, bytes: &[u8]) -> Option<(Layer, usize)> {
                 src: header.src,
                 dst: header.dst,
                 tag: u32_at(bytes, wire::sctp::TAG),
-                checksum: Fill::As(u32_at(bytes, wire::sctp::CHECKSUM)),
+                checksum: ChecksumFill::As(u32_at(bytes, wire::sctp::CHECKSUM)),
             };
             Some((sctp.into(), wire::sctp::LEN))
         }
@@ -393,16 +393,16 @@ fn tcp_layer(bytes: &[u8]) -> Option<(Layer, usize)> {
         flags: TcpFlags(header.flags),
         window: u16_at(bytes, tcp::WINDOW),
         urgent: u16_at(bytes, tcp::CHECKSUM + 2),
-        options: Bytes(bytes[tcp::LEN_MIN..len].to_vec()),
+        options: HexBytes(bytes[tcp::LEN_MIN..len].to_vec()),
         offset: Some(offset),
-        checksum: Fill::As(u32::from(u16_at(bytes, tcp::CHECKSUM))),
+        checksum: ChecksumFill::As(u32::from(u16_at(bytes, tcp::CHECKSUM))),
     };
     Some((tcp.into(), len))
 }
 
 fn icmpv6_layer(bytes: &[u8]) -> Option<(Layer, usize)> {
     let header = icmpv6::Icmpv6::parse(bytes).ok()?;
-    let checksum = Fill::As(u32::from(u16_at(bytes, icmpv6::CHECKSUM)));
+    let checksum = ChecksumFill::As(u32::from(u16_at(bytes, icmpv6::CHECKSUM)));
     let Some(nd) = header.nd else {
         let icmp = Icmpv6 {
             kind: header.kind,

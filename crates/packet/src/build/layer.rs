@@ -1,10 +1,10 @@
 //! The kinds of layers, and what each says of itself to the layers around it.
 
-use super::text::{Bytes, Visit};
-use super::transport::Fill;
+use super::text::{FieldVisitor, HexBytes};
+use super::transport::ChecksumFill;
 use super::{
-    Ah, Around, Arp, Destination, Eth, FragmentExt, HopByHop, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls,
-    Nd, Nsh, Pbb, Routing, Sctp, Snap, Tcp, Udp, Vlan,
+    Ah, Arp, DestinationOptions, Eth, FragmentHeader, HopByHop, Icmp, Icmpv6, Ipv4, Ipv6,
+    LayerContext, Llc, Mpls, Nd, Nsh, Pbb, RoutingHeader, Sctp, Snap, Tcp, Udp, Vlan,
 };
 use crate::SegmentationKind;
 use crate::wire::ethernet::EtherType;
@@ -28,9 +28,9 @@ pub enum Layer {
     Ipv4(Ipv4),
     Ipv6(Ipv6),
     HopByHop(HopByHop),
-    Destination(Destination),
-    Routing(Routing),
-    Fragment(FragmentExt),
+    Destination(DestinationOptions),
+    Routing(RoutingHeader),
+    Fragment(FragmentHeader),
     Ah(Ah),
     Tcp(Tcp),
     Udp(Udp),
@@ -39,7 +39,7 @@ pub enum Layer {
     Icmpv6(Icmpv6),
     Nd(Nd),
     Data(Data),
-    Raw(Raw),
+    Raw(RawBytes),
     Gso(Gso),
     Pad(Pad),
 }
@@ -53,9 +53,9 @@ pub struct Data {
 
 /// These bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Raw {
+pub struct RawBytes {
     /// The bytes.
-    pub bytes: Bytes,
+    pub bytes: HexBytes,
 }
 
 /// No bytes: the frame is to be cut into segments. Its checksum is to be unfinished.
@@ -73,12 +73,12 @@ pub struct Pad {
 }
 
 /// What every layer can do.
-pub(super) trait Part {
+pub(super) trait LayerFields {
     /// Shows each field, with its name, to `visit`: to be printed or to be set.
-    fn fields(&mut self, visit: &mut Visit<'_>);
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>);
 
     /// The bytes of this layer.
-    fn emit(&self, around: &Around<'_>) -> Vec<u8>;
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8>;
 }
 
 macro_rules! layers {
@@ -106,13 +106,13 @@ macro_rules! layers {
                 }
             }
 
-            pub(super) fn fields(&mut self, visit: &mut Visit<'_>) {
+            pub(super) fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
                 match self {
                     $(Self::$variant(layer) => layer.fields(visit),)+
                 }
             }
 
-            pub(super) fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+            pub(super) fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
                 match self {
                     $(Self::$variant(layer) => layer.emit(around),)+
                 }
@@ -133,9 +133,9 @@ layers! {
     Ipv4(Ipv4) = "ipv4",
     Ipv6(Ipv6) = "ipv6",
     HopByHop(HopByHop) = "hop_by_hop",
-    Destination(Destination) = "destination",
-    Routing(Routing) = "routing",
-    Fragment(FragmentExt) = "fragment",
+    Destination(DestinationOptions) = "destination",
+    Routing(RoutingHeader) = "routing",
+    Fragment(FragmentHeader) = "fragment",
     Ah(Ah) = "ah",
     Tcp(Tcp) = "tcp",
     Udp(Udp) = "udp",
@@ -144,7 +144,7 @@ layers! {
     Icmpv6(Icmpv6) = "icmpv6",
     Nd(Nd) = "nd",
     Data(Data) = "data",
-    Raw(Raw) = "raw",
+    Raw(RawBytes) = "raw",
     Gso(Gso) = "gso",
     Pad(Pad) = "pad",
 }
@@ -195,7 +195,7 @@ impl Layer {
             Self::Nd(layer) => (layer.checksum, icmpv6::CHECKSUM),
             _ => return None,
         };
-        (fill == Fill::Partial).then_some(super::short(offset))
+        (fill == ChecksumFill::Partial).then_some(super::short(offset))
     }
 
     /// Bytes of payload in this layer.
@@ -224,42 +224,42 @@ pub(super) fn segmentation_kind(layers: &[Layer]) -> SegmentationKind {
     }
 }
 
-impl Part for Data {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Data {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("len", &mut self.len);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
         (0..=u8::MAX).cycle().take(self.len).collect()
     }
 }
 
-impl Part for Raw {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for RawBytes {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("bytes", &mut self.bytes);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
         self.bytes.0.clone()
     }
 }
 
-impl Part for Gso {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Gso {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("size", &mut self.size);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
         Vec::new()
     }
 }
 
-impl Part for Pad {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Pad {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("len", &mut self.len);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
         Vec::new()
     }
 }

@@ -3,13 +3,13 @@
 
 use std::net::Ipv4Addr;
 
-use super::layer::{Layer, Part};
-use super::text::{Bytes, Visit};
-use super::{Around, short};
+use super::layer::{Layer, LayerFields};
+use super::text::{FieldVisitor, HexBytes};
+use super::{LayerContext, short};
 use crate::MacAddr;
-use crate::wire::arp::Addresses;
+use crate::wire::arp::ArpAddresses;
 use crate::wire::ethernet::{self, EtherType, Ethernet};
-use crate::wire::vlan::Tag;
+use crate::wire::vlan::VlanTag;
 use crate::wire::{arp, mpls, nsh, pbb};
 
 /// The station that test frames go to.
@@ -103,7 +103,7 @@ pub struct Nsh {
     /// What follows; by default what the next layer is, or zero.
     pub np: Option<u8>,
     /// The metadata: sixteen bytes of type 1.
-    pub md: Bytes,
+    pub md: HexBytes,
 }
 
 /// An ARP packet for IPv4 over Ethernet; in RARP the Ethernet header says so.
@@ -175,7 +175,7 @@ impl Default for Nsh {
             flags: 0,
             mdtype: nsh::MD_TYPE1,
             np: None,
-            md: Bytes(vec![0; nsh::LEN_MD1 - nsh::BASE_LEN]),
+            md: HexBytes(vec![0; nsh::LEN_MD1 - nsh::BASE_LEN]),
         }
     }
 }
@@ -194,7 +194,7 @@ impl Default for Arp {
 }
 
 /// What stands before the layer inside: its type, or before LLC its length.
-fn announced(given: Option<EtherType>, around: &Around<'_>) -> u16 {
+fn announced(given: Option<EtherType>, around: &LayerContext<'_>) -> u16 {
     match (given, around.inner) {
         (Some(EtherType(number)), _) => number,
         (None, Some(Layer::Snap(_) | Layer::Llc(_))) => short(around.payload.len()),
@@ -203,14 +203,14 @@ fn announced(given: Option<EtherType>, around: &Around<'_>) -> u16 {
     }
 }
 
-impl Part for Eth {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Eth {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("dst", &mut self.dst);
         visit("src", &mut self.src);
         visit("type", &mut self.eth_type);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let header = Ethernet {
             dst: self.dst,
             src: self.src,
@@ -219,8 +219,8 @@ impl Part for Eth {
     }
 }
 
-impl Part for Vlan {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Vlan {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("tpid", &mut self.tpid);
         visit("vid", &mut self.vid);
         visit("pcp", &mut self.pcp);
@@ -228,8 +228,8 @@ impl Part for Vlan {
         visit("type", &mut self.eth_type);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
-        let tag = Tag {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+        let tag = VlanTag {
             tpid: self.tpid.0,
             pcp: self.pcp,
             dei: self.dei,
@@ -241,37 +241,37 @@ impl Part for Vlan {
     }
 }
 
-impl Part for Snap {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Snap {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("type", &mut self.eth_type);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         ethernet::emit_snap(announced(self.eth_type, around)).to_vec()
     }
 }
 
-impl Part for Llc {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Llc {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("dsap", &mut self.dsap);
         visit("ssap", &mut self.ssap);
         visit("control", &mut self.control);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
         vec![self.dsap, self.ssap, self.control]
     }
 }
 
-impl Part for Mpls {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Mpls {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("label", &mut self.label);
         visit("tc", &mut self.tc);
         visit("bos", &mut self.bos);
         visit("ttl", &mut self.ttl);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let another = matches!(around.inner, Some(Layer::Mpls(_)));
         let entry = mpls::Mpls {
             label: self.label,
@@ -283,15 +283,15 @@ impl Part for Mpls {
     }
 }
 
-impl Part for Pbb {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Pbb {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("isid", &mut self.isid);
         visit("pcp", &mut self.pcp);
         visit("dei", &mut self.dei);
         visit("uca", &mut self.uca);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
         let tag = pbb::Pbb {
             pcp: self.pcp,
             dei: self.dei,
@@ -302,8 +302,8 @@ impl Part for Pbb {
     }
 }
 
-impl Part for Nsh {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Nsh {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("spi", &mut self.spi);
         visit("si", &mut self.si);
         visit("ttl", &mut self.ttl);
@@ -313,7 +313,7 @@ impl Part for Nsh {
         visit("md", &mut self.md);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let next = match around.inner {
             Some(Layer::Ipv4(_)) => nsh::next::IPV4,
             Some(Layer::Ipv6(_)) => nsh::next::IPV6,
@@ -335,8 +335,8 @@ impl Part for Nsh {
     }
 }
 
-impl Part for Arp {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Arp {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("op", &mut self.op);
         visit("sha", &mut self.sha);
         visit("spa", &mut self.spa);
@@ -344,8 +344,8 @@ impl Part for Arp {
         visit("tpa", &mut self.tpa);
     }
 
-    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
-        let addresses = Addresses {
+    fn emit(&self, _: &LayerContext<'_>) -> Vec<u8> {
+        let addresses = ArpAddresses {
             sha: self.sha,
             spa: self.spa,
             tha: self.tha,

@@ -9,7 +9,7 @@
 //!
 //! let stack: Stack = "eth / vlan(vid=5) / ipv4(ttl=3) / udp(dst=53) / data(10)".parse().unwrap();
 //! assert_eq!(stack.build().len(), 14 + 4 + 20 + 8 + 10);
-//! assert_eq!(Stack::of(&stack.build()), stack);
+//! assert_eq!(Stack::dissect(&stack.build()), stack);
 //! assert_eq!(stack.to_string(), "eth / vlan(vid=5) / ipv4(ttl=3) / udp(dst=53) / data(10)");
 //! ```
 //!
@@ -27,11 +27,11 @@ mod tests;
 
 use crate::{Checksum, Frame, Offload, Segmentation};
 
-pub use layer::{Data, Gso, Layer, Pad, Raw};
+pub use layer::{Data, Gso, Layer, Pad, RawBytes};
 pub use link::{Arp, Eth, Llc, Mpls, Nsh, Pbb, Snap, Vlan};
-pub use network::{Ah, Destination, FragmentExt, HopByHop, Ipv4, Ipv6, Routing};
-pub use text::{BadStack, Bytes, TcpFlags};
-pub use transport::{Fill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};
+pub use network::{Ah, DestinationOptions, FragmentHeader, HopByHop, Ipv4, Ipv6, RoutingHeader};
+pub use text::{HexBytes, ParseStackError, TcpFlags};
+pub use transport::{ChecksumFill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};
 
 /// Layers, the outermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Stack {
 }
 
 /// What a layer is told when it becomes bytes.
-struct Around<'a> {
+struct LayerContext<'a> {
     /// The layers outside it, the outermost first.
     outer: &'a [Layer],
     /// The layer inside it.
@@ -87,7 +87,7 @@ impl Stack {
         let mut bytes = Vec::new();
         let mut unfinished = None;
         for (index, layer) in layers.iter().enumerate().rev() {
-            let header = layer.emit(&Around {
+            let header = layer.emit(&LayerContext {
                 outer: &layers[..index],
                 inner: layers.get(index + 1),
                 payload: &bytes,

@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::layer::{Layer, Part};
-use super::text::{Bytes, Visit};
-use super::{Around, short};
-use crate::checksum::Sum;
+use super::layer::{Layer, LayerFields};
+use super::text::{FieldVisitor, HexBytes};
+use super::{LayerContext, short};
+use crate::checksum::InternetSum;
 use crate::wire::ipv6::Extensions;
 use crate::wire::{Fragment, IpProto, ipv4, ipv6};
 
@@ -31,7 +31,7 @@ pub struct Ipv4 {
     /// The protocol; by default that of the next layer.
     pub proto: Option<u8>,
     /// Options, a multiple of four bytes.
-    pub options: Bytes,
+    pub options: HexBytes,
     /// The header's length in units of four bytes; by default the right one.
     pub ihl: Option<u8>,
     /// The total length; by default the right one.
@@ -68,14 +68,14 @@ pub struct HopByHop {
 
 /// Destination options: padding of eight bytes in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Destination {
+pub struct DestinationOptions {
     /// The next header's number; by default that of the next layer.
     pub next: Option<u8>,
 }
 
 /// A routing header with one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routing {
+pub struct RoutingHeader {
     /// Segments left: with one, `to` is where the packet really goes.
     pub left: u8,
     /// The address.
@@ -86,7 +86,7 @@ pub struct Routing {
 
 /// A fragment header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FragmentExt {
+pub struct FragmentHeader {
     /// Where the fragment belongs, in units of eight bytes.
     pub offset: u16,
     /// More fragments follow.
@@ -118,7 +118,7 @@ impl Default for Ipv4 {
             mf: false,
             offset: 0,
             proto: None,
-            options: Bytes::default(),
+            options: HexBytes::default(),
             ihl: None,
             length: None,
             checksum: None,
@@ -140,7 +140,7 @@ impl Default for Ipv6 {
     }
 }
 
-impl Default for Routing {
+impl Default for RoutingHeader {
     fn default() -> Self {
         Self {
             left: 0,
@@ -152,15 +152,15 @@ impl Default for Routing {
 
 /// The pseudo-header of what stands in these layers, `len` bytes of `protocol`;
 /// none if they are not IP.
-pub(super) fn pseudo(outer: &[Layer], protocol: IpProto, len: usize) -> Option<Sum> {
+pub(super) fn pseudo(outer: &[Layer], protocol: IpProto, len: usize) -> Option<InternetSum> {
     let mut routed_to = None;
     for layer in outer.iter().rev() {
         match layer {
             Layer::Routing(routing) if routing.left > 0 => routed_to = Some(routing.to),
-            Layer::Ipv4(ip) => return Some(Sum::pseudo_v4(ip.src, ip.dst, protocol, len)),
+            Layer::Ipv4(ip) => return Some(InternetSum::pseudo_v4(ip.src, ip.dst, protocol, len)),
             Layer::Ipv6(ip) => {
                 let dst = routed_to.unwrap_or(ip.dst);
-                return Some(Sum::pseudo_v6(ip.src, dst, protocol, len));
+                return Some(InternetSum::pseudo_v6(ip.src, dst, protocol, len));
             }
             _ => {}
         }
@@ -169,7 +169,7 @@ pub(super) fn pseudo(outer: &[Layer], protocol: IpProto, len: usize) -> Option<S
 }
 
 /// The number of what is inside, if it is not given.
-fn announced(given: Option<u8>, around: &Around<'_>) -> IpProto {
+fn announced(given: Option<u8>, around: &LayerContext<'_>) -> IpProto {
     match (given, around.inner) {
         (Some(number), _) => IpProto(number),
         (None, Some(layer)) => layer.protocol(),
@@ -177,8 +177,8 @@ fn announced(given: Option<u8>, around: &Around<'_>) -> IpProto {
     }
 }
 
-impl Part for Ipv4 {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Ipv4 {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("src", &mut self.src);
         visit("dst", &mut self.dst);
         visit("tos", &mut self.tos);
@@ -194,7 +194,7 @@ impl Part for Ipv4 {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let header_len = ipv4::LEN_MIN + self.options.0.len();
         let words = self.ihl.map_or(header_len, |words| usize::from(words) * 4);
         let fixed = ipv4::Ipv4 {
@@ -219,14 +219,16 @@ impl Part for Ipv4 {
         let mut header = [&fixed.emit()[..], &self.options.0].concat();
         header[ipv4::ID..][..2].copy_from_slice(&self.id.to_be_bytes());
         header[ipv4::FRAGMENT..][..2].copy_from_slice(&bits.to_be_bytes());
-        let checksum = self.checksum.unwrap_or_else(|| Sum::of(&header).checksum());
+        let checksum = self
+            .checksum
+            .unwrap_or_else(|| InternetSum::of(&header).checksum());
         header[ipv4::CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
         header
     }
 }
 
-impl Part for Ipv6 {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Ipv6 {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("src", &mut self.src);
         visit("dst", &mut self.dst);
         visit("tclass", &mut self.tclass);
@@ -236,7 +238,7 @@ impl Part for Ipv6 {
         visit("length", &mut self.length);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let payload_len = self.length.map_or(around.payload.len(), usize::from);
         let next = announced(self.next, around);
         let header = ipv6::Ipv6 {
@@ -260,48 +262,48 @@ impl Part for Ipv6 {
 /// Options of an option header: six bytes of padding.
 const PAD_N: [u8; 6] = [1, 4, 0, 0, 0, 0];
 
-impl Part for HopByHop {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for HopByHop {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         [&[announced(self.next, around).0, 0], &PAD_N[..]].concat()
     }
 }
 
-impl Part for Destination {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for DestinationOptions {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         [&[announced(self.next, around).0, 0], &PAD_N[..]].concat()
     }
 }
 
-impl Part for Routing {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for RoutingHeader {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("left", &mut self.left);
         visit("to", &mut self.to);
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let fixed = [announced(self.next, around).0, 2, 2, self.left, 0, 0, 0, 0];
         [&fixed[..], &self.to.octets()].concat()
     }
 }
 
-impl Part for FragmentExt {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for FragmentHeader {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("offset", &mut self.offset);
         visit("more", &mut self.more);
         visit("id", &mut self.id);
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let bits = self.offset << 3 | u16::from(self.more);
         [
             &[announced(self.next, around).0, 0][..],
@@ -312,13 +314,13 @@ impl Part for FragmentExt {
     }
 }
 
-impl Part for Ah {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Ah {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("spi", &mut self.spi);
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         [
             &[announced(self.next, around).0, 4, 0, 0][..],
             &self.spi.to_be_bytes(),

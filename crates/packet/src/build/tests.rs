@@ -3,7 +3,7 @@
 use etherparse::{NetHeaders, PacketHeaders};
 use proptest::prelude::*;
 
-use super::{BadStack, Stack};
+use super::{ParseStackError, Stack};
 use crate::{Checksum, Frame, SegmentationKind};
 
 fn build(text: &str) -> Frame {
@@ -108,14 +108,14 @@ fn the_text_form_round_trips() {
 #[test]
 fn other_text_is_refused() {
     let read = |text: &str| text.parse::<Stack>().expect_err(text);
-    assert_eq!(read("eth / ip"), BadStack::Layer("ip".to_owned()));
+    assert_eq!(read("eth / ip"), ParseStackError::Layer("ip".to_owned()));
     for (text, what) in [
         ("ipv4(ttl=256)", "ttl=256"),
         ("ipv4(mtu=3)", "mtu=3"),
         ("ipv4(ttl)", "ttl"),
         ("raw(123)", "123"),
     ] {
-        let error = BadStack::Field {
+        let error = ParseStackError::Field {
             layer: text
                 .split('(')
                 .next()
@@ -143,7 +143,7 @@ fn a_frame_is_taken_apart_into_the_layers_it_was_built_from() {
     ] {
         let frame = build(text);
         let text = text.replace("(type=0x88b5)", "");
-        assert_eq!(Stack::of(&frame).to_string(), text);
+        assert_eq!(Stack::dissect(&frame).to_string(), text);
     }
 }
 
@@ -163,7 +163,7 @@ proptest! {
             bytes[23] = protocol;
         }
         let frame = Frame::from_bytes(&bytes);
-        let stack = Stack::of(&frame);
+        let stack = Stack::dissect(&frame);
         let again: Stack = stack.to_string().parse().expect("its own text");
         prop_assert_eq!(&again, &stack);
         let built = again.build();

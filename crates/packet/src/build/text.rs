@@ -7,15 +7,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use super::layer::Layer;
-use super::{Fill, Stack};
+use super::{ChecksumFill, Stack};
 use crate::MacAddr;
 use crate::wire::ethernet::EtherType;
 
 /// What a layer shows its fields to.
-pub(super) type Visit<'a> = dyn FnMut(&'static str, &mut dyn Value) + 'a;
+pub(super) type FieldVisitor<'a> = dyn FnMut(&'static str, &mut dyn FieldValue) + 'a;
 
 /// A field's value, as text.
-pub(super) trait Value {
+pub(super) trait FieldValue {
     /// Takes the value that `text` says; none if it says none.
     fn read(&mut self, text: &str) -> Option<()>;
 
@@ -25,7 +25,7 @@ pub(super) trait Value {
 
 /// The text is no stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadStack {
+pub enum ParseStackError {
     /// There is no layer of this name.
     #[error("unknown layer: {0}")]
     Layer(String),
@@ -41,7 +41,7 @@ pub enum BadStack {
 
 /// Any bytes, written in hexadecimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
+pub struct HexBytes(pub Vec<u8>);
 
 /// TCP flags, written as letters: `F`, `S`, `R`, `P`, `A`, `U`, `E`, `C`, `N`
 /// from bit 0 to bit 8, or as a number.
@@ -51,9 +51,9 @@ pub struct TcpFlags(pub u16);
 const FLAG_LETTERS: &str = "FSRPAUECN";
 
 impl FromStr for Stack {
-    type Err = BadStack;
+    type Err = ParseStackError;
 
-    fn from_str(text: &str) -> Result<Self, BadStack> {
+    fn from_str(text: &str) -> Result<Self, ParseStackError> {
         if text.trim().is_empty() {
             return Ok(Self::new());
         }
@@ -64,14 +64,14 @@ impl FromStr for Stack {
     }
 }
 
-fn read_layer(text: &str) -> Result<Layer, BadStack> {
+fn read_layer(text: &str) -> Result<Layer, ParseStackError> {
     let (name, fields) = match text.split_once('(') {
         Some((name, rest)) => (name, rest.strip_suffix(')').unwrap_or(rest)),
         None => (text, ""),
     };
-    let mut layer = Layer::named(name).ok_or_else(|| BadStack::Layer(name.to_owned()))?;
+    let mut layer = Layer::named(name).ok_or_else(|| ParseStackError::Layer(name.to_owned()))?;
     for field in fields.split(',').map(str::trim).filter(|f| !f.is_empty()) {
-        read_field(&mut layer, field).ok_or_else(|| BadStack::Field {
+        read_field(&mut layer, field).ok_or_else(|| ParseStackError::Field {
             layer: layer.name(),
             what: field.to_owned(),
         })?;
@@ -152,7 +152,7 @@ impl Layer {
 
 macro_rules! numbers {
     ($($type:ty),+) => {
-        $(impl Value for $type {
+        $(impl FieldValue for $type {
             fn read(&mut self, text: &str) -> Option<()> {
                 *self = match text.strip_prefix("0x") {
                     Some(hex) => Self::from_str_radix(hex, 16).ok()?,
@@ -170,7 +170,7 @@ macro_rules! numbers {
 
 macro_rules! addresses {
     ($($type:ty),+) => {
-        $(impl Value for $type {
+        $(impl FieldValue for $type {
             fn read(&mut self, text: &str) -> Option<()> {
                 *self = text.parse().ok()?;
                 Some(())
@@ -186,7 +186,7 @@ macro_rules! addresses {
 numbers!(u8, u16, u32, usize);
 addresses!(bool, MacAddr, Ipv4Addr, Ipv6Addr);
 
-impl<T: Value + Default> Value for Option<T> {
+impl<T: FieldValue + Default> FieldValue for Option<T> {
     /// No text is no value.
     fn read(&mut self, text: &str) -> Option<()> {
         let mut value = T::default();
@@ -205,7 +205,7 @@ impl<T: Value + Default> Value for Option<T> {
     }
 }
 
-impl Value for Bytes {
+impl FieldValue for HexBytes {
     fn read(&mut self, text: &str) -> Option<()> {
         let digits = text.as_bytes().chunks(2);
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -218,7 +218,7 @@ impl Value for Bytes {
     }
 }
 
-impl Value for EtherType {
+impl FieldValue for EtherType {
     fn read(&mut self, text: &str) -> Option<()> {
         self.0.read(text)
     }
@@ -228,7 +228,7 @@ impl Value for EtherType {
     }
 }
 
-impl Value for TcpFlags {
+impl FieldValue for TcpFlags {
     fn read(&mut self, text: &str) -> Option<()> {
         if self.0.read(text).is_some() {
             return Some(());
@@ -250,7 +250,7 @@ impl Value for TcpFlags {
     }
 }
 
-impl Value for Fill {
+impl FieldValue for ChecksumFill {
     fn read(&mut self, text: &str) -> Option<()> {
         *self = match text {
             "right" => Self::Right,

@@ -2,17 +2,17 @@
 
 use std::net::Ipv6Addr;
 
-use super::layer::{Layer, Part};
+use super::layer::{Layer, LayerFields};
 use super::network::pseudo;
-use super::text::{Bytes, TcpFlags, Visit};
-use super::{Around, short};
+use super::text::{FieldVisitor, HexBytes, TcpFlags};
+use super::{LayerContext, short};
 use crate::MacAddr;
-use crate::checksum::{Sum, crc32c};
+use crate::checksum::{InternetSum, crc32c};
 use crate::wire::{IpProto, icmpv4, icmpv6, sctp, tcp, udp};
 
 /// What a checksum field is to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fill {
+pub enum ChecksumFill {
     /// What is right.
     #[default]
     Right,
@@ -40,11 +40,11 @@ pub struct Tcp {
     /// Urgent pointer.
     pub urgent: u16,
     /// Options, a multiple of four bytes.
-    pub options: Bytes,
+    pub options: HexBytes,
     /// The header's length in units of four bytes; by default the right one.
     pub offset: Option<u8>,
     /// The checksum.
-    pub checksum: Fill,
+    pub checksum: ChecksumFill,
 }
 
 /// A UDP header.
@@ -57,7 +57,7 @@ pub struct Udp {
     /// The length; by default the right one.
     pub length: Option<u16>,
     /// The checksum.
-    pub checksum: Fill,
+    pub checksum: ChecksumFill,
 }
 
 /// An SCTP common header.
@@ -70,7 +70,7 @@ pub struct Sctp {
     /// Verification tag.
     pub tag: u32,
     /// The checksum: a number as if it were in network byte order.
-    pub checksum: Fill,
+    pub checksum: ChecksumFill,
 }
 
 /// An ICMP header.
@@ -83,7 +83,7 @@ pub struct Icmp {
     /// The four bytes behind the checksum.
     pub rest: u32,
     /// The checksum.
-    pub checksum: Fill,
+    pub checksum: ChecksumFill,
 }
 
 /// An ICMPv6 header and four more bytes.
@@ -96,7 +96,7 @@ pub struct Icmpv6 {
     /// The four bytes behind the checksum.
     pub rest: u32,
     /// The checksum.
-    pub checksum: Fill,
+    pub checksum: ChecksumFill,
 }
 
 /// A neighbour solicitation or advertisement.
@@ -115,7 +115,7 @@ pub struct Nd {
     /// The target link-layer option.
     pub tll: Option<MacAddr>,
     /// The checksum.
-    pub checksum: Fill,
+    pub checksum: ChecksumFill,
 }
 
 impl Default for Tcp {
@@ -128,9 +128,9 @@ impl Default for Tcp {
             flags: TcpFlags(tcp::ACK),
             window: 8192,
             urgent: 0,
-            options: Bytes::default(),
+            options: HexBytes::default(),
             offset: None,
-            checksum: Fill::Right,
+            checksum: ChecksumFill::Right,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Default for Udp {
             src: 1000,
             dst: 2000,
             length: None,
-            checksum: Fill::Right,
+            checksum: ChecksumFill::Right,
         }
     }
 }
@@ -152,7 +152,7 @@ impl Default for Sctp {
             src: 1000,
             dst: 2905,
             tag: 0,
-            checksum: Fill::Right,
+            checksum: ChecksumFill::Right,
         }
     }
 }
@@ -164,7 +164,7 @@ impl Default for Icmp {
             kind: 8,
             code: 0,
             rest: 0,
-            checksum: Fill::Right,
+            checksum: ChecksumFill::Right,
         }
     }
 }
@@ -176,7 +176,7 @@ impl Default for Icmpv6 {
             kind: 128,
             code: 0,
             rest: 0,
-            checksum: Fill::Right,
+            checksum: ChecksumFill::Right,
         }
     }
 }
@@ -191,13 +191,19 @@ impl Default for Nd {
             target: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2),
             sll: None,
             tll: None,
-            checksum: Fill::Right,
+            checksum: ChecksumFill::Right,
         }
     }
 }
 
 /// Fills in the checksum of a header whose field is at `at`.
-fn fill(header: &mut [u8], at: usize, fill: Fill, protocol: IpProto, around: &Around<'_>) {
+fn fill(
+    header: &mut [u8],
+    at: usize,
+    fill: ChecksumFill,
+    protocol: IpProto,
+    around: &LayerContext<'_>,
+) {
     let len = header.len() + around.payload.len();
     let covers_pseudo = protocol != IpProto::ICMPV4;
     let pseudo = pseudo(around.outer, protocol, len)
@@ -205,9 +211,9 @@ fn fill(header: &mut [u8], at: usize, fill: Fill, protocol: IpProto, around: &Ar
         .unwrap_or_default();
     let whole = [&*header, around.payload].concat();
     let value = match fill {
-        Fill::As(value) => short(value as usize),
-        Fill::Partial => pseudo.get(),
-        Fill::Right => match pseudo.and(Sum::of(&whole)).checksum() {
+        ChecksumFill::As(value) => short(value as usize),
+        ChecksumFill::Partial => pseudo.value(),
+        ChecksumFill::Right => match pseudo.plus(InternetSum::of(&whole)).checksum() {
             0 if protocol == IpProto::UDP => 0xffff,
             checksum => checksum,
         },
@@ -215,8 +221,8 @@ fn fill(header: &mut [u8], at: usize, fill: Fill, protocol: IpProto, around: &Ar
     header[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-impl Part for Tcp {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Tcp {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("src", &mut self.src);
         visit("dst", &mut self.dst);
         visit("seq", &mut self.seq);
@@ -229,7 +235,7 @@ impl Part for Tcp {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let words = self.offset.map_or_else(
             || (tcp::LEN_MIN + self.options.0.len()).div_ceil(4),
             usize::from,
@@ -256,15 +262,15 @@ impl Part for Tcp {
     }
 }
 
-impl Part for Udp {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Udp {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("src", &mut self.src);
         visit("dst", &mut self.dst);
         visit("length", &mut self.length);
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let length = self
             .length
             .unwrap_or_else(|| short(udp::LEN + around.payload.len()));
@@ -284,39 +290,39 @@ impl Part for Udp {
     }
 }
 
-impl Part for Sctp {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Sctp {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("src", &mut self.src);
         visit("dst", &mut self.dst);
         visit("tag", &mut self.tag);
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let fixed = sctp::Sctp {
             src: self.src,
             dst: self.dst,
         };
         let mut header = fixed.emit(self.tag).to_vec();
         let value = match self.checksum {
-            Fill::As(value) => value,
-            Fill::Partial => 0,
-            Fill::Right => crc32c(&[&header, around.payload].concat()).swap_bytes(),
+            ChecksumFill::As(value) => value,
+            ChecksumFill::Partial => 0,
+            ChecksumFill::Right => crc32c(&[&header, around.payload].concat()).swap_bytes(),
         };
         header[sctp::CHECKSUM..].copy_from_slice(&value.to_be_bytes());
         header
     }
 }
 
-impl Part for Icmp {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Icmp {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("type", &mut self.kind);
         visit("code", &mut self.code);
         visit("rest", &mut self.rest);
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let fixed = icmpv4::Icmpv4 {
             kind: self.kind,
             code: self.code,
@@ -333,15 +339,15 @@ impl Part for Icmp {
     }
 }
 
-impl Part for Icmpv6 {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Icmpv6 {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("type", &mut self.kind);
         visit("code", &mut self.code);
         visit("rest", &mut self.rest);
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let rest = self.rest.to_be_bytes();
         let mut header = [&[self.kind, self.code, 0, 0], &rest[..]].concat();
         fill(
@@ -355,8 +361,8 @@ impl Part for Icmpv6 {
     }
 }
 
-impl Part for Nd {
-    fn fields(&mut self, visit: &mut Visit<'_>) {
+impl LayerFields for Nd {
+    fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
         visit("type", &mut self.kind);
         visit("code", &mut self.code);
         visit("flags", &mut self.flags);
@@ -366,7 +372,7 @@ impl Part for Nd {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
         let mut header = vec![self.kind, self.code, 0, 0];
         header.extend(self.flags.to_be_bytes());
         header.extend(self.target.octets());
@@ -392,7 +398,7 @@ impl Part for Nd {
 
 impl Layer {
     /// What the checksum of this layer is to hold, if it has one of its own.
-    pub(super) const fn fill(&mut self) -> Option<&mut Fill> {
+    pub(super) const fn fill(&mut self) -> Option<&mut ChecksumFill> {
         match self {
             Self::Tcp(layer) => Some(&mut layer.checksum),
             Self::Udp(layer) => Some(&mut layer.checksum),

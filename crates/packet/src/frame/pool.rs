@@ -2,12 +2,12 @@
 
 use sys::storage::Storage;
 
-use super::{Frame, HEADROOM, ROOM};
+use super::{CAPACITY, Frame, HEADROOM};
 
 /// Buffers that go round, bounded in number; not shared between threads.
 pub struct Pool {
     free: Vec<Storage>,
-    missing: usize,
+    outstanding: usize,
     limit: usize,
 }
 
@@ -17,7 +17,7 @@ impl Pool {
     pub fn new(limit: usize) -> Self {
         Self {
             free: Vec::with_capacity(limit),
-            missing: 0,
+            outstanding: 0,
             limit,
         }
     }
@@ -25,11 +25,15 @@ impl Pool {
     /// An empty frame; none if all `limit` buffers are out.
     #[inline]
     pub fn take(&mut self) -> Option<Frame> {
-        if self.missing == self.limit {
+        if self.outstanding == self.limit {
             return None;
         }
-        self.missing += 1;
-        Some(self.free.pop().map_or_else(Frame::with_room, Frame::over))
+        self.outstanding += 1;
+        Some(
+            self.free
+                .pop()
+                .map_or_else(Frame::with_full_capacity, Frame::with_storage),
+        )
     }
 
     /// A copy of `frame`; none if all buffers are out or `frame` is too long for one.
@@ -47,8 +51,8 @@ impl Pool {
     /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
-        if frame.storage.len() == HEADROOM + ROOM && !frame.storage.is_lent() {
-            self.missing = self.missing.saturating_sub(1);
+        if frame.storage.len() == HEADROOM + CAPACITY && !frame.storage.is_lent() {
+            self.outstanding = self.outstanding.saturating_sub(1);
             if self.free.len() < self.limit {
                 self.free.push(frame.storage);
             }
@@ -57,8 +61,8 @@ impl Pool {
 
     /// How many buffers are out. Zero between batches: anything else is a leak.
     #[must_use]
-    pub fn missing(&self) -> usize {
-        self.missing
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
     }
 }
 
@@ -76,7 +80,7 @@ mod tests {
         pool.put(first);
         pool.put(second);
         pool.put(Frame::from_bytes(&[1, 2, 3]));
-        assert_eq!(pool.missing(), 0);
+        assert_eq!(pool.outstanding(), 0);
         assert!(pool.take().is_some_and(|frame| frame.is_empty()));
     }
 }

@@ -5,7 +5,7 @@
 //! in and out behind it, and whoever knows that the packet is bare does not look at it.
 //! That is not told here.
 
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
 use crate::MacAddr;
 use crate::headers::Network;
@@ -21,7 +21,7 @@ const MPLS_TTL: u8 = 64;
 
 /// What a new header stands before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inside {
+pub enum EncapPayload {
     /// The whole Ethernet frame.
     Frame,
     /// The bare packet.
@@ -30,7 +30,7 @@ pub enum Inside {
 
 /// There is nothing that could be taken off, or nothing that could be found behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsupported;
+pub struct UnsupportedDecap;
 
 impl Packet<'_> {
     /// Takes the Ethernet header off: what is left is a bare packet of this type. None
@@ -57,16 +57,16 @@ impl Packet<'_> {
     /// If the header would be longer than [`nsh::LEN_MAX`], or not of whole words.
     pub fn push_nsh(
         &mut self,
-        inside: Inside,
+        inside: EncapPayload,
         header: Nsh,
         metadata: &[u8],
     ) -> Result<bool, RewriteError> {
         let next = match (inside, self.headers.link.eth_type) {
-            (Inside::Frame, _) => nsh::next::ETHERNET,
-            (Inside::Packet, EtherType::IPV4) => nsh::next::IPV4,
-            (Inside::Packet, EtherType::IPV6) => nsh::next::IPV6,
-            (Inside::Packet, EtherType::NSH) => nsh::next::NSH,
-            (Inside::Packet, _) => return Ok(false),
+            (EncapPayload::Frame, _) => nsh::next::ETHERNET,
+            (EncapPayload::Packet, EtherType::IPV4) => nsh::next::IPV4,
+            (EncapPayload::Packet, EtherType::IPV6) => nsh::next::IPV6,
+            (EncapPayload::Packet, EtherType::NSH) => nsh::next::NSH,
+            (EncapPayload::Packet, _) => return Ok(false),
         };
         let len = nsh::BASE_LEN + metadata.len();
         assert!(
@@ -79,11 +79,11 @@ impl Packet<'_> {
             next,
             ..header
         };
-        let at = self.open_inside(inside, EtherType::NSH, len.into())?;
-        self.write(at, header.emit(), Cover::Nothing);
+        let at = self.insert_before(inside, EtherType::NSH, len.into())?;
+        self.write(at, header.emit(), Coverage::Nothing);
         let context = at + nsh::CONTEXT;
         self.frame.bytes_mut()[context..context + metadata.len()].copy_from_slice(metadata);
-        self.reread()?;
+        self.reparse()?;
         Ok(true)
     }
 
@@ -92,18 +92,18 @@ impl Packet<'_> {
     ///
     /// # Errors
     /// What is left is damaged.
-    pub fn pop_nsh(&mut self) -> Result<Result<Option<EtherType>, Unsupported>, RewriteError> {
+    pub fn pop_nsh(&mut self) -> Result<Result<Option<EtherType>, UnsupportedDecap>, RewriteError> {
         let Network::Nsh(header) = self.headers.network else {
-            return Ok(Err(Unsupported));
+            return Ok(Err(UnsupportedDecap));
         };
         let left = match header.next {
             nsh::next::IPV4 => Some(EtherType::IPV4),
             nsh::next::IPV6 => Some(EtherType::IPV6),
             nsh::next::NSH => Some(EtherType::NSH),
             nsh::next::ETHERNET => None,
-            _ => return Ok(Err(Unsupported)),
+            _ => return Ok(Err(UnsupportedDecap)),
         };
-        self.close_outside(left, header.len.into())?;
+        self.remove_header(left, header.len.into())?;
         Ok(Ok(left))
     }
 
@@ -112,7 +112,11 @@ impl Packet<'_> {
     ///
     /// # Errors
     /// There is no room.
-    pub fn encap_mpls(&mut self, inside: Inside, eth_type: EtherType) -> Result<(), RewriteError> {
+    pub fn encap_mpls(
+        &mut self,
+        inside: EncapPayload,
+        eth_type: EtherType,
+    ) -> Result<(), RewriteError> {
         let first = |label, tos: u8, ttl| Mpls {
             label,
             tc: tos >> 2 & 7,
@@ -120,17 +124,17 @@ impl Packet<'_> {
             ttl,
         };
         let entry = match (&self.headers.network, inside) {
-            (Network::Mpls(outer), Inside::Packet) => Mpls {
+            (Network::Mpls(outer), EncapPayload::Packet) => Mpls {
                 bottom: false,
                 ..*outer
             },
-            (Network::Ipv4(ip), Inside::Packet) => first(0, ip.tos, ip.ttl),
-            (Network::Ipv6(ip), Inside::Packet) => first(2, ip.traffic_class, ip.hop_limit),
+            (Network::Ipv4(ip), EncapPayload::Packet) => first(0, ip.tos, ip.ttl),
+            (Network::Ipv6(ip), EncapPayload::Packet) => first(2, ip.traffic_class, ip.hop_limit),
             _ => first(0, 0, MPLS_TTL),
         };
-        let at = self.open_inside(inside, eth_type, 4)?;
-        self.write(at, entry.emit(), Cover::Nothing);
-        Ok(self.reread()?)
+        let at = self.insert_before(inside, eth_type, 4)?;
+        self.write(at, entry.emit(), Coverage::Nothing);
+        Ok(self.reparse()?)
     }
 
     /// Takes the outermost MPLS entry off a bare packet. What is left is a bare packet
@@ -143,28 +147,28 @@ impl Packet<'_> {
         if !matches!(self.headers.network, Network::Mpls(_)) {
             return Ok(false);
         }
-        self.close_outside(left, 4)?;
+        self.remove_header(left, 4)?;
         Ok(true)
     }
 
     /// Makes room for a header of `len` bytes, and announces it by its type. Answers
     /// where it begins.
-    fn open_inside(
+    fn insert_before(
         &mut self,
-        inside: Inside,
+        inside: EncapPayload,
         eth_type: EtherType,
         len: u16,
     ) -> Result<usize, RewriteError> {
         match inside {
-            Inside::Frame => {
-                self.frame.open(0, HEADER + len)?;
+            EncapPayload::Frame => {
+                self.frame.insert_zeros(0, HEADER + len)?;
                 let bare = Ethernet::default();
-                self.write(0, bare.emit(eth_type.0), Cover::Nothing);
+                self.write(0, bare.emit(eth_type.0), Coverage::Nothing);
                 Ok(ethernet::LEN)
             }
-            Inside::Packet => {
+            EncapPayload::Packet => {
                 let at = self.headers.network_at();
-                self.frame.open(at, len)?;
+                self.frame.insert_zeros(at, len)?;
                 self.set_type(eth_type.0, 0);
                 Ok(at)
             }
@@ -173,21 +177,21 @@ impl Packet<'_> {
 
     /// Takes `len` bytes of a header out that stands first in a bare packet, and all
     /// before it, if a whole frame is left.
-    fn close_outside(&mut self, left: Option<EtherType>, len: u16) -> Result<(), RewriteError> {
+    fn remove_header(&mut self, left: Option<EtherType>, len: u16) -> Result<(), RewriteError> {
         match left {
             Some(eth_type) => {
-                self.take_out(self.headers.network_at(), len);
+                self.remove_bytes(self.headers.network_at(), len);
                 self.set_type(eth_type.0, 0);
             }
             None => {
                 let before = self.headers.network_at() + usize::from(len);
-                self.take_out(
+                self.remove_bytes(
                     0,
                     u16::try_from(before).expect("headers of a hundred bytes"),
                 );
             }
         }
-        Ok(self.reread()?)
+        Ok(self.reparse()?)
     }
 }
 

@@ -1,23 +1,23 @@
 //! Ethernet addresses and VLAN tags. No checksum covers them.
 
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
 use crate::MacAddr;
 use crate::wire::ethernet::{self, EtherType};
 use crate::wire::u16_at;
-use crate::wire::vlan::{self, Tag};
+use crate::wire::vlan::{self, VlanTag};
 
 impl Packet<'_> {
     /// Sets the destination.
     pub fn set_eth_dst(&mut self, address: MacAddr) {
         self.headers.link.dst = address;
-        self.write(ethernet::DST, address.0, Cover::Nothing);
+        self.write(ethernet::DST, address.0, Coverage::Nothing);
     }
 
     /// Sets the source.
     pub fn set_eth_src(&mut self, address: MacAddr) {
         self.headers.link.src = address;
-        self.write(ethernet::SRC, address.0, Cover::Nothing);
+        self.write(ethernet::SRC, address.0, Coverage::Nothing);
     }
 
     /// Sets the VLAN of the outermost tag: the lower twelve bits of `vid`.
@@ -30,11 +30,11 @@ impl Packet<'_> {
         self.change_tag(|tag| tag.pcp = pcp & 7);
     }
 
-    fn change_tag(&mut self, change: impl FnOnce(&mut Tag)) {
+    fn change_tag(&mut self, change: impl FnOnce(&mut VlanTag)) {
         if let Some(mut tag) = self.headers.link.tag {
             change(&mut tag);
             self.headers.link.tag = Some(tag);
-            self.write(ethernet::TYPE, tag.emit(), Cover::Nothing);
+            self.write(ethernet::TYPE, tag.emit(), Coverage::Nothing);
         }
     }
 
@@ -44,14 +44,14 @@ impl Packet<'_> {
     /// # Errors
     /// There is no room.
     pub fn push_vlan(&mut self, tpid: u16) -> Result<(), RewriteError> {
-        let tag = Tag {
+        let tag = VlanTag {
             tpid,
             dei: false,
             ..self.headers.link.tag.unwrap_or_default()
         };
-        self.frame.open(ethernet::TYPE, 4)?;
-        self.write(ethernet::TYPE, tag.emit(), Cover::Nothing);
-        Ok(self.reread()?)
+        self.frame.insert_zeros(ethernet::TYPE, 4)?;
+        self.write(ethernet::TYPE, tag.emit(), Coverage::Nothing);
+        Ok(self.reparse()?)
     }
 
     /// Takes the outermost tag off.
@@ -61,8 +61,8 @@ impl Packet<'_> {
     /// looked behind can do that.)
     pub fn pop_vlan(&mut self) -> Result<(), RewriteError> {
         if self.headers.link.tag.is_some() {
-            self.take_out(ethernet::TYPE, 4);
-            self.reread()?;
+            self.remove_bytes(ethernet::TYPE, 4);
+            self.reparse()?;
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Packet<'_> {
     pub fn set_eth_type(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         if self.headers.link.eth_type != EtherType::LLC {
             self.set_type(eth_type, 0);
-            self.reread_what_is_there()?;
+            self.reparse_leniently()?;
         }
         Ok(())
     }
@@ -87,9 +87,9 @@ impl Packet<'_> {
         if link.type_at != link.tags_end {
             let length = u16_at(self.frame.bytes(), link.tags_end);
             let length = length.saturating_add_signed(growth);
-            self.write(link.tags_end, length.to_be_bytes(), Cover::Nothing);
+            self.write(link.tags_end, length.to_be_bytes(), Coverage::Nothing);
         }
-        self.write(link.type_at, eth_type.to_be_bytes(), Cover::Nothing);
+        self.write(link.type_at, eth_type.to_be_bytes(), Coverage::Nothing);
     }
 }
 

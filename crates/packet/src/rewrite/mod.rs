@@ -6,6 +6,7 @@
 //! does nothing. What a frame still owes (an unfinished checksum, segments) it
 //! owes afterwards too: no change finishes anything.
 
+mod checksum_update;
 mod encap;
 mod link;
 mod mpls;
@@ -14,14 +15,13 @@ mod nsh;
 mod pbb;
 mod transport;
 mod ttl;
-mod upkeep;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{Depth, Frame, Headers, Malformed, NoRoom};
+use crate::{Depth, Frame, Headers, Malformed, NoBufferSpace};
 
-pub use encap::{Inside, Unsupported};
+pub use encap::{EncapPayload, UnsupportedDecap};
 pub use ttl::TtlExpired;
 
 /// The least length of a frame, its check sequence not counted (IEEE 802.3, 3.2.8).
@@ -39,7 +39,7 @@ pub struct Packet<'f> {
 pub enum RewriteError {
     /// There is no room for another tag; the frame is unchanged.
     #[error(transparent)]
-    NoRoom(#[from] NoRoom),
+    NoBufferSpace(#[from] NoBufferSpace),
     /// A header that the change laid open is damaged. It is judged as it would
     /// have been on arrival.
     #[error("malformed: {0}")]
@@ -52,7 +52,7 @@ impl<'f> Packet<'f> {
     /// # Errors
     /// As for [`Headers::parse`].
     #[inline]
-    pub fn read(frame: &'f mut Frame, depth: Depth) -> Result<Self, Malformed> {
+    pub fn parse(frame: &'f mut Frame, depth: Depth) -> Result<Self, Malformed> {
         let headers = Headers::parse(frame, depth)?;
         Ok(Self { frame, headers })
     }
@@ -73,22 +73,22 @@ impl<'f> Packet<'f> {
     /// it and would be shorter is padded: the tag's bytes were part of its least
     /// length, and without them it is not (IEEE 802.1Q, annex G.2.3). One that was a
     /// runt before stays one.
-    fn take_out(&mut self, at: usize, len: u16) {
+    fn remove_bytes(&mut self, at: usize, len: u16) {
         let (count, before) = (usize::from(len), self.frame.len());
         if before < LEN_MIN || before - count >= LEN_MIN {
-            self.frame.close(at, len);
+            self.frame.remove(at, len);
             return;
         }
         let bytes = self.frame.bytes_mut();
         bytes.copy_within(at + count.., at);
         bytes[before - count..].fill(0);
         self.frame.truncate(LEN_MIN);
-        self.frame.offload.shift(at + count, len, true);
+        self.frame.offload.shift_positions(at + count, len, true);
     }
 
     /// Reads the frame anew, after a field was set that says what follows. What the
     /// controller has made of it is not judged: a header that is now none is not there.
-    fn reread_what_is_there(&mut self) -> Result<(), Malformed> {
+    fn reparse_leniently(&mut self) -> Result<(), Malformed> {
         let depth = self.headers.depth;
         let read = |wanted: &Depth| Headers::parse(self.frame, *wanted);
         let mut depths = Depth::ALL.iter().rev().filter(|wanted| **wanted <= depth);
@@ -100,7 +100,7 @@ impl<'f> Packet<'f> {
     }
 
     /// Reads the frame anew, after a change of its structure.
-    fn reread(&mut self) -> Result<(), Malformed> {
+    fn reparse(&mut self) -> Result<(), Malformed> {
         self.headers = Headers::parse(self.frame, self.headers.depth)?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The MPLS label stack. No checksum covers it.
 
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
 use crate::headers::Network;
 use crate::wire::mpls::{self, Mpls};
@@ -30,7 +30,7 @@ impl Packet<'_> {
         if let Network::Mpls(entry) = &mut self.headers.network {
             change(entry);
             let bytes = entry.emit();
-            self.write(self.headers.network_at(), bytes, Cover::Nothing);
+            self.write(self.headers.network_at(), bytes, Coverage::Nothing);
         }
     }
 
@@ -57,10 +57,10 @@ impl Packet<'_> {
             Network::None | Network::Pbb(_) | Network::Nsh(_) | Network::Arp(_) => first(0),
         };
         let at = self.headers.network_at();
-        self.frame.open(at, 4)?;
-        self.write(at, entry.emit(), Cover::Nothing);
+        self.frame.insert_zeros(at, 4)?;
+        self.write(at, entry.emit(), Coverage::Nothing);
         self.set_type(eth_type, 4);
-        Ok(self.reread()?)
+        Ok(self.reparse()?)
     }
 
     /// Takes the outermost entry off and makes the type `eth_type`, whatever is
@@ -70,9 +70,9 @@ impl Packet<'_> {
     /// The header behind it is damaged.
     pub fn pop_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         if matches!(self.headers.network, Network::Mpls(_)) {
-            self.take_out(self.headers.network_at(), 4);
+            self.remove_bytes(self.headers.network_at(), 4);
             self.set_type(eth_type, -4);
-            self.reread()?;
+            self.reparse()?;
         }
         Ok(())
     }

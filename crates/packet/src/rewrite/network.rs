@@ -2,11 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
 use crate::MacAddr;
 use crate::headers::Network;
-use crate::wire::arp::{self, Addresses};
+use crate::wire::arp::{self, ArpAddresses};
 use crate::wire::{IpProto, ipv4, ipv6};
 
 /// The bits of a ToS byte or traffic class that are the DSCP.
@@ -17,7 +17,7 @@ impl Packet<'_> {
     pub fn set_arp_op(&mut self, op: u16) {
         if let Network::Arp(arp) = &mut self.headers.network {
             arp.op = op;
-            self.write_network(arp::OP, op.to_be_bytes(), Cover::Nothing);
+            self.write_network(arp::OP, op.to_be_bytes(), Coverage::Nothing);
         }
     }
 
@@ -25,7 +25,7 @@ impl Packet<'_> {
     pub fn set_arp_sha(&mut self, address: MacAddr) {
         if let Some(addresses) = self.arp_addresses() {
             addresses.sha = address;
-            self.write_network(arp::SHA, address.0, Cover::Nothing);
+            self.write_network(arp::SHA, address.0, Coverage::Nothing);
         }
     }
 
@@ -33,7 +33,7 @@ impl Packet<'_> {
     pub fn set_arp_spa(&mut self, address: Ipv4Addr) {
         if let Some(addresses) = self.arp_addresses() {
             addresses.spa = address;
-            self.write_network(arp::SPA, address.octets(), Cover::Nothing);
+            self.write_network(arp::SPA, address.octets(), Coverage::Nothing);
         }
     }
 
@@ -41,7 +41,7 @@ impl Packet<'_> {
     pub fn set_arp_tha(&mut self, address: MacAddr) {
         if let Some(addresses) = self.arp_addresses() {
             addresses.tha = address;
-            self.write_network(arp::THA, address.0, Cover::Nothing);
+            self.write_network(arp::THA, address.0, Coverage::Nothing);
         }
     }
 
@@ -49,7 +49,7 @@ impl Packet<'_> {
     pub fn set_arp_tpa(&mut self, address: Ipv4Addr) {
         if let Some(addresses) = self.arp_addresses() {
             addresses.tpa = address;
-            self.write_network(arp::TPA, address.octets(), Cover::Nothing);
+            self.write_network(arp::TPA, address.octets(), Coverage::Nothing);
         }
     }
 
@@ -68,7 +68,7 @@ impl Packet<'_> {
             Network::Ipv4(ip) => {
                 ip.tos = change(ip.tos);
                 let tos = ip.tos;
-                self.write_network(ipv4::TOS, [tos], Cover::Header);
+                self.write_network(ipv4::TOS, [tos], Coverage::Header);
             }
             Network::Ipv6(ip) => {
                 ip.traffic_class = change(ip.traffic_class);
@@ -87,11 +87,11 @@ impl Packet<'_> {
         match &mut self.headers.network {
             Network::Ipv4(ip) => {
                 ip.ttl = ttl;
-                self.write_network(ipv4::TTL, [ttl], Cover::Header);
+                self.write_network(ipv4::TTL, [ttl], Coverage::Header);
             }
             Network::Ipv6(ip) => {
                 ip.hop_limit = ttl;
-                self.write_network(ipv6::HOP_LIMIT, [ttl], Cover::Nothing);
+                self.write_network(ipv6::HOP_LIMIT, [ttl], Coverage::Nothing);
             }
             Network::None
             | Network::Mpls(_)
@@ -107,25 +107,25 @@ impl Packet<'_> {
     /// # Errors
     /// None that an IP packet could meet: nothing before the protocol is read otherwise.
     pub fn set_ip_proto(&mut self, protocol: u8) -> Result<(), RewriteError> {
-        let (old, at, cover) = match &self.headers.network {
-            Network::Ipv4(ip) => (ip.protocol, ipv4::PROTOCOL, Cover::Header),
-            Network::Ipv6(ip) => (ip.protocol, usize::from(ip.protocol_at), Cover::Nothing),
+        let (old, at, coverage) = match &self.headers.network {
+            Network::Ipv4(ip) => (ip.protocol, ipv4::PROTOCOL, Coverage::Header),
+            Network::Ipv6(ip) => (ip.protocol, usize::from(ip.protocol_at), Coverage::Nothing),
             Network::None
             | Network::Mpls(_)
             | Network::Pbb(_)
             | Network::Nsh(_)
             | Network::Arp(_) => return Ok(()),
         };
-        self.write_network(at, [protocol], cover);
-        self.follow_protocol(old, IpProto(protocol));
-        Ok(self.reread_what_is_there()?)
+        self.write_network(at, [protocol], coverage);
+        self.update_for_protocol(old, IpProto(protocol));
+        Ok(self.reparse_leniently()?)
     }
 
     /// Sets the source of IPv4.
     pub fn set_ipv4_src(&mut self, address: Ipv4Addr) {
         if let Network::Ipv4(ip) = &mut self.headers.network {
             ip.src = address;
-            self.write_network(ipv4::SRC, address.octets(), Cover::HeaderAndPseudo);
+            self.write_network(ipv4::SRC, address.octets(), Coverage::HeaderAndPseudo);
         }
     }
 
@@ -133,7 +133,7 @@ impl Packet<'_> {
     pub fn set_ipv4_dst(&mut self, address: Ipv4Addr) {
         if let Network::Ipv4(ip) = &mut self.headers.network {
             ip.dst = address;
-            self.write_network(ipv4::DST, address.octets(), Cover::HeaderAndPseudo);
+            self.write_network(ipv4::DST, address.octets(), Coverage::HeaderAndPseudo);
         }
     }
 
@@ -141,7 +141,7 @@ impl Packet<'_> {
     pub fn set_ipv6_src(&mut self, address: Ipv6Addr) {
         if let Network::Ipv6(ip) = &mut self.headers.network {
             ip.src = address;
-            self.write_network(ipv6::SRC, address.octets(), Cover::Pseudo);
+            self.write_network(ipv6::SRC, address.octets(), Coverage::Pseudo);
         }
     }
 
@@ -150,12 +150,12 @@ impl Packet<'_> {
     pub fn set_ipv6_dst(&mut self, address: Ipv6Addr) {
         if let Network::Ipv6(ip) = &mut self.headers.network {
             ip.dst = address;
-            let cover = if ip.routed {
-                Cover::Nothing
+            let coverage = if ip.routed {
+                Coverage::Nothing
             } else {
-                Cover::Pseudo
+                Coverage::Pseudo
             };
-            self.write_network(ipv6::DST, address.octets(), cover);
+            self.write_network(ipv6::DST, address.octets(), coverage);
         }
     }
 
@@ -170,18 +170,18 @@ impl Packet<'_> {
     fn write_first_word(&mut self) {
         if let Network::Ipv6(ip) = &self.headers.network {
             let [a, b, c, d, ..] = ip.emit(ip.protocol);
-            self.write_network(0, [a, b, c, d], Cover::Nothing);
+            self.write_network(0, [a, b, c, d], Coverage::Nothing);
         }
     }
 
-    fn arp_addresses(&mut self) -> Option<&mut Addresses> {
+    fn arp_addresses(&mut self) -> Option<&mut ArpAddresses> {
         match &mut self.headers.network {
             Network::Arp(arp) => arp.addresses.as_mut(),
             _ => None,
         }
     }
 
-    fn write_network<const N: usize>(&mut self, offset: usize, new: [u8; N], cover: Cover) {
-        self.write(self.headers.network_at() + offset, new, cover);
+    fn write_network<const N: usize>(&mut self, offset: usize, new: [u8; N], coverage: Coverage) {
+        self.write(self.headers.network_at() + offset, new, coverage);
     }
 }

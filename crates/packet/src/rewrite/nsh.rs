@@ -1,6 +1,6 @@
 //! The network service header. No checksum covers it.
 
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use super::{Packet, TtlExpired};
 use crate::headers::Network;
 use crate::wire::nsh::{self, Nsh};
@@ -34,7 +34,7 @@ impl Packet<'_> {
         {
             *context = word;
             let at = self.headers.network_at() + nsh::CONTEXT + place * 4;
-            self.write(at, word.to_be_bytes(), Cover::Nothing);
+            self.write(at, word.to_be_bytes(), Coverage::Nothing);
         }
     }
 
@@ -44,7 +44,7 @@ impl Packet<'_> {
     /// It was one or zero.
     pub fn dec_nsh_ttl(&mut self) -> Result<(), TtlExpired> {
         if let Network::Nsh(header) = &self.headers.network {
-            let ttl = super::ttl::lowered(header.ttl)?;
+            let ttl = super::ttl::decremented(header.ttl)?;
             self.set_nsh_ttl(ttl);
         }
         Ok(())
@@ -55,7 +55,7 @@ impl Packet<'_> {
         if let Network::Nsh(header) = &mut self.headers.network {
             change(header);
             let bytes = header.emit();
-            self.write(self.headers.network_at(), bytes, Cover::Nothing);
+            self.write(self.headers.network_at(), bytes, Coverage::Nothing);
         }
     }
 }

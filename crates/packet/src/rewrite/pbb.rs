@@ -1,7 +1,7 @@
 //! Provider backbone bridging: a frame put whole into another (OF 1.3.5, 5.12).
 //! No checksum covers any of it.
 
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
 use crate::headers::Network;
 use crate::wire::ethernet::{self, Ethernet};
@@ -25,7 +25,7 @@ impl Packet<'_> {
         if let Network::Pbb(tag) = &mut self.headers.network {
             set(tag);
             let bytes = tag.emit();
-            self.write(self.headers.network_at(), bytes, Cover::Nothing);
+            self.write(self.headers.network_at(), bytes, Coverage::Nothing);
         }
     }
 
@@ -50,10 +50,10 @@ impl Packet<'_> {
             dst: link.dst,
             src: link.src,
         };
-        self.frame.open(0, HEADER)?;
-        self.write(0, backbone.emit(eth_type), Cover::Nothing);
-        self.write(ethernet::LEN, tag.emit(), Cover::Nothing);
-        Ok(self.reread()?)
+        self.frame.insert_zeros(0, HEADER)?;
+        self.write(0, backbone.emit(eth_type), Coverage::Nothing);
+        self.write(ethernet::LEN, tag.emit(), Coverage::Nothing);
+        Ok(self.reparse()?)
     }
 
     /// Takes the outermost tag off, and the backbone's addresses; the customer's
@@ -65,11 +65,11 @@ impl Packet<'_> {
         if matches!(self.headers.network, Network::Pbb(_)) {
             let link = self.headers.link;
             let [dst, src] = Pbb::customer(&self.frame.bytes()[link.payload_at()..]);
-            self.write(ethernet::DST, dst.0, Cover::Nothing);
-            self.write(ethernet::SRC, src.0, Cover::Nothing);
+            self.write(ethernet::DST, dst.0, Coverage::Nothing);
+            self.write(ethernet::SRC, src.0, Coverage::Nothing);
             // From the type before the tag to that of the customer's payload.
-            self.take_out(link.type_at, HEADER);
-            self.reread()?;
+            self.remove_bytes(link.type_at, HEADER);
+            self.reparse()?;
         }
         Ok(())
     }

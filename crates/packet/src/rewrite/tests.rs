@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{Packet, RewriteError, TtlExpired};
-use crate::build::{Fill, Layer, Mpls, Stack, Vlan};
+use crate::build::{ChecksumFill, Layer, Mpls, Stack, Vlan};
 use crate::wire::ethernet::EtherType;
 use crate::wire::{IpProto, u16_at};
 use crate::{Checksum, Depth, Frame, Headers, MacAddr, Malformed, Network, Transport};
@@ -419,10 +419,10 @@ fn stacks() -> impl Strategy<Value = Stack> {
 
 /// The stack with all checksums unfinished that can be.
 fn unfinished(stack: &Stack) -> Stack {
-    refilled(stack, Fill::Right, Fill::Partial)
+    refilled(stack, ChecksumFill::Right, ChecksumFill::Partial)
 }
 
-fn refilled(stack: &Stack, old: Fill, new: Fill) -> Stack {
+fn refilled(stack: &Stack, old: ChecksumFill, new: ChecksumFill) -> Stack {
     let mut layers = stack.layers().to_vec();
     for layer in &mut layers {
         let fill = match layer {
@@ -443,7 +443,7 @@ fn refilled(stack: &Stack, old: Fill, new: Fill) -> Stack {
 /// Makes the changes to the frame of the stack, and compares.
 fn check(stack: &Stack, changes: &[Change]) -> Result<(), TestCaseError> {
     let mut frame = stack.build();
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     let mut model = Model(stack.layers().to_vec());
     for change in changes {
         let below = model.below();
@@ -457,12 +457,12 @@ fn check(stack: &Stack, changes: &[Change]) -> Result<(), TestCaseError> {
     // The model pads anew, the frame keeps the padding it came with.
     let len = built.len().min(rewritten.len());
     prop_assert_eq!(
-        &Stack::of(&cut(rewritten, len)),
-        &Stack::of(&cut(&built, len))
+        &Stack::dissect(&cut(rewritten, len)),
+        &Stack::dissect(&cut(&built, len))
     );
     prop_assert_eq!(cut(rewritten, len), cut(&built, len));
-    frame.finish();
-    let finished = refilled(&wanted, Fill::Partial, Fill::Right).build();
+    frame.complete_checksum();
+    let finished = refilled(&wanted, ChecksumFill::Partial, ChecksumFill::Right).build();
     prop_assert_eq!(&frame.bytes()[..len], &finished.bytes()[..len]);
     prop_assert_eq!(frame.offload.checksum, Checksum::Complete);
     Ok(())
@@ -510,7 +510,7 @@ proptest! {
                 }
                 let (mut after_good, mut after_bad) = (good, bad);
                 for frame in [&mut after_good, &mut after_bad] {
-                    let mut packet = Packet::read(frame, Depth::Transport).expect("well formed");
+                    let mut packet = Packet::parse(frame, Depth::Transport).expect("well formed");
                     rewrite(&mut packet, change, 0x0800).expect("room");
                 }
                 // The same bytes differ after as before: the damage, nothing else.
@@ -528,7 +528,7 @@ fn a_ttl_at_its_end_is_not_lowered() {
     for text in ["eth / ipv4(ttl=1) / udp", "eth / ipv6(hlim=0) / udp"] {
         let mut frame = text.parse::<Stack>().expect("a stack").build();
         let before = frame.clone();
-        let mut packet = Packet::read(&mut frame, Depth::Network).expect("well formed");
+        let mut packet = Packet::parse(&mut frame, Depth::Network).expect("well formed");
         assert_eq!(packet.dec_ip_ttl(), Err(TtlExpired));
         assert_eq!(packet.dec_mpls_ttl(), Ok(()));
         assert_eq!(frame, before);
@@ -539,11 +539,11 @@ fn a_ttl_at_its_end_is_not_lowered() {
 fn what_a_pop_lays_open_is_judged() {
     let stack: Stack = "eth / mpls / ipv4(length=3)".parse().expect("a stack");
     let mut frame = stack.build();
-    let mut packet = Packet::read(&mut frame, Depth::Network).expect("MPLS is well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Network).expect("MPLS is well formed");
     let damaged = RewriteError::Malformed(Malformed::Ipv4TotalLength);
     assert_eq!(packet.pop_mpls(0x0800), Err(damaged));
     let mut frame = stack.build();
-    let mut packet = Packet::read(&mut frame, Depth::Network).expect("MPLS is well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Network).expect("MPLS is well formed");
     assert_eq!(packet.pop_mpls(0x88b5), Ok(()));
 }
 
@@ -551,7 +551,7 @@ fn what_a_pop_lays_open_is_judged() {
 fn what_a_set_field_makes_of_a_message_is_not_judged() {
     let stack: Stack = "eth / ipv6 / icmpv6".parse().expect("a stack");
     let mut frame = stack.build();
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     packet.set_icmpv6_type(135);
     let Transport::Icmpv6(message) = packet.headers().transport else {
         panic!("a message of ICMPv6 it is");
@@ -576,7 +576,7 @@ fn the_checksum_follows_the_number_of_its_protocol() {
     ] {
         let mut frame = text.parse::<Stack>().expect("a stack").build();
         let before = frame.clone();
-        let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+        let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
         packet.set_ip_proto(136).expect("well formed");
         assert_eq!(packet.headers().ip_proto(), Some(IpProto::UDPLITE));
         let checksum = |frame: &Frame| u16_at(frame.bytes(), checksum_at);
@@ -593,7 +593,7 @@ fn a_frame_goes_into_another_and_comes_out_again() {
         .parse()
         .expect("a stack");
     let mut frame = inner.build();
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     packet.push_pbb(0x88e7).expect("there is room");
     packet.set_pbb_isid(7);
     packet.set_eth_dst(MacAddr([4; 6]));
@@ -601,23 +601,23 @@ fn a_frame_goes_into_another_and_comes_out_again() {
     packet.push_vlan(0x88a8).expect("there is room");
     let outer = "eth(dst=04:04:04:04:04:04) / vlan(tpid=0x88a8,vid=0) / pbb(isid=7) \
                  / eth(dst=04:04:04:04:04:04) / pbb(isid=7,pcp=3) / eth / vlan(pcp=3) / ipv4 / udp / data(40)";
-    assert_eq!(Stack::of(packet.frame()).to_string(), outer);
+    assert_eq!(Stack::dissect(packet.frame()).to_string(), outer);
     packet.pop_pbb().expect("well formed");
     let outer = "eth(dst=04:04:04:04:04:04) / vlan(tpid=0x88a8,vid=0) / pbb(isid=7,pcp=3) \
                  / eth / vlan(pcp=3) / ipv4 / udp / data(40)";
-    assert_eq!(Stack::of(packet.frame()).to_string(), outer);
+    assert_eq!(Stack::dissect(packet.frame()).to_string(), outer);
     packet.pop_vlan().expect("well formed");
     packet.pop_pbb().expect("well formed");
-    assert_eq!(Stack::of(&frame), inner);
+    assert_eq!(Stack::dissect(&frame), inner);
 }
 
 #[test]
 fn what_a_pop_makes_too_short_is_padded() {
     let popped = |text: &str| {
         let mut frame = text.parse::<Stack>().expect("a stack").build();
-        let mut packet = Packet::read(&mut frame, Depth::Network).expect("well formed");
+        let mut packet = Packet::parse(&mut frame, Depth::Network).expect("well formed");
         packet.pop_vlan().expect("well formed");
-        Stack::of(&frame).to_string()
+        Stack::dissect(&frame).to_string()
     };
     let cases = [
         (
@@ -647,7 +647,7 @@ fn the_first_fragment_of_sctp_keeps_its_checksum() {
     let stack: Stack = "eth / ipv4(mf) / sctp / data(16)".parse().expect("a stack");
     let mut frame = stack.build();
     let before = frame.bytes()[42..46].to_vec();
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     packet.set_port_dst(7);
     assert_eq!(frame.bytes()[42..46], before);
 }
@@ -662,7 +662,7 @@ fn udp_never_loses_its_checksum_to_arithmetic() {
         .parse()
         .expect("a stack");
     let mut frame = before.build();
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     packet.set_port_dst(2000);
     assert_eq!(frame.bytes()[40..42], [0xff, 0xff]);
     assert_eq!(frame, after.build());
@@ -672,7 +672,7 @@ fn udp_never_loses_its_checksum_to_arithmetic() {
 fn what_is_not_there_or_not_read_is_not_changed() {
     let stack: Stack = "eth / ipv4 / tcp".parse().expect("a stack");
     let mut frame = stack.build();
-    let mut packet = Packet::read(&mut frame, Depth::Network).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Network).expect("well formed");
     packet.set_port_dst(7);
     packet.set_vlan_vid(7);
     packet.set_arp_op(7);
@@ -687,7 +687,7 @@ fn what_is_not_there_or_not_read_is_not_changed() {
 fn there_is_room_for_many_tags() {
     let stack: Stack = "eth / ipv4 / tcp".parse().expect("a stack");
     let mut frame = stack.build();
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     let pushed = (0..40)
         .take_while(|_| packet.push_vlan(0x8100).is_ok())
         .count();

@@ -3,10 +3,10 @@
 use std::net::Ipv6Addr;
 
 use super::Packet;
-use super::upkeep::Cover;
+use super::checksum_update::Coverage;
 use crate::MacAddr;
 use crate::headers::Transport;
-use crate::wire::icmpv6::{LinkLayer, Nd};
+use crate::wire::icmpv6::{LinkLayerOption, Nd};
 use crate::wire::{icmpv4, icmpv6, tcp};
 
 impl Packet<'_> {
@@ -114,7 +114,7 @@ impl Packet<'_> {
     fn set_link_layer(
         &mut self,
         address: MacAddr,
-        option: impl FnOnce(&mut Nd) -> Option<&mut LinkLayer>,
+        option: impl FnOnce(&mut Nd) -> Option<&mut LinkLayerOption>,
     ) {
         if let Some(option) = self.nd().and_then(option) {
             option.address = address;
@@ -132,7 +132,7 @@ impl Packet<'_> {
 
     fn write_transport<const N: usize>(&mut self, offset: usize, new: [u8; N]) {
         if let Some(upper) = self.headers.upper {
-            self.write(upper.at + offset, new, Cover::Transport);
+            self.write(upper.at + offset, new, Coverage::Transport);
         }
     }
 }

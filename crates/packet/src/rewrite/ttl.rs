@@ -2,18 +2,18 @@
 //! the next (OF 1.3.5, 5.12).
 
 use super::Packet;
-use super::upkeep::{difference, follow_ipv4};
+use super::checksum_update::{sum_delta, update_ipv4_checksum};
 use crate::headers::Network;
 use crate::wire::{IpProto, ipv4, ipv6, mpls};
 
-/// The TTL is at its end: lowered, it would be zero. The frame is unchanged.
+/// The TTL is at its end: decremented, it would be zero. The frame is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the time to live is over")]
 pub struct TtlExpired;
 
 /// A TTL within the frame.
 #[derive(Clone, Copy)]
-struct Place {
+struct TtlField {
     /// Its byte.
     at: usize,
     /// The IPv4 header whose checksum covers it.
@@ -35,7 +35,7 @@ impl Packet<'_> {
             | Network::Nsh(_)
             | Network::Arp(_) => return Ok(()),
         };
-        self.set_ip_ttl(lowered(ttl)?);
+        self.set_ip_ttl(decremented(ttl)?);
         Ok(())
     }
 
@@ -45,7 +45,7 @@ impl Packet<'_> {
     /// It was one or zero.
     pub fn dec_mpls_ttl(&mut self) -> Result<(), TtlExpired> {
         if let Network::Mpls(entry) = &self.headers.network {
-            let ttl = lowered(entry.ttl)?;
+            let ttl = decremented(entry.ttl)?;
             self.set_mpls_ttl(ttl);
         }
         Ok(())
@@ -77,14 +77,14 @@ impl Packet<'_> {
         };
         let old = std::mem::replace(&mut self.frame.bytes_mut()[inner.at], outer);
         if let Some(header) = inner.ipv4 {
-            let change = difference(inner.at - header, &[old], &[outer]);
-            follow_ipv4(self.frame, header, change);
+            let change = sum_delta(inner.at - header, &[old], &[outer]);
+            update_ipv4_checksum(self.frame, header, change);
         }
     }
 
     /// The TTL next to the outermost: in the next MPLS entry, in the IP packet
     /// at the bottom of the stack, or in the IP packet within an IP packet.
-    fn inner_ttl(&self) -> Option<Place> {
+    fn inner_ttl(&self) -> Option<TtlField> {
         match &self.headers.network {
             Network::Mpls(entry) => {
                 let next = self.headers.network_at() + mpls::LEN;
@@ -92,7 +92,7 @@ impl Packet<'_> {
                     self.ip_ttl(next, None)
                 } else {
                     let at = next + mpls::TTL;
-                    (at < self.frame.len()).then_some(Place { at, ipv4: None })
+                    (at < self.frame.len()).then_some(TtlField { at, ipv4: None })
                 }
             }
             Network::Ipv4(_) | Network::Ipv6(_) => {
@@ -109,16 +109,16 @@ impl Packet<'_> {
 
     /// The TTL of the IP packet at `header`, if there is one, of that version if
     /// it is known.
-    fn ip_ttl(&self, header: usize, version: Option<u8>) -> Option<Place> {
+    fn ip_ttl(&self, header: usize, version: Option<u8>) -> Option<TtlField> {
         let packet = self.frame.bytes().get(header..)?;
         let found = packet.first()? >> 4;
         match found {
             _ if version.is_some_and(|version| version != found) => None,
-            4 if packet.len() >= ipv4::LEN_MIN => Some(Place {
+            4 if packet.len() >= ipv4::LEN_MIN => Some(TtlField {
                 at: header + ipv4::TTL,
                 ipv4: Some(header),
             }),
-            6 if packet.len() >= ipv6::LEN => Some(Place {
+            6 if packet.len() >= ipv6::LEN => Some(TtlField {
                 at: header + ipv6::HOP_LIMIT,
                 ipv4: None,
             }),
@@ -127,7 +127,7 @@ impl Packet<'_> {
     }
 }
 
-pub(super) fn lowered(ttl: u8) -> Result<u8, TtlExpired> {
+pub(super) fn decremented(ttl: u8) -> Result<u8, TtlExpired> {
     match ttl {
         0 | 1 => Err(TtlExpired),
         _ => Ok(ttl - 1),

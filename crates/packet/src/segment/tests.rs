@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{SegmentError, segment};
-use crate::build::{Bytes, Fill, Layer, Raw, Stack, TcpFlags};
+use crate::build::{ChecksumFill, HexBytes, Layer, RawBytes, Stack, TcpFlags};
 use crate::{Frame, Pool};
 
 fn stack(text: &str) -> Stack {
@@ -27,15 +27,15 @@ fn wanted(stack: &Stack, index: usize, last: usize, size: usize) -> Frame {
             Layer::Ipv4(ip) => ip.id = ip.id.wrapping_add(u16::try_from(index).expect("few")),
             Layer::Tcp(tcp) => {
                 tcp.seq = tcp.seq.wrapping_add(passed);
-                tcp.checksum = Fill::Right;
+                tcp.checksum = ChecksumFill::Right;
                 let kept = if index == last { 0xfff } else { 0xfff & !0x09 };
                 let cwr = if index == 0 { 0 } else { 0x80 };
                 tcp.flags = TcpFlags(tcp.flags.0 & kept & !cwr);
             }
-            Layer::Udp(udp) => udp.checksum = Fill::Right,
+            Layer::Udp(udp) => udp.checksum = ChecksumFill::Right,
             Layer::Raw(raw) => {
                 let slice = raw.bytes.0.chunks(size).nth(index).unwrap_or_default();
-                raw.bytes = Bytes(slice.to_vec());
+                raw.bytes = HexBytes(slice.to_vec());
             }
             _ => {}
         }
@@ -62,7 +62,7 @@ proptest! {
         size in 1_u16..3000,
     ) {
         let size = size.max(10);
-        let raw = Raw { bytes: Bytes(payload) };
+        let raw = RawBytes { bytes: HexBytes(payload) };
         let gso = crate::build::Gso { size };
         let whole = stack(&format!("{link} / {ip} / {above}")).with(raw).with(gso);
         let segments = cut(&whole);
@@ -72,7 +72,7 @@ proptest! {
         prop_assert_eq!(frame.wire_bytes(), bytes as u64);
         for (index, segment) in segments.iter().enumerate() {
             let wanted = wanted(&whole, index, segments.len() - 1, usize::from(size));
-            prop_assert_eq!(Stack::of(segment).to_string(), Stack::of(&wanted).to_string());
+            prop_assert_eq!(Stack::dissect(segment).to_string(), Stack::dissect(&wanted).to_string());
             prop_assert_eq!(segment, &wanted);
         }
     }
@@ -107,7 +107,7 @@ fn metadata_that_does_not_fit_the_frame_is_refused() {
         "eth / ipv4(length=3000) / tcp / data(100) / gso(10)",
     ] {
         let result = segment(&stack(text).build(), &mut pool, &mut segments);
-        assert_eq!(result, Err(SegmentError::Unfit), "{text}");
+        assert_eq!(result, Err(SegmentError::Mismatch), "{text}");
     }
     let mut frame = stack("eth / ipv6 / tcp / data(100) / gso(10)").build();
     if let Some(how) = &mut frame.offload.segmentation {
@@ -115,9 +115,9 @@ fn metadata_that_does_not_fit_the_frame_is_refused() {
     }
     assert_eq!(
         segment(&frame, &mut pool, &mut segments),
-        Err(SegmentError::Unfit)
+        Err(SegmentError::Mismatch)
     );
-    assert_eq!((pool.missing(), segments.len()), (0, 0));
+    assert_eq!((pool.outstanding(), segments.len()), (0, 0));
 }
 
 #[test]
@@ -127,14 +127,14 @@ fn with_too_few_buffers_nothing_is_cut() {
     let frame = stack("eth / ipv4 / tcp(checksum=partial) / data(100) / gso(10)").build();
     let result = segment(&frame, &mut pool, &mut segments);
     assert_eq!(result, Err(SegmentError::NoBuffer));
-    assert_eq!((pool.missing(), segments.len()), (0, 0));
+    assert_eq!((pool.outstanding(), segments.len()), (0, 0));
 }
 
 #[test]
 fn a_frame_to_be_cut_is_not_finished() {
     let mut frame = stack("eth / ipv4 / tcp(checksum=partial) / data(100) / gso(10)").build();
     let before = frame.clone();
-    frame.finish();
+    frame.complete_checksum();
     assert_eq!(frame, before);
 }
 

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use super::TunnelError;
-use crate::checksum::Sum;
+use crate::checksum::InternetSum;
 use crate::wire::ethernet::{self, EtherType};
 use crate::wire::{IpProto, ipv4, ipv6, u16_at, udp};
 use crate::{Link, MacAddr};
 
 /// What stands around a tunnel's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outer {
+pub struct OuterHeaders {
     /// To which station.
     pub eth_dst: MacAddr,
     /// From which.
@@ -26,12 +26,12 @@ pub struct Outer {
     /// Whether IPv4 is told not to cut it.
     pub dont_fragment: bool,
     /// What is between IP and the tunnel's header.
-    pub upper: Upper,
+    pub upper: OuterTransport,
 }
 
 /// What is between IP and a tunnel's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upper {
+pub enum OuterTransport {
     /// UDP.
     Udp {
         /// The source port, by which flows are told apart.
@@ -47,9 +47,9 @@ pub enum Upper {
 
 /// A packet that may be a tunnel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct TunnelPacket {
     /// What stands around it.
-    pub outer: Outer,
+    pub outer: OuterHeaders,
     /// Where IP begins.
     network: usize,
     /// Where UDP, or the tunnel's header, begins.
@@ -63,7 +63,7 @@ pub struct Found {
 /// What a frame tells of a tunnel around another; none if it is no packet of UDP or GRE, has a
 /// tag, is a fragment, or has headers between IP and those.
 #[must_use]
-pub fn find(bytes: &[u8]) -> Option<Found> {
+pub fn parse_outer(bytes: &[u8]) -> Option<TunnelPacket> {
     let link = Link::parse(bytes).ok()?;
     if link.tag.is_some() {
         return None;
@@ -79,17 +79,17 @@ pub fn find(bytes: &[u8]) -> Option<Found> {
     let (upper, at) = match protocol {
         IpProto::UDP => {
             let header = bytes.get(transport..end)?.first_chunk::<{ udp::LEN }>()?;
-            let upper = Upper::Udp {
+            let upper = OuterTransport::Udp {
                 src: u16_at(header, udp::SRC),
                 dst: u16_at(header, udp::DST),
                 summed: u16_at(header, udp::CHECKSUM) != 0,
             };
             (upper, transport + udp::LEN)
         }
-        GRE => (Upper::Gre, transport),
+        GRE => (OuterTransport::Gre, transport),
         _ => return None,
     };
-    let outer = Outer {
+    let outer = OuterHeaders {
         eth_dst: link.dst,
         eth_src: link.src,
         src,
@@ -99,7 +99,7 @@ pub fn find(bytes: &[u8]) -> Option<Found> {
         dont_fragment,
         upper,
     };
-    Some(Found {
+    Some(TunnelPacket {
         outer,
         network,
         transport,
@@ -112,9 +112,9 @@ pub fn find(bytes: &[u8]) -> Option<Found> {
 const GRE: IpProto = IpProto(47);
 
 /// Ends, DSCP and ECN, TTL, whether it may not be cut, protocol, bytes of the header and of all.
-type Network = (IpAddr, IpAddr, u8, u8, bool, IpProto, usize, usize);
+type OuterNetwork = (IpAddr, IpAddr, u8, u8, bool, IpProto, usize, usize);
 
-fn of_ipv4(packet: &[u8]) -> Option<Network> {
+fn of_ipv4(packet: &[u8]) -> Option<OuterNetwork> {
     let header = ipv4::Ipv4::parse(packet).ok()?;
     let fragment = u16_at(packet, ipv4::FRAGMENT);
     if fragment & (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_MASK) != 0 {
@@ -132,7 +132,7 @@ fn of_ipv4(packet: &[u8]) -> Option<Network> {
     ))
 }
 
-fn of_ipv6(packet: &[u8]) -> Option<Network> {
+fn of_ipv6(packet: &[u8]) -> Option<OuterNetwork> {
     let header: &[u8; ipv6::LEN] = packet.first_chunk()?;
     if header[0] >> 4 != 6 {
         return None;
@@ -155,41 +155,45 @@ fn of_ipv6(packet: &[u8]) -> Option<Network> {
     ))
 }
 
-impl Found {
+impl TunnelPacket {
     /// Checks what is summed around the tunnel's header.
-    pub(super) fn check(&self, bytes: &[u8]) -> Result<(), TunnelError> {
-        let holds = |sum: Sum| match sum.checksum() {
+    pub(super) fn verify_checksums(&self, bytes: &[u8]) -> Result<(), TunnelError> {
+        let holds = |sum: InternetSum| match sum.checksum() {
             0 => Ok(()),
             _ => Err(TunnelError::Checksum),
         };
         if self.outer.src.is_ipv4() {
             let header = match self.outer.upper {
-                Upper::Udp { .. } | Upper::Gre => &bytes[self.network..self.transport],
+                OuterTransport::Udp { .. } | OuterTransport::Gre => {
+                    &bytes[self.network..self.transport]
+                }
             };
-            holds(Sum::of(header))?;
+            holds(InternetSum::of(header))?;
         }
         match self.outer.upper {
-            Upper::Udp { summed: true, .. } => {
+            OuterTransport::Udp { summed: true, .. } => {
                 let datagram = &bytes[self.transport..self.end];
                 let len = usize::from(u16_at(datagram, udp::LENGTH));
                 let datagram = datagram.get(..len).ok_or(TunnelError::Truncated)?;
-                holds(self.outer.pseudo(len).and(Sum::of(datagram)))
+                holds(self.outer.pseudo(len).plus(InternetSum::of(datagram)))
             }
-            Upper::Udp { summed: false, .. } | Upper::Gre => Ok(()),
+            OuterTransport::Udp { summed: false, .. } | OuterTransport::Gre => Ok(()),
         }
     }
 }
 
-impl Outer {
-    fn pseudo(&self, len: usize) -> Sum {
+impl OuterHeaders {
+    fn pseudo(&self, len: usize) -> InternetSum {
         match (self.src, self.dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => Sum::pseudo_v4(src, dst, IpProto::UDP, len),
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                InternetSum::pseudo_v4(src, dst, IpProto::UDP, len)
+            }
             (src, dst) => {
                 let wide = |address| match address {
                     IpAddr::V6(address) => address,
                     IpAddr::V4(address) => address.to_ipv6_mapped(),
                 };
-                Sum::pseudo_v6(wide(src), wide(dst), IpProto::UDP, len)
+                InternetSum::pseudo_v6(wide(src), wide(dst), IpProto::UDP, len)
             }
         }
     }
@@ -206,8 +210,8 @@ impl Outer {
     #[must_use]
     pub fn len(&self) -> usize {
         let upper = match self.upper {
-            Upper::Udp { .. } => udp::LEN,
-            Upper::Gre => 0,
+            OuterTransport::Udp { .. } => udp::LEN,
+            OuterTransport::Gre => 0,
         };
         ethernet::LEN + self.network_len() + upper
     }
@@ -221,8 +225,8 @@ impl Outer {
     /// Writes all that does not depend on what is within. Answers where that begins.
     pub(super) fn emit(&self, into: &mut Vec<u8>) -> usize {
         let protocol = match self.upper {
-            Upper::Udp { .. } => IpProto::UDP,
-            Upper::Gre => GRE,
+            OuterTransport::Udp { .. } => IpProto::UDP,
+            OuterTransport::Gre => GRE,
         };
         into.extend(self.eth_dst.0);
         into.extend(self.eth_src.0);
@@ -258,7 +262,7 @@ impl Outer {
                 into.extend(octets(dst));
             }
         }
-        if let Upper::Udp { src, dst, .. } = self.upper {
+        if let OuterTransport::Udp { src, dst, .. } = self.upper {
             into.extend(udp::Udp { src, dst }.emit(0));
         }
         into.len()
@@ -275,18 +279,18 @@ impl Outer {
                 let total = u16::try_from(total).unwrap_or(u16::MAX);
                 network[ipv4::TOTAL_LEN..][..2].copy_from_slice(&total.to_be_bytes());
                 network[ipv4::CHECKSUM..][..2].fill(0);
-                let sum = Sum::of(network).checksum();
+                let sum = InternetSum::of(network).checksum();
                 network[ipv4::CHECKSUM..][..2].copy_from_slice(&sum.to_be_bytes());
             }
             IpAddr::V6(_) => {
                 network[ipv6::PAYLOAD_LEN..][..2].copy_from_slice(&length(datagram));
             }
         }
-        if let Upper::Udp { summed, .. } = self.upper {
+        if let OuterTransport::Udp { summed, .. } = self.upper {
             let len = length(datagram);
             datagram[udp::LENGTH..][..2].copy_from_slice(&len);
             if summed {
-                let sum = self.pseudo(datagram.len()).and(Sum::of(datagram));
+                let sum = self.pseudo(datagram.len()).plus(InternetSum::of(datagram));
                 // Zero says that there is none (RFC 768).
                 let sum = match sum.checksum() {
                     0 => u16::MAX,

@@ -8,13 +8,13 @@ use super::*;
 use crate::MacAddr;
 use crate::wire::ethernet::EtherType;
 
-fn protocols() -> impl Strategy<Value = Protocol> {
+fn protocols() -> impl Strategy<Value = TunnelProtocol> {
     prop_oneof![
-        Just(Protocol::Vxlan(Extension::None)),
-        Just(Protocol::Vxlan(Extension::Gbp)),
-        Just(Protocol::Vxlan(Extension::Gpe)),
-        Just(Protocol::Geneve),
-        Just(Protocol::Gre),
+        Just(TunnelProtocol::Vxlan(VxlanExtension::None)),
+        Just(TunnelProtocol::Vxlan(VxlanExtension::Gbp)),
+        Just(TunnelProtocol::Vxlan(VxlanExtension::Gpe)),
+        Just(TunnelProtocol::Geneve),
+        Just(TunnelProtocol::Gre),
     ]
 }
 
@@ -38,24 +38,24 @@ prop_compose! {
         sequence in any::<Option<u32>>(),
         bare in any::<bool>(),
         options in options(),
-    ) -> Shim {
-        let is_gre = protocol == Protocol::Gre;
-        let mut shim = Shim::new(protocol);
+    ) -> TunnelHeader {
+        let is_gre = protocol == TunnelProtocol::Gre;
+        let mut shim = TunnelHeader::new(protocol);
         shim.key = match is_gre {
             true => has_key.then_some(key),
             false => Some(key >> 8),
         };
-        shim.oam = oam && matches!(protocol, Protocol::Geneve | Protocol::Vxlan(Extension::Gpe));
-        if bare && !matches!(protocol, Protocol::Vxlan(Extension::None | Extension::Gbp)) {
-            shim.payload = Payload::Packet(EtherType::IPV4);
+        shim.oam = oam && matches!(protocol, TunnelProtocol::Geneve | TunnelProtocol::Vxlan(VxlanExtension::Gpe));
+        if bare && !matches!(protocol, TunnelProtocol::Vxlan(VxlanExtension::None | VxlanExtension::Gbp)) {
+            shim.payload = TunnelPayload::Packet(EtherType::IPV4);
         }
-        if protocol == Protocol::Vxlan(Extension::Gbp) {
-            shim.policy = policy.map(|(id, flags)| Policy { id, flags: flags & 0x48 });
+        if protocol == TunnelProtocol::Vxlan(VxlanExtension::Gbp) {
+            shim.policy = policy.map(|(id, flags)| GroupPolicy { id, flags: flags & 0x48 });
         }
         if is_gre {
             (shim.summed, shim.sequence) = (summed, sequence);
         }
-        if protocol == Protocol::Geneve {
+        if protocol == TunnelProtocol::Geneve {
             shim.options = options;
         }
         shim
@@ -71,8 +71,8 @@ prop_compose! {
         macs in any::<([u8; 6], [u8; 6])>(),
         (tos, ttl, dont_fragment) in any::<(u8, u8, bool)>(),
         (src, dst, summed) in any::<(u16, u16, bool)>(),
-    ) -> Outer {
-        Outer {
+    ) -> OuterHeaders {
+        OuterHeaders {
             eth_dst: MacAddr(macs.0),
             eth_src: MacAddr(macs.1),
             src: ends.0,
@@ -80,7 +80,7 @@ prop_compose! {
             tos,
             ttl,
             dont_fragment: dont_fragment || ends.0.is_ipv6(),
-            upper: Upper::Udp { src, dst, summed },
+            upper: OuterTransport::Udp { src, dst, summed },
         }
     }
 }
@@ -93,22 +93,22 @@ proptest! {
         inner in proptest::collection::vec(any::<u8>(), 14..1600),
         skip in 0_u16..14,
     ) {
-        if shim.protocol == Protocol::Gre {
-            outer.upper = Upper::Gre;
+        if shim.protocol == TunnelProtocol::Gre {
+            outer.upper = OuterTransport::Gre;
         }
-        let skip = if shim.payload == Payload::Ethernet { 0 } else { skip };
+        let skip = if shim.payload == TunnelPayload::Ethernet { 0 } else { skip };
         let mut pool = Pool::new(4);
         let mut frame = pool.take().expect("a buffer");
         frame.copy_from(&inner).expect("room");
         encapsulate(&mut frame, skip, &outer, &shim, &mut pool).expect("it is short enough");
-        let found = find(frame.bytes()).expect("a packet");
+        let found = parse_outer(frame.bytes()).expect("a packet");
         prop_assert_eq!(found.outer, outer);
         prop_assert_eq!(found.end, frame.len());
         let told = decapsulate(&mut frame, &found, shim.protocol).expect("whole");
         prop_assert_eq!(told, shim);
         prop_assert_eq!(frame.bytes(), &inner[usize::from(skip)..]);
         pool.put(frame);
-        prop_assert_eq!(pool.missing(), 0);
+        prop_assert_eq!(pool.outstanding(), 0);
     }
 
     #[test]
@@ -119,7 +119,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         bit in 0_u32..8,
     ) {
-        if let Upper::Udp { summed, .. } = &mut outer.upper {
+        if let OuterTransport::Udp { summed, .. } = &mut outer.upper {
             *summed = true;
         }
         let mut pool = Pool::new(4);
@@ -127,8 +127,8 @@ proptest! {
         encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("it is short enough");
         let place = 14 + at.index(frame.len() - 14);
         frame.bytes_mut()[place] ^= 1_u8 << bit;
-        if let Some(found) = find(frame.bytes()) {
-            let is_udp = matches!(found.outer.upper, Upper::Udp { summed: true, .. });
+        if let Some(found) = parse_outer(frame.bytes()) {
+            let is_udp = matches!(found.outer.upper, OuterTransport::Udp { summed: true, .. });
             let told = decapsulate(&mut frame, &found, shim.protocol);
             // IPv6 itself sums nothing but the addresses.
             if is_udp && outer.src.is_ipv4() {
@@ -154,8 +154,8 @@ proptest! {
             bytes[14] = ip;
             bytes[if kind < 2 { 23 } else { 20 }] = upper;
         }
-        let _ = Shim::parse(protocol, &bytes, true);
-        if let Some(found) = find(&bytes) {
+        let _ = TunnelHeader::parse(protocol, &bytes, true);
+        if let Some(found) = parse_outer(&bytes) {
             let mut frame = Frame::from_bytes(&bytes);
             frame.offload.checksum = Checksum::Verified;
             let _ = decapsulate(&mut frame, &found, protocol);
@@ -165,23 +165,23 @@ proptest! {
 
 #[test]
 fn headers_are_as_the_standards_draw_them() {
-    let emitted = |shim: &Shim| {
+    let emitted = |shim: &TunnelHeader| {
         let mut bytes = Vec::new();
         shim.emit(&mut bytes);
         bytes
     };
-    let mut vxlan = Shim::new(Protocol::Vxlan(Extension::None));
+    let mut vxlan = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
     vxlan.key = Some(0x12_3456);
     assert_eq!(emitted(&vxlan), [8, 0, 0, 0, 0x12, 0x34, 0x56, 0]);
-    vxlan.protocol = Protocol::Vxlan(Extension::Gbp);
-    vxlan.policy = Some(Policy {
+    vxlan.protocol = TunnelProtocol::Vxlan(VxlanExtension::Gbp);
+    vxlan.policy = Some(GroupPolicy {
         id: 0x0102,
         flags: 8,
     });
     assert_eq!(emitted(&vxlan), [0x88, 8, 1, 2, 0x12, 0x34, 0x56, 0]);
-    vxlan.protocol = Protocol::Vxlan(Extension::Gpe);
+    vxlan.protocol = TunnelProtocol::Vxlan(VxlanExtension::Gpe);
     assert_eq!(emitted(&vxlan), [0x0c, 0, 0, 3, 0x12, 0x34, 0x56, 0]);
-    let mut geneve = Shim::new(Protocol::Geneve);
+    let mut geneve = TunnelHeader::new(TunnelProtocol::Geneve);
     geneve.key = Some(7);
     geneve.options = vec![TunnelOption {
         class: 0xffff,
@@ -191,7 +191,7 @@ fn headers_are_as_the_standards_draw_them() {
     let option = [0xff, 0xff, 0x80, 1, 1, 2, 3, 4];
     let wanted = [[2, 0x40, 0x65, 0x58, 0, 0, 7, 0], option].concat();
     assert_eq!(emitted(&geneve), wanted);
-    let mut gre = Shim::new(Protocol::Gre);
+    let mut gre = TunnelHeader::new(TunnelProtocol::Gre);
     assert_eq!(emitted(&gre), [0, 0, 0x65, 0x58]);
     (gre.key, gre.sequence) = (Some(1), Some(2));
     assert_eq!(emitted(&gre), [0x30, 0, 0x65, 0x58, 0, 0, 0, 1, 0, 0, 0, 2]);

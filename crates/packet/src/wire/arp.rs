@@ -37,12 +37,12 @@ pub struct Arp {
     /// What is asked or answered: 1 and 2, in RARP 3 and 4.
     pub op: u16,
     /// Who asks whom; none if it is not about IPv4 over Ethernet.
-    pub addresses: Option<Addresses>,
+    pub addresses: Option<ArpAddresses>,
 }
 
 /// The four addresses of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
+pub struct ArpAddresses {
     /// The sender's hardware address.
     pub sha: MacAddr,
     /// The sender's protocol address.
@@ -76,7 +76,7 @@ impl Arp {
         let ip = |at| Ipv4Addr::from(std::array::from_fn::<u8, 4, _>(|index| packet[at + index]));
         Ok(Self {
             op,
-            addresses: Some(Addresses {
+            addresses: Some(ArpAddresses {
                 sha: mac(SHA),
                 spa: ip(SPA),
                 tha: mac(THA),
@@ -86,7 +86,7 @@ impl Arp {
     }
 }
 
-impl Addresses {
+impl ArpAddresses {
     /// The packet that asks or answers `op` with these addresses.
     #[must_use]
     pub fn emit(&self, op: u16) -> [u8; LEN] {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_packet_round_trips() {
-        let addresses = Addresses {
+        let addresses = ArpAddresses {
             sha: MacAddr([2, 0, 0, 0, 0, 1]),
             spa: Ipv4Addr::new(10, 0, 0, 1),
             tha: MacAddr([0; 6]),

@@ -58,16 +58,16 @@ pub struct Nd {
     /// Whose link-layer address is asked or told.
     pub target: Ipv6Addr,
     /// The sender's, in a solicitation.
-    pub sll: Option<LinkLayer>,
+    pub sll: Option<LinkLayerOption>,
     /// The target's, in an advertisement.
-    pub tll: Option<LinkLayer>,
+    pub tll: Option<LinkLayerOption>,
     /// The first option that carries an Ethernet address.
-    pub option: Option<FirstOption>,
+    pub option: Option<NdOption>,
 }
 
 /// A link-layer address option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkLayer {
+pub struct LinkLayerOption {
     /// The address.
     pub address: MacAddr,
     /// Where it stands, counted from the ICMPv6 header.
@@ -76,7 +76,7 @@ pub struct LinkLayer {
 
 /// An option with an address, whoever's it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstOption {
+pub struct NdOption {
     /// The sender's or the target's.
     pub kind: u8,
     /// Where the option's type stands, counted from the ICMPv6 header.
@@ -128,7 +128,7 @@ impl Nd {
                 return Err(Malformed::NdOption);
             }
             if len == OPTION_LEN && matches!(option, OPTION_SOURCE | OPTION_TARGET) {
-                nd.option.get_or_insert(FirstOption { kind: option, at });
+                nd.option.get_or_insert(NdOption { kind: option, at });
             }
             let place = match (kind, option) {
                 (SOLICITATION, OPTION_SOURCE) => Some(&mut nd.sll),
@@ -140,7 +140,7 @@ impl Nd {
             {
                 // Of several, the first counts.
                 let address = MacAddr(std::array::from_fn(|index| bytes[at + 2 + index]));
-                place.get_or_insert(LinkLayer {
+                place.get_or_insert(LinkLayerOption {
                     address,
                     at: at + 2,
                 });
@@ -169,12 +169,12 @@ mod tests {
         let read = Icmpv6::parse(&solicitation()).expect("well formed");
         let nd = read.nd.expect("a solicitation");
         assert_eq!(nd.target, Ipv6Addr::LOCALHOST);
-        let first = LinkLayer {
+        let first = LinkLayerOption {
             address: MacAddr([2, 0, 0, 0, 0, 7]),
             at: 34,
         };
         assert_eq!((nd.sll, nd.tll), (Some(first), None));
-        let option = FirstOption { kind: 1, at: 32 };
+        let option = NdOption { kind: 1, at: 32 };
         assert_eq!((nd.reserved, nd.option), (0, Some(option)));
     }
 

@@ -125,7 +125,7 @@ impl Ipv6 {
         };
         let first_word = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
         let [_, _, _, traffic_class] = (first_word >> 20).to_be_bytes();
-        let mut walk = Walk::new(IpProto(header[NEXT]));
+        let mut walk = ExtensionWalk::new(IpProto(header[NEXT]));
         while walk.step(packet)? {}
         Ok(Self {
             src: address(SRC),
@@ -161,7 +161,7 @@ impl Ipv6 {
 }
 
 /// The way over the extension headers.
-struct Walk {
+struct ExtensionWalk {
     /// The number of the header at `at`.
     next: IpProto,
     /// Where that number is written.
@@ -177,7 +177,7 @@ struct Walk {
     routed: bool,
 }
 
-impl Walk {
+impl ExtensionWalk {
     const fn new(next: IpProto) -> Self {
         Self {
             next,

@@ -46,7 +46,7 @@ const COLLECTOR_AT: usize = PARTNER_AT + INFO_LEN;
 
 /// A system: who has the ports that may be aggregated. The lower one has its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct System {
+pub struct LacpSystem {
     /// Its priority.
     pub priority: u16,
     /// Its address.
@@ -55,9 +55,9 @@ pub struct System {
 
 /// The state of an end, as it is told (6.4.2.3, `Actor_State`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State(pub u8);
+pub struct LacpState(pub u8);
 
-impl State {
+impl LacpState {
     /// It sends without being asked.
     pub const ACTIVITY: Self = Self(1);
     /// It wants to hear each second.
@@ -106,9 +106,9 @@ impl State {
 
 /// What is told about one end of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Info {
+pub struct LacpInfo {
     /// Its system.
-    pub system: System,
+    pub system: LacpSystem,
     /// Ports of a system with the same key may be aggregated.
     pub key: u16,
     /// The priority of its port: the lower ones are aggregated first.
@@ -116,21 +116,21 @@ pub struct Info {
     /// Its port.
     pub port: u16,
     /// Its state.
-    pub state: State,
+    pub state: LacpState,
 }
 
-impl Info {
+impl LacpInfo {
     fn parse(bytes: &[u8]) -> Self {
         let address = std::array::from_fn(|index| bytes[4 + index]);
         Self {
-            system: System {
+            system: LacpSystem {
                 priority: u16_at(bytes, 2),
                 address: MacAddr(address),
             },
             key: u16_at(bytes, 10),
             port_priority: u16_at(bytes, 12),
             port: u16_at(bytes, 14),
-            state: State(bytes[16]),
+            state: LacpState(bytes[16]),
         }
     }
 
@@ -148,9 +148,9 @@ impl Info {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lacpdu {
     /// Who sends it.
-    pub actor: Info,
+    pub actor: LacpInfo,
     /// What it knows of the other end.
-    pub partner: Info,
+    pub partner: LacpInfo,
     /// How long it may take to collect frames, in tens of microseconds.
     pub collector_delay: u16,
 }
@@ -170,7 +170,7 @@ pub struct Marker {
 
 /// A message of a slow protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slow {
+pub enum SlowPdu {
     /// Of LACP.
     Lacp(Lacpdu),
     /// Of the marker protocol.
@@ -182,45 +182,45 @@ pub enum Slow {
 /// A message that is cut off, or whose parts are not those that it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a damaged message of a slow protocol")]
-pub struct Damaged;
+pub struct MalformedSlowPdu;
 
 /// Whether this is the frame of a slow protocol.
 #[inline]
 #[must_use]
-pub fn is_slow(frame: &[u8]) -> bool {
+pub fn is_slow_protocol(frame: &[u8]) -> bool {
     frame.len() > ethernet::LEN
         && frame[..ethernet::SRC] == GROUP.0
         && u16_at(frame, ethernet::TYPE) == TYPE.0
 }
 
-impl Slow {
-    /// Reads the message of a frame for which [`is_slow`] holds.
+impl SlowPdu {
+    /// Reads the message of a frame for which [`is_slow_protocol`] holds.
     ///
     /// # Errors
     /// It is cut off or damaged.
-    pub fn parse(frame: &[u8]) -> Result<Self, Damaged> {
-        let bytes = frame.get(ethernet::LEN..).ok_or(Damaged)?;
-        let subtype = *bytes.first().ok_or(Damaged)?;
+    pub fn parse(frame: &[u8]) -> Result<Self, MalformedSlowPdu> {
+        let bytes = frame.get(ethernet::LEN..).ok_or(MalformedSlowPdu)?;
+        let subtype = *bytes.first().ok_or(MalformedSlowPdu)?;
         if !matches!(subtype, LACP | MARKER) {
             return Ok(Self::Other(subtype));
         }
-        let bytes: &[u8; LEN] = bytes.first_chunk().ok_or(Damaged)?;
+        let bytes: &[u8; LEN] = bytes.first_chunk().ok_or(MalformedSlowPdu)?;
         let begins = |at: usize, with: [u8; 2]| bytes[at..at + 2] == with;
         if subtype == LACP {
             if !begins(ACTOR_AT, ACTOR) || !begins(PARTNER_AT, PARTNER) {
-                return Err(Damaged);
+                return Err(MalformedSlowPdu);
             }
             return Ok(Self::Lacp(Lacpdu {
-                actor: Info::parse(&bytes[ACTOR_AT..]),
-                partner: Info::parse(&bytes[PARTNER_AT..]),
+                actor: LacpInfo::parse(&bytes[ACTOR_AT..]),
+                partner: LacpInfo::parse(&bytes[PARTNER_AT..]),
                 collector_delay: u16_at(bytes, COLLECTOR_AT + 2),
             }));
         }
         let is_response = begins(2, MARKER_RESPONSE);
         if !is_response && !begins(2, MARKER_INFO) {
-            return Err(Damaged);
+            return Err(MalformedSlowPdu);
         }
-        let [.., a, b, c, d] = *bytes.first_chunk::<16>().ok_or(Damaged)?;
+        let [.., a, b, c, d] = *bytes.first_chunk::<16>().ok_or(MalformedSlowPdu)?;
         Ok(Self::Marker(Marker {
             is_response,
             system: MacAddr(std::array::from_fn(|index| bytes[6 + index])),
@@ -294,15 +294,18 @@ mod tests {
     fn a_lacpdu_is_read_and_written() {
         let mut frame = [0; FRAME_LEN];
         frame[..58].copy_from_slice(&BY_HAND);
-        assert!(is_slow(&frame));
-        let Ok(Slow::Lacp(pdu)) = Slow::parse(&frame) else {
+        assert!(is_slow_protocol(&frame));
+        let Ok(SlowPdu::Lacp(pdu)) = SlowPdu::parse(&frame) else {
             panic!("it is a LACPDU");
         };
         assert_eq!(pdu.actor.system.address, SRC);
         assert_eq!((pdu.actor.system.priority, pdu.actor.key), (0xffff, 15));
         assert_eq!((pdu.actor.port_priority, pdu.actor.port), (255, 1));
-        assert!(pdu.actor.state.has(State(0x4f)) && !pdu.actor.state.has(State::EXPIRED));
-        assert_eq!((pdu.partner.key, pdu.partner.state), (1, State::ACTIVITY));
+        assert!(pdu.actor.state.has(LacpState(0x4f)) && !pdu.actor.state.has(LacpState::EXPIRED));
+        assert_eq!(
+            (pdu.partner.key, pdu.partner.state),
+            (1, LacpState::ACTIVITY)
+        );
         assert_eq!(pdu.emit(SRC), frame);
     }
 
@@ -315,7 +318,10 @@ mod tests {
                 port: 7,
                 transaction: 0x0102_0304,
             };
-            assert_eq!(Slow::parse(&marker.emit(SRC)), Ok(Slow::Marker(marker)));
+            assert_eq!(
+                SlowPdu::parse(&marker.emit(SRC)),
+                Ok(SlowPdu::Marker(marker))
+            );
         }
     }
 
@@ -323,17 +329,21 @@ mod tests {
     fn what_is_cut_off_or_damaged_is_neither() {
         let frame = Lacpdu::default().emit(SRC);
         for len in 0..FRAME_LEN {
-            assert_eq!(Slow::parse(&frame[..len]), Err(Damaged), "{len}");
+            assert_eq!(
+                SlowPdu::parse(&frame[..len]),
+                Err(MalformedSlowPdu),
+                "{len}"
+            );
         }
         for at in [16, 17, 36, 37] {
             let mut frame = frame;
             frame[at] ^= 1;
-            assert_eq!(Slow::parse(&frame), Err(Damaged), "{at}");
+            assert_eq!(SlowPdu::parse(&frame), Err(MalformedSlowPdu), "{at}");
         }
         let mut other = frame;
         other[14] = 10;
-        assert_eq!(Slow::parse(&other), Ok(Slow::Other(10)));
+        assert_eq!(SlowPdu::parse(&other), Ok(SlowPdu::Other(10)));
         other[5] = 3;
-        assert!(!is_slow(&other));
+        assert!(!is_slow_protocol(&other));
     }
 }

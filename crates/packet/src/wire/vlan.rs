@@ -18,7 +18,7 @@ pub const COUNT_MAX: u8 = 8;
 
 /// One tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tag {
+pub struct VlanTag {
     /// What announces it: `0x8100` or `0x88a8`.
     pub tpid: u16,
     /// Priority, three bits.
@@ -29,7 +29,7 @@ pub struct Tag {
     pub vid: u16,
 }
 
-impl Tag {
+impl VlanTag {
     /// The tag in these four bytes.
     #[must_use]
     #[inline]
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn a_tag_round_trips() {
-        let tag = Tag {
+        let tag = VlanTag {
             tpid: 0x88a8,
             pcp: 5,
             dei: true,
             vid: 0xabc,
         };
         assert_eq!(tag.emit(), [0x88, 0xa8, 0xba, 0xbc]);
-        assert_eq!(Tag::parse(tag.emit()), tag);
+        assert_eq!(VlanTag::parse(tag.emit()), tag);
     }
 }

@@ -155,7 +155,7 @@ fn no_copy_is_left_behind_when_buffers_run_out() {
     assert_eq!(verdict.drops[..2], expected);
     assert!(!verdict.egress.is_empty());
     verdict.frames.drain(..).for_each(|frame| pool.put(frame));
-    assert_eq!(pool.missing(), 0);
+    assert_eq!(pool.outstanding(), 0);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn without_room_for_a_tag_the_frame_is_dropped() {
     assert_eq!(ports(&verdict), [Destination::Port(PortNo(2))]);
     assert_eq!(verdict.frames, [frame("eth")]);
     assert_eq!(verdict.drops, [DropReason::NoRoom]);
-    assert_eq!(pool.missing(), 1, "the frame that leaves");
+    assert_eq!(pool.outstanding(), 1, "the frame that leaves");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn outputs_of_one_state_share_a_frame() {
     let verdict = run(&pipeline, "eth", &mut pool, &mut ());
     let to = |frame, port| Egress::new(frame, Destination::Port(PortNo(port)));
     assert_eq!(verdict.egress, [to(0, 2), to(0, 3), to(1, 4)]);
-    assert_eq!(pool.missing(), 2);
+    assert_eq!(pool.outstanding(), 2);
 }
 
 #[test]

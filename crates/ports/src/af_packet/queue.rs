@@ -129,10 +129,10 @@ impl Queue for PacketQueue {
 /// Copies what a slot holds, or announces, into `frame`; the reason, if it must be dropped.
 fn read(slot: &Slot<'_>, frame: &mut Frame) -> Result<(), Counter> {
     if slot.is_queued() {
-        let len = slot.fetch(frame.room_mut());
+        let len = slot.fetch(frame.receive_buffer());
         let len = len.ok().filter(|len| *len == slot.wire_len());
         let len = len.ok_or(Counter::RxTruncated)?;
-        frame.fill(len).map_err(|_| Counter::RxTooLong)?;
+        frame.set_len(len).map_err(|_| Counter::RxTooLong)?;
     } else if slot.bytes().len() < slot.wire_len() {
         return Err(Counter::RxTruncated);
     } else {
@@ -156,7 +156,7 @@ fn put_back(frame: &mut Frame, tag: StrippedTag) -> Result<(), Counter> {
     if frame.len() + usize::from(TAG_LEN) > Frame::LEN_MAX {
         return Err(Counter::RxTooLong);
     }
-    let opened = frame.open(TAG_AT, TAG_LEN);
+    let opened = frame.insert_zeros(TAG_AT, TAG_LEN);
     opened.map_err(|_| Counter::RxTooLong)?;
     let [a, b] = tag.tpid.to_be_bytes();
     let [c, d] = tag.tci.to_be_bytes();

@@ -84,7 +84,7 @@ fn frames_come_again_when_all_have_come() {
     assert_eq!(first.len(), Batch::FRAMES_MAX);
     assert!(first.starts_with(&[1, 2, 3, 1, 2, 3]));
     assert_eq!(received(&mut queues[0], &mut pool)[0], 2);
-    assert_eq!(pool.missing(), 0);
+    assert_eq!(pool.outstanding(), 0);
     assert_eq!(queues[0].counters().read()[Counter::RxPackets], 128);
 }
 
@@ -112,7 +112,7 @@ fn what_is_sent_is_counted_and_its_buffer_free() {
     assert_eq!(batch.len(), 2);
     queues[0].send(&mut batch, &mut pool).unwrap();
     let counts = queues[0].counters().read();
-    assert_eq!((batch.len(), pool.missing()), (0, 0));
+    assert_eq!((batch.len(), pool.outstanding()), (0, 0));
     assert_eq!(
         (counts[Counter::TxPackets], counts[Counter::TxBytes]),
         (2, 120)

@@ -44,7 +44,7 @@ impl TapIo {
     }
 
     fn read(&self, frame: &mut Frame) -> Done {
-        let room = frame.prefixed_room_mut::<{ vnet::LEN }>();
+        let room = frame.receive_buffer_with_prefix::<{ vnet::LEN }>();
         let whole = room.len();
         let len = match read(&*self.device, room) {
             // The kernel cuts a longer frame, and does not say so.
@@ -53,7 +53,7 @@ impl TapIo {
             Err(Errno::BADFD) => return Done::Gone,
             Err(_) => return Done::Later,
         };
-        if frame.fill(len).is_err() {
+        if frame.set_len(len).is_err() {
             return Done::Dropped(Counter::RxTooLong);
         }
         match vnet::decode(frame.prefix(), len) {

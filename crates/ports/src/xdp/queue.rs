@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use packet::{Checksum, Frame, NoRoom, Pool, SegmentError};
+use packet::{Checksum, Frame, NoBufferSpace, Pool, SegmentError};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use sys::xsk::{Lent, Received, Statistics, XskSocket};
@@ -154,10 +154,10 @@ impl XdpQueue {
             return Placed::Later;
         }
         if let Checksum::Partial { .. } = frame.offload.checksum {
-            frame.finish();
+            frame.complete_checksum();
             self.counters.add(Counter::TxFinished, 1);
         }
-        let moved = frame.hand_over(|storage, start, len| {
+        let moved = frame.transfer(|storage, start, len| {
             socket.place_lent(Lent {
                 storage,
                 start,
@@ -183,7 +183,7 @@ impl XdpQueue {
         }
         match packet::segment(frame, pool, &mut self.segments) {
             Ok(()) => {}
-            Err(SegmentError::Unfit) => return Placed::Dropped(Counter::TxErrors),
+            Err(SegmentError::Mismatch) => return Placed::Dropped(Counter::TxErrors),
             Err(SegmentError::NoBuffer) => return Placed::Dropped(Counter::TxNoRoom),
         }
         let len_max = self.frame_max.min(socket.len_max());
@@ -353,7 +353,7 @@ impl Line {
         }
         if habits.unfinished {
             let came = &mut batch[before..];
-            came.iter_mut().for_each(Frame::recognise_unfinished);
+            came.iter_mut().for_each(Frame::detect_partial_checksum);
         }
         self.socket.hand_back()
     }
@@ -376,8 +376,8 @@ fn hand_on(
         }
         None if runt => Err(Counter::RxRunt),
         None => match received.lend() {
-            Ok(lent) => Frame::within(lent.storage, lent.start, lent.len)
-                .map_err(|NoRoom| Counter::RxErrors),
+            Ok(lent) => Frame::from_storage(lent.storage, lent.start, lent.len)
+                .map_err(|NoBufferSpace| Counter::RxErrors),
             Err(_) => Err(Counter::RxErrors),
         },
     };
@@ -392,7 +392,7 @@ fn copied(bytes: &[u8], mut frame: Frame, pool: &mut Pool) -> Result<Frame, Coun
     let reason = match frame.copy_from(bytes) {
         Ok(()) if bytes.len() >= HEADER_LEN => return Ok(frame),
         Ok(()) => Counter::RxRunt,
-        Err(NoRoom) => Counter::RxTooLong,
+        Err(NoBufferSpace) => Counter::RxTooLong,
     };
     pool.put(frame);
     Err(reason)

@@ -35,7 +35,7 @@ fn crosses(frames: &[Frame]) {
     let received = [(Counter::RxPackets, packets), (Counter::RxBytes, bytes)];
     assert_eq!(a.counts(), Counts::from_iter(sent));
     assert_eq!(b.counts(), Counts::from_iter(received));
-    assert_eq!((a.pool.missing(), b.pool.missing()), (0, 0));
+    assert_eq!((a.pool.outstanding(), b.pool.outstanding()), (0, 0));
 }
 
 #[test]

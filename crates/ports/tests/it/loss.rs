@@ -100,7 +100,7 @@ fn a_frame_longer_than_any_buffer_is_counted() {
         a.send(&[long(Frame::LEN_MAX + 1), long(Frame::LEN_MAX)]);
         assert_eq!(b.receive(1)[0].len(), Frame::LEN_MAX);
         assert_eq!(b.counts()[Counter::RxTooLong], 1);
-        assert_eq!(b.pool.missing(), 0);
+        assert_eq!(b.pool.outstanding(), 0);
     });
 }
 
@@ -139,7 +139,7 @@ fn frames_that_the_kernel_refuses_are_counted_and_the_others_go() {
         a.send(&[runt, frame(60, 1)]);
         assert_eq!(b.receive(1), [frame(60, 1)]);
         assert_eq!(a.counts()[Counter::TxErrors], 1);
-        assert_eq!(a.pool.missing(), 0);
+        assert_eq!(a.pool.outstanding(), 0);
     });
 }
 

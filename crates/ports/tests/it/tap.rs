@@ -46,7 +46,7 @@ fn frames_cross_both_ways_as_they_are() {
                 (Counter::TxBytes, bytes),
             ])
         );
-        assert_eq!(here.pool.missing(), 0);
+        assert_eq!(here.pool.outstanding(), 0);
     });
 }
 
@@ -83,7 +83,7 @@ fn a_removed_device_is_an_error_and_wakes_who_sleeps() {
         here.batch.push(frame(60, 1)).unwrap();
         let sent = here.queue.send(&mut here.batch, &mut here.pool);
         assert_eq!(sent.unwrap_err().to_string(), gone);
-        assert_eq!((here.batch.len(), here.pool.missing()), (1, 0));
+        assert_eq!((here.batch.len(), here.pool.outstanding()), (1, 0));
         assert_eq!(port.status().index, None);
         port.set_up(true).unwrap_err();
     });

@@ -92,11 +92,11 @@ fn tags_are_put_on_and_taken_off_on_the_way() {
             forward(&mut queues, over, |from, frame| {
                 if from == 0 || from == 3 {
                     watch.see(frame);
-                    frame.open(12, 4).unwrap();
+                    frame.insert_zeros(12, 4).unwrap();
                     frame.bytes_mut()[12..16].copy_from_slice(&TAG);
                 } else {
                     assert_eq!(frame.bytes()[12..16], TAG);
-                    frame.close(12, 4);
+                    frame.remove(12, 4);
                 }
                 [1, 0, 3, 2][from]
             });

@@ -106,7 +106,7 @@ fn frames_of_all_lengths_cross_both_ways_in_every_mode() {
             assert_eq!(counts[Counter::TxPackets], count);
             assert_eq!(counts[Counter::RxPackets], count);
             assert_eq!(counts.rx_dropped() + counts.tx_dropped(), 0);
-            assert_eq!((a.pool.missing(), b.pool.missing()), (0, 0));
+            assert_eq!((a.pool.outstanding(), b.pool.outstanding()), (0, 0));
         });
     }
 }
@@ -154,7 +154,7 @@ fn what_the_device_cannot_do_is_done_here_and_counted() {
         assert_eq!(counts[Counter::TxFinished], 1);
         assert_eq!(counts[Counter::TxSegmented], 1);
         assert_eq!(counts[Counter::TxPackets], 9);
-        assert_eq!(a.pool.missing(), 0);
+        assert_eq!(a.pool.outstanding(), 0);
     });
 }
 
@@ -200,7 +200,7 @@ fn frames_beyond_the_memory_are_counted_and_the_rest_arrives() {
         // And the memory is whole again.
         b.send(&frames[..2048]);
         assert_eq!(a.receive(2048), frames[..2048]);
-        assert_eq!(a.pool.missing(), 0);
+        assert_eq!(a.pool.outstanding(), 0);
     });
 }
 
@@ -225,7 +225,7 @@ fn a_device_that_is_down_drops_and_counts_and_one_that_is_gone_is_an_error() {
         let sent = a.queue.send(&mut a.batch, &mut a.pool);
         a.batch.release(a.batch.len(), &mut a.pool);
         assert!(sent.is_err() || a.counts().tx_dropped() > 2);
-        assert_eq!(a.pool.missing(), 0);
+        assert_eq!(a.pool.outstanding(), 0);
     });
 }
 

@@ -102,7 +102,7 @@ fn frames_move_from_port_to_port_as_they_lie_and_none_is_lost() {
         assert_eq!(b.counts()[Counter::TxPackets], 8000);
         assert_eq!(b.counts()[Counter::TxBytes], 8000 * 60);
         assert_eq!(b.counts()[Counter::TxCopied], 0);
-        assert_eq!((a.pool.missing(), b.pool.missing()), (0, 0));
+        assert_eq!((a.pool.outstanding(), b.pool.outstanding()), (0, 0));
         drop((a, b));
         assert_eq!(memories.count(0), 0, "nobody has anything of it");
     });
@@ -120,7 +120,7 @@ fn a_frame_is_changed_where_it_lies_and_what_lies_elsewhere_is_copied() {
         left.send(&frames(3));
         let mut taken = take(&mut a, 3);
         for frame in &mut taken {
-            frame.open(12, 4).unwrap();
+            frame.insert_zeros(12, 4).unwrap();
             frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 7]);
         }
         let mut pool = Pool::new(1);

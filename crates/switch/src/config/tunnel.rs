@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use packet::tunnel::{Extension, GENEVE_PORT, Protocol, VXLAN_GPE_PORT, VXLAN_PORT};
+use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_GPE_PORT, VXLAN_PORT, VxlanExtension};
 
 /// The time to live of packets where nobody says another (`options:ttl`).
 const TTL_DEFAULT: u8 = 64;
@@ -45,7 +45,7 @@ pub enum Inherited {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tunnel {
     /// Its protocol.
-    pub protocol: Protocol,
+    pub protocol: TunnelProtocol,
     /// The UDP port that packets go to; zero of GRE.
     pub port: u16,
     /// The other end.
@@ -86,11 +86,11 @@ impl Tunnel {
         options: &mut BTreeMap<&str, &str>,
     ) -> Result<Self, String> {
         let protocol = match of {
-            "vxlan" => Protocol::Vxlan(extension(options.remove("exts"))?),
-            "geneve" => Protocol::Geneve,
-            _ => Protocol::Gre,
+            "vxlan" => TunnelProtocol::Vxlan(extension(options.remove("exts"))?),
+            "geneve" => TunnelProtocol::Geneve,
+            _ => TunnelProtocol::Gre,
         };
-        let is_gre = protocol == Protocol::Gre;
+        let is_gre = protocol == TunnelProtocol::Gre;
         let key = key(options, "key", protocol, TunnelKey::None)?;
         let ends = (options.remove("remote_ip"), options.remove("local_ip"));
         let remote = ends
@@ -171,9 +171,9 @@ impl Tunnel {
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self.protocol {
-            Protocol::Vxlan(_) => "vxlan",
-            Protocol::Geneve => "geneve",
-            Protocol::Gre => "gre",
+            TunnelProtocol::Vxlan(_) => "vxlan",
+            TunnelProtocol::Geneve => "geneve",
+            TunnelProtocol::Gre => "gre",
         }
     }
 }
@@ -220,8 +220,8 @@ impl fmt::Display for Tunnel {
         };
         let yes = |is_so: bool| is_so.then(|| "true".to_owned());
         let extension = match self.protocol {
-            Protocol::Vxlan(Extension::Gbp) => Some("gbp".to_owned()),
-            Protocol::Vxlan(Extension::Gpe) => Some("gpe".to_owned()),
+            TunnelProtocol::Vxlan(VxlanExtension::Gbp) => Some("gbp".to_owned()),
+            TunnelProtocol::Vxlan(VxlanExtension::Gpe) => Some("gpe".to_owned()),
             _ => None,
         };
         let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
@@ -250,11 +250,11 @@ impl fmt::Display for Tunnel {
     }
 }
 
-fn extension(text: Option<&str>) -> Result<Extension, String> {
+fn extension(text: Option<&str>) -> Result<VxlanExtension, String> {
     match text {
-        None => Ok(Extension::None),
-        Some("gbp") => Ok(Extension::Gbp),
-        Some("gpe") => Ok(Extension::Gpe),
+        None => Ok(VxlanExtension::None),
+        Some("gbp") => Ok(VxlanExtension::Gbp),
+        Some("gpe") => Ok(VxlanExtension::Gpe),
         Some(other) => Err(format!("options:exts: '{other}': use gbp or gpe")),
     }
 }
@@ -275,7 +275,7 @@ fn end(option: &str, text: &str) -> Result<End, String> {
 fn key(
     options: &mut BTreeMap<&str, &str>,
     option: &str,
-    protocol: Protocol,
+    protocol: TunnelProtocol,
     otherwise: TunnelKey,
 ) -> Result<TunnelKey, String> {
     let Some(text) = options.remove(option) else {
@@ -289,8 +289,8 @@ fn key(
         None => text.parse().ok(),
     };
     let most = match protocol {
-        Protocol::Gre => u32::MAX,
-        Protocol::Vxlan(_) | Protocol::Geneve => 0x00ff_ffff,
+        TunnelProtocol::Gre => u32::MAX,
+        TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => 0x00ff_ffff,
     };
     let number = number.filter(|number| *number <= most);
     let wrong =
@@ -298,16 +298,16 @@ fn key(
     number.map(TunnelKey::Given).ok_or_else(wrong)
 }
 
-const fn usual_port(protocol: Protocol) -> u16 {
+const fn usual_port(protocol: TunnelProtocol) -> u16 {
     match protocol {
-        Protocol::Vxlan(Extension::Gpe) => VXLAN_GPE_PORT,
-        Protocol::Vxlan(_) => VXLAN_PORT,
-        Protocol::Geneve => GENEVE_PORT,
-        Protocol::Gre => 0,
+        TunnelProtocol::Vxlan(VxlanExtension::Gpe) => VXLAN_GPE_PORT,
+        TunnelProtocol::Vxlan(_) => VXLAN_PORT,
+        TunnelProtocol::Geneve => GENEVE_PORT,
+        TunnelProtocol::Gre => 0,
     }
 }
 
-fn udp_port(text: Option<&str>, protocol: Protocol) -> Result<u16, String> {
+fn udp_port(text: Option<&str>, protocol: TunnelProtocol) -> Result<u16, String> {
     let Some(text) = text else {
         return Ok(usual_port(protocol));
     };
@@ -344,8 +344,11 @@ fn truth(options: &mut BTreeMap<&str, &str>, option: &str, usual: bool) -> Resul
     }
 }
 
-fn packet_type(text: Option<&str>, protocol: Protocol) -> Result<bool, String> {
-    let may_be_bare = matches!(protocol, Protocol::Gre | Protocol::Vxlan(Extension::Gpe));
+fn packet_type(text: Option<&str>, protocol: TunnelProtocol) -> Result<bool, String> {
+    let may_be_bare = matches!(
+        protocol,
+        TunnelProtocol::Gre | TunnelProtocol::Vxlan(VxlanExtension::Gpe)
+    );
     match text {
         None | Some("legacy_l2") => Ok(false),
         Some("legacy_l3") if may_be_bare => Ok(true),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 use packet::{Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
 
@@ -146,7 +146,7 @@ struct Told {
     /// What is done to it and where it goes, in the data path's words.
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
-    left_as: Option<(Key, Vec<Tag>)>,
+    left_as: Option<(Key, Vec<VlanTag>)>,
     /// For which queue it was left.
     queue: Priority,
     /// What was looked at in the bridge it came to first.

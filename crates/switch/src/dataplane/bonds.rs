@@ -292,7 +292,7 @@ mod tests {
     use std::time::Duration;
 
     use packet::MacAddr;
-    use packet::wire::arp::Addresses;
+    use packet::wire::arp::ArpAddresses;
 
     use super::*;
     use crate::bond::{Bond, Mode, Settings};
@@ -431,7 +431,7 @@ mod tests {
             multicast: None,
         };
         let arp = |dst: u64, op: u16, target: u8| {
-            let addresses = Addresses {
+            let addresses = ArpAddresses {
                 sha: MacAddr::from_u64(1),
                 spa: [10, 0, 0, 1].into(),
                 tha: MacAddr::default(),

@@ -33,7 +33,7 @@ impl Intercept {
     /// Whether it takes this frame.
     #[inline]
     pub(crate) fn takes(self, frame: &[u8]) -> bool {
-        (self.slow && slow::is_slow(frame)) || (self.spanning && is_bpdu(frame))
+        (self.slow && slow::is_slow_protocol(frame)) || (self.spanning && is_bpdu(frame))
     }
 
     const fn is_nothing(self) -> bool {

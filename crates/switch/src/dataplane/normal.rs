@@ -282,7 +282,7 @@ impl Knowledge<'_> {
 
 /// To whom a frame to many goes, and whether it says something of groups (RFC 4541, 2.1 and 3).
 fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (Forward, bool) {
-    match Multicast::of(bytes, link) {
+    match Multicast::classify(bytes, link) {
         Some(Multicast::Query) => (Forward::Flood, true),
         Some(Multicast::Report) => (Forward::Among(Audience::Reports), true),
         Some(Multicast::To(address)) => {

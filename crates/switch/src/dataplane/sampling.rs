@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 use packet::{Depth, Frame, Headers};
 
 use super::slots::PortKey;
@@ -128,7 +128,7 @@ impl Glimpse {
     }
 
     /// Its outermost tag.
-    pub(crate) fn tag(&self) -> Option<Tag> {
+    pub(crate) fn tag(&self) -> Option<VlanTag> {
         self.headers.as_ref()?.link.tag
     }
 }

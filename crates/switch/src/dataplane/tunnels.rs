@@ -6,7 +6,10 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use flow::{Field, Registers, Wide};
-use packet::tunnel::{Extension, Outer, Payload, Policy, Protocol, Shim, TunnelOption, Upper};
+use packet::tunnel::{
+    GroupPolicy, OuterHeaders, OuterTransport, TunnelHeader, TunnelOption, TunnelPayload,
+    TunnelProtocol, VxlanExtension,
+};
 use packet::wire::ethernet::{self, EtherType};
 use packet::{Frame, Link, MacAddr};
 use pipeline::Pipeline;
@@ -54,8 +57,8 @@ pub(crate) fn ends(tunnel: &Tunnel, words: &Registers) -> Option<Ends> {
 }
 
 /// A tunnel's own header before frames with which this goes.
-pub(crate) fn shim(tunnel: &Tunnel, words: &Registers, pipeline: &Pipeline) -> Shim {
-    let mut shim = Shim::new(tunnel.protocol);
+pub(crate) fn shim(tunnel: &Tunnel, words: &Registers, pipeline: &Pipeline) -> TunnelHeader {
+    let mut shim = TunnelHeader::new(tunnel.protocol);
     let low = |key: u64| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0);
     shim.key = match tunnel.out_key {
         TunnelKey::None => None,
@@ -64,15 +67,15 @@ pub(crate) fn shim(tunnel: &Tunnel, words: &Registers, pipeline: &Pipeline) -> S
     };
     shim.oam = words.tunnel_flags & OAM != 0;
     shim.summed = tunnel.summed;
-    if tunnel.protocol == Protocol::Vxlan(Extension::Gbp)
+    if tunnel.protocol == TunnelProtocol::Vxlan(VxlanExtension::Gbp)
         && (words.gbp_id, words.gbp_flags) != (0, 0)
     {
-        shim.policy = Some(Policy {
+        shim.policy = Some(GroupPolicy {
             id: words.gbp_id,
             flags: words.gbp_flags,
         });
     }
-    if tunnel.protocol == Protocol::Geneve && !words.options.is_empty() {
+    if tunnel.protocol == TunnelProtocol::Geneve && !words.options.is_empty() {
         shim.options = options(words, pipeline);
     }
     shim
@@ -185,10 +188,10 @@ pub(crate) fn source_port(frame: &[u8], within: &Within, range: (u16, u16)) -> u
 }
 
 /// What the upper part of a tunnel's packets is.
-pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> Upper {
+pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> OuterTransport {
     match tunnel.protocol {
-        Protocol::Gre => Upper::Gre,
-        Protocol::Vxlan(_) | Protocol::Geneve => Upper::Udp {
+        TunnelProtocol::Gre => OuterTransport::Gre,
+        TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => OuterTransport::Udp {
             src: source,
             dst: tunnel.port,
             // IPv6 itself sums nothing (RFC 8200, 8.1).
@@ -199,7 +202,11 @@ pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> Upper {
 
 /// What a packet tells of the frame that came out of it: what goes with it then. None if it has
 /// an option that nobody here knows, and who does not know it must drop it (RFC 8926, 3.5).
-pub(crate) fn told(outer: &Outer, shim: &Shim, pipeline: &Pipeline) -> Option<Registers> {
+pub(crate) fn told(
+    outer: &OuterHeaders,
+    shim: &TunnelHeader,
+    pipeline: &Pipeline,
+) -> Option<Registers> {
     let mut words = Registers::new(base::PortNo::ANY);
     words.tunnel_id = shim.key.unwrap_or(0).into();
     match (outer.src, outer.dst) {
@@ -230,10 +237,10 @@ pub(crate) fn told(outer: &Outer, shim: &Shim, pipeline: &Pipeline) -> Option<Re
 }
 
 /// The type of packets that a tunnel without frames carries, if it does.
-pub(crate) fn bare_payload(eth_type: u16, protocol: Protocol) -> Option<EtherType> {
+pub(crate) fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<EtherType> {
     let known = match EtherType(eth_type) {
         EtherType::IPV4 | EtherType::IPV6 | EtherType::MPLS => true,
-        EtherType::NSH => protocol != Protocol::Gre,
+        EtherType::NSH => protocol != TunnelProtocol::Gre,
         _ => false,
     };
     known.then_some(EtherType(eth_type))
@@ -241,11 +248,11 @@ pub(crate) fn bare_payload(eth_type: u16, protocol: Protocol) -> Option<EtherTyp
 
 /// Puts an Ethernet header without addresses before a packet, as bridges see it that know
 /// frames only. False if there is no room.
-pub(crate) fn dress(frame: &mut Frame, payload: Payload) -> bool {
-    let Payload::Packet(EtherType(number)) = payload else {
+pub(crate) fn dress(frame: &mut Frame, payload: TunnelPayload) -> bool {
+    let TunnelPayload::Packet(EtherType(number)) = payload else {
         return true;
     };
-    if frame.open(0, 14).is_err() {
+    if frame.insert_zeros(0, 14).is_err() {
         return false;
     }
     frame.bytes_mut()[ethernet::TYPE..ethernet::LEN].copy_from_slice(&number.to_be_bytes());
@@ -254,7 +261,7 @@ pub(crate) fn dress(frame: &mut Frame, payload: Payload) -> bool {
 
 /// Tells a frame of the congestion that its packet has met (RFC 6040, 4.2). False if it must be
 /// dropped: nobody would hear of it.
-pub(crate) fn tell_congestion(frame: &mut Frame, outer: &Outer) -> bool {
+pub(crate) fn tell_congestion(frame: &mut Frame, outer: &OuterHeaders) -> bool {
     if outer.tos & ECN != CONGESTED {
         return true;
     }
@@ -290,8 +297,12 @@ fn mark_congested(packet: &mut [u8], eth_type: u16) {
 }
 
 /// What stands around a frame; what is of each frame is filled in later.
-pub(crate) fn outer(tunnel: &Tunnel, macs: (MacAddr, MacAddr), ends: (IpAddr, IpAddr)) -> Outer {
-    Outer {
+pub(crate) fn outer(
+    tunnel: &Tunnel,
+    macs: (MacAddr, MacAddr),
+    ends: (IpAddr, IpAddr),
+) -> OuterHeaders {
+    OuterHeaders {
         eth_dst: macs.1,
         eth_src: macs.0,
         src: ends.0,

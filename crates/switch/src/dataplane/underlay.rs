@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use packet::MacAddr;
-use packet::tunnel::{Found, Payload, Protocol, Shim, Upper};
+use packet::tunnel::{OuterTransport, TunnelHeader, TunnelPacket, TunnelPayload, TunnelProtocol};
 
 use super::slots::PortKey;
 use crate::config::{End, Tunnel, TunnelKey};
@@ -83,10 +83,10 @@ enum Family {
 }
 
 impl Family {
-    const fn of(protocol: Protocol) -> Self {
+    const fn of(protocol: TunnelProtocol) -> Self {
         match protocol {
-            Protocol::Vxlan(_) | Protocol::Geneve => Self::Udp,
-            Protocol::Gre => Self::Gre,
+            TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => Self::Udp,
+            TunnelProtocol::Gre => Self::Gre,
         }
     }
 }
@@ -103,7 +103,7 @@ pub(crate) struct Underlay {
     /// The tunnels' ends.
     ends: BTreeMap<Mark, PortKey>,
     /// The protocol at each UDP port that tunnels have.
-    listens: BTreeMap<u16, Protocol>,
+    listens: BTreeMap<u16, TunnelProtocol>,
     /// Whether there are tunnels of GRE.
     has_gre: bool,
     /// UDP source ports, the first and the last.
@@ -130,7 +130,7 @@ pub(crate) enum Judged {
     /// It is no tunnel's: the host's own.
     Hosts,
     /// It is one of this protocol.
-    Tunnels(Protocol),
+    Tunnels(TunnelProtocol),
 }
 
 impl Underlay {
@@ -178,7 +178,7 @@ impl Underlay {
     }
 
     /// The UDP ports that tunnels have, each with its protocol.
-    pub(crate) fn listening(&self) -> impl Iterator<Item = (u16, Protocol)> {
+    pub(crate) fn listening(&self) -> impl Iterator<Item = (u16, TunnelProtocol)> {
         self.listens
             .iter()
             .map(|(port, protocol)| (*port, *protocol))
@@ -227,27 +227,27 @@ impl Underlay {
     }
 
     /// Whose a packet is that goes to the host by this port.
-    pub(crate) fn judge(&self, ground: &Ground, found: &Found) -> Judged {
+    pub(crate) fn judge(&self, ground: &Ground, found: &TunnelPacket) -> Judged {
         if !ground.addresses.contains(&found.outer.dst) {
             return Judged::Hosts;
         }
         match found.outer.upper {
-            Upper::Udp { dst, .. } => match self.listens.get(&dst) {
+            OuterTransport::Udp { dst, .. } => match self.listens.get(&dst) {
                 Some(protocol) => Judged::Tunnels(*protocol),
                 None => Judged::Hosts,
             },
-            Upper::Gre if self.has_gre => Judged::Tunnels(Protocol::Gre),
-            Upper::Gre => Judged::Hosts,
+            OuterTransport::Gre if self.has_gre => Judged::Tunnels(TunnelProtocol::Gre),
+            OuterTransport::Gre => Judged::Hosts,
         }
     }
 
     /// The tunnel that a packet is of: the one that says most of it (`ovs-vswitchd.conf.db(5)`,
     /// "Tunnel Options").
-    pub(crate) fn find(&self, found: &Found, shim: &Shim) -> Option<PortKey> {
+    pub(crate) fn find(&self, found: &TunnelPacket, shim: &TunnelHeader) -> Option<PortKey> {
         let outer = found.outer;
         let port = match outer.upper {
-            Upper::Udp { dst, .. } => dst,
-            Upper::Gre => 0,
+            OuterTransport::Udp { dst, .. } => dst,
+            OuterTransport::Gre => 0,
         };
         for key in [Some(shim.key.unwrap_or(0)), None] {
             for remote in [Some(outer.src), None] {
@@ -255,7 +255,7 @@ impl Underlay {
                     let mark = Mark {
                         protocol: Family::of(shim.protocol),
                         port,
-                        bare: shim.payload != Payload::Ethernet,
+                        bare: shim.payload != TunnelPayload::Ethernet,
                         key,
                         remote,
                         local,
@@ -296,7 +296,7 @@ pub(crate) fn is_within(address: IpAddr, prefix: IpAddr, len: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use base::PortNo;
-    use packet::tunnel::{Extension, Outer};
+    use packet::tunnel::{OuterHeaders, VxlanExtension};
 
     use super::*;
     use crate::config::PortSpec;
@@ -317,8 +317,8 @@ mod tests {
         }
     }
 
-    fn arrival(src: &str, dst: &str) -> Found {
-        let outer = Outer {
+    fn arrival(src: &str, dst: &str) -> TunnelPacket {
+        let outer = OuterHeaders {
             eth_dst: MacAddr::default(),
             eth_src: MacAddr::default(),
             src: src.parse().expect("an address"),
@@ -326,7 +326,7 @@ mod tests {
             tos: 0,
             ttl: 64,
             dont_fragment: true,
-            upper: Upper::Udp {
+            upper: OuterTransport::Udp {
                 src: 1,
                 dst: 4789,
                 summed: false,
@@ -334,10 +334,10 @@ mod tests {
         };
         let mut pool = packet::Pool::new(2);
         let mut frame = packet::Frame::from_bytes(&[0; 60]);
-        let mut shim = Shim::new(Protocol::Vxlan(Extension::None));
+        let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
         shim.key = Some(0);
         packet::tunnel::encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("short");
-        packet::tunnel::find(frame.bytes()).expect("a packet")
+        packet::tunnel::parse_outer(frame.bytes()).expect("a packet")
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
             underlay.add_end(key(port), &tunnel(words));
         }
         let find = |src, dst, number| {
-            let mut shim = Shim::new(Protocol::Vxlan(Extension::None));
+            let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
             shim.key = Some(number);
             underlay
                 .find(&arrival(src, dst), &shim)

@@ -6,7 +6,7 @@
 mod retag;
 
 use packet::Link;
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 
 use crate::config::{LogicalPort, PriorityTags, TagType, VlanMode, VlansSeen};
 pub(crate) use retag::Retag;
@@ -20,7 +20,7 @@ const SERVICE: u16 = 0x88a8;
 
 /// The tags of a frame that are looked at, the outermost first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Came(Option<Tag>, Option<Tag>);
+pub(crate) struct Came(Option<VlanTag>, Option<VlanTag>);
 
 impl Came {
     /// Those of a frame. What lies deeper is its payload.
@@ -137,7 +137,7 @@ pub(crate) fn leave(port: Option<&LogicalPort>, within: &Vlans) -> Retag {
     let mut tags = Tags::of([came.0, came.1]);
     match (around, came.0) {
         (Some(tpid), _) => tags.push(new_tag(tpid, vid)),
-        (None, Some(tag)) => tags.set_first(Tag { vid, ..tag }),
+        (None, Some(tag)) => tags.set_first(VlanTag { vid, ..tag }),
         (None, None) if vid != 0 => tags.push(new_tag(CUSTOMER, vid)),
         (None, None) => {}
     }
@@ -164,8 +164,8 @@ fn is_trunk(port: Option<&LogicalPort>) -> bool {
     port.is_none_or(|port| matches!(port.vlans.mode, VlanMode::Trunk { .. }))
 }
 
-const fn new_tag(tpid: u16, vid: u16) -> Tag {
-    Tag {
+const fn new_tag(tpid: u16, vid: u16) -> VlanTag {
+    VlanTag {
         tpid,
         pcp: 0,
         dei: false,

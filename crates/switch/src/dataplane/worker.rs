@@ -445,7 +445,7 @@ fn finish_if_sctp(frame: &mut Frame) {
     /// Where SCTP's checksum is in its header (RFC 9260, 3); nobody else's is there.
     const SCTP: u16 = 8;
     if let Checksum::Partial { offset: SCTP, .. } = frame.offload.checksum {
-        frame.finish();
+        frame.complete_checksum();
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use base::{DatapathId, Instant, PortNo};
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 
 use crate::dataplane::sampling::Glimpse;
 
@@ -95,7 +95,7 @@ pub(crate) struct FlowSample<'a> {
     /// How it came.
     pub(crate) frame: &'a Glimpse,
     /// Its tag as it came, and as it left.
-    pub(crate) tags: [Option<Tag>; 2],
+    pub(crate) tags: [Option<VlanTag>; 2],
 }
 
 /// How much has passed a port.

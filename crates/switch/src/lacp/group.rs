@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use base::{Instant, PortNo};
-use packet::wire::slow::{Lacpdu, Slow, State, System};
+use packet::wire::slow::{LacpState, LacpSystem, Lacpdu, SlowPdu};
 
 use super::Settings;
 use super::port::{Port, PortSettings, Receive};
@@ -33,7 +33,7 @@ impl Status {
 }
 
 /// Whom frames are exchanged with: a system, a key of it, and a key of ours.
-type Partner = (System, u16, u16);
+type Partner = (LacpSystem, u16, u16);
 
 /// The ports of a bond.
 #[derive(Debug)]
@@ -115,21 +115,21 @@ impl Group {
         number: PortNo,
         frame: &[u8],
         now: Instant,
-    ) -> Option<Slow> {
+    ) -> Option<SlowPdu> {
         let port = self.ports.get_mut(&number)?;
-        match Slow::parse(frame) {
-            Ok(Slow::Lacp(pdu)) => {
+        match SlowPdu::parse(frame) {
+            Ok(SlowPdu::Lacp(pdu)) => {
                 port.handle_pdu(&self.settings, &pdu, now);
                 self.select();
             }
-            Ok(Slow::Marker(mut marker)) if !marker.is_response => {
+            Ok(SlowPdu::Marker(mut marker)) if !marker.is_response => {
                 port.counters.markers += 1;
                 marker.is_response = true;
-                return Some(Slow::Marker(marker));
+                return Some(SlowPdu::Marker(marker));
             }
             // Nobody here asks with markers.
-            Ok(Slow::Marker(_)) => {}
-            Ok(Slow::Other(_)) | Err(_) => port.counters.bad += 1,
+            Ok(SlowPdu::Marker(_)) => {}
+            Ok(SlowPdu::Other(_)) | Err(_) => port.counters.bad += 1,
         }
         None
     }
@@ -197,7 +197,7 @@ impl Group {
     fn partner_of(&self, port: &Port) -> Option<Partner> {
         let partner = port.partner();
         let fits = port.receive() == Receive::Current
-            && (partner.state.has(State::AGGREGATION) || !self.settings.aggregates)
+            && (partner.state.has(LacpState::AGGREGATION) || !self.settings.aggregates)
             && partner.system.address != self.settings.system.address;
         fits.then_some((partner.system, partner.key, port.settings.key))
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use base::Instant;
-use packet::wire::slow::{Info, Lacpdu, State};
+use packet::wire::slow::{LacpInfo, LacpState, Lacpdu};
 
 use super::{
     Activity, FAST_PERIODIC, LONG_TIMEOUT, SENT_MAX, SHORT_TIMEOUT, SLOW_PERIODIC, Settings,
@@ -70,7 +70,7 @@ pub(crate) struct Port {
     pub(super) settings: PortSettings,
     receive: Receive,
     /// What was told of the partner.
-    partner: Info,
+    partner: LacpInfo,
     /// Attached to the aggregator (`SYNCHRONIZATION` of our state).
     attached: bool,
     /// Until when the partner is to be heard again.
@@ -90,7 +90,7 @@ impl Port {
         Self {
             settings,
             receive: Receive::Disabled,
-            partner: Info::default(),
+            partner: LacpInfo::default(),
             attached: false,
             current_until: None,
             periodic: None,
@@ -106,7 +106,7 @@ impl Port {
     }
 
     /// What the partner has told of itself.
-    pub(crate) const fn partner(&self) -> &Info {
+    pub(crate) const fn partner(&self) -> &LacpInfo {
         &self.partner
     }
 
@@ -122,22 +122,22 @@ impl Port {
 
     /// Whether both ends take and send frames here (`COLLECTING_DISTRIBUTING`).
     pub(crate) const fn is_distributing(&self) -> bool {
-        self.attached && self.partner.state.has(State::SYNCHRONIZATION)
+        self.attached && self.partner.state.has(LacpState::SYNCHRONIZATION)
     }
 
     /// What it tells of itself.
-    pub(crate) fn actor(&self, of: &Settings) -> Info {
+    pub(crate) fn actor(&self, of: &Settings) -> LacpInfo {
         let distributing = self.is_distributing();
-        let state = State::default()
-            .with(State::ACTIVITY, of.activity == Activity::Active)
-            .with(State::TIMEOUT, of.is_fast)
-            .with(State::AGGREGATION, of.aggregates)
-            .with(State::SYNCHRONIZATION, self.attached)
-            .with(State::COLLECTING, distributing)
-            .with(State::DISTRIBUTING, distributing)
-            .with(State::DEFAULTED, self.receive == Receive::Defaulted)
-            .with(State::EXPIRED, self.receive == Receive::Expired);
-        Info {
+        let state = LacpState::default()
+            .with(LacpState::ACTIVITY, of.activity == Activity::Active)
+            .with(LacpState::TIMEOUT, of.is_fast)
+            .with(LacpState::AGGREGATION, of.aggregates)
+            .with(LacpState::SYNCHRONIZATION, self.attached)
+            .with(LacpState::COLLECTING, distributing)
+            .with(LacpState::DISTRIBUTING, distributing)
+            .with(LacpState::DEFAULTED, self.receive == Receive::Defaulted)
+            .with(LacpState::EXPIRED, self.receive == Receive::Expired);
+        LacpInfo {
             system: of.system,
             key: self.settings.key,
             port_priority: self.settings.priority,
@@ -160,7 +160,7 @@ impl Port {
             self.expire(now);
         } else {
             self.receive = Receive::Disabled;
-            self.partner.state = self.partner.state.with(State::SYNCHRONIZATION, false);
+            self.partner.state = self.partner.state.with(LacpState::SYNCHRONIZATION, false);
             (self.current_until, self.periodic, self.needs_to_tell) = (None, None, false);
         }
     }
@@ -177,19 +177,19 @@ impl Port {
         let knows_us = told.system == actor.system
             && (told.port, told.port_priority, told.key)
                 == (actor.port, actor.port_priority, actor.key)
-            && same(State::AGGREGATION.0);
+            && same(LacpState::AGGREGATION.0);
         let theirs = pdu.actor.state;
-        let talks = theirs.has(State::ACTIVITY)
-            || (of.activity == Activity::Active && told.state.has(State::ACTIVITY));
-        let in_sync = theirs.has(State::SYNCHRONIZATION)
-            && (knows_us || !theirs.has(State::AGGREGATION))
+        let talks = theirs.has(LacpState::ACTIVITY)
+            || (of.activity == Activity::Active && told.state.has(LacpState::ACTIVITY));
+        let in_sync = theirs.has(LacpState::SYNCHRONIZATION)
+            && (knows_us || !theirs.has(LacpState::AGGREGATION))
             && talks;
-        let others = State::ACTIVITY.0 | State::TIMEOUT.0 | State::SYNCHRONIZATION.0;
+        let others = LacpState::ACTIVITY.0 | LacpState::TIMEOUT.0 | LacpState::SYNCHRONIZATION.0;
         if !knows_us || !same(others) {
             self.needs_to_tell = true;
         }
         self.partner = pdu.actor;
-        self.partner.state = theirs.with(State::SYNCHRONIZATION, in_sync);
+        self.partner.state = theirs.with(LacpState::SYNCHRONIZATION, in_sync);
         self.receive = Receive::Current;
         let patience = if of.is_fast {
             SHORT_TIMEOUT
@@ -214,9 +214,9 @@ impl Port {
                 self.counters.defaulted += 1;
                 self.receive = Receive::Defaulted;
                 // Who is plugged in later need not wait for half a minute.
-                self.partner = Info {
-                    state: State::TIMEOUT,
-                    ..Info::default()
+                self.partner = LacpInfo {
+                    state: LacpState::TIMEOUT,
+                    ..LacpInfo::default()
                 };
                 self.needs_to_tell = true;
             }
@@ -230,8 +230,8 @@ impl Port {
         self.partner.state = self
             .partner
             .state
-            .with(State::SYNCHRONIZATION, false)
-            .with(State::TIMEOUT, true);
+            .with(LacpState::SYNCHRONIZATION, false)
+            .with(LacpState::TIMEOUT, true);
         self.current_until = Some(now + SHORT_TIMEOUT);
         self.needs_to_tell = true;
     }
@@ -246,11 +246,11 @@ impl Port {
 
     /// How often it sends, if at all: two that wait for each other say nothing.
     fn interval(&self, of: &Settings) -> Option<Duration> {
-        let speaks = of.activity == Activity::Active || self.partner.state.has(State::ACTIVITY);
+        let speaks = of.activity == Activity::Active || self.partner.state.has(LacpState::ACTIVITY);
         if self.receive == Receive::Disabled || !speaks {
             return None;
         }
-        Some(if self.partner.state.has(State::TIMEOUT) {
+        Some(if self.partner.state.has(LacpState::TIMEOUT) {
             FAST_PERIODIC
         } else {
             SLOW_PERIODIC

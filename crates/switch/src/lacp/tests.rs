@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 use packet::MacAddr;
-use packet::wire::slow::{Marker, Slow, State, System};
+use packet::wire::slow::{LacpState, LacpSystem, Marker, SlowPdu};
 use proptest::prelude::*;
 
 use packet::wire::slow::Lacpdu;
@@ -18,7 +18,7 @@ fn settings(activity: Activity, system: u64) -> Settings {
     Settings {
         activity,
         is_fast: false,
-        system: System {
+        system: LacpSystem {
             priority: 65534,
             address: MacAddr::from_u64(system),
         },
@@ -261,7 +261,7 @@ fn markers_are_answered_and_damage_is_counted() {
         is_response: true,
         ..asked
     };
-    assert_eq!(answer, Some(Slow::Marker(expected)));
+    assert_eq!(answer, Some(SlowPdu::Marker(expected)));
     frame[16] = 7;
     group.handle_frame(PortNo(1), &frame, Instant::START);
     let counters = group.port(PortNo(1)).expect("it is there").counters();
@@ -287,8 +287,8 @@ proptest! {
             frame[38..54].copy_from_slice(&partner[2..18]);
             group.handle_frame(PortNo(1), &frame, now);
             while let Some((_, pdu)) = group.poll_transmit(now) {
-                prop_assert!(!pdu.actor.state.has(State::DISTRIBUTING)
-                    || pdu.partner.state.has(State::SYNCHRONIZATION));
+                prop_assert!(!pdu.actor.state.has(LacpState::DISTRIBUTING)
+                    || pdu.partner.state.has(LacpState::SYNCHRONIZATION));
                 sent.push(now);
             }
         }

@@ -1,7 +1,7 @@
 //! What turns a frame into another, as actions of a data path: `set(ipv4(ttl=63))`.
 
 use flow::{Field, Key};
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 
 use super::value::Form;
 use super::{ECN_BITS, Group, KEYS, TYPE_IPV6, add_part};
@@ -10,12 +10,12 @@ use super::{ECN_BITS, Group, KEYS, TYPE_IPV6, add_part};
 const CUSTOMER: u16 = 0x8100;
 
 /// The actions that turn tags into others, the outermost first of both.
-pub(crate) fn tag_changes(before: &[Tag], after: &[Tag]) -> Vec<String> {
+pub(crate) fn tag_changes(before: &[VlanTag], after: &[VlanTag]) -> Vec<String> {
     let both = before.iter().rev().zip(after.iter().rev());
     let same = both.take_while(|(before, after)| before == after).count();
     let pops = vec!["pop_vlan".to_owned(); before.len() - same];
     let pushes = after[..after.len() - same].iter().rev().map(|tag| {
-        let Tag { tpid, pcp, vid, .. } = tag;
+        let VlanTag { tpid, pcp, vid, .. } = tag;
         match *tpid {
             CUSTOMER => format!("push_vlan(vid={vid},pcp={pcp})"),
             _ => format!("push_vlan(tpid={tpid:#06x},vid={vid},pcp={pcp})"),

@@ -313,7 +313,7 @@ impl Player {
             .frames
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
-        assert_eq!(self.pool.missing(), 0, "a frame got lost");
+        assert_eq!(self.pool.outstanding(), 0, "a frame got lost");
         for learned in std::mem::take(&mut self.verdict.learned) {
             let done = self.pipeline.learn(&learned, self.now);
             lines.extend(self.outcome_of(done));

@@ -91,13 +91,13 @@ pub fn indented(sign: &str, text: &str) -> String {
 /// A frame that leaves.
 #[must_use]
 pub fn sent(to: &str, frame: &Frame) -> String {
-    format!("     > {to}  {}", Stack::of(frame))
+    format!("     > {to}  {}", Stack::dissect(frame))
 }
 
 /// A packet-in with this head.
 #[must_use]
 pub fn packet_in(head: &str, frame: &Frame) -> String {
-    format!("{} | {}", indented("!", head), Stack::of(frame))
+    format!("{} | {}", indented("!", head), Stack::dissect(frame))
 }
 
 /// What goes with a frame and is not zero, but for its port, with a blank before each.

@@ -11,8 +11,8 @@ use packet::wire::ethernet::EtherType;
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{
-    Checksum, Depth, Frame, Headers, Inside, MacAddr, Network, Offload, Packet, Pool, RewriteError,
-    Segmentation, SegmentationKind, segment,
+    Checksum, Depth, EncapPayload, Frame, Headers, MacAddr, Network, Offload, Packet, Pool,
+    RewriteError, Segmentation, SegmentationKind, segment,
 };
 
 /// Bytes before the frame that say what it owes and what is done to it.
@@ -94,7 +94,7 @@ const RETYPING: [u8; 3] = [28, 38, 39];
 fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
     let mut changed = frame.clone();
     let before = judge(&changed);
-    let mut packet = Packet::read(&mut changed, depth).expect("it was read before");
+    let mut packet = Packet::parse(&mut changed, depth).expect("it was read before");
     let result = rewrite(&mut packet, change, seed);
     if result.is_ok() {
         let retyping = RETYPING.contains(&change);
@@ -115,10 +115,10 @@ fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
 }
 
 /// What a new header is put before.
-const fn inside(seed: u8) -> Inside {
+const fn inside(seed: u8) -> EncapPayload {
     match seed % 2 {
-        0 => Inside::Frame,
-        _ => Inside::Packet,
+        0 => EncapPayload::Frame,
+        _ => EncapPayload::Packet,
     }
 }
 
@@ -225,7 +225,7 @@ fn judge(frame: &Frame) -> [Option<bool>; 2] {
     {
         return [None, None];
     }
-    frame.finish();
+    frame.complete_checksum();
     let bytes = frame.bytes();
     let packet = &bytes[headers.network_at()..];
     let (header, pseudo, total) = match headers.network {
@@ -322,7 +322,7 @@ fn judge_sctp(segment: &[u8]) -> Option<bool> {
 
 /// Taken apart and built again, a frame is the same.
 fn check_rebuilt(frame: &Frame) {
-    let stack = Stack::of(frame);
+    let stack = Stack::dissect(frame);
     let built = stack.build();
     assert_eq!(built.bytes(), frame.bytes(), "{stack}");
     assert_eq!(stack.to_string().parse(), Ok(stack));

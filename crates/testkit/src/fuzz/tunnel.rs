@@ -1,16 +1,16 @@
 //! Packets of tunnels: nothing panics, whatever the bytes; and what comes out of a packet is what
 //! comes out again when it was put into another.
 
-use packet::tunnel::{Extension, Protocol, decapsulate, encapsulate, find};
+use packet::tunnel::{TunnelProtocol, VxlanExtension, decapsulate, encapsulate, parse_outer};
 use packet::{Checksum, Frame, Pool};
 
 /// Protocols, chosen by the first byte.
-const PROTOCOLS: [Protocol; 5] = [
-    Protocol::Vxlan(Extension::None),
-    Protocol::Vxlan(Extension::Gbp),
-    Protocol::Vxlan(Extension::Gpe),
-    Protocol::Geneve,
-    Protocol::Gre,
+const PROTOCOLS: [TunnelProtocol; 5] = [
+    TunnelProtocol::Vxlan(VxlanExtension::None),
+    TunnelProtocol::Vxlan(VxlanExtension::Gbp),
+    TunnelProtocol::Vxlan(VxlanExtension::Gpe),
+    TunnelProtocol::Geneve,
+    TunnelProtocol::Gre,
 ];
 
 /// Longer frames only cost time.
@@ -30,7 +30,7 @@ pub fn tunnel(data: &[u8]) {
     if believed & 1 == 1 {
         frame.offload.checksum = Checksum::Verified;
     }
-    let Some(found) = find(frame.bytes()) else {
+    let Some(found) = parse_outer(frame.bytes()) else {
         return;
     };
     let before = frame.clone();
@@ -41,7 +41,7 @@ pub fn tunnel(data: &[u8]) {
     let within = frame.bytes().to_vec();
     let mut pool = Pool::new(2);
     encapsulate(&mut frame, 0, &found.outer, &shim, &mut pool).expect("it was within one");
-    let again = find(frame.bytes()).expect("it is a packet");
+    let again = parse_outer(frame.bytes()).expect("it is a packet");
     assert_eq!(again.outer, found.outer);
     let told = decapsulate(&mut frame, &again, protocol).expect("it is whole");
     assert_eq!(told, shim);

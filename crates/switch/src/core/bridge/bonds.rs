@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use flow::{PortConfig, PortState};
-use packet::wire::arp::Addresses;
+use packet::wire::arp::ArpAddresses;
 use packet::wire::ethernet::{EtherType, Ethernet};
-use packet::wire::slow::{Slow, System};
+use packet::wire::slow::{LacpSystem, SlowPdu};
 use packet::{Frame, Link, MacAddr};
 
 use super::{Bridge, Effect, PortEntry};
@@ -123,7 +123,7 @@ impl Bonded {
             self.lacp = None;
             return;
         };
-        let system = System {
+        let system = LacpSystem {
             priority: asked.priority,
             address: asked.system.unwrap_or(address),
         };
@@ -367,7 +367,7 @@ impl Bridge {
         let bonded = bonds.find(|bonded| bonded.has(from));
         let group = bonded.and_then(|bonded| bonded.lacp.as_mut());
         if let (Some(group), Some(address)) = (group, address)
-            && let Some(Slow::Marker(answer)) = group.handle_frame(from, frame, now)
+            && let Some(SlowPdu::Marker(answer)) = group.handle_frame(from, frame, now)
         {
             let frame = Frame::from_bytes(&answer.emit(address));
             effects.push(Effect::Transmit(from, frame, None));
@@ -442,7 +442,7 @@ fn has_carrier(entry: &PortEntry) -> bool {
 
 /// A frame of a station that says no more than where it is: it asks by RARP for its own address.
 fn announcement(station: MacAddr) -> Vec<u8> {
-    let addresses = Addresses {
+    let addresses = ArpAddresses {
         sha: station,
         spa: Ipv4Addr::UNSPECIFIED,
         tha: station,

@@ -38,7 +38,7 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        if slow::is_slow(frame) {
+        if slow::is_slow_protocol(frame) {
             self.handle_slow_protocol(from, frame, now, effects);
         }
         if is_bpdu(frame) {

@@ -21,7 +21,7 @@ impl Copier for Copying<'_> {
 
     fn send(&mut self, port: PortNo, mut copy: Frame, snaplen: Option<u16>) {
         if let Some(snaplen) = snaplen {
-            copy.finish();
+            copy.complete_checksum();
             copy.truncate(usize::from(snaplen));
         }
         self.0.push(Effect::Transmit(port, copy, None));

@@ -1,7 +1,7 @@
 //! What a bridge has heard hosts and routers say of multicast groups.
 
 use base::{Instant, PortNo};
-use packet::Membership;
+use packet::MembershipMessage;
 
 use super::Bridge;
 use crate::config::Switching;
@@ -40,7 +40,7 @@ impl Bridge {
         let Some(table) = &mut self.multicast else {
             return;
         };
-        let said = Membership::read(frame);
+        let said = MembershipMessage::parse(frame);
         if self.ports.contains_key(&port)
             && said.is_some_and(|said| table.hear((home, vid), &said, now))
         {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{GroupId, MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, Key, MatchBuilder, Registers};
 use packet::wire::ethernet;
-use packet::wire::vlan::{self, Tag};
+use packet::wire::vlan::{self, VlanTag};
 use packet::{Depth, Frame, Link};
 use pipeline::{Destination, DropReason, Pipeline, Rule, Story, Trace};
 
@@ -100,12 +100,12 @@ pub(super) fn key_of(frame: &Frame, registers: &Registers) -> Option<Key> {
 }
 
 /// All tags of a frame, the outermost first.
-pub(super) fn tags_of(frame: &Frame) -> Vec<Tag> {
+pub(super) fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     let tags = Link::parse(frame.bytes()).map_or(0, |link| link.tags());
     let bytes = frame.bytes().get(ethernet::TYPE..).unwrap_or_default();
     let tags = bytes.chunks_exact(vlan::LEN).take(tags);
     let tags = tags.filter_map(|bytes| bytes.first_chunk());
-    tags.map(|bytes| Tag::parse(*bytes)).collect()
+    tags.map(|bytes| VlanTag::parse(*bytes)).collect()
 }
 
 impl Trace for Looks {

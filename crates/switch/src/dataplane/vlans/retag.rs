@@ -1,6 +1,6 @@
 //! What is to be done to a frame for its tags to be other ones.
 
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 use packet::{Depth, Frame, Packet};
 
 use super::CUSTOMER;
@@ -9,7 +9,7 @@ use super::CUSTOMER;
 const TAGS_MAX: usize = 3;
 
 /// No tag: the frame has none that could be changed.
-const NONE: Tag = Tag {
+const NONE: VlanTag = VlanTag {
     tpid: 0,
     pcp: 0,
     dei: false,
@@ -19,13 +19,13 @@ const NONE: Tag = Tag {
 /// Tags one behind the other, the outermost last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tags {
-    tags: [Tag; TAGS_MAX],
+    tags: [VlanTag; TAGS_MAX],
     len: usize,
 }
 
 impl Tags {
     /// These, the outermost first.
-    pub(super) fn of(tags: [Option<Tag>; 2]) -> Self {
+    pub(super) fn of(tags: [Option<VlanTag>; 2]) -> Self {
         let mut all = Self {
             tags: [NONE; TAGS_MAX],
             len: 0,
@@ -36,12 +36,12 @@ impl Tags {
         all
     }
 
-    fn as_slice(&self) -> &[Tag] {
+    fn as_slice(&self) -> &[VlanTag] {
         &self.tags[..self.len]
     }
 
     /// Puts one before all.
-    pub(super) const fn push(&mut self, tag: Tag) {
+    pub(super) const fn push(&mut self, tag: VlanTag) {
         self.tags[self.len] = tag;
         self.len += 1;
     }
@@ -60,7 +60,7 @@ impl Tags {
     }
 
     /// Has the outermost be this one.
-    pub(super) fn set_first(&mut self, tag: Tag) {
+    pub(super) fn set_first(&mut self, tag: VlanTag) {
         self.pop();
         self.push(tag);
     }
@@ -68,8 +68,8 @@ impl Tags {
     /// Gives the outermost this priority; if there is none, one that is there for it.
     pub(super) fn give_priority(&mut self, pcp: u8) {
         match self.as_slice().last() {
-            Some(tag) => self.set_first(Tag { pcp, ..*tag }),
-            None if pcp != 0 => self.push(Tag {
+            Some(tag) => self.set_first(VlanTag { pcp, ..*tag }),
+            None if pcp != 0 => self.push(VlanTag {
                 tpid: CUSTOMER,
                 pcp,
                 ..NONE
@@ -105,7 +105,7 @@ pub(crate) struct Retag {
     /// How many are put on.
     on: u8,
     /// Those, the outermost last.
-    tags: [Tag; 2],
+    tags: [VlanTag; 2],
 }
 
 impl Retag {
@@ -135,7 +135,7 @@ impl Retag {
         if self == Self::KEEP {
             return true;
         }
-        let Ok(mut packet) = Packet::read(frame, Depth::Link) else {
+        let Ok(mut packet) = Packet::parse(frame, Depth::Link) else {
             return false;
         };
         let before = packet.headers().link.tag;

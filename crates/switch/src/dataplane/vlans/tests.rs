@@ -16,8 +16,8 @@ fn port(mode: VlanMode, priority_tags: PriorityTags) -> LogicalPort {
     }
 }
 
-fn tag(vid: u16, pcp: u8) -> Option<Tag> {
-    Some(Tag {
+fn tag(vid: u16, pcp: u8) -> Option<VlanTag> {
+    Some(VlanTag {
         tpid: CUSTOMER,
         pcp,
         dei: false,
@@ -57,9 +57,9 @@ fn modes() -> impl Strategy<Value = VlanMode> {
 
 /// Tags that a frame comes with, the outermost first: none says neither a VLAN nor a priority, and
 /// one that has others behind it says a VLAN.
-fn stacks() -> impl Strategy<Value = Vec<Tag>> {
+fn stacks() -> impl Strategy<Value = Vec<VlanTag>> {
     let tpid = prop::sample::select(vec![CUSTOMER, SERVICE]);
-    let one = (tpid, 0_u8..8, 1_u16..7).prop_map(|(tpid, pcp, vid)| Tag {
+    let one = (tpid, 0_u8..8, 1_u16..7).prop_map(|(tpid, pcp, vid)| VlanTag {
         tpid,
         pcp,
         dei: false,
@@ -77,14 +77,19 @@ fn stacks() -> impl Strategy<Value = Vec<Tag>> {
 
 /// The manual's own words, one after the other: the tags with which a frame leaves that came with
 /// these, of which so many are looked at; nothing if it does not leave.
-fn by_the_book(from: &VlanMode, to: &VlanMode, came: &[Tag], seen: usize) -> Option<Vec<Tag>> {
-    let vid_of = |tags: &[Tag], place: usize| {
+fn by_the_book(
+    from: &VlanMode,
+    to: &VlanMode,
+    came: &[VlanTag],
+    seen: usize,
+) -> Option<Vec<VlanTag>> {
+    let vid_of = |tags: &[VlanTag], place: usize| {
         let tag = tags.get(place).filter(|_| place < seen);
         tag.map_or(0, |tag| tag.vid)
     };
     let vid = vid_of(came, 0);
     let mut tags = came.to_vec();
-    let put_in = |tags: &mut Vec<Tag>, vid: u16| match tags.first_mut() {
+    let put_in = |tags: &mut Vec<VlanTag>, vid: u16| match tags.first_mut() {
         Some(tag) => tag.vid = vid,
         None if vid != 0 => tags.push(new_tag(CUSTOMER, vid)),
         None => {}
@@ -142,7 +147,7 @@ fn by_the_book(from: &VlanMode, to: &VlanMode, came: &[Tag], seen: usize) -> Opt
     Some(tags)
 }
 
-fn frame(tags: &[Tag]) -> Frame {
+fn frame(tags: &[VlanTag]) -> Frame {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     bytes.extend(tags.iter().flat_map(|tag| tag.emit()));
     bytes.extend([0x08, 0x06]);
@@ -151,23 +156,23 @@ fn frame(tags: &[Tag]) -> Frame {
 }
 
 /// All tags of a frame, the outermost first.
-fn tags_of(frame: &Frame) -> Vec<Tag> {
+fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     let link = Link::parse(frame.bytes()).expect("whole");
     let bytes = &frame.bytes()[12..12 + 4 * link.tags()];
     let tags = bytes.chunks_exact(4).map(|bytes| {
         let bytes = bytes.try_into().expect("four bytes");
-        Tag::parse(bytes)
+        VlanTag::parse(bytes)
     });
     tags.collect()
 }
 
-fn came(tags: &[Tag], seen: VlansSeen) -> Came {
+fn came(tags: &[VlanTag], seen: VlansSeen) -> Came {
     let frame = frame(tags);
     let link = Link::parse(frame.bytes()).expect("whole");
     Came::of(&link, frame.bytes(), seen)
 }
 
-fn left(port: Option<&LogicalPort>, tag: Option<Tag>, vid: u16) -> Vec<Tag> {
+fn left(port: Option<&LogicalPort>, tag: Option<VlanTag>, vid: u16) -> Vec<VlanTag> {
     let mut frame = frame(tag.as_slice());
     let within = Vlans {
         vid,
@@ -273,12 +278,12 @@ const BESIDE: [(&str, VlansSeen, &str, &str, Option<&str>); 14] = {
 
 #[test]
 fn tunnels_do_as_open_vswitch_does_with_priorities_and_empty_tags() {
-    let read = |text: &str| -> Vec<Tag> {
+    let read = |text: &str| -> Vec<VlanTag> {
         let tags = text.split_whitespace().map(|word| {
             let (vid, pcp) = word[1..]
                 .split_once('p')
                 .unwrap_or_else(|| (&word[1..], "0"));
-            Tag {
+            VlanTag {
                 tpid: if word.starts_with('S') {
                     SERVICE
                 } else {

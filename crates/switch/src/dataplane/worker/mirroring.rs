@@ -183,7 +183,7 @@ impl Worker {
     /// Sends the first bytes of a frame, or of each of its segments.
     fn send_short(&mut self, exit: PortKey, mut frame: Frame, len: usize) {
         if frame.offload.segmentation.is_none() {
-            frame.finish();
+            frame.complete_checksum();
             frame.truncate(len);
             return self.send(exit, frame);
         }

@@ -166,7 +166,7 @@ impl Rig {
             .send(&mut batch, &mut self.pool)
             .expect("the wire is there");
         self.worker.turn(Instant::from_secs(1));
-        assert_eq!(self.worker.pool.missing(), 0, "no buffer may be lost");
+        assert_eq!(self.worker.pool.outstanding(), 0, "no buffer may be lost");
         let mut out = Vec::new();
         for (index, host) in self.hosts.iter_mut().enumerate() {
             host.receive(&mut self.pool, &mut batch)

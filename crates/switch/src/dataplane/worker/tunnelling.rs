@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use base::PortNo;
 use flow::Registers;
-use packet::tunnel::{self, Found, Outer, Payload, Protocol, Shim, TunnelError, Upper};
+use packet::tunnel::{
+    self, OuterHeaders, OuterTransport, TunnelError, TunnelHeader, TunnelPacket, TunnelPayload,
+    TunnelProtocol,
+};
 use packet::{Frame, segment};
 use ports::{Batch, Counter};
 
@@ -24,8 +27,8 @@ use crate::dataplane::underlay::{Ground, Hop, Judged};
 /// What all packets of a batch have in common.
 struct Wrapping<'a> {
     tunnel: &'a Tunnel,
-    outer: Outer,
-    shim: Shim,
+    outer: OuterHeaders,
+    shim: TunnelHeader,
     egress_ports: (u16, u16),
     by: PortKey,
 }
@@ -93,7 +96,7 @@ impl Worker {
     /// Wraps a frame, or its segments.
     fn wrap_all(&mut self, exit: PortKey, wrapping: &mut Wrapping<'_>, mut frame: Frame) {
         if frame.offload.segmentation.is_none() {
-            frame.finish();
+            frame.complete_checksum();
             return self.wrap(exit, wrapping, frame);
         }
         let mut segments = std::mem::take(&mut self.segments);
@@ -115,7 +118,7 @@ impl Worker {
         };
         let outer = &mut wrapping.outer;
         (outer.tos, outer.ttl) = tunnels::around(wrapping.tunnel, &within);
-        if let Upper::Udp { src, .. } = &mut outer.upper {
+        if let OuterTransport::Udp { src, .. } = &mut outer.upper {
             *src = tunnels::source_port(frame.bytes(), &within, wrapping.egress_ports);
         }
         if wrapping.tunnel.numbered {
@@ -180,8 +183,8 @@ impl Worker {
     fn unwrap_from(
         &mut self,
         program: &Program,
-        found: &Found,
-        protocol: Protocol,
+        found: &TunnelPacket,
+        protocol: TunnelProtocol,
         mut frame: Frame,
     ) {
         match open(program, found, protocol, &mut frame) {
@@ -196,8 +199,12 @@ impl Worker {
 }
 
 /// Of which protocol a tunnel's packet is, if it is one that comes to the host there.
-fn judge(program: &Program, ground: &Ground, frame: &Frame) -> Option<(Protocol, Found)> {
-    let found = tunnel::find(frame.bytes())?;
+fn judge(
+    program: &Program,
+    ground: &Ground,
+    frame: &Frame,
+) -> Option<(TunnelProtocol, TunnelPacket)> {
+    let found = tunnel::parse_outer(frame.bytes())?;
     if found.outer.eth_dst != ground.mac {
         return None;
     }
@@ -211,8 +218,8 @@ fn judge(program: &Program, ground: &Ground, frame: &Frame) -> Option<(Protocol,
 /// tells of it.
 fn open(
     program: &Program,
-    found: &Found,
-    protocol: Protocol,
+    found: &TunnelPacket,
+    protocol: TunnelProtocol,
     frame: &mut Frame,
 ) -> Result<(PortKey, Arc<Registers>), Drop> {
     let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
@@ -245,6 +252,6 @@ fn dress_down(wrapping: &mut Wrapping<'_>, within: &tunnels::Within) -> Option<u
         return None;
     }
     let payload = tunnels::bare_payload(within.eth_type, wrapping.tunnel.protocol)?;
-    wrapping.shim.payload = Payload::Packet(payload);
+    wrapping.shim.payload = TunnelPayload::Packet(payload);
     u16::try_from(within.payload_at?).ok()
 }

@@ -1,7 +1,7 @@
 //! A flow: what its frames have in common, and what was counted of them; and its record.
 
 use base::Instant;
-use packet::wire::vlan::Tag;
+use packet::wire::vlan::VlanTag;
 use packet::{Headers, Network as Header, Transport as Upper};
 
 use super::Observation;
@@ -106,7 +106,7 @@ fn write_link(seen: Observation, headers: &Headers, to: &mut Vec<u8>) {
     to.extend(link.dst.0);
     to.extend(link.eth_type.0.to_be_bytes());
     to.push(u8::try_from(link.payload_at()).unwrap_or(u8::MAX));
-    if let Some(Tag { vid, pcp, .. }) = link.tag {
+    if let Some(VlanTag { vid, pcp, .. }) = link.tag {
         // Of the customer's VLAN and of the outermost, where there is one tag, that is one.
         to.extend(vid.to_be_bytes());
         to.extend(vid.to_be_bytes());

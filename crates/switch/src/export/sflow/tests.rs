@@ -24,7 +24,7 @@ fn glimpse(length: usize, snap: usize) -> Glimpse {
 }
 
 fn sample(frame: &Glimpse) -> FlowSample<'_> {
-    let tag = |vid, pcp| Tag {
+    let tag = |vid, pcp| VlanTag {
         tpid: 0x8100,
         pcp,
         dei: false,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::PortNo;
-use packet::tunnel::Protocol;
+use packet::tunnel::TunnelProtocol;
 
 use super::{Desired, InterfaceFate};
 use crate::config::{End, PortKind, Tunnel, TunnelKey};
@@ -37,7 +37,7 @@ impl From<&Tunnel> for Mark {
 /// Refuses tunnels that are like others, and those whose UDP port is another protocol's.
 pub(super) fn refuse_twins(desired: &mut Desired) {
     let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
-    let mut protocols: BTreeMap<u16, Protocol> = BTreeMap::new();
+    let mut protocols: BTreeMap<u16, TunnelProtocol> = BTreeMap::new();
     let mut refused: BTreeMap<(String, Option<PortNo>), String> = BTreeMap::new();
     for bridge in &mut desired.config.bridges {
         let name = bridge.name.clone();

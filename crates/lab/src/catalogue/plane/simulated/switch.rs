@@ -132,7 +132,7 @@ impl Switch {
 /// with, so that what an experiment expects is judged by another.
 fn execute(actions: &[Action], at: At, faults: &Faults) -> Vec<At> {
     let mut frame = Frame::from_bytes(&at.frame);
-    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("frames are whole");
+    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("frames are whole");
     let mut out = Vec::new();
     for action in actions {
         if let Action::Output { port, .. } = action {

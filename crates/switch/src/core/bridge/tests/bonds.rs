@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use packet::wire::slow::{Slow, State};
+use packet::wire::slow::{LacpState, SlowPdu};
 
 use super::*;
 use crate::config::{
@@ -186,7 +186,7 @@ fn lacp_is_spoken_and_heard_by_members_only() {
         told.iter().map(|(port, _)| *port).collect::<Vec<_>>(),
         MEMBERS
     );
-    let Ok(Slow::Lacp(mut pdu)) = Slow::parse(told[1].1) else {
+    let Ok(SlowPdu::Lacp(mut pdu)) = SlowPdu::parse(told[1].1) else {
         panic!("{told:?}");
     };
     assert_eq!(
@@ -195,9 +195,9 @@ fn lacp_is_spoken_and_heard_by_members_only() {
     );
     // The other end has it so, too.
     std::mem::swap(&mut pdu.actor, &mut pdu.partner);
-    pdu.actor.state = State::default()
-        .with(State::AGGREGATION, true)
-        .with(State::SYNCHRONIZATION, true);
+    pdu.actor.state = LacpState::default()
+        .with(LacpState::AGGREGATION, true)
+        .with(LacpState::SYNCHRONIZATION, true);
     pdu.actor.system.address = MacAddr::from_u64(99);
     let frame = pdu.emit(MacAddr::from_u64(98));
     rig.effects(|bridge, now, effects| {

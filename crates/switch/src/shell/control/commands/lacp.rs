@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use packet::wire::slow::{Info, State};
+use packet::wire::slow::{LacpInfo, LacpState};
 
 use super::Answer::AtOnce;
 use super::Command;
@@ -99,8 +99,8 @@ fn describe(name: &str, bonded: &Bonded, group: &Group) -> String {
 }
 
 /// What one end tells of itself.
-fn end(who: &str, info: &Info) -> String {
-    let names = State::NAMES.into_iter();
+fn end(who: &str, info: &LacpInfo) -> String {
+    let names = LacpState::NAMES.into_iter();
     let state = names.filter(|(bit, _)| info.state.has(*bit));
     let state: String = state.map(|(_, name)| format!(" {name}")).collect();
     format!(

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base::PortNo;
 use packet::MacAddr;
-use packet::tunnel::Protocol;
+use packet::tunnel::TunnelProtocol;
 
 use super::Answer::AtOnce;
 use super::Command;
@@ -278,8 +278,8 @@ fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     let underlay = control.publisher.underlay();
     for (port, protocol) in underlay.listening() {
         let of = match protocol {
-            Protocol::Geneve => "genev_sys",
-            Protocol::Vxlan(_) | Protocol::Gre => "vxlan_sys",
+            TunnelProtocol::Geneve => "genev_sys",
+            TunnelProtocol::Vxlan(_) | TunnelProtocol::Gre => "vxlan_sys",
         };
         let count = underlay.ends_at(port);
         writeln!(text, "{of}_{port} ({port}) ref_cnt={count}").expect(ROOM);

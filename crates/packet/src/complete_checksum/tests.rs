@@ -29,7 +29,7 @@ fn an_unfinished_checksum_is_recognised_under_all_headers() {
                 let wanted = build(&text);
                 assert!(matches!(wanted.offload.checksum, Checksum::Partial { .. }));
                 let mut frame = bare(&wanted);
-                frame.recognise_unfinished();
+                frame.detect_partial_checksum();
                 assert_eq!(frame, wanted, "{text}");
             }
         }
@@ -47,14 +47,14 @@ fn what_has_no_such_checksum_of_its_own_is_left_alone() {
     ] {
         let mut frame = bare(&build(text));
         let before = frame.clone();
-        frame.recognise_unfinished();
+        frame.detect_partial_checksum();
         assert_eq!(frame, before, "{text}");
     }
     for len in 0..80 {
         let mut frame = bare(&build("eth / ipv6 / tcp(checksum=partial) / data(10)"));
         frame.truncate(len);
         let before = frame.clone();
-        frame.recognise_unfinished();
+        frame.detect_partial_checksum();
         assert_eq!(frame, before, "cut off after {len} bytes");
     }
 }
@@ -71,8 +71,8 @@ proptest! {
         let ip = if v6 { "ipv6" } else { "ipv4" };
         let right = bare(&build(&format!("eth / {ip} / tcp(src={port}) / data({len})")));
         let mut frame = right.clone();
-        frame.recognise_unfinished();
-        frame.finish();
+        frame.detect_partial_checksum();
+        frame.complete_checksum();
         prop_assert_eq!(&frame, &right);
         let at = if v6 { 70 } else { 50 };
         let mut wrong = right;
@@ -80,10 +80,10 @@ proptest! {
             *byte ^= flip;
         }
         let before = wrong.clone();
-        wrong.recognise_unfinished();
+        wrong.detect_partial_checksum();
         // One wrong checksum of 65,536 cannot be told from an unfinished one.
         prop_assume!(wrong.offload.checksum == Checksum::Complete);
-        wrong.finish();
+        wrong.complete_checksum();
         prop_assert_eq!(wrong, before);
     }
 
@@ -105,9 +105,9 @@ proptest! {
             }
         }
         frame.truncate(frame.len() - cut);
-        if super::is_plainly_finished(frame.bytes()) {
+        if super::is_plainly_complete(frame.bytes()) {
             let before = frame.clone();
-            frame.recognise_by_layout();
+            frame.detect_by_layout();
             prop_assert_eq!(frame, before);
         }
     }
@@ -117,10 +117,10 @@ proptest! {
         for protocol in ["udp", "tcp"] {
             let frame = build(&format!("eth / ipv4 / {protocol}(src={port}) / data({len})"));
             let mut closer = frame.clone();
-            closer.recognise_by_layout();
+            closer.detect_by_layout();
             let is_complete = closer.offload.checksum == Checksum::Complete;
             let plain = frame.len() >= 54;
-            prop_assert_eq!(super::is_plainly_finished(frame.bytes()), is_complete && plain);
+            prop_assert_eq!(super::is_plainly_complete(frame.bytes()), is_complete && plain);
         }
     }
 }

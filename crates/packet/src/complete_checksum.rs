@@ -1,8 +1,8 @@
 //! Paying what a frame owes: its checksum, where the egress will not compute it.
 
-use crate::checksum::{Sum, crc32c};
+use crate::checksum::{InternetSum, crc32c};
 use crate::headers::Network;
-use crate::layout::Layout;
+use crate::ip_layout::IpLayout;
 use crate::wire::ethernet::EtherType;
 use crate::wire::{Fragment, IpProto, ipv4, sctp, tcp, u16_at, udp};
 use crate::{Checksum, Frame};
@@ -13,22 +13,22 @@ impl Frame {
     ///
     /// The metadata cannot say that the checksum is SCTP's, which is no Internet
     /// checksum; the frame can.
-    pub fn finish(&mut self) {
+    pub fn complete_checksum(&mut self) {
         let Checksum::Partial { start, offset } = self.offload.checksum else {
             return;
         };
-        if self.offload.segmentation.is_some() || self.offload.check(0, self.len()).is_err() {
+        if self.offload.segmentation.is_some() || self.offload.validate(0, self.len()).is_err() {
             return;
         }
         let (start, offset) = (usize::from(start), usize::from(offset));
-        if offset != sctp::CHECKSUM || !self.finish_sctp(start) {
-            self.finish_internet(start, offset);
+        if offset != sctp::CHECKSUM || !self.complete_sctp(start) {
+            self.complete_internet(start, offset);
         }
         self.offload.checksum = Checksum::Complete;
     }
 
-    fn finish_internet(&mut self, start: usize, offset: usize) {
-        let checksum = match Sum::of(&self.bytes()[start..]).checksum() {
+    fn complete_internet(&mut self, start: usize, offset: usize) {
+        let checksum = match InternetSum::of(&self.bytes()[start..]).checksum() {
             0 if offset == udp::CHECKSUM => 0xffff,
             checksum => checksum,
         };
@@ -36,8 +36,8 @@ impl Frame {
     }
 
     /// False if this is no SCTP packet.
-    fn finish_sctp(&mut self, start: usize) -> bool {
-        let upper = Layout::find(self.bytes()).map(|layout| layout.upper);
+    fn complete_sctp(&mut self, start: usize) -> bool {
+        let upper = IpLayout::find(self.bytes()).map(|layout| layout.upper);
         let Some(upper) = upper.filter(|upper| {
             upper.protocol == IpProto::SCTP && upper.at == start && upper.end >= start + sctp::LEN
         }) else {
@@ -56,15 +56,15 @@ impl Frame {
     ///
     /// A finished checksum may happen to be that number; finished again, it is the same.
     /// SCTP leaves nothing there to know it by.
-    pub fn recognise_unfinished(&mut self) {
-        if self.offload.checksum == Checksum::Complete && !is_plainly_finished(self.bytes()) {
-            self.recognise_by_layout();
+    pub fn detect_partial_checksum(&mut self) {
+        if self.offload.checksum == Checksum::Complete && !is_plainly_complete(self.bytes()) {
+            self.detect_by_layout();
         }
     }
 
     /// The same, of any frame whose checksum is not known to be unfinished.
-    fn recognise_by_layout(&mut self) {
-        let Some(layout) = Layout::find(self.bytes()) else {
+    fn detect_by_layout(&mut self) {
+        let Some(layout) = IpLayout::find(self.bytes()) else {
             return;
         };
         let upper = layout.upper;
@@ -78,10 +78,10 @@ impl Frame {
         };
         let pseudo = match &layout.network {
             Network::Ipv4(ip) if ip.fragment == Fragment::No => {
-                Sum::pseudo_v4(ip.src, ip.dst, upper.protocol, len)
+                InternetSum::pseudo_v4(ip.src, ip.dst, upper.protocol, len)
             }
             Network::Ipv6(ip) if ip.fragment == Fragment::No && !ip.routed => {
-                Sum::pseudo_v6(ip.src, ip.dst, upper.protocol, len)
+                InternetSum::pseudo_v6(ip.src, ip.dst, upper.protocol, len)
             }
             _ => return,
         };
@@ -89,7 +89,7 @@ impl Frame {
         let (Ok(start), Ok(offset)) = (u16::try_from(upper.at), u16::try_from(offset)) else {
             return;
         };
-        if at + 2 <= upper.end && u16_at(self.bytes(), at) == pseudo.get() {
+        if at + 2 <= upper.end && u16_at(self.bytes(), at) == pseudo.value() {
             self.offload.checksum = Checksum::Partial { start, offset };
         }
     }
@@ -100,13 +100,13 @@ impl Frame {
     pub fn wire_frames(&self) -> u64 {
         match self.offload.segmentation {
             None => 1,
-            Some(_) => self.segments(),
+            Some(_) => self.segment_count(),
         }
     }
 
     /// As many as it will be cut into. Not in the way of those that are not.
     #[inline(never)]
-    fn segments(&self) -> u64 {
+    fn segment_count(&self) -> u64 {
         let headers = self.segment_headers();
         match (self.offload.segmentation, self.len().checked_sub(headers)) {
             (Some(how), Some(payload)) if how.size > 0 => {
@@ -122,15 +122,15 @@ impl Frame {
     pub fn wire_bytes(&self) -> u64 {
         let repeated = match self.offload.segmentation {
             None => 0,
-            Some(_) => self.repeated(),
+            Some(_) => self.repeated_header_bytes(),
         };
         self.len() as u64 + repeated
     }
 
     /// Bytes that more than one of them will have.
     #[inline(never)]
-    fn repeated(&self) -> u64 {
-        (self.segments() - 1) * self.segment_headers() as u64
+    fn repeated_header_bytes(&self) -> u64 {
+        (self.segment_count() - 1) * self.segment_headers() as u64
     }
 
     /// Bytes of headers that every segment will have: by the headers themselves
@@ -158,7 +158,7 @@ impl Frame {
 /// options behind addresses without tags, as most are, and the checksum's field does not hold
 /// the sum of the pseudo-header. What is false takes a closer look.
 #[inline]
-fn is_plainly_finished(bytes: &[u8]) -> bool {
+fn is_plainly_complete(bytes: &[u8]) -> bool {
     const TYPE: usize = 12;
     const IP: usize = 14;
     const UPPER: usize = IP + ipv4::LEN_MIN;
@@ -179,8 +179,11 @@ fn is_plainly_finished(bytes: &[u8]) -> bool {
         Some(len) if IP + total <= bytes.len() => len,
         _ => return false,
     };
-    let addresses = Sum::of(&headers[IP + 12..UPPER]);
-    u16_at(headers, field) != addresses.and(Sum::tail(protocol, len)).get()
+    let addresses = InternetSum::of(&headers[IP + 12..UPPER]);
+    u16_at(headers, field)
+        != addresses
+            .plus(InternetSum::pseudo_tail(protocol, len))
+            .value()
 }
 
 #[cfg(test)]

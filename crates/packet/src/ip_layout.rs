@@ -4,7 +4,7 @@
 //! Unlike [`Headers`](crate::Headers) this guesses, by the first four bits below
 //! the stack: a frame with offload metadata has been IP since it was made.
 
-use crate::headers::{Network, Transport, Upper};
+use crate::headers::{Network, Transport, UpperLayer};
 use crate::wire::ethernet::EtherType;
 use crate::wire::mpls::{self, Mpls};
 use crate::wire::nsh::{self, Nsh};
@@ -13,16 +13,16 @@ use crate::{Depth, Headers, Link, Malformed};
 
 /// The IP packet of a frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct IpLayout {
     /// The first byte of the IP header.
     pub(crate) ip_at: usize,
     /// The IP header.
     pub(crate) network: Network,
     /// Where the transport header is.
-    pub(crate) upper: Upper,
+    pub(crate) upper: UpperLayer,
 }
 
-impl Layout {
+impl IpLayout {
     /// Finds the packet in `bytes`; none if there is no whole one.
     pub(crate) fn find(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes).ok().flatten()

@@ -1,15 +1,15 @@
 //! A tunnel's own header: what stands between UDP or IP and what is within.
 
 use super::{OPTIONS_LEN_MAX, TunnelError};
-use crate::checksum::Sum;
+use crate::checksum::InternetSum;
 use crate::wire::ethernet::EtherType;
 use crate::wire::u16_at;
 
 /// The protocol of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
+pub enum TunnelProtocol {
     /// VXLAN.
-    Vxlan(Extension),
+    Vxlan(VxlanExtension),
     /// GENEVE.
     Geneve,
     /// GRE.
@@ -18,7 +18,7 @@ pub enum Protocol {
 
 /// What VXLAN's header has beside its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Extension {
+pub enum VxlanExtension {
     /// Nothing.
     #[default]
     None,
@@ -30,7 +30,7 @@ pub enum Extension {
 
 /// What is within.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payload {
+pub enum TunnelPayload {
     /// An Ethernet frame.
     #[default]
     Ethernet,
@@ -40,7 +40,7 @@ pub enum Payload {
 
 /// The group policy of VXLAN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct GroupPolicy {
     /// The group.
     pub id: u16,
     /// Whether it was applied (0x08), and whether addresses are not to be learned (0x40).
@@ -60,15 +60,15 @@ pub struct TunnelOption {
 
 /// A tunnel's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shim {
+pub struct TunnelHeader {
     /// Of which protocol.
-    pub protocol: Protocol,
+    pub protocol: TunnelProtocol,
     /// The key, 24 bits of VXLAN and GENEVE and 32 of GRE.
     pub key: Option<u32>,
     /// What is within.
-    pub payload: Payload,
+    pub payload: TunnelPayload,
     /// The group policy, of VXLAN with one.
-    pub policy: Option<Policy>,
+    pub policy: Option<GroupPolicy>,
     /// Whether it is for the ends of the tunnel alone (`O` of GENEVE and of VXLAN's GPE).
     pub oam: bool,
     /// Whether GRE sums what is within.
@@ -110,15 +110,15 @@ mod gre {
 const BRIDGING: u16 = 0x6558;
 
 /// What VXLAN's generic protocol extension calls them.
-const NEXT_PROTOCOLS: [(u8, Payload); 5] = [
-    (1, Payload::Packet(EtherType::IPV4)),
-    (2, Payload::Packet(EtherType::IPV6)),
-    (3, Payload::Ethernet),
-    (4, Payload::Packet(EtherType::NSH)),
-    (5, Payload::Packet(EtherType::MPLS)),
+const NEXT_PROTOCOLS: [(u8, TunnelPayload); 5] = [
+    (1, TunnelPayload::Packet(EtherType::IPV4)),
+    (2, TunnelPayload::Packet(EtherType::IPV6)),
+    (3, TunnelPayload::Ethernet),
+    (4, TunnelPayload::Packet(EtherType::NSH)),
+    (5, TunnelPayload::Packet(EtherType::MPLS)),
 ];
 
-impl Payload {
+impl TunnelPayload {
     const fn of_type(number: u16) -> Self {
         match number {
             BRIDGING => Self::Ethernet,
@@ -134,14 +134,14 @@ impl Payload {
     }
 }
 
-impl Shim {
+impl TunnelHeader {
     /// One around an Ethernet frame, with nothing else in it.
     #[must_use]
-    pub const fn new(protocol: Protocol) -> Self {
+    pub const fn new(protocol: TunnelProtocol) -> Self {
         Self {
             protocol,
             key: None,
-            payload: Payload::Ethernet,
+            payload: TunnelPayload::Ethernet,
             policy: None,
             oam: false,
             summed: false,
@@ -156,46 +156,46 @@ impl Shim {
     /// # Errors
     /// It is cut off, of an unknown kind, or does not add up.
     pub fn parse(
-        protocol: Protocol,
+        protocol: TunnelProtocol,
         bytes: &[u8],
         believed: bool,
     ) -> Result<(Self, usize), TunnelError> {
         match protocol {
-            Protocol::Vxlan(extension) => parse_vxlan(extension, bytes),
-            Protocol::Geneve => parse_geneve(bytes),
-            Protocol::Gre => parse_gre(bytes, believed),
+            TunnelProtocol::Vxlan(extension) => parse_vxlan(extension, bytes),
+            TunnelProtocol::Geneve => parse_geneve(bytes),
+            TunnelProtocol::Gre => parse_gre(bytes, believed),
         }
     }
 
     /// Writes it. What is too large for it is cut off.
     pub(super) fn emit(&self, into: &mut Vec<u8>) {
         match self.protocol {
-            Protocol::Vxlan(extension) => self.emit_vxlan(extension, into),
-            Protocol::Geneve => self.emit_geneve(into),
-            Protocol::Gre => self.emit_gre(into),
+            TunnelProtocol::Vxlan(extension) => self.emit_vxlan(extension, into),
+            TunnelProtocol::Geneve => self.emit_geneve(into),
+            TunnelProtocol::Gre => self.emit_gre(into),
         }
     }
 
     /// Finishes it in `bytes`, which begin with it and reach to the end of the packet.
     pub(super) fn seal(&self, bytes: &mut [u8]) {
-        if self.protocol == Protocol::Gre && self.summed {
-            let sum = Sum::of(bytes).checksum();
+        if self.protocol == TunnelProtocol::Gre && self.summed {
+            let sum = InternetSum::of(bytes).checksum();
             bytes[4..6].copy_from_slice(&sum.to_be_bytes());
         }
     }
 
-    fn emit_vxlan(&self, extension: Extension, into: &mut Vec<u8>) {
+    fn emit_vxlan(&self, extension: VxlanExtension, into: &mut Vec<u8>) {
         let mut head = [vxlan::KEY, 0, 0, 0];
         match extension {
-            Extension::None => {}
-            Extension::Gbp => {
+            VxlanExtension::None => {}
+            VxlanExtension::Gbp => {
                 if let Some(policy) = self.policy {
                     head[0] |= vxlan::POLICY;
                     head[1] = policy.flags & vxlan::POLICY_FLAGS;
                     head[2..].copy_from_slice(&policy.id.to_be_bytes());
                 }
             }
-            Extension::Gpe => {
+            VxlanExtension::Gpe => {
                 let next = NEXT_PROTOCOLS
                     .iter()
                     .find(|(_, payload)| *payload == self.payload);
@@ -244,25 +244,28 @@ impl Shim {
     }
 }
 
-fn parse_vxlan(extension: Extension, bytes: &[u8]) -> Result<(Shim, usize), TunnelError> {
+fn parse_vxlan(
+    extension: VxlanExtension,
+    bytes: &[u8],
+) -> Result<(TunnelHeader, usize), TunnelError> {
     let [flags, more, high, low, k0, k1, k2, _] = *bytes
         .first_chunk::<{ vxlan::LEN }>()
         .ok_or(TunnelError::Truncated)?;
     if flags & vxlan::KEY == 0 {
         return Err(TunnelError::Unknown);
     }
-    let mut shim = Shim::new(Protocol::Vxlan(extension));
+    let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(extension));
     shim.key = Some(u32::from_be_bytes([0, k0, k1, k2]));
     match extension {
-        Extension::None => {}
-        Extension::Gbp if flags & vxlan::POLICY != 0 => {
-            shim.policy = Some(Policy {
+        VxlanExtension::None => {}
+        VxlanExtension::Gbp if flags & vxlan::POLICY != 0 => {
+            shim.policy = Some(GroupPolicy {
                 id: u16::from_be_bytes([high, low]),
                 flags: more & vxlan::POLICY_FLAGS,
             });
         }
-        Extension::Gbp => {}
-        Extension::Gpe => {
+        VxlanExtension::Gbp => {}
+        VxlanExtension::Gpe => {
             if flags & vxlan::VERSION != 0 {
                 return Err(TunnelError::Unknown);
             }
@@ -276,7 +279,7 @@ fn parse_vxlan(extension: Extension, bytes: &[u8]) -> Result<(Shim, usize), Tunn
     Ok((shim, vxlan::LEN))
 }
 
-fn parse_geneve(bytes: &[u8]) -> Result<(Shim, usize), TunnelError> {
+fn parse_geneve(bytes: &[u8]) -> Result<(TunnelHeader, usize), TunnelError> {
     let [head, flags, t0, t1, k0, k1, k2, _] = *bytes
         .first_chunk::<{ geneve::LEN }>()
         .ok_or(TunnelError::Truncated)?;
@@ -285,10 +288,10 @@ fn parse_geneve(bytes: &[u8]) -> Result<(Shim, usize), TunnelError> {
     }
     let len = geneve::LEN + 4 * usize::from(head & 0x3f);
     let mut rest = bytes.get(geneve::LEN..len).ok_or(TunnelError::Truncated)?;
-    let mut shim = Shim::new(Protocol::Geneve);
+    let mut shim = TunnelHeader::new(TunnelProtocol::Geneve);
     shim.key = Some(u32::from_be_bytes([0, k0, k1, k2]));
     shim.oam = flags & geneve::OAM != 0;
-    shim.payload = Payload::of_type(u16::from_be_bytes([t0, t1]));
+    shim.payload = TunnelPayload::of_type(u16::from_be_bytes([t0, t1]));
     while let Some(([c0, c1, kind, words], behind)) = rest.split_first_chunk::<4>() {
         let value = 4 * usize::from(words & 0x1f);
         let (value, behind) = behind
@@ -304,14 +307,14 @@ fn parse_geneve(bytes: &[u8]) -> Result<(Shim, usize), TunnelError> {
     Ok((shim, len))
 }
 
-fn parse_gre(bytes: &[u8], believed: bool) -> Result<(Shim, usize), TunnelError> {
+fn parse_gre(bytes: &[u8], believed: bool) -> Result<(TunnelHeader, usize), TunnelError> {
     let head = bytes.first_chunk::<4>().ok_or(TunnelError::Truncated)?;
     let flags = u16_at(head, 0);
     if flags & !gre::KNOWN != 0 {
         return Err(TunnelError::Unknown);
     }
-    let mut shim = Shim::new(Protocol::Gre);
-    shim.payload = Payload::of_type(u16_at(head, 2));
+    let mut shim = TunnelHeader::new(TunnelProtocol::Gre);
+    shim.payload = TunnelPayload::of_type(u16_at(head, 2));
     let mut at = 4;
     let mut word = || {
         let word = bytes.get(at..)?.first_chunk::<4>()?;
@@ -321,7 +324,7 @@ fn parse_gre(bytes: &[u8], believed: bool) -> Result<(Shim, usize), TunnelError>
     if flags & gre::CHECKSUM != 0 {
         shim.summed = true;
         word().ok_or(TunnelError::Truncated)?;
-        if !believed && Sum::of(bytes).checksum() != 0 {
+        if !believed && InternetSum::of(bytes).checksum() != 0 {
             return Err(TunnelError::Checksum);
         }
     }
