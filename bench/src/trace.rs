@@ -30,7 +30,7 @@ impl Trace {
         let mut classifier = Classifier::new();
         bed.changes
             .iter()
-            .for_each(|changes| classifier.note(changes));
+            .for_each(|changes| classifier.queue_changes(changes));
         let view = classifier.publish(&bed.pipeline);
         let mut trace = Self {
             stream: Stream::new(view, &bed.frames),

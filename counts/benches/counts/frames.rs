@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use fastpath::{Classifier, Looker, Scratch, View};
+use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::Tables;
@@ -27,7 +27,7 @@ fn parse(frame: (Frame, Depth)) -> (Headers, Frame) {
 struct Work {
     bed: Bed,
     view: View,
-    scratch: Scratch,
+    scratch: LookupScratch,
     runner: Runner,
 }
 
@@ -38,13 +38,13 @@ fn work(scene: &Scene) -> Box<Work> {
     let bed = scene.lay();
     let mut classifier = Classifier::with_seed(SEED);
     for changes in &bed.changes {
-        classifier.note(changes);
+        classifier.queue_changes(changes);
     }
     let view = classifier.publish(&bed.pipeline);
     let mut work = Box::new(Work {
         bed,
         view,
-        scratch: Scratch::new(),
+        scratch: LookupScratch::new(),
         runner: Runner::new(),
     });
     // The first frame finds buffers that have yet to grow.
@@ -60,7 +60,7 @@ impl Work {
     }
 
     fn compiled(&mut self) {
-        let looker = Looker::new(&self.view, &self.scratch);
+        let looker = ViewLookup::new(&self.view, &self.scratch);
         let tables = Tables {
             pipeline: &self.bed.pipeline,
             lookup: &looker,
@@ -104,7 +104,7 @@ fn batch(scene: &Scene) -> Box<Batch> {
     let bed = scene.lay();
     let mut classifier = Classifier::with_seed(SEED);
     for changes in &bed.changes {
-        classifier.note(changes);
+        classifier.queue_changes(changes);
     }
     let view = classifier.publish(&bed.pipeline);
     let frames = bed.frames.iter().cycle().take(Worker::BATCH);

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use base::{Instant, PortNo, TableId};
-use fastpath::{Classifier, Looker, Scratch, View};
+use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use flow::text::parse_flow_line;
 use flow::{FlowMod, Registers};
 use gungraun::{library_benchmark, library_benchmark_group};
@@ -20,7 +20,7 @@ const STRANGER: &str = "eth / ipv6 / udp(dst=9)";
 /// copy.
 struct Question {
     view: View,
-    scratch: Scratch,
+    scratch: LookupScratch,
     headers: Headers,
     registers: Registers,
 }
@@ -40,7 +40,7 @@ fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
     let headers = Headers::parse(&Frame::from_bytes(bytes), Depth::Transport).unwrap();
     let question = Box::new(Question {
         view,
-        scratch: Scratch::new(),
+        scratch: LookupScratch::new(),
         headers,
         registers: Registers::new(PortNo(1)),
     });
@@ -50,7 +50,7 @@ fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
 }
 
 fn look_up(question: &Question) {
-    let looker = Looker::new(&question.view, &question.scratch);
+    let looker = ViewLookup::new(&question.view, &question.scratch);
     let found = looker.look_up(TableId(0), &question.headers, &question.registers);
     assert!(matches!(black_box(found), Found::Rule(_)));
 }
@@ -59,7 +59,7 @@ fn compiled(scene: &Scene) -> (Pipeline, Classifier, View) {
     let bed = scene.lay();
     let mut classifier = Classifier::with_seed(SEED);
     for changes in &bed.changes {
-        classifier.note(changes);
+        classifier.queue_changes(changes);
     }
     let view = classifier.publish(&bed.pipeline);
     (bed.pipeline, classifier, view)
@@ -147,7 +147,7 @@ fn add_hundred(more: Box<More>) -> Box<More> {
 #[bench::hundred(added())]
 fn publish(mut more: Box<More>) -> Box<More> {
     for changes in &more.changes {
-        more.classifier.note(changes);
+        more.classifier.queue_changes(changes);
     }
     more.view = Some(more.classifier.publish(&more.pipeline));
     more

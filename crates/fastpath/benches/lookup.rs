@@ -14,7 +14,7 @@
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
-use fastpath::{Classifier, Looker, Scratch, View};
+use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use pipeline::Tables;
 use testkit::bed::{Bed, Runner, Scene, Traffic, Worker};
 
@@ -25,10 +25,10 @@ fn measure(scene: &Scene) {
     let mut classifier = Classifier::new();
     bed.changes
         .iter()
-        .for_each(|changes| classifier.note(changes));
+        .for_each(|changes| classifier.queue_changes(changes));
     let view = classifier.publish(&bed.pipeline);
-    let scratch = Scratch::new();
-    let looker = Looker::new(&view, &scratch);
+    let scratch = LookupScratch::new();
+    let looker = ViewLookup::new(&view, &scratch);
     let walked = Tables::from(&bed.pipeline);
     let compiled = Tables {
         pipeline: &bed.pipeline,
@@ -89,7 +89,7 @@ fn measure_traffic(scene: impl Fn(Traffic) -> Scene) {
     beds[0]
         .changes
         .iter()
-        .for_each(|changes| classifier.note(changes));
+        .for_each(|changes| classifier.queue_changes(changes));
     let view = classifier.publish(&beds[0].pipeline);
     let mut each = beds.each_ref().map(|bed| workers(bed, &view));
     let mut best = [f64::MAX; Traffic::ALL.len()];

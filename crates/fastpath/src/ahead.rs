@@ -15,7 +15,7 @@ use crate::classifier::Sole;
 use crate::direct::Direct;
 use crate::lanes::Lanes;
 use crate::places::Places;
-use crate::runner::{Batch, Seen, look_up};
+use crate::runner::{BatchRun, Seen, look_up};
 use crate::steps::{Brief, Set, Step, Steps};
 use crate::tally::add;
 use crate::way::RESUBMITS_DEEP;
@@ -84,7 +84,7 @@ pub(crate) fn ask_for(rule: &Rule) {
     prefetch(&rule.counters);
 }
 
-impl<'a> Batch<'a> {
+impl<'a> BatchRun<'a> {
     /// Reads some frames, and takes them on as long as the rules that they find do nothing
     /// but lead on, and write what goes with a frame.
     pub(crate) fn look_ahead(&mut self) {

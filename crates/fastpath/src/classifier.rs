@@ -24,8 +24,8 @@ mod forms;
 mod view;
 
 pub(crate) use clauses::ByClauses;
-pub use describe::Description;
-pub use view::{Looker, Scratch, View};
+pub use describe::TableDescription;
+pub use view::{LookupScratch, View, ViewLookup};
 pub(crate) use view::{Sole, TableView, Uncompiled, Views};
 
 /// The writer's end of a table.
@@ -114,7 +114,7 @@ impl<'a> Arrivals<'a> {
 
 /// A moment in the changes since the last publication.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark(usize);
+pub struct Savepoint(usize);
 
 impl Classifier {
     /// Tables without rules.
@@ -143,7 +143,7 @@ impl Classifier {
     }
 
     /// Takes note of changes; of all of them, in their order.
-    pub fn note(&mut self, changes: &Changes) {
+    pub fn queue_changes(&mut self, changes: &Changes) {
         let removed = changes.removed.iter();
         let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
         let added = changes.added.iter();
@@ -153,7 +153,7 @@ impl Classifier {
     }
 
     /// Takes note of changes, and takes over the rules that came by them.
-    pub fn take_note(&mut self, changes: &mut Changes) {
+    pub fn take_changes(&mut self, changes: &mut Changes) {
         let removed = changes.removed.iter();
         let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
         let added = changes.added.drain(..).map(RuleChange::Added);
@@ -165,34 +165,34 @@ impl Classifier {
     /// How often changes were noted: who finds the same number again knows that there were
     /// none.
     #[must_use]
-    pub const fn changes(&self) -> u64 {
+    pub const fn change_count(&self) -> u64 {
         self.changes
     }
 
     /// How many rules the tables have in which lookups would cost less if they were compiled
     /// anew; zero if there is no such table.
     #[must_use]
-    pub fn untidy_rules(&self) -> usize {
+    pub fn rules_to_compact(&self) -> usize {
         let untidy = self.tables.values().filter(|table| table.is_untidy());
         untidy.map(Table::rules).sum()
     }
 
     /// Has the tables compiled anew, with the next publication, for which lookups would
     /// cost less then. It takes the longer the larger they are.
-    pub const fn tidy(&mut self) {
+    pub const fn request_compaction(&mut self) {
         self.tidying = true;
     }
 
-    /// The present moment, to which [`Classifier::undo`] can go back until the
+    /// The present moment, to which [`Classifier::roll_back`] can go back until the
     /// next publication.
     #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark(self.noted.len())
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.noted.len())
     }
 
     /// Forgets what was noted since.
-    pub fn undo(&mut self, mark: Mark) {
-        self.noted.truncate(mark.0);
+    pub fn roll_back(&mut self, savepoint: Savepoint) {
+        self.noted.truncate(savepoint.0);
     }
 
     /// What was published last, if nothing has changed since.
@@ -221,8 +221,10 @@ impl Classifier {
             .flat_map(|alike| alike.chunks(BURST))
         {
             let id = changes[0].table();
-            let fate = fates.entry(id).or_insert_with(|| Fate::of(id, pipeline));
-            if let Fate::Kept { stale } = fate {
+            let fate = fates
+                .entry(id)
+                .or_insert_with(|| TableUpdate::of(id, pipeline));
+            if let TableUpdate::Kept { stale } = fate {
                 *stale |= self.table(id).write(changes, hasher, epoch);
             }
         }
@@ -239,14 +241,14 @@ impl Classifier {
         self.tables.entry(id).or_default()
     }
 
-    fn show(&mut self, id: TableId, fate: Fate, epoch: Epoch) {
+    fn show(&mut self, id: TableId, fate: TableUpdate, epoch: Epoch) {
         let hasher = self.hasher;
         match fate {
-            Fate::Emptied => {
+            TableUpdate::Emptied => {
                 self.tables.remove(&id);
                 self.put(id, None);
             }
-            Fate::Kept { stale } => {
+            TableUpdate::Kept { stale } => {
                 if self.table(id).settle(hasher, epoch) || stale {
                     let view = self.table(id).view();
                     self.put(id, Some(Arc::new(view)));
@@ -279,14 +281,14 @@ impl Classifier {
 }
 
 /// What has become of a table that changed.
-enum Fate {
+enum TableUpdate {
     /// No rule is left, so that none need be taken out.
     Emptied,
     /// There are rules; whether it is to be shown anew.
     Kept { stale: bool },
 }
 
-impl Fate {
+impl TableUpdate {
     fn of(id: TableId, pipeline: &Pipeline) -> Self {
         match pipeline.rules(id).next() {
             Some(_) => Self::Kept { stale: false },

@@ -4,12 +4,12 @@
 //! most lookups (`trail`), and others pay nothing for that.
 //!
 //! A [`Classifier`], the one writer, follows the changes of a pipeline and
-//! publishes [`View`]s; a [`Looker`] answers what the interpreter asks, from one
+//! publishes [`View`]s; a [`ViewLookup`] answers what the interpreter asks, from one
 //! view. How the two get along without waiting is told in `segment`.
 //!
 //! A [`Runner`] takes batches of frames through such a view: frames become words, rules
 //! are found by them, and what rules do was compiled into simple steps. What is not is
-//! left to the interpreter, and counted by its [`Reason`].
+//! left to the interpreter, and counted by its [`SlowPathReason`].
 //!
 //! It decides no meaning: where it differs from the interpreter, it is wrong.
 
@@ -37,7 +37,7 @@ mod trunk;
 mod tuple;
 mod way;
 
-pub use classifier::{Classifier, Description, Looker, Mark, Scratch, View};
-pub use runner::{Batch, Fate, Ground, Runner};
-pub use steps::Reason;
-pub use trial::Trial;
+pub use classifier::{Classifier, LookupScratch, Savepoint, TableDescription, View, ViewLookup};
+pub use runner::{BatchContext, BatchRun, FrameOutcome, Runner};
+pub use steps::SlowPathReason;
+pub use trial::LookupProbe;

@@ -19,11 +19,11 @@ use pipeline::{
 };
 
 use crate::ahead::{AHEAD, Ahead, RESUBMITS_AHEAD};
-use crate::classifier::{ByClauses, Looker, Scratch, Sole, TableView, Uncompiled, View};
+use crate::classifier::{ByClauses, LookupScratch, Sole, TableView, Uncompiled, View, ViewLookup};
 use crate::doors::Doors;
 use crate::lanes::{Lanes, Uncommon};
 use crate::places::Places;
-use crate::steps::Reason;
+use crate::steps::SlowPathReason;
 use crate::tally::{TableTally, Tally};
 use crate::trail::{Followed, Trails};
 use crate::trunk::Trunk;
@@ -31,26 +31,26 @@ use crate::way::{RESUBMITS_DEEP, Way};
 
 /// What the frames of a batch have in common.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct BatchContext<'a> {
     /// The tables.
     pub pipeline: &'a Pipeline,
     /// The same, compiled.
     pub view: &'a View,
     /// The port by which they came in.
-    pub from: PortNo,
+    pub in_port: PortNo,
     /// When.
     pub now: Instant,
 }
 
 /// What becomes of a frame, or of several.
 #[derive(Debug)]
-pub enum Fate<'a> {
+pub enum FrameOutcome<'a> {
     /// It and those right behind it, as many as are here, leave as they are by this port,
     /// which is there and may send; that is all. Whoever sends them takes them from where they
     /// are.
-    Leave(&'a mut [Frame], PortNo),
+    Forward(&'a mut [Frame], PortNo),
     /// What the verdict says of one frame.
-    Told(&'a mut Verdict),
+    Verdict(&'a mut Verdict),
 }
 
 /// A worker's memory, which serves batch after batch.
@@ -59,7 +59,7 @@ pub struct Runner {
     pub(crate) writer: usize,
     pub(crate) interpreter: Interpreter,
     /// What the interpreter's lookups need.
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: LookupScratch,
     /// The words of the frames that were read ahead.
     pub(crate) lanes: Box<[Lanes; AHEAD]>,
     /// The fields of a frame, for groups that choose by them.
@@ -72,7 +72,7 @@ pub struct Runner {
     pub(crate) verdict: Verdict,
     pub(crate) tables: TableTally,
     pub(crate) trails: Trails,
-    handed: [u64; Reason::ALL.len()],
+    handed: [u64; SlowPathReason::ALL.len()],
 }
 
 impl Runner {
@@ -82,7 +82,7 @@ impl Runner {
         Self {
             writer,
             interpreter: Interpreter::new(writer),
-            scratch: Scratch::new(),
+            scratch: LookupScratch::new(),
             key: Box::new(Key::new()),
             lanes: Box::new(std::array::from_fn(|_| Lanes::fresh())),
             written: Places::NONE,
@@ -90,48 +90,52 @@ impl Runner {
             verdict: Verdict::new(),
             tables: TableTally::new(),
             trails: Trails::new(writer),
-            handed: [0; Reason::ALL.len()],
+            handed: [0; SlowPathReason::ALL.len()],
         }
     }
 
     /// One that remembers the ways of frames from the first batch on, whether that is of
     /// use or not, for those who ask whether it makes a difference.
     #[must_use]
-    pub fn remembering(writer: usize) -> Self {
+    pub fn with_flow_cache(writer: usize) -> Self {
         let mut runner = Self::new(writer);
         runner.trails.always();
         runner
     }
 
     /// Begins a batch of frames, which stay where they are until they have gone their way.
-    pub fn begin<'a>(&'a mut self, ground: Ground<'a>, frames: &'a mut [Frame]) -> Batch<'a> {
-        self.begin_with(ground, None, frames)
+    pub fn begin<'a>(
+        &'a mut self,
+        ground: BatchContext<'a>,
+        frames: &'a mut [Frame],
+    ) -> BatchRun<'a> {
+        self.begin_with_registers(ground, None, frames)
     }
 
     /// The same, of frames with which this goes when they come in: what a tunnel tells of
     /// them. Nothing is written yet into what rules write.
-    pub fn begin_with<'a>(
+    pub fn begin_with_registers<'a>(
         &'a mut self,
-        ground: Ground<'a>,
+        ground: BatchContext<'a>,
         arrival: Option<&'a Registers>,
         frames: &'a mut [Frame],
-    ) -> Batch<'a> {
-        self.registers = fresh(ground.from, arrival);
+    ) -> BatchRun<'a> {
+        self.registers = fresh(ground.in_port, arrival);
         if let Some(arrival) = arrival {
             self.lanes
                 .iter_mut()
                 .for_each(|lanes| lanes.arrive(arrival));
         }
         self.trails.begin(ground.view, ground.pipeline, ground.now);
-        let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
+        let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.in_port));
         let standalone = pipeline.standalone();
         let trunk = match standalone {
             true => Trunk::none(),
-            false => Trunk::of(ground.view, ground.from, &mut self.lanes[0]),
+            false => Trunk::of(ground.view, ground.in_port, &mut self.lanes[0]),
         };
-        Batch {
+        BatchRun {
             tally: Tally::new(self.writer, ground.now),
-            doors: Doors::new(pipeline, ground.from),
+            doors: Doors::new(pipeline, ground.in_port),
             depth: match standalone {
                 true => Depth::Link,
                 false => pipeline.depth(),
@@ -159,23 +163,23 @@ impl Runner {
 
     /// Has the interpreter tell what becomes of one frame, with which this goes when it comes
     /// in, and each step of its way. To be asked between two batches.
-    pub fn interpret(
+    pub fn run_traced(
         &mut self,
-        ground: Ground<'_>,
+        ground: BatchContext<'_>,
         arrival: &Registers,
         frame: Frame,
         pool: &mut Pool,
         trace: &mut dyn Trace,
     ) -> &mut Verdict {
-        self.count_handed(Reason::Watched);
+        self.count_handed(SlowPathReason::Traced);
         let tables = Tables {
             pipeline: ground.pipeline,
-            lookup: &Looker::new(ground.view, &self.scratch),
+            lookup: &ViewLookup::new(ground.view, &self.scratch),
         };
-        let registers = fresh(ground.from, Some(arrival));
+        let registers = fresh(ground.in_port, Some(arrival));
         let arrival = Arrival {
             frame,
-            from: ground.from,
+            from: ground.in_port,
             now: ground.now,
         };
         let verdict = &mut self.verdict;
@@ -188,24 +192,24 @@ impl Runner {
     /// the way of others it is put off, for some milliseconds at most while batches come.
     /// Whoever says that counts are final does so before, and whoever rests.
     #[inline]
-    pub fn settle(&mut self) {
+    pub fn flush_stats(&mut self) {
         self.trails.settle();
     }
 
     /// Whether there is nothing of that kind.
     #[inline]
     #[must_use]
-    pub fn has_settled(&self) -> bool {
-        self.trails.have_settled()
+    pub fn has_pending_stats(&self) -> bool {
+        !self.trails.have_settled()
     }
 
     /// How many frames were handed to the interpreter since this was asked last, by the
-    /// number of the [`Reason`].
-    pub fn handed(&mut self) -> [u64; Reason::ALL.len()] {
+    /// number of the [`SlowPathReason`].
+    pub fn take_slow_path_packets(&mut self) -> [u64; SlowPathReason::ALL.len()] {
         std::mem::take(&mut self.handed)
     }
 
-    pub(crate) const fn count_handed(&mut self, reason: Reason) {
+    pub(crate) const fn count_handed(&mut self, reason: SlowPathReason) {
         self.handed[reason as usize] += 1;
     }
 }
@@ -216,7 +220,7 @@ pub(crate) enum Seen<'a> {
     /// The rule that it finds, if there is one.
     Found(Option<&'a Rule>),
     /// The interpreter must look.
-    Unknown(Reason),
+    Unknown(SlowPathReason),
     /// It goes where an ordinary switch would send it, whatever the tables hold.
     Standalone,
     /// It goes no further.
@@ -225,9 +229,9 @@ pub(crate) enum Seen<'a> {
 
 /// Frames on their way. What they count for is written down when this goes.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub struct BatchRun<'a> {
     pub(crate) runner: &'a mut Runner,
-    pub(crate) ground: Ground<'a>,
+    pub(crate) ground: BatchContext<'a>,
     /// What goes with all of them when they come in, if that is anything but nothing.
     pub(crate) arrival: Option<&'a Registers>,
     pub(crate) tally: Tally<'a>,
@@ -260,21 +264,24 @@ pub struct Batch<'a> {
     due: usize,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> BatchRun<'a> {
     /// What becomes of the next frame, and of those behind it that leave together with it;
     /// none if there is none.
     #[inline]
-    pub fn next(&mut self, pool: &mut Pool) -> Option<Fate<'_>> {
+    pub fn next(&mut self, pool: &mut Pool) -> Option<FrameOutcome<'_>> {
         let index = self.rest.next()?;
         if index == self.due
             && let Some((end, port)) = self.look_on(index)
         {
             self.rest.start = end;
-            return Some(Fate::Leave(&mut self.frames[index..end], port));
+            return Some(FrameOutcome::Forward(&mut self.frames[index..end], port));
         }
         let place = index % AHEAD;
         if let Some(port) = self.ahead[place].leaves {
-            return Some(Fate::Leave(slice::from_mut(&mut self.frames[index]), port));
+            return Some(FrameOutcome::Forward(
+                slice::from_mut(&mut self.frames[index]),
+                port,
+            ));
         }
         Some(Way::new(self, index, place).go(pool))
     }
@@ -294,10 +301,10 @@ impl<'a> Batch<'a> {
     }
 
     /// The port by which all frames leave, if it is one and nothing else becomes of any: then
-    /// none is left for [`Batch::next`]. To be asked first of all, before any frame goes its
+    /// none is left for [`BatchRun::next`]. To be asked first of all, before any frame goes its
     /// way: whoever sends them need not move them.
     #[inline]
-    pub fn leave_all(&mut self) -> Option<PortNo> {
+    pub fn forward_all(&mut self) -> Option<PortNo> {
         debug_assert!(self.seen == 0, "before any goes its way");
         let mut all = None;
         while self.seen < self.frames.len() {
@@ -373,9 +380,11 @@ pub(crate) fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lan
         None => Seen::Found(view.look_up(table, lanes).map(AsRef::as_ref)),
         Some(Uncompiled::Conjunctions) => match view.look_up_clauses(table, lanes) {
             ByClauses::Rule(found) => Seen::Found(found.map(AsRef::as_ref)),
-            ByClauses::Conjunction(..) | ByClauses::TooMany => Seen::Unknown(Reason::Conjunction),
+            ByClauses::Conjunction(..) | ByClauses::TooMany => {
+                Seen::Unknown(SlowPathReason::Conjunction)
+            }
         },
-        Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
+        Some(Uncompiled::Outside) => Seen::Unknown(SlowPathReason::Uncompiled),
     }
 }
 
@@ -405,10 +414,10 @@ pub(crate) fn weight_of(frame: &Frame) -> Totals {
 pub(crate) fn read(
     lanes: &mut Lanes,
     frame: &Frame,
-    ground: Ground<'_>,
+    ground: BatchContext<'_>,
     depth: Depth,
 ) -> Result<bool, DropReason> {
-    match lanes.read(frame, ground.from, depth) {
+    match lanes.read(frame, ground.in_port, depth) {
         Ok(()) => Ok(false),
         Err(Uncommon) => read_uncommon(lanes, frame, ground, depth),
     }
@@ -418,15 +427,15 @@ pub(crate) fn read(
 pub(crate) fn read_uncommon(
     lanes: &mut Lanes,
     frame: &Frame,
-    ground: Ground<'_>,
+    ground: BatchContext<'_>,
     depth: Depth,
 ) -> Result<bool, DropReason> {
     let headers = Headers::parse(frame, depth).map_err(DropReason::Malformed)?;
-    lanes.fill_frame(&headers, ground.from);
+    lanes.fill_frame(&headers, ground.in_port);
     Ok(!matches!(headers.fragment(), None | Some(Fragment::No)))
 }
 
-impl Drop for Batch<'_> {
+impl Drop for BatchRun<'_> {
     fn drop(&mut self) {
         let tables = &mut self.runner.tables;
         self.trunk.settle(tables, &mut self.tally);

@@ -13,7 +13,7 @@ use crate::lanes::Write;
 /// Why a frame is handed to the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Reason {
+pub enum SlowPathReason {
     /// It fulfils a conjunction, or more clauses than are noted.
     Conjunction,
     /// A table has rules that are not compiled: too many that differ by nothing but their
@@ -33,10 +33,10 @@ pub enum Reason {
     /// Another action.
     Action,
     /// Somebody watches it, and is told each step.
-    Watched,
+    Traced,
 }
 
-impl Reason {
+impl SlowPathReason {
     /// All reasons, with the names that counters bear.
     #[rustfmt::skip]
     pub const ALL: [(Self, &'static str); 9] = [
@@ -48,7 +48,7 @@ impl Reason {
         (Self::Field,        "interpreted_field"),
         (Self::ActionSet,    "interpreted_action_set"),
         (Self::Action,       "interpreted_action"),
-        (Self::Watched,      "interpreted_watched"),
+        (Self::Traced,      "interpreted_watched"),
     ];
 }
 
@@ -88,7 +88,7 @@ pub(crate) enum Step {
     /// Nothing.
     Nothing,
     /// Somebody else does it, and all that is behind it.
-    Hand(Reason),
+    Hand(SlowPathReason),
 }
 
 /// What a rule does.
@@ -219,7 +219,7 @@ impl Steps {
         };
         let is_handed = matches!(steps.last(), Some(Step::Hand(_)));
         if !is_handed && !instructions.write.iter().all(is_plain_output) {
-            steps.push(Step::Hand(Reason::ActionSet));
+            steps.push(Step::Hand(SlowPathReason::ActionSet));
         }
         Self {
             steps: steps.into(),
@@ -272,7 +272,7 @@ impl Step {
             Action::Meter(meter) => Self::Meter(*meter),
             Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
             Action::Extended(extension) => Self::of_extension(extension),
-            other => Change::of(other).map_or(Self::Hand(Reason::Action), Self::Change),
+            other => Change::of(other).map_or(Self::Hand(SlowPathReason::Action), Self::Change),
         }
     }
 
@@ -288,7 +288,7 @@ impl Step {
             PortNo::FLOOD => Self::Flood,
             PortNo::ALL => Self::All,
             PortNo::CONTROLLER => Self::Report(max_len),
-            PortNo::TABLE => Self::Hand(Reason::Resubmit),
+            PortNo::TABLE => Self::Hand(SlowPathReason::Resubmit),
             port => Self::Output(port),
         }
     }
@@ -308,7 +308,7 @@ impl Step {
         }
         let change = Change::of_field(field, value);
         let change = change.filter(|_| mask == field.full_mask());
-        change.map_or(Self::Hand(Reason::Field), Self::Change)
+        change.map_or(Self::Hand(SlowPathReason::Field), Self::Change)
     }
 
     fn of_extension(extension: &Extension) -> Self {
@@ -320,16 +320,16 @@ impl Step {
                 from: *from,
                 to: *to,
             },
-            Extension::Controller(_) => Self::Hand(Reason::Controller),
+            Extension::Controller(_) => Self::Hand(SlowPathReason::Controller),
             Extension::Resubmit {
                 port: PortNo::IN_PORT,
                 table: Some(table),
             } => Self::Resubmit(*table),
-            Extension::Resubmit { .. } => Self::Hand(Reason::Resubmit),
+            Extension::Resubmit { .. } => Self::Hand(SlowPathReason::Resubmit),
             Extension::Sample(_) => Self::Sample,
             Extension::PopQueue => Self::Queue(Priority::NONE),
             Extension::Note(_) => Self::Nothing,
-            _ => Self::Hand(Reason::Action),
+            _ => Self::Hand(SlowPathReason::Action),
         }
     }
 }

@@ -15,15 +15,15 @@ use crate::tuple::{TupleView, words_of};
 
 /// See the top of this file.
 #[derive(Debug)]
-pub struct Trial {
+pub struct LookupProbe {
     view: View,
     table: TableId,
     groups: Vec<[Lanes; AHEAD]>,
 }
 
-impl Trial {
+impl LookupProbe {
     /// Frames of a group: what the counts are of.
-    pub const GROUP: usize = AHEAD;
+    pub const BATCH: usize = AHEAD;
 
     /// Lookups of so many groups of frames in a table that has these rules, in no order: of each
     /// rule one frame, or of some, evenly spread, where there are more, or several where there
@@ -159,11 +159,11 @@ mod tests {
         for line in lines {
             let flow_mod = parse_flow_line(line).expect(line);
             let changes = pipeline.flow_mod(&flow_mod, Instant::START);
-            classifier.note(&changes.expect(line));
+            classifier.queue_changes(&changes.expect(line));
         }
         let view = classifier.publish(&pipeline);
         let rules: Vec<_> = pipeline.rules(TableId(0)).map(AsRef::as_ref).collect();
-        let trial = Trial::new(&view, TableId(0), rules.into_iter(), 10)?;
+        let trial = LookupProbe::new(&view, TableId(0), rules.into_iter(), 10)?;
         assert_eq!(trial.groups(), 10);
         Some(trial.run(0..10))
     }
@@ -173,7 +173,7 @@ mod tests {
         let of_each = |count: usize, rule: fn(usize) -> String| -> Vec<String> {
             (0..count).map(rule).collect()
         };
-        let all = Some(10 * Trial::GROUP);
+        let all = Some(10 * LookupProbe::BATCH);
         let direct = |n| format!("priority={n},udp,tp_dst={n},actions=drop");
         assert_eq!(found(&of_each(3, direct)), all);
         assert_eq!(

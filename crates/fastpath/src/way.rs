@@ -13,9 +13,9 @@ use pipeline::{
 };
 
 use crate::ahead::Ahead;
-use crate::classifier::Looker;
-use crate::runner::{Batch, Fate, Runner, Seen, fresh};
-use crate::steps::{Reason, Steps};
+use crate::classifier::ViewLookup;
+use crate::runner::{BatchRun, FrameOutcome, Runner, Seen, fresh};
+use crate::steps::{SlowPathReason, Steps};
 
 mod acts;
 mod groups;
@@ -33,12 +33,12 @@ enum End<'a> {
     /// Nothing more is done with the frame.
     Lost(DropReason),
     /// The interpreter goes on.
-    Handed(Reason, Stop<'a>),
+    Handed(SlowPathReason, Stop<'a>),
 }
 
 /// A frame's way.
 pub(crate) struct Way<'b, 'a> {
-    batch: &'b mut Batch<'a>,
+    batch: &'b mut BatchRun<'a>,
     /// Which frame it is.
     index: usize,
     /// Where its words are.
@@ -82,7 +82,7 @@ enum Leg<'a> {
 impl<'b, 'a> Way<'b, 'a> {
     /// That of the frame at `index`, on from where it was taken to ahead.
     #[inline]
-    pub(crate) fn new(batch: &'b mut Batch<'a>, index: usize, place: usize) -> Self {
+    pub(crate) fn new(batch: &'b mut BatchRun<'a>, index: usize, place: usize) -> Self {
         let ahead = &batch.ahead[place];
         let (weight, set, lookups) = (ahead.weight, ahead.set, ahead.lookups.into());
         let nesting = usize::from(ahead.resubmits);
@@ -115,7 +115,7 @@ impl<'b, 'a> Way<'b, 'a> {
     }
 
     /// Goes it, from what that table says.
-    pub(crate) fn go(mut self, pool: &mut Pool) -> Fate<'b> {
+    pub(crate) fn go(mut self, pool: &mut Pool) -> FrameOutcome<'b> {
         let Ahead { table, seen, .. } = self.batch.ahead[self.place];
         let mut frame = std::mem::take(&mut self.batch.frames[self.index]);
         self.priority = frame.priority;
@@ -247,7 +247,7 @@ impl<'b, 'a> Way<'b, 'a> {
                 metered,
                 done,
             };
-            return Err(End::Handed(Reason::Action, stop));
+            return Err(End::Handed(SlowPathReason::Action, stop));
         };
         if let Some(meter) = steps.meter.filter(|_| done == 0) {
             self.submit_to_meter(frame, meter, pool)?;
@@ -295,14 +295,14 @@ impl<'b, 'a> Way<'b, 'a> {
 
     /// Nothing more is to be done.
     #[inline]
-    fn finish(mut self, frame: Frame, pool: &mut Pool) -> Fate<'b> {
+    fn finish(mut self, frame: Frame, pool: &mut Pool) -> FrameOutcome<'b> {
         if self.told_registers {
-            self.batch.runner.registers = fresh(self.batch.ground.from, self.batch.arrival);
+            self.batch.runner.registers = fresh(self.batch.ground.in_port, self.batch.arrival);
         }
         if let Some(port) = self.pending {
             let place = &mut self.batch.frames[self.index];
             *place = frame;
-            return Fate::Leave(std::slice::from_mut(place), port);
+            return FrameOutcome::Forward(std::slice::from_mut(place), port);
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;
@@ -313,17 +313,24 @@ impl<'b, 'a> Way<'b, 'a> {
             true => verdict.frames.push(frame),
             false => pool.put(frame),
         }
-        Fate::Told(verdict)
+        FrameOutcome::Verdict(verdict)
     }
 
     /// The interpreter does the rest.
-    fn hand(mut self, frame: Frame, reason: Reason, stop: Stop<'a>, pool: &mut Pool) -> Fate<'b> {
+    fn hand(
+        mut self,
+        frame: Frame,
+        reason: SlowPathReason,
+        stop: Stop<'a>,
+        pool: &mut Pool,
+    ) -> FrameOutcome<'b> {
         self.tell();
         self.tell_registers();
         let batch = self.batch;
         let runner: &'b mut Runner = batch.runner;
         let ground = batch.ground;
-        let registers = std::mem::replace(&mut runner.registers, fresh(ground.from, batch.arrival));
+        let registers =
+            std::mem::replace(&mut runner.registers, fresh(ground.in_port, batch.arrival));
         let handover = Handover {
             weight: self.weight,
             registers,
@@ -338,18 +345,18 @@ impl<'b, 'a> Way<'b, 'a> {
         runner.count_handed(reason);
         let tables = Tables {
             pipeline: ground.pipeline,
-            lookup: &Looker::new(ground.view, &runner.scratch),
+            lookup: &ViewLookup::new(ground.view, &runner.scratch),
         };
         let arrival = Arrival {
             frame,
-            from: ground.from,
+            from: ground.in_port,
             now: ground.now,
         };
         let verdict = &mut runner.verdict;
         runner
             .interpreter
             .take_over(tables, arrival, handover, pool, &mut (), verdict);
-        Fate::Told(verdict)
+        FrameOutcome::Verdict(verdict)
     }
 
     /// Puts what was written that goes with the frame into registers, for those who ask for

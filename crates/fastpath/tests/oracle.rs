@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use base::{GroupId, Instant, MeterId, PortNo};
-use fastpath::{Classifier, Fate, Ground, Reason, Runner};
+use fastpath::{BatchContext, Classifier, FrameOutcome, Runner, SlowPathReason};
 use flow::text::{parse_flow, parse_group_line, parse_meter_line};
 use flow::{FlowMod, FlowModCommand, FragmentHandling, PortConfig, PortDesc};
 use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
@@ -582,7 +582,7 @@ impl Bench {
     /// One whose runner remembers the ways of frames from the first on.
     fn remembering() -> Self {
         Self {
-            judged: Switch::new(Runner::remembering(0)),
+            judged: Switch::new(Runner::with_flow_cache(0)),
             ..Self::new()
         }
     }
@@ -594,7 +594,7 @@ impl Bench {
         };
         self.judge.change(event, flow.as_ref(), self.now);
         let changes = self.judged.change(event, flow.as_ref(), self.now);
-        self.classifier.note(&changes);
+        self.classifier.queue_changes(&changes);
     }
 
     /// Lets both learn what frames want of them.
@@ -603,7 +603,7 @@ impl Bench {
             let now = self.now;
             let _ = self.judge.pipeline.learn(learned, now);
             if let Ok(changes) = self.judged.pipeline.learn(learned, now) {
-                self.classifier.note(&changes);
+                self.classifier.queue_changes(&changes);
             }
         }
     }
@@ -616,7 +616,7 @@ impl Bench {
 
     /// Has the runner write down what it has not, and compares what was counted.
     fn settle(&mut self) {
-        self.judged.runs.settle();
+        self.judged.runs.flush_stats();
         self.compare_counts();
     }
 
@@ -636,10 +636,10 @@ impl Bench {
             runs,
             ..
         } = &mut self.judged;
-        let ground = Ground {
+        let ground = BatchContext {
             pipeline,
             view: &view,
-            from,
+            in_port: from,
             now: self.now,
         };
         let mut learned = Vec::new();
@@ -647,7 +647,7 @@ impl Bench {
         let mut batch = runs.begin(ground, &mut built);
         // Some ask for what all have in common first.
         let asks = frames.len().is_multiple_of(2);
-        let all_leave = asks.then(|| batch.leave_all()).flatten();
+        let all_leave = asks.then(|| batch.forward_all()).flatten();
         let mut waiting = frames.iter();
         let mut compare = |verdict: &Verdict| {
             let incoming = waiting.next().expect("there is another frame");
@@ -655,12 +655,12 @@ impl Bench {
         };
         while let Some(fate) = batch.next(pool) {
             match fate {
-                Fate::Told(verdict) => {
+                FrameOutcome::Verdict(verdict) => {
                     compare(verdict);
                     verdict.frames.drain(..).for_each(|frame| pool.put(frame));
                     learned.append(&mut verdict.learned);
                 }
-                Fate::Leave(frames, port) => {
+                FrameOutcome::Forward(frames, port) => {
                     for frame in frames {
                         let verdict = leaving(std::mem::take(frame), port);
                         compare(&verdict);
@@ -841,7 +841,7 @@ fn what_frames_find_among_many_networks_is_what_a_walk_finds() {
         let line = format!("priority={bits},ip,nw_dst={network}/{bits},actions=output:{port}");
         bench.change(&Event::Flow(FlowModCommand::Add, line));
     }
-    bench.classifier.tidy();
+    bench.classifier.request_compaction();
     let stack = |n: u32| format!("eth / ipv4(dst={}) / udp", network(n * 53 % 3500));
     let frames: Vec<_> = (0..160).map(|n| Incoming::plain(stack(n).leak())).collect();
     bench.run(PortNo(1), &frames);
@@ -882,7 +882,7 @@ fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
 /// Nothing is left to the interpreter without a word, nor without need.
 #[test]
 fn what_is_handed_to_the_interpreter_is_counted() {
-    let check = |flow: &str, wanted: &[(Reason, u64)]| {
+    let check = |flow: &str, wanted: &[(SlowPathReason, u64)]| {
         let mut bench = Bench::new();
         let mut lines = flow.lines();
         let first = format!("priority=1,ip,actions={}", lines.next().expect("a line"));
@@ -891,8 +891,8 @@ fn what_is_handed_to_the_interpreter_is_counted() {
         }
         let frame = Incoming::plain("eth / ipv4(ttl=1) / tcp");
         bench.run(PortNo(1), &[frame.clone(), frame]);
-        let counts = bench.judged.runs.handed();
-        let counted = Reason::ALL.iter().zip(counts);
+        let counts = bench.judged.runs.take_slow_path_packets();
+        let counted = SlowPathReason::ALL.iter().zip(counts);
         let counted = counted.filter(|(_, count)| *count > 0);
         let counted: Vec<_> = counted
             .map(|((reason, _), count)| (*reason, count))
@@ -907,26 +907,29 @@ fn what_is_handed_to_the_interpreter_is_counted() {
     check("write_actions(output:2),goto_table:1", &[]);
     check("load:1->NXM_NX_REG0[],write_metadata:1", &[]);
     check("output:2,group:1,group:2,group:3,group:4", &[]);
-    check("output:2,group:5", &[(Reason::Group, 2)]);
+    check("output:2,group:5", &[(SlowPathReason::Group, 2)]);
     check("meter:1,output:2", &[]);
     check("output:2,controller", &[]);
     check("dec_ttl,output:2", &[]);
     check("resubmit(,1),output:2", &[]);
     check("move:NXM_NX_REG0[]->NXM_NX_REG1[]", &[]);
-    check("resubmit(,0)", &[(Reason::Resubmit, 2)]);
-    check("resubmit(3,1)", &[(Reason::Resubmit, 2)]);
-    check("controller(id=2)", &[(Reason::Controller, 2)]);
+    check("resubmit(,0)", &[(SlowPathReason::Resubmit, 2)]);
+    check("resubmit(3,1)", &[(SlowPathReason::Resubmit, 2)]);
+    check("controller(id=2)", &[(SlowPathReason::Controller, 2)]);
     check(
         "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
-        &[(Reason::Action, 2)],
+        &[(SlowPathReason::Action, 2)],
     );
     // What is bare from then on is the interpreter's.
-    check("decap,output:2", &[(Reason::Action, 2)]);
-    check("encap(mpls),output:2", &[(Reason::Action, 2)]);
-    check("load:1->NXM_OF_VLAN_TCI[]", &[(Reason::Field, 2)]);
-    check("write_actions(dec_ttl,output:2)", &[(Reason::ActionSet, 2)]);
+    check("decap,output:2", &[(SlowPathReason::Action, 2)]);
+    check("encap(mpls),output:2", &[(SlowPathReason::Action, 2)]);
+    check("load:1->NXM_OF_VLAN_TCI[]", &[(SlowPathReason::Field, 2)]);
+    check(
+        "write_actions(dec_ttl,output:2)",
+        &[(SlowPathReason::ActionSet, 2)],
+    );
     check("conjunction(1,1/2)", &[]);
     check("conjunction(1,1/2)\npriority=9,tcp,actions=drop", &[]);
     let whole = "conjunction(1,1/2),conjunction(1,2/2)\nconj_id=1,actions=output:2";
-    check(whole, &[(Reason::Conjunction, 2)]);
+    check(whole, &[(SlowPathReason::Conjunction, 2)]);
 }

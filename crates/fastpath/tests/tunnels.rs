@@ -3,7 +3,7 @@
 //! of a tunnel's words that the batch before had.
 
 use base::{Instant, PortNo};
-use fastpath::{Classifier, Fate, Ground, Runner};
+use fastpath::{BatchContext, Classifier, FrameOutcome, Runner};
 use flow::text::parse_flow;
 use flow::{FlowModCommand, PortDesc, PortState, Registers};
 use packet::build::Stack;
@@ -32,21 +32,21 @@ fn leaves(
     words: Option<&Registers>,
 ) -> Vec<(PortNo, Option<u64>)> {
     let view = classifier.publish(pipeline);
-    let ground = Ground {
+    let ground = BatchContext {
         pipeline,
         view: &view,
-        from: PortNo(1),
+        in_port: PortNo(1),
         now: Instant::from_secs(1),
     };
     let stack: Stack = "eth / ipv4(src=10.0.0.1) / udp".parse().expect("a frame");
     let mut frames: Vec<Frame> = (0..40).map(|_| stack.build()).collect();
     let mut pool = Pool::new(64);
-    let mut batch = runner.begin_with(ground, words, &mut frames);
+    let mut batch = runner.begin_with_registers(ground, words, &mut frames);
     let mut left = Vec::new();
     while let Some(fate) = batch.next(&mut pool) {
         match fate {
-            Fate::Leave(frames, port) => left.extend(frames.iter().map(|_| (port, None))),
-            Fate::Told(verdict) => left.extend(verdict.egress.iter().map(|egress| {
+            FrameOutcome::Forward(frames, port) => left.extend(frames.iter().map(|_| (port, None))),
+            FrameOutcome::Verdict(verdict) => left.extend(verdict.egress.iter().map(|egress| {
                 let Destination::Port(port) = egress.to else {
                     panic!("{egress:?}")
                 };
@@ -74,7 +74,7 @@ fn frames_of_tunnels_that_look_alike_go_each_their_own_way() {
     for rule in RULES {
         let rule = parse_flow(FlowModCommand::Add, rule).expect(rule);
         let changes = pipeline.flow_mod(&rule, Instant::START).expect("legal");
-        classifier.note(&changes);
+        classifier.queue_changes(&changes);
     }
     let words = |key: u64, source: u32, group: u16| {
         let mut words = Registers::new(PortNo::ANY);
@@ -91,7 +91,7 @@ fn frames_of_tunnels_that_look_alike_go_each_their_own_way() {
         (words(9, 0, 4), 6, None),
         (words(9, 0, 5), 7, None),
     ];
-    for mut runner in [Runner::new(0), Runner::remembering(0)] {
+    for mut runner in [Runner::new(0), Runner::with_flow_cache(0)] {
         for _ in 0..40 {
             for (words, port, key) in &wanted {
                 let tables = (&pipeline, &mut classifier);

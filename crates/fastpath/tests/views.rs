@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use base::{Instant, PortNo, TableId};
-use fastpath::{Classifier, Fate, Ground, Runner, View};
+use fastpath::{BatchContext, Classifier, FrameOutcome, Runner, View};
 use flow::text::parse_flow;
 use flow::{Action, FlowModCommand, Key, Registers};
 use packet::build::Stack;
@@ -156,12 +156,12 @@ impl Bench {
         };
         let flow_mod = parse_flow(*command, &line).expect(&line);
         let changes = self.pipeline.flow_mod(&flow_mod, self.now).expect(&line);
-        self.classifier.note(&changes);
+        self.classifier.queue_changes(&changes);
     }
 
     fn publish(&mut self, tidied: bool) {
         if tidied {
-            self.classifier.tidy();
+            self.classifier.request_compaction();
         }
         let view = self.classifier.publish(&self.pipeline);
         let pipeline = self.pipeline.clone();
@@ -172,22 +172,24 @@ impl Bench {
     fn run(&mut self, moment: usize) {
         let Moment { pipeline, view } = &self.moments[moment];
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let ground = Ground {
+        let ground = BatchContext {
             pipeline,
             view,
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: self.now,
         };
         let mut left = Vec::new();
         let count = self.frames.len();
         let mut batch = self.runner.begin(ground, &mut self.frames);
-        if let Some(port) = batch.leave_all() {
+        if let Some(port) = batch.forward_all() {
             left.resize(count, Some(port));
         }
         while let Some(fate) = batch.next(&mut self.pool) {
             match fate {
-                Fate::Leave(frames, port) => left.extend(frames.iter().map(|_| Some(port))),
-                Fate::Told(verdict) => {
+                FrameOutcome::Forward(frames, port) => {
+                    left.extend(frames.iter().map(|_| Some(port)))
+                }
+                FrameOutcome::Verdict(verdict) => {
                     assert!(verdict.egress.is_empty(), "{verdict:?}");
                     left.push(None);
                 }

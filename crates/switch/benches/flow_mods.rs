@@ -93,7 +93,7 @@ impl Bench {
             for command in together.iter().map(command) {
                 let (now, changes) = (Instant::START, &mut self.changes);
                 self.pipeline.flow_mod_into(command, now, changes).unwrap();
-                self.classifier.take_note(changes);
+                self.classifier.take_changes(changes);
                 took.flows += 1;
             }
         }
@@ -127,7 +127,7 @@ impl Bench {
         };
         let began = processor_time();
         let changes = self.pipeline.flow_mod(&everything, Instant::START).unwrap();
-        self.classifier.note(&changes);
+        self.classifier.queue_changes(&changes);
         self.snapshot = Some((
             self.pipeline.clone(),
             self.classifier.publish(&self.pipeline),

@@ -5,7 +5,7 @@
 //! what a worker does with a frame, without ports.
 
 use base::{Instant, PortNo};
-use fastpath::{Fate, Ground};
+use fastpath::{BatchContext, FrameOutcome};
 use flow::PortDesc;
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
 use packet::build::Stack;
@@ -374,28 +374,28 @@ impl Worker {
     /// many left by a port and were no more work than that.
     pub fn run(&mut self, pipeline: &Pipeline) -> usize {
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let ground = Ground {
+        let ground = BatchContext {
             pipeline,
             view: &self.view,
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: self.now,
         };
         let (mut left, count) = (0, self.frames.len());
         {
             let mut batch = self.runner.begin(ground, &mut self.frames);
-            if batch.leave_all().is_some() {
+            if batch.forward_all().is_some() {
                 return count;
             }
             while let Some(fate) = batch.next(&mut self.pool) {
                 match fate {
-                    Fate::Leave(frames, _) => {
+                    FrameOutcome::Forward(frames, _) => {
                         left += frames.len();
                         match frames {
                             [frame] => self.back.push(std::mem::take(frame)),
                             frames => self.back.extend(frames.iter_mut().map(std::mem::take)),
                         }
                     }
-                    Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
+                    FrameOutcome::Verdict(verdict) => self.back.extend(verdict.frames.pop()),
                 }
             }
         }

@@ -5,10 +5,10 @@ use pipeline::Totals;
 
 use super::{AHEAD, Group, Streak};
 use crate::places::Places;
-use crate::runner::Batch;
+use crate::runner::BatchRun;
 use crate::trail::Followed;
 
-impl<'a> Batch<'a> {
+impl<'a> BatchRun<'a> {
     /// Has those of these frames leave that go a trail, and follows some of the others, which
     /// it answers.
     #[inline]

@@ -7,14 +7,14 @@ use sys::cache::prefetch;
 
 use super::{AHEAD, Arrival, Group, Led};
 use crate::places::Places;
-use crate::runner::{Batch, Seen};
+use crate::runner::{BatchRun, Seen};
 use crate::segment::Line;
 use crate::shape::KEPT_MAX;
 use crate::tuple::{Lookups, TupleView, words_of};
 
 const _: () = assert!(KEPT_MAX == 4, "so many words are told apart below");
 
-impl<'a> Batch<'a> {
+impl<'a> BatchRun<'a> {
     /// Looks these frames up, and takes them on to where their rules lead. Answers which are
     /// led on.
     pub(super) fn arrive_in_one_shape(&mut self, group: Group, tuple: &'a TupleView) -> Led {

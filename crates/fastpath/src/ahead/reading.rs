@@ -10,11 +10,11 @@ use sys::cache::prefetch;
 use super::{AHEAD, Group};
 use crate::lanes::{Lanes, is_whole_without_tag};
 use crate::places::Places;
-use crate::runner::{Batch, Ground, Seen, read_uncommon, weight_of};
+use crate::runner::{BatchContext, BatchRun, Seen, read_uncommon, weight_of};
 use crate::steps::Brief;
 use crate::tally::add;
 
-impl Batch<'_> {
+impl BatchRun<'_> {
     /// Reads these frames. Answers which are to be looked up; of the others it is noted what
     /// is said of them.
     pub(super) fn read_ahead(&mut self, frames: Range<usize>) -> Group {
@@ -43,7 +43,7 @@ impl Batch<'_> {
             ahead.leaves = None;
             (ahead.lookups, ahead.resubmits) = (lookups, 0);
             let is_ordinary = is_unread && is_whole_without_tag(frame)
-                || lanes.read(frame, ground.from, self.depth).is_ok();
+                || lanes.read(frame, ground.in_port, self.depth).is_ok();
             if !is_ordinary || guard.is_some() {
                 let is_read = is_ordinary.then_some(false);
                 let said = said_of(frame, lanes, is_read, (ground, self.depth), guard.as_ref());
@@ -86,7 +86,7 @@ fn said_of<'a>(
     frame: &Frame,
     lanes: &mut Lanes,
     is_read: Option<bool>,
-    (ground, depth): (Ground<'_>, Depth),
+    (ground, depth): (BatchContext<'_>, Depth),
     guard: Option<&Guard<'_>>,
 ) -> Option<Seen<'a>> {
     let read = || read_uncommon(lanes, frame, ground, depth);

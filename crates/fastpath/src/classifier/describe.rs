@@ -7,7 +7,7 @@ use super::{Classifier, Table};
 
 /// How a table finds its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
+pub struct TableDescription {
     /// The table.
     pub table: TableId,
     /// The forms that its rules have: `direct`, `exact`, `tuples`, `bits`, and `clauses` of
@@ -27,14 +27,14 @@ pub struct Description {
 impl Classifier {
     /// What each table that has rules looks like, as it was published last.
     #[must_use]
-    pub fn describe(&self) -> Vec<Description> {
+    pub fn describe(&self) -> Vec<TableDescription> {
         let tables = self.tables.iter();
         tables.map(|(id, table)| table.describe(*id)).collect()
     }
 }
 
 impl Table {
-    fn describe(&self, table: TableId) -> Description {
+    fn describe(&self, table: TableId) -> TableDescription {
         let probes = match self.tuples.len() {
             0 => None,
             1 => Some(("exact", "one shape: one probe".to_owned())),
@@ -58,7 +58,7 @@ impl Table {
         let cost = PROBE * self.tuples.len() + costs.sum::<usize>();
         let bytes = self.bases.iter().map(|base| base.bytes());
         let of_tuples = self.tuples.values().map(|tuple| tuple.bytes());
-        Description {
+        TableDescription {
             table,
             rules: self.rules() + self.outside,
             bytes: bytes.chain(of_tuples).sum(),

@@ -56,7 +56,8 @@ impl Writer {
             }
             let flow_mod = text::parse_flow(*command, &flow).expect("a flow");
             let changes = self.pipeline.flow_mod(&flow_mod, Instant::START);
-            self.classifier.note(&changes.expect("a legal change"));
+            self.classifier
+                .queue_changes(&changes.expect("a legal change"));
         }
         self.classifier.publish(&self.pipeline)
     }

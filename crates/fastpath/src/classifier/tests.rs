@@ -201,7 +201,7 @@ fn apply(
 ) {
     let flow_mod = text::parse_flow(command, flow).expect(flow);
     let changes = pipeline.flow_mod(&flow_mod, Instant::START);
-    classifier.note(&changes.expect(flow));
+    classifier.queue_changes(&changes.expect(flow));
 }
 
 proptest! {
@@ -343,7 +343,7 @@ fn rules_that_went_are_not_kept() {
         let changes = pipeline
             .flow_mod(&flow_mod, Instant::START)
             .expect("there is room");
-        classifier.note(&changes);
+        classifier.queue_changes(&changes);
         classifier.publish(&pipeline);
         rules.extend(changes.added.iter().map(Arc::downgrade));
     }

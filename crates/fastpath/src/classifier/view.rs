@@ -190,15 +190,15 @@ impl View {
 
 /// A view, and the memory of one worker to look into it with.
 #[derive(Debug)]
-pub struct Looker<'a> {
+pub struct ViewLookup<'a> {
     view: &'a View,
     lanes: &'a RefCell<Lanes>,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> ViewLookup<'a> {
     /// Looks into `view`.
     #[must_use]
-    pub const fn new(view: &'a View, scratch: &'a Scratch) -> Self {
+    pub const fn new(view: &'a View, scratch: &'a LookupScratch) -> Self {
         Self {
             view,
             lanes: &scratch.0,
@@ -206,7 +206,7 @@ impl<'a> Looker<'a> {
     }
 }
 
-impl Lookup for Looker<'_> {
+impl Lookup for ViewLookup<'_> {
     #[inline]
     fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers) -> Found<'_> {
         let Some(table) = self.view.table(table) else {
@@ -228,9 +228,9 @@ impl Lookup for Looker<'_> {
 
 /// What a worker keeps from frame to frame.
 #[derive(Debug)]
-pub struct Scratch(RefCell<Lanes>);
+pub struct LookupScratch(RefCell<Lanes>);
 
-impl Scratch {
+impl LookupScratch {
     /// A fresh one.
     #[must_use]
     pub const fn new() -> Self {
@@ -238,7 +238,7 @@ impl Scratch {
     }
 }
 
-impl Default for Scratch {
+impl Default for LookupScratch {
     fn default() -> Self {
         Self::new()
     }

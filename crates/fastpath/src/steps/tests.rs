@@ -45,7 +45,7 @@ fn behind_what_is_not_compiled_there_is_nothing() {
     let made = steps("output:1,exit,output:2");
     assert_eq!(
         *made.steps,
-        [Step::Output(PortNo(1)), Step::Hand(Reason::Action)]
+        [Step::Output(PortNo(1)), Step::Hand(SlowPathReason::Action)]
     );
 }
 
@@ -55,7 +55,7 @@ fn an_action_set_that_only_sends_is_compiled() {
     assert!(made.steps.is_empty());
     assert_eq!((made.set, made.goto), (Set::Output, Some(TableId(3))));
     let made = steps("output:1,clear_actions,write_actions(dec_ttl,output:1)");
-    let handed = Step::Hand(Reason::ActionSet);
+    let handed = Step::Hand(SlowPathReason::ActionSet);
     assert_eq!(*made.steps, [Step::Output(PortNo(1)), handed]);
 }
 
@@ -110,7 +110,7 @@ fn what_is_brief_is_said_in_a_word() {
 
 #[test]
 fn reasons_have_numbers_of_their_own() {
-    for (index, (reason, _)) in Reason::ALL.iter().enumerate() {
+    for (index, (reason, _)) in SlowPathReason::ALL.iter().enumerate() {
         assert_eq!(*reason as usize, index);
     }
 }

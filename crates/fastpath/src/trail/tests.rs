@@ -12,7 +12,7 @@ use super::kept::TRAILS;
 use super::unsettled::{EVERY, SETTLED_A_BATCH};
 use super::*;
 use crate::classifier::Classifier;
-use crate::runner::{Fate, Ground, Runner};
+use crate::runner::{BatchContext, FrameOutcome, Runner};
 
 const BATCH: u32 = 64;
 
@@ -53,7 +53,7 @@ impl Tables {
     fn add(&mut self, line: &str) {
         let command = parse_flow_line(line).expect(line);
         let changes = self.pipeline.flow_mod(&command, Instant::START);
-        self.classifier.note(&changes.expect(line));
+        self.classifier.queue_changes(&changes.expect(line));
     }
 
     /// Runs as many batches of frames of these hosts as windows have, and more.
@@ -74,10 +74,10 @@ impl Tables {
         let pipeline = &self.pipeline;
         let current = self.classifier.current();
         let view = current.unwrap_or_else(|| self.classifier.publish(pipeline));
-        let ground = Ground {
+        let ground = BatchContext {
             pipeline,
             view: &view,
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: self.now,
         };
         let mut pool = Pool::new(1);
@@ -92,7 +92,7 @@ impl Tables {
             }
             let mut batch = runner.begin(ground, &mut frames);
             let mut left = 0;
-            while let Some(Fate::Leave(frames, PortNo(2))) = batch.next(&mut pool) {
+            while let Some(FrameOutcome::Forward(frames, PortNo(2))) = batch.next(&mut pool) {
                 left += frames.len();
             }
             assert_eq!(left, count);
@@ -118,7 +118,7 @@ fn few_flows_go_trails_where_tables_are_many() {
 
 #[test]
 fn all_begin_anew_when_tables_change_and_none_is_kept_for_ever() {
-    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    let (mut tables, mut runner) = (Tables::new(6), Runner::with_flow_cache(0));
     tables.run(&mut runner, 1, |number| number % 100);
     tables.add("table=3,priority=9,tcp,actions=drop");
     let before = runner.trails.window;
@@ -164,7 +164,7 @@ fn tables_that_always_change_have_none() {
 
 #[test]
 fn each_frame_is_counted_once_though_there_are_more_flows_than_trails() {
-    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    let (mut tables, mut runner) = (Tables::new(6), Runner::with_flow_cache(0));
     // Every other host has a rule of its own: who takes another's place has not always its rules.
     tables.add("table=5,priority=3,udp,nw_src=0.0.0.1/0.0.0.1,actions=output:2");
     let flows = 2 * u32::try_from(TRAILS).expect("few");
@@ -178,7 +178,7 @@ fn each_frame_is_counted_once_though_there_are_more_flows_than_trails() {
     let all = tables.frames;
     assert!(by_host(&tables).iter().sum::<u64>() < all, "some later");
     for _ in 0..2 {
-        runner.settle();
+        runner.flush_stats();
         assert_eq!(by_host(&tables), [all / 2; 2]);
         assert_eq!(tables.counted(), [all; 2]);
     }
@@ -186,7 +186,7 @@ fn each_frame_is_counted_once_though_there_are_more_flows_than_trails() {
 
 #[test]
 fn what_was_counted_is_written_down_when_it_is_due_while_batches_come() {
-    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    let (mut tables, mut runner) = (Tables::new(6), Runner::with_flow_cache(0));
     tables.run(&mut runner, 8, |number| number % 1000);
     let before = tables.frames;
     tables.now += EVERY;
@@ -200,7 +200,7 @@ fn what_was_counted_is_written_down_when_it_is_due_while_batches_come() {
 
 #[test]
 fn what_was_counted_is_written_down_before_other_tables_are_used() {
-    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    let (mut tables, mut runner) = (Tables::new(6), Runner::with_flow_cache(0));
     tables.run(&mut runner, 1, |number| number % 1000);
     let before = tables.frames;
     tables.add("table=3,priority=9,tcp,actions=drop");

@@ -12,7 +12,7 @@ use crate::change::Unmade;
 use crate::doors::Door;
 use crate::lanes::{Lanes, Write};
 use crate::places::Places;
-use crate::steps::{Reason, Set, Step, Steps, port_of};
+use crate::steps::{Set, SlowPathReason, Step, Steps, port_of};
 
 impl<'a> Way<'_, 'a> {
     /// Does the steps from the one at `first` on. Answers in which table the frame is to
@@ -59,7 +59,7 @@ impl<'a> Way<'_, 'a> {
     pub(super) fn send_by(&mut self, step: &Step) {
         match *step {
             Step::Output(port) => self.output(port),
-            Step::InPort => self.send(self.batch.ground.from),
+            Step::InPort => self.send(self.batch.ground.in_port),
             Step::Normal => self.promise(Destination::Normal),
             Step::Flood => self.spread(PortView::floods),
             Step::All => self.spread(PortView::forwards),
@@ -80,7 +80,7 @@ impl<'a> Way<'_, 'a> {
     fn enqueue(&mut self, port: PortNo, priority: Priority) {
         let before = self.set_priority(priority);
         match port {
-            PortNo::IN_PORT => self.send(self.batch.ground.from),
+            PortNo::IN_PORT => self.send(self.batch.ground.in_port),
             port => self.output(port),
         }
         self.priority = before;
@@ -125,7 +125,7 @@ impl<'a> Way<'_, 'a> {
     ) -> Result<TableId, End<'a>> {
         let is_usual = table > rule.table() && self.lookups < LOOKUPS;
         if !is_usual || self.nesting == RESUBMITS_DEEP {
-            return Err(End::Handed(Reason::Resubmit, at_action(rule, at)));
+            return Err(End::Handed(SlowPathReason::Resubmit, at_action(rule, at)));
         }
         let done = at + 1;
         self.batch.behind[self.nesting] = Some(pipeline::Behind { rule, done });
@@ -255,7 +255,7 @@ impl<'a> Way<'_, 'a> {
     pub(super) fn execute_set(&mut self) {
         match self.set.and_then(port_of) {
             None => {}
-            Some(PortNo::IN_PORT) => self.send(self.batch.ground.from),
+            Some(PortNo::IN_PORT) => self.send(self.batch.ground.in_port),
             Some(port) => self.output(port),
         }
     }
@@ -263,7 +263,7 @@ impl<'a> Way<'_, 'a> {
     /// The only way back is `IN_PORT`, so that a mistake makes no loop.
     #[inline]
     fn output(&mut self, port: PortNo) {
-        if port == self.batch.ground.from {
+        if port == self.batch.ground.in_port {
             self.drop(DropReason::OutputToIngress);
         } else {
             self.send(port);
@@ -283,7 +283,7 @@ impl<'a> Way<'_, 'a> {
     }
 
     fn spread(&mut self, takes: fn(&PortView) -> bool) {
-        let (from, pipeline) = (self.batch.ground.from, self.batch.ground.pipeline);
+        let (from, pipeline) = (self.batch.ground.in_port, self.batch.ground.pipeline);
         let is_protected = pipeline.is_protected(from);
         for (port, view) in pipeline.ports() {
             if port != from && takes(&view) && !(is_protected && view.is_protected) {

@@ -8,7 +8,7 @@ use pipeline::{Bucket, DropReason, Group, Rule};
 
 use super::acts::at_action;
 use super::{End, Way};
-use crate::steps::{Reason, Step};
+use crate::steps::{SlowPathReason, Step};
 
 impl<'a> Way<'_, 'a> {
     /// Hands the frame to the group of the action in this place.
@@ -24,7 +24,7 @@ impl<'a> Way<'_, 'a> {
             return Err(End::Lost(DropReason::NoBucket));
         };
         if group.gist(gist) != SIMPLE {
-            return Err(End::Handed(Reason::Group, at_action(rule, at)));
+            return Err(End::Handed(SlowPathReason::Group, at_action(rule, at)));
         }
         group.count(self.batch.runner.writer, self.weight, ground.now);
         let hash = match group.kind() {

@@ -34,7 +34,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
-use fastpath::{Classifier, Description, Scratch};
+use fastpath::{Classifier, LookupScratch, TableDescription};
 use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, Registers, SwitchConfig,
     TableStatus,
@@ -143,7 +143,7 @@ pub(crate) struct Bridge {
     controllers: BTreeSet<Arc<str>>,
     config: SwitchConfig,
     interpreter: Interpreter,
-    scratch: Scratch,
+    scratch: LookupScratch,
     pool: Pool,
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
@@ -203,7 +203,7 @@ impl Bridge {
             controllers: BTreeSet::new(),
             config: SwitchConfig::default(),
             interpreter: Interpreter::new(writers - 1),
-            scratch: Scratch::new(),
+            scratch: LookupScratch::new(),
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
@@ -334,7 +334,7 @@ impl Bridge {
     }
 
     /// How the tables find their rules, as workers have them.
-    pub(crate) fn describe_tables(&self) -> Vec<Description> {
+    pub(crate) fn describe_tables(&self) -> Vec<TableDescription> {
         self.compiled.describe()
     }
 
@@ -403,7 +403,7 @@ impl Bridge {
         self.unpublished = true;
         self.record(changes, by);
         self.note_vacancies();
-        self.compiled.take_note(changes);
+        self.compiled.take_changes(changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();
             let what = Awaited::Removals(std::mem::take(&mut changes.removed));

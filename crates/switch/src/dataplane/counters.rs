@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fastpath::Reason;
+use fastpath::SlowPathReason;
 use pipeline::DropReason;
 
 /// Why a worker dropped a frame, or an event, beside the reasons that the
@@ -139,7 +139,7 @@ pub(crate) struct WorkerCounters {
     busy_ns: AtomicU64,
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
-    handed: [AtomicU64; Reason::ALL.len()],
+    handed: [AtomicU64; SlowPathReason::ALL.len()],
 }
 
 impl WorkerCounters {
@@ -171,7 +171,7 @@ impl WorkerCounters {
     }
 
     /// The worker: so many frames were handed to the interpreter, for each reason.
-    pub(crate) fn add_handed(&self, counts: [u64; Reason::ALL.len()]) {
+    pub(crate) fn add_handed(&self, counts: [u64; SlowPathReason::ALL.len()]) {
         for (cell, count) in self.handed.iter().zip(counts) {
             if count > 0 {
                 bump(cell, count);
@@ -221,7 +221,7 @@ impl WorkerCounters {
 
     /// What was handed to the interpreter, by reason.
     pub(crate) fn interpreted(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let rows = Reason::ALL.iter().zip(&self.handed);
+        let rows = SlowPathReason::ALL.iter().zip(&self.handed);
         rows.map(|((_, name), cell)| (*name, cell.load(Ordering::Relaxed)))
     }
 

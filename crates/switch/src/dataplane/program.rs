@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, Guard};
 use base::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use base::sync::point;
 use base::{Instant, PortNo};
-use fastpath::{Ground, View};
+use fastpath::{BatchContext, View};
 use pipeline::Pipeline;
 
 use super::capture::Captures;
@@ -70,11 +70,11 @@ pub(crate) struct BridgeProgram {
 impl BridgeProgram {
     /// What frames are run on that came in by a port now.
     #[inline]
-    pub(crate) fn ground(&self, from: PortNo, now: Instant) -> Ground<'_> {
-        Ground {
+    pub(crate) fn ground(&self, from: PortNo, now: Instant) -> BatchContext<'_> {
+        BatchContext {
             pipeline: &self.pipeline,
             view: &self.compiled,
-            from,
+            in_port: from,
             now,
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::Instant;
 use base::sync::point;
-use fastpath::{Fate, Runner};
+use fastpath::{FrameOutcome, Runner};
 use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
@@ -326,20 +326,22 @@ impl Worker {
         let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin_with(ground, words.as_deref(), batch);
+            let mut run = runner.begin_with_registers(ground, words.as_deref(), batch);
             let all_leave = match bridge.mirrors.as_deref() {
-                None => run.leave_all(),
+                None => run.forward_all(),
                 Some(_) => self.carry_out_mirrored::<NOTED>(bridge, from, &mut run, now),
             };
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
-                    Fate::Leave(frames, port) => {
+                    FrameOutcome::Forward(frames, port) => {
                         if NOTED {
                             self.note_leaving(port, frames);
                         }
                         self.send_together(PortKey { port, ..from }, frames);
                     }
-                    Fate::Told(verdict) => self.carry_out::<NOTED>(bridge, from, verdict, now),
+                    FrameOutcome::Verdict(verdict) => {
+                        self.carry_out::<NOTED>(bridge, from, verdict, now)
+                    }
                 }
             }
             all_leave
@@ -351,10 +353,12 @@ impl Worker {
             self.send_batch(PortKey { port, ..from }, batch);
         }
         if !puts_off {
-            runner.settle();
+            runner.flush_stats();
         }
         batch.clear();
-        self.shared.counters.add_handed(runner.handed());
+        self.shared
+            .counters
+            .add_handed(runner.take_slow_path_packets());
         self.runner = Some(runner);
         if NOTED {
             self.count_flows(bridge.id, now);

@@ -110,7 +110,8 @@ impl Rig {
     fn change(&mut self, command: FlowModCommand, flow: &str) {
         let flow_mod = text::parse_flow(command, flow).expect("a flow");
         let changes = self.pipeline.flow_mod(&flow_mod, Instant::START);
-        self.compiled.note(&changes.expect("a legal change"));
+        self.compiled
+            .queue_changes(&changes.expect("a legal change"));
     }
 
     fn publish(&mut self, is_large: bool) -> Generation {

@@ -4,7 +4,7 @@
 //! Not for frames that are cut, cloned or kept: those that leave stay where they are.
 
 use base::{Instant, PortNo};
-use fastpath::{Fate, Ground, Runner, View};
+use fastpath::{BatchContext, FrameOutcome, Runner, View};
 use packet::{Frame, Pool};
 use pipeline::Pipeline;
 
@@ -58,10 +58,10 @@ impl Stream {
     /// left by a port and were no more work than that.
     pub fn run(&mut self, pipeline: &Pipeline) -> usize {
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let ground = Ground {
+        let ground = BatchContext {
             pipeline,
             view: &self.view,
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: self.now,
         };
         let frames = &mut self.frames[self.next..][..Worker::BATCH];
@@ -70,11 +70,11 @@ impl Stream {
             let mut batch = self.runner.begin(ground, frames);
             while let Some(fate) = batch.next(&mut self.pool) {
                 match fate {
-                    Fate::Leave(frames, _) => {
+                    FrameOutcome::Forward(frames, _) => {
                         left += frames.len();
                         place += frames.len();
                     }
-                    Fate::Told(verdict) => {
+                    FrameOutcome::Verdict(verdict) => {
                         let frame = verdict.frames.pop();
                         self.told.extend(frame.map(|frame| (place, frame)));
                         place += 1;
@@ -107,7 +107,7 @@ mod tests {
             let mut classifier = Classifier::new();
             bed.changes
                 .iter()
-                .for_each(|changes| classifier.note(changes));
+                .for_each(|changes| classifier.queue_changes(changes));
             let mut stream = Stream::new(classifier.publish(&bed.pipeline), &bed.frames);
             let lengths =
                 |stream: &Stream| -> Vec<usize> { stream.frames.iter().map(Frame::len).collect() };

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
-use fastpath::{Classifier, Fate, Ground, Looker, Runner, Scratch, View};
+use fastpath::{BatchContext, Classifier, FrameOutcome, LookupScratch, Runner, View, ViewLookup};
 use flow::text::Brief;
 use flow::{
     FlowMod, FlowStats, FlowStatsRequest, Match, MatchBuilder, OptionTerm, PacketOut, Refusal,
@@ -62,7 +62,7 @@ const DATAPATH: DatapathId = DatapathId(1);
 struct Compiled {
     classifier: Classifier,
     view: View,
-    scratch: Scratch,
+    scratch: LookupScratch,
 }
 
 impl Compiled {
@@ -71,12 +71,12 @@ impl Compiled {
         Self {
             view: classifier.publish(pipeline),
             classifier,
-            scratch: Scratch::new(),
+            scratch: LookupScratch::new(),
         }
     }
 
-    fn looker(&self) -> Looker<'_> {
-        Looker::new(&self.view, &self.scratch)
+    fn looker(&self) -> ViewLookup<'_> {
+        ViewLookup::new(&self.view, &self.scratch)
     }
 }
 
@@ -201,17 +201,17 @@ impl Player {
         let (Some(runner), Some(compiled)) = (&mut self.runner, &self.compiled) else {
             return;
         };
-        let ground = Ground {
+        let ground = BatchContext {
             pipeline: &self.pipeline,
             view: &compiled.view,
-            from: arrival.from,
+            in_port: arrival.from,
             now: arrival.now,
         };
         let mut frames = [arrival.frame];
         let mut batch = runner.begin(ground, &mut frames);
         match batch.next(&mut self.pool).expect("there is a frame") {
-            Fate::Told(verdict) => std::mem::swap(&mut self.verdict, verdict),
-            Fate::Leave(frames, port) => {
+            FrameOutcome::Verdict(verdict) => std::mem::swap(&mut self.verdict, verdict),
+            FrameOutcome::Forward(frames, port) => {
                 self.verdict = Verdict::new();
                 self.verdict.frames.push(std::mem::take(&mut frames[0]));
                 let to = Destination::Port(port);
@@ -332,7 +332,7 @@ impl Player {
     /// What the controllers hear of a change, which the compiled tables take note of.
     fn told(&mut self, changes: &Changes) -> Vec<String> {
         if let Some(compiled) = &mut self.compiled {
-            compiled.classifier.note(changes);
+            compiled.classifier.queue_changes(changes);
             compiled.view = compiled.classifier.publish(&self.pipeline);
         }
         let events = changes.removed.iter().filter_map(pipeline::Removal::event);
@@ -392,7 +392,7 @@ impl Player {
 }
 
 /// The tables, and who looks into them.
-fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a Looker<'a>>) -> Tables<'a> {
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> Tables<'a> {
     match looker {
         Some(lookup) => Tables { pipeline, lookup },
         None => pipeline.into(),

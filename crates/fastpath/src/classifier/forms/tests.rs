@@ -37,7 +37,7 @@ impl Rig {
     fn change(&mut self, command: FlowModCommand, line: &str) {
         let flow_mod = text::parse_flow(command, line).expect(line);
         let changes = self.pipeline.flow_mod(&flow_mod, Instant::START);
-        self.classifier.note(&changes.expect(line));
+        self.classifier.queue_changes(&changes.expect(line));
     }
 
     /// Adds the rules of a scene, and calls `then` behind each.
@@ -176,7 +176,7 @@ fn networks_are_found_by_their_prefix_whatever_comes_and_goes() {
         rig.change(FlowModCommand::Add, &line);
         rig.see();
     }
-    rig.classifier.tidy();
+    rig.classifier.request_compaction();
     let full = (rig.see(), rig.pipeline.clone());
     rig.judge(&full.0);
     assert_eq!(rig.form(), "prefix + direct");
@@ -196,16 +196,16 @@ fn what_has_come_bit_by_bit_is_made_tidy() {
     let mut rig = Rig::new(&scene);
     rig.add_all(&scene, |rig| drop(rig.see()));
     let cost = |rig: &Rig| rig.classifier.describe()[0].cost.expect("it is compiled");
-    let (before, changes) = (cost(&rig), rig.classifier.changes());
+    let (before, changes) = (cost(&rig), rig.classifier.change_count());
     let rules = scene.flow_lines().len();
-    assert_eq!(rig.classifier.untidy_rules(), rules, "{}", rig.form());
-    rig.classifier.tidy();
+    assert_eq!(rig.classifier.rules_to_compact(), rules, "{}", rig.form());
+    rig.classifier.request_compaction();
     let view = rig.see();
     rig.judge(&view);
     assert_eq!(rig.form(), "bits");
     assert!(cost(&rig) < before);
-    assert_eq!(rig.classifier.untidy_rules(), 0);
-    assert_eq!(rig.classifier.changes(), changes);
+    assert_eq!(rig.classifier.rules_to_compact(), 0);
+    assert_eq!(rig.classifier.change_count(), changes);
 }
 
 /// A rule that is put in again is another, in the same place.

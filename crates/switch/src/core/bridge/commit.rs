@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::{Instant, PortNo, Xid};
-use fastpath::Mark;
+use fastpath::Savepoint;
 use flow::{PortConfig, Refusal};
 use openflow::{BundleAdd, BundleControl, BundleFlags, BundleStep, Message, Version};
 use pipeline::Pipeline;
@@ -17,7 +17,7 @@ use crate::core::bundles::Held;
 /// All that the messages of a bundle can change.
 struct Before {
     pipeline: Pipeline,
-    compiled: Mark,
+    compiled: Savepoint,
     ports: BTreeMap<PortNo, PortConfig>,
     waiting: usize,
     effects: usize,
@@ -153,7 +153,7 @@ impl Bridge {
         let config = |(port, entry): (&PortNo, &super::PortEntry)| (*port, entry.desc.config);
         Before {
             pipeline: self.pipeline.clone(),
-            compiled: self.compiled.mark(),
+            compiled: self.compiled.savepoint(),
             ports: self.ports.iter().map(config).collect(),
             waiting: self.waiting.len(),
             effects: effects.len(),
@@ -164,7 +164,7 @@ impl Bridge {
 
     fn undo(&mut self, before: Before, effects: &mut Vec<Effect>) {
         self.pipeline = before.pipeline;
-        self.compiled.undo(before.compiled);
+        self.compiled.roll_back(before.compiled);
         for (port, entry) in &mut self.ports {
             if let Some(config) = before.ports.get(port) {
                 entry.desc.config = *config;

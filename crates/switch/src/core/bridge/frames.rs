@@ -2,7 +2,7 @@
 //! by packet-in.
 
 use base::{Instant, PortNo};
-use fastpath::Looker;
+use fastpath::ViewLookup;
 use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
 use openflow::continuation;
 use packet::wire::ethernet;
@@ -35,7 +35,7 @@ impl Bridge {
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
         let looker = compiled.as_ref();
-        let looker = looker.map(|view| Looker::new(view, &self.scratch));
+        let looker = looker.map(|view| ViewLookup::new(view, &self.scratch));
         let tables = tables(&self.pipeline, looker.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
@@ -63,7 +63,7 @@ impl Bridge {
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
         let looker = compiled.as_ref();
-        let looker = looker.map(|view| Looker::new(view, &self.scratch));
+        let looker = looker.map(|view| ViewLookup::new(view, &self.scratch));
         let tables = tables(&self.pipeline, looker.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
@@ -182,7 +182,7 @@ impl Bridge {
 }
 
 /// The tables, and who looks into them: the compiled ones, if they can be read.
-fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a Looker<'a>>) -> Tables<'a> {
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> Tables<'a> {
     match looker {
         Some(lookup) => Tables { pipeline, lookup },
         None => pipeline.into(),

@@ -32,17 +32,17 @@ pub(super) fn quiet(rules: usize) -> Duration {
 impl Bridge {
     /// Has tables made tidy if nothing has changed since this was asked a while ago.
     pub(super) fn tidy_when_quiet(&mut self, now: Instant) {
-        let rules = self.compiled.untidy_rules();
+        let rules = self.compiled.rules_to_compact();
         if rules == 0 {
             self.tidying = None;
             return;
         }
-        let changes = self.compiled.changes();
+        let changes = self.compiled.change_count();
         let due = now + quiet(rules);
         match self.tidying {
             Some(tidying) if now < tidying.due => {}
             Some(tidying) if tidying.changes == changes => {
-                self.compiled.tidy();
+                self.compiled.request_compaction();
                 self.unpublished = true;
                 self.tidying = None;
             }

@@ -96,7 +96,7 @@ impl Worker {
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
         let mut notes = Notes::default();
-        let verdict = runner.interpret(ground, registers, frame, &mut self.pool, &mut notes);
+        let verdict = runner.run_traced(ground, registers, frame, &mut self.pool, &mut notes);
         record.met = notes.met;
         record.drops.clone_from(&verdict.drops);
         let sent = notes.sent;
@@ -105,7 +105,9 @@ impl Worker {
         if NOTED {
             self.count_flows(bridge.id, now);
         }
-        self.shared.counters.add_handed(runner.handed());
+        self.shared
+            .counters
+            .add_handed(runner.take_slow_path_packets());
         self.runner = Some(runner);
         if let Some(Recording { record, .. }) = self.recording.take() {
             self.tell_of_captured(record);

@@ -1,7 +1,7 @@
 //! Frames of ports that a spanning tree keeps out.
 
 use base::Instant;
-use fastpath::Fate;
+use fastpath::FrameOutcome;
 use packet::Link;
 use pipeline::{Destination, Verdict};
 use ports::Batch;
@@ -44,20 +44,22 @@ impl Worker {
         let ground = bridge.ground(from.port, now);
         let words = self.onward.words();
         {
-            let mut run = runner.begin_with(ground, words.as_deref(), batch);
+            let mut run = runner.begin_with_registers(ground, words.as_deref(), batch);
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
-                    Fate::Leave(frames, _) => {
+                    FrameOutcome::Forward(frames, _) => {
                         let frames = frames.iter_mut().map(std::mem::take);
                         frames.for_each(|frame| self.drop_frame(frame, Drop::SpanningTree));
                     }
-                    Fate::Told(verdict) => self.learn_of(bridge, from, verdict, now),
+                    FrameOutcome::Verdict(verdict) => self.learn_of(bridge, from, verdict, now),
                 }
             }
         }
-        runner.settle();
+        runner.flush_stats();
         batch.clear();
-        self.shared.counters.add_handed(runner.handed());
+        self.shared
+            .counters
+            .add_handed(runner.take_slow_path_packets());
         self.runner = Some(runner);
     }
 

@@ -2,7 +2,7 @@
 //! are looked at one by one.
 
 use base::{Instant, PortNo};
-use fastpath::Fate;
+use fastpath::FrameOutcome;
 use packet::{Frame, Link};
 use ports::Batch;
 
@@ -126,7 +126,7 @@ impl Worker {
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
-        run: &mut fastpath::Batch<'_>,
+        run: &mut fastpath::BatchRun<'_>,
         now: Instant,
     ) -> Option<PortNo> {
         let scene = scene(bridge, from)?;
@@ -134,7 +134,7 @@ impl Worker {
         let mut taken_by = taken.iter().copied();
         while let Some(fate) = run.next(&mut self.pool) {
             match fate {
-                Fate::Leave(frames, port) => {
+                FrameOutcome::Forward(frames, port) => {
                     let mut copying = Copying { worker: self, from };
                     for (frame, mut had) in frames.iter().zip(&mut taken_by) {
                         scene.mirror(frame, (port, Passing::Out), &mut had, &mut copying);
@@ -144,7 +144,7 @@ impl Worker {
                     }
                     self.send_together(PortKey { port, ..from }, frames);
                 }
-                Fate::Told(verdict) => {
+                FrameOutcome::Verdict(verdict) => {
                     self.mirrored.verdict = taken_by.next().unwrap_or_default();
                     self.carry_out::<NOTED>(bridge, from, verdict, now);
                 }

@@ -38,14 +38,14 @@ impl Worker {
     /// Writes down what it has counted.
     pub(super) fn settle(&mut self) {
         if let Some(runner) = &mut self.runner {
-            runner.settle();
+            runner.flush_stats();
         }
     }
 
     fn has_settled(&self) -> bool {
         self.runner
             .as_ref()
-            .is_none_or(|runner| runner.has_settled())
+            .is_none_or(|runner| !runner.has_pending_stats())
     }
 
     /// Whether there is a newer program or a command.

@@ -124,7 +124,7 @@ impl Rig {
         let instructions = Instructions::apply(actions.to_vec());
         let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
         let changes = self.pipeline.flow_mod(&rule, Instant::START);
-        self.compiled.note(&changes.expect("legal"));
+        self.compiled.queue_changes(&changes.expect("legal"));
     }
 
     fn publish(&mut self) {
@@ -362,10 +362,10 @@ fn counted_of(count: usize, what: impl FnOnce(&mut Rig)) -> [u64; 2] {
     let instructions = Instructions::apply(vec![Action::output(PortNo(2))]);
     let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
     let changes = rig.pipeline.flow_mod(&rule, Instant::START);
-    rig.compiled.note(&changes.expect("legal"));
+    rig.compiled.queue_changes(&changes.expect("legal"));
     rig.publish();
     rig.worker.turn(Instant::START);
-    rig.worker.runner = Some(Box::new(Runner::remembering(0)));
+    rig.worker.runner = Some(Box::new(Runner::with_flow_cache(0)));
     let mut batch = Batch::new();
     for _ in 0..count {
         let mut frame = rig.pool.take().expect("a buffer");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::TableId;
-use fastpath::{Description, Trial};
+use fastpath::{LookupProbe, TableDescription};
 
 use crate::dataplane::program::{BridgeId, Program};
 use crate::shell::clock::Clock;
@@ -70,7 +70,7 @@ pub(super) struct Lookups {
     /// The bridge whose tables they are.
     pub(super) bridge: BridgeId,
     /// How they find their rules.
-    pub(super) tables: Vec<Description>,
+    pub(super) tables: Vec<TableDescription>,
     /// Tells the time.
     pub(super) clock: Clock,
 }
@@ -109,18 +109,18 @@ impl Lookups {
         let bridge = self.program.bridge(self.bridge)?;
         let rules: Vec<_> = bridge.pipeline.rules(table).map(AsRef::as_ref).collect();
         let groups = SAMPLES * TOGETHER;
-        let trial = Trial::new(&bridge.compiled, table, rules.into_iter(), groups)?;
+        let probe = LookupProbe::new(&bridge.compiled, table, rules.into_iter(), groups)?;
         let time = |sample: usize| {
             let first = sample * TOGETHER;
             let start = self.clock.now();
-            black_box(trial.run(first..first + TOGETHER));
+            black_box(probe.run(first..first + TOGETHER));
             let took = self.clock.now() - start;
             u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
         };
         // The first is for the code to be near.
         black_box(time(0));
         let nanos = (0..SAMPLES).map(time).collect();
-        Cost::of(nanos, TOGETHER * Trial::GROUP)
+        Cost::of(nanos, TOGETHER * LookupProbe::BATCH)
     }
 }
 

@@ -20,7 +20,7 @@ fn tables_are_made_tidy_when_nothing_has_changed_for_a_while() {
         rig.pass();
     };
     let mut rules = 0..;
-    while rules.start < 100 || rig.bridge.compiled.untidy_rules() == 0 {
+    while rules.start < 100 || rig.bridge.compiled.rules_to_compact() == 0 {
         add(&mut rig, rules.next().expect("there is no end"));
     }
     let form = |rig: &Rig| rig.bridge.describe_tables()[0].form.clone();

@@ -69,7 +69,7 @@ impl Chain {
         let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), instructions);
         let (pipeline, compiled) = self.pipeline(bridge);
         let changes = pipeline.flow_mod(&rule, Instant::START);
-        compiled.note(&changes.expect("legal"));
+        compiled.queue_changes(&changes.expect("legal"));
     }
 
     fn publish(&mut self) {
