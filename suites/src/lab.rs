@@ -18,7 +18,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use testbed::{Clock, Failure, Namespace, Offload, OpenVswitch, Process, Program, Site, Spawner};
+use testbed::{
+    Clock, DeviceOffload, Failure, Namespace, OpenVswitch, Process, Program, Site, Spawner,
+};
 
 use crate::verdict::{self, Verdict};
 
@@ -121,7 +123,7 @@ fn lay_cables(namespace: &Namespace) -> Result<(), Failure> {
     for (tester, target) in [("t1", "r1"), ("t2", "r2"), ("t3", "r3")] {
         namespace.join(tester, namespace, target)?;
         for end in [tester, target] {
-            namespace.set_offload(end, Offload::TxChecksum, false)?;
+            namespace.set_offload(end, DeviceOffload::TxChecksum, false)?;
             namespace.set_up(end)?;
         }
     }

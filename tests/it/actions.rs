@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
-use testbed::{Failure, Offload};
+use testbed::{DeviceOffload, Failure};
 
 use crate::ground::{Ground, Outcome, PATIENCE, Rule, rules};
 use crate::host::noise;
@@ -171,7 +171,8 @@ fn an_unfinished_checksum_is_right_after_a_rewrite(ground: &Ground) -> Outcome {
         .map_err(Failure::to("open a UDP socket"))?;
     let mut eye = two.eye()?;
     for (finished, shown) in [(false, ",checksum=partial"), (true, "")] {
-        rig.home.set_offload("p2", Offload::TxChecksum, !finished)?;
+        rig.home
+            .set_offload("p2", DeviceOffload::TxChecksum, !finished)?;
         // What the builder's layer of data holds.
         let data: Vec<u8> = (0..33).collect();
         socket.send_to(&data, SocketAddrV4::new(two.address, 2000))?;
@@ -198,8 +199,10 @@ fn a_rewritten_stream_arrives_whole(ground: &Ground) -> Outcome {
     let file = noise(16 << 20);
     let server = two.listen(7000)?;
     for finished in [false, true] {
-        rig.home.set_offload("p1", Offload::TxChecksum, !finished)?;
-        rig.home.set_offload("p2", Offload::TxChecksum, !finished)?;
+        rig.home
+            .set_offload("p1", DeviceOffload::TxChecksum, !finished)?;
+        rig.home
+            .set_offload("p2", DeviceOffload::TxChecksum, !finished)?;
         let stream = one.connect(virtual_address, 80)?;
         let (peer, _) = server.accept()?;
         peer.set_read_timeout(Some(PATIENCE))?;

@@ -2,7 +2,7 @@
 //! `ovs-vswitchd` stands beside and is told the same.
 
 use packet::build::Stack;
-use testbed::{Failure, Offload};
+use testbed::{DeviceOffload, Failure};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::queues::sent;
@@ -57,7 +57,7 @@ fn meet(site: &Site<'_, '_>) -> Result<Vec<String>, Failure> {
     // Open vSwitch's data path in userspace does not finish a checksum that a cable leaves open.
     let host = rig.host(1);
     host.namespace
-        .set_offload(host.interface, Offload::TxChecksum, false)?;
+        .set_offload(host.interface, DeviceOffload::TxChecksum, false)?;
     // It listens, and says nothing of rules.
     let words = "ovs-testcontroller --mute ptcp:6653";
     let program = site.program(words).inside(&rig.host(1).namespace);
@@ -101,7 +101,7 @@ fn meet_manager(site: &Site<'_, '_>, has_queues: bool) -> Result<Vec<String>, Fa
     let rig = site.rig;
     let host = rig.host(1);
     host.namespace
-        .set_offload(host.interface, Offload::TxChecksum, false)?;
+        .set_offload(host.interface, DeviceOffload::TxChecksum, false)?;
     set_up(site, false)?;
     site.vsctl("del-controller br0")?;
     let control = site.rundir.join("db.ctl");

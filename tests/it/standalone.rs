@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use testbed::{Failure, Offload};
+use testbed::{DeviceOffload, Failure};
 
 use crate::ground::{Ground, Outcome, Rule, Stop, rules};
 use crate::host::noise;
@@ -49,7 +49,7 @@ fn streams_cross_with_the_hosts_offloads_on(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
     let switch = rig.start(TWO)?;
     let (one, two) = rig.pair();
-    for offload in [Offload::TxChecksum, Offload::TcpSegmentation] {
+    for offload in [DeviceOffload::TxChecksum, DeviceOffload::TcpSegmentation] {
         assert!(one.namespace.offload(one.interface, offload)?);
     }
     one.iperf(two, "")?;

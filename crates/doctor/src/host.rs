@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sys::ethtool::Rings;
+use sys::ethtool::RingSizes;
 use sys::interface::{InterfaceName, Interfaces};
 
 /// The longest file that is read: `/proc/interrupts` of a large host has some hundred kB.
@@ -25,7 +25,7 @@ impl Host {
     pub fn here() -> io::Result<Self> {
         Ok(Self {
             root: PathBuf::from("/"),
-            interfaces: Some(Interfaces::here()?),
+            interfaces: Some(Interfaces::current()?),
         })
     }
 
@@ -81,14 +81,14 @@ impl Host {
     }
 
     /// The receive ring of an interface; none if its driver does not say.
-    pub(crate) fn rings(&self, interface: &str) -> Option<Rings> {
+    pub(crate) fn rings(&self, interface: &str) -> Option<RingSizes> {
         let name: InterfaceName = interface.parse().ok()?;
-        self.interfaces.as_ref()?.rings(&name).ok()
+        self.interfaces.as_ref()?.ring_sizes(&name).ok()
     }
 
     /// Whether it merges received frames into longer ones (LRO).
     pub(crate) fn merges(&self, interface: &str) -> Option<bool> {
         let name: InterfaceName = interface.parse().ok()?;
-        self.interfaces.as_ref()?.merges_frames(&name).ok()
+        self.interfaces.as_ref()?.has_lro(&name).ok()
     }
 }

@@ -8,18 +8,18 @@ use std::ptr::{self, NonNull};
 use std::slice;
 
 use packet::Frame;
-use sys::storage::{Lender, Storage};
+use sys::storage::{BufferOwner, Storage};
 
 use crate::shim::{self, BATCH, RawFrame, RawLeaving};
 
 /// Who lends the buffers of DPDK's memory.
-static LENDER: Lender = Lender { give_back };
+static OWNER: BufferOwner = BufferOwner { release };
 
 /// Takes a buffer back.
 ///
 /// # Safety
 /// It was lent by [`Frames::lend`], and nobody has it any more.
-unsafe fn give_back(_: NonNull<Lender>, buffer: NonNull<u8>) {
+unsafe fn release(_: NonNull<BufferOwner>, buffer: NonNull<u8>) {
     // SAFETY: the buffer of a frame that was ours when it was lent.
     unsafe { shim::shim_give_back(buffer.as_ptr()) };
 }
@@ -88,7 +88,7 @@ impl Frames {
             // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
             // alone, and forgotten below; DPDK's memory is written to when it is made.
             let storage =
-                unsafe { Storage::lend(buffer, raw.room as usize, NonNull::from(&LENDER)) };
+                unsafe { Storage::from_owner(buffer, raw.room as usize, NonNull::from(&OWNER)) };
             to(storage, raw.start as usize, raw.len as usize);
         }
         self.forget_first(lent);
@@ -237,7 +237,7 @@ impl Leaving {
     ) -> bool {
         self.len = 0;
         self.used = 0;
-        let is_own = |frame: &&Frame| frame.lent_by(&LENDER).is_none();
+        let is_own = |frame: &&Frame| frame.lent_by(&OWNER).is_none();
         match frames.iter().filter(is_own).count() {
             0 => true,
             own => allocate(own, &mut self.fresh),
@@ -291,7 +291,7 @@ const NOWHERE: RawLeaving = RawLeaving {
 /// A frame as it lies in DPDK's memory, if it does.
 #[inline]
 fn lent(frame: &Frame) -> Option<RawLeaving> {
-    let (buffer, start) = frame.lent_by(&LENDER)?;
+    let (buffer, start) = frame.lent_by(&OWNER)?;
     Some(RawLeaving {
         buffer: buffer.as_ptr(),
         start: u32::try_from(start).expect("a place in a buffer"),

@@ -93,7 +93,7 @@ impl Dpdk {
             .map_err(|error| failed("making an eventfd")(error.into()))?;
         let behind = match device.description.interface {
             Some(index) => {
-                let here = Interfaces::here().map_err(failed("opening a socket"))?;
+                let here = Interfaces::current().map_err(failed("opening a socket"))?;
                 Some((here, Ifindex(index)))
             }
             None => None,

@@ -185,7 +185,7 @@ impl Base {
         };
         let each = match &self.form {
             Form::Prefix(prefix) => return prefix.likely_each(lanes, of, prefetch),
-            Form::Bits(bits) => processor::at_its_best(|| bits.likely_each(lanes, of)),
+            Form::Bits(bits) => processor::with_avx2(|| bits.likely_each(lanes, of)),
             Form::Direct(_) => {
                 let mut each = [NONE; AHEAD];
                 for place in of {

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use pipeline::Rule;
-use sys::vectors::{self, Condition};
+use sys::vectors::{self, WordCondition};
 
 use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, LANES, Lanes};
@@ -39,7 +39,7 @@ pub(crate) struct Columns([[u64; AHEAD]; COLUMNS_MAX]);
 pub(crate) struct Direct {
     wanted: Box<[Wanted]>,
     /// The same, by columns; empty if they would be too many.
-    conditions: Box<[Condition]>,
+    conditions: Box<[WordCondition]>,
     /// By column: the word that it is of.
     columns: Box<[u8]>,
     /// By rule: where what it wants ends.
@@ -157,7 +157,7 @@ impl Direct {
 }
 
 /// Which words are asked for, and what is wanted of each; nothing if they are too many.
-fn by_columns(wanted: &[Wanted]) -> (Vec<u8>, Vec<Condition>) {
+fn by_columns(wanted: &[Wanted]) -> (Vec<u8>, Vec<WordCondition>) {
     let mut lanes: Vec<u8> = wanted.iter().map(|wanted| wanted.lane).collect();
     lanes.sort_unstable();
     lanes.dedup();
@@ -165,7 +165,7 @@ fn by_columns(wanted: &[Wanted]) -> (Vec<u8>, Vec<Condition>) {
         return (Vec::new(), Vec::new());
     }
     let column = |of: &Wanted| lanes.iter().position(|lane| *lane == of.lane);
-    let condition = |wanted: &Wanted| Condition {
+    let condition = |wanted: &Wanted| WordCondition {
         column: column(wanted).expect("it is one of them"),
         mask: wanted.mask,
         value: wanted.value,
@@ -176,8 +176,8 @@ fn by_columns(wanted: &[Wanted]) -> (Vec<u8>, Vec<Condition>) {
 
 /// Which of these frames have what is wanted.
 #[inline]
-fn which_have(Columns(columns): &Columns, wanted: &[Condition], of: Places) -> Places {
-    of.both(Places::of_bits(vectors::which_have(
+fn which_have(Columns(columns): &Columns, wanted: &[WordCondition], of: Places) -> Places {
+    of.both(Places::of_bits(vectors::match_words(
         columns,
         wanted,
         of.bits(),

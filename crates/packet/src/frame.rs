@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 use base::Priority;
 pub use pool::Pool;
-use sys::storage::{Lender, Storage};
+use sys::storage::{BufferOwner, Storage};
 
 use crate::Offload;
 
@@ -90,8 +90,8 @@ impl Frame {
     /// Where the buffer begins and where in it the frame does, if `lender` has lent it.
     #[must_use]
     #[inline]
-    pub fn lent_by(&self, lender: &'static Lender) -> Option<(NonNull<u8>, usize)> {
-        let data = self.storage.lent_by(lender)?;
+    pub fn lent_by(&self, lender: &'static BufferOwner) -> Option<(NonNull<u8>, usize)> {
+        let data = self.storage.owned_by(lender)?;
         Some((data, self.start as usize))
     }
 

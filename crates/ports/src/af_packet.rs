@@ -21,10 +21,10 @@ use base::QueueId;
 use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::packet_ring::PacketRing;
-use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
+use sys::packet_socket::{FanoutGroup, PacketSocket, Reception};
 
 use crate::error::failed;
-use crate::shaping::{self, Counts, Line, Shape, Shaped};
+use crate::shaping::{self, ClassCounts, Line, Shape, Shaped};
 use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
@@ -74,7 +74,7 @@ impl AfPacket {
             });
         }
         let step = |step| failed(name, step, RAW);
-        let interfaces = Interfaces::here().map_err(step("opening a socket"))?;
+        let interfaces = Interfaces::current().map_err(step("opening a socket"))?;
         let index = interfaces.index(name).map_err(step("finding it"))?;
         let hardware = interfaces.hardware(name);
         let hardware = hardware.map_err(step("asking for its address"))?;
@@ -128,14 +128,18 @@ impl Port for AfPacket {
         let name = self.interfaces.name(self.index)?;
         let line = Line {
             mtu: self.interfaces.mtu(&name)?,
-            speed_mbps: self.interfaces.mode(&name).unwrap_or_default().speed_mbps,
+            speed_mbps: self
+                .interfaces
+                .link_mode(&name)
+                .unwrap_or_default()
+                .speed_mbps,
         };
         let shaped = shape.on(line);
         shaped.make(self.index, line)?;
         Ok(Some(shaped))
     }
 
-    fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, Counts>> {
+    fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, ClassCounts>> {
         shaping::counts(self.index)
     }
 
@@ -166,7 +170,7 @@ fn rings(
         })?;
     }
     for ring in &rings {
-        ring.socket().unmute().map_err(step("listening"))?;
+        ring.socket().detach_filter().map_err(step("listening"))?;
     }
     Ok(rings)
 }
@@ -175,13 +179,13 @@ fn rings(
 /// frames would each hear all of them.
 fn ring(index: Ifindex, size: RingSize) -> io::Result<PacketRing> {
     let socket = PacketSocket::open()?;
-    socket.mute()?;
+    socket.attach_drop_filter()?;
     socket.set_vnet_header()?;
     socket.set_ignore_outgoing()?;
     socket.set_copy_oversized()?;
     socket.set_receive_buffer(RECEIVE_BUFFER)?;
     let ring = PacketRing::new(socket, size.layout())?;
-    ring.socket().bind(index, Hears::Everything)?;
+    ring.socket().bind(index, Reception::AllProtocols)?;
     ring.socket().set_promiscuous(index)?;
     Ok(ring)
 }
@@ -191,7 +195,7 @@ fn share(rings: &[PacketRing]) -> io::Result<()> {
     let mut group: Option<FanoutGroup> = None;
     for ring in rings {
         match group {
-            None => group = Some(ring.socket().found_fanout()?),
+            None => group = Some(ring.socket().create_fanout()?),
             Some(group) => ring.socket().join_fanout(group)?,
         }
     }

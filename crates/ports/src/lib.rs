@@ -40,7 +40,7 @@ pub use error::OpenError;
 pub use faulty::{Faults, Faulty};
 use shaping::{Shape, Shaped};
 pub use status::Status;
-pub use sys::interface::{BadInterfaceName, Ifindex, InterfaceName};
+pub use sys::interface::{Ifindex, InterfaceName, InvalidInterfaceName};
 
 /// The most queues that a port is opened with: more than any machine this runs on
 /// has cores to serve them.
@@ -97,7 +97,7 @@ pub trait Port: Send {
     ///
     /// # Errors
     /// As of [`Port::shape`].
-    fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, shaping::Counts>> {
+    fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, shaping::ClassCounts>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

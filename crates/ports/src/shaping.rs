@@ -2,21 +2,21 @@
 //! Open vSwitch has them made (ovs-vswitchd.conf.db(5), "Configuration for linux-htb and
 //! linux-hfsc QoS").
 //!
-//! What is asked for is of bits a second; what the kernel is told, [`Service`], of bytes.
+//! What is asked for is of bits a second; what the kernel is told, [`ClassRates`], of bytes.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use base::{Priority, QueueId};
 use sys::interface::Ifindex;
-pub use sys::traffic_control::{Counts, Discipline, Service};
-use sys::traffic_control::{Minor, TrafficControl};
+pub use sys::traffic_control::{ClassCounts, ClassRates, Qdisc};
+use sys::traffic_control::{ClassMinor, TrafficControl};
 
 /// What a device's queues are to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// What serves them.
-    pub discipline: Discipline,
+    pub discipline: Qdisc,
     /// Bits a second of all together; as many as the device has, if nobody has said.
     pub max_rate: Option<u64>,
     /// The queues. Frames that are for none of them are for queue 0, which is there in any case.
@@ -42,11 +42,11 @@ pub struct QueueShape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shaped {
     /// What serves the queues.
-    pub discipline: Discipline,
+    pub discipline: Qdisc,
     /// What all have together.
-    pub whole: Service,
+    pub whole: ClassRates,
     /// The queues.
-    pub queues: BTreeMap<QueueId, Service>,
+    pub queues: BTreeMap<QueueId, ClassRates>,
 }
 
 /// What of a device its queues depend on.
@@ -72,13 +72,13 @@ impl Shape {
         let mtu = u64::from(line.mtu);
         // Token buckets let a frame through that is no longer than what comes in a second.
         let (least, burst) = match self.discipline {
-            Discipline::TokenBuckets => (mtu, mtu + AROUND),
-            Discipline::ServiceCurves => (1, 0),
+            Qdisc::Htb => (mtu, mtu + AROUND),
+            Qdisc::Hfsc => (1, 0),
         };
         let service = |queue: &QueueShape| {
             let min = (queue.min_rate.unwrap_or_default() / 8).max(least).min(all);
             let max = queue.max_rate.filter(|rate| *rate > 0);
-            Service {
+            ClassRates {
                 min,
                 max: max.map_or(all, |rate| rate / 8).max(min).min(all),
                 burst: (queue.burst.unwrap_or_default() / 8).max(burst),
@@ -95,7 +95,7 @@ impl Shape {
             .or_insert_with(|| service(&QueueShape::default()));
         Shaped {
             discipline: self.discipline,
-            whole: Service {
+            whole: ClassRates {
                 min: all,
                 max: all,
                 burst: 0,
@@ -110,9 +110,9 @@ impl Shaped {
     /// Has the interface's queues be these: classes are made, changed and taken away, and the
     /// discipline is made if it is not there. One that somebody else has put there makes way.
     pub(crate) fn make(&self, of: Ifindex, line: Line) -> io::Result<()> {
-        let control = TrafficControl::here()?;
+        let control = TrafficControl::open()?;
         let kind = self.discipline;
-        if !control.is_ours(of, kind)? {
+        if !control.has_root(of, kind)? {
             control.remove_root(of)?;
             control.add_root(of, kind)?;
         }
@@ -126,7 +126,7 @@ impl Shaped {
 
     fn make_classes(&self, control: &TrafficControl, of: Ifindex, line: Line) -> io::Result<()> {
         let kind = self.discipline;
-        control.set_class(of, (kind, Minor::INNER), self.whole, line.mtu)?;
+        control.set_class(of, (kind, ClassMinor::ROOT), self.whole, line.mtu)?;
         for (minor, _) in control.classes(of)? {
             let queue = queue_of(minor);
             if queue.is_some_and(|queue| !self.queues.contains_key(&queue)) {
@@ -143,23 +143,23 @@ impl Shaped {
 
 /// Takes away what [`Shaped::make`] has made.
 pub(crate) fn unmake(of: Ifindex) -> io::Result<()> {
-    TrafficControl::here()?.remove_root(of)
+    TrafficControl::open()?.remove_root(of)
 }
 
 /// What each queue has sent.
-pub(crate) fn counts(of: Ifindex) -> io::Result<BTreeMap<QueueId, Counts>> {
-    let classes = TrafficControl::here()?.classes(of)?;
+pub(crate) fn counts(of: Ifindex) -> io::Result<BTreeMap<QueueId, ClassCounts>> {
+    let classes = TrafficControl::open()?.classes(of)?;
     let queues = classes.into_iter();
     Ok(queues
         .filter_map(|(minor, counts)| Some((queue_of(minor)?, counts)))
         .collect())
 }
 
-fn minor_of(queue: QueueId) -> Option<Minor> {
-    Priority::of(queue).map(|priority| Minor(priority.minor()))
+fn minor_of(queue: QueueId) -> Option<ClassMinor> {
+    Priority::of(queue).map(|priority| ClassMinor(priority.minor()))
 }
 
-fn queue_of(minor: Minor) -> Option<QueueId> {
+fn queue_of(minor: ClassMinor) -> Option<QueueId> {
     let queue = QueueId(u32::from(minor.0).checked_sub(1)?);
     Priority::of(queue).map(|_| queue)
 }
@@ -175,12 +175,12 @@ mod tests {
 
     fn check(shape: QueueShape, (min, max, burst): (u64, u64, u64)) {
         let asked = Shape {
-            discipline: Discipline::TokenBuckets,
+            discipline: Qdisc::Htb,
             max_rate: Some(8_000_000),
             queues: [(QueueId(7), shape)].into(),
         };
         let shaped = asked.on(LINE);
-        let wanted = Service {
+        let wanted = ClassRates {
             min,
             max,
             burst,
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn without_a_rate_it_is_the_devices_and_queue_0_is_always_there() {
         let mut shape = Shape {
-            discipline: Discipline::TokenBuckets,
+            discipline: Qdisc::Htb,
             max_rate: None,
             queues: BTreeMap::new(),
         };
@@ -231,17 +231,17 @@ mod tests {
             ..LINE
         };
         assert_eq!(shape.on(unknown).whole.max, 12_500_000);
-        shape.discipline = Discipline::ServiceCurves;
+        shape.discipline = Qdisc::Hfsc;
         assert_eq!(shape.on(LINE).queues[&QueueId(0)].min, 1);
     }
 
     #[test]
     fn queues_are_classes_from_one_on() {
-        assert_eq!(minor_of(QueueId(0)), Some(Minor::DEFAULT));
-        assert_eq!(minor_of(QueueId(0xefff)), Some(Minor(0xf000)));
+        assert_eq!(minor_of(QueueId(0)), Some(ClassMinor::DEFAULT));
+        assert_eq!(minor_of(QueueId(0xefff)), Some(ClassMinor(0xf000)));
         assert_eq!(minor_of(QueueId(0xf000)), None);
-        assert_eq!(queue_of(Minor(0)), None);
-        assert_eq!(queue_of(Minor::INNER), None);
-        assert_eq!(queue_of(Minor(8)), Some(QueueId(7)));
+        assert_eq!(queue_of(ClassMinor(0)), None);
+        assert_eq!(queue_of(ClassMinor::ROOT), None);
+        assert_eq!(queue_of(ClassMinor(8)), Some(QueueId(7)));
     }
 }

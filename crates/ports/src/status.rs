@@ -42,7 +42,7 @@ impl Status {
     /// Asks the kernel for the status of the interface called `name`.
     pub(crate) fn ask(interfaces: &Interfaces, name: &InterfaceName) -> io::Result<Self> {
         let flags = interfaces.flags(name)?;
-        let mode = interfaces.mode(name).unwrap_or_default();
+        let mode = interfaces.link_mode(name).unwrap_or_default();
         Ok(Self {
             name: name.to_string(),
             index: Some(interfaces.index(name)?),

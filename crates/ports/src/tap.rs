@@ -63,7 +63,7 @@ impl Tap {
         }
         let step = |step| failed(name, step, CAPABILITY);
         let devices = devices(name, options.queues)?;
-        let interfaces = Interfaces::here().map_err(step("opening a socket"))?;
+        let interfaces = Interfaces::current().map_err(step("opening a socket"))?;
         if let Some(MacAddr(address)) = options.address {
             let set = interfaces.set_address(name, address);
             set.map_err(step("giving it its address"))?;
@@ -93,7 +93,7 @@ impl Tap {
         if id(namespace.as_fd())? == self.home.id {
             f(&self.home.interfaces, &name)
         } else {
-            f(&Interfaces::of(namespace.as_fd())?, &name)
+            f(&Interfaces::in_namespace(namespace.as_fd())?, &name)
         }
     }
 }

@@ -28,10 +28,10 @@ use packet::MacAddr;
 use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
-use sys::offload::Offload;
-use sys::packet_socket::{Hears, PacketSocket};
-use sys::xdp::{Hook, Redirect};
-use sys::xsk::{DeviceQueue, Layout, XskSocket};
+use sys::offload::DeviceOffload;
+use sys::packet_socket::{PacketSocket, Reception};
+use sys::xdp::{RedirectProgram, XdpMode};
+use sys::xsk::{DeviceQueue, UmemLayout, XskSocket};
 
 use crate::af_packet::send_only::SendOnly;
 use crate::af_packet::sender::PacketSender;
@@ -64,7 +64,7 @@ const BESIDE_MTU: u32 = 14 + 8;
 
 /// The longest MTU: such a frame has room in a chunk behind what the kernel keeps free.
 const MTU_MAX: u32 = 3818;
-const _: () = assert!(MTU_MAX == LONG.get() - Layout::HEADROOM - BESIDE_MTU);
+const _: () = assert!(MTU_MAX == LONG.get() - UmemLayout::HEADROOM - BESIDE_MTU);
 
 /// How long the device is polled at most in one call, and for how many frames: a batch.
 const BUSY_POLL_MICROS: i32 = 20;
@@ -87,7 +87,7 @@ struct Hold {
     name: InterfaceName,
     index: Ifindex,
     interfaces: Interfaces,
-    _redirect: Redirect,
+    _redirect: RedirectProgram,
     _promiscuous: PacketSocket,
 }
 
@@ -136,7 +136,7 @@ impl Xdp {
             });
         }
         let step = |step| failed(name, step, CAPABILITY);
-        let interfaces = Interfaces::here().map_err(step("opening a socket"))?;
+        let interfaces = Interfaces::current().map_err(step("opening a socket"))?;
         let device = Device::look(name, &interfaces)?;
         let promiscuous = promiscuous(device.index);
         let promiscuous = promiscuous.map_err(device.failed("hearing frames to all addresses"))?;
@@ -194,7 +194,7 @@ impl Port for Xdp {
         };
         let mut advice = Vec::new();
         let veth = self.driver.as_deref() == Some("veth");
-        let generic = self.way.hook == Hook::Generic;
+        let generic = self.way.hook == XdpMode::Generic;
         if generic && veth {
             advice.push(format!(
                 "what the other end of {name} leaves to be segmented is lost: \
@@ -202,13 +202,13 @@ impl Port for Xdp {
             ));
         }
         let interfaces = &self.hold.interfaces;
-        let merges = interfaces.offload(&name, Offload::GenericReceive);
+        let merges = interfaces.offload(&name, DeviceOffload::GenericReceive);
         if generic && merges.unwrap_or(false) {
             advice.push(format!(
                 "frames that the kernel puts together are lost: `ethtool -K {name} gro off`"
             ));
         }
-        if !veth && interfaces.takes_tags_out(&name).unwrap_or(false) {
+        if !veth && interfaces.has_rx_vlan_offload(&name).unwrap_or(false) {
             advice.push(format!(
                 "{name} takes VLAN tags out of the frames that it receives: \
                  `ethtool -K {name} rxvlan off`"
@@ -242,7 +242,7 @@ struct Device {
     driver: Option<String>,
     /// How many receive queues it has.
     queues: u32,
-    layout: Layout,
+    layout: UmemLayout,
 }
 
 impl Device {
@@ -257,7 +257,7 @@ impl Device {
             });
         }
         let mtu = interfaces.mtu(name).map_err(step("asking for its MTU"))?;
-        let takes = |chunk: NonZeroU32| chunk.get() - Layout::HEADROOM - BESIDE_MTU;
+        let takes = |chunk: NonZeroU32| chunk.get() - UmemLayout::HEADROOM - BESIDE_MTU;
         let fitting = [SHORT, LONG].into_iter().find(|chunk| mtu <= takes(*chunk));
         let chunk_len = fitting.ok_or_else(|| OpenError::TooLongForXdp {
             name: name.to_string(),
@@ -278,10 +278,10 @@ impl Device {
             index,
             driver: interfaces.driver(name).ok(),
             queues,
-            layout: Layout {
+            layout: UmemLayout {
                 chunk_len,
-                coming: COMING,
-                going: GOING,
+                rx_chunks: COMING,
+                tx_chunks: GOING,
             },
         })
     }
@@ -292,7 +292,7 @@ impl Device {
         options: Options,
         workers: &[usize],
         memories: &mut Memories,
-    ) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
+    ) -> Result<(RedirectProgram, Vec<XskSocket>, Way), OpenError> {
         let (last, first) = options.hooks().split_last().expect("there is one");
         for hook in first {
             match self.take_by(*hook, options, workers, memories) {
@@ -304,7 +304,7 @@ impl Device {
         }
         let taken = self.take_by(*last, options, workers, memories);
         taken.map_err(|error| match error {
-            OpenError::Failed { name, source, .. } if *last == Hook::Driver => {
+            OpenError::Failed { name, source, .. } if *last == XdpMode::Native => {
                 OpenError::NoNativeXdp { name, source }
             }
             other => other,
@@ -313,12 +313,12 @@ impl Device {
 
     fn take_by(
         &self,
-        hook: Hook,
+        hook: XdpMode,
         options: Options,
         workers: &[usize],
         memories: &mut Memories,
-    ) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
-        let redirect = patiently(|| Redirect::attach(self.index, self.queues, hook));
+    ) -> Result<(RedirectProgram, Vec<XskSocket>, Way), OpenError> {
+        let redirect = patiently(|| RedirectProgram::attach(self.index, self.queues, hook));
         let redirect = redirect.map_err(self.failed("attaching a program"))?;
         let mut sockets = Vec::new();
         let mut way = Way {
@@ -331,7 +331,7 @@ impl Device {
                 memories.open(*worker, layout, at)
             })?;
             memories.note_bound(&socket);
-            let handed = redirect.hand_to(queue, &socket);
+            let handed = redirect.redirect_queue(queue, &socket);
             handed.map_err(self.failed("redirecting frames"))?;
             let direct = socket.is_zero_copy();
             way.zero_copy &= direct.map_err(self.failed("asking how frames come"))?;
@@ -344,9 +344,9 @@ impl Device {
     fn socket(
         &self,
         queue: u32,
-        hook: Hook,
+        hook: XdpMode,
         options: Options,
-        mut open: impl FnMut(Layout, DeviceQueue) -> io::Result<XskSocket>,
+        mut open: impl FnMut(UmemLayout, DeviceQueue) -> io::Result<XskSocket>,
     ) -> Result<XskSocket, OpenError> {
         let at = DeviceQueue {
             interface: self.index,
@@ -367,7 +367,7 @@ impl Device {
                 Err(OpenError::Failed { name, source, .. }) => refused = Some((name, source)),
                 Err(other) => return Err(other),
             }
-            memory.get_or_insert_with(|| Arc::clone(socket.memory()));
+            memory.get_or_insert_with(|| Arc::clone(socket.umem()));
         }
         let (name, source) = refused.expect("some way was tried");
         Err(match options.transfer {
@@ -417,7 +417,7 @@ impl Device {
 /// A socket whose only use is that the interface hears all addresses while it is open.
 fn promiscuous(index: Ifindex) -> io::Result<PacketSocket> {
     let socket = PacketSocket::open()?;
-    socket.bind(index, Hears::Nothing)?;
+    socket.bind(index, Reception::None)?;
     socket.set_promiscuous(index)?;
     Ok(socket)
 }

@@ -274,7 +274,7 @@ pub(crate) struct Gate {
 
 #[cfg(test)]
 mod tests {
-    use ports::shaping::{Discipline, QueueShape};
+    use ports::shaping::{Qdisc, QueueShape};
 
     use super::*;
 
@@ -340,7 +340,7 @@ mod tests {
             ..QueueShape::default()
         };
         let shape = |marks: &[(u32, Option<u8>)]| Shape {
-            discipline: Discipline::TokenBuckets,
+            discipline: Qdisc::Htb,
             max_rate: None,
             queues: marks
                 .iter()

@@ -320,7 +320,7 @@ fn keep_off(cores: &[usize], allowed: &[usize]) {
 
 /// Has the calling thread go on for so long at a stretch where others want its core.
 fn set_stretch(stretch: Duration) {
-    if let Err(error) = sys::scheduling::set_stretch(stretch) {
+    if let Err(error) = sys::scheduling::set_time_slice(stretch) {
         tracing::debug!(%error, "a thread has its core in stretches of the usual length");
     }
 }

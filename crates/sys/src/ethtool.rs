@@ -8,24 +8,24 @@ use std::io;
 use crate::interface::{self, InterfaceName, Interfaces};
 
 /// `ETHTOOL_GDRVINFO`.
-const DRIVER: u32 = 0x3;
+const GET_DRIVER_INFO: u32 = 0x3;
 /// `ETHTOOL_GLINKSETTINGS`.
-const LINK: u32 = 0x4c;
+const GET_LINK_SETTINGS: u32 = 0x4c;
 /// `ETHTOOL_GCHANNELS`.
-const CHANNELS: u32 = 0x3c;
+const GET_CHANNELS: u32 = 0x3c;
 /// `ETHTOOL_GRINGPARAM`.
-const RINGS: u32 = 0x10;
+const GET_RING_PARAMETERS: u32 = 0x10;
 /// `ETHTOOL_GFLAGS`, and the flags that say that tags are taken out of received frames, and
 /// that these are merged.
-const FLAGS: u32 = 0x25;
-const TAKES_TAGS_OUT: u32 = 1 << 8;
-const MERGES_FRAMES: u32 = 1 << 15;
+const GET_FLAGS: u32 = 0x25;
+const RX_VLAN_OFFLOAD: u32 = 1 << 8;
+const LRO: u32 = 1 << 15;
 /// Words of each of the three link-mode masks: the kernel states its number in a signed byte.
 const MASK_WORDS_MAX: usize = 127;
 
 /// `DUPLEX_HALF` and `DUPLEX_FULL`.
-const HALF: u8 = 0;
-const FULL: u8 = 1;
+const DUPLEX_HALF: u8 = 0;
+const DUPLEX_FULL: u8 = 1;
 
 /// How an interface's link is; nothing, of what it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,23 +61,23 @@ struct DriverInfo {
     driver: [libc::c_char; 32],
     texts: [[u8; 32]; 4],
     reserved: [u8; 12],
-    numbers: [u32; 5],
+    parameters: [u32; 5],
 }
 
 /// `struct ethtool_channels`: first the most of each kind, then how many there are.
 #[repr(C)]
 struct Channels {
     command: u32,
-    most: [u32; 4],
-    receiving: u32,
-    sending: u32,
+    maxima: [u32; 4],
+    receive: u32,
+    transmit: u32,
     other: u32,
     combined: u32,
 }
 
 /// `struct ethtool_ringparam`: how many frames each ring may have, and how many it has.
 #[repr(C)]
-struct RingNumbers {
+struct RingParameters {
     command: u32,
     receive_max: u32,
     others_max: [u32; 3],
@@ -87,7 +87,7 @@ struct RingNumbers {
 
 /// How many frames a receive ring holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rings {
+pub struct RingSizes {
     /// Now.
     pub receive: u32,
     /// At most.
@@ -96,7 +96,7 @@ pub struct Rings {
 
 /// `struct ethtool_value`.
 #[repr(C)]
-struct Word {
+struct EthtoolValue {
     command: u32,
     value: u32,
 }
@@ -109,36 +109,36 @@ impl Interfaces {
     /// say, so it has one.
     pub fn receive_queues(&self, name: &InterfaceName) -> io::Result<u32> {
         let mut channels = Channels {
-            command: CHANNELS,
-            most: [0; 4],
-            receiving: 0,
-            sending: 0,
+            command: GET_CHANNELS,
+            maxima: [0; 4],
+            receive: 0,
+            transmit: 0,
             other: 0,
             combined: 0,
         };
         self.ethtool(name, &mut channels)?;
-        Ok(channels.receiving.saturating_add(channels.combined).max(1))
+        Ok(channels.receive.saturating_add(channels.combined).max(1))
     }
 
     /// Whether the interface takes the outermost tag out of the frames that it receives.
     ///
     /// # Errors
     /// Those of `SIOCETHTOOL`.
-    pub fn takes_tags_out(&self, name: &InterfaceName) -> io::Result<bool> {
-        Ok(self.flags_of_driver(name)? & TAKES_TAGS_OUT != 0)
+    pub fn has_rx_vlan_offload(&self, name: &InterfaceName) -> io::Result<bool> {
+        Ok(self.device_flags(name)? & RX_VLAN_OFFLOAD != 0)
     }
 
     /// Whether the interface merges the frames that it receives into longer ones (LRO).
     ///
     /// # Errors
     /// Those of `SIOCETHTOOL`.
-    pub fn merges_frames(&self, name: &InterfaceName) -> io::Result<bool> {
-        Ok(self.flags_of_driver(name)? & MERGES_FRAMES != 0)
+    pub fn has_lro(&self, name: &InterfaceName) -> io::Result<bool> {
+        Ok(self.device_flags(name)? & LRO != 0)
     }
 
-    fn flags_of_driver(&self, name: &InterfaceName) -> io::Result<u32> {
-        let mut flags = Word {
-            command: FLAGS,
+    fn device_flags(&self, name: &InterfaceName) -> io::Result<u32> {
+        let mut flags = EthtoolValue {
+            command: GET_FLAGS,
             value: 0,
         };
         self.ethtool(name, &mut flags)?;
@@ -149,18 +149,18 @@ impl Interfaces {
     ///
     /// # Errors
     /// `EOPNOTSUPP`: it has none, or its driver does not say.
-    pub fn rings(&self, name: &InterfaceName) -> io::Result<Rings> {
-        let mut numbers = RingNumbers {
-            command: RINGS,
+    pub fn ring_sizes(&self, name: &InterfaceName) -> io::Result<RingSizes> {
+        let mut parameters = RingParameters {
+            command: GET_RING_PARAMETERS,
             receive_max: 0,
             others_max: [0; 3],
             receive: 0,
             others: [0; 3],
         };
-        self.ethtool(name, &mut numbers)?;
-        Ok(Rings {
-            receive: numbers.receive,
-            receive_max: numbers.receive_max,
+        self.ethtool(name, &mut parameters)?;
+        Ok(RingSizes {
+            receive: parameters.receive,
+            receive_max: parameters.receive_max,
         })
     }
 
@@ -169,16 +169,16 @@ impl Interfaces {
     /// # Errors
     /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
     pub fn speed_mbps(&self, name: &InterfaceName) -> io::Result<Option<u32>> {
-        Ok(self.mode(name)?.speed_mbps)
+        Ok(self.link_mode(name)?.speed_mbps)
     }
 
     /// How fast the interface is, and whether both ends may send at once.
     ///
     /// # Errors
     /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
-    pub fn mode(&self, name: &InterfaceName) -> io::Result<LinkMode> {
+    pub fn link_mode(&self, name: &InterfaceName) -> io::Result<LinkMode> {
         let mut settings = LinkSettings {
-            command: LINK,
+            command: GET_LINK_SETTINGS,
             speed: 0,
             duplex: 0,
             port: 0,
@@ -195,15 +195,15 @@ impl Interfaces {
         // First the kernel says, negated, how many words its masks have; asked
         // with that number it answers.
         self.ethtool(name, &mut settings)?;
-        settings.command = LINK;
+        settings.command = GET_LINK_SETTINGS;
         settings.mask_words = settings.mask_words.saturating_neg();
         self.ethtool(name, &mut settings)?;
         let unknown = settings.speed == 0 || settings.speed == u32::MAX;
         Ok(LinkMode {
             speed_mbps: (!unknown).then_some(settings.speed),
             full_duplex: match settings.duplex {
-                HALF => Some(false),
-                FULL => Some(true),
+                DUPLEX_HALF => Some(false),
+                DUPLEX_FULL => Some(true),
                 _ => None,
             },
         })
@@ -215,11 +215,11 @@ impl Interfaces {
     /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: its driver does not say.
     pub fn driver(&self, name: &InterfaceName) -> io::Result<String> {
         let mut info = DriverInfo {
-            command: DRIVER,
+            command: GET_DRIVER_INFO,
             driver: [0; 32],
             texts: [[0; 32]; 4],
             reserved: [0; 12],
-            numbers: [0; 5],
+            parameters: [0; 5],
         };
         self.ethtool(name, &mut info)?;
         Ok(interface::text(&info.driver))
@@ -227,11 +227,11 @@ impl Interfaces {
 
     /// Asks by `command`, one of the structures above.
     fn ethtool<T>(&self, name: &InterfaceName, command: &mut T) -> io::Result<()> {
-        let mut request = interface::request(name);
+        let mut request = interface::ifreq(name);
         request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
         // SAFETY: the request points to a command whose first word names it, and the
         // kernel writes no more than that command's structure (`T` has all of it, and
         // room for the longest masks).
-        unsafe { interface::control(self.socket(), libc::SIOCETHTOOL, &mut request) }
+        unsafe { interface::ioctl(self.socket(), libc::SIOCETHTOOL, &mut request) }
     }
 }

@@ -14,13 +14,13 @@ pub fn trim() {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn freed_memory_goes_back() {
-        let pieces: Vec<_> = (0..200_000_u64).map(Box::new).collect();
-        let (kept, freed): (Vec<_>, Vec<_>) = pieces.into_iter().partition(|p| **p % 4096 == 0);
+    fn trim_keeps_live_allocations() {
+        let boxes: Vec<_> = (0..200_000_u64).map(Box::new).collect();
+        let (retained, freed): (Vec<_>, Vec<_>) = boxes.into_iter().partition(|p| **p % 4096 == 0);
         drop(freed);
         super::trim();
         assert_eq!(
-            kept.iter().map(|piece| **piece).max(),
+            retained.iter().map(|value| **value).max(),
             Some(196_608 / 4096 * 4096)
         );
     }

@@ -23,7 +23,7 @@ pub struct InterfaceName(String);
 
 /// The text cannot be the name of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadInterfaceName;
+pub struct InvalidInterfaceName;
 
 impl InterfaceName {
     /// The most bytes that a name has (`IFNAMSIZ`, less the terminating zero).
@@ -63,14 +63,14 @@ pub(crate) fn text(field: &[libc::c_char]) -> String {
 }
 
 impl FromStr for InterfaceName {
-    type Err = BadInterfaceName;
+    type Err = InvalidInterfaceName;
 
     /// Accepts what `dev_valid_name` of the kernel accepts.
-    fn from_str(text: &str) -> Result<Self, BadInterfaceName> {
+    fn from_str(text: &str) -> Result<Self, InvalidInterfaceName> {
         let fits = (1..=Self::LEN_MAX).contains(&text.len());
-        let barred = |c: char| c == '/' || c == ':' || c == '\0' || c.is_whitespace();
-        if !fits || text == "." || text == ".." || text.contains(barred) {
-            return Err(BadInterfaceName);
+        let is_forbidden = |c: char| c == '/' || c == ':' || c == '\0' || c.is_whitespace();
+        if !fits || text == "." || text == ".." || text.contains(is_forbidden) {
+            return Err(InvalidInterfaceName);
         }
         Ok(Self(text.to_owned()))
     }
@@ -82,7 +82,7 @@ impl fmt::Display for InterfaceName {
     }
 }
 
-impl fmt::Display for BadInterfaceName {
+impl fmt::Display for InvalidInterfaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -92,11 +92,11 @@ impl fmt::Display for BadInterfaceName {
     }
 }
 
-impl std::error::Error for BadInterfaceName {}
+impl std::error::Error for InvalidInterfaceName {}
 
 /// What the kernel says of an interface's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flags {
+pub struct InterfaceFlags {
     /// It is administratively up (`IFF_UP`).
     pub up: bool,
     /// It is up and has a carrier (`IFF_RUNNING`).
@@ -107,14 +107,14 @@ pub struct Flags {
 
 /// What kind of link-level address an interface has, and the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hardware {
+pub struct HardwareAddress {
     /// `ARPHRD_*`.
     pub kind: u16,
     /// The first six bytes of the address.
     pub address: [u8; 6],
 }
 
-impl Hardware {
+impl HardwareAddress {
     /// Whether its frames go from one Ethernet address to another. The loopback
     /// interface's have such a header too, with nobody's addresses in it.
     #[must_use]
@@ -134,7 +134,7 @@ impl Interfaces {
     ///
     /// # Errors
     /// The process has no file descriptor left.
-    pub fn here() -> io::Result<Self> {
+    pub fn current() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
         Ok(Self { socket })
@@ -144,8 +144,8 @@ impl Interfaces {
     ///
     /// # Errors
     /// `namespace` is something else, or the process may not enter it.
-    pub fn of(namespace: BorrowedFd<'_>) -> io::Result<Self> {
-        namespace::run(namespace, Self::here)?
+    pub fn in_namespace(namespace: BorrowedFd<'_>) -> io::Result<Self> {
+        namespace::run(namespace, Self::current)?
     }
 
     /// The index of the interface called `name`.
@@ -172,9 +172,9 @@ impl Interfaces {
     ///
     /// # Errors
     /// `ENODEV`: there is none of this name.
-    pub fn flags(&self, name: &InterfaceName) -> io::Result<Flags> {
+    pub fn flags(&self, name: &InterfaceName) -> io::Result<InterfaceFlags> {
         let flags = libc::c_int::from(self.raw_flags(name)?);
-        Ok(Flags {
+        Ok(InterfaceFlags {
             up: flags & libc::IFF_UP != 0,
             running: flags & libc::IFF_RUNNING != 0,
             promiscuous: flags & libc::IFF_PROMISC != 0,
@@ -188,25 +188,25 @@ impl Interfaces {
     pub fn set_up(&self, name: &InterfaceName, up: bool) -> io::Result<()> {
         const UP: libc::c_short = 1; // IFF_UP
         let flags = self.raw_flags(name)?;
-        let wanted = if up { flags | UP } else { flags & !UP };
-        if wanted == flags {
+        let changed = if up { flags | UP } else { flags & !UP };
+        if changed == flags {
             return Ok(());
         }
-        let mut request = request(name);
-        request.ifr_ifru.ifru_flags = wanted;
-        self.ask(libc::SIOCSIFFLAGS, &mut request)
+        let mut request = ifreq(name);
+        request.ifr_ifru.ifru_flags = changed;
+        self.ioctl_ifreq(libc::SIOCSIFFLAGS, &mut request)
     }
 
     /// The interface's link-level address.
     ///
     /// # Errors
     /// `ENODEV`: there is none of this name.
-    pub fn hardware(&self, name: &InterfaceName) -> io::Result<Hardware> {
-        let mut request = request(name);
-        self.ask(libc::SIOCGIFHWADDR, &mut request)?;
+    pub fn hardware(&self, name: &InterfaceName) -> io::Result<HardwareAddress> {
+        let mut request = ifreq(name);
+        self.ioctl_ifreq(libc::SIOCGIFHWADDR, &mut request)?;
         // SAFETY: the kernel has filled this variant; all its bit patterns are valid.
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
-        Ok(Hardware {
+        Ok(HardwareAddress {
             kind: address.sa_family,
             address: std::array::from_fn(|i| address.sa_data[i].to_ne_bytes()[0]),
         })
@@ -218,7 +218,7 @@ impl Interfaces {
     /// `ENODEV`: there is none of this name. `EADDRNOTAVAIL`: it is a group's
     /// address. `EPERM`: `CAP_NET_ADMIN` is missing.
     pub fn set_address(&self, name: &InterfaceName, address: [u8; 6]) -> io::Result<()> {
-        let mut request = request(name);
+        let mut request = ifreq(name);
         let mut field = libc::sockaddr {
             sa_family: libc::ARPHRD_ETHER,
             sa_data: [0; 14],
@@ -227,7 +227,7 @@ impl Interfaces {
             *to = libc::c_char::from_ne_bytes([from]);
         }
         request.ifr_ifru.ifru_hwaddr = field;
-        self.ask(libc::SIOCSIFHWADDR, &mut request)
+        self.ioctl_ifreq(libc::SIOCSIFHWADDR, &mut request)
     }
 
     /// The longest payload of a frame, in bytes.
@@ -235,8 +235,8 @@ impl Interfaces {
     /// # Errors
     /// `ENODEV`: there is none of this name.
     pub fn mtu(&self, name: &InterfaceName) -> io::Result<u32> {
-        let mut request = request(name);
-        self.ask(libc::SIOCGIFMTU, &mut request)?;
+        let mut request = ifreq(name);
+        self.ioctl_ifreq(libc::SIOCGIFMTU, &mut request)?;
         // SAFETY: the kernel has filled this variant; all its bit patterns are valid.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu };
         u32::try_from(mtu).map_err(io::Error::other)
@@ -248,23 +248,23 @@ impl Interfaces {
     /// `ENODEV`: there is none of this name. `EINVAL`: it cannot. `EPERM`: `CAP_NET_ADMIN` is
     /// missing.
     pub fn set_mtu(&self, name: &InterfaceName, mtu: u32) -> io::Result<()> {
-        let mut request = request(name);
+        let mut request = ifreq(name);
         let mtu = libc::c_int::try_from(mtu).map_err(|_| io::ErrorKind::InvalidInput)?;
         request.ifr_ifru.ifru_mtu = mtu;
-        self.ask(libc::SIOCSIFMTU, &mut request)
+        self.ioctl_ifreq(libc::SIOCSIFMTU, &mut request)
     }
 
     fn raw_flags(&self, name: &InterfaceName) -> io::Result<libc::c_short> {
-        let mut request = request(name);
-        self.ask(libc::SIOCGIFFLAGS, &mut request)?;
+        let mut request = ifreq(name);
+        self.ioctl_ifreq(libc::SIOCGIFFLAGS, &mut request)?;
         // SAFETY: the kernel has filled this variant; all its bit patterns are valid.
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
     /// Asks by one of the ioctls that take an `ifreq` without pointers in it.
-    fn ask(&self, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    fn ioctl_ifreq(&self, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
         // SAFETY: the callers above pass numbers that read or write an `ifreq` only.
-        unsafe { control(self.socket.as_fd(), number, request) }
+        unsafe { ioctl(self.socket.as_fd(), number, request) }
     }
 
     /// The socket, for other families of ioctls.
@@ -274,7 +274,7 @@ impl Interfaces {
 }
 
 /// An `ifreq` with only a name in it.
-pub(crate) fn request(name: &InterfaceName) -> libc::ifreq {
+pub(crate) fn ifreq(name: &InterfaceName) -> libc::ifreq {
     // SAFETY: integers, arrays of integers and a pointer: all zeros is a value of each variant.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     request.ifr_name = name.to_field();
@@ -286,7 +286,7 @@ pub(crate) fn request(name: &InterfaceName) -> libc::ifreq {
 /// # Safety
 /// `number` must be one that reads and writes no more than a `T` at its argument,
 /// and whatever pointers the `T` holds must be good for what `number` does with them.
-pub(crate) unsafe fn control<T>(
+pub(crate) unsafe fn ioctl<T>(
     fd: BorrowedFd<'_>,
     number: libc::c_ulong,
     argument: &mut T,
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_the_kernel_accepts() {
+    fn interface_name_follows_dev_valid_name() {
         for good in ["lo", "eth0.5", "fifteen-letters", "ünder"] {
             assert!(good.parse::<InterfaceName>().is_ok(), "{good}");
         }
@@ -320,13 +320,17 @@ mod tests {
             "sixteen-letters-",
             "br0\n",
         ] {
-            assert_eq!(bad.parse::<InterfaceName>(), Err(BadInterfaceName), "{bad}");
+            assert_eq!(
+                bad.parse::<InterfaceName>(),
+                Err(InvalidInterfaceName),
+                "{bad}"
+            );
         }
     }
 
     #[test]
-    fn the_loopback_interface_answers() {
-        let interfaces = Interfaces::here().unwrap();
+    fn loopback_interface_is_read() {
+        let interfaces = Interfaces::current().unwrap();
         let name: InterfaceName = "lo".parse().unwrap();
         let index = interfaces.index(&name).unwrap();
         assert_eq!(interfaces.name(index).unwrap(), name);
@@ -335,8 +339,8 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_interface_is_no_device() {
-        let interfaces = Interfaces::here().unwrap();
+    fn unknown_interface_returns_enodev() {
+        let interfaces = Interfaces::current().unwrap();
         let name: InterfaceName = "nonesuch".parse().unwrap();
         let error = interfaces.index(&name).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));

@@ -18,6 +18,7 @@ pub mod packet_socket;
 pub mod process;
 pub mod processor;
 pub mod scheduling;
+mod socket_option;
 pub mod storage;
 pub mod stream_socket;
 pub mod traffic_control;

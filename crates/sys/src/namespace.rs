@@ -80,15 +80,15 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_sees_its_namespace_and_the_caller_stays_where_it_was() {
-        let here = current().unwrap();
-        let Ok(made) = create() else {
+    fn thread_enters_namespace_and_caller_keeps_its_own() {
+        let own = current().unwrap();
+        let Ok(created) = create() else {
             println!("skipped: no right to make network namespaces");
             return;
         };
-        let inside = run(made.as_fd(), || current().unwrap()).unwrap();
-        assert_eq!(inode(&inside), inode(&made));
-        assert_ne!(inode(&made), inode(&here));
-        assert_eq!(inode(&current().unwrap()), inode(&here));
+        let inside = run(created.as_fd(), || current().unwrap()).unwrap();
+        assert_eq!(inode(&inside), inode(&created));
+        assert_ne!(inode(&created), inode(&own));
+        assert_eq!(inode(&current().unwrap()), inode(&own));
     }
 }

@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 /// Bytes that a part of an answer has room in: as the kernel's own buffers are large at most.
-const ROOM: usize = 32 * 1024;
+const RECEIVE_BUFFER_LEN: usize = 32 * 1024;
 
 /// Bytes of a message's header, of an attribute's, and what both are aligned to.
 const HEADER: usize = 16;
@@ -20,13 +20,13 @@ const ATTRIBUTE: usize = 4;
 const ALIGNMENT: usize = 4;
 
 /// A handle on the routing tables, interfaces and disciplines of one network namespace.
-pub(crate) struct Routing {
+pub(crate) struct RouteSocket {
     socket: OwnedFd,
 }
 
-impl Routing {
+impl RouteSocket {
     /// That of the calling thread's namespace.
-    pub(crate) fn here() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let (family, of) = (AddressFamily::NETLINK, SocketType::RAW);
         // The family's first protocol is that of routing (`NETLINK_ROUTE`).
         let socket = socket_with(family, of, SocketFlags::CLOEXEC, None)?;
@@ -34,16 +34,16 @@ impl Routing {
     }
 
     /// Asks, and answers with the bodies of what the kernel says: none, if it only agrees.
-    pub(crate) fn ask(&self, request: Request) -> io::Result<Vec<Vec<u8>>> {
+    pub(crate) fn transact(&self, request: NetlinkRequest) -> io::Result<Vec<Vec<u8>>> {
         send(&self.socket, &request.finish(), SendFlags::empty())?;
         let mut bodies = Vec::new();
-        let mut room = vec![0; ROOM];
+        let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
         loop {
-            let (length, _) = recv(&self.socket, room.as_mut_slice(), RecvFlags::empty())?;
-            let mut left = room.get(..length).unwrap_or_default();
-            while let Some((kind, body)) = next_message(&mut left) {
+            let (length, _) = recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+            let mut remaining = buffer.get(..length).unwrap_or_default();
+            while let Some((kind, body)) = next_message(&mut remaining) {
                 match kind {
-                    DONE | ERROR => return verdict(body).map(|()| bodies),
+                    DONE | ERROR => return acknowledgement(body).map(|()| bodies),
                     _ => bodies.push(body.to_vec()),
                 }
             }
@@ -56,7 +56,7 @@ const DONE: u16 = 3;
 const ERROR: u16 = 2;
 
 /// How it went: the first four bytes are an error number, negated, or zero.
-fn verdict(body: &[u8]) -> io::Result<()> {
+fn acknowledgement(body: &[u8]) -> io::Result<()> {
     let number = body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
     match number {
         Some(0) => Ok(()),
@@ -65,12 +65,12 @@ fn verdict(body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn next_message<'a>(left: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
-    let length = u32::from_ne_bytes(*left.first_chunk()?);
+fn next_message<'a>(remaining: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
+    let length = u32::from_ne_bytes(*remaining.first_chunk()?);
     let length = usize::try_from(length).ok()?;
-    let kind = u16::from_ne_bytes(*left.get(4..)?.first_chunk()?);
-    let body = left.get(HEADER..length)?;
-    *left = left.get(aligned(length)..).unwrap_or_default();
+    let kind = u16::from_ne_bytes(*remaining.get(4..)?.first_chunk()?);
+    let body = remaining.get(HEADER..length)?;
+    *remaining = remaining.get(aligned(length)..).unwrap_or_default();
     Some((kind, body))
 }
 
@@ -79,19 +79,19 @@ const fn aligned(length: usize) -> usize {
 }
 
 /// A message to the kernel while it is put together.
-pub(crate) struct Request {
+pub(crate) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
-impl Request {
+impl NetlinkRequest {
     /// One of this kind, with these flags beside those of each request, and the family's own
     /// header.
     pub(crate) fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
         /// `NLM_F_REQUEST`, and `NLM_F_ACK`: it is answered in any case.
-        const EACH: u16 = 1 | 4;
+        const COMMON_FLAGS: u16 = 1 | 4;
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&(flags | EACH).to_ne_bytes());
+        bytes[6..8].copy_from_slice(&(flags | COMMON_FLAGS).to_ne_bytes());
         bytes.extend_from_slice(header);
         Self { bytes }
     }
@@ -123,13 +123,13 @@ impl Request {
 /// The attributes in `bytes`, those that are whole, each with its kind.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     /// Bits of a kind that say how its value is written.
-    const MARKS: u16 = 0xc000;
+    const TYPE_FLAGS: u16 = 0xc000;
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
         let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
         let value = bytes.get(ATTRIBUTE..length)?;
         bytes = bytes.get(aligned(length)..).unwrap_or_default();
-        Some((kind & !MARKS, value))
+        Some((kind & !TYPE_FLAGS, value))
     })
 }
 
@@ -145,15 +145,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_read_as_they_are_written_and_what_is_cut_off_is_left() {
-        let mut request = Request::new(36, 0x600, &[7; 20]);
+    fn attributes_roundtrip_and_truncated_ones_are_skipped() {
+        let mut request = NetlinkRequest::new(36, 0x600, &[7; 20]);
         request.put(1, b"htb\0");
         request.nest(2, |options| options.put(5, &[1, 2, 3]));
         let bytes = request.finish();
         assert_eq!(bytes.len(), 16 + 20 + 8 + 4 + 8);
-        let mut left = &bytes[..];
-        let (kind, body) = next_message(&mut left).expect("it is whole");
-        assert_eq!((kind, left.len()), (36, 0));
+        let mut remaining = &bytes[..];
+        let (kind, body) = next_message(&mut remaining).expect("it is whole");
+        assert_eq!((kind, remaining.len()), (36, 0));
         let of = &body[20..];
         assert_eq!(attribute(of, 1), Some(&b"htb\0"[..]));
         assert_eq!(
@@ -168,10 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_number_is_told() {
-        assert!(verdict(&0_i32.to_ne_bytes()).is_ok());
-        let error = verdict(&(-libc::ENOENT).to_ne_bytes()).expect_err("it is one");
+    fn acknowledgement_returns_error_number() {
+        assert!(acknowledgement(&0_i32.to_ne_bytes()).is_ok());
+        let error = acknowledgement(&(-libc::ENOENT).to_ne_bytes()).expect_err("it is one");
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
-        assert!(verdict(&[1]).is_err());
+        assert!(acknowledgement(&[1]).is_err());
     }
 }

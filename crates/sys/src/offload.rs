@@ -7,7 +7,7 @@ use crate::interface::{self, InterfaceName, Interfaces};
 
 /// An offload that can be read and switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Offload {
+pub enum DeviceOffload {
     /// Checksums of received frames (`rx`).
     RxChecksum,
     /// Checksums of sent frames (`tx`). Without it the kernel drops `tso` too.
@@ -22,7 +22,7 @@ pub enum Offload {
     GenericReceive,
 }
 
-impl Offload {
+impl DeviceOffload {
     /// The short name that `ethtool -K` takes.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -47,7 +47,7 @@ impl Interfaces {
     ///
     /// # Errors
     /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it does not know this offload.
-    pub fn offload(&self, name: &InterfaceName, offload: Offload) -> io::Result<bool> {
+    pub fn offload(&self, name: &InterfaceName, offload: DeviceOffload) -> io::Result<bool> {
         let (_, read, _) = offload.row();
         Ok(self.command(name, read, 0)? != 0)
     }
@@ -57,25 +57,30 @@ impl Interfaces {
     /// # Errors
     /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it cannot switch this.
     /// `EPERM`: `CAP_NET_ADMIN` is missing.
-    pub fn set_offload(&self, name: &InterfaceName, offload: Offload, on: bool) -> io::Result<()> {
+    pub fn set_offload(
+        &self,
+        name: &InterfaceName,
+        offload: DeviceOffload,
+        on: bool,
+    ) -> io::Result<()> {
         let (_, _, write) = offload.row();
         self.command(name, write, u32::from(on)).map(drop)
     }
 
     fn command(&self, name: &InterfaceName, command: u32, data: u32) -> io::Result<u32> {
-        let mut value = Value { command, data };
-        let mut request = interface::request(name);
+        let mut value = EthtoolValue { command, data };
+        let mut request = interface::ifreq(name);
         request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-        // SAFETY: the request points to a `Value`, which is all that the commands in
-        // `Offload::row` read and write, and which outlives the call.
-        unsafe { interface::control(self.socket(), libc::SIOCETHTOOL, &mut request)? };
+        // SAFETY: the request points to a `EthtoolValue`, which is all that the commands in
+        // `DeviceOffload::row` read and write, and which outlives the call.
+        unsafe { interface::ioctl(self.socket(), libc::SIOCETHTOOL, &mut request)? };
         Ok(value.data)
     }
 }
 
 /// `struct ethtool_value`.
 #[repr(C)]
-struct Value {
+struct EthtoolValue {
     command: u32,
     data: u32,
 }
@@ -85,17 +90,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_sends_without_checksums() {
-        let interfaces = Interfaces::here().unwrap();
+    fn loopback_interface_has_transmit_checksum_offload() {
+        let interfaces = Interfaces::current().unwrap();
         let name = "lo".parse().unwrap();
-        assert!(interfaces.offload(&name, Offload::TxChecksum).unwrap());
+        assert!(
+            interfaces
+                .offload(&name, DeviceOffload::TxChecksum)
+                .unwrap()
+        );
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_an_error() {
-        let interfaces = Interfaces::here().unwrap();
+    fn unknown_interface_returns_enodev() {
+        let interfaces = Interfaces::current().unwrap();
         let name = "nonesuch".parse().unwrap();
-        let error = interfaces.offload(&name, Offload::TxChecksum).unwrap_err();
+        let error = interfaces
+            .offload(&name, DeviceOffload::TxChecksum)
+            .unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
     }
 }

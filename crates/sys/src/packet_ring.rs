@@ -23,7 +23,7 @@ pub const VNET_HEADER_LEN: usize = 10;
 
 /// How a ring lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct PacketRingLayout {
     /// Bytes of a block: contiguous in the kernel, a multiple of the page size.
     pub block_len: NonZeroU32,
     /// How many blocks.
@@ -32,7 +32,7 @@ pub struct Layout {
     pub slot_len: NonZeroU32,
 }
 
-impl Layout {
+impl PacketRingLayout {
     fn slots_per_block(self) -> u32 {
         self.block_len.get() / self.slot_len
     }
@@ -64,12 +64,12 @@ pub struct StrippedTag {
 /// A packet socket and its receive ring.
 pub struct PacketRing {
     // Fields drop in this order: first the mapping, then the socket.
-    memory: Mapping,
+    memory: RingMapping,
     socket: PacketSocket,
-    layout: Layout,
+    layout: PacketRingLayout,
     /// The slot to look at next: its block, its place there, and their offset in bytes.
     block: u32,
-    place: u32,
+    slot: u32,
     offset: usize,
 }
 
@@ -79,16 +79,16 @@ impl PacketRing {
     ///
     /// # Errors
     /// `EINVAL`: the kernel does not like the layout. `ENOMEM`: it is too large.
-    pub fn new(socket: PacketSocket, layout: Layout) -> io::Result<Self> {
+    pub fn new(socket: PacketSocket, layout: PacketRingLayout) -> io::Result<Self> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         socket.set(libc::PACKET_VERSION, &version)?;
-        let memory = Mapping::new(&socket, layout)?;
+        let memory = RingMapping::new(&socket, layout)?;
         Ok(Self {
             memory,
             socket,
             layout,
             block: 0,
-            place: 0,
+            slot: 0,
             offset: 0,
         })
     }
@@ -112,9 +112,9 @@ impl PacketRing {
     pub fn is_empty(&self) -> bool {
         let (block_len, slot_len) = (self.layout.block_len.get(), self.layout.slot_len.get());
         (0..self.layout.blocks.get()).all(|block| {
-            (0..self.layout.slots_per_block()).all(|place| {
+            (0..self.layout.slots_per_block()).all(|slot| {
                 let offset =
-                    block as usize * block_len as usize + place as usize * slot_len as usize;
+                    block as usize * block_len as usize + slot as usize * slot_len as usize;
                 self.status(offset).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0
             })
         })
@@ -122,7 +122,7 @@ impl PacketRing {
 
     /// The next frame, ours until the slot is dropped. Reads memory only.
     #[inline]
-    pub fn next_slot(&mut self) -> Option<Slot<'_>> {
+    pub fn next_slot(&mut self) -> Option<RingSlot<'_>> {
         let status = self.status(self.offset).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
@@ -140,7 +140,7 @@ impl PacketRing {
                 (&raw const (*header).tp_vlan_tpid).read(),
             )
         };
-        Some(Slot {
+        Some(RingSlot {
             ring: self,
             status,
             wire_len: wire_len as usize,
@@ -155,31 +155,31 @@ impl PacketRing {
     ///
     /// # Errors
     /// Those of [`PacketRing::new`]; the ring is then empty for ever.
-    pub fn lay_anew(&mut self) -> io::Result<()> {
-        self.memory = Mapping::none();
-        let none = libc::tpacket_req {
+    pub fn recreate(&mut self) -> io::Result<()> {
+        self.memory = RingMapping::empty();
+        let disabled = libc::tpacket_req {
             tp_block_size: 0,
             tp_block_nr: 0,
             tp_frame_size: 0,
             tp_frame_nr: 0,
         };
-        self.socket.set(libc::PACKET_RX_RING, &none)?;
-        (self.block, self.place, self.offset) = (0, 0, 0);
-        self.memory = Mapping::new(&self.socket, self.layout)?;
+        self.socket.set(libc::PACKET_RX_RING, &disabled)?;
+        (self.block, self.slot, self.offset) = (0, 0, 0);
+        self.memory = RingMapping::new(&self.socket, self.layout)?;
         Ok(())
     }
 
     fn advance(&mut self) {
-        self.place += 1;
-        if self.place == self.layout.slots_per_block() {
-            self.place = 0;
+        self.slot += 1;
+        if self.slot == self.layout.slots_per_block() {
+            self.slot = 0;
             self.block += 1;
             if self.block == self.layout.blocks.get() {
                 self.block = 0;
             }
         }
         self.offset = self.block as usize * self.layout.block_len.get() as usize
-            + self.place as usize * self.layout.slot_len.get() as usize;
+            + self.slot as usize * self.layout.slot_len.get() as usize;
     }
 
     fn status(&self, offset: usize) -> &AtomicU32 {
@@ -201,7 +201,7 @@ impl AsFd for PacketRing {
 }
 
 /// A frame in the ring. Dropped, its slot is the kernel's again.
-pub struct Slot<'r> {
+pub struct RingSlot<'r> {
     ring: &'r mut PacketRing,
     status: u32,
     wire_len: usize,
@@ -210,7 +210,7 @@ pub struct Slot<'r> {
     tag: StrippedTag,
 }
 
-impl Slot<'_> {
+impl RingSlot<'_> {
     /// How long the frame was, less the tag that the kernel took out.
     #[must_use]
     pub fn wire_len(&self) -> usize {
@@ -221,19 +221,19 @@ impl Slot<'_> {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let end = self.start.saturating_add(self.stored_len);
-        self.whole().get(self.start..end).unwrap_or(&[])
+        self.slot_bytes().get(self.start..end).unwrap_or(&[])
     }
 
     /// The `virtio_net_hdr`; zeros if the socket was not asked for one.
     #[must_use]
     pub fn vnet_header(&self) -> [u8; VNET_HEADER_LEN] {
-        let before = self.whole().get(..self.start).unwrap_or(&[]);
+        let before = self.slot_bytes().get(..self.start).unwrap_or(&[]);
         before.last_chunk().copied().unwrap_or_default()
     }
 
     /// When the kernel took the frame, in nanoseconds of `CLOCK_REALTIME`.
     #[must_use]
-    pub fn stamp_ns(&self) -> u64 {
+    pub fn timestamp_ns(&self) -> u64 {
         let header: *const libc::tpacket2_hdr =
             self.ring.memory.at(self.ring.offset).cast().as_ptr();
         // SAFETY: the offset is that of a slot, aligned and longer than the header, and ours
@@ -255,31 +255,31 @@ impl Slot<'_> {
 
     /// Whether the kernel has dropped frames since [`PacketSocket::take_drops`].
     #[must_use]
-    pub fn drops_are_pending(&self) -> bool {
+    pub fn has_pending_drops(&self) -> bool {
         self.status & libc::TP_STATUS_LOSING != 0
     }
 
     /// Whether the frame, too long for the slot, waits whole in the socket's queue.
     #[must_use]
-    pub fn is_queued(&self) -> bool {
+    pub fn is_oversized(&self) -> bool {
         self.status & libc::TP_STATUS_COPY != 0
     }
 
-    /// Takes the frame out of the socket's queue into `room`, and returns its
-    /// length, which may be more than `room` has taken.
+    /// Takes the frame out of the socket's queue into `buffer`, and returns its
+    /// length, which may be more than `buffer` has taken.
     ///
-    /// Where [`Slot::is_queued`], once per slot: frames wait in the order of their slots.
+    /// Where [`RingSlot::is_oversized`], once per slot: frames wait in the order of their slots.
     ///
     /// # Errors
     /// `EAGAIN`: no frame waits there.
-    pub fn fetch(&self, room: &mut [u8]) -> io::Result<usize> {
+    pub fn receive_oversized(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // The header is the one that the slot has, too.
         let mut header = [0; VNET_HEADER_LEN];
-        let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(room)];
+        let mut buffers = [IoSliceMut::new(&mut header), IoSliceMut::new(buffer)];
         let mut control = RecvAncillaryBuffer::default();
         let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
         let received = loop {
-            match recvmsg(&self.ring.socket, &mut parts, &mut control, flags) {
+            match recvmsg(&self.ring.socket, &mut buffers, &mut control, flags) {
                 // An error that waited on the socket, and waits no longer: the frame still does.
                 Err(Errno::NETDOWN | Errno::INTR) => {}
                 other => break other?,
@@ -288,15 +288,15 @@ impl Slot<'_> {
         Ok(received.bytes.saturating_sub(VNET_HEADER_LEN))
     }
 
-    fn whole(&self) -> &[u8] {
+    fn slot_bytes(&self) -> &[u8] {
         let len = self.ring.layout.slot_len.get() as usize;
         // SAFETY: the slot is inside the mapping, and ours alone until we are dropped: the
-        // kernel does not write to it, and no other `Slot` of this ring can exist.
+        // kernel does not write to it, and no other `RingSlot` of this ring can exist.
         unsafe { std::slice::from_raw_parts(self.ring.memory.at(self.ring.offset).as_ptr(), len) }
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for RingSlot<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: all our reads of the slot come before the kernel may write to it.
@@ -307,17 +307,17 @@ impl Drop for Slot<'_> {
 }
 
 /// The ring's memory, shared with the kernel.
-struct Mapping {
+struct RingMapping {
     start: NonNull<u8>,
     len: usize,
 }
 
 // SAFETY: the memory belongs to the mapping, not to a thread; it is read through `&mut
 // PacketRing` only, but for the status words, which are atomic.
-unsafe impl Send for Mapping {}
+unsafe impl Send for RingMapping {}
 
-impl Mapping {
-    fn none() -> Self {
+impl RingMapping {
+    fn empty() -> Self {
         Self {
             start: NonNull::dangling(),
             len: 0,
@@ -325,7 +325,7 @@ impl Mapping {
     }
 
     /// Asks the kernel for a ring and maps it.
-    fn new(socket: &PacketSocket, layout: Layout) -> io::Result<Self> {
+    fn new(socket: &PacketSocket, layout: PacketRingLayout) -> io::Result<Self> {
         let aligned = layout.slot_len.get().is_multiple_of(16);
         let fits = layout.slot_len <= layout.block_len;
         if !aligned || !fits || layout.slot_len.get() < 128 {
@@ -350,7 +350,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for RingMapping {
     fn drop(&mut self) {
         if self.len > 0 {
             // SAFETY: this mapping is ours, and nothing borrows from it any more.

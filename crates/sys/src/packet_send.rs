@@ -20,14 +20,14 @@ impl SendVector {
     /// Memory for calls to come.
     #[must_use]
     pub fn new() -> Self {
-        const NOTHING: libc::iovec = libc::iovec {
+        const EMPTY: libc::iovec = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         };
         // SAFETY: integers and pointers: all zeros is a value.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         Self {
-            parts: Box::new([NOTHING; FRAMES_MAX]),
+            parts: Box::new([EMPTY; FRAMES_MAX]),
             messages: Box::new([message; FRAMES_MAX]),
         }
     }

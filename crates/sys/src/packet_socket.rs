@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::interface::Ifindex;
+use crate::socket_option::{self, check, len_of};
 
 /// A raw packet socket that never blocks. It hears nothing before it is bound.
 pub struct PacketSocket {
@@ -19,15 +20,15 @@ pub struct PacketSocket {
 
 /// Which frames a bound socket hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hears {
+pub enum Reception {
     /// None: it only sends.
-    Nothing,
+    None,
     /// Those of all protocols (`ETH_P_ALL`).
-    Everything,
+    AllProtocols,
 }
 
 /// How a group shares frames; all of its sockets must say the same.
-const FANOUT: u32 = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+const FANOUT_MODE: u32 = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
 
 /// A set of sockets that share the frames of one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl PacketSocket {
         self.set(libc::PACKET_QDISC_BYPASS, &1)
     }
 
-    /// Hears no frames that this machine sends.
+    /// Reception no frames that this machine sends.
     ///
     /// # Errors
     /// `ENOPROTOOPT`: the kernel is older than 4.20.
@@ -100,7 +101,7 @@ impl PacketSocket {
     /// # Errors
     /// `EPERM`: the process may not (`CAP_NET_ADMIN`).
     pub fn set_priority(&self, priority: u32) -> io::Result<()> {
-        self.set_at(libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
+        socket_option::set(&self.fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
     }
 
     /// Ties the socket to one interface. One that is down may be bound; the
@@ -108,13 +109,13 @@ impl PacketSocket {
     ///
     /// # Errors
     /// `ENODEV`: there is no such interface.
-    pub fn bind(&self, interface: Ifindex, hears: Hears) -> io::Result<()> {
-        let everything = u16::try_from(libc::ETH_P_ALL).expect("a protocol has sixteen bits");
+    pub fn bind(&self, interface: Ifindex, reception: Reception) -> io::Result<()> {
+        let all_protocols = u16::try_from(libc::ETH_P_ALL).expect("a protocol has sixteen bits");
         let address = libc::sockaddr_ll {
             sll_family: u16::try_from(libc::AF_PACKET).expect("a family has sixteen bits"),
-            sll_protocol: match hears {
-                Hears::Nothing => 0,
-                Hears::Everything => everything.to_be(),
+            sll_protocol: match reception {
+                Reception::None => 0,
+                Reception::AllProtocols => all_protocols.to_be(),
             },
             sll_ifindex: index(interface)?,
             sll_hatype: 0,
@@ -124,7 +125,7 @@ impl PacketSocket {
         };
         let pointer = std::ptr::from_ref(&address).cast();
         // SAFETY: the pointer is good for the length, and the kernel only reads.
-        done(unsafe { libc::bind(self.fd.as_raw_fd(), pointer, length_of(&address)) })
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), pointer, len_of(&address)) }).map(drop)
     }
 
     /// Receives up to 64 frames by one system call (recvmmsg(2)), each into a room of its
@@ -133,21 +134,25 @@ impl PacketSocket {
     ///
     /// # Errors
     /// `EAGAIN`: nothing has come. `ENETDOWN`: the interface is down, once.
-    pub fn receive_many(&self, rooms: &mut [Vec<u8>], lengths: &mut [usize]) -> io::Result<usize> {
+    pub fn receive_burst(
+        &self,
+        buffers: &mut [Vec<u8>],
+        lengths: &mut [usize],
+    ) -> io::Result<usize> {
         const BURST: usize = 64;
-        let count = rooms.len().min(lengths.len()).min(BURST);
-        let mut parts = [libc::iovec {
+        let count = buffers.len().min(lengths.len()).min(BURST);
+        let mut vectors = [libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         }; BURST];
-        for (part, room) in parts.iter_mut().zip(&mut rooms[..count]) {
-            part.iov_base = room.as_mut_ptr().cast();
-            part.iov_len = room.len();
+        for (vector, buffer) in vectors.iter_mut().zip(&mut buffers[..count]) {
+            vector.iov_base = buffer.as_mut_ptr().cast();
+            vector.iov_len = buffer.len();
         }
         // SAFETY: integers and pointers: all zeros is a value.
         let mut messages: [libc::mmsghdr; BURST] = unsafe { mem::zeroed() };
-        for (message, part) in messages.iter_mut().zip(&mut parts) {
-            message.msg_hdr.msg_iov = part;
+        for (message, vector) in messages.iter_mut().zip(&mut vectors) {
+            message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
         }
         // SAFETY: `count` messages are there, each with one part that is good for its length;
@@ -161,7 +166,7 @@ impl PacketSocket {
                 std::ptr::null_mut(),
             )
         };
-        done(received)?;
+        check(received)?;
         let received = usize::try_from(received).expect("it is not negative");
         for (length, message) in lengths.iter_mut().zip(&messages[..received]) {
             *length = usize::try_from(message.msg_len).expect("a frame's length fits");
@@ -176,14 +181,14 @@ impl PacketSocket {
     pub fn is_bound(&self) -> io::Result<bool> {
         // SAFETY: integers and arrays of integers: all zeros is a value.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
-        let mut length = length_of(&address);
+        let mut length = len_of(&address);
         let pointer = std::ptr::from_mut(&mut address).cast();
         // SAFETY: the pointer is good for `length` bytes, and the kernel writes no more.
-        done(unsafe { libc::getsockname(self.fd.as_raw_fd(), pointer, &raw mut length) })?;
+        check(unsafe { libc::getsockname(self.fd.as_raw_fd(), pointer, &raw mut length) })?;
         Ok(address.sll_ifindex > 0)
     }
 
-    /// Hears frames to all addresses, for as long as the socket is open.
+    /// Reception frames to all addresses, for as long as the socket is open.
     ///
     /// # Errors
     /// `ENODEV`: there is no such interface.
@@ -203,10 +208,11 @@ impl PacketSocket {
     ///
     /// # Errors
     /// `EINVAL`: the interface is down, and the kernel is older than 6.13.
-    pub fn found_fanout(&self) -> io::Result<FanoutGroup> {
-        let kind = FANOUT | libc::PACKET_FANOUT_FLAG_UNIQUEID;
+    pub fn create_fanout(&self) -> io::Result<FanoutGroup> {
+        let kind = FANOUT_MODE | libc::PACKET_FANOUT_FLAG_UNIQUEID;
         self.set(libc::PACKET_FANOUT, &(kind << 16))?;
-        let chosen: u32 = self.option(libc::PACKET_FANOUT)?;
+        let (chosen, _): (u32, _) =
+            socket_option::get(&self.fd, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
         Ok(FanoutGroup(
             u16::try_from(chosen & 0xffff).expect("masked to sixteen bits"),
         ))
@@ -218,16 +224,16 @@ impl PacketSocket {
     /// `EINVAL`: this socket is bound elsewhere, or the interface is down and the
     /// kernel older than 6.13.
     pub fn join_fanout(&self, group: FanoutGroup) -> io::Result<()> {
-        let argument = (FANOUT << 16) | u32::from(group.0);
+        let argument = (FANOUT_MODE << 16) | u32::from(group.0);
         self.set(libc::PACKET_FANOUT, &argument)
     }
 
-    /// Hears nothing until [`PacketSocket::unmute`], whatever it is bound to.
+    /// Reception nothing until [`PacketSocket::detach_filter`], whatever it is bound to.
     ///
     /// # Errors
     /// Those of setsockopt(2).
-    pub fn mute(&self) -> io::Result<()> {
-        let mut nothing = libc::sock_filter {
+    pub fn attach_drop_filter(&self) -> io::Result<()> {
+        let mut drop_all = libc::sock_filter {
             code: 0x06, // BPF_RET | BPF_K: accept `k` bytes
             jt: 0,
             jf: 0,
@@ -235,17 +241,17 @@ impl PacketSocket {
         };
         let program = libc::sock_fprog {
             len: 1,
-            filter: &raw mut nothing,
+            filter: &raw mut drop_all,
         };
-        self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+        socket_option::set(&self.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
-    /// Hears again what it is bound to.
+    /// Reception again what it is bound to.
     ///
     /// # Errors
     /// `ENOENT`: it was not muted.
-    pub fn unmute(&self) -> io::Result<()> {
-        self.set_at(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
+    pub fn detach_filter(&self) -> io::Result<()> {
+        socket_option::set(&self.fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
 
     /// How many frames the kernel has dropped for want of room since the last call.
@@ -253,7 +259,8 @@ impl PacketSocket {
     /// # Errors
     /// Those of getsockopt(2).
     pub fn take_drops(&self) -> io::Result<u64> {
-        let statistics: [u32; 2] = self.option(libc::PACKET_STATISTICS)?;
+        let (statistics, _): ([u32; 2], _) =
+            socket_option::get(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
         let [_seen, dropped] = statistics;
         Ok(u64::from(dropped))
     }
@@ -267,46 +274,7 @@ impl PacketSocket {
     }
 
     pub(crate) fn set<T: Copy>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        self.set_at(libc::SOL_PACKET, option, value)
-    }
-
-    fn set_at<T: Copy>(
-        &self,
-        level: libc::c_int,
-        option: libc::c_int,
-        value: &T,
-    ) -> io::Result<()> {
-        let pointer = std::ptr::from_ref(value).cast();
-        // SAFETY: the pointer is good for the length, and the kernel only reads. The one
-        // value with a pointer in it, a filter, outlives the call in `mute`.
-        done(unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                pointer,
-                length_of(value),
-            )
-        })
-    }
-
-    /// Reads an option that is made of 32-bit numbers.
-    fn option<T: Numbers>(&self, option: libc::c_int) -> io::Result<T> {
-        let mut value = T::default();
-        let mut length = length_of(&value);
-        let pointer = std::ptr::from_mut(&mut value).cast();
-        // SAFETY: the pointer is good for `length` bytes, the kernel writes no more, and
-        // whatever it writes is a value of `T`.
-        done(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                option,
-                pointer,
-                &raw mut length,
-            )
-        })?;
-        Ok(value)
+        socket_option::set(&self.fd, libc::SOL_PACKET, option, value)
     }
 }
 
@@ -316,23 +284,6 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Types of which every bit pattern is a value.
-trait Numbers: Default {}
-impl Numbers for u32 {}
-impl Numbers for [u32; 2] {}
-
 fn index(interface: Ifindex) -> io::Result<libc::c_int> {
     libc::c_int::try_from(interface.0).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))
-}
-
-fn length_of<T>(value: &T) -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of_val(value)).expect("options and addresses are short")
-}
-
-fn done(result: libc::c_int) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
 }

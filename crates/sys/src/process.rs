@@ -84,7 +84,7 @@ fn confine_self(
     }
     if confinement.own_session {
         rustix::process::setsid()?;
-        hear_hang_ups();
+        restore_sighup();
     }
     if let Some(set) = affinity {
         rustix::thread::sched_setaffinity(None, set)?;
@@ -96,7 +96,7 @@ fn confine_self(
 }
 
 /// Gives SIGHUP back its meaning: a parent below `nohup` hands down to ignore it.
-fn hear_hang_ups() {
+fn restore_sighup() {
     // SAFETY: signal(2) may be called between fork and exec, and the default action
     // is no function of ours.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_runs_where_it_was_put() {
+    fn child_runs_on_its_assigned_core() {
         let mut command = Command::new("grep");
         command.args(["Cpus_allowed_list", "/proc/self/status"]);
         let confinement = Confinement {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_dies_with_the_thread_that_started_it() {
+    fn child_dies_with_thread_that_started_it() {
         let mut child = std::thread::spawn(|| {
             let mut command = Command::new("sleep");
             let confinement = Confinement {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_cannot_be_is_refused() {
+    fn core_number_out_of_range_is_refused() {
         let mut command = Command::new("true");
         let confinement = Confinement {
             cores: vec![usize::MAX],

@@ -15,19 +15,19 @@ use std::time::Duration;
 ///
 /// # Errors
 /// `ENOSYS`, `EPERM`: the kernel, or a filter of system calls, does not let it.
-pub fn set_stretch(stretch: Duration) -> io::Result<()> {
+pub fn set_time_slice(slice: Duration) -> io::Result<()> {
     let mut attributes = attributes()?;
-    attributes.sched_runtime = u64::try_from(stretch.as_nanos()).unwrap_or(u64::MAX);
+    attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     // SAFETY: the structure is initialised and says how long it is; the kernel reads no more
     // of it. Thread 0 is the calling one.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    outcome(result)
+    check(result)
 }
 
 /// What holds of the calling thread now.
 fn attributes() -> io::Result<libc::sched_attr> {
     let mut attributes = libc::sched_attr {
-        size: LENGTH,
+        size: ATTRIBUTES_LEN,
         sched_policy: 0,
         sched_flags: 0,
         sched_nice: 0,
@@ -38,12 +38,19 @@ fn attributes() -> io::Result<libc::sched_attr> {
     };
     // SAFETY: the kernel writes at most the length that it is told into the structure, which
     // has it; all bit patterns are values of its fields.
-    let result =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, LENGTH, 0) };
-    outcome(result).map(|()| attributes)
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            0,
+            &raw mut attributes,
+            ATTRIBUTES_LEN,
+            0,
+        )
+    };
+    check(result).map(|()| attributes)
 }
 
-fn outcome(result: libc::c_long) -> io::Result<()> {
+fn check(result: libc::c_long) -> io::Result<()> {
     match result {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -55,16 +62,16 @@ fn outcome(result: libc::c_long) -> io::Result<()> {
     clippy::cast_possible_truncation,
     reason = "it is some fifty bytes long"
 )]
-const LENGTH: u32 = size_of::<libc::sched_attr>() as u32;
+const ATTRIBUTES_LEN: u32 = size_of::<libc::sched_attr>() as u32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_is_taken_and_nothing_else_changes() {
+    fn time_slice_is_set_without_other_changes() {
         let before = attributes().unwrap();
-        set_stretch(Duration::from_micros(100)).unwrap();
+        set_time_slice(Duration::from_micros(100)).unwrap();
         let after = attributes().unwrap();
         assert_eq!(
             (after.sched_policy, after.sched_nice, after.sched_flags),
@@ -75,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn no_stretch_is_an_error() {
-        for stretch in [Duration::ZERO, Duration::MAX] {
-            set_stretch(stretch).unwrap();
+    fn time_slice_of_any_length_is_accepted() {
+        for slice in [Duration::ZERO, Duration::MAX] {
+            set_time_slice(slice).unwrap();
         }
     }
 }

@@ -12,10 +12,10 @@ use std::slice;
 /// Who lends memory. Lenders are told from each other by where they are: one that is the
 /// first part of something larger finds the rest of it by that.
 #[derive(Debug)]
-pub struct Lender {
-    /// Takes memory back that begins there and was lent by [`Storage::lend`]; it is told
+pub struct BufferOwner {
+    /// Takes memory back that begins there and was lent by [`Storage::from_owner`]; it is told
     /// which lender it was. Called once for each, by any thread.
-    pub give_back: unsafe fn(NonNull<Self>, NonNull<u8>),
+    pub release: unsafe fn(NonNull<Self>, NonNull<u8>),
 }
 
 /// Bytes that belong to whoever has this.
@@ -25,7 +25,7 @@ pub struct Storage {
     // read back that was written in two parts.
     len: usize,
     /// None for a box. It is there until it has all back that it lent.
-    lender: Option<NonNull<Lender>>,
+    owner: Option<NonNull<BufferOwner>>,
 }
 
 // SAFETY: the bytes belong to this value alone; a lender takes them back from any thread.
@@ -46,37 +46,37 @@ impl Storage {
         Self {
             data,
             len,
-            lender: None,
+            owner: None,
         }
     }
 
-    /// The `len` bytes at `data`, which `lender` gets back.
+    /// The `len` bytes at `data`, which `owner` gets back.
     ///
     /// # Safety
     /// They are there, initialized, and nobody else's until they are given back; `len` is not
-    /// zero, and less than four gigabytes; and `lender` is there until then, and takes them back.
+    /// zero, and less than four gigabytes; and `owner` is there until then, and takes them back.
     #[must_use]
     #[inline]
-    pub unsafe fn lend(data: NonNull<u8>, len: usize, lender: NonNull<Lender>) -> Self {
+    pub unsafe fn from_owner(data: NonNull<u8>, len: usize, owner: NonNull<BufferOwner>) -> Self {
         Self {
             data,
             len,
-            lender: Some(lender),
+            owner: Some(owner),
         }
     }
 
     /// Whether somebody has lent it.
     #[must_use]
     #[inline]
-    pub const fn is_lent(&self) -> bool {
-        self.lender.is_some()
+    pub const fn is_external(&self) -> bool {
+        self.owner.is_some()
     }
 
-    /// Where it begins, if `lender` has lent it.
+    /// Where it begins, if `owner` has lent it.
     #[must_use]
     #[inline]
-    pub fn lent_by(&self, lender: *const Lender) -> Option<NonNull<u8>> {
-        let same = self.lender.is_some_and(|own| ptr::eq(own.as_ptr(), lender));
+    pub fn owned_by(&self, owner: *const BufferOwner) -> Option<NonNull<u8>> {
+        let same = self.owner.is_some_and(|own| ptr::eq(own.as_ptr(), owner));
         same.then_some(self.data)
     }
 
@@ -94,15 +94,15 @@ impl Storage {
 /// # Safety
 /// They were a [`Storage`]'s, which is dropped with this.
 #[inline(never)]
-unsafe fn end(data: NonNull<u8>, len: usize, lender: Option<NonNull<Lender>>) {
-    match lender {
+unsafe fn free(data: NonNull<u8>, len: usize, owner: Option<NonNull<BufferOwner>>) {
+    match owner {
         // SAFETY: `new` leaked a box of so many bytes there.
         None => drop(unsafe {
             let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len);
             Box::from_raw(bytes)
         }),
         // SAFETY: it was lent by this one, which is there until it has it back.
-        Some(lender) => unsafe { (lender.as_ref().give_back)(lender, data) },
+        Some(owner) => unsafe { (owner.as_ref().release)(owner, data) },
     }
 }
 
@@ -113,7 +113,7 @@ impl Default for Storage {
         Self {
             data: NonNull::dangling(),
             len: 0,
-            lender: None,
+            owner: None,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Drop for Storage {
     fn drop(&mut self) {
         if self.len != 0 {
             // SAFETY: this is the only one to have them, and has them no more.
-            unsafe { end(self.data, self.len, self.lender) };
+            unsafe { free(self.data, self.len, self.owner) };
         }
     }
 }
@@ -158,46 +158,49 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    static BACK: AtomicUsize = AtomicUsize::new(0);
+    static RELEASED: AtomicUsize = AtomicUsize::new(0);
 
     /// Lends leaked boxes of eight bytes.
-    static LENDER: Lender = Lender { give_back };
-    static OTHER: Lender = Lender { give_back };
+    static OWNER: BufferOwner = BufferOwner { release };
+    static OTHER_OWNER: BufferOwner = BufferOwner { release };
 
-    unsafe fn give_back(_: NonNull<Lender>, data: NonNull<u8>) {
-        BACK.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: `lent` leaked it.
+    unsafe fn release(_: NonNull<BufferOwner>, data: NonNull<u8>) {
+        RELEASED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: `external` leaked it.
         drop(unsafe { Box::from_raw(data.cast::<[u8; 8]>().as_ptr()) });
     }
 
-    fn lent() -> Storage {
+    fn external() -> Storage {
         let data = NonNull::from(Box::leak(Box::new([7_u8; 8]))).cast();
         // SAFETY: eight bytes that nobody else has.
-        unsafe { Storage::lend(data, 8, NonNull::from(&LENDER)) }
+        unsafe { Storage::from_owner(data, 8, NonNull::from(&OWNER)) }
     }
 
     #[test]
-    fn what_is_lent_is_given_back_once() {
-        let mut storage = lent();
-        assert!(storage.is_lent());
+    fn external_storage_is_released_once() {
+        let mut storage = external();
+        assert!(storage.is_external());
         storage[0] = 1;
         assert_eq!(storage[..], [1, 7, 7, 7, 7, 7, 7, 7]);
-        assert!(storage.lent_by(&OTHER).is_none());
+        assert!(storage.owned_by(&OTHER_OWNER).is_none());
         drop(storage);
-        assert_eq!(BACK.load(Ordering::Relaxed), 1);
-        let storage = lent();
-        let data = storage.lent_by(&LENDER).expect("it is its");
+        assert_eq!(RELEASED.load(Ordering::Relaxed), 1);
+        let storage = external();
+        let data = storage.owned_by(&OWNER).expect("it is its");
         storage.forget();
-        assert_eq!(BACK.load(Ordering::Relaxed), 1);
+        assert_eq!(RELEASED.load(Ordering::Relaxed), 1);
         // SAFETY: it was lent, and not given back yet.
-        unsafe { give_back(NonNull::from(&LENDER), data) };
+        unsafe { release(NonNull::from(&OWNER), data) };
     }
 
     #[test]
-    fn a_box_is_its_own_and_nothing_is_nobodys() {
+    fn boxed_storage_is_not_external() {
         let mut storage = Storage::new(vec![1, 2, 3].into_boxed_slice());
         storage[1] = 9;
-        assert_eq!((&storage[..], storage.is_lent()), (&[1, 9, 3][..], false));
+        assert_eq!(
+            (&storage[..], storage.is_external()),
+            (&[1, 9, 3][..], false)
+        );
         assert!(Storage::default().is_empty());
         assert!(Storage::new(Box::default()).is_empty());
     }

@@ -8,59 +8,51 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+use crate::socket_option::{self, check};
+
 /// Has the kernel note when bytes come (`SO_TIMESTAMPNS`), also for whoever calls a listening
 /// socket. It begins some moments after the first socket of the machine has asked. It takes
 /// the note for sockets of networks only: of a Unix socket's bytes there is no time.
 ///
 /// # Errors
 /// Those of setsockopt(2).
-pub fn note_arrivals(socket: impl AsFd) -> io::Result<()> {
+pub fn enable_timestamps(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the pointer is good for the length, and the kernel only reads.
-    done(unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            std::ptr::from_ref(&on).cast(),
-            length_of::<libc::c_int>(),
-        )
-    })?;
-    Ok(())
+    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
 /// Bytes that were received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct StreamRead {
     /// How many; none if the other end has closed.
     pub length: usize,
     /// When the kernel received the last of them, since 1970-01-01 00:00 UTC, if it took note.
-    pub calendar: Option<Duration>,
+    pub timestamp: Option<Duration>,
 }
 
 /// Room for a control message with a time in it, aligned as its header wants.
 #[repr(C)]
-union Control {
+union ControlBuffer {
     _aligned: libc::cmsghdr,
     bytes: [u8; 64],
 }
 
-/// Receives what there is into `room`, without waiting.
+/// Receives what there is into `buffer`, without waiting.
 ///
 /// # Errors
 /// `EAGAIN`: there is nothing. Those of recvmsg(2).
-pub fn receive(socket: impl AsFd, room: &mut [u8]) -> io::Result<Received> {
+pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<StreamRead> {
     let mut part = libc::iovec {
-        iov_base: room.as_mut_ptr().cast(),
-        iov_len: room.len(),
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
     };
-    let mut control = Control { bytes: [0; 64] };
+    let mut control = ControlBuffer { bytes: [0; 64] };
     // SAFETY: integers and pointers: all zeros is a value.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of::<Control>();
+    message.msg_controllen = size_of::<ControlBuffer>();
     // SAFETY: the one part is good for its length, the control room for its own, and both
     // outlive the call.
     let received = unsafe {
@@ -73,14 +65,14 @@ pub fn receive(socket: impl AsFd, room: &mut [u8]) -> io::Result<Received> {
     let Ok(length) = usize::try_from(received) else {
         return Err(io::Error::last_os_error());
     };
-    Ok(Received {
+    Ok(StreamRead {
         length,
-        calendar: stamp(&message),
+        timestamp: timestamp(&message),
     })
 }
 
 /// The time in a received message's control part, if there is one.
-fn stamp(message: &libc::msghdr) -> Option<Duration> {
+fn timestamp(message: &libc::msghdr) -> Option<Duration> {
     // SAFETY: the kernel has filled the control part as far as its length says, and the
     // macros look no further.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -108,22 +100,11 @@ fn stamp(message: &libc::msghdr) -> Option<Duration> {
 ///
 /// # Errors
 /// Those of ioctl(2).
-pub fn unsent(socket: impl AsFd) -> io::Result<usize> {
+pub fn send_queue_len(socket: impl AsFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: the kernel writes one integer, which the pointer is good for.
-    done(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut count) })?;
+    check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut count) })?;
     Ok(usize::try_from(count).unwrap_or(0))
-}
-
-fn done(result: libc::c_int) -> io::Result<()> {
-    match result {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
-}
-
-fn length_of<T>() -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of::<T>()).expect("an option is short")
 }
 
 #[cfg(test)]
@@ -134,47 +115,47 @@ mod tests {
 
     use super::*;
 
-    const TRIES: u32 = 1_000_000;
+    const ATTEMPTS_MAX: u32 = 1_000_000;
 
     #[test]
-    fn bytes_of_a_network_have_a_time_and_those_of_a_unix_socket_have_none() {
+    fn tcp_bytes_have_timestamp_and_unix_bytes_have_not() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (near, _) = listener.accept().unwrap();
-        note_arrivals(&near).unwrap();
-        let mut room = [0; 16];
-        let nothing = receive(&near, &mut room).unwrap_err();
+        let mut remote = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (local, _) = listener.accept().unwrap();
+        enable_timestamps(&local).unwrap();
+        let mut buffer = [0; 16];
+        let nothing = receive(&local, &mut buffer).unwrap_err();
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
         // The kernel begins to note a moment after it was asked, if nobody had asked before.
-        let stamped = (0..TRIES).any(|_| {
-            far.write_all(b"seven").unwrap();
-            await_bytes(&near);
-            let received = receive(&near, &mut room).unwrap();
-            assert_eq!(&room[..received.length], b"seven");
-            received.calendar.is_some_and(|time| !time.is_zero())
+        let has_timestamp = (0..ATTEMPTS_MAX).any(|_| {
+            remote.write_all(b"seven").unwrap();
+            wait_readable(&local);
+            let received = receive(&local, &mut buffer).unwrap();
+            assert_eq!(&buffer[..received.length], b"seven");
+            received.timestamp.is_some_and(|time| !time.is_zero())
         });
-        assert!(stamped);
+        assert!(has_timestamp);
 
-        let (near, mut far) = UnixStream::pair().unwrap();
-        note_arrivals(&near).unwrap();
-        far.write_all(b"seven").unwrap();
-        let received = receive(&near, &mut room).unwrap();
-        assert_eq!((received.length, received.calendar), (5, None));
-        drop(far);
-        assert_eq!(receive(&near, &mut room).unwrap().length, 0);
+        let (local, mut remote) = UnixStream::pair().unwrap();
+        enable_timestamps(&local).unwrap();
+        remote.write_all(b"seven").unwrap();
+        let received = receive(&local, &mut buffer).unwrap();
+        assert_eq!((received.length, received.timestamp), (5, None));
+        drop(remote);
+        assert_eq!(receive(&local, &mut buffer).unwrap().length, 0);
     }
 
     #[test]
-    fn what_nobody_has_read_is_held() {
-        let (mut near, far) = UnixStream::pair().unwrap();
-        assert_eq!(unsent(&near).unwrap(), 0);
-        near.write_all(&[0; 1000]).unwrap();
-        assert!(unsent(&near).unwrap() >= 1000);
-        assert_eq!(receive(&far, &mut [0; 2000]).unwrap().length, 1000);
-        assert_eq!(unsent(&near).unwrap(), 0);
+    fn unread_bytes_are_in_send_queue() {
+        let (mut local, remote) = UnixStream::pair().unwrap();
+        assert_eq!(send_queue_len(&local).unwrap(), 0);
+        local.write_all(&[0; 1000]).unwrap();
+        assert!(send_queue_len(&local).unwrap() >= 1000);
+        assert_eq!(receive(&remote, &mut [0; 2000]).unwrap().length, 1000);
+        assert_eq!(send_queue_len(&local).unwrap(), 0);
     }
 
-    fn await_bytes(socket: &TcpStream) {
+    fn wait_readable(socket: &TcpStream) {
         let mut fds = [rustix::event::PollFd::new(
             socket,
             rustix::event::PollFlags::IN,

@@ -7,17 +7,17 @@ use std::fs;
 use std::io;
 
 use crate::interface::Ifindex;
-use crate::netlink::{Request, Routing, attribute};
+use crate::netlink::{NetlinkRequest, RouteSocket, attribute};
 
 /// Where the kernel tells how it measures time here (`read_psched` of Open vSwitch, `tc_core`).
-const CLOCK: &str = "/proc/net/psched";
+const PSCHED: &str = "/proc/net/psched";
 
 /// The numbers of messages, of flags beside those of each request, and of attributes
 /// (`linux/rtnetlink.h`, `linux/gen_stats.h`, `linux/pkt_sched.h`).
 mod number {
-    pub(super) const NEW_DISCIPLINE: u16 = 36;
-    pub(super) const DELETE_DISCIPLINE: u16 = 37;
-    pub(super) const GET_DISCIPLINE: u16 = 38;
+    pub(super) const NEW_QDISC: u16 = 36;
+    pub(super) const DELETE_QDISC: u16 = 37;
+    pub(super) const GET_QDISC: u16 = 38;
     pub(super) const NEW_CLASS: u16 = 40;
     pub(super) const DELETE_CLASS: u16 = 41;
     pub(super) const GET_CLASS: u16 = 42;
@@ -46,56 +46,56 @@ mod number {
 }
 
 /// The root of an interface's disciplines (`TC_H_ROOT`), and that of ours, `1:`.
-const ROOT: u32 = 0xffff_ffff;
-const OURS: u32 = 0x0001_0000;
+const ROOT_PARENT: u32 = 0xffff_ffff;
+const ROOT_HANDLE: u32 = 0x0001_0000;
 
 /// Bytes of the header of messages about disciplines (`struct tcmsg`).
 const HEADER: usize = 20;
 
 /// What a root discipline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Discipline {
+pub enum Qdisc {
     /// A hierarchy of token buckets: `htb`.
-    TokenBuckets,
+    Htb,
     /// A hierarchy of fair service curves: `hfsc`.
-    ServiceCurves,
+    Hfsc,
 }
 
-impl Discipline {
+impl Qdisc {
     const fn kind(self) -> &'static [u8] {
         match self {
-            Self::TokenBuckets => b"htb\0",
-            Self::ServiceCurves => b"hfsc\0",
+            Self::Htb => b"htb\0",
+            Self::Hfsc => b"hfsc\0",
         }
     }
 }
 
 /// A class of our root discipline, by its minor number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Minor(pub u16);
+pub struct ClassMinor(pub u16);
 
-impl Minor {
+impl ClassMinor {
     /// The class that all others are in.
-    pub const INNER: Self = Self(0xfffe);
+    pub const ROOT: Self = Self(0xfffe);
     /// The class of frames that are for no other.
     pub const DEFAULT: Self = Self(1);
 
     const fn handle(self) -> u32 {
-        OURS | self.0 as u32
+        ROOT_HANDLE | self.0 as u32
     }
 
     /// In what it is.
     const fn parent(self) -> u32 {
         match self {
-            Self::INNER => OURS,
-            _ => Self::INNER.handle(),
+            Self::ROOT => ROOT_HANDLE,
+            _ => Self::ROOT.handle(),
         }
     }
 }
 
 /// What a class may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ClassRates {
     /// Bytes a second that it has in any case.
     pub min: u64,
     /// Bytes a second that it has at most.
@@ -108,7 +108,7 @@ pub struct Service {
 
 /// What a class has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ClassCounts {
     /// Bytes that left.
     pub bytes: u64,
     /// Frames that left.
@@ -119,8 +119,8 @@ pub struct Counts {
 
 /// A handle on the disciplines of one network namespace.
 pub struct TrafficControl {
-    routing: Routing,
-    clock: Clock,
+    socket: RouteSocket,
+    clock: PschedClock,
 }
 
 impl TrafficControl {
@@ -128,11 +128,11 @@ impl TrafficControl {
     ///
     /// # Errors
     /// The process has no file descriptor left, or the kernel has no disciplines.
-    pub fn here() -> io::Result<Self> {
+    pub fn open() -> io::Result<Self> {
         Ok(Self {
-            routing: Routing::here()?,
-            clock: Clock::parse(&fs::read_to_string(CLOCK)?)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, CLOCK))?,
+            socket: RouteSocket::open()?,
+            clock: PschedClock::parse(&fs::read_to_string(PSCHED)?)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, PSCHED))?,
         })
     }
 
@@ -140,19 +140,19 @@ impl TrafficControl {
     ///
     /// # Errors
     /// The interface is gone.
-    pub fn is_ours(&self, of: Ifindex, kind: Discipline) -> io::Result<bool> {
-        let header = header(of, 0, ROOT)?;
-        let request = Request::new(number::GET_DISCIPLINE, number::ECHO, &header);
-        let found = match self.routing.ask(request) {
+    pub fn has_root(&self, of: Ifindex, kind: Qdisc) -> io::Result<bool> {
+        let header = header(of, 0, ROOT_PARENT)?;
+        let request = NetlinkRequest::new(number::GET_QDISC, number::ECHO, &header);
+        let found = match self.socket.transact(request) {
             // One that the kernel has put there by itself has no number to ask for.
-            Err(error) if is_absence(&error) => return Ok(false),
+            Err(error) if is_not_found(&error) => return Ok(false),
             found => found?,
         };
         Ok(found.iter().any(|body| {
             let at = |place: usize| body.get(place..).and_then(<[u8]>::first_chunk);
             let handle = at(8).map(|bytes| u32::from_ne_bytes(*bytes));
             let attributes = body.get(HEADER..).unwrap_or_default();
-            handle == Some(OURS) && attribute(attributes, number::KIND) == Some(kind.kind())
+            handle == Some(ROOT_HANDLE) && attribute(attributes, number::KIND) == Some(kind.kind())
         }))
     }
 
@@ -162,9 +162,9 @@ impl TrafficControl {
     /// # Errors
     /// The interface is gone, or the process may not (`CAP_NET_ADMIN`).
     pub fn remove_root(&self, of: Ifindex) -> io::Result<()> {
-        let request = Request::new(number::DELETE_DISCIPLINE, 0, &header(of, 0, ROOT)?);
-        match self.routing.ask(request) {
-            Err(error) if is_absence(&error) => Ok(()),
+        let request = NetlinkRequest::new(number::DELETE_QDISC, 0, &header(of, 0, ROOT_PARENT)?);
+        match self.socket.transact(request) {
+            Err(error) if is_not_found(&error) => Ok(()),
             done => done.map(drop),
         }
     }
@@ -174,24 +174,28 @@ impl TrafficControl {
     /// # Errors
     /// The interface is gone, the kernel has no such discipline (`ENOENT`), or the process may
     /// not.
-    pub fn add_root(&self, of: Ifindex, kind: Discipline) -> io::Result<()> {
+    pub fn add_root(&self, of: Ifindex, kind: Qdisc) -> io::Result<()> {
         let flags = number::EXCLUSIVE | number::CREATE;
-        let mut request = Request::new(number::NEW_DISCIPLINE, flags, &header(of, OURS, ROOT)?);
+        let mut request = NetlinkRequest::new(
+            number::NEW_QDISC,
+            flags,
+            &header(of, ROOT_HANDLE, ROOT_PARENT)?,
+        );
         request.put(number::KIND, kind.kind());
         match kind {
-            Discipline::TokenBuckets => {
+            Qdisc::Htb => {
                 // `struct tc_htb_glob`: the version, how a quantum follows from a rate, the
                 // default class; two that the kernel fills in.
-                let words = [3, 10, u32::from(Minor::DEFAULT.0), 0, 0];
+                let words = [3, 10, u32::from(ClassMinor::DEFAULT.0), 0, 0];
                 request.nest(number::OPTIONS, |options| {
                     options.put(number::HTB_INIT, &words.map(u32::to_ne_bytes).concat());
                 });
             }
-            Discipline::ServiceCurves => {
-                request.put(number::OPTIONS, &Minor::DEFAULT.0.to_ne_bytes());
+            Qdisc::Hfsc => {
+                request.put(number::OPTIONS, &ClassMinor::DEFAULT.0.to_ne_bytes());
             }
         }
-        self.routing.ask(request).map(drop)
+        self.socket.transact(request).map(drop)
     }
 
     /// Makes a class of our root discipline, or has it do another service. `mtu` is the longest
@@ -202,31 +206,31 @@ impl TrafficControl {
     pub fn set_class(
         &self,
         of: Ifindex,
-        (kind, minor): (Discipline, Minor),
-        service: Service,
+        (kind, minor): (Qdisc, ClassMinor),
+        service: ClassRates,
         mtu: u32,
     ) -> io::Result<()> {
         let header = header(of, minor.handle(), minor.parent())?;
-        let mut request = Request::new(number::NEW_CLASS, number::CREATE, &header);
+        let mut request = NetlinkRequest::new(number::NEW_CLASS, number::CREATE, &header);
         request.put(number::KIND, kind.kind());
         request.nest(number::OPTIONS, |options| match kind {
-            Discipline::TokenBuckets => put_buckets(options, service, mtu, self.clock),
-            Discipline::ServiceCurves => put_curves(options, service),
+            Qdisc::Htb => put_htb(options, service, mtu, self.clock),
+            Qdisc::Hfsc => put_hfsc(options, service),
         });
-        self.routing.ask(request).map(drop)
+        self.socket.transact(request).map(drop)
     }
 
     /// Takes a class away, if it is there.
     ///
     /// # Errors
     /// As of [`Self::set_class`].
-    pub fn remove_class(&self, of: Ifindex, minor: Minor) -> io::Result<()> {
+    pub fn remove_class(&self, of: Ifindex, minor: ClassMinor) -> io::Result<()> {
         let header = header(of, minor.handle(), 0)?;
         match self
-            .routing
-            .ask(Request::new(number::DELETE_CLASS, 0, &header))
+            .socket
+            .transact(NetlinkRequest::new(number::DELETE_CLASS, 0, &header))
         {
-            Err(error) if is_absence(&error) => Ok(()),
+            Err(error) if is_not_found(&error) => Ok(()),
             done => done.map(drop),
         }
     }
@@ -235,15 +239,15 @@ impl TrafficControl {
     ///
     /// # Errors
     /// The interface is gone.
-    pub fn classes(&self, of: Ifindex) -> io::Result<Vec<(Minor, Counts)>> {
-        let request = Request::new(number::GET_CLASS, number::DUMP, &header(of, 0, 0)?);
-        let found = self.routing.ask(request)?;
+    pub fn classes(&self, of: Ifindex) -> io::Result<Vec<(ClassMinor, ClassCounts)>> {
+        let request = NetlinkRequest::new(number::GET_CLASS, number::DUMP, &header(of, 0, 0)?);
+        let found = self.socket.transact(request)?;
         Ok(found.iter().filter_map(|body| read_class(body)).collect())
     }
 }
 
 /// Whether the kernel says that what is to be taken away, or asked for, is not there.
-fn is_absence(error: &io::Error) -> bool {
+fn is_not_found(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL))
 }
 
@@ -258,24 +262,24 @@ fn header(of: Ifindex, handle: u32, parent: u32) -> io::Result<[u8; HEADER]> {
 }
 
 /// A class of ours that a message tells of.
-fn read_class(body: &[u8]) -> Option<(Minor, Counts)> {
+fn read_class(body: &[u8]) -> Option<(ClassMinor, ClassCounts)> {
     let handle = u32::from_ne_bytes(*body.get(8..)?.first_chunk()?);
-    let minor = Minor(u16::try_from(handle & 0xffff).ok()?);
+    let minor = ClassMinor(u16::try_from(handle & 0xffff).ok()?);
     if minor.handle() != handle {
         return None;
     }
-    let told = attribute(body.get(HEADER..)?, number::STATISTICS).unwrap_or_default();
+    let statistics = attribute(body.get(HEADER..)?, number::STATISTICS).unwrap_or_default();
     let word = |bytes: &[u8], at: usize| {
         let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
         word.map_or(0, |word| u64::from(u32::from_ne_bytes(*word)))
     };
     let long = |bytes: &[u8]| bytes.first_chunk().map(|word| u64::from_ne_bytes(*word));
-    let basic = attribute(told, number::STATISTICS_BASIC).unwrap_or_default();
-    let queue = attribute(told, number::STATISTICS_QUEUE).unwrap_or_default();
-    let packets = attribute(told, number::STATISTICS_PACKETS).and_then(long);
+    let basic = attribute(statistics, number::STATISTICS_BASIC).unwrap_or_default();
+    let queue = attribute(statistics, number::STATISTICS_QUEUE).unwrap_or_default();
+    let packets = attribute(statistics, number::STATISTICS_PACKETS).and_then(long);
     Some((
         minor,
-        Counts {
+        ClassCounts {
             bytes: long(basic).unwrap_or_default(),
             packets: packets.unwrap_or_else(|| word(basic, 8)),
             drops: word(queue, 8),
@@ -285,8 +289,8 @@ fn read_class(body: &[u8]) -> Option<(Minor, Counts)> {
 
 /// Writes what a class of token buckets does: `struct tc_htb_opt`, two tables of how long frames
 /// take, and the rates that do not fit.
-fn put_buckets(options: &mut Request, service: Service, mtu: u32, clock: Clock) {
-    let Service {
+fn put_htb(options: &mut NetlinkRequest, service: ClassRates, mtu: u32, clock: PschedClock) {
+    let ClassRates {
         min,
         max,
         burst,
@@ -313,7 +317,7 @@ fn put_buckets(options: &mut Request, service: Service, mtu: u32, clock: Clock) 
     options.put(number::HTB_PARAMETERS, &parameters);
     for (kind, rate) in [(number::HTB_RATE_TABLE, min), (number::HTB_CEIL_TABLE, max)] {
         let table = (0..256).map(|slot: u64| {
-            let bytes = ((slot + 1) << cell).max(SHORTEST);
+            let bytes = ((slot + 1) << cell).max(FRAME_LEN_MIN);
             clock.ticks(rate, bytes).to_ne_bytes()
         });
         options.put(kind, &table.collect::<Vec<_>>().concat());
@@ -321,13 +325,13 @@ fn put_buckets(options: &mut Request, service: Service, mtu: u32, clock: Clock) 
 }
 
 /// What an Ethernet frame has on the wire at least, in bytes.
-const SHORTEST: u64 = 64;
+const FRAME_LEN_MIN: u64 = 64;
 
 /// By how many bits lengths of frames are shifted to be one of 256: those of the longest
 /// payload with an Ethernet header and a tag.
 fn cell_bits(mtu: u32) -> u8 {
-    let longest = mtu.saturating_add(14 + 4);
-    u8::try_from(24_u32.saturating_sub(longest.leading_zeros())).unwrap_or(u8::MAX)
+    let frame_len_max = mtu.saturating_add(14 + 4);
+    u8::try_from(24_u32.saturating_sub(frame_len_max.leading_zeros())).unwrap_or(u8::MAX)
 }
 
 /// `struct tc_ratespec`.
@@ -341,7 +345,7 @@ fn rate(bytes: u64, cell: u8) -> [u8; 12] {
 }
 
 /// Writes what a class of service curves does: straight ones, `struct tc_service_curve`.
-fn put_curves(options: &mut Request, service: Service) {
+fn put_hfsc(options: &mut NetlinkRequest, service: ClassRates) {
     let curves = [
         (number::HFSC_REAL_TIME, service.min),
         (number::HFSC_LINK_SHARE, service.min),
@@ -355,22 +359,23 @@ fn put_curves(options: &mut Request, service: Service) {
 
 /// How the kernel's disciplines measure time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Clock {
+struct PschedClock {
     ticks_per_s: u64,
     /// How often timers may end.
-    timers_per_s: u64,
+    timer_ticks_per_s: u64,
 }
 
-impl Clock {
+impl PschedClock {
     /// Reads four hexadecimal numbers: nanoseconds are multiplied by the first and divided by the
     /// second; the third is how many of those make a second, the fourth how fine timers are.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let mut word = || u64::from_str_radix(words.next()?, 16).ok();
-        let (times, by, a_second, fine) = (word()?, word()?, word()?, word()?);
+        let (multiplier, divisor, units_per_s, timer_ticks_per_s) =
+            (word()?, word()?, word()?, word()?);
         Some(Self {
-            ticks_per_s: times.checked_mul(a_second)?.checked_div(by)?,
-            timers_per_s: fine,
+            ticks_per_s: multiplier.checked_mul(units_per_s)?.checked_div(divisor)?,
+            timer_ticks_per_s: timer_ticks_per_s,
         })
     }
 
@@ -384,8 +389,8 @@ impl Clock {
     /// How long a burst takes: as large a one as was asked for, and at least a frame and what the
     /// rate brings between two timers.
     fn buffer(self, rate: u64, mtu: u32, burst: u64) -> u32 {
-        let between = rate.checked_div(self.timers_per_s).unwrap_or_default();
-        self.ticks(rate, burst.max(between + u64::from(mtu)))
+        let per_timer_tick = rate.checked_div(self.timer_ticks_per_s).unwrap_or_default();
+        self.ticks(rate, burst.max(per_timer_tick + u64::from(mtu)))
     }
 }
 
@@ -394,25 +399,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_measured_as_the_kernel_says() {
-        let clock = Clock::parse("000003e8 00000040 000f4240 3b9aca00\n").expect("four numbers");
-        let wanted = Clock {
+    fn psched_clock_is_parsed_and_converts_bytes_to_ticks() {
+        let clock =
+            PschedClock::parse("000003e8 00000040 000f4240 3b9aca00\n").expect("four numbers");
+        let expected = PschedClock {
             ticks_per_s: 15_625_000,
-            timers_per_s: 1_000_000_000,
+            timer_ticks_per_s: 1_000_000_000,
         };
-        assert_eq!(clock, wanted);
+        assert_eq!(clock, expected);
         // 1500 bytes at 1 Mbit/s are 12 ms.
         assert_eq!(clock.ticks(125_000, 1500), 187_500);
         assert_eq!(clock.ticks(0, 1500), 0);
         assert_eq!(clock.ticks(1, u64::MAX), u32::MAX);
         assert_eq!(clock.buffer(125_000, 1500, 100), 187_500);
         assert_eq!(clock.buffer(125_000, 1500, 3000), 375_000);
-        assert_eq!(Clock::parse("1 0 1 1"), None);
-        assert_eq!(Clock::parse("1 1"), None);
+        assert_eq!(PschedClock::parse("1 0 1 1"), None);
+        assert_eq!(PschedClock::parse("1 1"), None);
     }
 
     #[test]
-    fn lengths_fall_into_256_cells() {
+    fn cell_bits_map_frame_lengths_to_256_cells() {
         // 1518 >> 3 is below 256, and >> 2 is not.
         assert_eq!(cell_bits(1500), 3);
         assert_eq!(cell_bits(9000), 6);

@@ -66,10 +66,10 @@ impl TapQueue {
             flags |= libc::IFF_TUN_EXCL;
         }
         let [a, b, ..] = flags.to_le_bytes();
-        let mut request = interface::request(name);
+        let mut request = interface::ifreq(name);
         request.ifr_ifru.ifru_flags = libc::c_short::from_le_bytes([a, b]);
         // SAFETY: this ioctl reads and writes an `ifreq` without pointers in it.
-        unsafe { interface::control(self.fd.as_fd(), libc::TUNSETIFF, &mut request) }
+        unsafe { interface::ioctl(self.fd.as_fd(), libc::TUNSETIFF, &mut request) }
     }
 
     /// Sets the length of the `virtio_net_hdr`: 10 or 12 bytes.
@@ -79,7 +79,7 @@ impl TapQueue {
     pub fn set_vnet_header_len(&self, len: libc::c_int) -> io::Result<()> {
         let mut argument = len;
         // SAFETY: this ioctl reads one integer.
-        unsafe { interface::control(self.fd.as_fd(), libc::TUNSETVNETHDRSZ, &mut argument) }
+        unsafe { interface::ioctl(self.fd.as_fd(), libc::TUNSETVNETHDRSZ, &mut argument) }
     }
 
     /// Says what we take unfinished from the device.
@@ -104,7 +104,7 @@ impl TapQueue {
         // SAFETY: integers, arrays of integers and a pointer: all zeros is a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         // SAFETY: this ioctl writes an `ifreq` without pointers in it.
-        unsafe { interface::control(self.fd.as_fd(), libc::TUNGETIFF, &mut request) }?;
+        unsafe { interface::ioctl(self.fd.as_fd(), libc::TUNGETIFF, &mut request) }?;
         InterfaceName::from_field(&request.ifr_name)
     }
 

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
 /// The longest that what the system says of one of them may be, in bytes.
-const TOLD_LEN_MAX: usize = 1 << 20;
+const RECORD_LEN_MAX: usize = 1 << 20;
 
 /// A user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct User {
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct UserGroup {
     /// Its number.
     pub gid: u32,
     /// Users that are in it though it is not their own.
@@ -31,9 +31,9 @@ pub struct Group {
 /// # Errors
 /// The system cannot say.
 pub fn user(name: &str) -> io::Result<Option<User>> {
-    look_up(name, libc::getpwnam_r, |told: &libc::passwd| User {
-        uid: told.pw_uid,
-        gid: told.pw_gid,
+    lookup(name, libc::getpwnam_r, |record: &libc::passwd| User {
+        uid: record.pw_uid,
+        gid: record.pw_gid,
     })
 }
 
@@ -41,18 +41,18 @@ pub fn user(name: &str) -> io::Result<Option<User>> {
 ///
 /// # Errors
 /// The system cannot say.
-pub fn group(name: &str) -> io::Result<Option<Group>> {
-    look_up(name, libc::getgrnam_r, |told: &libc::group| Group {
-        gid: told.gr_gid,
-        members: members(told),
+pub fn group(name: &str) -> io::Result<Option<UserGroup>> {
+    lookup(name, libc::getgrnam_r, |record: &libc::group| UserGroup {
+        gid: record.gr_gid,
+        members: members(record),
     })
 }
 
-fn members(told: &libc::group) -> Vec<String> {
+fn members(record: &libc::group) -> Vec<String> {
     let mut names = Vec::new();
-    let mut next = told.gr_mem;
+    let mut next = record.gr_mem;
     // SAFETY: getgrnam_r(3) has made this an array of strings with a null pointer behind the
-    // last, in memory that `look_up` keeps while this runs.
+    // last, in memory that `lookup` keeps while this runs.
     while let Some(name) = NonNull::new(unsafe { *next }) {
         // SAFETY: as above.
         let name = unsafe { CStr::from_ptr(name.as_ptr()) };
@@ -64,32 +64,37 @@ fn members(told: &libc::group) -> Vec<String> {
 }
 
 /// getpwnam_r(3), or getgrnam_r(3).
-type Ask<T> = unsafe extern "C" fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int;
+type DatabaseLookup<T> =
+    unsafe extern "C" fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int;
 
-fn look_up<T, U>(name: &str, ask: Ask<T>, read: impl Fn(&T) -> U) -> io::Result<Option<U>> {
+fn lookup<T, U>(
+    name: &str,
+    lookup: DatabaseLookup<T>,
+    read: impl Fn(&T) -> U,
+) -> io::Result<Option<U>> {
     let name = CString::new(name)?;
     let mut buffer: Vec<c_char> = vec![0; 1024];
     loop {
-        let mut told = MaybeUninit::<T>::uninit();
-        let mut found = ptr::null_mut();
+        let mut record = MaybeUninit::<T>::uninit();
+        let mut result = ptr::null_mut();
         // SAFETY: all pointers are of things that live until the call returns, and the length is
         // the buffer's.
         let code = unsafe {
-            ask(
+            lookup(
                 name.as_ptr(),
-                told.as_mut_ptr(),
+                record.as_mut_ptr(),
                 buffer.as_mut_ptr(),
                 buffer.len(),
-                &raw mut found,
+                &raw mut result,
             )
         };
         match code {
-            0 if found.is_null() => return Ok(None),
-            // SAFETY: where the call says that it found something, it has written `told`, which
+            0 if result.is_null() => return Ok(None),
+            // SAFETY: where the call says that it found something, it has written `record`, which
             // points into `buffer`; both live until `read` returns.
-            0 => return Ok(Some(read(unsafe { told.assume_init_ref() }))),
+            0 => return Ok(Some(read(unsafe { record.assume_init_ref() }))),
             libc::ENOENT | libc::ESRCH => return Ok(None),
-            libc::ERANGE if buffer.len() < TOLD_LEN_MAX => buffer.resize(buffer.len() * 2, 0),
+            libc::ERANGE if buffer.len() < RECORD_LEN_MAX => buffer.resize(buffer.len() * 2, 0),
             code => return Err(io::Error::from_raw_os_error(code)),
         }
     }
@@ -100,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_is_known_and_a_stranger_is_not() {
+    fn root_is_found_and_unknown_name_is_not() {
         assert_eq!(user("root").unwrap(), Some(User { uid: 0, gid: 0 }));
         assert_eq!(group("root").unwrap().map(|group| group.gid), Some(0));
         assert_eq!(user("nobody of this name").unwrap(), None);

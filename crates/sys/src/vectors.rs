@@ -8,7 +8,7 @@ pub type Quad = [u64; 4];
 
 /// Rows of bits, and which of them each of some has.
 #[derive(Clone, Copy, Debug)]
-pub struct Column<'a, const Q: usize> {
+pub struct BitmapColumn<'a, const Q: usize> {
     /// All rows.
     pub rows: &'a [[Quad; Q]],
     /// By place: the number of a row.
@@ -24,19 +24,19 @@ pub const NONE: u32 = u32::MAX;
 /// # Panics
 /// If a column does not say of a place which row it has, or it has none of this number.
 #[inline]
-pub fn first_common<const Q: usize>(columns: &[Column<'_, Q>], first: &mut [u32]) {
+pub fn first_common_bit<const Q: usize>(columns: &[BitmapColumn<'_, Q>], first: &mut [u32]) {
     const { assert!(Q <= 8, "their words have a bit each in one of 32") };
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
         // SAFETY: the processor has what the function is compiled for.
-        unsafe { wide::first_common(columns, first) };
+        unsafe { wide::first_common_bit(columns, first) };
         return;
     }
-    first_common_by_words(columns, first);
+    first_common_bit_scalar(columns, first);
 }
 
 /// The same, for processors of which no more is known.
-fn first_common_by_words<const Q: usize>(columns: &[Column<'_, Q>], first: &mut [u32]) {
+fn first_common_bit_scalar<const Q: usize>(columns: &[BitmapColumn<'_, Q>], first: &mut [u32]) {
     for (place, first) in first.iter_mut().enumerate() {
         let mut common = [[u64::MAX; 4]; Q];
         for column in columns {
@@ -54,11 +54,11 @@ fn first_common_by_words<const Q: usize>(columns: &[Column<'_, Q>], first: &mut 
 }
 
 /// Places of a column of words.
-pub const PLACES: usize = 32;
+pub const LANES: usize = 32;
 
 /// What is wanted of the words of a column: these bits of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Condition {
+pub struct WordCondition {
     /// The column's number.
     pub column: usize,
     /// Which bits count.
@@ -74,27 +74,27 @@ pub struct Condition {
 /// # Panics
 /// If there is no column of which something is wanted.
 #[inline]
-pub fn which_have(columns: &[[u64; PLACES]], wanted: &[Condition], of: u32) -> u32 {
+pub fn match_words(columns: &[[u64; LANES]], conditions: &[WordCondition], of: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has what the function is compiled for.
-        return unsafe { wide::which_have(columns, wanted, of) };
+        return unsafe { wide::match_words(columns, conditions, of) };
     }
-    which_have_by_words(columns, wanted, of)
+    match_words_scalar(columns, conditions, of)
 }
 
 /// The same, for processors of which no more is known.
-fn which_have_by_words(columns: &[[u64; PLACES]], wanted: &[Condition], of: u32) -> u32 {
-    let mut having = of;
-    for condition in wanted {
-        let has = |word: &u64| (word ^ condition.value) & condition.mask == 0;
+fn match_words_scalar(columns: &[[u64; LANES]], conditions: &[WordCondition], of: u32) -> u32 {
+    let mut matching = of;
+    for condition in conditions {
+        let matches = |word: &u64| (word ^ condition.value) & condition.mask == 0;
         let words = columns[condition.column].iter().rev();
-        having &= words.fold(0, |bits, word| bits << 1 | u32::from(has(word)));
-        if having == 0 {
+        matching &= words.fold(0, |bits, word| bits << 1 | u32::from(matches(word)));
+        if matching == 0 {
             break;
         }
     }
-    having
+    matching
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -105,42 +105,49 @@ mod wide {
     };
     use std::borrow::Borrow;
 
-    use super::{Column, Condition, NONE, PLACES, Quad};
+    use super::{BitmapColumn, LANES, NONE, Quad, WordCondition};
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn which_have(columns: &[[u64; PLACES]], wanted: &[Condition], of: u32) -> u32 {
-        let mut having = of;
-        for condition in wanted {
+    pub(super) fn match_words(
+        columns: &[[u64; LANES]],
+        conditions: &[WordCondition],
+        of: u32,
+    ) -> u32 {
+        let mut matching = of;
+        for condition in conditions {
             let [mask, value] = [condition.mask, condition.value]
                 .map(|word| _mm256_set1_epi64x(word.cast_signed()));
             let (quads, _) = columns[condition.column].as_chunks::<4>();
-            let has = |quad: &Quad| {
+            let matches = |quad: &Quad| {
                 let bits = _mm256_and_si256(load(quad), mask);
-                let is_it = _mm256_cmpeq_epi64(bits, value);
-                _mm256_movemask_pd(_mm256_castsi256_pd(is_it)).cast_unsigned()
+                let equal = _mm256_cmpeq_epi64(bits, value);
+                _mm256_movemask_pd(_mm256_castsi256_pd(equal)).cast_unsigned()
             };
             let each = quads.iter().rev();
-            having &= each.fold(0, |bits, quad| bits << 4 | has(quad));
-            if having == 0 {
+            matching &= each.fold(0, |bits, quad| bits << 4 | matches(quad));
+            if matching == 0 {
                 break;
             }
         }
-        having
+        matching
     }
 
     #[target_feature(enable = "avx2,bmi1")]
-    pub(super) fn first_common<const Q: usize>(columns: &[Column<'_, Q>], first: &mut [u32]) {
+    pub(super) fn first_common_bit<const Q: usize>(
+        columns: &[BitmapColumn<'_, Q>],
+        first: &mut [u32],
+    ) {
         // So many as there mostly are, so that the number is known when this is compiled.
-        match <&[Column<'_, Q>; 3]>::try_from(columns) {
-            Ok(three) => first_in(three, first),
-            Err(_) => first_in(columns, first),
+        match <&[BitmapColumn<'_, Q>; 3]>::try_from(columns) {
+            Ok(three) => first_common_bit_unrolled(three, first),
+            Err(_) => first_common_bit_unrolled(columns, first),
         }
     }
 
     #[inline]
     #[target_feature(enable = "avx2,bmi1")]
-    fn first_in<'a, const Q: usize>(
-        columns: &(impl Borrow<[Column<'a, Q>]> + ?Sized),
+    fn first_common_bit_unrolled<'a, const Q: usize>(
+        columns: &(impl Borrow<[BitmapColumn<'a, Q>]> + ?Sized),
         first: &mut [u32],
     ) {
         let columns = columns.borrow();
@@ -152,20 +159,20 @@ mod wide {
                     *common = _mm256_and_si256(*common, load(quad));
                 }
             }
-            *first = first_of(&common);
+            *first = lowest_bit(&common);
         }
     }
 
     /// The first of these bits.
     #[inline]
     #[target_feature(enable = "avx2,bmi1")]
-    fn first_of<const Q: usize>(common: &[__m256i; Q]) -> u32 {
+    fn lowest_bit<const Q: usize>(common: &[__m256i; Q]) -> u32 {
         let mut quads: [Quad; Q] = [[0; 4]; Q];
         let (mut empty, mut place) = (0, 0);
         for (common, quad) in common.iter().zip(&mut quads) {
             let is_zero = _mm256_cmpeq_epi64(*common, _mm256_setzero_si256());
-            let of_quad = _mm256_movemask_pd(_mm256_castsi256_pd(is_zero)).cast_unsigned();
-            empty |= of_quad << place;
+            let zero_mask = _mm256_movemask_pd(_mm256_castsi256_pd(is_zero)).cast_unsigned();
+            empty |= zero_mask << place;
             place += 4;
             store(*common, quad);
         }
@@ -208,7 +215,7 @@ mod tests {
 
     /// Both ways find what a walk along all bits finds.
     fn check<const Q: usize>() {
-        const PLACES: usize = 200;
+        const LANES: usize = 200;
         let row = |seed: u64| -> [Quad; Q] {
             std::array::from_fn(|quad| {
                 std::array::from_fn(|word| sparse(seed * 64 + (quad * 4 + word) as u64))
@@ -218,37 +225,37 @@ mod tests {
         rows.push([[0; 4]; Q]);
         rows.push([[u64::MAX; 4]; Q]);
         let number = |place: usize| u16::try_from(place % rows.len()).expect("few rows");
-        let of = [1, 5, 11].map(|step| (0..PLACES).map(|place| number(place * step)).collect());
+        let of = [1, 5, 11].map(|step| (0..LANES).map(|place| number(place * step)).collect());
         let of: [Vec<u16>; 3] = of;
-        let columns = of.each_ref().map(|of| Column { rows: &rows, of });
+        let columns = of.each_ref().map(|of| BitmapColumn { rows: &rows, of });
         for columns in [&columns[..], &columns[..1], &columns[..2], &[]] {
-            let [mut either, mut by_words] = [[7; PLACES]; 2];
-            first_common(columns, &mut either);
-            first_common_by_words(columns, &mut by_words);
+            let [mut either, mut by_words] = [[7; LANES]; 2];
+            first_common_bit(columns, &mut either);
+            first_common_bit_scalar(columns, &mut by_words);
             assert_eq!(either, by_words);
             for (place, first) in either.into_iter().enumerate() {
-                let has = |bit: &usize| {
+                let matches = |bit: &usize| {
                     let mut rows = columns.iter();
                     rows.all(|column| {
                         let row = column.rows[usize::from(column.of[place])].as_flattened();
                         row[bit / 64] >> (bit % 64) & 1 == 1
                     })
                 };
-                let wanted = (0..Q * 256).find(has);
+                let conditions = (0..Q * 256).find(matches);
                 assert_eq!(
                     usize::try_from(first).ok().filter(|_| first != NONE),
-                    wanted
+                    conditions
                 );
             }
         }
     }
 
     #[test]
-    fn words_that_are_as_they_are_wanted_are_found() {
+    fn word_conditions_match_naive_evaluation() {
         let word = |column: u64, place: u64| sparse(1000 + column) ^ (place % 7);
-        let columns: [[u64; PLACES]; 3] =
+        let columns: [[u64; LANES]; 3] =
             [0, 1, 2].map(|column| std::array::from_fn(|place| word(column, place as u64)));
-        let condition = |(column, mask, place): (usize, u64, usize)| Condition {
+        let condition = |(column, mask, place): (usize, u64, usize)| WordCondition {
             column,
             mask,
             value: columns[column][place] & mask,
@@ -261,27 +268,27 @@ mod tests {
             &[(0, u64::MAX, 0), (1, u64::MAX, 1)],
         ];
         for set in sets {
-            let wanted: Vec<_> = set.iter().copied().map(condition).collect();
+            let conditions: Vec<_> = set.iter().copied().map(condition).collect();
             for of in [u32::MAX, 0, 0x8000_0001, 0x00ff_ff00] {
-                let has = |place: &usize| {
-                    let mut wanted = wanted.iter();
+                let matches = |place: &usize| {
+                    let mut conditions = conditions.iter();
                     of >> place & 1 == 1
-                        && wanted.all(|one| columns[one.column][*place] & one.mask == one.value)
+                        && conditions.all(|one| columns[one.column][*place] & one.mask == one.value)
                 };
-                let each = (0..PLACES).filter(has);
+                let each = (0..LANES).filter(matches);
                 let naive = each.fold(0_u32, |bits, place| bits | 1 << place);
-                assert_eq!(which_have(&columns, &wanted, of), naive);
-                assert_eq!(which_have_by_words(&columns, &wanted, of), naive);
+                assert_eq!(match_words(&columns, &conditions, of), naive);
+                assert_eq!(match_words_scalar(&columns, &conditions, of), naive);
             }
         }
     }
 
     #[test]
-    fn the_first_bit_that_all_rows_have_is_found() {
+    fn first_common_bit_matches_naive_search() {
         check::<1>();
         check::<2>();
         check::<4>();
-        // As many words as `first_of` has bits for them.
+        // As many words as `lowest_bit` has bits for them.
         check::<7>();
     }
 }

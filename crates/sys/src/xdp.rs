@@ -14,21 +14,21 @@ use crate::xsk::XskSocket;
 
 /// Where in the kernel the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub enum XdpMode {
     /// In the driver, before the kernel has made anything of the frame.
-    Driver,
+    Native,
     /// In the kernel's receive path, for drivers that have no place for programs.
     Generic,
 }
 
 /// The program on an interface. Dropped, the interface is as it was.
-pub struct Redirect {
+pub struct RedirectProgram {
     map: OwnedFd,
     _program: OwnedFd,
     _link: OwnedFd,
 }
 
-impl Redirect {
+impl RedirectProgram {
     /// Puts the program on an interface of the calling thread's network namespace, with
     /// places for the sockets of `queues` receive queues. No frame is redirected yet.
     ///
@@ -37,8 +37,8 @@ impl Redirect {
     /// interface. `EBUSY`: another program is there. `EOPNOTSUPP`, `EINVAL`, `ERANGE`,
     /// `ENOSPC`: the driver has no hook, or not for an interface set up like this one, or
     /// the kernel has no links. `ENOSYS`: it has no bpf(2).
-    pub fn attach(interface: Ifindex, queues: u32, hook: Hook) -> io::Result<Self> {
-        let map = call(
+    pub fn attach(interface: Ifindex, queues: u32, mode: XdpMode) -> io::Result<Self> {
+        let map = create_object(
             MAP_CREATE,
             &CreateMap {
                 kind: XSKMAP,
@@ -49,15 +49,15 @@ impl Redirect {
             },
         )?;
         let program = load(&map)?;
-        let link = call(
+        let link = create_object(
             LINK_CREATE,
             &CreateLink {
-                program: word(program.as_raw_fd()),
+                program: unsigned(program.as_raw_fd()),
                 interface: interface.0,
                 kind: ATTACH_XDP,
-                flags: match hook {
-                    Hook::Generic => 1 << 1, // XDP_FLAGS_SKB_MODE
-                    Hook::Driver => 1 << 2,  // XDP_FLAGS_DRV_MODE
+                flags: match mode {
+                    XdpMode::Generic => 1 << 1, // XDP_FLAGS_SKB_MODE
+                    XdpMode::Native => 1 << 2,  // XDP_FLAGS_DRV_MODE
                 },
             },
         )?;
@@ -72,10 +72,10 @@ impl Redirect {
     ///
     /// # Errors
     /// `E2BIG`: there is no such queue. `EINVAL`: the socket is not bound.
-    pub fn hand_to(&self, queue: u32, socket: &XskSocket) -> io::Result<()> {
-        let value = word(socket.raw());
+    pub fn redirect_queue(&self, queue: u32, socket: &XskSocket) -> io::Result<()> {
+        let value = unsigned(socket.raw());
         let update = UpdateElement {
-            map: word(self.map.as_raw_fd()),
+            map: unsigned(self.map.as_raw_fd()),
             reserved: 0,
             key: address(&queue),
             value: address(&value),
@@ -117,7 +117,7 @@ struct Instruction {
 
 /// The program; `map` is the descriptor of the sockets' map.
 fn program(map: RawFd) -> [Instruction; 6] {
-    let step = |code, registers, offset, immediate| Instruction {
+    let instruction = |code, registers, offset, immediate| Instruction {
         code,
         registers,
         offset,
@@ -125,15 +125,15 @@ fn program(map: RawFd) -> [Instruction; 6] {
     };
     [
         // r2 = context->rx_queue_index
-        step(0x61, 0x12, RX_QUEUE_INDEX, 0),
+        instruction(0x61, 0x12, RX_QUEUE_INDEX, 0),
         // r1 = map, in two parts
-        step(0x18, PSEUDO_MAP_FD << 4 | 1, 0, map),
-        step(0, 0, 0, 0),
+        instruction(0x18, PSEUDO_MAP_FD << 4 | 1, 0, map),
+        instruction(0, 0, 0, 0),
         // r3 = XDP_PASS
-        step(0xb7, 3, 0, XDP_PASS),
+        instruction(0xb7, 3, 0, XDP_PASS),
         // return bpf_redirect_map(r1, r2, r3)
-        step(0x85, 0, 0, REDIRECT_MAP),
-        step(0x95, 0, 0, 0),
+        instruction(0x85, 0, 0, REDIRECT_MAP),
+        instruction(0x95, 0, 0, 0),
     ]
 }
 
@@ -142,7 +142,7 @@ fn load(map: &OwnedFd) -> io::Result<OwnedFd> {
     let licence = c"Apache-2.0";
     let mut name = [0; 16];
     name[..8].copy_from_slice(b"comporta");
-    call(
+    create_object(
         PROG_LOAD,
         &LoadProgram {
             kind: PROGRAM_XDP,
@@ -213,7 +213,7 @@ impl Attributes for LoadProgram {}
 impl Attributes for CreateLink {}
 
 /// A command that makes something and returns its descriptor.
-fn call(command: libc::c_int, attributes: &impl Attributes) -> io::Result<OwnedFd> {
+fn create_object(command: libc::c_int, attributes: &impl Attributes) -> io::Result<OwnedFd> {
     // SAFETY: of the commands above only loading reads by addresses, those of locals of
     // `load`, as many bytes as they have; the others have numbers only.
     let fd = unsafe { bpf(command, attributes) }?;
@@ -239,6 +239,6 @@ fn address<T>(value: &T) -> u64 {
     std::ptr::from_ref(value).addr() as u64
 }
 
-fn word(fd: RawFd) -> u32 {
+fn unsigned(fd: RawFd) -> u32 {
     u32::try_from(fd).expect("an open descriptor is not negative")
 }

@@ -3,16 +3,15 @@
 //! which its pieces, the chunks, change hands.
 //!
 //! A frame that came is lent as it lies, and sent by any socket of the same memory: then no
-//! byte of it is moved. Each chunk has one owner at any time, and [`Memory`] keeps book of
+//! byte of it is moved. Each chunk has one owner at any time, and [`Umem`] keeps book of
 //! it: what the kernel hands back must be what it was given, else it is believed no more.
 
-mod free;
-mod memory;
-mod option;
-mod received;
+mod frame;
+mod free_stack;
 mod ring;
-mod seat;
 mod setup;
+mod share;
+mod umem;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -21,15 +20,15 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::interface::{Ifindex, Interfaces};
+use crate::socket_option;
 use crate::storage::Storage;
-use memory::{Owner, STOCK_MAX};
-use option::{get, set_at};
-use ring::{Consumer, Producer, nonsense};
-use seat::Seat;
-use setup::{is_gone, passing};
+use ring::{Consumer, Producer, ring_error};
+use setup::{ignore_transient, is_gone};
+use share::UmemShare;
+use umem::{CACHE_MAX, ChunkOwner};
 
-pub use memory::{Layout, Memory, Tally};
-pub use received::{Lent, Received};
+pub use frame::{RxFrame, UmemFrame};
+pub use umem::{ChunkCounts, Umem, UmemLayout};
 
 /// A receive queue of an interface, and the transmit queue of that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub struct DeviceQueue {
 
 /// A device's queue, and the namespace it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Spot {
+struct NamespacedQueue {
     namespace: u64,
     device: DeviceQueue,
 }
@@ -51,9 +50,9 @@ struct Spot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// The device reads and writes the memory itself.
-    Direct,
+    ZeroCopy,
     /// The kernel copies.
-    Copied,
+    Copy,
 }
 
 /// What the kernel counts of a socket, since it was made.
@@ -62,41 +61,43 @@ pub struct Statistics {
     /// Frames dropped on their way to us: no chunk, no room in the ring, or too long for a chunk.
     pub dropped: u64,
     /// Entries of ours that the kernel did not understand.
-    pub refused: u64,
+    pub invalid: u64,
 }
 
 /// An AF_XDP socket, its rings, and its share of a memory.
 pub struct XskSocket {
     // Fields drop in this order: first the mappings, then the socket, then the share, which
     // is given up when the kernel has been told.
-    received: Consumer<libc::xdp_desc>,
-    refill: Producer<u64>,
-    sending: Producer<libc::xdp_desc>,
-    sent: Consumer<u64>,
+    rx: Consumer<libc::xdp_desc>,
+    fill_ring: Producer<u64>,
+    tx: Producer<libc::xdp_desc>,
+    completion: Consumer<u64>,
     fd: Arc<OwnedFd>,
-    seat: Seat,
+    share: UmemShare,
 }
 
 impl XskSocket {
-    /// A socket with a share of `memory`, for this queue, and bound to nothing yet.
+    /// A socket with a share of `umem`, for this queue, and bound to nothing yet.
     ///
     /// # Errors
     /// `ENOSPC`: all shares of the memory are taken. `EAFNOSUPPORT`: the kernel has no
     /// AF_XDP. `EPERM`: `CAP_NET_RAW` is missing.
-    pub fn open(memory: &Arc<Memory>, device: DeviceQueue) -> io::Result<Self> {
+    pub fn open(umem: &Arc<Umem>, device: DeviceQueue) -> io::Result<Self> {
         let fd = setup::socket()?;
         let namespace = setup::namespace(&fd);
-        let interfaces = Interfaces::here()?;
-        memory.reclaim(|at| at.namespace == namespace && is_gone(&interfaces, at.device.interface));
-        let seat = Seat::take(memory, Spot { namespace, device })?;
-        let places = setup::rings(&fd, memory)?;
+        let interfaces = Interfaces::current()?;
+        umem.reclaim(|location| {
+            location.namespace == namespace && is_gone(&interfaces, location.device.interface)
+        });
+        let share = UmemShare::take(umem, NamespacedQueue { namespace, device })?;
+        let areas = setup::rings(&fd, umem)?;
         Ok(Self {
-            received: Consumer::new(&fd, &places.received)?,
-            sending: Producer::new(&fd, &places.sending)?,
-            refill: Producer::new(&fd, &places.refill)?,
-            sent: Consumer::new(&fd, &places.sent)?,
+            rx: Consumer::new(&fd, &areas.rx)?,
+            tx: Producer::new(&fd, &areas.tx)?,
+            fill_ring: Producer::new(&fd, &areas.fill_ring)?,
+            completion: Consumer::new(&fd, &areas.completion)?,
             fd: Arc::new(fd),
-            seat,
+            share,
         })
     }
 
@@ -109,16 +110,19 @@ impl XskSocket {
     /// says: its device does not read and write memory itself. `ENOBUFS`: the process may
     /// not lock that much memory.
     pub fn bind(&mut self, transfer: Transfer) -> io::Result<()> {
-        if !self.bind_sharing(transfer)? {
-            self.bind_alone(transfer)?;
+        if !self.bind_shared(transfer)? {
+            self.bind_registering(transfer)?;
         }
-        self.seat.bound = true;
-        let Seat {
-            memory, line, at, ..
-        } = &self.seat;
-        memory.note_bound(*line, *at, &self.fd, transfer);
-        self.fill();
-        if self.refill.wants_a_call() {
+        self.share.bound = true;
+        let UmemShare {
+            umem,
+            socket_id,
+            location,
+            ..
+        } = &self.share;
+        umem.register_socket(*socket_id, *location, &self.fd, transfer);
+        self.populate_fill_ring();
+        if self.fill_ring.needs_wakeup() {
             // Not every device can be looked after yet: it may be down.
             let _ = self.poll_device();
         }
@@ -127,17 +131,17 @@ impl XskSocket {
 
     /// Binds with the registration of another socket, if there is one that does alike; false
     /// if it cannot be had.
-    fn bind_sharing(&self, transfer: Transfer) -> io::Result<bool> {
-        if self.seat.registered {
+    fn bind_shared(&self, transfer: Transfer) -> io::Result<bool> {
+        if self.share.registered {
             return Ok(false);
         }
-        let Some(other) = self.seat.memory.bound_by(transfer) else {
+        let Some(other) = self.share.umem.find_registration(transfer) else {
             return Ok(false);
         };
         // The kernel takes the other's flags, and none beside.
         match setup::bind(
             &self.fd,
-            self.seat.at.device,
+            self.share.location.device,
             libc::XDP_SHARED_UMEM,
             Some(&other),
         ) {
@@ -151,41 +155,43 @@ impl XskSocket {
     }
 
     /// Binds with a registration of its own.
-    fn bind_alone(&mut self, transfer: Transfer) -> io::Result<()> {
-        if !self.seat.registered {
-            setup::register(&self.fd, &self.seat.memory)?;
-            self.seat.registered = true;
+    fn bind_registering(&mut self, transfer: Transfer) -> io::Result<()> {
+        if !self.share.registered {
+            setup::register(&self.fd, &self.share.umem)?;
+            self.share.registered = true;
         }
-        let way = match transfer {
-            Transfer::Direct => libc::XDP_ZEROCOPY,
-            Transfer::Copied => libc::XDP_COPY,
+        let mode = match transfer {
+            Transfer::ZeroCopy => libc::XDP_ZEROCOPY,
+            Transfer::Copy => libc::XDP_COPY,
         };
-        let flags = libc::XDP_USE_NEED_WAKEUP | way;
-        setup::bind(&self.fd, self.seat.at.device, flags, None)
+        let flags = libc::XDP_USE_NEED_WAKEUP | mode;
+        setup::bind(&self.fd, self.share.location.device, flags, None)
     }
 
     /// Gives the kernel its chunks for frames to come.
-    fn fill(&mut self) {
-        let coming = self.seat.memory.layout().coming.get() as usize;
-        let mut chunks = Vec::with_capacity(coming);
-        let count = self.seat.memory.take(coming, &mut chunks);
-        chunks.into_iter().for_each(|chunk| self.give(chunk));
-        self.seat.memory.settle(count);
-        self.refill.tell();
+    fn populate_fill_ring(&mut self) {
+        let rx_chunks = self.share.umem.layout().rx_chunks.get() as usize;
+        let mut chunks = Vec::with_capacity(rx_chunks);
+        let count = self.share.umem.take(rx_chunks, &mut chunks);
+        chunks
+            .into_iter()
+            .for_each(|chunk| self.return_chunk(chunk));
+        self.share.umem.check_in(count);
+        self.fill_ring.publish();
     }
 
     /// Tells another memory that this socket is bound: of what one of its own had at the
     /// same queue, the kernel has let go.
-    pub fn tell(&self, memory: &Memory) {
-        if self.seat.bound {
-            memory.reclaim(|at| at == self.seat.at);
+    pub fn reclaim_in(&self, umem: &Umem) {
+        if self.share.bound {
+            umem.reclaim(|location| location == self.share.location);
         }
     }
 
     /// The memory that it has a share of.
     #[must_use]
-    pub const fn memory(&self) -> &Arc<Memory> {
-        &self.seat.memory
+    pub const fn umem(&self) -> &Arc<Umem> {
+        &self.share.umem
     }
 
     /// Whether the device reads and writes the memory itself, as the kernel says.
@@ -193,7 +199,7 @@ impl XskSocket {
     /// # Errors
     /// Those of getsockopt(2).
     pub fn is_zero_copy(&self) -> io::Result<bool> {
-        let options: [u32; 1] = get(&self.fd, libc::XDP_OPTIONS)?.0;
+        let options: [u32; 1] = socket_option::get(&self.fd, libc::SOL_XDP, libc::XDP_OPTIONS)?.0;
         Ok(options[0] & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
@@ -206,9 +212,9 @@ impl XskSocket {
         const PREFER: libc::c_int = 69; // SO_PREFER_BUSY_POLL
         const BUDGET: libc::c_int = 70; // SO_BUSY_POLL_BUDGET
         const MICROS: libc::c_int = 46; // SO_BUSY_POLL
-        set_at(&self.fd, libc::SOL_SOCKET, PREFER, &1)?;
-        set_at(&self.fd, libc::SOL_SOCKET, MICROS, &micros)?;
-        set_at(&self.fd, libc::SOL_SOCKET, BUDGET, &budget)
+        socket_option::set(&self.fd, libc::SOL_SOCKET, PREFER, &1)?;
+        socket_option::set(&self.fd, libc::SOL_SOCKET, MICROS, &micros)?;
+        socket_option::set(&self.fd, libc::SOL_SOCKET, BUDGET, &budget)
     }
 
     /// What the kernel has counted.
@@ -217,13 +223,17 @@ impl XskSocket {
     /// Those of getsockopt(2).
     pub fn statistics(&self) -> io::Result<Statistics> {
         // dropped, invalid coming, invalid going, ring full, fill ring empty, nothing to send
-        let ([dropped, bad_coming, bad_going, full, _, _], len) =
-            get::<[u64; 6]>(&self.fd, libc::XDP_STATISTICS)?;
+        let ([dropped, invalid_rx, invalid_tx, ring_full, _, _], len) =
+            socket_option::get::<[u64; 6]>(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS)?;
         // Kernels before 5.9 have the first three only.
-        let full = if len > 3 * size_of::<u64>() { full } else { 0 };
+        let ring_full = if len > 3 * size_of::<u64>() {
+            ring_full
+        } else {
+            0
+        };
         Ok(Statistics {
-            dropped: dropped + full,
-            refused: bad_coming + bad_going,
+            dropped: dropped + ring_full,
+            invalid: invalid_rx + invalid_tx,
         })
     }
 
@@ -243,17 +253,17 @@ impl XskSocket {
     /// # Errors
     /// What the ring says cannot be.
     #[inline]
-    pub fn waiting(&mut self, most: usize) -> io::Result<usize> {
-        let waiting = most.min(self.received.waiting()? as usize);
-        self.seat.stock_up(waiting.min(STOCK_MAX));
+    pub fn rx_available(&mut self, most: usize) -> io::Result<usize> {
+        let waiting = most.min(self.rx.available()? as usize);
+        self.share.fill_cache(waiting.min(CACHE_MAX));
         Ok(waiting)
     }
 
     /// Whether the next frame can be lent: there is a free chunk for the kernel in its place.
     #[must_use]
     #[inline]
-    pub fn can_lend(&self) -> bool {
-        !self.seat.stock.is_empty()
+    pub fn can_detach(&self) -> bool {
+        !self.share.cache.is_empty()
     }
 
     /// The next frame that came, ours until it is lent or dropped. Reads memory only.
@@ -261,19 +271,19 @@ impl XskSocket {
     /// # Errors
     /// What the ring says cannot be.
     #[inline]
-    pub fn next_received(&mut self) -> io::Result<Option<Received<'_>>> {
-        let Some(entry) = self.received.take()? else {
+    pub fn next_frame(&mut self) -> io::Result<Option<RxFrame<'_>>> {
+        let Some(entry) = self.rx.pop()? else {
             return Ok(None);
         };
-        let memory = &self.seat.memory;
-        let chunk = memory.chunk(entry.addr);
-        let chunk = chunk.ok_or_else(|| nonsense("a frame that came is where none can be"))?;
-        let start = memory.within(entry.addr);
-        if start + u64::from(entry.len) > u64::from(memory.layout().chunk_len.get()) {
-            return Err(nonsense("a frame that came is longer than its chunk"));
+        let umem = &self.share.umem;
+        let chunk = umem.chunk(entry.addr);
+        let chunk = chunk.ok_or_else(|| ring_error("a frame that came is where none can be"))?;
+        let start = umem.offset_in_chunk(entry.addr);
+        if start + u64::from(entry.len) > u64::from(umem.layout().chunk_len.get()) {
+            return Err(ring_error("a frame that came is longer than its chunk"));
         }
-        memory.take_back(chunk, Owner::coming(self.seat.line))?;
-        Ok(Some(Received {
+        umem.verify_owner(chunk, ChunkOwner::rx_chunks(self.share.socket_id))?;
+        Ok(Some(RxFrame {
             start: usize::try_from(start).expect("within a chunk"),
             len: entry.len as usize,
             chunk,
@@ -286,10 +296,10 @@ impl XskSocket {
     /// # Errors
     /// Those of recvfrom(2), where the kernel wants to be called.
     #[inline]
-    pub fn hand_back(&mut self) -> io::Result<()> {
-        self.received.tell();
-        self.refill.tell();
-        if self.refill.wants_a_call() {
+    pub fn refill(&mut self) -> io::Result<()> {
+        self.rx.publish();
+        self.fill_ring.publish();
+        if self.fill_ring.needs_wakeup() {
             self.poll_device()?;
         }
         Ok(())
@@ -311,47 +321,49 @@ impl XskSocket {
                 std::ptr::null_mut(),
             )
         };
-        passing(result)
+        ignore_transient(result)
     }
 
     /// How many frames can be placed now, if there are chunks for them.
     #[must_use]
     #[inline]
-    pub fn room(&self) -> usize {
-        (self.seat.memory.layout().going.get() - self.seat.in_flight) as usize
+    pub fn tx_room(&self) -> usize {
+        (self.share.umem.layout().tx_chunks.get() - self.share.in_flight) as usize
     }
 
     /// Whether so many frames can be placed now, each copied to a chunk of its own.
     pub fn reserve(&mut self, count: usize) -> bool {
-        if count > self.room() {
+        if count > self.tx_room() {
             return false;
         }
-        self.seat.stock_up(count);
-        self.seat.stock.len() >= count
+        self.share.fill_cache(count);
+        self.share.cache.len() >= count
     }
 
     /// The longest frame that can be placed, in bytes.
     #[must_use]
     #[inline]
     pub fn len_max(&self) -> usize {
-        self.seat.memory.layout().chunk_len.get() as usize
+        self.share.umem.layout().chunk_len.get() as usize
     }
 
     /// Copies a frame to a chunk of its own and writes it down to be sent; false if
     /// there is no chunk, or none so long, or no room, or it is empty.
     #[inline]
-    pub fn place(&mut self, bytes: &[u8]) -> bool {
+    pub fn enqueue_copy(&mut self, bytes: &[u8]) -> bool {
         if !(1..=self.len_max()).contains(&bytes.len()) || !self.reserve(1) {
             return false;
         }
-        let Some(chunk) = self.seat.stock.pop() else {
+        let Some(chunk) = self.share.cache.pop() else {
             return false;
         };
-        let to = self.seat.memory.at(chunk, 0, bytes.len());
+        let destination = self.share.umem.at(chunk, 0, bytes.len());
         // SAFETY: the place is inside the memory, the chunk is ours and nothing borrows from
         // it, and `bytes`, which are borrowed, cannot be in it.
-        unsafe { to.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len()) };
-        self.put(chunk, 0, bytes.len());
+        unsafe {
+            destination.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len())
+        };
+        self.enqueue(chunk, 0, bytes.len());
         true
     }
 
@@ -362,17 +374,17 @@ impl XskSocket {
     /// The storage comes back: it is not of this memory, they are not all in it, or there is
     /// no room.
     #[inline]
-    pub fn place_lent(&mut self, lent: Lent) -> Result<(), Storage> {
-        let Lent {
+    pub fn enqueue_in_place(&mut self, frame: UmemFrame) -> Result<(), Storage> {
+        let UmemFrame {
             storage,
             start,
             len,
-        } = lent;
+        } = frame;
         let fits = (1..=self.len_max()).contains(&len) && start <= self.len_max() - len;
-        match self.seat.memory.lent(&storage) {
-            Some(chunk) if fits && self.room() > 0 => {
+        match self.share.umem.chunk_of(&storage) {
+            Some(chunk) if fits && self.tx_room() > 0 => {
                 storage.forget();
-                self.put(chunk, start, len);
+                self.enqueue(chunk, start, len);
                 Ok(())
             }
             _ => Err(storage),
@@ -381,26 +393,28 @@ impl XskSocket {
 
     /// Gives the kernel a chunk of which so many bytes are to be sent.
     #[inline]
-    fn put(&mut self, chunk: u32, start: usize, len: usize) {
-        let Seat { memory, line, .. } = &self.seat;
-        memory.give(chunk, Owner::going(*line));
-        self.sending.put(libc::xdp_desc {
-            addr: memory.address(chunk) + start as u64,
+    fn enqueue(&mut self, chunk: u32, start: usize, len: usize) {
+        let UmemShare {
+            umem, socket_id, ..
+        } = &self.share;
+        umem.set_owner(chunk, ChunkOwner::tx_chunks(*socket_id));
+        self.tx.push(libc::xdp_desc {
+            addr: umem.address(chunk) + start as u64,
             len: u32::try_from(len).expect("within a chunk"),
             options: 0,
         });
-        self.seat.in_flight += 1;
+        self.share.in_flight += 1;
     }
 
     /// Lets the kernel see what was placed, and calls it if it wants to be called. It may
-    /// send no more than some of it a call: [`XskSocket::unsent`] tells.
+    /// send no more than some of it a call: [`XskSocket::tx_pending`] tells.
     ///
     /// # Errors
     /// `EBUSY`: a frame was dropped by the device, which has no carrier or is full.
     /// `ENETDOWN`: the interface is down. `ENXIO`: it is gone.
     pub fn send(&mut self) -> io::Result<()> {
-        self.sending.tell();
-        if !self.sending.wants_a_call() {
+        self.tx.publish();
+        if !self.tx.needs_wakeup() {
             return Ok(());
         }
         // SAFETY: no bytes are sent, so none are read.
@@ -414,33 +428,35 @@ impl XskSocket {
                 0,
             )
         };
-        passing(result)
+        ignore_transient(result)
     }
 
     /// How many frames were placed that the kernel has not taken up yet.
     ///
     /// # Errors
     /// What the ring says cannot be.
-    pub fn unsent(&self) -> io::Result<u32> {
-        self.sending.unread()
+    pub fn tx_pending(&self) -> io::Result<u32> {
+        self.tx.unread()
     }
 
     /// Takes back the chunks of frames that are sent.
     ///
     /// # Errors
     /// What the ring says cannot be.
-    pub fn reap(&mut self) -> io::Result<()> {
-        while let Some(addr) = self.sent.take()? {
-            let Seat { memory, line, .. } = &self.seat;
-            let chunk = memory.chunk(addr);
-            let chunk = chunk.ok_or_else(|| nonsense("what was never sent is sent"))?;
-            memory.take_back(chunk, Owner::going(*line))?;
-            memory.give(chunk, Owner::NOBODY);
-            self.seat.in_flight -= 1;
-            self.seat.stock.push(chunk);
+    pub fn reap_completions(&mut self) -> io::Result<()> {
+        while let Some(addr) = self.completion.pop()? {
+            let UmemShare {
+                umem, socket_id, ..
+            } = &self.share;
+            let chunk = umem.chunk(addr);
+            let chunk = chunk.ok_or_else(|| ring_error("what was never sent is sent"))?;
+            umem.verify_owner(chunk, ChunkOwner::tx_chunks(*socket_id))?;
+            umem.set_owner(chunk, ChunkOwner::FREE);
+            self.share.in_flight -= 1;
+            self.share.cache.push(chunk);
         }
-        self.sent.tell();
-        self.seat.trim();
+        self.completion.publish();
+        self.share.trim_cache();
         Ok(())
     }
 
@@ -451,10 +467,12 @@ impl XskSocket {
 
     /// Gives the kernel a chunk for a frame to come.
     #[inline]
-    fn give(&mut self, chunk: u32) {
-        let Seat { memory, line, .. } = &self.seat;
-        memory.give(chunk, Owner::coming(*line));
-        self.refill.put(memory.address(chunk));
+    fn return_chunk(&mut self, chunk: u32) {
+        let UmemShare {
+            umem, socket_id, ..
+        } = &self.share;
+        umem.set_owner(chunk, ChunkOwner::rx_chunks(*socket_id));
+        self.fill_ring.push(umem.address(chunk));
     }
 }
 

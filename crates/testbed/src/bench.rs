@@ -16,8 +16,8 @@ use base::Instant;
 use crate::device::Plan;
 use crate::nic::Nic;
 use crate::{
-    Clock, Device, DeviceKind, DeviceOptions, Ending, Failure, InterfaceCounters, Namespace,
-    NicState, Offload, PortKind, Setup, Spawner, Topology,
+    Clock, Device, DeviceKind, DeviceOffload, DeviceOptions, Ending, Failure, InterfaceCounters,
+    Namespace, NicState, PortKind, Setup, Spawner, Topology,
 };
 use cables::Cables;
 
@@ -47,14 +47,14 @@ impl Host {
     ///
     /// # Errors
     /// The interface is gone.
-    pub fn offloads(&self) -> Result<Vec<Offload>, Failure> {
+    pub fn offloads(&self) -> Result<Vec<DeviceOffload>, Failure> {
         let known = [
-            Offload::RxChecksum,
-            Offload::TxChecksum,
-            Offload::ScatterGather,
-            Offload::TcpSegmentation,
-            Offload::GenericSegmentation,
-            Offload::GenericReceive,
+            DeviceOffload::RxChecksum,
+            DeviceOffload::TxChecksum,
+            DeviceOffload::ScatterGather,
+            DeviceOffload::TcpSegmentation,
+            DeviceOffload::GenericSegmentation,
+            DeviceOffload::GenericReceive,
         ];
         let mut on = Vec::new();
         for offload in known {

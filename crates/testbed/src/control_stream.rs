@@ -58,8 +58,8 @@ pub struct Chunk {
 ///
 /// # Errors
 /// Those of setsockopt(2).
-pub fn note_arrivals(listener: &TcpListener) -> io::Result<()> {
-    sys::stream_socket::note_arrivals(listener)
+pub fn enable_timestamps(listener: &TcpListener) -> io::Result<()> {
+    sys::stream_socket::enable_timestamps(listener)
 }
 
 /// A connection.
@@ -103,7 +103,7 @@ impl ControlStream {
     pub fn tcp(socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
-        sys::stream_socket::note_arrivals(&socket)?;
+        sys::stream_socket::enable_timestamps(&socket)?;
         let socket = Socket::Tcp(socket);
         Ok(Self { socket })
     }
@@ -121,7 +121,7 @@ impl ControlStream {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let (now, today) = (clock.now(), clock.calendar());
-        let arrival = arrival(received.calendar, now, today);
+        let arrival = arrival(received.timestamp, now, today);
         let length = received.length;
         Ok(Some(Chunk { length, arrival }))
     }
@@ -147,7 +147,7 @@ impl ControlStream {
     /// # Errors
     /// Those of ioctl(2).
     pub fn unsent(&self) -> io::Result<usize> {
-        sys::stream_socket::unsent(self)
+        sys::stream_socket::send_queue_len(self)
     }
 
     /// Sleeps until there is something to read, or room to write if that is `wanted`, for

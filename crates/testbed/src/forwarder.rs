@@ -99,7 +99,7 @@ fn shift(
     rooms: &mut [Vec<u8>],
     lengths: &mut [usize; BURST],
 ) -> io::Result<()> {
-    let count = from.receive_many(rooms, lengths)?;
+    let count = from.receive_burst(rooms, lengths)?;
     let frames: [&[u8]; BURST] = std::array::from_fn(|index| &rooms[index][..lengths[index]]);
     let mut rest = &frames[..count];
     while !rest.is_empty() {

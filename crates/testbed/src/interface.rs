@@ -4,7 +4,7 @@
 use std::{fs, io};
 
 use sys::interface::{Ifindex, InterfaceName};
-pub use sys::offload::Offload;
+pub use sys::offload::DeviceOffload;
 
 use crate::{Failure, Namespace};
 
@@ -59,7 +59,12 @@ impl Namespace {
     ///
     /// # Errors
     /// There is no such interface here, or it cannot switch this.
-    pub fn set_offload(&self, interface: &str, offload: Offload, on: bool) -> Result<(), Failure> {
+    pub fn set_offload(
+        &self,
+        interface: &str,
+        offload: DeviceOffload,
+        on: bool,
+    ) -> Result<(), Failure> {
         let state = if on { "on" } else { "off" };
         let what = format!("switch {} {state} at {interface}", offload.name());
         name(interface)
@@ -71,7 +76,7 @@ impl Namespace {
     ///
     /// # Errors
     /// There is no such interface here, or it does not know this.
-    pub fn offload(&self, interface: &str, offload: Offload) -> Result<bool, Failure> {
+    pub fn offload(&self, interface: &str, offload: DeviceOffload) -> Result<bool, Failure> {
         let what = format!("read {} of {interface}", offload.name());
         name(interface)
             .and_then(|name| self.interfaces().offload(&name, offload))

@@ -46,14 +46,14 @@ mod vlan;
 
 pub use bench::{Bench, Host, Stopped};
 pub use clock::{Clock, Drift, MOVED_NS_MAX, Relation};
-pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
+pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, enable_timestamps};
 pub use device::{
     Described, Device, DeviceKind, DeviceOptions, Ending, External, FailMode, Mode, Settings,
     Setup, UnknownDevice, near,
 };
 pub use failure::Failure;
 pub use impairment::{Chance, FaultCounts, Faults, Impairment, Impairments};
-pub use interface::{InterfaceCounters, Offload};
+pub use interface::{DeviceOffload, InterfaceCounters};
 pub use machine::{CoreTimes, Machine, backlog_drops, core_pressure, core_times};
 pub use namespace::Namespace;
 pub use nic::{BadNicName, NicName, NicState, PutBack};

@@ -70,7 +70,7 @@ impl Namespace {
     }
 
     fn of(fd: OwnedFd) -> io::Result<Self> {
-        let interfaces = Interfaces::of(fd.as_fd())?;
+        let interfaces = Interfaces::in_namespace(fd.as_fd())?;
         Ok(Self { fd, interfaces })
     }
 

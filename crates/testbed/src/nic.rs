@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::{Failure, Namespace, Offload};
+use crate::{DeviceOffload, Failure, Namespace};
 
 /// Where named namespaces are (ip-netns(8)).
 const NAMED: &str = "/run/netns";
@@ -104,7 +104,7 @@ impl NicState {
             mac: place.mac(interface)?,
             mtu: place.mtu(interface)?,
             up: place.is_up(interface)?,
-            sums: place.offload(interface, Offload::TxChecksum)?,
+            sums: place.offload(interface, DeviceOffload::TxChecksum)?,
         })
     }
 
@@ -148,8 +148,8 @@ impl NicState {
     fn restore(&self, place: &Namespace) -> Result<(), Failure> {
         let interface = &self.name.interface;
         place.set_mtu(interface, self.mtu)?;
-        if place.offload(interface, Offload::TxChecksum)? != self.sums {
-            place.set_offload(interface, Offload::TxChecksum, self.sums)?;
+        if place.offload(interface, DeviceOffload::TxChecksum)? != self.sums {
+            place.set_offload(interface, DeviceOffload::TxChecksum, self.sums)?;
         }
         match self.up {
             true => place.set_up(interface),

@@ -8,7 +8,7 @@ use std::array;
 use std::io::{self, IoSlice};
 
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmmsg};
-use sys::packet_socket::{Hears, PacketSocket};
+use sys::packet_socket::{PacketSocket, Reception};
 
 use crate::{Failure, Namespace};
 
@@ -25,34 +25,34 @@ pub struct RawSocket {
 
 impl Namespace {
     /// Opens a socket that sends out of `interface` past its queueing discipline,
-    /// and hears nothing.
+    /// and reception nothing.
     ///
     /// # Errors
     /// There is no such interface here.
     pub fn raw_sender(&self, interface: &str) -> Result<RawSocket, Failure> {
-        self.raw_socket(interface, Hears::Nothing)
+        self.raw_socket(interface, Reception::None)
     }
 
-    /// Opens a socket that also hears what comes in by `interface`, whomever it is for.
+    /// Opens a socket that also reception what comes in by `interface`, whomever it is for.
     ///
     /// # Errors
     /// There is no such interface here.
     pub fn raw_receiver(&self, interface: &str) -> Result<RawSocket, Failure> {
-        self.raw_socket(interface, Hears::Everything)
+        self.raw_socket(interface, Reception::AllProtocols)
     }
 
-    fn raw_socket(&self, interface: &str, hears: Hears) -> Result<RawSocket, Failure> {
+    fn raw_socket(&self, interface: &str, reception: Reception) -> Result<RawSocket, Failure> {
         let index = self.index(interface)?;
         let open = || -> io::Result<RawSocket> {
             let socket = PacketSocket::open()?;
             socket.set_qdisc_bypass()?;
             socket.set_send_buffer(BUFFER)?;
-            if hears == Hears::Everything {
+            if reception == Reception::AllProtocols {
                 socket.set_ignore_outgoing()?;
                 socket.set_receive_buffer(BUFFER)?;
                 socket.set_promiscuous(index)?;
             }
-            socket.bind(index, hears)?;
+            socket.bind(index, reception)?;
             Ok(RawSocket { socket })
         };
         self.run(open)?
@@ -85,12 +85,12 @@ impl RawSocket {
     ///
     /// # Errors
     /// The interface is gone or down.
-    pub(crate) fn receive_many(
+    pub(crate) fn receive_burst(
         &self,
         rooms: &mut [Vec<u8>],
         lengths: &mut [usize],
     ) -> io::Result<usize> {
-        match self.socket.receive_many(rooms, lengths) {
+        match self.socket.receive_burst(rooms, lengths) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             outcome => outcome,
         }

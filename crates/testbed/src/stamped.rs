@@ -7,9 +7,9 @@
 use std::io;
 use std::num::NonZeroU32;
 
-use sys::packet_ring::{Layout, PacketRing};
+use sys::packet_ring::{PacketRing, PacketRingLayout};
 use sys::packet_send::SendVector;
-use sys::packet_socket::{Hears, PacketSocket};
+use sys::packet_socket::{PacketSocket, Reception};
 
 use crate::raw::is_full;
 use crate::realtime::Realtime;
@@ -50,7 +50,7 @@ impl Namespace {
             let socket = PacketSocket::open()?;
             socket.set_qdisc_bypass()?;
             socket.set_send_buffer(SEND_BUFFER)?;
-            socket.bind(index, Hears::Nothing)?;
+            socket.bind(index, Reception::None)?;
             Ok(FrameSender {
                 socket,
                 vector: SendVector::new(),
@@ -78,7 +78,7 @@ impl Namespace {
             socket.set_ignore_outgoing()?;
             socket.set_promiscuous(index)?;
             let ring = PacketRing::new(socket, layout(longest))?;
-            ring.socket().bind(index, Hears::Everything)?;
+            ring.socket().bind(index, Reception::AllProtocols)?;
             Ok(FrameReceiver {
                 ring,
                 realtime: Realtime::new(clock),
@@ -90,12 +90,12 @@ impl Namespace {
 }
 
 /// A ring for frames of this length.
-fn layout(longest: usize) -> Layout {
+fn layout(longest: usize) -> PacketRingLayout {
     // An odd number of cache lines, so that the slots' first lines spread over all sets of the caches.
     let lines = (longest.min(LONGEST) + SLOT_HEADER).div_ceil(64) | 1;
     let slot = u32::try_from(lines * 64).unwrap_or(BLOCK_BYTES);
     let not_zero = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
-    Layout {
+    PacketRingLayout {
         block_len: not_zero(BLOCK_BYTES),
         // Where slots are short, no more of them than are of use: short rings stay in the caches.
         blocks: not_zero((RING_BYTES / BLOCK_BYTES).min(slot * SLOTS_MAX / BLOCK_BYTES)),
@@ -136,7 +136,7 @@ impl FrameReceiver {
             let Some(slot) = self.ring.next_slot() else {
                 return Ok(count);
             };
-            let at_ns = self.realtime.instant_ns(slot.stamp_ns());
+            let at_ns = self.realtime.instant_ns(slot.timestamp_ns());
             let bytes = slot.bytes();
             match (slot.stripped_tag(), bytes.split_at_checked(12)) {
                 (Some(tag), Some((addresses, rest))) => {

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
-use sys::xsk::{DeviceQueue, Layout, Memory, Transfer, XskSocket};
+use sys::xsk::{DeviceQueue, Transfer, Umem, UmemLayout, XskSocket};
 
 use crate::{Clock, Failure, Namespace};
 
 /// Chunks of the largest length that there is, few enough to stay in a cache.
-const LAYOUT: Layout = Layout {
+const LAYOUT: UmemLayout = UmemLayout {
     chunk_len: NonZeroU32::new(4096).expect("not zero"),
-    coming: NonZeroU32::new(1).expect("not zero"),
-    going: NonZeroU32::new(128).expect("not zero"),
+    rx_chunks: NonZeroU32::new(1).expect("not zero"),
+    tx_chunks: NonZeroU32::new(128).expect("not zero"),
 };
 /// Room for frames under way, in bytes as the kernel counts.
 const SEND_BUFFER: usize = 16 << 20;
@@ -46,7 +46,7 @@ impl Namespace {
             queue: 0,
         };
         let open = || -> io::Result<SwiftSender> {
-            let memory = Memory::new(LAYOUT, NonZeroU32::MIN)?;
+            let memory = Umem::new(LAYOUT, NonZeroU32::MIN)?;
             let mut socket = XskSocket::open(&memory, device)?;
             let forced = sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
             forced.or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
@@ -62,14 +62,14 @@ impl Namespace {
 fn bind(socket: &mut XskSocket) -> io::Result<()> {
     let clock = Clock::start();
     for _ in 1..BUSY_TRIES {
-        match socket.bind(Transfer::Copied) {
+        match socket.bind(Transfer::Copy) {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => {
                 clock.sleep_until(clock.now() + BUSY_PAUSE);
             }
             outcome => return outcome,
         }
     }
-    socket.bind(Transfer::Copied)
+    socket.bind(Transfer::Copy)
 }
 
 impl SwiftSender {
@@ -84,7 +84,7 @@ impl SwiftSender {
     pub fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let mut placed = 0;
         for frame in frames.iter().take(BURST) {
-            if !self.socket.place(frame) {
+            if !self.socket.enqueue_copy(frame) {
                 break;
             }
             placed += 1;
@@ -105,8 +105,8 @@ impl SwiftSender {
                 }
                 outcome => outcome?,
             }
-            if self.socket.unsent()? == 0 {
-                return self.socket.reap();
+            if self.socket.tx_pending()? == 0 {
+                return self.socket.reap_completions();
             }
         }
         Err(io::ErrorKind::TimedOut.into())

@@ -25,7 +25,7 @@ use packet::{Frame, Pool};
 use pipeline::MissPolicy;
 use ports::af_packet::AfPacket;
 use ports::{Batch, Port, Queue};
-use testbed::{Clock, Failure, Namespace, Offload, Process, Program, RawSocket, Spawner};
+use testbed::{Clock, DeviceOffload, Failure, Namespace, Process, Program, RawSocket, Spawner};
 use testkit::case::{Count, Event, Subject, words};
 
 use crate::Stage;
@@ -292,7 +292,7 @@ impl Cable {
             namespace.join(&end, namespace, &name)?;
             for interface in [&end, &name] {
                 // A switch under test gets what is on the wire, and no more.
-                namespace.set_offload(interface, Offload::TxChecksum, false)?;
+                namespace.set_offload(interface, DeviceOffload::TxChecksum, false)?;
                 namespace.set_mtu(interface, MTU)?;
             }
             namespace.set_up(&name)?;

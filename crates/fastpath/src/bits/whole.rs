@@ -127,13 +127,13 @@ impl<const Q: usize> Whole<Q> {
     /// The first rule of each of as many frames, which have these classes, by column.
     #[inline]
     fn first_of<const N: usize>(&self, classes: &[[u16; N]; COLUMNS_MAX], first: &mut [u32]) {
-        let mut columns = [vectors::Column { rows: &[], of: &[] }; COLUMNS_MAX];
+        let mut columns = [vectors::BitmapColumn { rows: &[], of: &[] }; COLUMNS_MAX];
         let both = self.columns.iter().zip(classes);
         for (to, (column, of)) in columns.iter_mut().zip(both) {
             let rows = &column.vectors;
-            *to = vectors::Column { rows, of };
+            *to = vectors::BitmapColumn { rows, of };
         }
-        vectors::first_common(&columns[..self.columns.len()], first);
+        vectors::first_common_bit(&columns[..self.columns.len()], first);
     }
 
     /// How many fields are searched, how many others there are, and how many columns.

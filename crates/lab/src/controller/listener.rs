@@ -62,7 +62,7 @@ impl Listener {
     /// The system refuses to make it non-blocking, or to note when bytes come.
     pub fn over(socket: TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        testbed::note_arrivals(&socket)?;
+        testbed::enable_timestamps(&socket)?;
         let socket = Socket::Tcp(socket);
         Ok(Self { socket })
     }

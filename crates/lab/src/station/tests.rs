@@ -173,7 +173,7 @@ impl Shelf {
             inside.set_up(&far).unwrap();
             cards.set_up(&card).unwrap();
             // The switch is a process, which knows nothing of sums that are still to be made.
-            let off = testbed::Offload::TxChecksum;
+            let off = testbed::DeviceOffload::TxChecksum;
             inside.set_offload(&far, off, false).unwrap();
         }
         management.join("eth0", &inside, "mgmt").unwrap();

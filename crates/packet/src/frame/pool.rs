@@ -51,7 +51,7 @@ impl Pool {
     /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
-        if frame.storage.len() == HEADROOM + CAPACITY && !frame.storage.is_lent() {
+        if frame.storage.len() == HEADROOM + CAPACITY && !frame.storage.is_external() {
             self.outstanding = self.outstanding.saturating_sub(1);
             if self.free.len() < self.limit {
                 self.free.push(frame.storage);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use packet::{Frame, Pool};
 use sys::interface::InterfaceName;
-use sys::packet_ring::{PacketRing, Slot, StrippedTag};
+use sys::packet_ring::{PacketRing, RingSlot, StrippedTag};
 
 use super::sender::PacketSender;
 use crate::counters::{Counter, QueueCounters};
@@ -60,7 +60,7 @@ impl PacketQueue {
     fn mend(&mut self, drops: u64) -> io::Result<()> {
         let empty = !self.ring.is_ready();
         if drops > 0 && self.quiet && empty && self.ring.is_empty() {
-            self.ring.lay_anew()?;
+            self.ring.recreate()?;
             self.counters.add(Counter::RxMended, 1);
         }
         self.quiet = empty;
@@ -71,7 +71,7 @@ impl PacketQueue {
 impl Queue for PacketQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
-        let mut drops_are_pending = false;
+        let mut has_pending_drops = false;
         // As many frames as fit, those to be dropped among them: a flood of such ends too.
         for _ in 0..batch.room() {
             if !self.ring.is_ready() {
@@ -86,7 +86,7 @@ impl Queue for PacketQueue {
                 break;
             };
             self.quiet = false;
-            drops_are_pending |= slot.drops_are_pending();
+            has_pending_drops |= slot.has_pending_drops();
             match read(&slot, &mut frame) {
                 Ok(()) => batch.push(frame).expect("room was asked for"),
                 Err(reason) => {
@@ -96,7 +96,7 @@ impl Queue for PacketQueue {
             }
         }
         self.counters.received(&batch[before..]);
-        if drops_are_pending {
+        if has_pending_drops {
             self.count_drops()?;
         }
         Ok(())
@@ -127,9 +127,9 @@ impl Queue for PacketQueue {
 }
 
 /// Copies what a slot holds, or announces, into `frame`; the reason, if it must be dropped.
-fn read(slot: &Slot<'_>, frame: &mut Frame) -> Result<(), Counter> {
-    if slot.is_queued() {
-        let len = slot.fetch(frame.receive_buffer());
+fn read(slot: &RingSlot<'_>, frame: &mut Frame) -> Result<(), Counter> {
+    if slot.is_oversized() {
+        let len = slot.receive_oversized(frame.receive_buffer());
         let len = len.ok().filter(|len| *len == slot.wire_len());
         let len = len.ok_or(Counter::RxTruncated)?;
         frame.set_len(len).map_err(|_| Counter::RxTooLong)?;

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use sys::packet_ring::Layout;
+use sys::packet_ring::PacketRingLayout;
 
 /// Bytes of a block.
 const BLOCK_LEN: u32 = 64 << 10;
@@ -60,9 +60,9 @@ impl RingSize {
     }
 
     /// How a ring of this size lies in memory.
-    pub(super) fn layout(self) -> Layout {
+    pub(super) fn layout(self) -> PacketRingLayout {
         let positive = |number| NonZeroU32::new(number).expect("constants that are not zero");
-        Layout {
+        PacketRingLayout {
             block_len: positive(BLOCK_LEN),
             blocks: positive(self.blocks),
             slot_len: positive(SLOT_LEN),

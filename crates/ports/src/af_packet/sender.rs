@@ -11,7 +11,7 @@ use packet::{Frame, Pool};
 use rustix::io::Errno;
 use sys::interface::{Ifindex, InterfaceName};
 use sys::packet_send::SendVector;
-use sys::packet_socket::{Hears, PacketSocket};
+use sys::packet_socket::{PacketSocket, Reception};
 
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, error, vnet};
@@ -114,7 +114,7 @@ fn socket(index: Ifindex) -> io::Result<PacketSocket> {
     let socket = PacketSocket::open()?;
     socket.set_vnet_header()?;
     socket.set_send_buffer(SEND_BUFFER)?;
-    socket.bind(index, Hears::Nothing)?;
+    socket.bind(index, Reception::None)?;
     Ok(socket)
 }
 

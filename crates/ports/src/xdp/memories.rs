@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Weak};
 
 use rustix::io::Errno;
-use sys::xsk::{DeviceQueue, Layout, Memory, Tally, XskSocket};
+use sys::xsk::{ChunkCounts, DeviceQueue, Umem, UmemLayout, XskSocket};
 
 /// For how many sockets memory is made at least: forwarding takes two.
 const SOCKETS_MIN: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
@@ -17,7 +17,7 @@ const SOCKETS_MAX: NonZeroU32 = NonZeroU32::new(32).expect("not zero");
 /// The memory of each worker. A frame that came by one of a worker's AF_XDP ports leaves by
 /// another as it lies there, if both have chunks of one length.
 ///
-/// Memory is made when a port is opened that finds no room in what there is, and freed with
+/// Umem is made when a port is opened that finds no room in what there is, and freed with
 /// the last socket and the last frame in it.
 #[derive(Default)]
 pub struct Memories {
@@ -28,7 +28,7 @@ pub struct Memories {
 /// One memory of a worker.
 struct Made {
     worker: usize,
-    memory: Weak<Memory>,
+    memory: Weak<Umem>,
 }
 
 impl Memories {
@@ -40,12 +40,12 @@ impl Memories {
 
     /// How many chunks who has in the memory of a worker, while nothing moves.
     #[must_use]
-    pub fn tally(&self, worker: usize) -> Tally {
-        let tallies = self.of(worker).map(|memory| memory.tally());
-        tallies.fold(Tally::default(), |sum, tally| Tally {
-            free: sum.free + tally.free,
-            lent: sum.lent + tally.lent,
-            kernel: sum.kernel + tally.kernel,
+    pub fn chunk_counts(&self, worker: usize) -> ChunkCounts {
+        let counts = self.of(worker).map(|memory| memory.chunk_counts());
+        counts.fold(ChunkCounts::default(), |sum, counts| ChunkCounts {
+            free: sum.free + counts.free,
+            detached: sum.detached + counts.detached,
+            kernel: sum.kernel + counts.kernel,
         })
     }
 
@@ -59,7 +59,7 @@ impl Memories {
     pub(super) fn open(
         &mut self,
         worker: usize,
-        layout: Layout,
+        layout: UmemLayout,
         device: DeviceQueue,
     ) -> io::Result<XskSocket> {
         for memory in self.of(worker).filter(|memory| memory.layout() == layout) {
@@ -70,7 +70,7 @@ impl Memories {
             }
         }
         let sockets = self.sockets.unwrap_or(SOCKETS_MIN);
-        let memory = Memory::new(layout, sockets.clamp(SOCKETS_MIN, SOCKETS_MAX))?;
+        let memory = Umem::new(layout, sockets.clamp(SOCKETS_MIN, SOCKETS_MAX))?;
         self.made.retain(|made| made.memory.strong_count() > 0);
         self.made.push(Made {
             worker,
@@ -82,10 +82,10 @@ impl Memories {
     /// A socket is bound. The queue may have had one of another worker's memory before.
     pub(super) fn note_bound(&self, socket: &XskSocket) {
         let memories = self.made.iter().filter_map(|made| made.memory.upgrade());
-        memories.for_each(|memory| socket.tell(&memory));
+        memories.for_each(|memory| socket.reclaim_in(&memory));
     }
 
-    fn of(&self, worker: usize) -> impl Iterator<Item = Arc<Memory>> {
+    fn of(&self, worker: usize) -> impl Iterator<Item = Arc<Umem>> {
         let its = self.made.iter().filter(move |made| made.worker == worker);
         its.filter_map(|made| made.memory.upgrade())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sys::xdp::Hook;
+use sys::xdp::XdpMode;
 use sys::xsk::Transfer;
 
 /// How an interface is to be opened.
@@ -42,23 +42,23 @@ pub enum TransferChoice {
 
 impl Options {
     /// The hooks to be tried, the better first.
-    pub(super) const fn hooks(self) -> &'static [Hook] {
+    pub(super) const fn hooks(self) -> &'static [XdpMode] {
         match (self.hook, self.transfer) {
-            (HookChoice::Generic, _) => &[Hook::Generic],
+            (HookChoice::Generic, _) => &[XdpMode::Generic],
             (HookChoice::Native, _) | (HookChoice::Best, TransferChoice::ZeroCopy) => {
-                &[Hook::Driver]
+                &[XdpMode::Native]
             }
-            (HookChoice::Best, _) => &[Hook::Driver, Hook::Generic],
+            (HookChoice::Best, _) => &[XdpMode::Native, XdpMode::Generic],
         }
     }
 
     /// The ways in which frames may move that were taken at this hook, the better first.
-    pub(super) const fn transfers(self, hook: Hook) -> &'static [Transfer] {
+    pub(super) const fn transfers(self, hook: XdpMode) -> &'static [Transfer] {
         match (hook, self.transfer) {
-            (_, TransferChoice::ZeroCopy) => &[Transfer::Direct],
+            (_, TransferChoice::ZeroCopy) => &[Transfer::ZeroCopy],
             // The device's own access is for programs in its driver.
-            (Hook::Generic, _) | (_, TransferChoice::Copy) => &[Transfer::Copied],
-            (Hook::Driver, TransferChoice::Best) => &[Transfer::Direct, Transfer::Copied],
+            (XdpMode::Generic, _) | (_, TransferChoice::Copy) => &[Transfer::Copy],
+            (XdpMode::Native, TransferChoice::Best) => &[Transfer::ZeroCopy, Transfer::Copy],
         }
     }
 }
@@ -66,7 +66,7 @@ impl Options {
 /// How an interface was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
-    pub(super) hook: Hook,
+    pub(super) hook: XdpMode,
     pub(super) zero_copy: bool,
     pub(super) busy_poll: bool,
 }
@@ -74,8 +74,8 @@ pub(super) struct Way {
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hook = match self.hook {
-            Hook::Driver => "native",
-            Hook::Generic => "generic",
+            XdpMode::Native => "native",
+            XdpMode::Generic => "generic",
         };
         let transfer = if self.zero_copy {
             "zero-copy"

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use packet::{Checksum, Frame, NoBufferSpace, Pool, SegmentError};
 use rustix::event::epoll;
 use rustix::io::Errno;
-use sys::xsk::{Lent, Received, Statistics, XskSocket};
+use sys::xsk::{RxFrame, Statistics, UmemFrame, XskSocket};
 
 use super::{GOING, Habits, Hold};
 use crate::af_packet::sender::PacketSender;
@@ -150,7 +150,7 @@ impl XdpQueue {
         if frame.len() < HEADER_LEN {
             return Placed::Dropped(Counter::TxErrors);
         }
-        if socket.room() == 0 {
+        if socket.tx_room() == 0 {
             return Placed::Later;
         }
         if let Checksum::Partial { .. } = frame.offload.checksum {
@@ -158,13 +158,13 @@ impl XdpQueue {
             self.counters.add(Counter::TxFinished, 1);
         }
         let moved = frame.transfer(|storage, start, len| {
-            socket.place_lent(Lent {
+            socket.enqueue_in_place(UmemFrame {
                 storage,
                 start,
                 len,
             })
         });
-        match moved || socket.place(frame.bytes()) {
+        match moved || socket.enqueue_copy(frame.bytes()) {
             true if moved => Placed::Moved,
             true => Placed::Copied,
             false => Placed::Later,
@@ -194,7 +194,7 @@ impl XdpQueue {
             Placed::Dropped(Counter::TxNoRoom)
         } else {
             for segment in &self.segments {
-                let placed = socket.place(segment.bytes());
+                let placed = socket.enqueue_copy(segment.bytes());
                 debug_assert!(placed, "there was room for all");
             }
             self.counters.add(Counter::TxSegmented, 1);
@@ -214,13 +214,13 @@ impl XdpQueue {
             if let Err(error) = self.lines[0].socket.send() {
                 self.judge(error)?;
             }
-            let left = self.lines[0].socket.unsent()?;
+            let left = self.lines[0].socket.tx_pending()?;
             if left == 0 || left >= before || self.down {
                 break;
             }
             before = left;
         }
-        self.lines[0].socket.reap()
+        self.lines[0].socket.reap_completions()
     }
 
     /// Takes the kernel's counts over.
@@ -229,7 +229,7 @@ impl XdpQueue {
             let now = line.socket.statistics()?;
             let new = |now: u64, counted: u64| now.saturating_sub(counted);
             let dropped = new(now.dropped, line.counted.dropped);
-            let refused = new(now.refused, line.counted.refused);
+            let refused = new(now.invalid, line.counted.invalid);
             self.counters.add(Counter::RxOverrun, dropped);
             self.counters.add(Counter::TxErrors, refused);
             line.counted = now;
@@ -264,7 +264,7 @@ impl Queue for XdpQueue {
         if batch.is_empty() {
             return Ok(());
         }
-        self.lines[0].socket.reap()?;
+        self.lines[0].socket.reap_completions()?;
         if self.down {
             self.counters.add(Counter::TxDown, batch.len() as u64);
             batch.release(batch.len(), pool);
@@ -323,7 +323,7 @@ impl Line {
         counters: &QueueCounters,
     ) -> io::Result<()> {
         // As many frames as fit, those to be dropped among them: a flood of such ends too.
-        let waiting = self.socket.waiting(batch.room())?;
+        let waiting = self.socket.rx_available(batch.room())?;
         if waiting == 0 {
             return match habits.busy_poll {
                 true => self.socket.poll_device(),
@@ -333,7 +333,7 @@ impl Line {
         let before = batch.len();
         for _ in 0..waiting {
             // Where the kernel can have no other chunk in its place, the frame is copied.
-            let copy = match self.socket.can_lend() {
+            let copy = match self.socket.can_detach() {
                 true => None,
                 false => match pool.take() {
                     Some(frame) => Some(frame),
@@ -343,7 +343,7 @@ impl Line {
                     }
                 },
             };
-            match self.socket.next_received() {
+            match self.socket.next_frame() {
                 Ok(Some(received)) => hand_on(received, copy, pool, batch, counters),
                 nothing => {
                     copy.into_iter().for_each(|frame| pool.put(frame));
@@ -355,14 +355,14 @@ impl Line {
             let came = &mut batch[before..];
             came.iter_mut().for_each(Frame::detect_partial_checksum);
         }
-        self.socket.hand_back()
+        self.socket.refill()
     }
 }
 
 /// Puts a frame that came into the batch: in `copy`, or else as it lies.
 #[inline]
 fn hand_on(
-    received: Received<'_>,
+    received: RxFrame<'_>,
     copy: Option<Frame>,
     pool: &mut Pool,
     batch: &mut Batch,
@@ -375,7 +375,7 @@ fn hand_on(
             copied(received.bytes(), frame, pool)
         }
         None if runt => Err(Counter::RxRunt),
-        None => match received.lend() {
+        None => match received.detach() {
             Ok(lent) => Frame::from_storage(lent.storage, lent.start, lent.len)
                 .map_err(|NoBufferSpace| Counter::RxErrors),
             Err(_) => Err(Counter::RxErrors),

@@ -92,7 +92,7 @@ fn a_removed_device_is_an_error_and_wakes_who_sleeps() {
 #[test]
 fn a_device_goes_with_its_port_and_queues() {
     scene(|| {
-        let interfaces = Interfaces::here().unwrap();
+        let interfaces = Interfaces::current().unwrap();
         let mut port = tap("tap0");
         let queues = port.take_queues();
         drop(port);

@@ -72,9 +72,9 @@ fn pass_on(frames: Vec<Frame>, to: &mut Hand) {
 }
 
 /// Who has what of worker 0's memory: free, lent, the kernel's.
-fn tally(memories: &Memories) -> (usize, usize, usize) {
-    let tally = memories.tally(0);
-    (tally.free, tally.lent, tally.kernel)
+fn chunk_counts(memories: &Memories) -> (usize, usize, usize) {
+    let counts = memories.chunk_counts(0);
+    (counts.free, counts.detached, counts.kernel)
 }
 
 #[test]
@@ -84,19 +84,25 @@ fn frames_move_from_port_to_port_as_they_lie_and_none_is_lost() {
         let mut memories = Memories::default();
         let (mut a, mut b) = (open("p1", &mut memories), open("p2", &mut memories));
         assert_eq!(memories.count(0), 1);
-        assert_eq!(tally(&memories), (CHUNKS - 2 * COMING, 0, 2 * COMING));
+        assert_eq!(
+            chunk_counts(&memories),
+            (CHUNKS - 2 * COMING, 0, 2 * COMING)
+        );
         let (mut left, mut right) = (hand("h1"), hand("h2"));
         let sent = frames(1000);
         // Longer than all rings: each chunk comes round.
         for _ in 0..8 {
             left.send(&sent);
             let taken = take(&mut a, sent.len());
-            assert_eq!(memories.tally(0).lent, sent.len());
+            assert_eq!(memories.chunk_counts(0).detached, sent.len());
             pass_on(taken, &mut b);
             assert_eq!(right.receive(sent.len()), sent);
         }
         b.queue.tend().unwrap();
-        assert_eq!(tally(&memories), (CHUNKS - 2 * COMING, 0, 2 * COMING));
+        assert_eq!(
+            chunk_counts(&memories),
+            (CHUNKS - 2 * COMING, 0, 2 * COMING)
+        );
         assert_eq!(a.counts()[Counter::RxCopied], 0);
         assert_eq!(b.counts()[Counter::TxMoved], 8000);
         assert_eq!(b.counts()[Counter::TxPackets], 8000);
@@ -137,7 +143,7 @@ fn a_frame_is_changed_where_it_lies_and_what_lies_elsewhere_is_copied() {
             (counts[Counter::TxMoved], counts[Counter::TxCopied])
         };
         assert_eq!((moved(&b), moved(&other)), ((2, 1), (0, 1)));
-        assert_eq!(memories.tally(0).lent, 0);
+        assert_eq!(memories.chunk_counts(0).detached, 0);
     });
 }
 
@@ -158,7 +164,7 @@ fn who_keeps_frames_costs_others_copies_and_no_frame() {
         }
         // All is lent that neither port receives into, but for what they have at hand.
         let copied = usize::try_from(a.counts()[Counter::RxCopied]).unwrap();
-        let lent = memories.tally(0).lent;
+        let lent = memories.chunk_counts(0).detached;
         assert_eq!(lent + copied, came);
         let spare = CHUNKS - 2 * COMING - lent;
         assert!(spare <= 2 * Batch::FRAMES_MAX, "{spare} left");
@@ -167,11 +173,11 @@ fn who_keeps_frames_costs_others_copies_and_no_frame() {
         pooled.into_iter().for_each(|frame| a.pool.put(frame));
         left.send(&sent);
         assert_eq!(a.receive(sent.len()), sent);
-        assert_eq!(memories.tally(0).lent, lent);
+        assert_eq!(memories.chunk_counts(0).detached, lent);
         // And the other port receives as ever.
         right.send(&sent);
         assert_eq!(b.receive(sent.len()), sent);
-        assert_eq!(memories.tally(0).kernel, 2 * COMING);
+        assert_eq!(memories.chunk_counts(0).kernel, 2 * COMING);
         // An empty pool leaves frames where they are, if they cannot be lent.
         let buffers: Vec<_> = std::iter::from_fn(|| a.pool.take()).collect();
         left.send(&sent[..1]);
@@ -182,7 +188,10 @@ fn who_keeps_frames_costs_others_copies_and_no_frame() {
         buffers.into_iter().for_each(|frame| a.pool.put(frame));
         assert_eq!(a.receive(1), sent[..1]);
         drop(held);
-        assert_eq!(tally(&memories), (CHUNKS - 2 * COMING, 0, 2 * COMING));
+        assert_eq!(
+            chunk_counts(&memories),
+            (CHUNKS - 2 * COMING, 0, 2 * COMING)
+        );
     });
 }
 
@@ -210,8 +219,8 @@ fn a_port_that_does_not_send_keeps_no_more_than_its_own() {
         let (down, placed) = (counts[Counter::TxDown], counts[Counter::TxPackets]);
         assert_eq!(down + placed + dropped as u64, 4000);
         assert!(placed <= GOING as u64, "{placed}");
-        assert_eq!(memories.tally(0).lent, 0);
-        let taken = memories.tally(0).kernel - 2 * COMING;
+        assert_eq!(memories.chunk_counts(0).detached, 0);
+        let taken = memories.chunk_counts(0).kernel - 2 * COMING;
         assert!(taken <= GOING, "{taken} of b");
         ip("link set p2 up");
         b.queue.tend().unwrap();
@@ -220,7 +229,10 @@ fn a_port_that_does_not_send_keeps_no_more_than_its_own() {
         pass_on(take(&mut a, 10), &mut b);
         right.receive_now();
         b.queue.tend().unwrap();
-        assert_eq!(tally(&memories), (CHUNKS - 2 * COMING, 0, 2 * COMING));
+        assert_eq!(
+            chunk_counts(&memories),
+            (CHUNKS - 2 * COMING, 0, 2 * COMING)
+        );
     });
 }
 
@@ -249,7 +261,10 @@ fn a_port_that_goes_leaves_its_frames_to_others_and_comes_back_to_its_share() {
             a = open("p1", &mut memories);
             assert_eq!(memories.count(0), 1, "there is room for it, round {round}");
             b.queue.tend().unwrap();
-            assert_eq!(tally(&memories), (CHUNKS - 2 * COMING, 0, 2 * COMING));
+            assert_eq!(
+                chunk_counts(&memories),
+                (CHUNKS - 2 * COMING, 0, 2 * COMING)
+            );
         }
         assert_eq!(b.counts()[Counter::TxMoved], 5000);
     });
@@ -262,9 +277,9 @@ fn a_port_that_goes_to_another_workers_memory_gives_its_share_back() {
         let mut memories = Memories::default();
         let (a, b) = (open("p1", &mut memories), open("p2", &mut memories));
         drop(a);
-        assert_eq!(memories.tally(0).kernel, 2 * COMING);
+        assert_eq!(memories.chunk_counts(0).kernel, 2 * COMING);
         let a = open_for("p1", 1, &mut memories);
-        assert_eq!(tally(&memories), (CHUNKS - COMING, 0, COMING));
+        assert_eq!(chunk_counts(&memories), (CHUNKS - COMING, 0, COMING));
         drop((a, b));
     });
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use packet::MacAddr;
-use ports::shaping::{Discipline, Shape};
+use ports::shaping::{Qdisc, Shape};
 
 /// What an interface is given. The default leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,9 +79,9 @@ impl fmt::Display for Equipment {
 
 /// What Open vSwitch calls a discipline (ovs-vswitchd.conf.db(5), `QoS`).
 #[must_use]
-pub const fn name_of(discipline: Discipline) -> &'static str {
+pub const fn name_of(discipline: Qdisc) -> &'static str {
     match discipline {
-        Discipline::TokenBuckets => "linux-htb",
-        Discipline::ServiceCurves => "linux-hfsc",
+        Qdisc::Htb => "linux-htb",
+        Qdisc::Hfsc => "linux-hfsc",
     }
 }

@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 /// What may stand in a ring: any bits are a value.
-pub(super) trait Entry: Copy + Send {}
-impl Entry for u64 {}
-impl Entry for libc::xdp_desc {}
+pub(super) trait RingEntry: Copy + Send {}
+impl RingEntry for u64 {}
+impl RingEntry for libc::xdp_desc {}
 
 /// The kernel's index is where no index can be.
-pub(super) fn nonsense(what: &str) -> io::Error {
+pub(super) fn ring_error(what: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         format!("the kernel's ring makes no sense: {what}"),
     )
 }
 
-/// Memory that is ours until it is dropped.
+/// Umem that is ours until it is dropped.
 pub(super) struct Mapping {
     start: NonNull<u8>,
     len: usize,
@@ -49,12 +49,12 @@ impl Mapping {
     }
 
     /// A ring of `socket`.
-    fn of(socket: &OwnedFd, len: usize, place: u64) -> io::Result<Self> {
+    fn of(socket: &OwnedFd, len: usize, offset: u64) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: the kernel chooses a place that nothing else uses.
         Self::at_start(
-            unsafe { mmap(ptr::null_mut(), len, access, flags, socket, place) }?,
+            unsafe { mmap(ptr::null_mut(), len, access, flags, socket, offset) }?,
             len,
         )
     }
@@ -91,7 +91,7 @@ impl Drop for Mapping {
 }
 
 /// Which of a socket's rings, and where the kernel maps it.
-pub(super) struct Place {
+pub(super) struct RingArea {
     pub(super) offset: u64,
     pub(super) layout: libc::xdp_ring_offset,
     /// How many entries: a power of two.
@@ -99,8 +99,8 @@ pub(super) struct Place {
 }
 
 /// What both sides of a ring have.
-struct Ring<T> {
-    memory: Mapping,
+struct XskRing<T> {
+    mapping: Mapping,
     producer: NonNull<AtomicU32>,
     consumer: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
@@ -108,40 +108,40 @@ struct Ring<T> {
     entries: u32,
 }
 
-// SAFETY: the pointers are into `memory`, which goes along, and the entries may go to
+// SAFETY: the pointers are into `umem`, which goes along, and the entries may go to
 // another thread.
-unsafe impl<T: Entry> Send for Ring<T> {}
+unsafe impl<T: RingEntry> Send for XskRing<T> {}
 
-impl<T: Entry> Ring<T> {
-    fn new(socket: &OwnedFd, place: &Place) -> io::Result<Self> {
-        let entries = place.entries.get();
+impl<T: RingEntry> XskRing<T> {
+    fn new(socket: &OwnedFd, area: &RingArea) -> io::Result<Self> {
+        let entries = area.entries.get();
         assert!(entries.is_power_of_two(), "the kernel takes no other");
         let offset = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
-        let first = offset(place.layout.desc)?;
+        let first = offset(area.layout.desc)?;
         let entries_len = entries as usize * size_of::<T>();
-        let memory = Mapping::of(socket, first + entries_len, place.offset)?;
+        let mapping = Mapping::of(socket, first + entries_len, area.offset)?;
         let index = |at: u64| {
             let at = offset(at)?;
             if !at.is_multiple_of(align_of::<AtomicU32>()) || at + 4 > first {
-                return Err(nonsense("an index is where entries are"));
+                return Err(ring_error("an index is where entries are"));
             }
-            Ok(memory.at(at, 4).cast::<AtomicU32>())
+            Ok(mapping.at(at, 4).cast::<AtomicU32>())
         };
         if !first.is_multiple_of(align_of::<T>()) {
-            return Err(nonsense("entries are not aligned"));
+            return Err(ring_error("entries are not aligned"));
         }
         Ok(Self {
-            producer: index(place.layout.producer)?,
-            consumer: index(place.layout.consumer)?,
-            flags: index(place.layout.flags)?,
-            first: memory.at(first, entries_len).cast(),
+            producer: index(area.layout.producer)?,
+            consumer: index(area.layout.consumer)?,
+            flags: index(area.layout.flags)?,
+            first: mapping.at(first, entries_len).cast(),
             entries,
-            memory,
+            mapping,
         })
     }
 
     fn load(&self, index: NonNull<AtomicU32>) -> u32 {
-        let _ = &self.memory;
+        let _ = &self.mapping;
         // Acquire: what the kernel did before it moved its index is visible to us.
         // SAFETY: the index is inside our mapping, aligned, and atomic on both sides.
         unsafe { index.as_ref() }.load(Ordering::Acquire)
@@ -155,33 +155,33 @@ impl<T: Entry> Ring<T> {
 
     /// Where the entry of this number is.
     fn entry(&self, number: u32) -> NonNull<T> {
-        let place = number & (self.entries - 1);
+        let index = number & (self.entries - 1);
         // SAFETY: less than `entries`, all of which are inside the mapping.
-        unsafe { self.first.add(place as usize) }
+        unsafe { self.first.add(index as usize) }
     }
 
     /// Whether the kernel wants a system call before it goes on.
-    fn wants_a_call(&self) -> bool {
+    fn needs_wakeup(&self) -> bool {
         self.load(self.flags) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 }
 
 /// A ring that we write and the kernel reads.
 pub(super) struct Producer<T> {
-    ring: Ring<T>,
+    ring: XskRing<T>,
     /// The number of the next entry, and that up to which the kernel may read.
     next: u32,
-    told: u32,
+    published: u32,
 }
 
-impl<T: Entry> Producer<T> {
-    pub(super) fn new(socket: &OwnedFd, place: &Place) -> io::Result<Self> {
-        let ring = Ring::new(socket, place)?;
+impl<T: RingEntry> Producer<T> {
+    pub(super) fn new(socket: &OwnedFd, area: &RingArea) -> io::Result<Self> {
+        let ring = XskRing::new(socket, area)?;
         let next = ring.load(ring.producer);
         Ok(Self {
             ring,
             next,
-            told: next,
+            published: next,
         })
     }
 
@@ -189,14 +189,14 @@ impl<T: Entry> Producer<T> {
     pub(super) fn unread(&self) -> io::Result<u32> {
         let unread = self.next.wrapping_sub(self.ring.load(self.ring.consumer));
         if unread > self.ring.entries {
-            return Err(nonsense("more was read than was written"));
+            return Err(ring_error("more was read than was written"));
         }
         Ok(unread)
     }
 
     /// Writes an entry. The caller knows that there is room: he has no more entries than fit.
     #[inline]
-    pub(super) fn put(&mut self, value: T) {
+    pub(super) fn push(&mut self, value: T) {
         // SAFETY: inside the mapping; the kernel does not read it before it is told.
         unsafe { self.ring.entry(self.next).write(value) };
         self.next = self.next.wrapping_add(1);
@@ -204,47 +204,47 @@ impl<T: Entry> Producer<T> {
 
     /// Lets the kernel read what was written.
     #[inline]
-    pub(super) fn tell(&mut self) {
-        if self.told != self.next {
+    pub(super) fn publish(&mut self) {
+        if self.published != self.next {
             self.ring.store(self.ring.producer, self.next);
-            self.told = self.next;
+            self.published = self.next;
         }
     }
 
-    pub(super) fn wants_a_call(&self) -> bool {
-        self.ring.wants_a_call()
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.ring.needs_wakeup()
     }
 }
 
 /// A ring that the kernel writes and we read.
 pub(super) struct Consumer<T> {
-    ring: Ring<T>,
+    ring: XskRing<T>,
     /// The number of the next entry, that up to which we may read, and that up to which
     /// the kernel may write again.
     next: u32,
     end: u32,
-    told: u32,
+    published: u32,
 }
 
-impl<T: Entry> Consumer<T> {
-    pub(super) fn new(socket: &OwnedFd, place: &Place) -> io::Result<Self> {
-        let ring = Ring::new(socket, place)?;
+impl<T: RingEntry> Consumer<T> {
+    pub(super) fn new(socket: &OwnedFd, area: &RingArea) -> io::Result<Self> {
+        let ring = XskRing::new(socket, area)?;
         let next = ring.load(ring.consumer);
         Ok(Self {
             ring,
             next,
             end: next,
-            told: next,
+            published: next,
         })
     }
 
     /// How many entries there are to be taken. Reads memory only.
     #[inline]
-    pub(super) fn waiting(&mut self) -> io::Result<u32> {
+    pub(super) fn available(&mut self) -> io::Result<u32> {
         let end = self.ring.load(self.ring.producer);
         let waiting = end.wrapping_sub(self.next);
         if waiting > self.ring.entries {
-            return Err(nonsense("more was written than there is room for"));
+            return Err(ring_error("more was written than there is room for"));
         }
         self.end = end;
         Ok(waiting)
@@ -252,8 +252,8 @@ impl<T: Entry> Consumer<T> {
 
     /// The next entry, if there is one. Reads memory only.
     #[inline]
-    pub(super) fn take(&mut self) -> io::Result<Option<T>> {
-        if self.next == self.end && self.waiting()? == 0 {
+    pub(super) fn pop(&mut self) -> io::Result<Option<T>> {
+        if self.next == self.end && self.available()? == 0 {
             return Ok(None);
         }
         // SAFETY: inside the mapping, and ours until `tell`.
@@ -264,17 +264,17 @@ impl<T: Entry> Consumer<T> {
 
     /// Lets the kernel write where we have read.
     #[inline]
-    pub(super) fn tell(&mut self) {
-        if self.told != self.next {
+    pub(super) fn publish(&mut self) {
+        if self.published != self.next {
             self.ring.store(self.ring.consumer, self.next);
-            self.told = self.next;
+            self.published = self.next;
         }
     }
 }
 
 /// The kernel's side of a ring, played by a test.
 #[cfg(test)]
-impl<T: Entry> Producer<T> {
+impl<T: RingEntry> Producer<T> {
     /// The entry that was written last.
     pub(super) fn last(&self) -> T {
         // SAFETY: inside the mapping, and written.
@@ -283,9 +283,9 @@ impl<T: Entry> Producer<T> {
 }
 
 #[cfg(test)]
-impl<T: Entry> Consumer<T> {
+impl<T: RingEntry> Consumer<T> {
     /// Writes these entries and says that `count` more are there.
-    pub(super) fn pretend(&self, entries: &[T], count: u32) {
+    pub(super) fn inject(&self, entries: &[T], count: u32) {
         for (number, entry) in (self.next..).zip(entries) {
             // SAFETY: inside the mapping; nobody reads it before the index is stored.
             unsafe { self.ring.entry(number).write(*entry) };

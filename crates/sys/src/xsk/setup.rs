@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::DeviceQueue;
-use super::memory::Memory;
-use super::option::{done, get, get_at, len_of, set};
-use super::ring::Place;
+use super::ring::RingArea;
+use super::umem::Umem;
 use crate::interface::{Ifindex, Interfaces};
+use crate::socket_option::{self, check, len_of};
 
 /// How many frames the kernel may send in one call (linux/if_xdp.h); the default is 32.
 const MAX_TX_SKB_BUDGET: libc::c_int = 9;
@@ -18,45 +18,56 @@ const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 pub(super) fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes numbers.
-    let fd = done(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
+    let fd = check(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
     // SAFETY: the kernel has just opened this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Where the rings of a socket are.
-pub(super) struct Places {
-    pub(super) received: Place,
-    pub(super) sending: Place,
-    pub(super) refill: Place,
-    pub(super) sent: Place,
+pub(super) struct RingAreas {
+    pub(super) rx: RingArea,
+    pub(super) tx: RingArea,
+    pub(super) fill_ring: RingArea,
+    pub(super) completion: RingArea,
 }
 
 /// Makes the rings for chunks of this memory.
-pub(super) fn rings(fd: &OwnedFd, memory: &Memory) -> io::Result<Places> {
-    let (coming, going) = (memory.layout().coming, memory.layout().going);
-    set(fd, libc::XDP_UMEM_FILL_RING, &coming.get())?;
-    set(fd, libc::XDP_UMEM_COMPLETION_RING, &going.get())?;
-    set(fd, libc::XDP_RX_RING, &coming.get())?;
-    set(fd, libc::XDP_TX_RING, &going.get())?;
+pub(super) fn rings(fd: &OwnedFd, umem: &Umem) -> io::Result<RingAreas> {
+    let (rx_chunks, tx_chunks) = (umem.layout().rx_chunks, umem.layout().tx_chunks);
+    socket_option::set(
+        fd,
+        libc::SOL_XDP,
+        libc::XDP_UMEM_FILL_RING,
+        &rx_chunks.get(),
+    )?;
+    socket_option::set(
+        fd,
+        libc::SOL_XDP,
+        libc::XDP_UMEM_COMPLETION_RING,
+        &tx_chunks.get(),
+    )?;
+    socket_option::set(fd, libc::SOL_XDP, libc::XDP_RX_RING, &rx_chunks.get())?;
+    socket_option::set(fd, libc::SOL_XDP, libc::XDP_TX_RING, &tx_chunks.get())?;
     // Older kernels send as many as they do, and are called once more.
-    let _ = set(fd, MAX_TX_SKB_BUDGET, &going.get());
+    let _ = socket_option::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &tx_chunks.get());
     let offsets = offsets(fd)?;
-    let place = |offset, layout, entries| Place {
+    let area = |offset, layout, entries| RingArea {
         offset,
         layout,
         entries,
     };
     let page = |offset: libc::off_t| u64::try_from(offset).expect("not negative");
-    Ok(Places {
-        received: place(page(libc::XDP_PGOFF_RX_RING), offsets.rx, coming),
-        sending: place(page(libc::XDP_PGOFF_TX_RING), offsets.tx, going),
-        refill: place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, coming),
-        sent: place(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, going),
+    Ok(RingAreas {
+        rx: area(page(libc::XDP_PGOFF_RX_RING), offsets.rx, rx_chunks),
+        tx: area(page(libc::XDP_PGOFF_TX_RING), offsets.tx, tx_chunks),
+        fill_ring: area(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, rx_chunks),
+        completion: area(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, tx_chunks),
     })
 }
 
 fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
-    let (numbers, len) = get::<[u64; 16]>(fd, libc::XDP_MMAP_OFFSETS)?;
+    let (numbers, len) =
+        socket_option::get::<[u64; 16]>(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
     if len != size_of_val(&numbers) {
         // Kernels before 5.4 say nothing of flags.
         return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
@@ -71,17 +82,17 @@ fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
 }
 
 /// Tells the kernel of the memory.
-pub(super) fn register(fd: &OwnedFd, memory: &Memory) -> io::Result<()> {
-    let (start, len) = memory.place();
+pub(super) fn register(fd: &OwnedFd, umem: &Umem) -> io::Result<()> {
+    let (start, len) = umem.range();
     let registration = libc::xdp_umem_reg {
         addr: start.addr().get() as u64,
         len: len as u64,
-        chunk_size: memory.layout().chunk_len.get(),
+        chunk_size: umem.layout().chunk_len.get(),
         headroom: 0,
         flags: 0,
         tx_metadata_len: 0,
     };
-    set(fd, libc::XDP_UMEM_REG, &registration)
+    socket_option::set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)
 }
 
 /// Ties the socket to a queue of an interface, as these flags say; `sharing` is another
@@ -102,13 +113,13 @@ pub(super) fn bind(
     };
     let pointer = std::ptr::from_ref(&address).cast();
     // SAFETY: the pointer is good for the length, and the kernel only reads.
-    done(unsafe { libc::bind(fd.as_raw_fd(), pointer, len_of(&address)) }).map(drop)
+    check(unsafe { libc::bind(fd.as_raw_fd(), pointer, len_of(&address)) }).map(drop)
 }
 
 /// Which network namespace the socket is in, if the kernel says (5.14 and later).
 pub(super) fn namespace(fd: &OwnedFd) -> u64 {
     const NETNS_COOKIE: libc::c_int = 71; // SO_NETNS_COOKIE
-    let cookie = get_at::<[u64; 1]>(fd, libc::SOL_SOCKET, NETNS_COOKIE);
+    let cookie = socket_option::get::<[u64; 1]>(fd, libc::SOL_SOCKET, NETNS_COOKIE);
     cookie.map_or(0, |([cookie], _)| cookie)
 }
 
@@ -120,7 +131,7 @@ pub(super) fn is_gone(interfaces: &Interfaces, interface: Ifindex) -> bool {
 }
 
 /// What passes is no error: a frame not sent now, a device that is being looked after already.
-pub(super) fn passing(result: isize) -> io::Result<()> {
+pub(super) fn ignore_transient(result: isize) -> io::Result<()> {
     if result >= 0 {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use crate::nic::Nic;
 use crate::topology::Topology;
 use crate::vlan::AccessPorts;
 use crate::{
-    Clock, DeviceKind, External, Failure, Mode, Namespace, Offload, PortKind, Settings, Setup,
+    Clock, DeviceKind, DeviceOffload, External, Failure, Mode, Namespace, PortKind, Settings, Setup,
 };
 
 /// Whether the lab lays cables that end in the device's namespace.
@@ -114,7 +114,8 @@ impl Cables<'_> {
         self.inside.set_mtu(port, self.topology().mtu())?;
         self.inside.set_up(port)?;
         if !self.bears_offloads() {
-            self.inside.set_offload(port, Offload::TxChecksum, false)?;
+            self.inside
+                .set_offload(port, DeviceOffload::TxChecksum, false)?;
         }
         Ok(())
     }
@@ -168,7 +169,7 @@ impl Cables<'_> {
                 namespace.add_neighbour(interface, other.address, other.mac)?;
             }
             if !self.bears_offloads() {
-                namespace.set_offload(interface, Offload::TxChecksum, false)?;
+                namespace.set_offload(interface, DeviceOffload::TxChecksum, false)?;
             }
         }
         Ok(())

@@ -154,14 +154,16 @@ fn offloads_are_on_until_switched_off() {
         client
             .offloads()
             .unwrap()
-            .contains(&Offload::TcpSegmentation)
+            .contains(&DeviceOffload::TcpSegmentation)
     );
     client
         .namespace
-        .set_offload(client.interface, Offload::TxChecksum, false)
+        .set_offload(client.interface, DeviceOffload::TxChecksum, false)
         .unwrap();
     let on = client.offloads().unwrap();
-    assert!(!on.contains(&Offload::TxChecksum) && !on.contains(&Offload::TcpSegmentation));
+    assert!(
+        !on.contains(&DeviceOffload::TxChecksum) && !on.contains(&DeviceOffload::TcpSegmentation)
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_card_is_given_back_as_it_was() {
     let nic = Nic::lend(&shelf.name, &host).unwrap();
     assert!(shelf.home.mac("nic0").is_err(), "it is lent");
     host.set_mtu("nic0", 9_000).unwrap();
-    host.set_offload("nic0", Offload::TxChecksum, false)
+    host.set_offload("nic0", DeviceOffload::TxChecksum, false)
         .unwrap();
     host.set_up("nic0").unwrap();
     drop(nic);

@@ -9,7 +9,7 @@ use flow::{QueueStats, Refusal};
 use openflow::{
     Message, MultipartReply, QueueConfig, QueueConfigReply, QueueDesc, QueueStatsRequest,
 };
-use ports::shaping::{Counts, Shape, Shaped};
+use ports::shaping::{ClassCounts, Shape, Shaped};
 
 use super::Bridge;
 
@@ -17,7 +17,7 @@ use super::Bridge;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueEntry {
     config: QueueConfig,
-    counts: Counts,
+    counts: ClassCounts,
     /// Since when it is there.
     since: Instant,
 }
@@ -48,7 +48,7 @@ impl Bridge {
                     min_rate: min.map(|_| share(service.min)),
                     max_rate: max.map(|_| share(service.max)),
                 },
-                counts: Counts::default(),
+                counts: ClassCounts::default(),
                 since: before.get(id).map_or(now, |entry| entry.since),
             };
             port.queues.insert(*id, entry);
@@ -63,7 +63,7 @@ impl Bridge {
     }
 
     /// Takes note of what a port's queues have sent.
-    pub(crate) fn count_queues(&mut self, number: PortNo, counts: &BTreeMap<QueueId, Counts>) {
+    pub(crate) fn count_queues(&mut self, number: PortNo, counts: &BTreeMap<QueueId, ClassCounts>) {
         let Some(port) = self.ports.get_mut(&number) else {
             return;
         };

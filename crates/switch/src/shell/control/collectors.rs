@@ -225,7 +225,7 @@ impl Control {
         }
         let named = sflow.agent.as_ref().and_then(|name| {
             let name: InterfaceName = name.parse().ok()?;
-            let index = Interfaces::here().ok()?.index(&name).ok()?;
+            let index = Interfaces::current().ok()?.index(&name).ok()?;
             self.underlay.address_of(index.0)
         });
         let mut targets = sflow.targets.iter();

@@ -125,7 +125,7 @@ impl Control {
 
     fn open_host_port(&mut self, index: u32) -> Result<String, String> {
         let told = |error: std::io::Error| error.to_string();
-        let interfaces = Interfaces::here().map_err(told)?;
+        let interfaces = Interfaces::current().map_err(told)?;
         let name = interfaces.name(Ifindex(index)).map_err(told)?;
         let mac = MacAddr(interfaces.hardware(&name).map_err(told)?.address);
         let opened = AfPacket::open(&name, NonZeroUsize::MIN);

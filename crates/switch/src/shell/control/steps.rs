@@ -285,7 +285,7 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
         BridgeAddress::Name => return bridge_address([], machine.trim(), &config.name),
         BridgeAddress::Ports => {}
     }
-    let interfaces = Interfaces::here().ok();
+    let interfaces = Interfaces::current().ok();
     let address = |name: &str| {
         let name = name.parse::<InterfaceName>().ok()?;
         let hardware = interfaces.as_ref()?.hardware(&name).ok()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base::{PortNo, Priority, QueueId};
 use ovsdb::{Atom, Database, Datum};
-use ports::shaping::{Discipline, QueueShape, Shape};
+use ports::shaping::{Qdisc, QueueShape, Shape};
 
 use super::bridge::read_address;
 use crate::config::{Allowance, EgressLimit, Equipment, IngressLimit};
@@ -77,11 +77,11 @@ pub(super) fn read_qos(
     match kind {
         "" | "linux-noop" => Ok(Leaving::Freely),
         "linux-htb" => {
-            let shape = read_shape(database, row, Discipline::TokenBuckets, notes);
+            let shape = read_shape(database, row, Qdisc::Htb, notes);
             Ok(Leaving::Shaped(shape))
         }
         "linux-hfsc" => {
-            let shape = read_shape(database, row, Discipline::ServiceCurves, notes);
+            let shape = read_shape(database, row, Qdisc::Hfsc, notes);
             Ok(Leaving::Shaped(shape))
         }
         "egress-policer" => {
@@ -108,7 +108,7 @@ pub(super) fn read_qos(
 fn read_shape(
     database: &Database,
     row: Record<'_>,
-    discipline: Discipline,
+    discipline: Qdisc,
     notes: &mut Vec<String>,
 ) -> Shape {
     let pairs = row.datum("queues").into_iter().flat_map(Datum::pairs);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use base::QueueId;
-use ports::shaping::{Counts, Service, Shaped};
+use ports::shaping::{ClassCounts, ClassRates, Shaped};
 
 use super::Answer::AtOnce;
 use super::Command;
@@ -50,7 +50,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 fn show_queues(
     name: &str,
     shaped: &Shaped,
-    counts: &Result<BTreeMap<QueueId, Counts>, String>,
+    counts: &Result<BTreeMap<QueueId, ClassCounts>, String>,
 ) -> String {
     let kind = name_of(shaped.discipline);
     let mut text = format!("QoS: {name} {kind}\nmax-rate: {}\n", 8 * shaped.whole.max);
@@ -66,7 +66,7 @@ fn show_queues(
         }
         let counts = counts.as_ref();
         let _ = match counts.map(|counts| counts.get(queue).copied().unwrap_or_default()) {
-            Ok(Counts {
+            Ok(ClassCounts {
                 bytes,
                 packets,
                 drops,
@@ -85,8 +85,8 @@ fn show_queues(
 }
 
 /// What is told of a queue: what says nothing is left out.
-fn details(service: Service) -> impl Iterator<Item = (&'static str, u64)> {
-    let Service {
+fn details(service: ClassRates) -> impl Iterator<Item = (&'static str, u64)> {
+    let ClassRates {
         min,
         max,
         burst,

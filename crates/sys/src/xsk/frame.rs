@@ -3,18 +3,18 @@
 use std::mem::ManuallyDrop;
 
 use super::XskSocket;
-use super::memory::Owner;
+use super::umem::ChunkOwner;
 use crate::storage::Storage;
 
 /// A frame that came. Dropped, its chunk is written down for the kernel.
-pub struct Received<'s> {
+pub struct RxFrame<'s> {
     pub(super) socket: &'s mut XskSocket,
     pub(super) chunk: u32,
     pub(super) start: usize,
     pub(super) len: usize,
 }
 
-impl Received<'_> {
+impl RxFrame<'_> {
     /// How many bytes it has.
     #[must_use]
     #[inline]
@@ -31,31 +31,31 @@ impl Received<'_> {
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        let start = self.socket.seat.memory.at(self.chunk, self.start, self.len);
+        let start = self.socket.share.umem.at(self.chunk, self.start, self.len);
         // SAFETY: inside the memory; the chunk is ours until we are dropped: the kernel does
-        // not write to it, and no other `Received` of this socket can exist.
+        // not write to it, and no other `RxFrame` of this socket can exist.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) }
     }
 
     /// Lends the frame as it lies, and gives the kernel a free chunk in place of its own.
     ///
     /// # Errors
-    /// There is none: [`XskSocket::can_lend`] tells.
+    /// There is none: [`XskSocket::can_detach`] tells.
     #[inline]
-    pub fn lend(self) -> Result<Lent, Self> {
-        let Some(fresh) = self.socket.seat.stock.pop() else {
+    pub fn detach(self) -> Result<UmemFrame, Self> {
+        let Some(replacement) = self.socket.share.cache.pop() else {
             return Err(self);
         };
         // Its chunk is not given back.
         let mut this = ManuallyDrop::new(self);
         let (chunk, start, len) = (this.chunk, this.start, this.len);
         let socket = &mut *this.socket;
-        socket.give(fresh);
-        socket.seat.memory.give(chunk, Owner::LENT);
+        socket.return_chunk(replacement);
+        socket.share.umem.set_owner(chunk, ChunkOwner::DETACHED);
         // SAFETY: it is ours alone, as the kernel has said; and of those that were taken, in
         // place of the fresh one.
-        let storage = unsafe { socket.seat.memory.lend(chunk) };
-        Ok(Lent {
+        let storage = unsafe { socket.share.umem.detach(chunk) };
+        Ok(UmemFrame {
             storage,
             start,
             len,
@@ -63,16 +63,16 @@ impl Received<'_> {
     }
 }
 
-impl Drop for Received<'_> {
+impl Drop for RxFrame<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.socket.give(self.chunk);
+        self.socket.return_chunk(self.chunk);
     }
 }
 
 /// A frame as it lies in a chunk, which belongs to whoever has the storage.
 #[derive(Debug)]
-pub struct Lent {
+pub struct UmemFrame {
     /// The chunk.
     pub storage: Storage,
     /// Where in it the frame begins.

@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where there is no chunk.
-const NONE: u32 = u32::MAX;
+const EMPTY: u32 = u32::MAX;
 
 /// Chunks by number, each at most once.
-pub(super) struct Free {
+pub(super) struct FreeStack {
     /// The chunk on top in the low half; in the high half, how often it was changed, so that
     /// who has looked at the stack knows whether it is still as he saw it.
     top: AtomicU64,
@@ -15,27 +15,27 @@ pub(super) struct Free {
     below: Box<[AtomicU32]>,
 }
 
-impl Free {
+impl FreeStack {
     /// All of so many chunks.
     pub(super) fn full(chunks: u32) -> Self {
         let below = (0..chunks).map(|chunk| match chunk + 1 {
             next if next < chunks => AtomicU32::new(next),
-            _ => AtomicU32::new(NONE),
+            _ => AtomicU32::new(EMPTY),
         });
         Self {
             below: below.collect(),
-            top: AtomicU64::new(if chunks > 0 { 0 } else { NONE.into() }),
+            top: AtomicU64::new(if chunks > 0 { 0 } else { EMPTY.into() }),
         }
     }
 
     /// Takes `count` chunks, or as many as there are, and appends them. Returns how many.
-    pub(super) fn take(&self, count: usize, to: &mut Vec<u32>) -> usize {
+    pub(super) fn pop(&self, count: usize, to: &mut Vec<u32>) -> usize {
         let before = to.len();
         let mut top = self.top.load(Ordering::Acquire);
         loop {
             to.truncate(before);
-            let (changes, mut chunk) = parts(top);
-            while to.len() - before < count && chunk != NONE {
+            let (version, mut chunk) = split(top);
+            while to.len() - before < count && chunk != EMPTY {
                 to.push(chunk);
                 // If the stack has changed meanwhile this may be any chunk, and is taken for
                 // nothing.
@@ -44,7 +44,7 @@ impl Free {
             if to.len() == before {
                 return 0;
             }
-            match self.exchange(top, whole(changes, chunk)) {
+            match self.exchange(top, next_top(version, chunk)) {
                 Ok(()) => return to.len() - before,
                 Err(now) => top = now,
             }
@@ -55,7 +55,7 @@ impl Free {
     ///
     /// # Panics
     /// If there is no such chunk.
-    pub(super) fn put(&self, chunks: &[u32]) {
+    pub(super) fn push(&self, chunks: &[u32]) {
         let Some((last, others)) = chunks.split_last() else {
             return;
         };
@@ -64,9 +64,9 @@ impl Free {
         }
         let mut top = self.top.load(Ordering::Relaxed);
         loop {
-            let (changes, under) = parts(top);
+            let (version, under) = split(top);
             self.below[*last as usize].store(under, Ordering::Relaxed);
-            match self.exchange(top, whole(changes, chunks[0])) {
+            match self.exchange(top, next_top(version, chunks[0])) {
                 Ok(()) => return,
                 Err(now) => top = now,
             }
@@ -76,20 +76,22 @@ impl Free {
     /// Changes the top if it is still `from`.
     fn exchange(&self, from: u64, to: u64) -> Result<(), u64> {
         // Release: what was done to chunks that are put is seen by whoever takes them.
-        let (yes, no) = (Ordering::AcqRel, Ordering::Acquire);
-        self.top.compare_exchange_weak(from, to, yes, no).map(drop)
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        self.top
+            .compare_exchange_weak(from, to, success, failure)
+            .map(drop)
     }
 }
 
 /// How often the top was changed, and what it is.
 #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
-const fn parts(top: u64) -> (u32, u32) {
+const fn split(top: u64) -> (u32, u32) {
     ((top >> 32) as u32, top as u32)
 }
 
 /// The top after one change more.
-fn whole(changes: u32, chunk: u32) -> u64 {
-    u64::from(changes.wrapping_add(1)) << 32 | u64::from(chunk)
+fn next_top(version: u32, chunk: u32) -> u64 {
+    u64::from(version.wrapping_add(1)) << 32 | u64::from(chunk)
 }
 
 #[cfg(test)]
@@ -97,47 +99,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_is_taken_once_and_the_last_first() {
-        let free = Free::full(4);
-        let mut taken = Vec::new();
-        assert_eq!(free.take(3, &mut taken), 3);
-        assert_eq!(taken, [0, 1, 2]);
-        free.put(&[2, 0]);
-        free.put(&[]);
-        assert_eq!(free.take(9, &mut taken), 3);
-        assert_eq!(taken, [0, 1, 2, 2, 0, 3]);
-        assert_eq!(free.take(1, &mut taken), 0);
-        assert_eq!(Free::full(0).take(1, &mut taken), 0);
+    fn free_stack_is_last_in_first_out() {
+        let free = FreeStack::full(4);
+        let mut popped = Vec::new();
+        assert_eq!(free.pop(3, &mut popped), 3);
+        assert_eq!(popped, [0, 1, 2]);
+        free.push(&[2, 0]);
+        free.push(&[]);
+        assert_eq!(free.pop(9, &mut popped), 3);
+        assert_eq!(popped, [0, 1, 2, 2, 0, 3]);
+        assert_eq!(free.pop(1, &mut popped), 0);
+        assert_eq!(FreeStack::full(0).pop(1, &mut popped), 0);
     }
 
     #[test]
-    fn threads_that_take_and_put_at_once_lose_none_and_share_none() {
+    fn free_stack_is_consistent_under_concurrent_use() {
         const CHUNKS: u32 = 64;
-        let free = Free::full(CHUNKS);
-        let had: Vec<_> = (0..CHUNKS).map(|_| AtomicU32::new(0)).collect();
+        let free = FreeStack::full(CHUNKS);
+        let owners: Vec<_> = (0..CHUNKS).map(|_| AtomicU32::new(0)).collect();
         std::thread::scope(|scope| {
             for count in [1, 3, 7] {
-                let (free, had) = (&free, &had);
+                let (free, owners) = (&free, &owners);
                 scope.spawn(move || {
-                    let mut mine = Vec::new();
+                    let mut own = Vec::new();
                     for _ in 0..20_000 {
-                        free.take(count, &mut mine);
-                        for chunk in &mine {
-                            let before = had[*chunk as usize].fetch_add(1, Ordering::Relaxed);
+                        free.pop(count, &mut own);
+                        for chunk in &own {
+                            let before = owners[*chunk as usize].fetch_add(1, Ordering::Relaxed);
                             assert_eq!(before, 0, "chunk {chunk} has two owners");
                         }
-                        for chunk in &mine {
-                            had[*chunk as usize].fetch_sub(1, Ordering::Relaxed);
+                        for chunk in &own {
+                            owners[*chunk as usize].fetch_sub(1, Ordering::Relaxed);
                         }
-                        free.put(&mine);
-                        mine.clear();
+                        free.push(&own);
+                        own.clear();
                     }
                 });
             }
         });
-        let mut left = Vec::new();
-        free.take(usize::MAX, &mut left);
-        left.sort_unstable();
-        assert_eq!(left, (0..CHUNKS).collect::<Vec<_>>());
+        let mut remaining = Vec::new();
+        free.pop(usize::MAX, &mut remaining);
+        remaining.sort_unstable();
+        assert_eq!(remaining, (0..CHUNKS).collect::<Vec<_>>());
     }
 }
