@@ -7,7 +7,7 @@ use flow::{
     FlowModCommand, FlowStatsRequest, Monitor, MonitorFlags, MonitorId, MonitorRequest, text,
 };
 use openflow::{
-    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Excerpt, Form, Message,
+    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Excerpt, FlowFormat, Message,
     MultipartRequest, Version,
 };
 use testbed::Failure;
@@ -66,7 +66,7 @@ fn round(ground: &Ground, switch: &Switch<'_>) -> Result<(), Failure> {
         ))?;
     }
     peer.barrier();
-    let all = MultipartRequest::Flow(Form::Standard, FlowStatsRequest::all());
+    let all = MultipartRequest::Flow(FlowFormat::Standard, FlowStatsRequest::all());
     peer.ask(&Message::MultipartRequest(all))?;
     change_all(&mut peer)?;
     commit_a_bundle(&mut peer)?;

@@ -10,8 +10,8 @@ use flow::{
     SwitchConfig,
 };
 use openflow::{
-    ChannelState, ControllerReason, ControllerStatus, Message, MultipartReply, MultipartRequest,
-    RoleReply, Version,
+    ControlChannelStatus, ControllerReason, ControllerStatus, Message, MultipartReply,
+    MultipartRequest, RoleReply, Version,
 };
 use testbed::{Failure, Process};
 
@@ -364,7 +364,7 @@ fn controllers_of_openflow_15_hear_of_each_other(ground: &Ground) -> Outcome {
         short_id: None,
         role: Role::Equal,
         reason: ControllerReason::ChannelStatus,
-        channel: ChannelState::Up,
+        channel: ControlChannelStatus::Up,
         uri: Some(desks[1].target()),
     };
     assert_eq!(news, wanted);
@@ -390,7 +390,11 @@ fn controllers_of_openflow_15_hear_of_each_other(ground: &Ground) -> Outcome {
     let news = first.hear("that the other is gone", down)?;
     assert_eq!(
         (news.role, news.channel, news.uri),
-        (Role::Master, ChannelState::Down, Some(desks[1].target()))
+        (
+            Role::Master,
+            ControlChannelStatus::Down,
+            Some(desks[1].target())
+        )
     );
     let question = Message::MultipartRequest(MultipartRequest::ControllerStatus);
     let Message::MultipartReply {
@@ -400,7 +404,9 @@ fn controllers_of_openflow_15_hear_of_each_other(ground: &Ground) -> Outcome {
     else {
         panic!("no statuses");
     };
-    let here = all.iter().filter(|one| one.channel == ChannelState::Up);
+    let here = all
+        .iter()
+        .filter(|one| one.channel == ControlChannelStatus::Up);
     let here: Vec<_> = here.map(|one| one.uri.clone()).collect();
     assert_eq!((all.len(), here), (2, vec![Some(desks[0].target())]));
     Ok(())

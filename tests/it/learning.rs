@@ -9,7 +9,7 @@ use base::{PortNo, TableId};
 use flow::{Action, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Instructions, Match};
 use lab::controller::learning::Learning;
 use lab::controller::{Application, Ask, Controller, Listener, Manner};
-use openflow::{Message, Version, Versions};
+use openflow::{Message, Version, VersionSet};
 use testbed::{Bench, DeviceKind, DeviceOptions, Failure, Program};
 
 use crate::ground::{Ground, Outcome, PATIENCE, Rule, Stop, rules};
@@ -120,7 +120,7 @@ fn ask_all(ground: &Ground, socket: &Path, version: Version) -> Result<Controlle
 fn learns(ground: &Ground, kind: DeviceKind) -> Outcome {
     for version in [Version::V10, Version::V13] {
         let manner = Manner {
-            versions: Versions::only(version),
+            versions: VersionSet::only(version),
             application: Application::Learning(Learning::default()),
         };
         let (bench, controller, _) = called(ground, kind, manner)?;

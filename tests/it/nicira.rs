@@ -102,7 +102,7 @@ fn a_frame_that_is_not_waited_for_is_stale(ground: &Ground) -> Outcome {
             continuation: vec![1; 64],
         };
         match peer.ask(&Message::Resume(resume))? {
-            Message::Error(error) => assert_eq!(error.fault.to_string(), fault),
+            Message::Error(error) => assert_eq!(error.code.to_string(), fault),
             other => panic!("{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use openflow::{Detail, Dialect, Extension, Message, Version};
+use openflow::{Detail, Dialect, Message, NiciraSetting, Version};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::rig::{Rig, binary};
@@ -101,7 +101,7 @@ fn messages_of_the_corpora_are_printed_as_ovs_ofctl_prints_them(ground: &Ground)
     let rig = Rig::new(ground, 0)?;
     let mut messages = Vec::new();
     for version in Version::ALL {
-        let corpus = format!("openflow_v1{}", version.wire() - 1);
+        let corpus = format!("openflow_v1{}", version.number() - 1);
         for path in files(&format!("fuzz/corpus/{corpus}")) {
             let mut bytes = fs::read(&path)?;
             // The target of 1.0 takes a byte for the dialect.
@@ -128,9 +128,11 @@ fn messages_of_the_corpora_are_printed_as_ovs_ofctl_prints_them(ground: &Ground)
 
 /// Whether a message is one, in the version that its header names.
 fn decodes(bytes: &[u8]) -> bool {
-    let version = bytes.first().and_then(|number| Version::from_wire(*number));
+    let version = bytes
+        .first()
+        .and_then(|number| Version::from_number(*number));
     version.is_some_and(|version| {
-        let dialect = Dialect::new(version).after(Extension::TableIds(true));
+        let dialect = Dialect::new(version).after(NiciraSetting::TableIds(true));
         Message::decode(bytes, dialect).is_ok()
     })
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::Xid;
 use flow::{FlowModCommand, text};
-use openflow::{Channel, ErrorMessage, Event, Message, Options, Side, Version, Versions};
+use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide, Message, Version, VersionSet};
 use testbed::Failure;
 
 use crate::ground::{Ground, PATIENCE};
@@ -91,16 +91,16 @@ impl<'g> Peer<'g> {
     }
 
     fn greet(ground: &'g Ground, stream: UnixStream, version: Version) -> Result<Self, Failure> {
-        let options = Options {
-            versions: Versions::only(version),
+        let options = ChannelOptions {
+            versions: VersionSet::only(version),
             // The switch asks often enough.
             echo_interval: Duration::from_secs(3600),
-            ..Options::default()
+            ..ChannelOptions::default()
         };
         let mut peer = Self {
             ground,
             stream,
-            channel: Channel::new(Side::Controller, options, ground.clock.now()),
+            channel: Channel::new(ChannelSide::Controller, options, ground.clock.now()),
             last_xid: 100,
             heard: VecDeque::new(),
         };
@@ -131,10 +131,10 @@ impl<'g> Peer<'g> {
     #[track_caller]
     pub(crate) fn refused(&mut self, message: &Message, kind: u16, code: u16) {
         let answer = self.ask(message).expect("an answer comes");
-        let Message::Error(ErrorMessage { fault, .. }) = &answer else {
+        let Message::Error(error) = &answer else {
             panic!("no error: {answer:?}");
         };
-        assert_eq!(*fault, openflow::Fault::Plain { kind, code });
+        assert_eq!(error.code, openflow::ErrorCode::Plain { kind, code });
     }
 
     /// Adds a flow, as `ovs-ofctl` writes it.
@@ -243,14 +243,14 @@ impl<'g> Peer<'g> {
         self.channel.handle_input(&room[..count], now);
         while let Some(event) = self.channel.poll_event() {
             match event {
-                Event::Up(_) => {}
-                Event::Received(received) => {
+                ChannelEvent::Up(_) => {}
+                ChannelEvent::Received(received) => {
                     self.heard.push_back((received.xid, received.message));
                 }
-                Event::Refused(malformed) => {
+                ChannelEvent::Refused(malformed) => {
                     panic!("the switch says what cannot be: {malformed:?}")
                 }
-                Event::Down(reason) => panic!("the channel is down: {reason}"),
+                ChannelEvent::Down(reason) => panic!("the channel is down: {reason}"),
             }
         }
         self.write()

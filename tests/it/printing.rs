@@ -15,10 +15,10 @@ use flow::{
     TableReason, TableStats, TableStatus, Vacancy, VacancyLimits,
 };
 use openflow::{
-    AsyncConfig, ErrorMessage, FeaturesReply, Form, ForwardedRequest, Hello, Message,
+    AsyncConfig, ErrorMessage, FeaturesReply, FlowFormat, ForwardedRequest, Hello, Message,
     MultipartReply, MultipartRequest, QueueConfig, QueueConfigReply, QueueDesc, QueueStatsRequest,
     RequestForward, RoleReason, RoleReply, RoleStatus, TableFeatures, TableFeaturesCommand,
-    Version, Versions,
+    Version, VersionSet,
 };
 use packet::MacAddr;
 
@@ -129,7 +129,7 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
     vec![
         (
             "OFPT_HELLO",
-            Message::Hello(Hello::new(Versions::only(version))),
+            Message::Hello(Hello::new(VersionSet::only(version))),
         ),
         ("OFPT_ERROR", Message::Error(error)),
         ("OFPT_ECHO_REQUEST", Message::EchoRequest(vec![1, 2])),
@@ -171,11 +171,11 @@ fn statistics(version: Version) -> Vec<(&'static str, Message)> {
         ),
         (
             "OFPST_FLOW reply",
-            MultipartReply::Flow(Form::Standard, vec![rule(), rule()]),
+            MultipartReply::Flow(FlowFormat::Standard, vec![rule(), rule()]),
         ),
         (
             "OFPST_AGGREGATE reply",
-            MultipartReply::Aggregate(Form::Standard, sums()),
+            MultipartReply::Aggregate(FlowFormat::Standard, sums()),
         ),
         (
             "OFPST_TABLE reply",
@@ -232,11 +232,11 @@ fn questions(version: Version) -> Vec<(&'static str, Message)> {
         ("OFPST_DESC request", MultipartRequest::Description),
         (
             "OFPST_FLOW request",
-            MultipartRequest::Flow(Form::Standard, rules.clone()),
+            MultipartRequest::Flow(FlowFormat::Standard, rules.clone()),
         ),
         (
             "OFPST_AGGREGATE request",
-            MultipartRequest::Aggregate(Form::Standard, rules),
+            MultipartRequest::Aggregate(FlowFormat::Standard, rules),
         ),
         ("OFPST_TABLE request", MultipartRequest::Table),
         ("OFPST_PORT request", MultipartRequest::Port(PortNo::ANY)),

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use flow::FlowStatsRequest;
-use openflow::{Form, Message, MultipartRequest, Version};
+use openflow::{FlowFormat, Message, MultipartRequest, Version};
 use testbed::Failure;
 
 use crate::ground::{Ground, Outcome, PATIENCE, Rule, rules};
@@ -162,7 +162,7 @@ fn a_peer_that_never_reads_answers_costs_little(ground: &Ground) -> Outcome {
     let mut greedy = UnixStream::connect(switch.file("br0.mgmt"))?;
     greedy.write_all(&[4, 0, 0, 8, 0, 0, 0, 1])?;
     let mut request = Vec::new();
-    let all = MultipartRequest::Flow(Form::Standard, FlowStatsRequest::all());
+    let all = MultipartRequest::Flow(FlowFormat::Standard, FlowStatsRequest::all());
     Message::MultipartRequest(all).encode(base::Xid(1), Version::V13, &mut request)?;
     let requests = request.repeat(1000);
     greedy.set_nonblocking(true)?;

@@ -7,8 +7,8 @@ use std::fs;
 
 use flow::text::parse_group_line;
 use flow::{FlowMod, Match};
-use openflow::{Detail, Message, Piece, Version};
-use openflow::{encode_entries, encode_instructions, parse_entries, print, print_piece};
+use openflow::{Detail, Message, MessagePart, Version};
+use openflow::{encode_instructions, encode_match, parse_oxm_text, print, print_part};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::rig::{Ran, Rig, Switch, binary, program};
@@ -64,19 +64,19 @@ fn entries_mean_to_ovs_ofctl_what_they_mean_here(ground: &Ground) -> Outcome {
         ("parse-oxm OpenFlow15", Version::V15),
     ] {
         let meaning = |bytes: &[u8]| {
-            let told = print_piece(Piece::Match, bytes, version);
+            let told = print_part(MessagePart::Match, bytes, version);
             let (entries, meaning) = told.split_once('\n').expect("two lines");
             (entries.to_owned(), meaning.to_owned())
         };
         let bytes = matches
             .iter()
-            .filter_map(|matching| encode_entries(matching, version).ok());
+            .filter_map(|matching| encode_match(matching, version).ok());
         let ours: Vec<(String, String)> = bytes.map(|bytes| meaning(&bytes)).collect();
         let lines: Vec<String> = ours.iter().map(|(entries, _)| entries.clone()).collect();
         let theirs = answers(&rig, ground, tool, &lines)?;
         assert_eq!(theirs.len(), lines.len(), "{tool}");
         for ((entries, ours), theirs) in ours.iter().zip(theirs) {
-            let bytes = parse_entries(&theirs).map_err(|error| format!("{theirs}: {error}"))?;
+            let bytes = parse_oxm_text(&theirs).map_err(|error| format!("{theirs}: {error}"))?;
             assert_eq!(meaning(&bytes).1, *ours, "{tool} {entries} is {theirs}");
         }
         assert!(lines.len() > 250, "only {} matches", lines.len());
@@ -106,7 +106,7 @@ fn instructions_are_told_as_ovs_ofctl_tells_their_bytes(ground: &Ground) -> Outc
         let encoded: Vec<Vec<u8>> = encoded.filter(|bytes| !bytes.is_empty()).collect();
         let told = encoded
             .iter()
-            .map(|bytes| print_piece(Piece::Instructions, bytes, version));
+            .map(|bytes| print_part(MessagePart::Instructions, bytes, version));
         let ours: Vec<String> = told.collect();
         let mut theirs = String::new();
         for batch in encoded.chunks(BATCH) {

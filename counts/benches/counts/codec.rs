@@ -7,7 +7,7 @@ use base::{Cookie, PortNo, TableId, Xid};
 use flow::text::{parse_actions, parse_flow_line};
 use flow::{FlowMod, FlowStats, PacketIn, PacketInReason, PacketOut, Refusal, Registers};
 use gungraun::{library_benchmark, library_benchmark_group};
-use openflow::{ErrorMessage, Hello, Message, MultipartReply, Version, Versions};
+use openflow::{ErrorMessage, Hello, Message, MultipartReply, Version, VersionSet};
 use testkit::bed::{FRAME, TWELVE_FIELDS, frame};
 
 fn flow_mod() -> FlowMod {
@@ -65,7 +65,7 @@ fn hundred_flows() -> Message {
         bytes: u64::from(number) * 60,
     };
     let flows = (0..100).map(flow).collect();
-    Message::reply(MultipartReply::Flow(openflow::Form::Standard, flows))
+    Message::reply(MultipartReply::Flow(openflow::FlowFormat::Standard, flows))
 }
 
 fn error() -> Message {
@@ -74,7 +74,7 @@ fn error() -> Message {
 }
 
 fn hello() -> Message {
-    Message::Hello(Hello::new(Versions::ALL))
+    Message::Hello(Hello::new(VersionSet::ALL))
 }
 
 fn encoded(message: &Message, version: Version) -> Vec<u8> {

@@ -6,7 +6,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
-use tools::{Client, Command, Dump, Naming, Order, Subject, Together, ToolError, dump};
+use tools::{
+    Atomicity, Client, Command, DumpRequest, LineSubject, Naming, SortOrder, ToolError, dump,
+};
 
 use crate::input::typed_or_read;
 
@@ -35,10 +37,10 @@ impl Bridge {
     /// As `ovs-ofctl` has it: whoever reads a terminal is told names.
     fn naming(&self) -> Naming {
         match (self.names, self.no_names) {
-            (true, _) => Naming::Told,
-            (false, true) => Naming::Numbers,
-            (false, false) if std::io::stdout().is_terminal() => Naming::Told,
-            (false, false) => Naming::Read,
+            (true, _) => Naming::Show,
+            (false, true) => Naming::Off,
+            (false, false) if std::io::stdout().is_terminal() => Naming::Show,
+            (false, false) => Naming::Accept,
         }
     }
 }
@@ -76,11 +78,11 @@ impl Change {
 /// Makes a change, of lines that stand in `text` or where it says.
 fn make(
     bridge: &Bridge,
-    subject: Subject,
+    subject: LineSubject,
     (command, text): (Command, String),
     bundle: bool,
 ) -> Result<Told, Box<dyn Error>> {
-    let change = tools::Change {
+    let change = tools::ChangeRequest {
         subject,
         command,
         together: together(bundle),
@@ -91,8 +93,12 @@ fn make(
     Ok(Told::same(String::new()))
 }
 
-const fn together(bundle: bool) -> Together {
-    if bundle { Together::Yes } else { Together::No }
+const fn together(bundle: bool) -> Atomicity {
+    if bundle {
+        Atomicity::AllOrNothing
+    } else {
+        Atomicity::OneByOne
+    }
 }
 
 /// Does something with the lines that stand in `text`, or in the file that it names, and
@@ -184,9 +190,9 @@ impl FlowsArgs {
             return Ok(Told { text, differs });
         }
         if let Some(command) = self.change.command(self.strict) {
-            return make(&self.bridge, Subject::Flow, command, self.bundle);
+            return make(&self.bridge, LineSubject::Flow, command, self.bundle);
         }
-        let what = Dump::Flows {
+        let what = DumpRequest::Flows {
             filter: self.filter.unwrap_or_default(),
             counts: self.stats || !self.no_stats,
             orders,
@@ -208,12 +214,12 @@ fn orders(
     sort: &[String],
     rsort: &[String],
     matches: &ArgMatches,
-) -> Result<Vec<Order>, ToolError> {
+) -> Result<Vec<SortOrder>, ToolError> {
     let mut given = Vec::new();
     for (name, fields, descending) in [("sort", sort, false), ("rsort", rsort, true)] {
         let places = matches.indices_of(name).into_iter().flatten();
         for (place, field) in places.zip(fields) {
-            given.push((place, Order::by(field, descending)?));
+            given.push((place, SortOrder::by(field, descending)?));
         }
     }
     given.sort_by_key(|(place, _)| *place);
@@ -248,13 +254,14 @@ impl GroupsArgs {
         if let Some(command) = inserted.or(removed) {
             return make(
                 &self.table.bridge,
-                Subject::Group,
+                LineSubject::Group,
                 command,
                 self.table.bundle,
             );
         }
         let counts = self.table.stats;
-        self.table.ask(Subject::Group, &Dump::Groups { counts })
+        self.table
+            .ask(LineSubject::Group, &DumpRequest::Groups { counts })
     }
 }
 
@@ -272,7 +279,8 @@ impl MetersArgs {
     /// The text to show.
     pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
         let counts = self.table.stats;
-        self.table.ask(Subject::Meter, &Dump::Meters { counts })
+        self.table
+            .ask(LineSubject::Meter, &DumpRequest::Meters { counts })
     }
 }
 
@@ -292,7 +300,7 @@ struct TableArgs {
 }
 
 impl TableArgs {
-    fn ask(self, subject: Subject, what: &Dump) -> Result<Told, Box<dyn Error>> {
+    fn ask(self, subject: LineSubject, what: &DumpRequest) -> Result<Told, Box<dyn Error>> {
         if let Some(command) = self.change.command(false) {
             return make(&self.bridge, subject, command, self.bundle);
         }
@@ -315,7 +323,7 @@ impl PortsArgs {
     /// The text to show.
     pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
         let counts = self.stats;
-        let told = dump(&mut self.bridge.call()?, &Dump::Ports { counts })?;
+        let told = dump(&mut self.bridge.call()?, &DumpRequest::Ports { counts })?;
         Ok(Told::same(told))
     }
 }

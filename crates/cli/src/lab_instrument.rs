@@ -22,7 +22,7 @@ use lab::by_hand::{
     By, Calibrator, Listening, Place, PortName, Reception, Reflection, Role, Second, Swept,
     Turning, inside,
 };
-use lab::{Clock, INTERRUPTED, Interrupt, Versions};
+use lab::{Clock, INTERRUPTED, Interrupt, VersionSet};
 use send::{GenerateArgs, ReplayArgs};
 
 /// The exit code that says that what was measured does not tell.
@@ -236,7 +236,7 @@ pub(crate) struct ControllerArgs {
     rules: Option<PathBuf>,
     /// The versions of OpenFlow that it may speak [default: all].
     #[arg(long, value_name = "VERSION,...")]
-    versions: Option<Versions>,
+    versions: Option<VersionSet>,
     /// For how many seconds [default: until Ctrl-C].
     #[arg(long, value_name = "COUNT", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -251,7 +251,7 @@ impl ControllerArgs {
             at: self.listen,
             role: self.application,
             rules: self.rules,
-            versions: self.versions.unwrap_or(Versions::ALL),
+            versions: self.versions.unwrap_or(VersionSet::ALL),
             time: self.seconds,
         };
         let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);

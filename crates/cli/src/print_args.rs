@@ -5,8 +5,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tools::{Detail, PORTS, Piece, Subject, Version};
-use tools::{parse_lines, parse_pieces, print_capture, print_lines, print_pieces, print_stream};
+use tools::{Detail, LineSubject, MessagePart, PORTS, Version};
+use tools::{parse_lines, parse_parts, print_capture, print_lines, print_parts, print_stream};
 
 use crate::input::{bytes_of, text_of, typed_or_read};
 
@@ -53,11 +53,11 @@ enum Part {
 }
 
 impl Part {
-    const fn piece(self) -> Piece {
+    const fn piece(self) -> MessagePart {
         match self {
-            Self::Actions => Piece::Actions,
-            Self::Instructions => Piece::Instructions,
-            Self::Match => Piece::Match,
+            Self::Actions => MessagePart::Actions,
+            Self::Instructions => MessagePart::Instructions,
+            Self::Match => MessagePart::Match,
         }
     }
 }
@@ -76,7 +76,7 @@ impl PrintArgs {
         }
         if let (Some(part), Some(version)) = (self.piece, self.version) {
             let bytes = typed_or_read(self.message.unwrap_or_default())?;
-            return Ok(print_pieces(part.piece(), &bytes, version)?);
+            return Ok(print_parts(part.piece(), &bytes, version)?);
         }
         let detail = self.verbosity.map_or(Detail::USUAL, Detail);
         let message = typed_or_read(self.message.unwrap_or_default())?;
@@ -132,20 +132,20 @@ impl ParseArgs {
             None => typed_or_read(self.text.unwrap_or_default())?,
         };
         let subject = match self.kind {
-            Kind::Flow => Subject::Flow,
-            Kind::Group => Subject::Group,
-            Kind::Meter => Subject::Meter,
-            Kind::Match => Subject::Match,
-            Kind::Actions => Subject::Actions,
+            Kind::Flow => LineSubject::Flow,
+            Kind::Group => LineSubject::Group,
+            Kind::Meter => LineSubject::Meter,
+            Kind::Match => LineSubject::Match,
+            Kind::Actions => LineSubject::Actions,
             Kind::Instructions => {
                 let version = self.version.unwrap_or(Version::V13);
-                return Ok(parse_pieces(Piece::Instructions, &lines, version)?);
+                return Ok(parse_parts(MessagePart::Instructions, &lines, version)?);
             }
             Kind::Oxm => {
                 let version = self.version.unwrap_or(Version::V12);
-                return Ok(parse_pieces(Piece::Match, &lines, version)?);
+                return Ok(parse_parts(MessagePart::Match, &lines, version)?);
             }
-            Kind::NxMatch => return Ok(parse_pieces(Piece::Match, &lines, Version::V10)?),
+            Kind::NxMatch => return Ok(parse_parts(MessagePart::Match, &lines, Version::V10)?),
         };
         Ok(parse_lines(subject, &lines, self.version)?)
     }

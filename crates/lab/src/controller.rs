@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use base::{Cookie, DatapathId};
 use flow::{Features, FlowMod};
-use openflow::{Inexpressible, Message, Version, Versions};
+use openflow::{EncodeError, Message, Version, VersionSet};
 use testbed::{Clock, ControlStream, Failure};
 
 pub use application::Application;
@@ -79,7 +79,7 @@ pub enum ControllerError {
     },
     /// The version that was agreed on has no words for it.
     #[error(transparent)]
-    Inexpressible(#[from] Inexpressible),
+    EncodeError(#[from] EncodeError),
     /// The device answers, and not what it was asked.
     #[error("the device did not answer {0}, but answered the barrier behind it")]
     Unanswered(&'static str),
@@ -109,7 +109,7 @@ pub enum ControllerError {
 #[derive(Clone, Debug)]
 pub struct Manner {
     /// The versions that it may speak.
-    pub versions: Versions,
+    pub versions: VersionSet,
     /// What it does by itself.
     pub application: Application,
 }
@@ -119,7 +119,7 @@ impl Manner {
     #[must_use]
     pub const fn silent(version: Version) -> Self {
         Self {
-            versions: Versions::only(version),
+            versions: VersionSet::only(version),
             application: Application::Silent,
         }
     }

@@ -56,7 +56,7 @@ pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
 pub use failure::LabError;
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use names::{Asked, MatchSet, Prober, Scenario, UnknownName};
-pub use openflow::Versions;
+pub use openflow::VersionSet;
 pub use options::{
     BadOption, ChangeParameters, EchoParameters, FlowTableParameters, MeterParameters, Options,
     Parameters, RateParameters, TcpParameters,

@@ -114,8 +114,8 @@ pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed
     if !fits {
         return Err(start.fail(Refusal::ActionBadLength));
     }
-    let wrong = |fault| match fault {
-        Bad::Argument(fault) => start.fail(fault),
+    let wrong = |refusal| match refusal {
+        Bad::Argument(refusal) => start.fail(refusal),
         Bad::Shape(malformed) => malformed,
     };
     match row.kind {
@@ -123,8 +123,8 @@ pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed
         _ => body.skip(row.skip)?,
     }
     let item = decode_body(row.kind, &mut body).map_err(wrong)?;
-    if let Some(fault) = padding_fault(row.kind) {
-        body.zeros(body.len(), fault)?;
+    if let Some(refusal) = padding_refusal(row.kind) {
+        body.zeros(body.len(), refusal)?;
     }
     Ok((row.kind, item))
 }
@@ -133,7 +133,7 @@ pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed
 /// specification asks for that behind a field (OF 1.3.5, 7.2.5), and `nicira-ext.h` where a
 /// later form might use it; elsewhere nobody looks. Which error it is Open vSwitch 3.1
 /// says.
-const fn padding_fault(kind: Kind) -> Option<Refusal> {
+const fn padding_refusal(kind: Kind) -> Option<Refusal> {
     match kind {
         Kind::SetField | Kind::RegLoad2 => Some(Refusal::ActionBadSetArgument),
         Kind::ResubmitTable | Kind::OutputReg | Kind::Learn | Kind::Learn2 => {

@@ -34,7 +34,7 @@
 //! answer may be as long as a table is large: the shell stops reading from a peer
 //! that does not read while [`Channel::is_congested`], and then one read's worth
 //! of requests is all that can still be answered. Of messages that it is given back
-//! ([`Channel::take_back`]) it keeps at most 1024.
+//! ([`Channel::recycle`]) it keeps at most 1024.
 //!
 //! # How to drive it
 //! After [`Channel::new`] and after each `handle_*` and [`Channel::send`]: take
@@ -52,21 +52,21 @@ use std::time::Duration;
 use base::{Instant, Xid};
 use flow::Refusal;
 
-pub use event::{DownReason, Event, Excerpt, Parcel, Received};
+pub use event::{BoxedMessage, ChannelEvent, DownReason, Excerpt, ReceivedMessage};
 use output::Output;
 
-use crate::codec::{Inexpressible, Malformed};
+use crate::codec::{EncodeError, Malformed};
 use crate::dialect::Dialect;
 use crate::header::Header;
 use crate::kinds::Sender;
 use crate::message::error::ErrorMessage;
 use crate::message::hello::{self, Hello};
 use crate::message::{Message, error};
-use crate::version::{Version, Versions};
+use crate::version::{Version, VersionSet};
 
 /// Which end of the connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ChannelSide {
     /// The switch.
     Switch,
     /// The controller.
@@ -75,9 +75,9 @@ pub enum Side {
 
 /// How a channel is to behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ChannelOptions {
     /// The versions that it may speak.
-    pub versions: Versions,
+    pub versions: VersionSet,
     /// How long the other end may take to say hello.
     pub hello_timeout: Duration,
     /// After how long a silence the other end is asked whether it is there.
@@ -88,10 +88,10 @@ pub struct Options {
     pub backlog_max: usize,
 }
 
-impl Default for Options {
+impl Default for ChannelOptions {
     fn default() -> Self {
         Self {
-            versions: Versions::ALL,
+            versions: VersionSet::ALL,
             // Both ends send their hello at once: a round trip is enough by far.
             hello_timeout: Duration::from_secs(5),
             // What Open vSwitch does unless it is told otherwise.
@@ -135,21 +135,21 @@ const SPARE_MAX: usize = 1024;
 /// One end of an OpenFlow channel. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Channel {
-    side: Side,
-    options: Options,
+    side: ChannelSide,
+    options: ChannelOptions,
     state: State,
     /// The beginning of a message whose end has not come yet.
     input: Vec<u8>,
     output: Output,
-    events: VecDeque<Event>,
+    events: VecDeque<ChannelEvent>,
     /// Messages that nobody needs any more: others are written over them.
-    spare: Vec<Parcel>,
+    spare: Vec<BoxedMessage>,
 }
 
 impl Channel {
     /// A channel on a connection that has just been made. Its hello is pending.
     #[must_use]
-    pub fn new(side: Side, options: Options, now: Instant) -> Self {
+    pub fn new(side: ChannelSide, options: ChannelOptions, now: Instant) -> Self {
         let mut output = Output::default();
         let hello = Hello::new(options.versions);
         hello
@@ -237,12 +237,12 @@ impl Channel {
     ///
     /// # Errors
     /// The version has no words for it; then nothing is sent.
-    pub fn send(&mut self, xid: Xid, message: &Message) -> Result<(), Inexpressible> {
+    pub fn send(&mut self, xid: Xid, message: &Message) -> Result<(), EncodeError> {
         let State::Up { dialect, alive } = self.state else {
             return Ok(());
         };
         message.encode(xid, dialect, self.output.back())?;
-        if let Message::Extension(change) = message {
+        if let Message::NiciraSetting(change) = message {
             let dialect = dialect.after(*change);
             self.state = State::Up { dialect, alive };
         }
@@ -261,21 +261,21 @@ impl Channel {
     }
 
     /// What happened next, if anything did.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ChannelEvent> {
         self.events.pop_front()
     }
 
     /// Takes back messages that were read: it costs less to write others over them than to
     /// free them, elsewhere perhaps, and to ask for as much memory again. They are kept until
-    /// they are needed, or [`Channel::forget`] is called.
-    pub fn take_back(&mut self, read: Vec<Parcel>) {
+    /// they are needed, or [`Channel::release_spare`] is called.
+    pub fn recycle(&mut self, read: Vec<BoxedMessage>) {
         let room = SPARE_MAX - self.spare.len();
         let kept = read.into_iter().filter(|received| received.is_small());
         self.spare.extend(kept.take(room));
     }
 
     /// Lets go of messages that were taken back.
-    pub fn forget(&mut self) {
+    pub fn release_spare(&mut self) {
         self.spare = Vec::new();
     }
 
@@ -349,7 +349,7 @@ impl Channel {
                 let dialect = Dialect::new(version);
                 let alive = Alive::Heard(now);
                 self.state = State::Up { dialect, alive };
-                self.events.push_back(Event::Up(version));
+                self.events.push_back(ChannelEvent::Up(version));
             }
             None => self.refuse_hello(&hello),
         }
@@ -363,7 +363,7 @@ impl Channel {
             "no version in common: we speak {}, you speak {theirs}",
             self.options.versions
         );
-        let version = Version::from_wire(hello.highest).unwrap_or(Version::V10);
+        let version = Version::from_number(hello.highest).unwrap_or(Version::V10);
         let refusal = Refusal::HelloIncompatible;
         let error = ErrorMessage::new(refusal, version, text.into_bytes());
         Message::Error(error)
@@ -374,11 +374,11 @@ impl Channel {
 
     /// Takes an error in place of a hello.
     fn hello_refused(&mut self, header: Header, message: &[u8]) {
-        let version = Version::from_wire(header.version).unwrap_or(Version::V10);
+        let version = Version::from_number(header.version).unwrap_or(Version::V10);
         let decoded = Message::decode(message, version);
         self.down(match decoded {
-            Ok((_, Message::Error(ErrorMessage { fault, data }))) => DownReason::HelloRefused {
-                fault,
+            Ok((_, Message::Error(ErrorMessage { code, data }))) => DownReason::HelloRefused {
+                code,
                 text: String::from_utf8_lossy(&data).into_owned(),
             },
             _ => DownReason::HelloExpected(header.kind),
@@ -396,30 +396,31 @@ impl Channel {
                 return;
             }
             Ok(_) => Malformed {
-                fault: Refusal::RequestBadType,
+                refusal: Refusal::RequestBadType,
                 at: 0,
             },
             Err(malformed) => malformed,
         };
-        if self.side == Side::Switch && header.kind != error::NUMBER {
-            self.refuse(header.xid, malformed.fault, &excerpt);
+        if self.side == ChannelSide::Switch && header.kind != error::NUMBER {
+            self.refuse(header.xid, malformed.refusal, &excerpt);
         }
-        self.events.push_back(Event::Refused(malformed));
+        self.events.push_back(ChannelEvent::Refused(malformed));
     }
 
     /// Whether the other end may send what such a sender sends.
     const fn may_come_from(&self, sender: Sender) -> bool {
         match (self.side, sender) {
             (_, Sender::Either)
-            | (Side::Switch, Sender::Controller)
-            | (Side::Controller, Sender::Switch) => true,
-            (Side::Switch, Sender::Switch) | (Side::Controller, Sender::Controller) => false,
+            | (ChannelSide::Switch, Sender::Controller)
+            | (ChannelSide::Controller, Sender::Switch) => true,
+            (ChannelSide::Switch, Sender::Switch)
+            | (ChannelSide::Controller, Sender::Controller) => false,
         }
     }
 
     /// Deals with what the channel deals with, and tells of the rest.
     #[inline]
-    fn handle_understood(&mut self, mut received: Parcel) {
+    fn handle_understood(&mut self, mut received: BoxedMessage) {
         let xid = received.xid;
         match &mut received.message {
             Message::EchoRequest(data) => {
@@ -427,12 +428,12 @@ impl Channel {
                 self.say(xid, &Message::EchoReply(data));
             }
             Message::EchoReply(_) if xid == OWN_XID => {}
-            Message::Extension(change) => {
+            Message::NiciraSetting(change) => {
                 if let State::Up { dialect, .. } = &mut self.state {
                     *dialect = dialect.after(*change);
                 }
             }
-            _ => self.events.push_back(Event::Received(received)),
+            _ => self.events.push_back(ChannelEvent::Received(received)),
         }
     }
 
@@ -444,17 +445,17 @@ impl Channel {
 
     fn down(&mut self, reason: DownReason) {
         self.state = State::Down;
-        self.events.push_back(Event::Down(reason));
+        self.events.push_back(ChannelEvent::Down(reason));
     }
 }
 
 /// The version that two ends agree on (OF 1.3.5, 6.3.1).
-fn agree(ours: Versions, theirs: &Hello) -> Option<Version> {
+fn agree(ours: VersionSet, theirs: &Hello) -> Option<Version> {
     match theirs.versions {
-        Some(versions) => ours.common(versions).newest(),
+        Some(versions) => ours.intersection(versions).newest(),
         None => {
-            let lower = ours.newest()?.wire().min(theirs.highest);
-            Version::from_wire(lower).filter(|version| ours.contains(*version))
+            let lower = ours.newest()?.number().min(theirs.highest);
+            Version::from_number(lower).filter(|version| ours.contains(*version))
         }
     }
 }

@@ -10,10 +10,10 @@ use crate::version::Version;
 
 /// A message that breaks the protocol, or asks in it for what we do not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{fault} (at byte {at})")]
+#[error("{refusal} (at byte {at})")]
 pub struct Malformed {
     /// What to answer.
-    pub fault: Refusal,
+    pub refusal: Refusal,
     /// Where, in bytes from the start of the message.
     pub at: usize,
 }
@@ -21,7 +21,7 @@ pub struct Malformed {
 /// A message for which a version has no words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{version} cannot express {what}")]
-pub struct Inexpressible {
+pub struct EncodeError {
     /// What cannot be said.
     pub what: &'static str,
     /// The version that lacks the words.
@@ -72,14 +72,17 @@ impl<'a> Reader<'a> {
     }
 
     /// From here on, want of bytes is this fault.
-    pub(crate) const fn on_short(mut self, fault: Refusal) -> Self {
-        self.short = fault;
+    pub(crate) const fn on_short(mut self, refusal: Refusal) -> Self {
+        self.short = refusal;
         self
     }
 
     /// `fault`, at the place that the reader has come to.
-    pub(crate) const fn fail(&self, fault: Refusal) -> Malformed {
-        Malformed { fault, at: self.at }
+    pub(crate) const fn fail(&self, refusal: Refusal) -> Malformed {
+        Malformed {
+            refusal,
+            at: self.at,
+        }
     }
 
     /// The next `count` bytes.
@@ -131,8 +134,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over bytes that have to be zero.
-    pub(crate) fn zeros(&mut self, count: usize, fault: Refusal) -> Result<(), Malformed> {
-        let place = self.fail(fault);
+    pub(crate) fn zeros(&mut self, count: usize, refusal: Refusal) -> Result<(), Malformed> {
+        let place = self.fail(refusal);
         match self.bytes(count)?.iter().all(|byte| *byte == 0) {
             true => Ok(()),
             false => Err(place),
@@ -159,11 +162,11 @@ impl<'a> Reader<'a> {
 
     /// A reader of the next `count` bytes alone; want of bytes, now or inside, is
     /// this fault.
-    pub(crate) fn sub_or(&mut self, count: usize, fault: Refusal) -> Result<Self, Malformed> {
+    pub(crate) fn sub_or(&mut self, count: usize, refusal: Refusal) -> Result<Self, Malformed> {
         if count > self.bytes.len() {
-            return Err(self.fail(fault));
+            return Err(self.fail(refusal));
         }
-        Ok(self.sub(count)?.on_short(fault))
+        Ok(self.sub(count)?.on_short(refusal))
     }
 
     /// A reader of what is left as a structure within one of its kind; none if that
@@ -238,8 +241,8 @@ impl<'a> Writer<'a> {
     }
 
     /// The refusal to say `what`.
-    pub(crate) const fn cannot(&self, what: &'static str) -> Inexpressible {
-        Inexpressible {
+    pub(crate) const fn cannot(&self, what: &'static str) -> EncodeError {
+        EncodeError {
             what,
             version: self.dialect.version,
         }
@@ -299,8 +302,8 @@ impl<'a> Writer<'a> {
     pub(crate) fn nested(
         &mut self,
         length_at: usize,
-        write: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-    ) -> Result<usize, Inexpressible> {
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<usize, EncodeError> {
         let mut inner = Writer::new(self.out, self.dialect);
         write(&mut inner)?;
         let (start, len) = (inner.start, inner.len());
@@ -315,8 +318,8 @@ impl<'a> Writer<'a> {
     pub(crate) fn nested_padded(
         &mut self,
         length_at: usize,
-        write: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-    ) -> Result<usize, Inexpressible> {
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<usize, EncodeError> {
         let length = self.nested(length_at, write)?;
         self.zeros(length.next_multiple_of(8) - length);
         Ok(length)
@@ -326,9 +329,9 @@ impl<'a> Writer<'a> {
     /// bytes that are counted. Returns the count.
     pub(crate) fn counted(
         &mut self,
-        between: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-        write: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-    ) -> Result<usize, Inexpressible> {
+        between: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<usize, EncodeError> {
         let place = self.out.len();
         self.u16(0);
         between(self)?;
@@ -360,12 +363,12 @@ mod tests {
             .expect("there are four")
             .on_short(Refusal::ActionBadLength);
         assert_eq!(sub.u8(), Ok(1));
-        let fault = Malformed {
-            fault: Refusal::ActionBadLength,
+        let refusal = Malformed {
+            refusal: Refusal::ActionBadLength,
             at: 1,
         };
-        assert_eq!(sub.u16(), Err(fault));
-        assert_eq!(sub.end(), Err(fault));
+        assert_eq!(sub.u16(), Err(refusal));
+        assert_eq!(sub.end(), Err(refusal));
         assert_eq!(reader.u16(), Ok(0x0304));
         assert_eq!(reader.end(), Ok(()));
         assert_eq!(reader.u8().map_err(|e| e.at), Err(4));

@@ -12,7 +12,7 @@ use flow::field::{FieldInfo, Maskable, WireId};
 use testkit::document::{check_part, table};
 
 use crate::action::rows;
-use crate::faults::{self, Fault};
+use crate::faults::{self, ErrorCode};
 use crate::instruction;
 use crate::kinds::{self, NICIRA};
 use crate::version::Version;
@@ -172,21 +172,21 @@ fn fields() {
 }
 
 fn errors() {
-    let short = |fault: Fault| match fault {
-        Fault::Plain { kind, code } => format!("{kind}/{code}"),
-        Fault::Nicira { kind, code } => format!("nx {kind}/{code}"),
-        Fault::Experimenter {
+    let short = |code: ErrorCode| match code {
+        ErrorCode::Plain { kind, code } => format!("{kind}/{code}"),
+        ErrorCode::Nicira { kind, code } => format!("nx {kind}/{code}"),
+        ErrorCode::Experimenter {
             experimenter: NICIRA,
             kind,
         } => format!("nx {kind}"),
-        Fault::Experimenter { kind, .. } => format!("onf {kind}"),
+        ErrorCode::Experimenter { kind, .. } => format!("onf {kind}"),
     };
     let line = |refusal: flow::Refusal| {
         let cell = |version: &Version| {
-            let fault = Fault::of(refusal, *version);
-            match fault.refusal(*version) == Some(refusal) {
-                true => short(fault),
-                false => format!("({})", short(fault)),
+            let code = ErrorCode::of(refusal, *version);
+            match code.refusal(*version) == Some(refusal) {
+                true => short(code),
+                false => format!("({})", short(code)),
             }
         };
         let name: &dyn Display = &refusal;

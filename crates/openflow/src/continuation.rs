@@ -10,7 +10,7 @@ use base::{Cookie, DatapathId, TableId};
 use flow::text::parse_actions;
 use flow::{CONTINUATION_BYTES_MAX, Continuation, Instructions, Refusal, Step, Wide};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::message::property;
 use crate::version::Version;
@@ -39,11 +39,7 @@ pub fn encode(continuation: &Continuation, of: DatapathId) -> Option<Vec<u8>> {
     fits.then_some(out)
 }
 
-fn put(
-    continuation: &Continuation,
-    of: DatapathId,
-    w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+fn put(continuation: &Continuation, of: DatapathId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     property::put(BRIDGE, w, |w| {
         w.zeros(8);
         w.u64(of.0);

@@ -55,11 +55,11 @@ impl Dialect {
 
     /// The dialect after `change`.
     #[must_use]
-    pub const fn after(mut self, change: Extension) -> Self {
+    pub const fn after(mut self, change: NiciraSetting) -> Self {
         match change {
-            Extension::FlowFormat(format) => self.nxm = matches!(format, Form::Nicira),
-            Extension::TableIds(on) => self.table_ids = on,
-            Extension::PacketInFormat(format) => self.packet_in = format,
+            NiciraSetting::FlowFormat(format) => self.nxm = matches!(format, FlowFormat::Nicira),
+            NiciraSetting::TableIds(on) => self.table_ids = on,
+            NiciraSetting::PacketInFormat(format) => self.packet_in = format,
         }
         self
     }
@@ -73,7 +73,7 @@ impl From<Version> for Dialect {
 
 /// Whether something is written as the specification has it or as Nicira does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FlowFormat {
     /// As the version's specification has it.
     Standard,
     /// As Nicira's extension of OpenFlow 1.0 has it: NXM matches, cookies.
@@ -85,9 +85,9 @@ pub enum Form {
 
 /// A switch that the controller turns. The channel keeps it and nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extension {
+pub enum NiciraSetting {
     /// The form of flow-removed messages.
-    FlowFormat(Form),
+    FlowFormat(FlowFormat),
     /// Whether flow-mods name their table.
     TableIds(bool),
     /// The form of packet-in messages.

@@ -29,7 +29,7 @@ const ANY: &str = "<any>";
 /// Why a text is no list of entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{entry}`: {problem}")]
-pub struct BadEntry {
+pub struct OxmTextError {
     /// The entry, as it was written.
     pub entry: String,
     /// What is wrong with it, and what would be right.
@@ -94,7 +94,7 @@ fn hex(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// The first entry that is none: a name that nobody gave, or a value of another length.
-pub fn parse_entries(text: &str) -> Result<Vec<u8>, BadEntry> {
+pub fn parse_oxm_text(text: &str) -> Result<Vec<u8>, OxmTextError> {
     let mut bytes = Vec::new();
     let text = text.trim();
     let mut rest = if text == ANY { "" } else { text };
@@ -105,7 +105,7 @@ pub fn parse_entries(text: &str) -> Result<Vec<u8>, BadEntry> {
         }
         let end = rest.find(')').map_or(rest.len(), |end| end + 1);
         let (entry, behind) = rest.split_at(end);
-        entry_bytes(entry, &mut bytes).map_err(|problem| BadEntry {
+        entry_bytes(entry, &mut bytes).map_err(|problem| OxmTextError {
             entry: entry.to_owned(),
             problem,
         })?;
@@ -177,8 +177,8 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::version::Version;
 
-    fn again(text: &str) -> Result<String, BadEntry> {
-        let bytes = parse_entries(text)?;
+    fn again(text: &str) -> Result<String, OxmTextError> {
+        let bytes = parse_oxm_text(text)?;
         let read = write(&Reader::new(&bytes, Dialect::new(Version::V10)));
         Ok(read.expect("we understand ourselves"))
     }

@@ -26,7 +26,7 @@ use exceptions::EXCEPTIONS;
 
 /// The numbers of an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum ErrorCode {
     /// The specification's type and code.
     Plain {
         /// `ofp_error_msg.type`.
@@ -50,11 +50,11 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl ErrorCode {
     /// The numbers that `version` gives `refusal`.
     #[must_use]
     pub fn of(refusal: Refusal, version: Version) -> Self {
-        ROWS[refusal as usize].entry(version).fault
+        ROWS[refusal as usize].entry(version).code
     }
 
     /// The reason that bears these numbers in `version`, if it is one we know.
@@ -66,7 +66,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain { kind, code } => write!(f, "type {kind}, code {code}"),
@@ -81,7 +81,7 @@ impl fmt::Display for Fault {
 /// One version's numbers, and whether they are the reason's own there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    fault: Fault,
+    code: ErrorCode,
     own: bool,
 }
 
@@ -116,35 +116,35 @@ impl Exception {
     }
 }
 
-const fn own_entry(fault: Fault) -> Entry {
-    Entry { fault, own: true }
+const fn own_entry(code: ErrorCode) -> Entry {
+    Entry { code, own: true }
 }
 
 /// The version's own number.
 const fn of(kind: u16, code: u16) -> Entry {
-    own_entry(Fault::Plain { kind, code })
+    own_entry(ErrorCode::Plain { kind, code })
 }
 
 /// Nicira's number.
 const fn nx(kind: u16, code: u16) -> Entry {
-    own_entry(Fault::Nicira { kind, code })
+    own_entry(ErrorCode::Nicira { kind, code })
 }
 
 /// The nearest number of a version that has none.
 const fn near(kind: u16, code: u16) -> Entry {
-    let fault = Fault::Plain { kind, code };
-    Entry { fault, own: false }
+    let code = ErrorCode::Plain { kind, code };
+    Entry { code, own: false }
 }
 
 /// Nicira's number for something else, where even Nicira has none.
 const fn near_nx(kind: u16, code: u16) -> Entry {
-    let fault = Fault::Nicira { kind, code };
-    Entry { fault, own: false }
+    let code = ErrorCode::Nicira { kind, code };
+    Entry { code, own: false }
 }
 
 /// The Open Networking Foundation's extension number (`OFPET_EXPERIMENTER`).
 const fn onf(kind: u16) -> Entry {
-    own_entry(Fault::Experimenter {
+    own_entry(ErrorCode::Experimenter {
         experimenter: ONF,
         kind,
     })
@@ -152,7 +152,7 @@ const fn onf(kind: u16) -> Entry {
 
 /// Nicira's number in the versions that have experimenters' errors.
 const fn nicira(kind: u16) -> Entry {
-    own_entry(Fault::Experimenter {
+    own_entry(ErrorCode::Experimenter {
         experimenter: NICIRA,
         kind,
     })

@@ -7,7 +7,7 @@ use base::{MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, MetadataWrite, Refusal};
 
 use crate::action::{self, Context, Item};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::version::Version;
 
@@ -157,7 +157,7 @@ pub(crate) fn encode(
     instructions: &Instructions,
     context: Context<'_>,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     match w.version() {
         Version::V10 => encode_list(instructions, context, w),
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
@@ -172,7 +172,7 @@ pub(crate) fn encode_list(
     instructions: &Instructions,
     context: Context<'_>,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let Instructions {
         meter,
         apply,
@@ -208,7 +208,7 @@ fn encode_instructions(
     instructions: &Instructions,
     context: Context<'_>,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let is_action = w.version() == Version::V15;
     let (instruction, first) = match instructions.meter {
         Some(meter) if is_action => (None, Some(meter)),
@@ -252,7 +252,7 @@ fn encode_instructions(
     Ok(())
 }
 
-fn encode_meter(meter: MeterId, faith: Faith, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_meter(meter: MeterId, faith: Faith, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match (has_meter(w.version()), faith) {
         (true, _) => put(METER, w, |w| {
             w.u32(meter.0);
@@ -267,8 +267,8 @@ fn encode_meter(meter: MeterId, faith: Faith, w: &mut Writer<'_>) -> Result<(), 
 fn put(
     kind: u16,
     w: &mut Writer<'_>,
-    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-) -> Result<(), Inexpressible> {
+    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     w.nested(2, |w| {
         w.u16(kind);
         w.u16(0);

@@ -35,15 +35,18 @@ mod port_no;
 mod print;
 mod version;
 
-pub use channel::{Channel, DownReason, Event, Excerpt, Options, Parcel, Received, Side};
-pub use codec::{Inexpressible, Malformed};
-pub use dialect::{Dialect, Extension, Form, PacketInFormat};
-pub use entries::{BadEntry, parse_entries};
-pub use faults::Fault;
+pub use channel::{
+    BoxedMessage, Channel, ChannelEvent, ChannelOptions, ChannelSide, DownReason, Excerpt,
+    ReceivedMessage,
+};
+pub use codec::{EncodeError, Malformed};
+pub use dialect::{Dialect, FlowFormat, NiciraSetting, PacketInFormat};
+pub use entries::{OxmTextError, parse_oxm_text};
+pub use faults::ErrorCode;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
 pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, WallTime};
-pub use message::controller_status::{ChannelState, ControllerReason, ControllerStatus};
+pub use message::controller_status::{ControlChannelStatus, ControllerReason, ControllerStatus};
 pub use message::error::ErrorMessage;
 pub use message::features::FeaturesReply;
 pub use message::hello::Hello;
@@ -54,6 +57,6 @@ pub use message::multipart::{
 pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
 pub use message::request_forward::{ForwardedRequest, RequestForward};
 pub use message::role::{RoleReason, RoleReply, RoleStatus};
-pub use piece::{Piece, encode_actions, encode_entries, encode_instructions, print_piece};
+pub use piece::{MessagePart, encode_actions, encode_instructions, encode_match, print_part};
 pub use print::{Detail, describe_frame, print, print_named};
-pub use version::{BadVersion, Version, Versions};
+pub use version::{ParseVersionError, Version, VersionSet};

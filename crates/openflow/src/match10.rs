@@ -10,7 +10,7 @@
 use flow::field::VID_PRESENT;
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::port_no;
 
@@ -175,7 +175,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
     link(&mut building, &raw)
         .and_then(|()| network(&mut building, &raw))
         .and_then(|()| transport(&mut building, &raw))
-        .map_err(|fault| Malformed { fault, ..start })?;
+        .map_err(|refusal| Malformed { refusal, ..start })?;
     let exact = raw.wildcards & wild::KNOWN == 0;
     let matching = building.build();
     Ok(Match10 { matching, exact })
@@ -293,7 +293,7 @@ pub(crate) fn encode(
     matching: &Match,
     faith: Faith,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let raw = express(matching, faith).map_err(|what| w.cannot(what))?;
     raw.encode(w);
     Ok(())

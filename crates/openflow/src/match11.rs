@@ -8,7 +8,7 @@
 use flow::field::VID_PRESENT;
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::match10::{ARP, IPV4, IPV6, VLAN_NONE, add_if, low8, low16, transport_fields};
 
@@ -172,7 +172,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     link(&mut building, &raw)
         .and_then(|()| network(&mut building, &raw))
         .and_then(|()| transport(&mut building, &raw))
-        .map_err(|fault| start.fail(fault))?;
+        .map_err(|refusal| start.fail(refusal))?;
     Ok(building.build())
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn encode(
     matching: &Match,
     faith: Faith,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let mut raw = Raw::any();
     let mut terms = matching.terms();
     for term in terms.by_ref() {

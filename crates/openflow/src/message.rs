@@ -36,8 +36,8 @@ use flow::{
     Refusal, Resume, RoleRequest, SwitchConfig, TableMod, TableStatus, TlvTable, TlvTableMod,
 };
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
-use crate::dialect::{Dialect, Extension};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
+use crate::dialect::{Dialect, NiciraSetting};
 use crate::header::Header;
 use crate::kinds::{self, Kind, Number, Row, Sender};
 use asynchronous::{AsyncChange, AsyncConfig};
@@ -63,7 +63,7 @@ pub enum Message {
     /// The answer, with the same in it.
     EchoReply(Vec<u8>),
     /// A Nicira switch that the controller turns.
-    Extension(Extension),
+    NiciraSetting(NiciraSetting),
     /// What are you?
     FeaturesRequest,
     /// What the switch is.
@@ -159,7 +159,7 @@ pub(crate) trait Body: Sized {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed>;
 
     /// Appends the body, or names what the version has no words for.
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible>;
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError>;
 }
 
 impl Message {
@@ -190,7 +190,7 @@ impl Message {
     ) -> Result<(Xid, Sender), Malformed> {
         let mut r = Reader::new(bytes, dialect);
         let header = Header::decode(&mut r)?;
-        let start = |fault| Malformed { fault, at: 0 };
+        let start = |refusal| Malformed { refusal, at: 0 };
         if usize::from(header.length) != bytes.len() {
             return Err(start(Refusal::RequestBadLength));
         }
@@ -199,7 +199,7 @@ impl Message {
             *self = Self::Hello(Hello::decode(header.version, &mut r));
             return Ok((header.xid, Sender::Either));
         }
-        if header.version != dialect.version.wire() {
+        if header.version != dialect.version.number() {
             return Err(start(Refusal::RequestBadVersion));
         }
         let row = row_of(&header, &mut r)?;
@@ -228,7 +228,7 @@ impl Message {
         xid: Xid,
         dialect: impl Into<Dialect>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Inexpressible> {
+    ) -> Result<(), EncodeError> {
         let (dialect, start) = (dialect.into(), out.len());
         let done = match self {
             Self::MultipartReply { reply, more } => {
@@ -255,7 +255,7 @@ impl Message {
             Self::Error(_) => Kind::Error,
             Self::EchoRequest(_) => Kind::EchoRequest,
             Self::EchoReply(_) => Kind::EchoReply,
-            Self::Extension(extension) => extension::kind(*extension),
+            Self::NiciraSetting(extension) => extension::kind(*extension),
             Self::FeaturesRequest => Kind::FeaturesRequest,
             Self::FeaturesReply(_) => Kind::FeaturesReply,
             Self::GetConfigRequest => Kind::GetConfigRequest,
@@ -311,19 +311,19 @@ pub(crate) fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row
     let number = u16::from(header.kind);
     if number != kinds::EXPERIMENTER_MESSAGE {
         return Row::numbered(Number::Own(number), version).ok_or(Malformed {
-            fault: Refusal::RequestBadType,
+            refusal: Refusal::RequestBadType,
             at,
         });
     }
     let experimenter = r.u32()?;
     if Number::of(experimenter, 0).is_none() {
-        let fault = Refusal::RequestBadExperimenter;
-        return Err(Malformed { fault, at });
+        let refusal = Refusal::RequestBadExperimenter;
+        return Err(Malformed { refusal, at });
     }
     let number = Number::of(experimenter, r.u32()?);
     let row = number.and_then(|number| Row::numbered(number, version));
     row.ok_or(Malformed {
-        fault: Refusal::RequestBadExperimenterType,
+        refusal: Refusal::RequestBadExperimenterType,
         at,
     })
 }
@@ -331,7 +331,7 @@ pub(crate) fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row
 /// Reads the body of a message.
 fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(match kind {
-        Kind::Hello => Message::Hello(Hello::decode(r.version().wire(), r)),
+        Kind::Hello => Message::Hello(Hello::decode(r.version().number(), r)),
         Kind::Error => Message::Error(Body::decode(r)?),
         Kind::EchoRequest => Message::EchoRequest(r.rest().to_vec()),
         Kind::EchoReply => Message::EchoReply(r.rest().to_vec()),
@@ -386,13 +386,13 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::MonitorPaused => Message::MonitorPaused,
         Kind::MonitorResumed => Message::MonitorResumed,
         Kind::FlowFormat | Kind::TableIds | Kind::PacketInFormat => {
-            Message::Extension(extension::decode(kind, r)?)
+            Message::NiciraSetting(extension::decode(kind, r)?)
         }
     })
 }
 
 /// Appends the body of a message.
-fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match message {
         Message::FeaturesRequest
         | Message::GetConfigRequest
@@ -405,7 +405,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         Message::MonitorCancel(monitor) => w.u32(monitor.0),
         Message::EchoRequest(data) | Message::EchoReply(data) => w.bytes(data),
         Message::Error(body) => body.encode(w)?,
-        Message::Extension(body) => extension::encode(*body, w),
+        Message::NiciraSetting(body) => extension::encode(*body, w),
         Message::FeaturesReply(body) => body.encode(w)?,
         Message::GetConfigReply(body) | Message::SetConfig(body) => config::encode(body, w),
         Message::PacketIn(body) => packet_in::encode(body, w)?,
@@ -455,8 +455,8 @@ pub(crate) fn frame(
     xid: Xid,
     dialect: Dialect,
     out: &mut Vec<u8>,
-    body: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-) -> Result<(), Inexpressible> {
+    body: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     let mut w = Writer::new(out, dialect);
     let row = Row::of(kind, dialect.version).ok_or_else(|| w.cannot("this message"))?;
     w.nested(2, |w| {
@@ -464,7 +464,7 @@ pub(crate) fn frame(
             Number::Own(number) => number,
             Number::Nicira(_) | Number::Onf(_) => kinds::EXPERIMENTER_MESSAGE,
         };
-        w.u8(dialect.version.wire());
+        w.u8(dialect.version.number());
         w.number(1, number.into());
         w.u16(0);
         w.u32(xid.0);

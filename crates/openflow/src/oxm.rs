@@ -10,7 +10,7 @@ use base::{Cookie, PortNo};
 use flow::field::{EXPERIMENTER, ONF, WireId};
 use flow::{Field, Match, MatchBuilder, OptionTerm, Refusal, Term, Wide};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::kinds::NICIRA;
 use crate::match11;
@@ -138,7 +138,7 @@ pub(crate) fn decode_option(
 }
 
 /// Appends the header of a tunnel option, the value, and the mask unless it is all ones.
-pub(crate) fn put_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn put_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let masked = !term.is_exact();
     let header = header_of(term.field, Prefer::Nxm, masked);
     let mut header = header.ok_or_else(|| w.cannot("a field without header"))?;
@@ -162,7 +162,7 @@ pub(crate) fn put_value(
     prefer: Prefer,
     (value, mask): (u128, u128),
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let masked = mask != field.full_mask();
     let header = header_of(field, prefer, masked);
     let header = header.ok_or_else(|| w.cannot("a field without header"))?;
@@ -300,7 +300,7 @@ fn value_and_mask<'a, T>(
 }
 
 /// Appends `matching` as OXM.
-pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let mut terms = matching.terms();
     for term in terms.by_ref() {
         encode_term(&term, Prefer::Oxm, w)?;
@@ -309,7 +309,7 @@ pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpre
 }
 
 /// Appends `filter` as NXM.
-pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let mut terms = filter.matching.terms();
     for term in terms.by_ref() {
         match term.field {
@@ -348,7 +348,7 @@ pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), I
     Ok(())
 }
 
-fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let port = u32::try_from(term.value).ok().map(PortNo);
     let number = match port.and_then(port_no::to_u16) {
         Some(number) => number,
@@ -392,7 +392,7 @@ fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
 }
 
 /// Appends one field with a header of its own bits.
-fn encode_term(term: &Term, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_term(term: &Term, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put_value(term.field, prefer, (term.value, term.mask), w)
 }
 
@@ -417,7 +417,7 @@ pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
 }
 
 /// Appends an `ofp_match` structure with its padding, that says exactly `matching`.
-pub(crate) fn encode_structure(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_structure(matching: &Match, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_structure_with(matching, Faith::Exact, w)
 }
 
@@ -427,7 +427,7 @@ pub(crate) fn encode_structure_with(
     matching: &Match,
     faith: Faith,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     if w.version() == Version::V11 {
         return match11::encode(matching, faith, w);
     }
@@ -444,8 +444,8 @@ pub(crate) fn encode_structure_with(
 pub(crate) fn encode_structure_counted(
     matching: &Match,
     w: &mut Writer<'_>,
-    between: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-) -> Result<(), Inexpressible> {
+    between: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     let match_len = w.counted(between, |w| {
         w.nested(2, |w| {
             w.u16(OFPMT_OXM);
@@ -471,7 +471,7 @@ pub(crate) fn encode_nxm_around(
     filter: &Filter,
     w: &mut Writer<'_>,
     between: impl FnOnce(&mut Writer<'_>),
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let between = |w: &mut Writer<'_>| {
         between(w);
         Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flow::Refusal;
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 
 /// `OFPXSC_OPENFLOW_BASIC`.
@@ -58,7 +58,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Counts, Malformed> {
 }
 
 /// Appends an `ofp_stats` structure with its padding.
-pub(crate) fn encode(counts: &Counts, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(counts: &Counts, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested_padded(2, |w| {
         w.u16(0);
         w.u16(0);
@@ -130,8 +130,8 @@ mod tests {
     fn a_length_that_lies_is_refused() {
         for length in [3, 9, 200] {
             let bytes = [0, 0, 0, length, 0x80, 2, 4 << 1, 8];
-            let fault = decode(&mut Reader::new(&bytes, V15)).map_err(|bad| bad.fault);
-            assert_eq!(fault, Err(Refusal::RequestBadLength), "{length}");
+            let refusal = decode(&mut Reader::new(&bytes, V15)).map_err(|bad| bad.refusal);
+            assert_eq!(refusal, Err(Refusal::RequestBadLength), "{length}");
         }
     }
 }

@@ -4,8 +4,8 @@
 use flow::{Action, Instructions, Match};
 
 use crate::action::{self, Context};
-use crate::codec::{Inexpressible, Reader, Writer};
-use crate::dialect::{Dialect, Extension};
+use crate::codec::{EncodeError, Reader, Writer};
+use crate::dialect::{Dialect, NiciraSetting};
 use crate::faith::Faith;
 use crate::oxm::{self, Filter};
 use crate::print;
@@ -14,7 +14,7 @@ use crate::{entries, instruction};
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum MessagePart {
     /// A list of actions.
     Actions,
     /// What a rule does: instructions; in 1.0 a list of actions.
@@ -26,12 +26,12 @@ pub enum Piece {
 /// The text of a part, as `ovs-ofctl` has it: of a match its entries, and in a second line
 /// what they mean. What cannot be read is said with Open vSwitch's name for it.
 #[must_use]
-pub fn print_piece(piece: Piece, bytes: &[u8], version: Version) -> String {
+pub fn print_part(piece: MessagePart, bytes: &[u8], version: Version) -> String {
     let r = Reader::new(bytes, dialect(version));
     let told = match piece {
-        Piece::Actions => print::actions(r).map(|told| format!("actions={told}")),
-        Piece::Instructions => print::instructions(r).map(|told| format!("actions={told}")),
-        Piece::Match => told_match(&r),
+        MessagePart::Actions => print::actions(r).map(|told| format!("actions={told}")),
+        MessagePart::Instructions => print::instructions(r).map(|told| format!("actions={told}")),
+        MessagePart::Match => told_match(&r),
     };
     told.unwrap_or_else(|name| format!("***decode error: {name}***")) + "\n"
 }
@@ -52,7 +52,7 @@ fn told_match(r: &Reader<'_>) -> Result<String, &'static str> {
 ///
 /// # Errors
 /// The version has no words for one of them.
-pub fn encode_actions(actions: &[Action], version: Version) -> Result<Vec<u8>, Inexpressible> {
+pub fn encode_actions(actions: &[Action], version: Version) -> Result<Vec<u8>, EncodeError> {
     encoded(version, |w| {
         action::encode(actions, any(&Match::default()), w)
     })
@@ -65,7 +65,7 @@ pub fn encode_actions(actions: &[Action], version: Version) -> Result<Vec<u8>, I
 pub fn encode_instructions(
     instructions: &Instructions,
     version: Version,
-) -> Result<Vec<u8>, Inexpressible> {
+) -> Result<Vec<u8>, EncodeError> {
     encoded(version, |w| {
         instruction::encode(instructions, any(&Match::default()), w)
     })
@@ -75,7 +75,7 @@ pub fn encode_instructions(
 ///
 /// # Errors
 /// A field has no header that a version of that number knows.
-pub fn encode_entries(matching: &Match, version: Version) -> Result<Vec<u8>, Inexpressible> {
+pub fn encode_match(matching: &Match, version: Version) -> Result<Vec<u8>, EncodeError> {
     encoded(version, |w| match version {
         Version::V10 | Version::V11 => oxm::encode_filter(&Filter::of(matching.clone()), w),
         Version::V12 | Version::V13 | Version::V14 | Version::V15 => oxm::encode(matching, w),
@@ -84,7 +84,7 @@ pub fn encode_entries(matching: &Match, version: Version) -> Result<Vec<u8>, Ine
 
 /// As `ovs-ofctl` speaks 1.0.
 const fn dialect(version: Version) -> Dialect {
-    Dialect::new(version).after(Extension::TableIds(true))
+    Dialect::new(version).after(NiciraSetting::TableIds(true))
 }
 
 const fn any(matching: &Match) -> Context<'_> {
@@ -96,8 +96,8 @@ const fn any(matching: &Match) -> Context<'_> {
 
 fn encoded(
     version: Version,
-    encode: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-) -> Result<Vec<u8>, Inexpressible> {
+    encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
     encode(&mut Writer::new(&mut bytes, dialect(version)))?;
     Ok(bytes)
@@ -111,28 +111,28 @@ mod tests {
     fn what_a_rule_does_has_the_bytes_of_its_version() {
         let does: Instructions = "output:2,goto_table:5".parse().expect("it is one");
         let bytes = encode_instructions(&does, Version::V13).expect("1.3 can");
-        let told = print_piece(Piece::Instructions, &bytes, Version::V13);
+        let told = print_part(MessagePart::Instructions, &bytes, Version::V13);
         assert_eq!(told, "actions=output:2,goto_table:5\n");
         let bytes = [0, 0, 0, 8, 0, 2, 0, 0];
-        let told = print_piece(Piece::Instructions, &bytes, Version::V10);
+        let told = print_part(MessagePart::Instructions, &bytes, Version::V10);
         assert_eq!(told, "actions=output:2\n");
-        let told = print_piece(Piece::Actions, &bytes, Version::V13);
+        let told = print_part(MessagePart::Actions, &bytes, Version::V13);
         assert_eq!(told, "***decode error: OFPBAC_BAD_LEN***\n");
     }
 
     #[test]
     fn a_match_is_told_by_its_entries_and_by_what_they_mean() {
         let matching: Match = "tcp,in_port=1".parse().expect("it is one");
-        let bytes = encode_entries(&matching, Version::V12).expect("1.2 can");
-        let told = print_piece(Piece::Match, &bytes, Version::V12);
+        let bytes = encode_match(&matching, Version::V12).expect("1.2 can");
+        let told = print_part(MessagePart::Match, &bytes, Version::V12);
         let wanted = "OXM_OF_IN_PORT(00000001), OXM_OF_ETH_TYPE(0800), OXM_OF_IP_PROTO(06)\n\
                       tcp,in_port=1\n";
         assert_eq!(told, wanted);
-        let bytes = encode_entries(&matching, Version::V10).expect("NXM can");
-        let told = print_piece(Piece::Match, &bytes, Version::V10);
+        let bytes = encode_match(&matching, Version::V10).expect("NXM can");
+        let told = print_part(MessagePart::Match, &bytes, Version::V10);
         assert!(told.starts_with("NXM_OF_IN_PORT(0001), "), "{told}");
-        let bytes = crate::parse_entries("NXM_NX_COOKIE(0000000000000005)").expect("it is one");
-        let told = print_piece(Piece::Match, &bytes, Version::V10);
+        let bytes = crate::parse_oxm_text("NXM_NX_COOKIE(0000000000000005)").expect("it is one");
+        let told = print_part(MessagePart::Match, &bytes, Version::V10);
         assert!(
             told.ends_with("\ncookie=0x5/0xffffffffffffffff\n"),
             "{told}"

@@ -3,7 +3,7 @@
 
 use base::PortNo;
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
 /// The first of the sixteen-bit numbers that stand for a reserved port or for
@@ -43,7 +43,7 @@ pub(crate) fn decode_u16(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
 }
 
 /// Writes a port number, as wide as the version has it.
-pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match w.version() {
         Version::V10 => encode_u16(port, w),
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
@@ -54,7 +54,7 @@ pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressib
 }
 
 /// Writes a port number of sixteen bits.
-pub(crate) fn encode_u16(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_u16(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let number = to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
     w.u16(number);
     Ok(())

@@ -42,7 +42,7 @@ mod tlv_table;
 use ::flow::text::Roster;
 
 use crate::codec::{Malformed, Reader};
-use crate::dialect::{Dialect, Extension};
+use crate::dialect::{Dialect, NiciraSetting};
 use crate::header::Header;
 use crate::kinds::{Kind, Number};
 use crate::message::hello::NUMBER as HELLO;
@@ -193,17 +193,17 @@ impl<'a> Told<'a> {
     fn of(header: &Header, bytes: &'a [u8]) -> Result<Self, Malformed> {
         let hello = header.kind == HELLO && header.version != 0;
         let unknown = Malformed {
-            fault: Refusal::RequestBadType,
+            refusal: Refusal::RequestBadType,
             at: 0,
         };
         // A hello and an error are the same in versions to come.
         let newest = Version::ALL[Version::ALL.len() - 1];
-        let version = Version::from_wire(header.version);
-        let lasting = header.version > newest.wire() && header.kind <= error::NUMBER;
+        let version = Version::from_number(header.version);
+        let lasting = header.version > newest.number() && header.kind <= error::NUMBER;
         let version = version
             .or_else(|| lasting.then_some(newest))
             .ok_or(unknown)?;
-        let dialect = Dialect::new(version).after(Extension::TableIds(true));
+        let dialect = Dialect::new(version).after(NiciraSetting::TableIds(true));
         let mut body = Reader::new(bytes, dialect);
         Header::decode(&mut body)?;
         let found = row_of(header, &mut body)?;

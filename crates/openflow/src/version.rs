@@ -36,7 +36,7 @@ impl Version {
 
     /// The version's number in a message header.
     #[must_use]
-    pub const fn wire(self) -> u8 {
+    pub const fn number(self) -> u8 {
         match self {
             Self::V10 => 0x01,
             Self::V11 => 0x02,
@@ -49,10 +49,10 @@ impl Version {
 
     /// The version with this number in a message header, if we speak it.
     #[must_use]
-    pub fn from_wire(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|version| version.wire() == number)
+            .find(|version| version.number() == number)
     }
 
     /// The name that `ovs-vsctl` and `ovs-ofctl` give it.
@@ -78,16 +78,16 @@ impl fmt::Display for Version {
 /// The text names no version that this crate speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a version: OpenFlow10, OpenFlow11 and so on up to OpenFlow15 are wanted")]
-pub struct BadVersion;
+pub struct ParseVersionError;
 
 impl FromStr for Version {
-    type Err = BadVersion;
+    type Err = ParseVersionError;
 
-    fn from_str(text: &str) -> Result<Self, BadVersion> {
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
         Self::ALL
             .into_iter()
             .find(|version| version.name().eq_ignore_ascii_case(text))
-            .ok_or(BadVersion)
+            .ok_or(ParseVersionError)
     }
 }
 
@@ -95,9 +95,9 @@ impl FromStr for Version {
 /// version with the number `n` (OF 1.3.5, 7.5.1). Bits of versions that we do
 /// not speak survive, so that a peer's set can be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Versions(pub u32);
+pub struct VersionSet(pub u32);
 
-impl Versions {
+impl VersionSet {
     /// Every version that this crate speaks.
     pub const ALL: Self = Self::only(Version::V10)
         .with(Version::V11)
@@ -109,25 +109,25 @@ impl Versions {
     /// The set with this one version in it.
     #[must_use]
     pub const fn only(version: Version) -> Self {
-        Self(1 << version.wire())
+        Self(1 << version.number())
     }
 
     /// This set and `version`.
     #[must_use]
     pub const fn with(self, version: Version) -> Self {
-        Self(self.0 | 1 << version.wire())
+        Self(self.0 | 1 << version.number())
     }
 
     /// What both sets hold.
     #[must_use]
-    pub const fn common(self, other: Self) -> Self {
+    pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// Whether `version` is in the set.
     #[must_use]
     pub const fn contains(self, version: Version) -> bool {
-        self.0 >> version.wire() & 1 == 1
+        self.0 >> version.number() & 1 == 1
     }
 
     /// The newest version in the set that we speak.
@@ -140,24 +140,24 @@ impl Versions {
     }
 }
 
-impl FromIterator<Version> for Versions {
+impl FromIterator<Version> for VersionSet {
     fn from_iter<T: IntoIterator<Item = Version>>(versions: T) -> Self {
         versions.into_iter().fold(Self::default(), Self::with)
     }
 }
 
-impl FromStr for Versions {
-    type Err = BadVersion;
+impl FromStr for VersionSet {
+    type Err = ParseVersionError;
 
     /// Reads names between commas, as `ovs-ofctl -O` takes them.
-    fn from_str(text: &str) -> Result<Self, BadVersion> {
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
         text.split(',')
             .map(|name| name.trim().parse::<Version>())
             .collect()
     }
 }
 
-impl fmt::Display for Versions {
+impl fmt::Display for VersionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for number in (0..32).filter(|number| self.0 >> number & 1 == 1) {
@@ -175,28 +175,28 @@ mod tests {
     #[test]
     fn the_newest_common_version_is_one_that_we_speak() {
         // Bit 7 is a version that nobody has thought of.
-        let peer = Versions(1 << 1 | 1 << 5 | 1 << 7);
+        let peer = VersionSet(1 << 1 | 1 << 5 | 1 << 7);
         assert_eq!(peer.newest(), Some(Version::V14));
-        assert_eq!(Versions(1 << 7).newest(), None);
-        assert_eq!(Versions::ALL.newest(), Some(Version::V15));
+        assert_eq!(VersionSet(1 << 7).newest(), None);
+        assert_eq!(VersionSet::ALL.newest(), Some(Version::V15));
         assert_eq!(peer.to_string(), "0x01, 0x05, 0x07");
     }
 
     #[test]
     fn a_version_has_the_name_that_ovs_vsctl_knows() {
         assert_eq!("openflow13".parse(), Ok(Version::V13));
-        assert_eq!("OpenFlow16".parse::<Version>(), Err(BadVersion));
+        assert_eq!("OpenFlow16".parse::<Version>(), Err(ParseVersionError));
         for version in Version::ALL {
             assert_eq!(version.name().parse(), Ok(version));
-            assert!(Versions::ALL.contains(version));
+            assert!(VersionSet::ALL.contains(version));
         }
     }
 
     #[test]
     fn a_set_is_named_by_its_members() {
-        let set = Versions::only(Version::V10).with(Version::V14);
+        let set = VersionSet::only(Version::V10).with(Version::V14);
         assert_eq!("OpenFlow10, OpenFlow14".parse(), Ok(set));
-        assert_eq!("OpenFlow10,".parse::<Versions>(), Err(BadVersion));
-        assert_eq!("".parse::<Versions>(), Err(BadVersion));
+        assert_eq!("OpenFlow10,".parse::<VersionSet>(), Err(ParseVersionError));
+        assert_eq!("".parse::<VersionSet>(), Err(ParseVersionError));
     }
 }

@@ -8,31 +8,35 @@ use flow::{
     PortDesc, Refusal, SwitchConfig,
 };
 use openflow::{
-    Channel, Dialect, DownReason, ErrorMessage, Event, Excerpt, Extension, Fault, Form, Hello,
-    Malformed, Message, MultipartReply, MultipartRequest, Options, Received, Side, Version,
-    Versions,
+    Channel, ChannelEvent, ChannelOptions, ChannelSide, Dialect, DownReason, ErrorCode,
+    ErrorMessage, Excerpt, FlowFormat, Hello, Malformed, Message, MultipartReply, MultipartRequest,
+    NiciraSetting, ReceivedMessage, Version, VersionSet,
 };
 use testkit::pair::{Pair, events};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn speaking(versions: Versions) -> Options {
-    Options {
+fn speaking(versions: VersionSet) -> ChannelOptions {
+    ChannelOptions {
         versions,
-        ..Options::default()
+        ..ChannelOptions::default()
     }
 }
 
 /// A switch's end that is up in this version, with nothing pending.
 fn switch_up(version: Version) -> Channel {
-    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
-    channel.handle_input(&hello(Versions::only(version)), Instant::START);
-    assert_eq!(events(&mut channel), [Event::Up(version)]);
+    let mut channel = Channel::new(
+        ChannelSide::Switch,
+        ChannelOptions::default(),
+        Instant::START,
+    );
+    channel.handle_input(&hello(VersionSet::only(version)), Instant::START);
+    assert_eq!(events(&mut channel), [ChannelEvent::Up(version)]);
     channel.transmitted(channel.backlog());
     channel
 }
 
-fn hello(versions: Versions) -> Vec<u8> {
+fn hello(versions: VersionSet) -> Vec<u8> {
     bytes(Xid(1), &Message::Hello(Hello::new(versions)), Version::V13)
 }
 
@@ -62,15 +66,27 @@ fn said(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
 #[test]
 fn both_ends_agree_on_the_newest_version_that_both_speak() {
     for (switch, controller, agreed) in [
-        (Versions::ALL, Versions::ALL, Version::V15),
-        (Versions::ALL, Versions::only(Version::V13), Version::V13),
-        (Versions::ALL, Versions::only(Version::V10), Version::V10),
-        (Versions::only(Version::V10), Versions::ALL, Version::V10),
+        (VersionSet::ALL, VersionSet::ALL, Version::V15),
+        (
+            VersionSet::ALL,
+            VersionSet::only(Version::V13),
+            Version::V13,
+        ),
+        (
+            VersionSet::ALL,
+            VersionSet::only(Version::V10),
+            Version::V10,
+        ),
+        (
+            VersionSet::only(Version::V10),
+            VersionSet::ALL,
+            Version::V10,
+        ),
     ] {
         let mut pair = Pair::new(speaking(switch), speaking(controller));
         pair.drive();
-        assert_eq!(events(&mut pair.switch), [Event::Up(agreed)]);
-        assert_eq!(events(&mut pair.controller), [Event::Up(agreed)]);
+        assert_eq!(events(&mut pair.switch), [ChannelEvent::Up(agreed)]);
+        assert_eq!(events(&mut pair.controller), [ChannelEvent::Up(agreed)]);
         assert_eq!(pair.switch.version(), Some(agreed));
     }
 }
@@ -80,13 +96,13 @@ fn any_two_sets_agree_on_their_newest_common_version_or_not_at_all() {
     // Bits 1 to 6 are OpenFlow 1.0 to 1.5.
     for switch in 1..64_u32 {
         for controller in 1..64_u32 {
-            let (ours, theirs) = (Versions(switch << 1), Versions(controller << 1));
+            let (ours, theirs) = (VersionSet(switch << 1), VersionSet(controller << 1));
             let mut pair = Pair::new(speaking(ours), speaking(theirs));
             pair.drive();
             let newest = (1..=6_u8)
                 .rev()
                 .find(|bit| switch & controller & 1 << (bit - 1) != 0)
-                .and_then(Version::from_wire);
+                .and_then(Version::from_number);
             assert_eq!(pair.switch.version(), newest, "{ours} and {theirs}");
             assert_eq!(pair.controller.version(), newest, "{ours} and {theirs}");
         }
@@ -96,14 +112,18 @@ fn any_two_sets_agree_on_their_newest_common_version_or_not_at_all() {
 #[test]
 fn the_bitmap_decides_though_the_header_says_more() {
     // A peer of 1.0, 1.3 and a version that nobody has thought of, as its header says.
-    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let mut channel = Channel::new(
+        ChannelSide::Switch,
+        ChannelOptions::default(),
+        Instant::START,
+    );
     let peer = Hello {
         highest: 7,
-        versions: Some(Versions(1 << 1 | 1 << 4 | 1 << 7)),
+        versions: Some(VersionSet(1 << 1 | 1 << 4 | 1 << 7)),
     };
     let hello = bytes(Xid(1), &Message::Hello(peer), Version::V13);
     channel.handle_input(&hello, Instant::START);
-    assert_eq!(events(&mut channel), [Event::Up(Version::V13)]);
+    assert_eq!(events(&mut channel), [ChannelEvent::Up(Version::V13)]);
 }
 
 #[test]
@@ -118,7 +138,7 @@ fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
     ] {
         let versions = [Version::V10, Version::V13, Version::V14];
         let options = speaking(versions.into_iter().collect());
-        let mut channel = Channel::new(Side::Switch, options, Instant::START);
+        let mut channel = Channel::new(ChannelSide::Switch, options, Instant::START);
         let peer = Hello {
             highest,
             versions: None,
@@ -132,83 +152,99 @@ fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
 #[test]
 fn without_a_common_version_the_reason_is_said_in_words_and_the_channel_is_down() {
     let mut pair = Pair::new(
-        speaking(Versions::only(Version::V10)),
-        speaking(Versions::only(Version::V13)),
+        speaking(VersionSet::only(Version::V10)),
+        speaking(VersionSet::only(Version::V13)),
     );
     let now = pair.now();
     let hello = pair.controller.pending().to_vec();
     let greeting = pair.switch.backlog();
     pair.switch.handle_input(&hello, now);
-    let theirs = Versions::only(Version::V13);
-    let down = Event::Down(DownReason::Incompatible(theirs));
+    let theirs = VersionSet::only(Version::V13);
+    let down = ChannelEvent::Down(DownReason::Incompatible(theirs));
     assert_eq!(events(&mut pair.switch), [down]);
     // In the version that the other end said it speaks.
     let error = pair.switch.pending()[greeting..].to_vec();
-    let Ok((_, Message::Error(ErrorMessage { fault, data }))) =
+    let Ok((_, Message::Error(ErrorMessage { code, data }))) =
         Message::decode(&error, Version::V13)
     else {
         panic!("it says an error");
     };
-    assert_eq!(
-        fault.refusal(Version::V13),
-        Some(Refusal::HelloIncompatible)
-    );
+    assert_eq!(code.refusal(Version::V13), Some(Refusal::HelloIncompatible));
     let text = String::from_utf8(data).expect("it is text");
     assert_eq!(text, "no version in common: we speak 0x01, you speak 0x04");
 }
 
 #[test]
 fn an_error_in_place_of_a_hello_is_told_with_its_words() {
-    let mut channel = Channel::new(Side::Controller, Options::default(), Instant::START);
+    let mut channel = Channel::new(
+        ChannelSide::Controller,
+        ChannelOptions::default(),
+        Instant::START,
+    );
     let error = ErrorMessage::new(Refusal::HelloPermission, Version::V10, b"not you".to_vec());
     let error = bytes(Xid(0), &Message::Error(error), Version::V10);
     channel.handle_input(&error, Instant::START);
     let down = DownReason::HelloRefused {
-        fault: Fault::Plain { kind: 0, code: 1 },
+        code: ErrorCode::Plain { kind: 0, code: 1 },
         text: "not you".to_owned(),
     };
-    assert_eq!(events(&mut channel), [Event::Down(down)]);
+    assert_eq!(events(&mut channel), [ChannelEvent::Down(down)]);
 }
 
 #[test]
 fn anything_but_a_hello_comes_too_early() {
-    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let mut channel = Channel::new(
+        ChannelSide::Switch,
+        ChannelOptions::default(),
+        Instant::START,
+    );
     let request = bytes(Xid(1), &Message::FeaturesRequest, Version::V13);
     channel.handle_input(&request, Instant::START);
     assert_eq!(
         events(&mut channel),
-        [Event::Down(DownReason::HelloExpected(5))]
+        [ChannelEvent::Down(DownReason::HelloExpected(5))]
     );
 }
 
 #[test]
 fn a_hello_that_does_not_come_in_time_ends_the_channel() {
-    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let mut channel = Channel::new(
+        ChannelSide::Switch,
+        ChannelOptions::default(),
+        Instant::START,
+    );
     let due = channel.next_timeout().expect("it waits");
-    assert_eq!(due, Instant::START + Options::default().hello_timeout);
+    assert_eq!(
+        due,
+        Instant::START + ChannelOptions::default().hello_timeout
+    );
     channel.handle_input(&[4, 0, 0], Instant::START);
     channel.handle_timeout(Instant::from_secs(4));
     assert!(!channel.is_down(), "it was not due yet");
     channel.handle_timeout(due);
     assert_eq!(
         events(&mut channel),
-        [Event::Down(DownReason::HelloTimeout)]
+        [ChannelEvent::Down(DownReason::HelloTimeout)]
     );
     assert_eq!(channel.next_timeout(), None);
 }
 
 #[test]
 fn what_follows_a_hello_at_once_is_read_in_the_version_agreed_on() {
-    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
-    let mut input = hello(Versions::only(Version::V10));
+    let mut channel = Channel::new(
+        ChannelSide::Switch,
+        ChannelOptions::default(),
+        Instant::START,
+    );
+    let mut input = hello(VersionSet::only(Version::V10));
     input.extend(bytes(Xid(2), &Message::FeaturesRequest, Version::V10));
     channel.handle_input(&input, Instant::START);
     assert!(matches!(
         &events(&mut channel)[..],
-        [Event::Up(Version::V10), Event::Received(received)]
+        [ChannelEvent::Up(Version::V10), ChannelEvent::Received(received)]
             if matches!(
                 **received,
-                Received {
+                ReceivedMessage {
                     xid: Xid(2),
                     message: Message::FeaturesRequest,
                     ..
@@ -220,7 +256,7 @@ fn what_follows_a_hello_at_once_is_read_in_the_version_agreed_on() {
 #[test]
 fn a_second_hello_is_ignored() {
     let mut channel = switch_up(Version::V13);
-    channel.handle_input(&hello(Versions::only(Version::V10)), Instant::START);
+    channel.handle_input(&hello(VersionSet::only(Version::V10)), Instant::START);
     assert_eq!(events(&mut channel), []);
     assert_eq!(channel.version(), Some(Version::V13));
     assert_eq!(channel.backlog(), 0);
@@ -231,7 +267,7 @@ fn a_second_hello_is_ignored() {
 #[test]
 fn messages_are_the_same_however_the_stream_is_cut() {
     for chunk in [1, 3, 7, 8, 64, 1 << 20] {
-        let mut pair = Pair::up(Options::default());
+        let mut pair = Pair::up(ChannelOptions::default());
         pair.chunk = chunk;
         let requests = [
             Message::FeaturesRequest,
@@ -246,7 +282,7 @@ fn messages_are_the_same_however_the_stream_is_cut() {
         let heard: Vec<_> = events(&mut pair.switch)
             .into_iter()
             .map(|event| match event {
-                Event::Received(received) => (received.xid, received.message),
+                ChannelEvent::Received(received) => (received.xid, received.message),
                 event => panic!("{event:?}"),
             })
             .collect();
@@ -256,7 +292,7 @@ fn messages_are_the_same_however_the_stream_is_cut() {
             (Xid(13), requests[3].clone()),
         ];
         assert_eq!(heard, wanted, "in pieces of {chunk}");
-        let [Event::Received(echo)] = &events(&mut pair.controller)[..] else {
+        let [ChannelEvent::Received(echo)] = &events(&mut pair.controller)[..] else {
             panic!("the echo request was answered");
         };
         assert_eq!(echo.message, Message::EchoReply(vec![7; 300]));
@@ -268,7 +304,7 @@ fn a_length_shorter_than_a_header_ends_the_channel() {
     for length in 0..8 {
         let mut channel = switch_up(Version::V13);
         channel.handle_input(&[4, 5, 0, length, 0, 0, 0, 1], Instant::START);
-        let down = Event::Down(DownReason::BadLength(length.into()));
+        let down = ChannelEvent::Down(DownReason::BadLength(length.into()));
         assert_eq!(events(&mut channel), [down]);
     }
 }
@@ -299,10 +335,10 @@ fn what_cannot_be_understood_is_answered_with_its_first_64_bytes() {
     bad.resize(200, 0xab);
     channel.handle_input(&bad, Instant::START);
     let malformed = Malformed {
-        fault: Refusal::RequestBadType,
+        refusal: Refusal::RequestBadType,
         at: 0,
     };
-    assert_eq!(events(&mut channel), [Event::Refused(malformed)]);
+    assert_eq!(events(&mut channel), [ChannelEvent::Refused(malformed)]);
     let error = ErrorMessage::new(Refusal::RequestBadType, Version::V13, bad[..64].to_vec());
     assert_eq!(
         said(&mut channel, Version::V13),
@@ -332,20 +368,20 @@ fn a_switch_does_not_take_what_only_a_switch_may_say() {
         panic!("it is refused");
     };
     assert_eq!(
-        error.fault.refusal(Version::V13),
+        error.code.refusal(Version::V13),
         Some(Refusal::RequestBadType)
     );
 }
 
 #[test]
 fn a_controller_tells_its_user_what_it_cannot_understand_and_nobody_else() {
-    let mut pair = Pair::up(Options::default());
+    let mut pair = Pair::up(ChannelOptions::default());
     let now = pair.now();
     pair.controller
         .handle_input(&[4, 99, 0, 8, 0, 0, 0, 1], now);
     assert!(matches!(
         events(&mut pair.controller)[..],
-        [Event::Refused(_)]
+        [ChannelEvent::Refused(_)]
     ));
     assert_eq!(pair.controller.backlog(), 0);
 }
@@ -354,7 +390,10 @@ fn a_controller_tells_its_user_what_it_cannot_understand_and_nobody_else() {
 fn an_error_is_never_answered_with_an_error() {
     let mut channel = switch_up(Version::V13);
     channel.handle_input(&[4, 1, 0, 8, 0, 0, 0, 1], Instant::START);
-    assert!(matches!(events(&mut channel)[..], [Event::Refused(_)]));
+    assert!(matches!(
+        events(&mut channel)[..],
+        [ChannelEvent::Refused(_)]
+    ));
     assert_eq!(channel.backlog(), 0);
 }
 
@@ -364,7 +403,7 @@ fn the_user_refuses_with_the_numbers_of_the_version() {
         let mut channel = switch_up(version);
         channel.refuse(Xid(3), Refusal::PortModBadPort, &Excerpt::of(b"message"));
         let error = ErrorMessage {
-            fault: Fault::Plain { kind, code },
+            code: ErrorCode::Plain { kind, code },
             data: b"message".to_vec(),
         };
         assert_eq!(
@@ -378,7 +417,7 @@ fn the_user_refuses_with_the_numbers_of_the_version() {
 
 #[test]
 fn a_silent_peer_is_asked_and_then_given_up() {
-    let mut pair = Pair::up(Options::default());
+    let mut pair = Pair::up(ChannelOptions::default());
     pair.cut = true;
     pair.advance(5 * SECOND);
     assert_eq!(
@@ -389,13 +428,13 @@ fn a_silent_peer_is_asked_and_then_given_up() {
     pair.advance(5 * SECOND);
     assert_eq!(
         events(&mut pair.switch),
-        [Event::Down(DownReason::Unresponsive)]
+        [ChannelEvent::Down(DownReason::Unresponsive)]
     );
 }
 
 #[test]
 fn peers_that_answer_stay_up_and_their_users_hear_nothing_of_it() {
-    let mut pair = Pair::up(Options::default());
+    let mut pair = Pair::up(ChannelOptions::default());
     pair.advance(3_600 * SECOND);
     assert_eq!(events(&mut pair.switch), []);
     assert_eq!(events(&mut pair.controller), []);
@@ -413,7 +452,7 @@ fn half_a_message_is_no_sign_of_life() {
     channel.handle_timeout(Instant::from_secs(10));
     assert_eq!(
         events(&mut channel),
-        [Event::Down(DownReason::Unresponsive)]
+        [ChannelEvent::Down(DownReason::Unresponsive)]
     );
 }
 
@@ -430,15 +469,15 @@ fn any_message_after_the_question_is_an_answer() {
 
 #[test]
 fn a_users_own_echo_is_told() {
-    let mut pair = Pair::up(Options::default());
+    let mut pair = Pair::up(ChannelOptions::default());
     pair.controller
         .send(Xid(77), &Message::EchoRequest(b"mine".to_vec()))
         .expect("every version has echoes");
     pair.drive();
-    let [Event::Received(received)] = &events(&mut pair.controller)[..] else {
+    let [ChannelEvent::Received(received)] = &events(&mut pair.controller)[..] else {
         panic!("it is told");
     };
-    let Received { xid, message, .. } = &**received;
+    let ReceivedMessage { xid, message, .. } = &**received;
     assert_eq!(
         (*xid, message),
         (Xid(77), &Message::EchoReply(b"mine".to_vec()))
@@ -462,9 +501,9 @@ fn the_longest_message_is_taken_and_no_more_of_the_next_is_kept_than_came() {
 
 #[test]
 fn a_channel_whose_peer_does_not_read_is_congested() {
-    let options = Options {
+    let options = ChannelOptions {
         backlog_max: 1_000,
-        ..Options::default()
+        ..ChannelOptions::default()
     };
     let mut pair = Pair::up(options);
     assert!(!pair.switch.is_congested());
@@ -486,7 +525,7 @@ fn a_channel_whose_peer_does_not_read_is_congested() {
 #[test]
 fn a_reply_too_long_for_a_message_comes_in_parts() {
     for version in Version::ALL {
-        let mut pair = Pair::up(speaking(Versions::only(version)));
+        let mut pair = Pair::up(speaking(VersionSet::only(version)));
         let ports: Vec<_> = (1..=3_000).map(port).collect();
         let reply = MultipartReply::PortDesc(ports.clone());
         pair.switch
@@ -496,10 +535,10 @@ fn a_reply_too_long_for_a_message_comes_in_parts() {
         let (mut told, mut parts) = (Vec::new(), 0);
         let mut goes_on = true;
         for event in events(&mut pair.controller) {
-            let Event::Received(received) = event else {
+            let ChannelEvent::Received(received) = event else {
                 panic!("{event:?}");
             };
-            let Received { xid, message, .. } = *received;
+            let ReceivedMessage { xid, message, .. } = *received;
             let Message::MultipartReply { reply, more } = message else {
                 panic!("{message:?}");
             };
@@ -535,7 +574,7 @@ fn port(number: u32) -> PortDesc {
 
 #[test]
 fn what_the_version_cannot_say_is_not_sent() {
-    let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
+    let mut pair = Pair::up(speaking(VersionSet::only(Version::V10)));
     let error = pair
         .controller
         .send(Xid(1), &Message::GetAsyncRequest)
@@ -546,7 +585,7 @@ fn what_the_version_cannot_say_is_not_sent() {
 
 #[test]
 fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
-    let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
+    let mut pair = Pair::up(speaking(VersionSet::only(Version::V10)));
     let delete = FlowMod {
         consistency: Consistency::Waived,
         table: TableId(3),
@@ -563,18 +602,18 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
         "there are no tables in plain 1.0"
     );
     for extension in [
-        Extension::TableIds(true),
-        Extension::FlowFormat(Form::Nicira),
+        NiciraSetting::TableIds(true),
+        NiciraSetting::FlowFormat(FlowFormat::Nicira),
     ] {
         pair.controller
-            .send(Xid(2), &Message::Extension(extension))
+            .send(Xid(2), &Message::NiciraSetting(extension))
             .expect("1.0 has words");
     }
     pair.controller
         .send(Xid(3), &message)
         .expect("there are now");
     pair.drive();
-    let [Event::Received(received)] = &events(&mut pair.switch)[..] else {
+    let [ChannelEvent::Received(received)] = &events(&mut pair.switch)[..] else {
         panic!("the switches themselves are not told");
     };
     assert_eq!(received.message, message);
@@ -594,7 +633,7 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
     });
     pair.switch.send(Xid(0), &removed).expect("1.0 has words");
     pair.drive();
-    let [Event::Received(received)] = &events(&mut pair.controller)[..] else {
+    let [ChannelEvent::Received(received)] = &events(&mut pair.controller)[..] else {
         panic!("it is told");
     };
     assert_eq!(received.message, removed);
@@ -602,22 +641,22 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
 
 #[test]
 fn an_excerpt_lets_the_user_refuse_what_was_well_formed() {
-    let mut pair = Pair::up(Options::default());
+    let mut pair = Pair::up(ChannelOptions::default());
     let config = SwitchConfig::default();
     pair.controller
         .send(Xid(9), &Message::SetConfig(config))
         .expect("1.3 has words");
     pair.drive();
-    let [Event::Received(received)] = &events(&mut pair.switch)[..] else {
+    let [ChannelEvent::Received(received)] = &events(&mut pair.switch)[..] else {
         panic!("it is told");
     };
     pair.switch
         .refuse(received.xid, Refusal::ConfigPermission, &received.excerpt);
     pair.drive();
-    let [Event::Received(told)] = &events(&mut pair.controller)[..] else {
+    let [ChannelEvent::Received(told)] = &events(&mut pair.controller)[..] else {
         panic!("it is told");
     };
-    let Received { message, xid, .. } = &**told;
+    let ReceivedMessage { message, xid, .. } = &**told;
     let request = bytes(Xid(9), &Message::SetConfig(config), Version::V15);
     let error = ErrorMessage::new(Refusal::ConfigPermission, Version::V15, request);
     assert_eq!((*xid, message), (Xid(9), &Message::Error(error)));
@@ -678,12 +717,12 @@ fn what_is_written_over_another_message_says_no_more_than_alone() {
             for message in [first, second, first] {
                 let bytes = bytes(Xid(3), message, version);
                 channel.handle_input(&bytes, Instant::START);
-                let Some(Event::Received(received)) = channel.poll_event() else {
+                let Some(ChannelEvent::Received(received)) = channel.poll_event() else {
                     panic!("{version}: {message:?} is read");
                 };
                 assert_eq!((received.xid, &received.message), (Xid(3), message));
                 assert_eq!(received.excerpt, Excerpt::of(&bytes));
-                channel.take_back(vec![received]);
+                channel.recycle(vec![received]);
             }
         }
     }

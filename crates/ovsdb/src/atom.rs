@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::schema::AtomKind;
+use crate::schema::AtomicType;
 use crate::{Malformed, excerpt};
 
 /// The name that the database gave to a row.
@@ -16,7 +16,7 @@ pub struct Uuid(pub u128);
 /// This is no name of a row.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no UUID")]
-pub struct BadUuid(String);
+pub struct ParseUuidError(String);
 
 /// Where dashes stand in the text of a UUID.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
@@ -25,9 +25,9 @@ const DASHES: [usize; 4] = [8, 13, 18, 23];
 const UUID_LEN: usize = 36;
 
 impl FromStr for Uuid {
-    type Err = BadUuid;
+    type Err = ParseUuidError;
 
-    fn from_str(text: &str) -> Result<Self, BadUuid> {
+    fn from_str(text: &str) -> Result<Self, ParseUuidError> {
         let well_formed = text.len() == UUID_LEN
             && text.bytes().enumerate().all(|(at, byte)| {
                 if DASHES.contains(&at) {
@@ -38,7 +38,7 @@ impl FromStr for Uuid {
             });
         let digits = || text.replace('-', "");
         let number = well_formed.then(|| u128::from_str_radix(&digits(), 16).ok());
-        let bad = || BadUuid(text.chars().take(UUID_LEN).collect());
+        let bad = || ParseUuidError(text.chars().take(UUID_LEN).collect());
         number.flatten().map(Self).ok_or_else(bad)
     }
 }
@@ -71,13 +71,13 @@ impl Atom {
     ///
     /// # Errors
     /// It is of another kind.
-    pub fn from_json(value: &Value, kind: AtomKind) -> Result<Self, Malformed> {
+    pub fn from_json(value: &Value, kind: AtomicType) -> Result<Self, Malformed> {
         let read = match kind {
-            AtomKind::Integer => value.as_i64().map(Self::Integer),
-            AtomKind::Real => value.as_f64().map(Self::Real),
-            AtomKind::Boolean => value.as_bool().map(Self::Boolean),
-            AtomKind::String => value.as_str().map(|text| Self::String(text.to_owned())),
-            AtomKind::Uuid => match value.as_array().map(Vec::as_slice) {
+            AtomicType::Integer => value.as_i64().map(Self::Integer),
+            AtomicType::Real => value.as_f64().map(Self::Real),
+            AtomicType::Boolean => value.as_bool().map(Self::Boolean),
+            AtomicType::String => value.as_str().map(|text| Self::String(text.to_owned())),
+            AtomicType::Uuid => match value.as_array().map(Vec::as_slice) {
                 Some([Value::String(tag), Value::String(text)]) if tag == "uuid" => {
                     text.parse().ok().map(Self::Uuid)
                 }
@@ -101,13 +101,13 @@ impl Atom {
 
     /// What a column holds that nobody gave a value (RFC 7047, 5.2.1).
     #[must_use]
-    pub const fn initial(kind: AtomKind) -> Self {
+    pub const fn initial(kind: AtomicType) -> Self {
         match kind {
-            AtomKind::Integer => Self::Integer(0),
-            AtomKind::Real => Self::Real(0.0),
-            AtomKind::Boolean => Self::Boolean(false),
-            AtomKind::String => Self::String(String::new()),
-            AtomKind::Uuid => Self::Uuid(Uuid(0)),
+            AtomicType::Integer => Self::Integer(0),
+            AtomicType::Real => Self::Real(0.0),
+            AtomicType::Boolean => Self::Boolean(false),
+            AtomicType::String => Self::String(String::new()),
+            AtomicType::Uuid => Self::Uuid(Uuid(0)),
         }
     }
 
@@ -211,13 +211,13 @@ mod tests {
     #[test]
     fn a_value_of_another_kind_is_refused() {
         let read = |value, kind| Atom::from_json(&value, kind);
-        assert_eq!(read(json!(7), AtomKind::Integer), Ok(Atom::Integer(7)));
-        assert_eq!(read(json!(7), AtomKind::Real), Ok(Atom::Real(7.0)));
-        assert!(read(json!(7.5), AtomKind::Integer).is_err());
-        assert!(read(json!("7"), AtomKind::Integer).is_err());
-        assert!(read(json!(["uuid", "7"]), AtomKind::Uuid).is_err());
-        assert!(read(json!(["named-uuid", "row"]), AtomKind::Uuid).is_err());
-        let told = read(json!("x".repeat(1000)), AtomKind::Boolean).expect_err("no truth value");
+        assert_eq!(read(json!(7), AtomicType::Integer), Ok(Atom::Integer(7)));
+        assert_eq!(read(json!(7), AtomicType::Real), Ok(Atom::Real(7.0)));
+        assert!(read(json!(7.5), AtomicType::Integer).is_err());
+        assert!(read(json!("7"), AtomicType::Integer).is_err());
+        assert!(read(json!(["uuid", "7"]), AtomicType::Uuid).is_err());
+        assert!(read(json!(["named-uuid", "row"]), AtomicType::Uuid).is_err());
+        let told = read(json!("x".repeat(1000)), AtomicType::Boolean).expect_err("no truth value");
         assert!(told.0.len() < 200, "{told}");
     }
 }

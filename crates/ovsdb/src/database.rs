@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::schema::ColumnType;
-use crate::update::{Change, Form, read_change};
+use crate::update::{Change, UpdateFormat, read_change};
 use crate::{Datum, Malformed, Schema, Uuid, excerpt};
 
 /// The most that all rows may take together, in bytes as [`Datum::weight`] counts them: a
@@ -18,7 +18,7 @@ const WEIGHT_MAX: usize = 512 << 20;
 const ROW_WEIGHT: usize = 2048;
 
 /// One row: its columns by name.
-pub type Row = BTreeMap<Arc<str>, Datum>;
+pub type DatabaseRow = BTreeMap<Arc<str>, Datum>;
 
 /// The columns of a table that are followed.
 pub(crate) type Columns = BTreeMap<Arc<str>, ColumnType>;
@@ -34,13 +34,13 @@ pub struct Database {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Table {
     columns: Columns,
-    rows: BTreeMap<Uuid, Row>,
+    rows: BTreeMap<Uuid, DatabaseRow>,
 }
 
 impl Database {
     /// A database without rows, of these tables and their columns; what the schema does
     /// not have is left out.
-    pub fn following<'a>(
+    pub fn monitoring<'a>(
         schema: &Schema,
         wanted: impl IntoIterator<Item = (&'a str, &'a [&'a str])>,
     ) -> Self {
@@ -65,14 +65,14 @@ impl Database {
     }
 
     /// The rows of a table; none, if it is not followed.
-    pub fn rows(&self, table: &str) -> impl Iterator<Item = (Uuid, &Row)> {
+    pub fn rows(&self, table: &str) -> impl Iterator<Item = (Uuid, &DatabaseRow)> {
         let table = self.tables.get(table).into_iter();
         table.flat_map(|table| table.rows.iter().map(|(uuid, row)| (*uuid, row)))
     }
 
     /// A row.
     #[must_use]
-    pub fn row(&self, table: &str, uuid: Uuid) -> Option<&Row> {
+    pub fn row(&self, table: &str, uuid: Uuid) -> Option<&DatabaseRow> {
         self.tables.get(table)?.rows.get(&uuid)
     }
 
@@ -96,7 +96,7 @@ impl Database {
     /// # Errors
     /// They do not fit the schema or what was told before; the rows are no longer to be
     /// relied on.
-    pub fn apply(&mut self, updates: &Value, form: Form) -> Result<(), Malformed> {
+    pub fn apply(&mut self, updates: &Value, form: UpdateFormat) -> Result<(), Malformed> {
         let updates = updates.as_object();
         let updates = updates.ok_or_else(|| Malformed::new("updates that are no object"))?;
         for (name, rows) in updates {
@@ -111,12 +111,17 @@ impl Database {
 }
 
 /// What a whole row weighs.
-fn weight_of(row: &Row) -> usize {
+fn weight_of(row: &DatabaseRow) -> usize {
     ROW_WEIGHT + row.values().map(Datum::weight).sum::<usize>()
 }
 
 impl Table {
-    fn apply(&mut self, rows: &Value, form: Form, weight: &mut usize) -> Result<(), Malformed> {
+    fn apply(
+        &mut self,
+        rows: &Value,
+        form: UpdateFormat,
+        weight: &mut usize,
+    ) -> Result<(), Malformed> {
         let rows = rows.as_object();
         let rows = rows.ok_or_else(|| Malformed::new("rows that are no object"))?;
         for (uuid, change) in rows {
@@ -185,7 +190,7 @@ pub(crate) fn read_row(
     row: &Value,
     columns: &Columns,
     read: impl Fn(&Value, &ColumnType) -> Result<Datum, Malformed>,
-) -> Result<Row, Malformed> {
+) -> Result<DatabaseRow, Malformed> {
     let row_columns = row.as_object();
     let row_columns =
         row_columns.ok_or_else(|| Malformed(format!("{} is no row", excerpt(row))))?;

@@ -15,15 +15,15 @@ mod schema;
 mod session;
 mod update;
 
-pub use atom::{Atom, BadUuid, Uuid};
-pub use database::{Database, Row};
+pub use atom::{Atom, ParseUuidError, Uuid};
+pub use database::{Database, DatabaseRow};
 pub use datum::Datum;
 pub use framing::{Framing, MESSAGE_LEN_MAX};
-pub use message::Message;
+pub use message::RpcMessage;
 pub use operation::Operation;
-pub use schema::{AtomKind, ColumnType, Most, Schema};
-pub use session::{Event, Options, Session, TransactionId};
-pub use update::Form;
+pub use schema::{AtomicType, ColumnType, MaxCount, Schema};
+pub use session::{Session, SessionEvent, SessionOptions, TransactionId};
+pub use update::UpdateFormat;
 
 /// The peer broke the protocol: what it said, and why that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

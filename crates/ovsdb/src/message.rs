@@ -6,7 +6,7 @@ use crate::{Malformed, excerpt};
 
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
+pub enum RpcMessage {
     /// Do this and answer.
     Request {
         /// What the answer will name.
@@ -39,7 +39,7 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl RpcMessage {
     /// Reads a message.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::{Malformed, excerpt};
 
 /// What kind of value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtomKind {
+pub enum AtomicType {
     /// A whole number.
     Integer,
     /// Another number.
@@ -23,15 +23,15 @@ pub enum AtomKind {
 }
 
 /// The kinds, by the names that schemas give them.
-const KINDS: [(&str, AtomKind); 5] = [
-    ("integer", AtomKind::Integer),
-    ("real", AtomKind::Real),
-    ("boolean", AtomKind::Boolean),
-    ("string", AtomKind::String),
-    ("uuid", AtomKind::Uuid),
+const KINDS: [(&str, AtomicType); 5] = [
+    ("integer", AtomicType::Integer),
+    ("real", AtomicType::Real),
+    ("boolean", AtomicType::Boolean),
+    ("string", AtomicType::String),
+    ("uuid", AtomicType::Uuid),
 ];
 
-impl fmt::Display for AtomKind {
+impl fmt::Display for AtomicType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds = KINDS.iter();
         let name = kinds.find(|(_, kind)| kind == self).map(|(name, _)| *name);
@@ -41,7 +41,7 @@ impl fmt::Display for AtomKind {
 
 /// The most values that a column may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Most {
+pub enum MaxCount {
     /// So many.
     Count(usize),
     /// As many as there are.
@@ -53,28 +53,28 @@ pub enum Most {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnType {
     /// The kind of its values or keys.
-    pub key: AtomKind,
+    pub key: AtomicType,
     /// The kind of its values, if it is a map.
-    pub value: Option<AtomKind>,
+    pub value: Option<AtomicType>,
     /// The least: none, or one.
     pub min: usize,
     /// The most.
-    pub max: Most,
+    pub max: MaxCount,
 }
 
 impl ColumnType {
     /// Whether it may hold more than one value or pair.
     #[must_use]
     pub fn holds_several(&self) -> bool {
-        self.max != Most::Count(1)
+        self.max != MaxCount::Count(1)
     }
 
     /// Whether it may hold so many.
     #[must_use]
     pub fn allows(&self, len: usize) -> bool {
         let below = match self.max {
-            Most::Count(most) => len <= most,
-            Most::Unlimited => true,
+            MaxCount::Count(most) => len <= most,
+            MaxCount::Unlimited => true,
         };
         below && len >= self.min
     }
@@ -85,7 +85,7 @@ impl ColumnType {
                 key: kind(value)?,
                 value: None,
                 min: 1,
-                max: Most::Count(1),
+                max: MaxCount::Count(1),
             });
         }
         let wrong = |what: &str| Malformed(format!("{what}: {}", excerpt(value)));
@@ -95,11 +95,11 @@ impl ColumnType {
         let min = value.get("min").map_or(Some(1), Value::as_u64);
         let min = min.filter(|min| *min <= 1);
         let max = match value.get("max") {
-            None => Some(Most::Count(1)),
-            Some(Value::String(word)) if word == "unlimited" => Some(Most::Unlimited),
+            None => Some(MaxCount::Count(1)),
+            Some(Value::String(word)) if word == "unlimited" => Some(MaxCount::Unlimited),
             Some(max) => {
                 let max = max.as_u64().and_then(|max| usize::try_from(max).ok());
-                max.filter(|max| *max > 0).map(Most::Count)
+                max.filter(|max| *max > 0).map(MaxCount::Count)
             }
         };
         Ok(Self {
@@ -112,7 +112,7 @@ impl ColumnType {
 }
 
 /// Reads a `<base-type>`: a name, or an object with the name as its `type`.
-fn kind(value: &Value) -> Result<AtomKind, Malformed> {
+fn kind(value: &Value) -> Result<AtomicType, Malformed> {
     let name = value.as_str().or_else(|| value.get("type")?.as_str());
     let kind = name.and_then(|name| KINDS.iter().find(|(known, _)| *known == name));
     let strange = || Malformed(format!("{} is no kind of value", excerpt(value)));

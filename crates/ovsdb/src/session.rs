@@ -10,7 +10,7 @@ use std::time::Duration;
 use base::Instant;
 use serde_json::{Value, json};
 
-use crate::{Database, Form, Framing, Malformed, Message, Operation, Schema, excerpt};
+use crate::{Database, Framing, Malformed, Operation, RpcMessage, Schema, UpdateFormat, excerpt};
 
 /// How long the server may be silent before it is asked whether it is there, and then
 /// before it is given up: Open vSwitch's probe interval.
@@ -27,15 +27,15 @@ const TRANSACTIONS_MAX: usize = 256;
 const MONITOR: &str = "rows";
 
 /// The ways to ask for rows, the best first; a server that does not know one says so.
-const MONITORS: [(&str, Form); 3] = [
-    ("monitor_cond_since", Form::Differences),
-    ("monitor_cond", Form::Differences),
-    ("monitor", Form::Values),
+const MONITORS: [(&str, UpdateFormat); 3] = [
+    ("monitor_cond_since", UpdateFormat::Differences),
+    ("monitor_cond", UpdateFormat::Differences),
+    ("monitor", UpdateFormat::Values),
 ];
 
 /// What is wanted of the database.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SessionOptions {
     /// Its name.
     pub database: String,
     /// The lock to have, or to wait for.
@@ -50,7 +50,7 @@ pub struct TransactionId(u64);
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SessionEvent {
     /// The rows are there.
     Ready,
     /// Rows have changed.
@@ -79,15 +79,15 @@ enum Awaited {
 /// One session.
 #[derive(Debug)]
 pub struct Session {
-    options: Options,
+    options: SessionOptions,
     framing: Framing,
     output: Vec<u8>,
     next_id: u64,
     awaited: BTreeMap<u64, Awaited>,
     database: Database,
     /// The form in which changes come; none until the rows are there.
-    form: Option<Form>,
-    events: VecDeque<Event>,
+    form: Option<UpdateFormat>,
+    events: VecDeque<SessionEvent>,
     last_heard: Instant,
     /// When the server was asked whether it is there, if it was since.
     probed: Option<Instant>,
@@ -97,7 +97,7 @@ pub struct Session {
 impl Session {
     /// A session that begins at `now`, on a stream to the server.
     #[must_use]
-    pub fn new(options: Options, now: Instant) -> Self {
+    pub fn new(options: SessionOptions, now: Instant) -> Self {
         let mut session = Self {
             options,
             framing: Framing::default(),
@@ -123,7 +123,7 @@ impl Session {
         while !self.closed {
             let message = match self.framing.poll_message() {
                 Ok(None) => return,
-                Ok(Some(message)) => Message::from_json(message),
+                Ok(Some(message)) => RpcMessage::from_json(message),
                 Err(error) => Err(error),
             };
             if let Err(error) = message.and_then(|message| self.handle_message(message)) {
@@ -153,7 +153,7 @@ impl Session {
     }
 
     /// What has happened since.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 
@@ -194,14 +194,14 @@ impl Session {
         let id = self.next_id;
         self.next_id += 1;
         self.awaited.insert(id, awaited);
-        self.send(&Message::Request {
+        self.send(&RpcMessage::Request {
             id: json!(id),
             method: method.to_owned(),
             params,
         });
     }
 
-    fn send(&mut self, message: &Message) {
+    fn send(&mut self, message: &RpcMessage) {
         let text = message.to_json().to_string();
         if self.output.len() + text.len() > PENDING_MAX {
             return self.close("the database does not read".to_owned());
@@ -212,29 +212,29 @@ impl Session {
     fn close(&mut self, reason: String) {
         if !self.closed {
             self.closed = true;
-            self.events.push_back(Event::Closed(reason));
+            self.events.push_back(SessionEvent::Closed(reason));
         }
     }
 
-    fn handle_message(&mut self, message: Message) -> Result<(), Malformed> {
+    fn handle_message(&mut self, message: RpcMessage) -> Result<(), Malformed> {
         match message {
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 let reply = if method == "echo" {
                     let result = Value::Array(params);
-                    Message::Reply { id, result }
+                    RpcMessage::Reply { id, result }
                 } else {
                     let error = json!("unknown method");
-                    Message::Failure { id, error }
+                    RpcMessage::Failure { id, error }
                 };
                 self.send(&reply);
                 Ok(())
             }
-            Message::Notification { method, params } => self.handle_news(&method, &params),
-            Message::Reply { id, result } => {
+            RpcMessage::Notification { method, params } => self.handle_news(&method, &params),
+            RpcMessage::Reply { id, result } => {
                 let awaited = self.take_awaited(&id)?;
                 self.handle_reply(awaited, &result)
             }
-            Message::Failure { id, error } => {
+            RpcMessage::Failure { id, error } => {
                 let awaited = self.take_awaited(&id)?;
                 self.handle_failure(awaited, &error)
             }
@@ -253,14 +253,14 @@ impl Session {
                 if *about == json!(self.options.lock) {
                     let locked = method == "locked";
                     self.events.push_back(match locked {
-                        true => Event::Locked,
-                        false => Event::Contended,
+                        true => SessionEvent::Locked,
+                        false => SessionEvent::Contended,
                     });
                 }
                 return Ok(());
             }
-            "update" => Form::Values,
-            "update2" | "update3" => Form::Differences,
+            "update" => UpdateFormat::Values,
+            "update2" | "update3" => UpdateFormat::Differences,
             // Newer servers tell of more.
             _ => return Ok(()),
         };
@@ -270,7 +270,7 @@ impl Session {
         let updates = params.get(if method == "update3" { 2 } else { 1 });
         let updates = updates.ok_or_else(|| Malformed(format!("{method} without rows")))?;
         self.database.apply(updates, form)?;
-        self.events.push_back(Event::Changed);
+        self.events.push_back(SessionEvent::Changed);
         Ok(())
     }
 
@@ -278,7 +278,7 @@ impl Session {
         match awaited {
             Awaited::Schema => {
                 let schema = Schema::from_json(result)?;
-                self.database = Database::following(&schema, self.options.tables.iter().copied());
+                self.database = Database::monitoring(&schema, self.options.tables.iter().copied());
                 let lock = json!([self.options.lock]);
                 self.ask("lock", lock, Awaited::Lock);
                 self.ask_for_rows(0);
@@ -287,8 +287,8 @@ impl Session {
                 let locked = result.get("locked").and_then(Value::as_bool);
                 let locked = locked.ok_or_else(|| Malformed::new("a lock neither had nor not"))?;
                 self.events.push_back(match locked {
-                    true => Event::Locked,
-                    false => Event::Contended,
+                    true => SessionEvent::Locked,
+                    false => SessionEvent::Contended,
                 });
             }
             Awaited::Rows(way) => {
@@ -300,11 +300,11 @@ impl Session {
                 let rows = rows.ok_or_else(|| Malformed(format!("{method} without rows")))?;
                 self.database.apply(rows, form)?;
                 self.form = Some(form);
-                self.events.push_back(Event::Ready);
+                self.events.push_back(SessionEvent::Ready);
             }
             Awaited::Transaction(id) => {
                 let outcome = outcome(result)?;
-                self.events.push_back(Event::Done(id, outcome));
+                self.events.push_back(SessionEvent::Done(id, outcome));
             }
             Awaited::Echo => {}
         }
@@ -316,7 +316,7 @@ impl Session {
             Awaited::Rows(way) if way + 1 < MONITORS.len() => self.ask_for_rows(way + 1),
             Awaited::Transaction(id) => {
                 let outcome = Err(complaint(error));
-                self.events.push_back(Event::Done(id, outcome));
+                self.events.push_back(SessionEvent::Done(id, outcome));
             }
             Awaited::Echo => {}
             Awaited::Schema | Awaited::Lock | Awaited::Rows(_) => self.close(complaint(error)),

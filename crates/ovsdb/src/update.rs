@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use crate::database::{Columns, Row, read_row};
+use crate::database::{Columns, DatabaseRow, read_row};
 use crate::{Datum, Malformed, excerpt};
 
 /// In which form changes are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum UpdateFormat {
     /// What a row was and what it is.
     Values,
     /// How a row differs from what it was.
@@ -18,25 +18,25 @@ pub enum Form {
 /// What has become of a row.
 pub(crate) enum Change {
     /// It has come, with all columns.
-    Insert(Row),
+    Insert(DatabaseRow),
     /// It is gone.
     Delete,
     /// These columns hold something else now.
-    Replace(Row),
+    Replace(DatabaseRow),
     /// These columns differ by this much.
-    Differ(Row),
+    Differ(DatabaseRow),
 }
 
 /// Reads `<row-update>` or `<row-update2>`.
 pub(crate) fn read_change(
     value: &Value,
-    form: Form,
+    form: UpdateFormat,
     columns: &Columns,
 ) -> Result<Change, Malformed> {
     let part = |name: &str| value.get(name).filter(|part| !part.is_null());
     let strange = || Malformed(format!("no change of a row: {}", excerpt(value)));
     match form {
-        Form::Values => match (part("old"), part("new")) {
+        UpdateFormat::Values => match (part("old"), part("new")) {
             (None, Some(new)) => Ok(Change::Insert(whole(new, columns)?)),
             (Some(_), Some(new)) => {
                 let row = read_row(new, columns, Datum::from_json)?;
@@ -45,7 +45,7 @@ pub(crate) fn read_change(
             (Some(_), None) => Ok(Change::Delete),
             (None, None) => Err(strange()),
         },
-        Form::Differences => {
+        UpdateFormat::Differences => {
             // What is deleted stands there as null, so it is the member that counts.
             let object = value.as_object().filter(|object| object.len() == 1);
             let (kind, row) = object
@@ -65,7 +65,7 @@ pub(crate) fn read_change(
 }
 
 /// A row with all its columns: what is not told holds what it holds at first.
-fn whole(row: &Value, columns: &Columns) -> Result<Row, Malformed> {
+fn whole(row: &Value, columns: &Columns) -> Result<DatabaseRow, Malformed> {
     let mut row = read_row(row, columns, Datum::from_json)?;
     for (name, of) in columns {
         if !row.contains_key(name) {

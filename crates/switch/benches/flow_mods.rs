@@ -15,7 +15,9 @@ use std::time::Duration;
 use base::{Instant, PortNo, TableId, Xid};
 use fastpath::Classifier;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, MatchBuilder};
-use openflow::{Channel, Event, Message, Options, Parcel, Side, Version, Versions};
+use openflow::{
+    BoxedMessage, Channel, ChannelEvent, ChannelOptions, ChannelSide, Message, Version, VersionSet,
+};
 use pipeline::{Changes, Limits, Pipeline};
 
 /// Flows, unless another number is given.
@@ -59,14 +61,14 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let options = Options {
-            versions: Versions::only(Version::V10),
-            ..Options::default()
+        let options = ChannelOptions {
+            versions: VersionSet::only(Version::V10),
+            ..ChannelOptions::default()
         };
-        let mut channel = Channel::new(Side::Switch, options, Instant::START);
-        let peer = Channel::new(Side::Controller, options, Instant::START);
+        let mut channel = Channel::new(ChannelSide::Switch, options, Instant::START);
+        let peer = Channel::new(ChannelSide::Controller, options, Instant::START);
         channel.handle_input(peer.pending(), Instant::START);
-        assert!(matches!(channel.poll_event(), Some(Event::Up(_))));
+        assert!(matches!(channel.poll_event(), Some(ChannelEvent::Up(_))));
         Self {
             channel,
             pipeline: Pipeline::new(Limits::default(), 2),
@@ -82,7 +84,7 @@ impl Bench {
         self.channel.handle_input(bytes, Instant::START);
         let mut messages = Vec::new();
         while let Some(event) = self.channel.poll_event() {
-            let Event::Received(received) = event else {
+            let ChannelEvent::Received(received) = event else {
                 panic!("{event:?}");
             };
             messages.push(received);
@@ -97,7 +99,7 @@ impl Bench {
                 took.flows += 1;
             }
         }
-        self.channel.take_back(messages);
+        self.channel.recycle(messages);
         let changed = processor_time();
         let view = self.classifier.publish(&self.pipeline);
         self.snapshot = Some((self.pipeline.clone(), view));
@@ -138,7 +140,7 @@ impl Bench {
     }
 }
 
-fn command(message: &Parcel) -> &FlowMod {
+fn command(message: &BoxedMessage) -> &FlowMod {
     match &message.message {
         Message::FlowMod(command) => command,
         _ => panic!("{message:?}"),

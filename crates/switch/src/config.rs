@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base::{DatapathId, TableId};
-use openflow::Versions;
+use openflow::VersionSet;
 use packet::MacAddr;
 use serde::Deserialize;
 
@@ -166,7 +166,7 @@ pub struct BridgeConfig {
     pub address: BridgeAddress,
     /// The versions of OpenFlow it speaks; all, if nobody says otherwise.
     #[serde(default = "all_versions", deserialize_with = "protocols_from_list")]
-    pub protocols: Versions,
+    pub protocols: VersionSet,
     /// How many connections it has to each controller beside the main one.
     #[serde(default)]
     pub auxiliary: Auxiliaries,
@@ -258,7 +258,7 @@ impl BridgeConfig {
             datapath_id: None,
             is_dummy: false,
             address: BridgeAddress::default(),
-            protocols: Versions::ALL,
+            protocols: VersionSet::ALL,
             auxiliary: Auxiliaries::default(),
             equipment: BTreeMap::new(),
             tables: BTreeMap::new(),
@@ -465,7 +465,7 @@ pub fn parse_datapath_id(text: &str) -> Result<DatapathId, ConfigError> {
 ///
 /// # Errors
 /// There is none, or one is no version.
-pub fn parse_protocols(text: &str) -> Result<Versions, ConfigError> {
+pub fn parse_protocols(text: &str) -> Result<VersionSet, ConfigError> {
     text.parse().map_err(|_| {
         let problem = format!(
             "'{text}' is not a list of versions: use some of OpenFlow10 to OpenFlow15, as in OpenFlow10,OpenFlow13"
@@ -474,13 +474,13 @@ pub fn parse_protocols(text: &str) -> Result<Versions, ConfigError> {
     })
 }
 
-fn all_versions() -> Versions {
-    Versions::ALL
+fn all_versions() -> VersionSet {
+    VersionSet::ALL
 }
 
 fn protocols_from_list<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
-) -> Result<Versions, D::Error> {
+) -> Result<VersionSet, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     parse_protocols(&names.join(",")).map_err(serde::de::Error::custom)
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use base::{DatapathId, PortNo, TableId};
-use openflow::Versions;
+use openflow::VersionSet;
 
 use crate::config::{
     Affinity, BridgeConfig, Config, Controller, Equipment, Exporters, FailMode, InBandSettings,
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     /// Have a bridge bear this id, or that of its address; controllers are met anew.
     Identify(String, Option<DatapathId>),
     /// Have a bridge speak these versions; peers are met anew.
-    Speak(String, Versions),
+    Speak(String, VersionSet),
     /// Give an interface this.
     Equip(String, String, Equipment),
     /// Have a table be so.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use base::Instant;
-use openflow::{Channel, Event, Options, Side};
+use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide};
 
 /// A switch's and a controller's channel and the line between them.
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub struct Pair {
 impl Pair {
     /// Two ends that have just been connected.
     #[must_use]
-    pub fn new(switch: Options, controller: Options) -> Self {
+    pub fn new(switch: ChannelOptions, controller: ChannelOptions) -> Self {
         let now = Instant::START;
         Self {
-            switch: Channel::new(Side::Switch, switch, now),
-            controller: Channel::new(Side::Controller, controller, now),
+            switch: Channel::new(ChannelSide::Switch, switch, now),
+            controller: Channel::new(ChannelSide::Controller, controller, now),
             chunk: usize::MAX,
             cut: false,
             now,
@@ -41,7 +41,7 @@ impl Pair {
     /// # Panics
     /// If they cannot agree.
     #[must_use]
-    pub fn up(options: Options) -> Self {
+    pub fn up(options: ChannelOptions) -> Self {
         let mut pair = Self::new(options, options);
         pair.drive();
         for (side, channel) in [
@@ -49,7 +49,10 @@ impl Pair {
             ("controller", &mut pair.controller),
         ] {
             let event = channel.poll_event();
-            assert!(matches!(event, Some(Event::Up(_))), "{side}: {event:?}");
+            assert!(
+                matches!(event, Some(ChannelEvent::Up(_))),
+                "{side}: {event:?}"
+            );
         }
         pair
     }
@@ -91,7 +94,7 @@ impl Pair {
 }
 
 /// Takes all events of a channel.
-pub fn events(channel: &mut Channel) -> Vec<Event> {
+pub fn events(channel: &mut Channel) -> Vec<ChannelEvent> {
     std::iter::from_fn(|| channel.poll_event()).collect()
 }
 

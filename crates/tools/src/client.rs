@@ -9,8 +9,9 @@ use std::time::Duration;
 use base::{Instant, PortNo, Xid};
 use flow::text::Roster;
 use openflow::{
-    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Channel, Event, Excerpt, Message,
-    MultipartReply, MultipartRequest, Options, Received, Side, Version,
+    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Channel, ChannelEvent,
+    ChannelOptions, ChannelSide, Excerpt, Message, MultipartReply, MultipartRequest,
+    ReceivedMessage, Version,
 };
 
 use crate::error::ToolError;
@@ -29,23 +30,23 @@ const TOGETHER: BundleFlags = BundleFlags(BundleFlags::ATOMIC.0 | BundleFlags::O
 
 /// Whether commands are done whole or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
+pub enum Atomicity {
     /// All or nothing, and to every frame at once.
-    Yes,
+    AllOrNothing,
     /// One after the other, up to the first that is refused.
-    No,
+    OneByOne,
 }
 
 /// Whether ports and tables are called by their names (`ovs-ofctl(8)`, `--names`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// By their numbers alone.
-    Numbers,
+    Off,
     /// They may be in what is read; numbers are told.
     #[default]
-    Read,
+    Accept,
     /// They are told, too.
-    Told,
+    Show,
 }
 
 /// A connection with a switch.
@@ -76,7 +77,11 @@ impl Client {
             .set_read_timeout(Some(PATIENCE))
             .map_err(unanswered)?;
         // The connection is too short to be probed, so that its clock may stand still.
-        let channel = Channel::new(Side::Controller, Options::default(), Instant::START);
+        let channel = Channel::new(
+            ChannelSide::Controller,
+            ChannelOptions::default(),
+            Instant::START,
+        );
         let mut client = Self {
             path: path.to_owned(),
             stream,
@@ -88,7 +93,7 @@ impl Client {
         };
         loop {
             match client.next()? {
-                Event::Up(version) => {
+                ChannelEvent::Up(version) => {
                     client.version = version;
                     return Ok(client);
                 }
@@ -106,8 +111,8 @@ impl Client {
     /// The names by which ports and tables are to be told.
     pub(crate) fn names_told(&mut self) -> Result<&Roster, ToolError> {
         match self.naming {
-            Naming::Told => self.roster(),
-            Naming::Numbers | Naming::Read => Ok(Roster::nameless()),
+            Naming::Show => self.roster(),
+            Naming::Off | Naming::Accept => Ok(Roster::nameless()),
         }
     }
 
@@ -117,7 +122,7 @@ impl Client {
         read: impl Fn(&Roster) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         match read(Roster::nameless()) {
-            Err(ToolError::Text { .. }) if self.naming != Naming::Numbers => read(self.roster()?),
+            Err(ToolError::Text { .. }) if self.naming != Naming::Off => read(self.roster()?),
             read => read,
         }
     }
@@ -160,11 +165,11 @@ impl Client {
         let mut whole: Option<MultipartReply> = None;
         loop {
             let event = self.next()?;
-            let Event::Received(received) = event else {
+            let ChannelEvent::Received(received) = event else {
                 self.check(event)?;
                 continue;
             };
-            let Received { xid, message, .. } = *received;
+            let ReceivedMessage { xid, message, .. } = *received;
             match message {
                 Message::MultipartReply { reply, more } if xid == asked => {
                     whole = match whole {
@@ -189,10 +194,10 @@ impl Client {
     /// # Errors
     /// The switch refuses one, or its version has no words for it: those before it are
     /// done, or none if all were to be done together.
-    pub fn tell(&mut self, commands: &[Message], together: Together) -> Result<(), ToolError> {
+    pub fn tell(&mut self, commands: &[Message], together: Atomicity) -> Result<(), ToolError> {
         match together {
-            Together::No => self.tell_each(commands),
-            Together::Yes => self.tell_bundled(commands),
+            Atomicity::OneByOne => self.tell_each(commands),
+            Atomicity::AllOrNothing => self.tell_bundled(commands),
         }
     }
 
@@ -226,11 +231,11 @@ impl Client {
         let barrier = self.send(&Message::BarrierRequest)?;
         loop {
             let event = self.next()?;
-            let Event::Received(received) = event else {
+            let ChannelEvent::Received(received) = event else {
                 self.check(event)?;
                 continue;
             };
-            let Received { xid, message, .. } = *received;
+            let ReceivedMessage { xid, message, .. } = *received;
             match message {
                 Message::BarrierReply if xid == barrier => return Ok(()),
                 message => refused(&message, self.version)?,
@@ -246,7 +251,7 @@ impl Client {
     }
 
     /// The next thing that happens.
-    fn next(&mut self) -> Result<Event, ToolError> {
+    fn next(&mut self) -> Result<ChannelEvent, ToolError> {
         let unanswered = |error| ToolError::Unanswered {
             path: self.path.clone(),
             error,
@@ -269,12 +274,12 @@ impl Client {
     }
 
     /// Ends with what ends the connection.
-    fn check(&self, event: Event) -> Result<(), ToolError> {
+    fn check(&self, event: ChannelEvent) -> Result<(), ToolError> {
         match event {
-            Event::Up(_) => Ok(()),
-            Event::Received(received) => refused(&received.message, self.version),
-            Event::Down(reason) => Err(ToolError::Down(reason.to_string())),
-            Event::Refused(malformed) => Err(ToolError::Down(malformed.to_string())),
+            ChannelEvent::Up(_) => Ok(()),
+            ChannelEvent::Received(received) => refused(&received.message, self.version),
+            ChannelEvent::Down(reason) => Err(ToolError::Down(reason.to_string())),
+            ChannelEvent::Refused(malformed) => Err(ToolError::Down(malformed.to_string())),
         }
     }
 }
@@ -294,7 +299,7 @@ fn refused(message: &Message, version: Version) -> Result<(), ToolError> {
     let Message::Error(error) = message else {
         return Ok(());
     };
-    let known = error.fault.refusal(version);
-    let why = known.map_or_else(|| error.fault.to_string(), |refusal| refusal.to_string());
+    let known = error.code.refusal(version);
+    let why = known.map_or_else(|| error.code.to_string(), |refusal| refusal.to_string());
     Err(ToolError::Refused(why))
 }

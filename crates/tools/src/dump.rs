@@ -6,16 +6,18 @@ use std::fmt::Write;
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::text::{Brief, Named, Roster};
 use flow::{FlowStats, FlowStatsRequest};
-use openflow::{Detail, Form, Message, MultipartReply, MultipartRequest, Version, print_named};
+use openflow::{
+    Detail, FlowFormat, Message, MultipartReply, MultipartRequest, Version, print_named,
+};
 
-use crate::client::{Client, Together};
+use crate::client::{Atomicity, Client};
 use crate::error::ToolError;
-use crate::parse::{Subject, read_under};
-use crate::rules::{self, Order};
+use crate::parse::{LineSubject, read_under};
+use crate::rules::{self, SortOrder};
 
 /// What is to be told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dump {
+pub enum DumpRequest {
     /// Rules, and what they counted if that is wanted.
     Flows {
         /// Which, in the words of `ovs-ofctl dump-flows`; nothing is all.
@@ -23,7 +25,7 @@ pub enum Dump {
         /// With what they counted.
         counts: bool,
         /// In which order, before that in which frames meet them.
-        orders: Vec<Order>,
+        orders: Vec<SortOrder>,
     },
     /// Groups: what they are, or what they counted.
     Groups {
@@ -46,19 +48,19 @@ pub enum Dump {
 ///
 /// # Errors
 /// The filter is no match, or the switch does not answer.
-pub fn dump(client: &mut Client, what: &Dump) -> Result<String, ToolError> {
+pub fn dump(client: &mut Client, what: &DumpRequest) -> Result<String, ToolError> {
     let request = match what {
-        Dump::Flows {
+        DumpRequest::Flows {
             filter,
             counts,
             orders,
         } => return flows(client, filter, *counts, orders),
-        Dump::Groups { counts: false } => MultipartRequest::GroupDesc(GroupId::ALL),
-        Dump::Groups { counts: true } => MultipartRequest::Group(GroupId::ALL),
-        Dump::Meters { counts: false } => MultipartRequest::MeterConfig(MeterId::ALL),
-        Dump::Meters { counts: true } => MultipartRequest::Meter(MeterId::ALL),
-        Dump::Ports { counts: false } => MultipartRequest::PortDesc(PortNo::ANY),
-        Dump::Ports { counts: true } => MultipartRequest::Port(PortNo::ANY),
+        DumpRequest::Groups { counts: false } => MultipartRequest::GroupDesc(GroupId::ALL),
+        DumpRequest::Groups { counts: true } => MultipartRequest::Group(GroupId::ALL),
+        DumpRequest::Meters { counts: false } => MultipartRequest::MeterConfig(MeterId::ALL),
+        DumpRequest::Meters { counts: true } => MultipartRequest::Meter(MeterId::ALL),
+        DumpRequest::Ports { counts: false } => MultipartRequest::PortDesc(PortNo::ANY),
+        DumpRequest::Ports { counts: true } => MultipartRequest::Port(PortNo::ANY),
     };
     let reply = sorted(client.ask(request)?);
     let version = client.version();
@@ -70,7 +72,7 @@ fn flows(
     client: &mut Client,
     filter: &str,
     counts: bool,
-    orders: &[Order],
+    orders: &[SortOrder],
 ) -> Result<String, ToolError> {
     let request = match filter.trim() {
         "" => FlowStatsRequest::all(),
@@ -160,13 +162,13 @@ impl Command {
 
 /// A change, and how it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ChangeRequest {
     /// What is changed.
-    pub subject: Subject,
+    pub subject: LineSubject,
     /// How.
     pub command: Command,
     /// All of it or nothing, or one after the other.
-    pub together: Together,
+    pub together: Atomicity,
 }
 
 /// Changes what a switch holds by the commands in `lines`.
@@ -174,7 +176,7 @@ pub struct Change {
 /// # Errors
 /// A line is wrong: then nothing is done. Or the switch refuses a command: those before it
 /// are done, or nothing if all were to be done together.
-pub fn change(client: &mut Client, change: Change, lines: &str) -> Result<(), ToolError> {
+pub fn change(client: &mut Client, change: ChangeRequest, lines: &str) -> Result<(), ToolError> {
     let own = change.command == Command::Add;
     let word = change.command.word();
     let commands =
@@ -191,7 +193,7 @@ pub fn replace(
     client: &mut Client,
     lines: &str,
     again: bool,
-    together: Together,
+    together: Atomicity,
 ) -> Result<(), ToolError> {
     let told = all_flows(client)?;
     let wanted = client.understand(|names| rules::wanted(lines, names))?;
@@ -215,7 +217,7 @@ fn all_flows(client: &mut Client) -> Result<Vec<FlowStats>, ToolError> {
 }
 
 fn ask_flows(client: &mut Client, request: FlowStatsRequest) -> Result<Vec<FlowStats>, ToolError> {
-    match client.ask(MultipartRequest::Flow(Form::Standard, request))? {
+    match client.ask(MultipartRequest::Flow(FlowFormat::Standard, request))? {
         MultipartReply::Flow(_, rules) => Ok(rules),
         _ => Err(ToolError::Down("it told of something else".into())),
     }

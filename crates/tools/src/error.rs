@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use flow::text::ParseError;
-use openflow::{BadEntry, Inexpressible};
+use openflow::{EncodeError, OxmTextError};
 
 /// What is wrong with what was asked, or with who was asked, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -30,11 +30,11 @@ pub enum ToolError {
     },
     /// A version has no words for it.
     #[error("line {line}: {error}")]
-    Inexpressible {
+    Encode {
         /// Which line, from one.
         line: usize,
         /// What cannot be said.
-        error: Inexpressible,
+        error: EncodeError,
     },
     /// An entry of a match is none.
     #[error("line {line}: {error}")]
@@ -42,7 +42,7 @@ pub enum ToolError {
         /// Which line, from one.
         line: usize,
         /// What is wrong with it.
-        error: BadEntry,
+        error: OxmTextError,
     },
     /// A line is a command where a rule is wanted.
     #[error("line {line}: rules are wanted here, as they are added, and no other command")]

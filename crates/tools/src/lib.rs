@@ -15,10 +15,10 @@ mod print;
 mod rules;
 
 pub use capture::{PORTS, print_capture};
-pub use client::{Client, Naming, Together};
-pub use dump::{Change, Command, Dump, change, difference, dump, replace};
+pub use client::{Atomicity, Client, Naming};
+pub use dump::{ChangeRequest, Command, DumpRequest, change, difference, dump, replace};
 pub use error::ToolError;
-pub use openflow::{Detail, Piece, Version};
-pub use parse::{Subject, parse_lines, parse_pieces};
-pub use print::{print_lines, print_pieces, print_stream};
-pub use rules::Order;
+pub use openflow::{Detail, MessagePart, Version};
+pub use parse::{LineSubject, parse_lines, parse_parts};
+pub use print::{print_lines, print_parts, print_stream};
+pub use rules::SortOrder;

@@ -5,8 +5,9 @@ use base::{PortNo, Xid};
 use flow::text::{self, ParseError, Roster};
 use flow::{Instructions, Match, PacketOut, Registers};
 use openflow::{
-    Detail, Dialect, Extension, Form, Inexpressible, Message, MultipartRequest, Piece, Version,
-    encode_actions, encode_entries, encode_instructions, parse_entries, print, print_piece,
+    Detail, Dialect, EncodeError, FlowFormat, Message, MessagePart, MultipartRequest,
+    NiciraSetting, Version, encode_actions, encode_instructions, encode_match, parse_oxm_text,
+    print, print_part,
 };
 
 use crate::error::ToolError;
@@ -14,7 +15,7 @@ use crate::hex;
 
 /// What a line of text is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum LineSubject {
     /// A change to rules: a line of a flow file.
     Flow,
     /// A change to a group.
@@ -46,7 +47,7 @@ const COMMANDS: [&str; 8] = [
 /// # Errors
 /// The first line that is wrong, or that the version has no words for; or there is none.
 pub fn parse_lines(
-    subject: Subject,
+    subject: LineSubject,
     lines: &str,
     version: Option<Version>,
 ) -> Result<String, ToolError> {
@@ -55,7 +56,7 @@ pub fn parse_lines(
     for (line, message) in read_lines(subject, lines, Roster::nameless())? {
         xid.0 += 1;
         let bytes = encode(&message, xid, version);
-        let bytes = bytes.map_err(|error| ToolError::Inexpressible { line, error })?;
+        let bytes = bytes.map_err(|error| ToolError::Encode { line, error })?;
         told += &format!("{}\n{}", hex::digits(&bytes), print(&bytes, Detail::BRIEF));
     }
     Ok(told)
@@ -67,14 +68,14 @@ pub fn parse_lines(
 ///
 /// # Errors
 /// As for [`parse_lines`].
-pub fn parse_pieces(piece: Piece, lines: &str, version: Version) -> Result<String, ToolError> {
+pub fn parse_parts(piece: MessagePart, lines: &str, version: Version) -> Result<String, ToolError> {
     let mut told = String::new();
     for (line, text) in spoken(lines) {
         let bytes = piece_bytes(piece, line, text, version)?;
         told += &format!(
             "{}\n{}",
             hex::digits(&bytes),
-            print_piece(piece, &bytes, version)
+            print_part(piece, &bytes, version)
         );
     }
     if told.is_empty() {
@@ -86,28 +87,28 @@ pub fn parse_pieces(piece: Piece, lines: &str, version: Version) -> Result<Strin
 
 /// The bytes of a part, which is written in a line.
 fn piece_bytes(
-    piece: Piece,
+    piece: MessagePart,
     line: usize,
     text: &str,
     version: Version,
 ) -> Result<Vec<u8>, ToolError> {
     let wrong = |error| ToolError::Text { line, error };
     let bytes = match piece {
-        Piece::Actions => encode_actions(&text::parse_actions(text).map_err(wrong)?, version),
-        Piece::Instructions => {
+        MessagePart::Actions => encode_actions(&text::parse_actions(text).map_err(wrong)?, version),
+        MessagePart::Instructions => {
             let text = text.strip_prefix("actions=").unwrap_or(text);
             let does: Instructions = text.parse().map_err(wrong)?;
             encode_instructions(&does, version)
         }
-        Piece::Match if text.contains('(') || text.trim() == "<any>" => {
-            return parse_entries(text).map_err(|error| ToolError::Entry { line, error });
+        MessagePart::Match if text.contains('(') || text.trim() == "<any>" => {
+            return parse_oxm_text(text).map_err(|error| ToolError::Entry { line, error });
         }
-        Piece::Match => {
+        MessagePart::Match => {
             let matching: Match = text.parse().map_err(wrong)?;
-            encode_entries(&matching, version)
+            encode_match(&matching, version)
         }
     };
-    bytes.map_err(|error| ToolError::Inexpressible { line, error })
+    bytes.map_err(|error| ToolError::Encode { line, error })
 }
 
 /// Lines that say something, with their numbers, from one.
@@ -122,7 +123,7 @@ fn spoken(lines: &str) -> impl Iterator<Item = (usize, &str)> {
 /// The messages that lines are under a command, which stands before each that does not begin
 /// with one of its own where that may be.
 pub(crate) fn read_under(
-    subject: Subject,
+    subject: LineSubject,
     command: &str,
     own: bool,
     lines: &str,
@@ -152,7 +153,7 @@ pub(crate) fn read_under(
 
 /// The messages that lines are, with the numbers of the lines, from one.
 pub(crate) fn read_lines(
-    subject: Subject,
+    subject: LineSubject,
     lines: &str,
     names: &Roster,
 ) -> Result<Vec<(usize, Message)>, ToolError> {
@@ -171,16 +172,16 @@ pub(crate) fn read_lines(
     }
 }
 
-fn read(subject: Subject, line: &str, names: &Roster) -> Result<Message, ParseError> {
+fn read(subject: LineSubject, line: &str, names: &Roster) -> Result<Message, ParseError> {
     Ok(match subject {
-        Subject::Flow => Message::FlowMod(names.parse_flow_line(line)?),
-        Subject::Group => Message::GroupMod(names.parse_group_line(line)?),
-        Subject::Meter => Message::MeterMod(text::parse_meter_line(line)?),
-        Subject::Match => {
+        LineSubject::Flow => Message::FlowMod(names.parse_flow_line(line)?),
+        LineSubject::Group => Message::GroupMod(names.parse_group_line(line)?),
+        LineSubject::Meter => Message::MeterMod(text::parse_meter_line(line)?),
+        LineSubject::Match => {
             let request = names.parse_flow_stats_request(line)?;
-            Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, request))
+            Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, request))
         }
-        Subject::Actions => Message::PacketOut(PacketOut {
+        LineSubject::Actions => Message::PacketOut(PacketOut {
             buffer: None,
             registers: Registers::new(PortNo::CONTROLLER),
             actions: text::parse_actions(line)?,
@@ -190,12 +191,12 @@ fn read(subject: Subject, line: &str, names: &Roster) -> Result<Message, ParseEr
 }
 
 /// The message's bytes in `version`, or in the oldest that has words for it.
-fn encode(message: &Message, xid: Xid, version: Option<Version>) -> Result<Vec<u8>, Inexpressible> {
+fn encode(message: &Message, xid: Xid, version: Option<Version>) -> Result<Vec<u8>, EncodeError> {
     let versions = version.map_or_else(|| Version::ALL.to_vec(), |version| vec![version]);
     let mut first = None;
     for version in versions {
         // As `ovs-ofctl` speaks 1.0.
-        let dialect = Dialect::new(version).after(Extension::TableIds(true));
+        let dialect = Dialect::new(version).after(NiciraSetting::TableIds(true));
         let mut bytes = Vec::new();
         match message.encode(xid, dialect, &mut bytes) {
             Ok(()) => return Ok(bytes),
@@ -209,13 +210,13 @@ fn encode(message: &Message, xid: Xid, version: Option<Version>) -> Result<Vec<u
 mod tests {
     use super::*;
 
-    fn parsed(subject: Subject, line: &str, version: Option<Version>) -> String {
+    fn parsed(subject: LineSubject, line: &str, version: Option<Version>) -> String {
         parse_lines(subject, line, version).unwrap_or_else(|error| error.to_string())
     }
 
     #[test]
     fn a_line_is_told_as_bytes_and_as_text() {
-        let told = parsed(Subject::Match, "tcp", Some(Version::V13));
+        let told = parsed(LineSubject::Match, "tcp", Some(Version::V13));
         let (bytes, text) = told.split_once('\n').expect("two lines");
         assert!(bytes.starts_with("0412004000000001"), "{bytes}");
         assert_eq!(text, "OFPST_FLOW request (OF1.3) (xid=0x1): tcp\n");
@@ -223,12 +224,16 @@ mod tests {
 
     #[test]
     fn the_oldest_version_that_has_the_words_is_taken() {
-        let told = parsed(Subject::Flow, "actions=write_actions(output:2)", None);
+        let told = parsed(LineSubject::Flow, "actions=write_actions(output:2)", None);
         assert!(told.starts_with("02"), "{told}");
-        let told = parsed(Subject::Meter, "meter=1 kbps bands=type=drop,rate=1", None);
+        let told = parsed(
+            LineSubject::Meter,
+            "meter=1 kbps bands=type=drop,rate=1",
+            None,
+        );
         assert!(told.starts_with("04"), "{told}");
         let told = parsed(
-            Subject::Meter,
+            LineSubject::Meter,
             "meter=1 kbps bands=type=drop,rate=1",
             Some(Version::V10),
         );
@@ -241,7 +246,7 @@ mod tests {
     #[test]
     fn each_line_is_a_message_of_its_own_and_the_wrong_one_is_named() {
         let told = parsed(
-            Subject::Flow,
+            LineSubject::Flow,
             "# two\nactions=drop\n\ntcp,actions=drop\n",
             None,
         );
@@ -249,7 +254,7 @@ mod tests {
             told.contains("(xid=0x1)") && told.contains("(xid=0x2)"),
             "{told}"
         );
-        let told = parsed(Subject::Flow, "actions=drop\nactions=dorp", None);
+        let told = parsed(LineSubject::Flow, "actions=drop\nactions=dorp", None);
         assert!(
             told.starts_with("line 2, column 9, `dorp`: unknown action"),
             "{told}"

@@ -1,6 +1,6 @@
 //! Messages as text.
 
-use openflow::{Detail, Piece, Version, print, print_piece};
+use openflow::{Detail, MessagePart, Version, print, print_part};
 
 use crate::error::ToolError;
 use crate::hex;
@@ -29,9 +29,9 @@ pub fn print_lines(text: &str, detail: Detail) -> Result<String, ToolError> {
 ///
 /// # Errors
 /// As for [`print_lines`].
-pub fn print_pieces(piece: Piece, text: &str, version: Version) -> Result<String, ToolError> {
+pub fn print_parts(piece: MessagePart, text: &str, version: Version) -> Result<String, ToolError> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let printed = lines.map(|line| Ok(print_piece(piece, &hex::bytes(line)?, version)));
+    let printed = lines.map(|line| Ok(print_part(piece, &hex::bytes(line)?, version)));
     let printed = printed.collect::<Result<Vec<_>, ToolError>>()?;
     if printed.is_empty() {
         Err(ToolError::Empty)

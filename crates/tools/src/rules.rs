@@ -11,7 +11,7 @@ use flow::{Field, FlowFlags, FlowMod, FlowModCommand, FlowStats, Instructions, M
 use openflow::Message;
 
 use crate::error::ToolError;
-use crate::parse::{Subject, read_lines};
+use crate::parse::{LineSubject, read_lines};
 
 /// The flags that a rule keeps; the others say how it is added.
 const KEPT: [(FlowFlags, &str); 3] = [
@@ -125,7 +125,7 @@ pub(crate) type Wanted = BTreeMap<Key, (Rule, FlowMod)>;
 
 /// Reads the rules of a file; of one that is there twice the latter. With the commands that add them.
 pub(crate) fn wanted(lines: &str, names: &Roster) -> Result<Wanted, ToolError> {
-    let read = match read_lines(Subject::Flow, lines, names) {
+    let read = match read_lines(LineSubject::Flow, lines, names) {
         Err(ToolError::Empty) => Vec::new(),
         read => read?,
     };
@@ -179,14 +179,14 @@ pub(crate) fn replacement(told: Vec<FlowStats>, wanted: Wanted, again: bool) -> 
 
 /// By what rules are put in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct SortOrder {
     /// A field of their matches; their priorities if there is none.
     field: Option<Field>,
     /// The greatest first. Rules that do not match the field are last either way.
     descending: bool,
 }
 
-impl Order {
+impl SortOrder {
     /// By a field of this name, or by `priority`.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Order {
 }
 
 /// Puts rules in the order in which frames meet them, and before that in those orders.
-pub(crate) fn sort(rules: &mut [FlowStats], orders: &[Order]) {
+pub(crate) fn sort(rules: &mut [FlowStats], orders: &[SortOrder]) {
     rules.sort_by_cached_key(|rule| {
         let matching = rule.matching.to_string();
         (rule.table, Reverse(rule.priority), matching)
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn rules_without_the_field_are_last_in_either_order() {
         let told = |name: &str, descending| {
-            let order = Order::by(name, descending).expect("there is one");
+            let order = SortOrder::by(name, descending).expect("there is one");
             let mut rules =
                 rules("in_port=2,actions=drop\npriority=9,actions=drop\nin_port=7,actions=drop");
             sort(&mut rules, &[order]);
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(told("in_port", false), "in_port=2;in_port=7;");
         assert_eq!(told("in_port", true), "in_port=7;in_port=2;");
         assert_eq!(told("priority", false), ";in_port=2;in_port=7");
-        assert!(Order::by("prot", false).is_err());
+        assert!(SortOrder::by("prot", false).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use base::{Instant, Xid};
-use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
+use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide, Message, Version, VersionSet};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,20 +23,20 @@ impl Peer {
     pub(crate) fn visit(socket: &Path, version: Version) -> Result<Self, String> {
         let stream = UnixStream::connect(socket).map_err(told)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
-        let options = Options {
-            versions: Versions::only(version),
-            ..Options::default()
+        let options = ChannelOptions {
+            versions: VersionSet::only(version),
+            ..ChannelOptions::default()
         };
         let mut peer = Self {
             stream,
             // It never asks whether the switch is there, so it needs no clock.
-            channel: Channel::new(Side::Controller, options, Instant::START),
+            channel: Channel::new(ChannelSide::Controller, options, Instant::START),
             last_xid: 0,
         };
         while peer.channel.version().is_none() {
             peer.exchange()?;
             while let Some(event) = peer.channel.poll_event() {
-                if let Event::Down(reason) = event {
+                if let ChannelEvent::Down(reason) = event {
                     return Err(reason.to_string());
                 }
             }
@@ -59,13 +59,15 @@ impl Peer {
         loop {
             while let Some(event) = self.channel.poll_event() {
                 match event {
-                    Event::Received(received) if received.xid == barrier => return Ok(heard),
-                    Event::Received(received) => heard.push(received.message),
-                    Event::Refused(malformed) => {
-                        return Err(format!("not understood: {:?}", malformed.fault));
+                    ChannelEvent::Received(received) if received.xid == barrier => {
+                        return Ok(heard);
                     }
-                    Event::Down(reason) => return Err(reason.to_string()),
-                    Event::Up(_) => {}
+                    ChannelEvent::Received(received) => heard.push(received.message),
+                    ChannelEvent::Refused(malformed) => {
+                        return Err(format!("not understood: {:?}", malformed.refusal));
+                    }
+                    ChannelEvent::Down(reason) => return Err(reason.to_string()),
+                    ChannelEvent::Up(_) => {}
                 }
             }
             self.exchange()?;
@@ -87,7 +89,7 @@ impl Peer {
                 Ok(_) => return Err(told(io::Error::from(io::ErrorKind::UnexpectedEof))),
             }
             while let Some(event) = self.channel.poll_event() {
-                if let Event::Received(received) = event {
+                if let ChannelEvent::Received(received) = event {
                     heard.push(received.message);
                 }
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 use flow::{FragmentHandling, PortConfig, PortDesc, SwitchConfig};
-use openflow::{Extension, Message, Version};
+use openflow::{Message, NiciraSetting, Version};
 use testbed::{Clock, Program, Spawner};
 use testkit::case::{Event, words};
 
@@ -83,7 +83,7 @@ impl Peers {
                 peer.say(&SET_ASYNC)?;
             }
             if version == Version::V10 {
-                peer.ask(&[Message::Extension(Extension::TableIds(true))])?;
+                peer.ask(&[Message::NiciraSetting(NiciraSetting::TableIds(true))])?;
             }
             self.by_version.insert(version, peer);
         }
@@ -116,9 +116,9 @@ impl Peers {
         self.listen()?;
         let heard = self.ask(version, &[message])?;
         let refusals = heard.iter().filter_map(|heard| match heard {
-            Message::Error(error) => Some(match error.fault.refusal(version) {
+            Message::Error(error) => Some(match error.code.refusal(version) {
                 Some(refusal) => words::refused(refusal),
-                None => words::indented("!", &format!("refused {}", error.fault)),
+                None => words::indented("!", &format!("refused {}", error.code)),
             }),
             _ => None,
         });

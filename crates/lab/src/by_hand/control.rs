@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::DatapathId;
 use flow::FlowMod;
-use openflow::Versions;
+use openflow::VersionSet;
 use serde_json::{Value, json};
 use testbed::{Clock, Failure};
 
@@ -84,7 +84,7 @@ pub struct Listening {
     /// A file of rules, as `ovs-ofctl add-flows` takes them, which each switch is left with.
     pub rules: Option<PathBuf>,
     /// The versions that it may speak.
-    pub versions: Versions,
+    pub versions: VersionSet,
     /// For how long; until it is enough, if there is no number.
     pub time: Option<Duration>,
 }

@@ -11,7 +11,8 @@ use flow::{
     PacketOut, PortDesc, PortStats, QueueStats, Registers, SwitchConfig, TableStats,
 };
 use openflow::{
-    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, Version,
+    FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequest, QueueStatsRequest,
+    Version,
 };
 
 use super::ControllerError;
@@ -187,7 +188,7 @@ pub trait Ask {
     /// # Errors
     /// As [`Self::answer`].
     fn flows(&mut self, asked: FlowStatsRequest) -> Result<Vec<FlowStats>, ControllerError> {
-        let question = MultipartRequest::Flow(Form::Standard, asked);
+        let question = MultipartRequest::Flow(FlowFormat::Standard, asked);
         self.statistics("flow statistics", question, |reply| match reply {
             MultipartReply::Flow(_, flows) => Some(flows),
             _ => None,
@@ -199,7 +200,7 @@ pub trait Ask {
     /// # Errors
     /// As [`Self::answer`].
     fn aggregate(&mut self, asked: FlowStatsRequest) -> Result<AggregateStats, ControllerError> {
-        let question = MultipartRequest::Aggregate(Form::Standard, asked);
+        let question = MultipartRequest::Aggregate(FlowFormat::Standard, asked);
         self.statistics("aggregate statistics", question, |reply| match reply {
             MultipartReply::Aggregate(_, sums) => Some(sums),
             _ => None,

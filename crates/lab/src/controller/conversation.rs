@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use base::{Instant, Xid};
 use openflow::{
-    Channel, DownReason, Event, Inexpressible, Malformed, Message, Options, Side, Version, Versions,
+    Channel, ChannelEvent, ChannelOptions, ChannelSide, DownReason, EncodeError, Malformed,
+    Message, Version, VersionSet,
 };
 use testbed::Arrival;
 
@@ -168,7 +169,7 @@ impl Heard<'_> {
             xid: self.xid,
             message: request,
             reason: Reason::Error {
-                fault: error.fault,
+                fault: error.code,
                 version: self.version,
                 arrival: self.arrival,
             },
@@ -235,13 +236,13 @@ pub struct Conversation {
 impl Conversation {
     /// The controller's end of a new connection. Its hello is pending.
     #[must_use]
-    pub fn new(versions: Versions, now: Instant) -> Self {
-        let options = Options {
+    pub fn new(versions: VersionSet, now: Instant) -> Self {
+        let options = ChannelOptions {
             versions,
             hello_timeout: HELLO,
-            ..Options::default()
+            ..ChannelOptions::default()
         };
-        let channel = Channel::new(Side::Controller, options, now);
+        let channel = Channel::new(ChannelSide::Controller, options, now);
         let output = channel.pending().to_vec();
         Self {
             said: output.len() as u64,
@@ -297,7 +298,7 @@ impl Conversation {
                 continue;
             };
             let message = &self.input[place.clone()];
-            if message[0] != version.wire() && message[1] != number::HELLO {
+            if message[0] != version.number() && message[1] != number::HELLO {
                 let found = message[0];
                 let agreed = version;
                 return Err(Broken::Version { found, agreed });
@@ -357,9 +358,9 @@ impl Conversation {
         self.append(&answer);
         while let Some(event) = self.channel.poll_event() {
             match event {
-                Event::Up(version) => self.version = Some(version),
-                Event::Down(reason) => return Err(Broken::Greeting(reason.to_string())),
-                Event::Received(_) | Event::Refused(_) => {}
+                ChannelEvent::Up(version) => self.version = Some(version),
+                ChannelEvent::Down(reason) => return Err(Broken::Greeting(reason.to_string())),
+                ChannelEvent::Received(_) | ChannelEvent::Refused(_) => {}
             }
         }
         Ok(())
@@ -384,7 +385,7 @@ impl Conversation {
     ///
     /// # Panics
     /// If no version is agreed on yet.
-    pub fn say(&mut self, message: &Message) -> Result<Xid, Inexpressible> {
+    pub fn say(&mut self, message: &Message) -> Result<Xid, EncodeError> {
         let version = self.version.expect("an agreement comes before messages");
         self.last_xid = self.last_xid.wrapping_add(1);
         let xid = Xid(self.last_xid);

@@ -136,7 +136,7 @@ impl Exchange {
         match message {
             Message::Error(error) => {
                 let reason = Reason::Error {
-                    fault: error.fault,
+                    fault: error.code,
                     version: heard.version(),
                     arrival: heard.arrival,
                 };

@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use base::{Instant, Xid};
-use openflow::{Message, Version, Versions};
+use openflow::{Message, Version, VersionSet};
 use testbed::{Clock, ControlStream, Wanted};
 
 use super::ControllerError;
@@ -50,7 +50,7 @@ impl Link {
     ///
     /// # Errors
     /// Nobody listens, or there is no agreement.
-    pub fn call(path: &Path, versions: Versions, clock: &Clock) -> Result<Self, ControllerError> {
+    pub fn call(path: &Path, versions: VersionSet, clock: &Clock) -> Result<Self, ControllerError> {
         Self::over(ControlStream::call(path)?, versions, clock)
     }
 
@@ -60,7 +60,7 @@ impl Link {
     /// There is no agreement within five seconds.
     pub fn over(
         stream: ControlStream,
-        versions: Versions,
+        versions: VersionSet,
         clock: &Clock,
     ) -> Result<Self, ControllerError> {
         let mut link = Self::new(stream, versions, clock);
@@ -81,7 +81,7 @@ impl Link {
     }
 
     /// A connection on which nothing is agreed yet.
-    pub(super) fn new(stream: ControlStream, versions: Versions, clock: &Clock) -> Self {
+    pub(super) fn new(stream: ControlStream, versions: VersionSet, clock: &Clock) -> Self {
         Self {
             stream,
             conversation: Conversation::new(versions, clock.now()),

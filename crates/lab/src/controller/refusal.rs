@@ -5,7 +5,7 @@ use std::fmt;
 
 use base::Xid;
 use flow::FlowModCommand;
-use openflow::{Fault, Inexpressible, Message, MultipartRequest, Version};
+use openflow::{EncodeError, ErrorCode, Message, MultipartRequest, Version};
 use testbed::Arrival;
 
 /// A message that was not done.
@@ -27,14 +27,14 @@ pub enum Reason {
     /// The device answered with an error.
     Error {
         /// Its numbers.
-        fault: Fault,
+        fault: ErrorCode,
         /// The version by which they are to be understood.
         version: Version,
         /// When it came.
         arrival: Arrival,
     },
     /// The version has no words for it, so it was not said.
-    Unsaid(Inexpressible),
+    Unsaid(EncodeError),
 }
 
 impl Refusal {
@@ -69,7 +69,7 @@ impl fmt::Display for Refusal {
 }
 
 /// An error's name and numbers.
-pub(super) fn fault_in_words(fault: Fault, version: Version) -> String {
+pub(super) fn fault_in_words(fault: ErrorCode, version: Version) -> String {
     match fault.name(version) {
         Some(name) => format!("{name} ({fault})"),
         None => fault.to_string(),

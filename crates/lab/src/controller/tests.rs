@@ -12,8 +12,8 @@ use flow::{
     Match, PacketIn, PacketInReason, PortDesc, Registers,
 };
 use openflow::{
-    Channel, Event as ChannelEvent, Excerpt, FeaturesReply, Form, MultipartReply, MultipartRequest,
-    Options, Received, Side,
+    Channel, ChannelEvent, ChannelOptions, ChannelSide, Excerpt, FeaturesReply, FlowFormat,
+    MultipartReply, MultipartRequest, ReceivedMessage,
 };
 use testbed::Stamp;
 
@@ -24,11 +24,11 @@ const ID: DatapathId = DatapathId(0x2a);
 fn device(
     mut stream: impl Read + Write + Send + 'static,
     id: DatapathId,
-    mut react: impl FnMut(&mut Channel, Received) + Send + 'static,
+    mut react: impl FnMut(&mut Channel, ReceivedMessage) + Send + 'static,
 ) {
     thread::spawn(move || {
         let now = Instant::START;
-        let mut channel = Channel::new(Side::Switch, Options::default(), now);
+        let mut channel = Channel::new(ChannelSide::Switch, ChannelOptions::default(), now);
         let mut bytes = [0; 4096];
         loop {
             let pending = channel.pending().len();
@@ -72,20 +72,22 @@ fn tell_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
 }
 
 /// Answers barriers, and hands the rest to `react`.
-fn barriers(mut react: impl FnMut(&mut Channel, Received)) -> impl FnMut(&mut Channel, Received) {
+fn barriers(
+    mut react: impl FnMut(&mut Channel, ReceivedMessage),
+) -> impl FnMut(&mut Channel, ReceivedMessage) {
     move |channel, received| match received.message {
         Message::BarrierRequest => say(channel, received.xid, &Message::BarrierReply),
         _ => react(channel, received),
     }
 }
 
-fn connected(react: impl FnMut(&mut Channel, Received) + Send + 'static) -> Controller {
+fn connected(react: impl FnMut(&mut Channel, ReceivedMessage) + Send + 'static) -> Controller {
     connected_by(Manner::silent(Version::V10), react)
 }
 
 fn connected_by(
     manner: Manner,
-    react: impl FnMut(&mut Channel, Received) + Send + 'static,
+    react: impl FnMut(&mut Channel, ReceivedMessage) + Send + 'static,
 ) -> Controller {
     let (near, far) = UnixStream::pair().unwrap();
     device(far, ID, barriers(react));
@@ -107,7 +109,7 @@ fn rule(cookie: u64) -> FlowMod {
 #[test]
 fn rules_are_installed_after_the_old_ones_are_gone() {
     let (heard, hearing) = mpsc::channel();
-    let controller = connected(move |_, Received { message, .. }| match message {
+    let controller = connected(move |_, ReceivedMessage { message, .. }| match message {
         Message::FlowMod(change) => heard.send((change.command, change.cookie)).unwrap(),
         other => panic!("{other:?}"),
     });
@@ -166,16 +168,18 @@ fn what_a_version_has_no_words_for_is_a_refusal_too() {
 
 #[test]
 fn counts_are_those_of_every_part_of_the_answer() {
-    let controller = connected(|channel, Received { xid, message, .. }| match message {
-        Message::MultipartRequest(_) => {
-            for (cookie, more) in [(1, true), (2, false)] {
-                let stats = flow_stats(cookie, cookie * 100);
-                let reply = MultipartReply::Flow(Form::Standard, vec![stats]);
-                say(channel, xid, &Message::MultipartReply { reply, more });
+    let controller = connected(
+        |channel, ReceivedMessage { xid, message, .. }| match message {
+            Message::MultipartRequest(_) => {
+                for (cookie, more) in [(1, true), (2, false)] {
+                    let stats = flow_stats(cookie, cookie * 100);
+                    let reply = MultipartReply::Flow(FlowFormat::Standard, vec![stats]);
+                    say(channel, xid, &Message::MultipartReply { reply, more });
+                }
             }
-        }
-        other => panic!("{other:?}"),
-    });
+            other => panic!("{other:?}"),
+        },
+    );
     let counts = controller.counts().unwrap();
     assert_eq!(counts, [(Cookie(1), 100), (Cookie(2), 200)]);
 }
@@ -345,12 +349,16 @@ fn a_device_that_does_not_read_has_an_order_wait_and_memory_does_not_grow() {
     let (near, mut far) = UnixStream::pair().unwrap();
     let clock = Clock::start();
     let greeting = thread::spawn(move || {
-        let channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+        let channel = Channel::new(
+            ChannelSide::Switch,
+            ChannelOptions::default(),
+            Instant::START,
+        );
         far.write_all(channel.pending()).unwrap();
         far
     });
     let stream = ControlStream::unix(near).unwrap();
-    let mut link = Link::over(stream, Versions::only(Version::V10), &clock).unwrap();
+    let mut link = Link::over(stream, VersionSet::only(Version::V10), &clock).unwrap();
     let mut far = greeting.join().unwrap();
     let mut said = 0_u64;
     while link.has_room() {
@@ -443,7 +451,7 @@ fn nobody_waits_for_a_device_that_has_ended() {
 #[test]
 fn a_learning_controller_answers_frames_by_itself() {
     let manner = Manner {
-        versions: Versions::only(Version::V13),
+        versions: VersionSet::only(Version::V13),
         application: Application::Hub,
     };
     let (heard, hearing) = mpsc::channel();

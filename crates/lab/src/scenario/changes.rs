@@ -13,7 +13,7 @@ mod rate;
 use std::thread;
 use std::time::Duration;
 
-use openflow::{Version, Versions};
+use openflow::{Version, VersionSet};
 use testbed::Bench;
 
 use super::Tools;
@@ -41,7 +41,7 @@ pub(super) fn measure(
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let socket = station.directory.join(SOCKET);
-    let link = Link::call(&socket, Versions::only(Version::V10), tools.clock)?;
+    let link = Link::call(&socket, VersionSet::only(Version::V10), tools.clock)?;
     let mut link = link.with_patience(PATIENCE);
     let bench = &station.bench;
     let watch = Watch::begin(bench, tools.cores, tools.clock)?;

@@ -13,7 +13,7 @@ use flow::{
     Action, Band, BandKind, Field, FlowMod, FlowModCommand, Instructions, Match, MeterFlags,
     MeterMod, MeterModCommand, Refusal,
 };
-use openflow::{Message, Version, Versions};
+use openflow::{Message, Version, VersionSet};
 use testbed::{Bench, Clock, Failure};
 
 use super::Tools;
@@ -59,7 +59,7 @@ pub(super) fn measure(
 ) -> Result<Measured, TrialError> {
     let frame_bytes = tools.parameters.meters.frame_bytes;
     // OpenFlow 1.0, which the station's controller speaks, has no meters.
-    let versions = Versions::only(Version::V13);
+    let versions = VersionSet::only(Version::V13);
     let mut link = Link::call(&station.directory.join(SOCKET), versions, tools.clock)?;
     let rules = set_up(test, frame_bytes);
     let rules = rules.map_err(|refusal| TrialError::Impossible(refusal.to_string()))?;

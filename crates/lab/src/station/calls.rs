@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use openflow::{Version, Versions};
+use openflow::{Version, VersionSet};
 use testbed::{Bench, Clock, DeviceOptions, Failure, Namespace, Setup};
 
 use crate::LabError;
@@ -41,7 +41,7 @@ impl Calls {
         if let Some(callee) = description.and_then(|described| described.controller.as_ref()) {
             let listener = listen(callee).map_err(failed)?;
             let manner = Manner {
-                versions: Versions::only(Version::V10).with(Version::V13),
+                versions: VersionSet::only(Version::V10).with(Version::V13),
                 application,
             };
             return Ok(Self {

@@ -6,7 +6,7 @@ use flow::{Action, Field, Match, MetadataWrite, OptionTerm};
 
 use super::legacy::{self, Tag};
 use super::{EXPERIMENTER, Kind, Length, Number, Row, extension};
-use crate::codec::{Inexpressible, Writer};
+use crate::codec::{EncodeError, Writer};
 use crate::faith::Faith;
 use crate::faults::ONF;
 use crate::kinds::NICIRA;
@@ -44,7 +44,7 @@ pub(crate) fn encode(
     actions: &[Action],
     context: Context<'_>,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let mut before = Before {
         tag: Tag::of(context.matching),
         queue_set: false,
@@ -61,7 +61,7 @@ pub(crate) fn encode(
 }
 
 /// Appends `goto_table` as an action, as OpenFlow 1.0 has to have it.
-pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(Kind::ResubmitTable, w, |w| {
         port_no::encode_u16(PortNo::IN_PORT, w)?;
         w.u8(table.0);
@@ -70,10 +70,7 @@ pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Inex
 }
 
 /// Appends `write_metadata` as an action, as OpenFlow 1.0 has to have it.
-pub(crate) fn encode_metadata(
-    write: MetadataWrite,
-    w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+pub(crate) fn encode_metadata(write: MetadataWrite, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(Kind::WriteMetadata, w, |w| {
         w.u64(write.value);
         w.u64(write.mask);
@@ -86,7 +83,7 @@ fn encode_one(
     context: Context<'_>,
     before: Before,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     match *action {
         Action::Output { port, max_len } => put(Kind::Output, w, |w| {
             port_no::encode(port, w)?;
@@ -129,7 +126,7 @@ fn encode_old(
     context: Context<'_>,
     before: Before,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     match *action {
         Action::Enqueue { port, queue } if has(Kind::Enqueue, w) => put(Kind::Enqueue, w, |w| {
             port_no::encode(port, w)?;
@@ -155,7 +152,7 @@ fn encode_modern(
     context: Context<'_>,
     before: Before,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let modern = legacy::modern(action, context, before.tag).map_err(|what| w.cannot(what))?;
     modern
         .iter()
@@ -177,7 +174,7 @@ pub(super) fn set_field(
     value: u128,
     mask: u128,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let masked = mask != field.full_mask();
     if masked && w.version() != Version::V15 {
         return reg_loads(field, value, mask, w);
@@ -200,7 +197,7 @@ pub(super) fn set_field(
 }
 
 /// Appends the writing of a tunnel option. Nicira's action takes masks in all versions.
-pub(super) fn set_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn set_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let is_standard = term.is_exact() || w.version() == Version::V15;
     let kind = match has(Kind::SetField, w) && is_standard {
         true => Kind::SetField,
@@ -234,12 +231,7 @@ fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
 
 /// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most; or
 /// `NXAST_REG_LOAD2` for an experimenter's field, for which that has no room.
-fn reg_loads(
-    field: Field,
-    value: u128,
-    mask: u128,
-    w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+fn reg_loads(field: Field, value: u128, mask: u128, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let Some(header) = short_header(field) else {
         return reg_load2(field, value, mask, w);
     };
@@ -271,14 +263,14 @@ pub(super) fn reg_load2(
     value: u128,
     mask: u128,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     put(Kind::RegLoad2, w, |w| {
         oxm::put_value(field, Prefer::Nxm, (value, mask), w)
     })
 }
 
 /// Appends a meter as the action that it is in 1.5.
-pub(crate) fn encode_meter(meter: MeterId, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_meter(meter: MeterId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put_u32(Kind::Meter, meter.0, w)
 }
 
@@ -286,25 +278,25 @@ fn has(kind: Kind, w: &Writer<'_>) -> bool {
     Row::of(kind, w.version()).is_some()
 }
 
-fn put_nothing(kind: Kind, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_nothing(kind: Kind, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |_| Ok(()))
 }
 
-fn put_u8(kind: Kind, argument: u8, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_u8(kind: Kind, argument: u8, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u8(argument);
         Ok(())
     })
 }
 
-fn put_u16(kind: Kind, argument: u16, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_u16(kind: Kind, argument: u16, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u16(argument);
         Ok(())
     })
 }
 
-fn put_u32(kind: Kind, argument: u32, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_u32(kind: Kind, argument: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u32(argument);
         Ok(())
@@ -323,8 +315,8 @@ fn experimenter(whose: u32, number: u16, w: &mut Writer<'_>) {
 pub(super) fn put(
     kind: Kind,
     w: &mut Writer<'_>,
-    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-) -> Result<(), Inexpressible> {
+    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     let row = Row::of(kind, w.version()).ok_or_else(|| w.cannot("this action"))?;
     w.nested(2, |w| {
         match row.number {

@@ -17,7 +17,7 @@ use flow::{
 
 use super::encode::{Context, put, reg_load2, set_field, set_option, short_header};
 use super::{Bad, Kind};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::packet_in;
 use crate::oxm::{self, Header, Prefer};
 use crate::port_no;
@@ -75,7 +75,7 @@ pub(super) fn encode(
     extension: &Extension,
     context: Context<'_>,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     match extension {
         Extension::Resubmit { port, table } => put(Kind::ResubmitTable, w, |w| {
             encode_u16_port(*port, w)?;
@@ -153,11 +153,11 @@ fn has_length_of(field: Field, header: Header) -> bool {
     field.option().is_some() || header.length == oxm::length_of(field, header.id)
 }
 
-fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_header(field, Prefer::Nxm, w)
 }
 
-fn encode_header(field: Field, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_header(field: Field, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let header = oxm::header_of(field, prefer, false)
         .ok_or_else(|| w.cannot("a part of a field without header"))?;
     header.encode(w);
@@ -181,14 +181,14 @@ fn split_place(place: u16) -> (u16, u16) {
     (place >> 6, (place & 0x3f) + 1)
 }
 
-fn place(part: Part, w: &Writer<'_>) -> Result<u16, Inexpressible> {
+fn place(part: Part, w: &Writer<'_>) -> Result<u16, EncodeError> {
     match part.bits() {
         bits @ 1..=64 => Ok(part.offset() << 6 | (bits - 1)),
         _ => Err(w.cannot("a part of more than 64 bits")),
     }
 }
 
-fn encode_u16_port(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_u16_port(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let number = port_no::to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
     w.u16(number);
     Ok(())
@@ -224,7 +224,7 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 }
 
 /// 1.5 sets parts of fields.
-fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if to.is_of_option() && w.version() == Version::V15 {
         let (field, mask) = (to.field(), to.wide_mask());
         let value = to.wide_place(Wide::from(u128::from(value)));
@@ -263,7 +263,7 @@ fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 }
 
 /// 1.5 has an action of its own for it.
-fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let places = |w: &mut Writer<'_>| {
         w.u16(from.bits());
         w.u16(from.offset());
@@ -290,7 +290,7 @@ fn decode_stack(r: &mut Reader<'_>) -> Result<Part, Bad> {
     part(field, offset, r.u16()?)
 }
 
-fn encode_stack(kind: Kind, part: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_stack(kind: Kind, part: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u16(part.offset());
         encode_field(part.field(), w)?;
@@ -312,7 +312,7 @@ fn decode_output(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
     Ok(Extension::OutputPart { from, max_len })
 }
 
-fn encode_output(from: Part, max_len: MaxLen, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_output(from: Part, max_len: MaxLen, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let place = place(from, w)?;
     let header = oxm::header_of(from.field(), Prefer::Nxm, false);
     let own = header.is_some_and(|header| header.length == from.field().bytes());
@@ -372,7 +372,7 @@ fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, Bad> {
 }
 
 /// The first form says what it can; the second says all.
-fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let ToController {
         max_len,
         controller,
@@ -413,7 +413,7 @@ fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), Inex
     })
 }
 
-fn property(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn property(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested_padded(2, |w| {
         w.u16(kind);
         w.u16(0);

@@ -7,11 +7,11 @@ use flow::{Extension, Match, Part};
 
 use super::rows::ROWS;
 use super::*;
-use crate::codec::{Inexpressible, Writer};
+use crate::codec::{EncodeError, Writer};
 use crate::dialect::Dialect;
 use crate::faith::Faith;
 
-fn write(actions: &[Action], matching: &Match, version: Version) -> Result<Vec<u8>, Inexpressible> {
+fn write(actions: &[Action], matching: &Match, version: Version) -> Result<Vec<u8>, EncodeError> {
     let mut out = Vec::new();
     let context = Context {
         matching,
@@ -187,7 +187,7 @@ fn a_queue_taken_back_behind_one_output_is_an_output_by_way_of_it() {
     let with_pop = |actions: &[Action]| {
         let mut bytes = write(actions, &Match::any(), Version::V13).expect("1.3 has words");
         bytes.extend(pop);
-        read(&bytes, Version::V13).map_err(|malformed| malformed.fault)
+        read(&bytes, Version::V13).map_err(|malformed| malformed.refusal)
     };
     let enqueue = Action::Enqueue {
         port: PortNo(2),
@@ -220,6 +220,6 @@ fn nicira_loads_under_a_mask() {
     assert_eq!(read(&bytes, Version::V13), Ok(vec![set]));
     bytes[19] = 6;
     bytes[25] = 1;
-    let fault = read(&bytes, Version::V13).map_err(|malformed| malformed.fault);
-    assert_eq!(fault, Err(Refusal::ActionBadSetArgument));
+    let refusal = read(&bytes, Version::V13).map_err(|malformed| malformed.refusal);
+    assert_eq!(refusal, Err(Refusal::ActionBadSetArgument));
 }

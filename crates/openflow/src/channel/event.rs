@@ -6,17 +6,17 @@ use base::Xid;
 use flow::FlowMod;
 
 use crate::codec::Malformed;
-use crate::faults::Fault;
+use crate::faults::ErrorCode;
 use crate::message::Message;
-use crate::version::{Version, Versions};
+use crate::version::{Version, VersionSet};
 
 /// What happened on the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ChannelEvent {
     /// Both ends agree on this version.
     Up(Version),
     /// A message came that is for the user of the channel.
-    Received(Parcel),
+    Received(BoxedMessage),
     /// A message came that could not be understood, or that the other side may not
     /// send. A switch has answered it.
     Refused(Malformed),
@@ -25,11 +25,11 @@ pub enum Event {
 }
 
 /// A message on its way to others: it is large, and a box is moved more cheaply.
-pub type Parcel = Box<Received>;
+pub type BoxedMessage = Box<ReceivedMessage>;
 
 /// A message, and what is needed to refuse it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// The number that its replies must bear.
     pub xid: Xid,
     /// The message.
@@ -39,7 +39,7 @@ pub struct Received {
 }
 
 /// Nothing that anybody sent: room for a message.
-impl Default for Received {
+impl Default for ReceivedMessage {
     fn default() -> Self {
         Self {
             xid: Xid(0),
@@ -49,7 +49,7 @@ impl Default for Received {
     }
 }
 
-impl Received {
+impl ReceivedMessage {
     /// Actions of a message that it is worth to keep.
     const ACTIONS_MAX: usize = 4;
 
@@ -80,11 +80,11 @@ pub enum DownReason {
     /// Something else came before a hello: the message type in its header.
     HelloExpected(u8),
     /// No version in common: what the other end speaks.
-    Incompatible(Versions),
+    Incompatible(VersionSet),
     /// The other end refused our hello.
     HelloRefused {
         /// The numbers of its error.
-        fault: Fault,
+        code: ErrorCode,
         /// What it said, as far as it is text.
         text: String,
     },
@@ -104,8 +104,8 @@ impl fmt::Display for DownReason {
             Self::Incompatible(versions) => {
                 write!(f, "no version in common: the peer speaks {versions}")
             }
-            Self::HelloRefused { fault, text } => {
-                write!(f, "the peer refused our hello ({fault}): {text}")
+            Self::HelloRefused { code, text } => {
+                write!(f, "the peer refused our hello ({code}): {text}")
             }
             Self::BadLength(length) => {
                 write!(f, "a header claims a length of {length} bytes")

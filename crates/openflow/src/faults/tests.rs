@@ -44,8 +44,8 @@ fn rows_stand_in_the_order_of_the_enum() {
 fn a_number_of_its_own_leads_back_to_the_reason() {
     for version in Version::ALL {
         for row in ROWS.iter().filter(|row| row.entry(version).own) {
-            let fault = Fault::of(row.refusal, version);
-            assert_eq!(fault.refusal(version), Some(row.refusal), "{version}");
+            let code = ErrorCode::of(row.refusal, version);
+            assert_eq!(code.refusal(version), Some(row.refusal), "{version}");
         }
     }
 }
@@ -63,10 +63,10 @@ fn a_stand_in_is_never_an_unknown_type() {
             Version::V14 | Version::V15 => 17,
         };
         for row in &ROWS {
-            match row.entry(version).fault {
-                Fault::Plain { kind, .. } => assert!(kind <= last, "{:?}", row.refusal),
-                Fault::Nicira { .. } => assert!(version <= Version::V11, "{:?}", row.refusal),
-                Fault::Experimenter { .. } => assert!(version >= Version::V12),
+            match row.entry(version).code {
+                ErrorCode::Plain { kind, .. } => assert!(kind <= last, "{:?}", row.refusal),
+                ErrorCode::Nicira { .. } => assert!(version <= Version::V11, "{:?}", row.refusal),
+                ErrorCode::Experimenter { .. } => assert!(version >= Version::V12),
             }
         }
     }
@@ -87,22 +87,22 @@ fn an_exception_is_one_for_some_version_and_for_each_at_most_one() {
 
 #[test]
 fn a_reason_may_change_its_number() {
-    let fault = |version| Fault::of(Refusal::InstructionDuplicate, version);
-    assert_eq!(fault(Version::V14), Fault::Plain { kind: 3, code: 9 });
+    let code = |version| ErrorCode::of(Refusal::InstructionDuplicate, version);
+    assert_eq!(code(Version::V14), ErrorCode::Plain { kind: 3, code: 9 });
     assert_eq!(
-        fault(Version::V13),
-        Fault::Experimenter {
+        code(Version::V13),
+        ErrorCode::Experimenter {
             experimenter: ONF,
             kind: 2600
         }
     );
-    assert_eq!(fault(Version::V11), Fault::Nicira { kind: 3, code: 256 });
+    assert_eq!(code(Version::V11), ErrorCode::Nicira { kind: 3, code: 256 });
 }
 
 #[test]
 fn numbers_that_nobody_gave_are_no_reason() {
-    let fault = Fault::Plain { kind: 99, code: 1 };
-    assert_eq!(fault.refusal(Version::V13), None);
+    let code = ErrorCode::Plain { kind: 99, code: 1 };
+    assert_eq!(code.refusal(Version::V13), None);
 }
 
 #[test]

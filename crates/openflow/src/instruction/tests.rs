@@ -11,7 +11,7 @@ fn write(
     instructions: &Instructions,
     version: Version,
     faith: Faith,
-) -> Result<Vec<u8>, Inexpressible> {
+) -> Result<Vec<u8>, EncodeError> {
     let mut out = Vec::new();
     let context = Context {
         matching: &Match::any(),
@@ -26,7 +26,7 @@ fn write(
 }
 
 fn read(bytes: &[u8], version: Version) -> Result<Instructions, Refusal> {
-    decode(&mut Reader::new(bytes, Dialect::new(version))).map_err(|malformed| malformed.fault)
+    decode(&mut Reader::new(bytes, Dialect::new(version))).map_err(|malformed| malformed.refusal)
 }
 
 fn everything() -> Instructions {

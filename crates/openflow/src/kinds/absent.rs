@@ -11,13 +11,13 @@ use crate::version::Version;
 /// Why a message with this body is refused, if it is.
 fn refusal(version: Version, kind: u8, body: &[u8]) -> Option<Refusal> {
     let length = u16::try_from(Header::LENGTH + body.len()).expect("short");
-    let mut bytes = vec![version.wire(), kind];
+    let mut bytes = vec![version.number(), kind];
     bytes.extend(length.to_be_bytes());
     bytes.extend([0, 0, 0, 7]);
     bytes.extend(body);
     Message::decode(&bytes, version)
         .err()
-        .map(|malformed| malformed.fault)
+        .map(|malformed| malformed.refusal)
 }
 
 #[test]

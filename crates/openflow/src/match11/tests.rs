@@ -7,7 +7,7 @@ use crate::version::Version;
 const V11: Dialect = Dialect::new(Version::V11);
 
 fn read(bytes: &[u8]) -> Result<Match, Refusal> {
-    decode(&mut Reader::new(bytes, V11)).map_err(|malformed| malformed.fault)
+    decode(&mut Reader::new(bytes, V11)).map_err(|malformed| malformed.refusal)
 }
 
 fn write(matching: &Match, faith: Faith) -> Option<Vec<u8>> {

@@ -8,7 +8,7 @@ use super::controller_status::{self, ControllerReason};
 use super::request_forward::ForwardedRequest;
 use super::role::{self, RoleReason};
 use super::{Body, flow_removed, packet_in, port_status, property, table_mod};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::kinds::Kind;
 use crate::version::Version;
 
@@ -274,7 +274,7 @@ impl Body for AsyncConfig {
         Ok(nothing.after(&change))
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let mut change = AsyncChange::from(*self);
         if has_properties(w.version()) {
             let mut config = *self;
@@ -299,7 +299,7 @@ impl Body for AsyncChange {
         Ok(change)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if has_properties(w.version()) {
             return encode_properties(self, w);
         }
@@ -379,7 +379,7 @@ fn read_properties(
 pub(crate) fn encode_properties(
     change: &AsyncChange,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     for (Place(kind), mask) in change.masks() {
         let Some(mask) = mask else { continue };
         if kind >= last_kind(w.version()) {

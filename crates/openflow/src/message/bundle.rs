@@ -18,7 +18,7 @@ use flow::Refusal;
 
 use super::{Body, Message, frame, property, row_of};
 use crate::channel::Excerpt;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
 use crate::kinds::Kind;
@@ -168,7 +168,7 @@ impl Body for BundleControl {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let mut numbered = (0..).zip(BundleStep::ALL);
         let found = numbered.find(|(_, step)| *step == self.step);
         let (number, _) = found.expect("every step is in the list");
@@ -218,7 +218,7 @@ pub(super) fn decode_add(xid: Xid, r: &mut Reader<'_>) -> Result<BundleAdd, Malf
     let length = usize::from(header.length);
     let bytes = rest.get(..length).filter(|_| length >= Header::LENGTH);
     let bytes = bytes.ok_or(start)?;
-    let refused = |fault| Malformed { fault, ..start };
+    let refused = |refusal| Malformed { refusal, ..start };
     if header.xid != xid {
         return Err(refused(Refusal::BundleMessageBadXid));
     }
@@ -240,7 +240,7 @@ pub(super) fn decode_add(xid: Xid, r: &mut Reader<'_>) -> Result<BundleAdd, Malf
 /// Only what changes tables and ports and what sends frames may be in a bundle; a
 /// bundle may not, so that none is in itself.
 fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Refusal> {
-    if header.version != dialect.version.wire() {
+    if header.version != dialect.version.number() {
         return Err(Refusal::RequestBadVersion);
     }
     let mut r = Reader::new(bytes, dialect);
@@ -259,7 +259,7 @@ pub(super) fn encode_add(
     xid: Xid,
     dialect: Dialect,
     out: &mut Vec<u8>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let mut message = Vec::new();
     add.message.encode(xid, dialect, &mut message)?;
     frame(Kind::BundleAdd, xid, dialect, out, |w| {

@@ -6,7 +6,7 @@ use flow::{Refusal, Role, ShortId};
 
 use super::role::{decode_role, encode_role, short_number};
 use super::{Body, property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 /// `OFPCSPT_URI`.
 const URI: u16 = 0;
@@ -32,7 +32,7 @@ pub enum ControllerReason {
 
 /// Whether a controller can be talked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChannelState {
+pub enum ControlChannelStatus {
     /// Both sides have said hello.
     Up,
     /// There is no channel.
@@ -49,7 +49,7 @@ pub struct ControllerStatus {
     /// Why it is told of.
     pub reason: ControllerReason,
     /// Its channel.
-    pub channel: ChannelState,
+    pub channel: ControlChannelStatus,
     /// Where it is met, as `tcp:192.0.2.1:6653` (OF 1.5.1, 6.3.1).
     pub uri: Option<String>,
 }
@@ -88,8 +88,8 @@ impl Body for ControllerStatus {
         let unknown = r.fail(Refusal::RequestBadType);
         let reason = *REASONS.get(usize::from(r.u8()?)).ok_or(unknown)?;
         let channel = match r.u8()? {
-            0 => ChannelState::Up,
-            _ => ChannelState::Down,
+            0 => ControlChannelStatus::Up,
+            _ => ControlChannelStatus::Down,
         };
         r.skip(6)?;
         Ok(Self {
@@ -101,15 +101,15 @@ impl Body for ControllerStatus {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.nested(0, |w| {
             w.u16(0);
             w.u16(short_number(self.short_id));
             encode_role(self.role, w);
             w.u8(reason_number(self.reason));
             w.u8(match self.channel {
-                ChannelState::Up => 0,
-                ChannelState::Down => 1,
+                ControlChannelStatus::Up => 0,
+                ControlChannelStatus::Down => 1,
             });
             w.zeros(6);
             let Some(uri) = &self.uri else { return Ok(()) };

@@ -4,8 +4,8 @@
 use flow::Refusal;
 
 use super::Body;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
-use crate::faults::Fault;
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
+use crate::faults::ErrorCode;
 use crate::kinds::NICIRA;
 use crate::version::Version;
 
@@ -22,7 +22,7 @@ const EXPERIMENTER: u16 = 0xffff;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorMessage {
     /// Its numbers.
-    pub fault: Fault,
+    pub code: ErrorCode,
     /// The beginning of the message that was refused; where no hello was accepted,
     /// a sentence.
     pub data: Vec<u8>,
@@ -32,20 +32,20 @@ impl ErrorMessage {
     /// The error that `version` has for `refusal`.
     #[must_use]
     pub fn new(refusal: Refusal, version: Version, data: Vec<u8>) -> Self {
-        let fault = Fault::of(refusal, version);
-        Self { fault, data }
+        let code = ErrorCode::of(refusal, version);
+        Self { code, data }
     }
 }
 
 impl Body for ErrorMessage {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (kind, code) = (r.u16()?, r.u16()?);
-        let fault = match r.version() {
+        let code = match r.version() {
             Version::V10 | Version::V11 if (kind, code) == NICIRA_ERROR => {
-                decode_nicira(r).unwrap_or(Fault::Plain { kind, code })
+                decode_nicira(r).unwrap_or(ErrorCode::Plain { kind, code })
             }
             Version::V12 | Version::V13 | Version::V14 | Version::V15 if kind == EXPERIMENTER => {
-                Fault::Experimenter {
+                ErrorCode::Experimenter {
                     experimenter: r.u32()?,
                     kind: code,
                 }
@@ -55,19 +55,19 @@ impl Body for ErrorMessage {
             | Version::V12
             | Version::V13
             | Version::V14
-            | Version::V15 => Fault::Plain { kind, code },
+            | Version::V15 => ErrorCode::Plain { kind, code },
         };
         let data = r.rest().to_vec();
-        Ok(Self { fault, data })
+        Ok(Self { code, data })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        match self.fault {
-            Fault::Plain { kind, code } => {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        match self.code {
+            ErrorCode::Plain { kind, code } => {
                 w.u16(kind);
                 w.u16(code);
             }
-            Fault::Nicira { kind, code } => {
+            ErrorCode::Nicira { kind, code } => {
                 let (outer_kind, outer_code) = NICIRA_ERROR;
                 w.u16(outer_kind);
                 w.u16(outer_code);
@@ -75,7 +75,7 @@ impl Body for ErrorMessage {
                 w.u16(kind);
                 w.u16(code);
             }
-            Fault::Experimenter { experimenter, kind } => {
+            ErrorCode::Experimenter { experimenter, kind } => {
                 w.u16(EXPERIMENTER);
                 w.u16(kind);
                 w.u32(experimenter);
@@ -87,14 +87,14 @@ impl Body for ErrorMessage {
 }
 
 /// Nicira's own numbers, if they are there; else nothing is read.
-fn decode_nicira(r: &mut Reader<'_>) -> Option<Fault> {
+fn decode_nicira(r: &mut Reader<'_>) -> Option<ErrorCode> {
     let mut ahead = r.clone();
     if ahead.u32() != Ok(NICIRA) {
         return None;
     }
     let (kind, code) = (ahead.u16().ok()?, ahead.u16().ok()?);
     *r = ahead;
-    Some(Fault::Nicira { kind, code })
+    Some(ErrorCode::Nicira { kind, code })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 use flow::Refusal;
 
 use crate::codec::{Malformed, Reader, Writer};
-use crate::dialect::{Extension, Form, PacketInFormat};
+use crate::dialect::{FlowFormat, NiciraSetting, PacketInFormat};
 use crate::kinds::Kind;
 
 /// `NXFF_OPENFLOW10` and `NXFF_NXM`; 1 was never used.
-const FLOW_FORMATS: [(u32, Form); 2] = [(0, Form::Standard), (2, Form::Nicira)];
+const FLOW_FORMATS: [(u32, FlowFormat); 2] = [(0, FlowFormat::Standard), (2, FlowFormat::Nicira)];
 
 /// `NXPIF_*`.
 const PACKET_IN_FORMATS: [(u32, PacketInFormat); 3] = [
@@ -18,36 +18,36 @@ const PACKET_IN_FORMATS: [(u32, PacketInFormat); 3] = [
 ];
 
 /// Which message turns this switch.
-pub(crate) const fn kind(extension: Extension) -> Kind {
+pub(crate) const fn kind(extension: NiciraSetting) -> Kind {
     match extension {
-        Extension::FlowFormat(_) => Kind::FlowFormat,
-        Extension::TableIds(_) => Kind::TableIds,
-        Extension::PacketInFormat(_) => Kind::PacketInFormat,
+        NiciraSetting::FlowFormat(_) => Kind::FlowFormat,
+        NiciraSetting::TableIds(_) => Kind::TableIds,
+        NiciraSetting::PacketInFormat(_) => Kind::PacketInFormat,
     }
 }
 
 /// Reads the body of such a message. A format that is not done is refused like
 /// an unknown subtype, and `ovs-ofctl` then tries its next.
-pub(crate) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Malformed> {
+pub(crate) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<NiciraSetting, Malformed> {
     let unknown = r.fail(Refusal::RequestBadExperimenterType);
     match kind {
         Kind::TableIds => {
             let on = r.u8()? != 0;
             r.skip(7)?;
-            Ok(Extension::TableIds(on))
+            Ok(NiciraSetting::TableIds(on))
         }
         Kind::FlowFormat => {
             let number = r.u32()?;
             let known = FLOW_FORMATS.iter().find(|(known, _)| *known == number);
             let (_, form) = known.ok_or(unknown)?;
-            Ok(Extension::FlowFormat(*form))
+            Ok(NiciraSetting::FlowFormat(*form))
         }
         _ => {
             let number = r.u32()?;
             let mut formats = PACKET_IN_FORMATS.iter();
             let known = formats.find(|(known, _)| *known == number);
             let (_, format) = known.ok_or(unknown)?;
-            Ok(Extension::PacketInFormat(*format))
+            Ok(NiciraSetting::PacketInFormat(*format))
         }
     }
 }
@@ -59,16 +59,16 @@ pub(crate) fn decode_controller_id(r: &mut Reader<'_>) -> Result<u16, Malformed>
 }
 
 /// Appends the body of such a message.
-pub(crate) fn encode(extension: Extension, w: &mut Writer<'_>) {
+pub(crate) fn encode(extension: NiciraSetting, w: &mut Writer<'_>) {
     match extension {
-        Extension::FlowFormat(Form::Standard | Form::Counts) => w.u32(0),
-        Extension::PacketInFormat(format) => w.u32(match format {
+        NiciraSetting::FlowFormat(FlowFormat::Standard | FlowFormat::Counts) => w.u32(0),
+        NiciraSetting::PacketInFormat(format) => w.u32(match format {
             PacketInFormat::Standard => 0,
             PacketInFormat::Nicira => 1,
             PacketInFormat::Nicira2 => 2,
         }),
-        Extension::FlowFormat(Form::Nicira) => w.u32(2),
-        Extension::TableIds(on) => {
+        NiciraSetting::FlowFormat(FlowFormat::Nicira) => w.u32(2),
+        NiciraSetting::TableIds(on) => {
             w.u8(u8::from(on));
             w.zeros(7);
         }

@@ -6,7 +6,7 @@ use flow::{Capabilities, Features, PortDesc};
 
 use super::{Body, port};
 use crate::action;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
 /// How many ports one message holds.
@@ -98,7 +98,7 @@ impl Body for FeaturesReply {
         Ok(Self { features, ports })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let Features {
             datapath_id,
             buffers,

@@ -17,7 +17,7 @@ use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, Missing, Refu
 
 use super::packet_out::{decode_buffer, encode_buffer};
 use crate::action::Context;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::faith::Faith;
 use crate::instruction;
@@ -269,7 +269,7 @@ fn blank() -> FlowMod {
 }
 
 /// Appends the body of the message that [`kind`] names.
-pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let context = Context {
         matching: &flow_mod.matching,
         faith: Faith::Exact,
@@ -288,7 +288,7 @@ pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexp
     instruction::encode(&flow_mod.instructions, context, w)
 }
 
-fn encode_nicira(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_nicira(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u64(cookie_v10(flow_mod).0);
     encode_middle(flow_mod, w)?;
     let cookies = match flow_mod.command {
@@ -317,7 +317,7 @@ fn cookie_v10(flow_mod: &FlowMod) -> Cookie {
 }
 
 /// What 1.0's and Nicira's message share: from the command to the flags.
-fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let command = number_of(flow_mod.command);
     let table = match (w.dialect().table_ids, flow_mod.table, flow_mod.command) {
         (true, TableId(table), _) => table,
@@ -361,7 +361,7 @@ const fn number_of(command: FlowModCommand) -> u8 {
     }
 }
 
-fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if flow_mod.new_cookie.is_some() {
         return Err(w.cannot("a modification of cookies"));
     }

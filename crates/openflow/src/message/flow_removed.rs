@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::{Cookie, TableId};
 use flow::{FlowRemoved, FlowRemovedReason, Match, Refusal};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::duration;
 use crate::faith::Faith;
@@ -169,7 +169,7 @@ fn decode_v15(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     })
 }
 
-fn encode_v15(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_v15(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u8(told.table.0);
     w.u8(reason_number(told.reason, w.version()));
     w.u16(told.priority);
@@ -193,7 +193,7 @@ fn decode_counts(r: &mut Reader<'_>, told: &mut FlowRemoved) -> Result<(), Malfo
 
 /// Appends the message that the dialect wants. A match that 1.0 or 1.1 has no place
 /// for comes out wider.
-pub(crate) fn encode(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match (w.version(), w.dialect().nxm) {
         (Version::V10, false) => {
             match10::encode(&told.matching, Faith::Good, w)?;

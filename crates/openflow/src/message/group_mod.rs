@@ -8,7 +8,7 @@ use flow::{Bucket, GroupKind, GroupMod, GroupModCommand, Match, Refusal};
 
 use super::{Body, property, selection};
 use crate::action::{self, Context};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::port_no;
 use crate::version::Version;
@@ -90,7 +90,7 @@ impl Body for GroupMod {
         Ok(read)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if command_of(number_of(self.command), w.version()).is_none() {
             return Err(w.cannot("buckets that come and go one by one"));
         }
@@ -174,11 +174,11 @@ const fn blank(id: BucketId) -> Bucket {
 /// The bucket at hand, of which so many bytes come before its actions.
 fn bucket_at<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malformed> {
     let bad = r.fail(Refusal::GroupModBadBucket);
-    let length = usize::from(r.clone().on_short(bad.fault).u16()?);
+    let length = usize::from(r.clone().on_short(bad.refusal).u16()?);
     if length < head || length % 8 != 0 {
         return Err(bad);
     }
-    let mut bucket = r.sub_or(length, bad.fault)?;
+    let mut bucket = r.sub_or(length, bad.refusal)?;
     bucket.skip(2)?;
     Ok(bucket)
 }
@@ -204,7 +204,7 @@ pub(crate) fn decode_bucket_v15(r: &mut Reader<'_>) -> Result<Bucket, Malformed>
     if bucket.id > BucketId::MAX {
         return Err(bad);
     }
-    bucket.actions = action::decode(&mut r.sub_or(actions_len, bad.fault)?)?;
+    bucket.actions = action::decode(&mut r.sub_or(actions_len, bad.refusal)?)?;
     while !r.is_empty() {
         let mut property = property::next(&mut r)?;
         let value = &mut property.value.clone().on_short(Refusal::PropertyBadLength);
@@ -237,7 +237,7 @@ pub(crate) fn encode_bucket(
     bucket: &Bucket,
     faith: Faith,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     w.nested(0, |w| {
         w.u16(0);
         w.u16(bucket.weight);
@@ -255,7 +255,7 @@ pub(crate) fn encode_bucket_v15(
     kind: GroupKind,
     faith: Faith,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     w.nested(0, |w| {
         w.u16(0);
         let id = |w: &mut Writer<'_>| {

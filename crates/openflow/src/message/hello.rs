@@ -7,9 +7,9 @@
 
 use base::Xid;
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
-use crate::version::{Version, Versions};
+use crate::version::{Version, VersionSet};
 
 /// The message's type, the same in all versions.
 pub(crate) const NUMBER: u8 = 0;
@@ -23,26 +23,26 @@ pub struct Hello {
     /// The number of the highest.
     pub highest: u8,
     /// All of them, if the sender says so; else every one up to the highest.
-    pub versions: Option<Versions>,
+    pub versions: Option<VersionSet>,
 }
 
 impl Hello {
     /// The hello of one who speaks these versions.
     #[must_use]
-    pub fn new(versions: Versions) -> Self {
+    pub fn new(versions: VersionSet) -> Self {
         Self {
-            highest: versions.newest().map_or(0, Version::wire),
+            highest: versions.newest().map_or(0, Version::number),
             versions: Some(versions),
         }
     }
 
     /// The versions that the sender speaks, as far as there is a bit for them.
     #[must_use]
-    pub const fn spoken(&self) -> Versions {
+    pub const fn spoken(&self) -> VersionSet {
         match self.versions {
             Some(versions) => versions,
-            None if self.highest >= 31 => Versions(!1),
-            None => Versions((1 << (self.highest + 1)) - 2),
+            None if self.highest >= 31 => VersionSet(!1),
+            None => VersionSet((1 << (self.highest + 1)) - 2),
         }
     }
 
@@ -58,7 +58,7 @@ impl Hello {
     }
 
     /// Appends the message, header included: its version is the highest spoken.
-    pub(crate) fn encode(&self, xid: Xid, out: &mut Vec<u8>) -> Result<(), Inexpressible> {
+    pub(crate) fn encode(&self, xid: Xid, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         // The version decides nothing but the header's first byte.
         let mut w = Writer::new(out, Dialect::new(Version::V13));
         w.nested(2, |w| {
@@ -66,7 +66,7 @@ impl Hello {
             w.u8(NUMBER);
             w.u16(0);
             w.u32(xid.0);
-            if let Some(Versions(bits)) = self.versions {
+            if let Some(VersionSet(bits)) = self.versions {
                 w.u16(VERSION_BITMAP);
                 w.u16(8);
                 w.u32(bits);
@@ -78,7 +78,7 @@ impl Hello {
 }
 
 /// Reads the next element: a bitmap, or one that nobody here knows.
-fn element(r: &mut Reader<'_>) -> Result<Option<Versions>, Malformed> {
+fn element(r: &mut Reader<'_>) -> Result<Option<VersionSet>, Malformed> {
     let mut head = r.clone();
     let (kind, length) = (head.u16()?, usize::from(head.u16()?));
     let mut element = r.sub(length)?;
@@ -88,7 +88,7 @@ fn element(r: &mut Reader<'_>) -> Result<Option<Versions>, Malformed> {
         return Ok(None);
     }
     // Later words are for versions that nobody has thought of.
-    element.u32().map(|bits| Some(Versions(bits)))
+    element.u32().map(|bits| Some(VersionSet(bits)))
 }
 
 #[cfg(test)]

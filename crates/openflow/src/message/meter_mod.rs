@@ -4,7 +4,7 @@ use base::MeterId;
 use flow::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand, Refusal};
 
 use super::Body;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 const COMMANDS: [MeterModCommand; 3] = [
     MeterModCommand::Add,
@@ -46,7 +46,7 @@ impl Body for MeterMod {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u16(match self.command {
             MeterModCommand::Add => 0,
             MeterModCommand::Modify => 1,
@@ -76,7 +76,7 @@ pub(crate) fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
 }
 
 /// Appends a band.
-pub(crate) fn encode_band(band: &Band, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_band(band: &Band, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let (kind, level) = match band.kind {
         BandKind::Drop => (DROP, 0),
         BandKind::DscpRemark(level) => (DSCP_REMARK, level),

@@ -36,8 +36,8 @@ use parts::Parts;
 use super::Body;
 use super::controller_status::ControllerStatus;
 use super::queue_config::QueueDesc;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
-use crate::dialect::{Dialect, Form};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
+use crate::dialect::{Dialect, FlowFormat};
 use crate::header::Header;
 use crate::kinds::{EXPERIMENTER_PART, Number, Part, PartRow};
 use crate::version::Version;
@@ -51,9 +51,9 @@ pub enum MultipartRequest {
     /// Who made the switch?
     Description,
     /// Which rules are there?
-    Flow(Form, FlowStatsRequest),
+    Flow(FlowFormat, FlowStatsRequest),
     /// The sums over which rules?
-    Aggregate(Form, FlowStatsRequest),
+    Aggregate(FlowFormat, FlowStatsRequest),
     /// The counts of all tables.
     Table,
     /// The counts of a port; [`PortNo::ANY`] for all.
@@ -97,9 +97,9 @@ pub enum MultipartReply {
     /// Who made the switch.
     Description(Description),
     /// Rules.
-    Flow(Form, Vec<FlowStats>),
+    Flow(FlowFormat, Vec<FlowStats>),
     /// Sums over rules.
-    Aggregate(Form, AggregateStats),
+    Aggregate(FlowFormat, AggregateStats),
     /// The counts of tables.
     Table(Vec<TableStats>),
     /// The counts of ports.
@@ -140,11 +140,11 @@ impl MultipartReply {
     const fn part(&self) -> Part {
         match self {
             Self::Description(_) => Part::Description,
-            Self::Flow(Form::Standard, _) => Part::Flow,
-            Self::Flow(Form::Nicira, _) => Part::NxFlow,
-            Self::Flow(Form::Counts, _) => Part::FlowCounts,
-            Self::Aggregate(Form::Standard | Form::Counts, _) => Part::Aggregate,
-            Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
+            Self::Flow(FlowFormat::Standard, _) => Part::Flow,
+            Self::Flow(FlowFormat::Nicira, _) => Part::NxFlow,
+            Self::Flow(FlowFormat::Counts, _) => Part::FlowCounts,
+            Self::Aggregate(FlowFormat::Standard | FlowFormat::Counts, _) => Part::Aggregate,
+            Self::Aggregate(FlowFormat::Nicira, _) => Part::NxAggregate,
             Self::Table(_) => Part::Table,
             Self::Port(_) => Part::Port,
             Self::Queue(_) => Part::Queue,
@@ -170,11 +170,11 @@ impl MultipartRequest {
     const fn part(&self) -> Part {
         match self {
             Self::Description => Part::Description,
-            Self::Flow(Form::Standard, _) => Part::Flow,
-            Self::Flow(Form::Nicira, _) => Part::NxFlow,
-            Self::Flow(Form::Counts, _) => Part::FlowCounts,
-            Self::Aggregate(Form::Standard | Form::Counts, _) => Part::Aggregate,
-            Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
+            Self::Flow(FlowFormat::Standard, _) => Part::Flow,
+            Self::Flow(FlowFormat::Nicira, _) => Part::NxFlow,
+            Self::Flow(FlowFormat::Counts, _) => Part::FlowCounts,
+            Self::Aggregate(FlowFormat::Standard | FlowFormat::Counts, _) => Part::Aggregate,
+            Self::Aggregate(FlowFormat::Nicira, _) => Part::NxAggregate,
             Self::Table => Part::Table,
             Self::Port(_) => Part::Port,
             Self::Queue(_) => Part::Queue,
@@ -198,8 +198,8 @@ impl MultipartRequest {
 
 /// Reads what kind of thing a request or reply is about, and its flags.
 pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
-    let fail = |fault| Malformed {
-        fault,
+    let fail = |refusal| Malformed {
+        refusal,
         at: Header::LENGTH,
     };
     let (number, flags) = (r.u16()?, r.u16()?);
@@ -224,7 +224,7 @@ pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> 
     Ok((row.part, flags))
 }
 
-fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let row = PartRow::of(part, w.version()).ok_or_else(|| w.cannot("this kind of statistics"))?;
     let flags = if more { MORE } else { 0 };
     match row.number {
@@ -260,7 +260,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bo
     let more = flags & MORE != 0;
     if more && !matches!(part, Part::TableFeatures | Part::FlowMonitor) {
         return Err(Malformed {
-            fault: Refusal::RequestMultipartOverflow,
+            refusal: Refusal::RequestMultipartOverflow,
             at: Header::LENGTH + 2,
         });
     }
@@ -270,11 +270,13 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bo
 fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
     Ok(match part {
         Part::Description => MultipartRequest::Description,
-        Part::Flow => MultipartRequest::Flow(Form::Standard, Body::decode(r)?),
-        Part::NxFlow => MultipartRequest::Flow(Form::Nicira, flow_stats::decode_nx_request(r)?),
-        Part::Aggregate => MultipartRequest::Aggregate(Form::Standard, Body::decode(r)?),
+        Part::Flow => MultipartRequest::Flow(FlowFormat::Standard, Body::decode(r)?),
+        Part::NxFlow => {
+            MultipartRequest::Flow(FlowFormat::Nicira, flow_stats::decode_nx_request(r)?)
+        }
+        Part::Aggregate => MultipartRequest::Aggregate(FlowFormat::Standard, Body::decode(r)?),
         Part::NxAggregate => {
-            MultipartRequest::Aggregate(Form::Nicira, flow_stats::decode_nx_request(r)?)
+            MultipartRequest::Aggregate(FlowFormat::Nicira, flow_stats::decode_nx_request(r)?)
         }
         Part::Table => MultipartRequest::Table,
         Part::Port => MultipartRequest::Port(port_stats::decode_request(r)?),
@@ -298,7 +300,7 @@ fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartReques
         }),
         Part::TableDesc => MultipartRequest::TableDesc,
         Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
-        Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
+        Part::FlowCounts => MultipartRequest::Flow(FlowFormat::Counts, Body::decode(r)?),
         Part::FlowMonitor => MultipartRequest::FlowMonitor(entries(r, Body::decode)?),
         Part::ControllerStatus => MultipartRequest::ControllerStatus,
         Part::IpfixBridge => MultipartRequest::Ipfix(IpfixOf::Bridge),
@@ -311,15 +313,15 @@ pub(crate) fn encode_request(
     request: &MultipartRequest,
     more: bool,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     encode_head(request.part(), more, w)?;
     match request {
-        MultipartRequest::Flow(Form::Standard | Form::Counts, request)
-        | MultipartRequest::Aggregate(Form::Standard | Form::Counts, request) => {
+        MultipartRequest::Flow(FlowFormat::Standard | FlowFormat::Counts, request)
+        | MultipartRequest::Aggregate(FlowFormat::Standard | FlowFormat::Counts, request) => {
             request.encode(w)?;
         }
-        MultipartRequest::Flow(Form::Nicira, request)
-        | MultipartRequest::Aggregate(Form::Nicira, request) => {
+        MultipartRequest::Flow(FlowFormat::Nicira, request)
+        | MultipartRequest::Aggregate(FlowFormat::Nicira, request) => {
             flow_stats::encode_nx_request(request, w)?;
         }
         MultipartRequest::Port(port) => port_stats::encode_request(*port, w)?,
@@ -365,10 +367,12 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
     let (part, flags) = decode_head(r)?;
     let reply = match part {
         Part::Description => MultipartReply::Description(Body::decode(r)?),
-        Part::Flow => MultipartReply::Flow(Form::Standard, entries(r, Body::decode)?),
-        Part::NxFlow => MultipartReply::Flow(Form::Nicira, entries(r, flow_stats::decode_nx)?),
-        Part::Aggregate => MultipartReply::Aggregate(Form::Standard, Body::decode(r)?),
-        Part::NxAggregate => MultipartReply::Aggregate(Form::Nicira, Body::decode(r)?),
+        Part::Flow => MultipartReply::Flow(FlowFormat::Standard, entries(r, Body::decode)?),
+        Part::NxFlow => {
+            MultipartReply::Flow(FlowFormat::Nicira, entries(r, flow_stats::decode_nx)?)
+        }
+        Part::Aggregate => MultipartReply::Aggregate(FlowFormat::Standard, Body::decode(r)?),
+        Part::NxAggregate => MultipartReply::Aggregate(FlowFormat::Nicira, Body::decode(r)?),
         Part::Table => MultipartReply::Table(entries(r, Body::decode)?),
         Part::Port => MultipartReply::Port(entries(r, Body::decode)?),
         Part::Queue => MultipartReply::Queue(entries(r, Body::decode)?),
@@ -387,9 +391,10 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::ControllerStatus => MultipartReply::ControllerStatus(entries(r, Body::decode)?),
         Part::IpfixBridge => MultipartReply::Ipfix(IpfixOf::Bridge, vec![Body::decode(r)?]),
         Part::IpfixFlow => MultipartReply::Ipfix(IpfixOf::Collectors, entries(r, Body::decode)?),
-        Part::FlowCounts => {
-            MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
-        }
+        Part::FlowCounts => MultipartReply::Flow(
+            FlowFormat::Counts,
+            entries(r, flow_stats::decode_counts_alone)?,
+        ),
     };
     Ok((reply, flags & MORE != 0))
 }
@@ -419,14 +424,14 @@ pub(crate) fn encode_reply(
     xid: Xid,
     dialect: Dialect,
     out: &mut Vec<u8>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let mut parts = Parts::new(reply.part(), xid, dialect, out)?;
     match reply {
         MultipartReply::Description(body) => parts.one(|w| body.encode(w))?,
         MultipartReply::Aggregate(_, body) => parts.one(|w| body.encode(w))?,
-        MultipartReply::Flow(Form::Standard, list) => parts.all(list, Body::encode)?,
-        MultipartReply::Flow(Form::Nicira, list) => parts.all(list, flow_stats::encode_nx)?,
-        MultipartReply::Flow(Form::Counts, list) => {
+        MultipartReply::Flow(FlowFormat::Standard, list) => parts.all(list, Body::encode)?,
+        MultipartReply::Flow(FlowFormat::Nicira, list) => parts.all(list, flow_stats::encode_nx)?,
+        MultipartReply::Flow(FlowFormat::Counts, list) => {
             parts.all(list, flow_stats::encode_counts_alone)?;
         }
         MultipartReply::Table(list) => parts.all(list, Body::encode)?,

@@ -9,7 +9,7 @@ use base::{BufferId, Cookie, PortNo, TableId};
 use flow::{Field, Match, PacketIn, PacketInReason, Refusal, Registers};
 
 use super::packet_in_nicira;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, PacketInFormat};
 use crate::kinds::Kind;
 use crate::oxm;
@@ -79,7 +79,7 @@ pub(crate) const fn kind(dialect: Dialect) -> Kind {
 }
 
 /// Appends a packet-in, in the form that the dialect has.
-pub(crate) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match w.dialect().packet_in {
         PacketInFormat::Standard => encode_standard(packet_in, w),
         PacketInFormat::Nicira => packet_in_nicira::encode(packet_in, w),
@@ -120,7 +120,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     }
 }
 
-fn encode_standard(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_standard(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let reason = reason_number(packet_in.reason, w.version());
     let in_port = packet_in.registers.in_port;
     w.u32(BufferId::NONE.0);

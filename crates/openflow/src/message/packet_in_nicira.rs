@@ -12,7 +12,7 @@ use flow::{Match, PacketIn, PacketInReason, Refusal, Registers, Resume};
 use super::Body;
 use super::packet_in::{blank, decode_reason, reason_number, surroundings};
 use super::property::{self, Property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::oxm::{self, Filter};
 
 /// Reads the first form.
@@ -39,7 +39,7 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
 }
 
 /// Appends the first form.
-pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u32(BufferId::NONE.0);
     w.u16(packet_in.total_len);
     w.u8(reason_number(packet_in.reason, w.version()));
@@ -131,7 +131,7 @@ fn decode_metadata(property: &Property<'_>) -> Result<Registers, Malformed> {
 }
 
 /// Appends the second form.
-pub(super) fn encode_second(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode_second(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put_bytes(PACKET, &packet_in.data, w)?;
     if usize::from(packet_in.total_len) != packet_in.data.len() {
         property::put_u32(FULL_LEN, packet_in.total_len.into(), w)?;
@@ -154,18 +154,18 @@ pub(super) fn encode_second(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<
     put_bytes(USERDATA, &packet_in.userdata, w)
 }
 
-fn put_bytes(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_bytes(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     property::put(kind, w, |w| {
         w.bytes(bytes);
         Ok(())
     })
 }
 
-fn put_metadata(registers: &Registers, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_metadata(registers: &Registers, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     property::put(METADATA, w, |w| oxm::encode(&registers.told(), w))
 }
 
-fn put_continuation(continuation: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_continuation(continuation: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if continuation.is_empty() {
         return Ok(());
     }
@@ -191,7 +191,7 @@ impl Body for Resume {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         put_bytes(PACKET, &self.data, w)?;
         put_metadata(&self.registers, w)?;
         put_continuation(&self.continuation, w)

@@ -9,7 +9,7 @@ use flow::{Field, Match, PacketOut, Refusal, Registers};
 
 use super::{Body, packet_in};
 use crate::action::{self, Context};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::oxm;
 use crate::port_no;
@@ -60,7 +60,7 @@ impl Body for PacketOut {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         encode_buffer(self.buffer, w);
         let context = Context {
             matching: &Match::any(),

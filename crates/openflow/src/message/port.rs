@@ -5,7 +5,7 @@ use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
 use super::{Body, property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
 
@@ -81,7 +81,7 @@ impl Body for PortDesc {
         }
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match w.version() {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
                 encode_head(self, w)?;
@@ -129,7 +129,7 @@ fn decode_head(r: &mut Reader<'_>) -> Result<PortDesc, Malformed> {
     })
 }
 
-fn encode_head(port: &PortDesc, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_head(port: &PortDesc, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let version = w.version();
     port_no::encode(port.number, w)?;
     if version != Version::V10 {

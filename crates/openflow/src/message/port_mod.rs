@@ -6,7 +6,7 @@ use packet::MacAddr;
 
 use super::port::{ETHERNET, decode_features, encode_features, known_config};
 use super::{Body, property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
 
@@ -42,7 +42,7 @@ impl Body for PortMod {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if self.mask.0 & !known_config(w.version()).0 != 0 {
             return Err(w.cannot("this port configuration"));
         }

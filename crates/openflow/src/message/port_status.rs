@@ -4,7 +4,7 @@
 use flow::{PortDesc, PortReason, PortStatus, Refusal};
 
 use super::Body;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 const REASONS: [PortReason; 3] = [PortReason::Add, PortReason::Delete, PortReason::Modify];
 
@@ -26,7 +26,7 @@ impl Body for PortStatus {
         Ok(Self { reason, port })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u8(reason_number(self.reason));
         w.zeros(7);
         self.port.encode(w)

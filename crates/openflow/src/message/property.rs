@@ -6,7 +6,7 @@
 
 use flow::Refusal;
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 /// Bytes of a property's head.
 const HEAD: usize = 4;
@@ -24,8 +24,8 @@ pub(crate) struct Property<'a> {
 
 impl Property<'_> {
     /// `fault`, at the place where the property starts.
-    pub(crate) const fn fail(&self, fault: Refusal) -> Malformed {
-        self.start.fail(fault)
+    pub(crate) const fn fail(&self, refusal: Refusal) -> Malformed {
+        self.start.fail(refusal)
     }
 
     /// The refusal of a property that nobody here knows.
@@ -58,8 +58,8 @@ pub(crate) fn next<'a>(r: &mut Reader<'a>) -> Result<Property<'a>, Malformed> {
 pub(crate) fn put(
     kind: u16,
     w: &mut Writer<'_>,
-    value: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-) -> Result<(), Inexpressible> {
+    value: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     w.nested_padded(2, |w| {
         w.u16(kind);
         w.u16(0);
@@ -69,7 +69,7 @@ pub(crate) fn put(
 }
 
 /// Appends a property of one number.
-pub(crate) fn put_u32(kind: u16, value: u32, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn put_u32(kind: u16, value: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u32(value);
         Ok(())
@@ -84,10 +84,10 @@ mod tests {
 
     const V14: Dialect = Dialect::new(Version::V14);
 
-    fn fault(bytes: &[u8]) -> Option<Refusal> {
+    fn refusal(bytes: &[u8]) -> Option<Refusal> {
         next(&mut Reader::new(bytes, V14))
             .err()
-            .map(|malformed| malformed.fault)
+            .map(|malformed| malformed.refusal)
     }
 
     #[test]
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn a_property_that_lies_about_its_length_is_refused_as_one() {
         let bad = Some(Refusal::PropertyBadLength);
-        assert_eq!(fault(&[0, 1, 0, 3, 0, 0, 0, 0]), bad);
-        assert_eq!(fault(&[0, 1, 0, 9, 0, 0, 0, 0]), bad);
-        assert_eq!(fault(&[0, 1, 0]), bad);
-        assert_eq!(fault(&[0, 1, 0, 4, 0, 0, 0, 0]), None);
+        assert_eq!(refusal(&[0, 1, 0, 3, 0, 0, 0, 0]), bad);
+        assert_eq!(refusal(&[0, 1, 0, 9, 0, 0, 0, 0]), bad);
+        assert_eq!(refusal(&[0, 1, 0]), bad);
+        assert_eq!(refusal(&[0, 1, 0, 4, 0, 0, 0, 0]), None);
     }
 }

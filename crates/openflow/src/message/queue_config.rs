@@ -5,7 +5,7 @@ use base::{PortNo, QueueId};
 use flow::Refusal;
 
 use super::{Body, property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
 
@@ -47,7 +47,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
 }
 
 /// Appends which port is asked about.
-pub(crate) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     port_no::encode(port, w)?;
     w.pad_to(4);
     if w.version() != Version::V10 {
@@ -70,7 +70,7 @@ impl Body for QueueConfigReply {
         Ok(Self { port, queues })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         port_no::encode(self.port, w)?;
         w.zeros(match w.version() {
             Version::V10 => 6,
@@ -116,7 +116,7 @@ impl Body for QueueDesc {
         Ok(Self { port, config })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let QueueConfig {
             queue,
             min_rate,
@@ -183,7 +183,7 @@ fn decode_queue(asked: PortNo, r: &mut Reader<'_>) -> Result<QueueDesc, Malforme
 fn encode_queue(
     QueueDesc { port, config }: &QueueDesc,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let named = names_port(w.version());
     w.nested(if named { 8 } else { 4 }, |w| {
         w.u32(config.queue.0);

@@ -6,7 +6,7 @@ use base::Xid;
 use flow::{GroupMod, MeterMod, Refusal};
 
 use super::{Message, frame};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
 use crate::kinds::Kind;
@@ -53,8 +53,8 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<RequestForward, Malformed> {
         Message::GroupMod(command) => ForwardedRequest::GroupMod(command),
         Message::MeterMod(command) => ForwardedRequest::MeterMod(command),
         _ => {
-            let fault = Refusal::RequestBadType;
-            return Err(Malformed { fault, ..start });
+            let refusal = Refusal::RequestBadType;
+            return Err(Malformed { refusal, ..start });
         }
     };
     Ok(RequestForward { xid, request })
@@ -66,7 +66,7 @@ pub(super) fn encode(
     xid: Xid,
     dialect: Dialect,
     out: &mut Vec<u8>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let message = match &told.request {
         ForwardedRequest::GroupMod(command) => Message::GroupMod(command.clone()),
         ForwardedRequest::MeterMod(command) => Message::MeterMod(command.clone()),

@@ -5,7 +5,7 @@
 use flow::{Refusal, Role, RoleRequest, ShortId};
 
 use super::Body;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
 /// The election that nobody knows of.
@@ -50,7 +50,7 @@ fn decode_short_id(r: &mut Reader<'_>) -> Result<Option<ShortId>, Malformed> {
     Ok(ShortId::new(number).filter(|_| has_ids))
 }
 
-fn encode_short_id(short_id: Option<ShortId>, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_short_id(short_id: Option<ShortId>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if w.version() < Version::V15 {
         encode_no_short_id(short_id, w)?;
     }
@@ -59,7 +59,7 @@ fn encode_short_id(short_id: Option<ShortId>, w: &mut Writer<'_>) -> Result<(), 
     Ok(())
 }
 
-fn encode_no_short_id(short_id: Option<ShortId>, w: &Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_no_short_id(short_id: Option<ShortId>, w: &Writer<'_>) -> Result<(), EncodeError> {
     short_id.map_or(Ok(()), |_| Err(w.cannot("a short id of a controller")))
 }
 
@@ -103,7 +103,7 @@ impl Body for RoleRequest {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match (is_nicira(w.version()), self.role) {
             (true, None) => return Err(w.cannot("a question after the role")),
             (true, Some(role)) => {
@@ -144,7 +144,7 @@ impl Body for RoleReply {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         encode_role(self.role, w);
         if is_nicira(w.version()) {
             return encode_no_short_id(self.short_id, w);
@@ -209,7 +209,7 @@ impl Body for RoleStatus {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         encode_role(self.role, w);
         w.u8(reason_number(self.reason));
         w.zeros(3);

@@ -4,7 +4,7 @@
 use flow::{Refusal, Selection, SelectionFields, SelectionMethod};
 
 use super::property::{self, Property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::oxm::{self, Prefer};
 use crate::version::Version;
 
@@ -86,7 +86,7 @@ fn fields(r: Reader<'_>) -> Result<SelectionFields, Malformed> {
 }
 
 /// Appends the property.
-pub(crate) fn encode(selection: &Selection, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(crate) fn encode(selection: &Selection, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     property::put(property::EXPERIMENTER, w, |w| {
         w.u32(NETRONOME);
         w.u32(SELECTION_METHOD);
@@ -100,7 +100,7 @@ pub(crate) fn encode(selection: &Selection, w: &mut Writer<'_>) -> Result<(), In
     })
 }
 
-fn encode_fields(fields: &SelectionFields, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_fields(fields: &SelectionFields, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let prefer = match w.version() {
         Version::V10 => Prefer::Nxm,
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => Prefer::Oxm,

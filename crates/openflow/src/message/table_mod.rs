@@ -10,7 +10,7 @@ use flow::{
 };
 
 use super::{Body, property};
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
 /// `OFPTMPT_EVICTION` and `OFPTMPT_VACANCY`.
@@ -69,7 +69,7 @@ impl Body for TableMod {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if self.config.0 & !known_config(w.version()) != 0 {
             return Err(w.cannot("this table configuration"));
         }
@@ -120,7 +120,7 @@ fn decode_properties(r: &mut Reader<'_>) -> Result<Properties, Malformed> {
     Ok(said)
 }
 
-fn encode_properties(said: Properties, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_properties(said: Properties, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if let Some(EvictionFlags(flags)) = said.eviction {
         property::put_u32(EVICTION, flags, w)?;
     }
@@ -150,7 +150,7 @@ impl Body for TableDesc {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let said = Properties {
             eviction: self.eviction,
             vacancy: self.vacancy,
@@ -187,7 +187,7 @@ impl Body for TableStatus {
         Ok(Self { reason, table })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u8(reason_number(self.reason));
         w.zeros(7);
         self.table.encode(w)

@@ -4,7 +4,7 @@
 use flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
 
 use super::Body;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 /// Bytes of a mapping.
 const MAPPING: usize = 8;
@@ -23,7 +23,7 @@ impl Body for TlvTableMod {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u16(match self.command {
             TlvCommand::Add => 0,
             TlvCommand::Delete => 1,
@@ -46,7 +46,7 @@ impl Body for TlvTable {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u32(self.space_max);
         w.u16(self.fields_max);
         w.zeros(10);

@@ -16,7 +16,7 @@ fn nxm(matching: &Match) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<Match, Refusal> {
-    decode(Reader::new(bytes, V10)).map_err(|malformed| malformed.fault)
+    decode(Reader::new(bytes, V10)).map_err(|malformed| malformed.refusal)
 }
 
 /// What a `vlan_tci` under a mask means.

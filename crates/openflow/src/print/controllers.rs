@@ -6,7 +6,7 @@ use super::names::Unreadable;
 use super::text::Text;
 use crate::codec::Reader;
 use crate::message::Body as _;
-use crate::message::controller_status::{ChannelState, ControllerStatus, reason_number};
+use crate::message::controller_status::{ControlChannelStatus, ControllerStatus, reason_number};
 use crate::message::role::short_number;
 
 const REASONS: [&str; 7] = [
@@ -48,8 +48,8 @@ fn print_one(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> 
         short_number(status.short_id),
         name(&REASONS, reason_number(status.reason).into()),
         match status.channel {
-            ChannelState::Up => "up",
-            ChannelState::Down => "down",
+            ControlChannelStatus::Up => "up",
+            ControlChannelStatus::Down => "down",
         }
     );
     Ok(())

@@ -18,12 +18,12 @@ const HELLO_FAILED: u16 = 0;
 
 /// Writes an error.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let ErrorMessage { fault, data } = ErrorMessage::decode(r)?;
-    let name = error_names::of(fault, r.version()).ok_or(UNKNOWN)?;
+    let ErrorMessage { code, data } = ErrorMessage::decode(r)?;
+    let name = error_names::of(code, r.version()).ok_or(UNKNOWN)?;
     writeln!(text, " {name}");
     if matches!(
-        fault,
-        crate::Fault::Plain {
+        code,
+        crate::ErrorCode::Plain {
             kind: HELLO_FAILED,
             ..
         }

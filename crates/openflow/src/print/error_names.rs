@@ -3,11 +3,11 @@
 //!
 //! Wider than what this crate has reasons for, which is in `faults`.
 
-use crate::faults::{Fault, ONF};
+use crate::faults::{ErrorCode, ONF};
 use crate::kinds::NICIRA;
 use crate::version::Version;
 
-impl Fault {
+impl ErrorCode {
     /// The specification's name for these numbers in `version`, as Open vSwitch writes it,
     /// if there is one.
     #[must_use]
@@ -17,27 +17,27 @@ impl Fault {
 }
 
 /// The name of an error that was read, if `version` has one for its numbers.
-pub(super) fn of(fault: Fault, version: Version) -> Option<&'static str> {
+pub(super) fn of(code: ErrorCode, version: Version) -> Option<&'static str> {
     let found = ROWS
         .iter()
-        .find(|(from, to, known, _)| *known == fault && (*from..=*to).contains(&version));
+        .find(|(from, to, known, _)| *known == code && (*from..=*to).contains(&version));
     found.map(|(_, _, _, name)| *name)
 }
 
-const fn own(kind: u16, code: u16) -> Fault {
-    Fault::Plain { kind, code }
+const fn own(kind: u16, code: u16) -> ErrorCode {
+    ErrorCode::Plain { kind, code }
 }
 
-const fn nicira(kind: u16, code: u16) -> Fault {
-    Fault::Nicira { kind, code }
+const fn nicira(kind: u16, code: u16) -> ErrorCode {
+    ErrorCode::Nicira { kind, code }
 }
 
-const fn extension(experimenter: u32, kind: u16) -> Fault {
-    Fault::Experimenter { experimenter, kind }
+const fn extension(experimenter: u32, kind: u16) -> ErrorCode {
+    ErrorCode::Experimenter { experimenter, kind }
 }
 
 #[rustfmt::skip]
-const ROWS: &[(Version, Version, Fault, &str)] = { use Version::*; &[
+const ROWS: &[(Version, Version, ErrorCode, &str)] = { use Version::*; &[
     (V10, V15, own(0, 0), "OFPHFC_INCOMPATIBLE"),
     (V10, V15, own(0, 1), "OFPHFC_EPERM"),
     (V10, V15, own(1, 0), "OFPBRC_BAD_VERSION"),

@@ -22,7 +22,7 @@ pub(super) fn held<'a>(r: &mut Reader<'a>) -> Result<(Header, &'a [u8]), Unreada
     let bytes = bytes
         .filter(|bytes| bytes.len() >= Header::LENGTH)
         .ok_or(bad_length)?;
-    if Version::from_wire(header.version) != Some(version) {
+    if Version::from_number(header.version) != Some(version) {
         return Err(Unreadable("OFPBFC_BAD_VERSION"));
     }
     Ok((header, bytes))

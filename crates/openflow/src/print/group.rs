@@ -96,11 +96,11 @@ fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, Unrea
     let mut told = String::new();
     while !r.is_empty() {
         let bad = r.fail(Refusal::GroupModBadBucket);
-        let length = usize::from(r.clone().on_short(bad.fault).u16()?);
+        let length = usize::from(r.clone().on_short(bad.refusal).u16()?);
         if length % 8 != 0 {
             return Err(bad.into());
         }
-        let mut r = r.sub_or(length, bad.fault)?;
+        let mut r = r.sub_or(length, bad.refusal)?;
         r.skip(2)?;
         let (bucket, actions) = if numbers_buckets(r.version()) {
             bucket_v15(kind, names, &mut r)?

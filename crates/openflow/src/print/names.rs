@@ -11,7 +11,7 @@ pub(super) struct Unreadable(pub(super) &'static str);
 
 impl From<Malformed> for Unreadable {
     fn from(malformed: Malformed) -> Self {
-        Self(refusal(malformed.fault))
+        Self(refusal(malformed.refusal))
     }
 }
 

@@ -51,14 +51,14 @@ pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 /// What no switch could have.
 fn check(mappings: &[TlvMapping], at: usize) -> Result<(), Malformed> {
     for mapping in mappings {
-        let fault = if !mapping.length.is_multiple_of(4) || mapping.length > LENGTH_MAX {
+        let refusal = if !mapping.length.is_multiple_of(4) || mapping.length > LENGTH_MAX {
             Refusal::TlvBadLength
         } else if mapping.index >= FIELDS {
             Refusal::TlvBadField
         } else {
             continue;
         };
-        return Err(Malformed { fault, at });
+        return Err(Malformed { refusal, at });
     }
     Ok(())
 }

@@ -10,7 +10,8 @@ mod strategies;
 use base::Xid;
 use flow::{Field, FlowStats, Match};
 use openflow::{
-    Dialect, Extension, Form, Message, MultipartReply, PacketInFormat, Version, continuation,
+    Dialect, FlowFormat, Message, MultipartReply, NiciraSetting, PacketInFormat, Version,
+    continuation,
 };
 use proptest::prelude::*;
 
@@ -18,8 +19,8 @@ use proptest::prelude::*;
 fn dialect() -> impl Strategy<Value = Dialect> {
     let plain = Dialect::new(Version::V10);
     let nicira = plain
-        .after(Extension::FlowFormat(Form::Nicira))
-        .after(Extension::TableIds(true));
+        .after(NiciraSetting::FlowFormat(FlowFormat::Nicira))
+        .after(NiciraSetting::TableIds(true));
     let later = Version::ALL[1..].iter().copied().map(Dialect::new);
     let mut dialects = vec![plain, nicira];
     dialects.extend(later);
@@ -27,7 +28,7 @@ fn dialect() -> impl Strategy<Value = Dialect> {
     let asked = dialects
         .clone()
         .into_iter()
-        .flat_map(|dialect| forms.map(|form| dialect.after(Extension::PacketInFormat(form))));
+        .flat_map(|dialect| forms.map(|form| dialect.after(NiciraSetting::PacketInFormat(form))));
     dialects.extend(asked);
     prop::sample::select(dialects)
 }
@@ -42,7 +43,7 @@ fn write(message: &Message, xid: Xid, dialect: Dialect) -> Vec<u8> {
 }
 
 /// The rules that a reply tells.
-fn told(rules: &[FlowStats], form: Form, dialect: Dialect) -> Vec<FlowStats> {
+fn told(rules: &[FlowStats], form: FlowFormat, dialect: Dialect) -> Vec<FlowStats> {
     let message = Message::reply(MultipartReply::Flow(form, rules.to_vec()));
     match Message::decode(&write(&message, Xid(0), dialect), dialect) {
         Ok((
@@ -103,7 +104,7 @@ proptest! {
         kind in 0..36_u8,
         dialect in dialect(),
     ) {
-        bytes[0] = dialect.version.wire();
+        bytes[0] = dialect.version.number();
         bytes[1] = kind;
         testkit::fuzz::openflow::message(&bytes, dialect);
     }
@@ -127,7 +128,7 @@ proptest! {
         rules in strategies::any_rules(),
     ) {
         for version in Version::ALL {
-            let told = told(&rules, Form::Standard, Dialect::new(version));
+            let told = told(&rules, FlowFormat::Standard, Dialect::new(version));
             prop_assert_eq!(told.len(), rules.len());
             for (told, rule) in told.iter().zip(&rules) {
                 prop_assert_eq!(

@@ -353,7 +353,7 @@ fn finish_later(built: &mut FlowMod, version: Version, asked: Asked) {
     }
 }
 
-fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {
+fn flow_stats(form: FlowFormat, version: Version) -> BoxedStrategy<FlowStats> {
     (
         matching(version),
         instructions(version),
@@ -370,8 +370,8 @@ fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {
                 (table, priority, flags, importance),
             )| {
                 let age = |seconds: u16| match form {
-                    Form::Nicira => Duration::from_secs(u64::from(seconds).min(65_534)),
-                    Form::Standard | Form::Counts => Duration::ZERO,
+                    FlowFormat::Nicira => Duration::from_secs(u64::from(seconds).min(65_534)),
+                    FlowFormat::Standard | FlowFormat::Counts => Duration::ZERO,
                 };
                 FlowStats {
                     table: TableId(table),
@@ -408,7 +408,7 @@ fn flow_reply(version: Version) -> BoxedStrategy<Message> {
 
 /// The counts of rules, which 1.5 tells apart.
 fn flow_counts(version: Version) -> BoxedStrategy<Message> {
-    vec(flow_stats(Form::Counts, version), 0..6)
+    vec(flow_stats(FlowFormat::Counts, version), 0..6)
         .prop_map(|mut rules| {
             for rule in &mut rules {
                 rule.cookie = Cookie(0);
@@ -416,16 +416,16 @@ fn flow_counts(version: Version) -> BoxedStrategy<Message> {
                 (rule.idle_timeout_s, rule.hard_timeout_s) = (0, 0);
                 (rule.importance, rule.flags) = (0, FlowFlags::default());
             }
-            MultipartReply::Flow(Form::Counts, rules).into()
+            MultipartReply::Flow(FlowFormat::Counts, rules).into()
         })
         .boxed()
 }
 
 /// The form in which a version says all of a match.
-fn own_form(version: Version) -> Form {
+fn own_form(version: Version) -> FlowFormat {
     match version {
-        Version::V10 => Form::Nicira,
-        _ => Form::Standard,
+        Version::V10 => FlowFormat::Nicira,
+        _ => FlowFormat::Standard,
     }
 }
 
@@ -659,9 +659,9 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
         (any::<u16>(), any::<u16>(), vec(any::<u8>(), 0..64)).prop_filter_map(
             "another shape",
             |(kind, code, data)| {
-                let fault = Fault::Plain { kind, code };
+                let code = ErrorCode::Plain { kind, code };
                 (kind != 0xffff && kind != 0xb0c2)
-                    .then_some(Message::Error(ErrorMessage { fault, data }))
+                    .then_some(Message::Error(ErrorMessage { code, data }))
             }
         ),
         any::<u16>().prop_map(|miss_send_len| Message::SetConfig(SwitchConfig {
@@ -730,7 +730,7 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
     );
     let aggregate = any::<(u64, u64, u32)>().prop_map(|(packets, bytes, flows)| {
         MultipartReply::Aggregate(
-            Form::Standard,
+            FlowFormat::Standard,
             AggregateStats {
                 packets,
                 bytes,
@@ -815,7 +815,7 @@ fn controllers() -> BoxedStrategy<Message> {
         ControllerReason::ShortId,
         ControllerReason::Experimenter,
     ]);
-    let channels = prop::sample::select(vec![ChannelState::Up, ChannelState::Down]);
+    let channels = prop::sample::select(vec![ControlChannelStatus::Up, ControlChannelStatus::Down]);
     let known = (any::<u16>(), option::of("[a-z:.0-9]{0,30}"));
     let status =
         (roles, reasons, channels, known).prop_map(|(role, reason, channel, (short_id, uri))| {
@@ -855,7 +855,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     let own = match version {
         Version::V10 => prop_oneof![
             groups::commands(version),
-            Just(Message::Extension(openflow::Extension::TableIds(true))),
+            Just(Message::NiciraSetting(NiciraSetting::TableIds(true))),
         ]
         .boxed(),
         Version::V11 | Version::V12 => groups::commands(version),
@@ -955,7 +955,7 @@ fn tlv_table() -> BoxedStrategy<Message> {
 /// Rules of any kind at all, to be told in good faith.
 pub(crate) fn any_rules() -> BoxedStrategy<Vec<FlowStats>> {
     let rule = (
-        flow_stats(Form::Standard, Version::V13),
+        flow_stats(FlowFormat::Standard, Version::V13),
         actions(Version::V10),
         actions(Version::V13),
     )

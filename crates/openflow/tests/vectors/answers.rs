@@ -2,8 +2,10 @@
 //! reason in that version, and the first bytes of what it could not take.
 
 use base::{Instant, Xid};
-use openflow::{Channel, Dialect, ErrorMessage, Event, Hello, Message, Options, Side};
-use openflow::{Version, Versions};
+use openflow::{
+    Channel, ChannelEvent, ChannelOptions, ChannelSide, Dialect, ErrorMessage, Hello, Message,
+};
+use openflow::{Version, VersionSet};
 
 use crate::{Vector, dialect, extension, files_of, parse};
 
@@ -38,13 +40,13 @@ fn what_is_refused_is_answered_with_its_reason_and_first_bytes() {
             let mut channel = switch_up(&vector, version);
             channel.handle_input(&vector.bytes, Instant::START);
             let head = &vector.head;
-            let Some(Event::Refused(told)) = channel.poll_event() else {
+            let Some(ChannelEvent::Refused(told)) = channel.poll_event() else {
                 panic!("{version}: {head}: not refused");
             };
             assert_eq!(told, malformed, "{version}: {head}");
             let length = vector.bytes.len().min(EXCERPT);
             let data = vector.bytes[..length].to_vec();
-            let error = Message::Error(ErrorMessage::new(malformed.fault, version, data));
+            let error = Message::Error(ErrorMessage::new(malformed.refusal, version, data));
             let xid = u32::from_be_bytes(vector.bytes[4..8].try_into().expect("four bytes"));
             assert_eq!(channel.pending(), bytes(xid, &error, dialect), "{head}");
             count += 1;
@@ -62,11 +64,15 @@ fn vectors(version: Version) -> Vec<Vector> {
 
 /// A switch's end that is up and has been told what the vector says, with nothing pending.
 fn switch_up(vector: &Vector, version: Version) -> Channel {
-    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
-    let hello = Message::Hello(Hello::new(Versions::only(version)));
+    let mut channel = Channel::new(
+        ChannelSide::Switch,
+        ChannelOptions::default(),
+        Instant::START,
+    );
+    let hello = Message::Hello(Hello::new(VersionSet::only(version)));
     channel.handle_input(&bytes(1, &hello, version.into()), Instant::START);
     for word in &vector.dialect {
-        let message = Message::Extension(extension(word));
+        let message = Message::NiciraSetting(extension(word));
         channel.handle_input(&bytes(2, &message, version.into()), Instant::START);
     }
     while channel.poll_event().is_some() {}

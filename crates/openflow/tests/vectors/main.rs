@@ -27,7 +27,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use openflow::{Dialect, Extension, Form, Message, PacketInFormat, Version};
+use openflow::{Dialect, FlowFormat, Message, NiciraSetting, PacketInFormat, Version};
 
 /// One vector, as its file has it.
 #[derive(Default)]
@@ -187,12 +187,12 @@ fn dialect(vector: &Vector, version: Version) -> Dialect {
 }
 
 /// What the controller turns on by a word of a `with` line.
-fn extension(word: &str) -> Extension {
+fn extension(word: &str) -> NiciraSetting {
     match word {
-        "nxm" => Extension::FlowFormat(Form::Nicira),
-        "table_ids" => Extension::TableIds(true),
-        "nxt_packet_in" => Extension::PacketInFormat(PacketInFormat::Nicira),
-        "nxt_packet_in2" => Extension::PacketInFormat(PacketInFormat::Nicira2),
+        "nxm" => NiciraSetting::FlowFormat(FlowFormat::Nicira),
+        "table_ids" => NiciraSetting::TableIds(true),
+        "nxt_packet_in" => NiciraSetting::PacketInFormat(PacketInFormat::Nicira),
+        "nxt_packet_in2" => NiciraSetting::PacketInFormat(PacketInFormat::Nicira2),
         word => panic!("no such dialect: {word}"),
     }
 }
@@ -201,7 +201,7 @@ fn extension(word: &str) -> Extension {
 fn tell(vector: &Vector, version: Version) -> String {
     let dialect = dialect(vector, version);
     match Message::decode(&vector.bytes, dialect) {
-        Err(malformed) => format!("! {:?} at {:#x}\n", malformed.fault, malformed.at),
+        Err(malformed) => format!("! {:?} at {:#x}\n", malformed.refusal, malformed.at),
         Ok((xid, message)) => {
             let mut told = format!("= {}\n", text::pretty(&message));
             let mut again = Vec::new();

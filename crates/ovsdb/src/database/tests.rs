@@ -24,7 +24,7 @@ const COLUMNS: &[&str] = &[
 ];
 
 fn empty() -> Database {
-    Database::following(&schema(), [("T", COLUMNS), ("Newer", COLUMNS)])
+    Database::monitoring(&schema(), [("T", COLUMNS), ("Newer", COLUMNS)])
 }
 
 const ROW: &str = "00000000-0000-0000-0000-000000000001";
@@ -51,7 +51,9 @@ fn what_an_older_schema_does_not_have_is_not_followed() {
 fn a_row_has_all_its_columns_from_the_start() {
     let mut database = empty();
     let row = one_row(json!({"insert": {"name": "a"}}));
-    database.apply(&row, Form::Differences).expect("legal");
+    database
+        .apply(&row, UpdateFormat::Differences)
+        .expect("legal");
     assert_eq!(holds(&database, "name"), Datum::one("a"));
     assert_eq!(holds(&database, "up"), Datum::one(false));
     assert_eq!(holds(&database, "tag"), Datum::none());
@@ -64,7 +66,9 @@ fn differences_of_sets_and_maps_come_and_go_and_single_values_are_replaced() {
     let mut database = empty();
     let apply = |database: &mut Database, kind: &str, columns: Value| {
         let change = one_row(json!({kind: columns}));
-        database.apply(&change, Form::Differences).expect("legal");
+        database
+            .apply(&change, UpdateFormat::Differences)
+            .expect("legal");
     };
     let first = json!({
         "name": "a", "tag": 7, "trunks": ["set", [1, 2]],
@@ -93,7 +97,7 @@ fn values_of_changed_columns_replace_those_before() {
     let mut database = empty();
     let apply = |database: &mut Database, change| {
         database
-            .apply(&one_row(change), Form::Values)
+            .apply(&one_row(change), UpdateFormat::Values)
             .expect("legal");
     };
     apply(
@@ -112,10 +116,17 @@ fn what_cannot_be_is_refused_and_says_where() {
     let refused = |change: Value, form| {
         let mut database = empty();
         let row = one_row(json!({"insert": {"name": "a"}}));
-        database.apply(&row, Form::Differences).expect("legal");
+        database
+            .apply(&row, UpdateFormat::Differences)
+            .expect("legal");
         database.apply(&change, form).expect_err("a lie").0
     };
-    let differs = |columns| refused(one_row(json!({"modify": columns})), Form::Differences);
+    let differs = |columns| {
+        refused(
+            one_row(json!({"modify": columns})),
+            UpdateFormat::Differences,
+        )
+    };
     assert!(
         differs(json!({"name": 7})).contains("T: ") && differs(json!({"name": 7})).contains("name")
     );
@@ -125,14 +136,20 @@ fn what_cannot_be_is_refused_and_says_where() {
     assert!(differs(json!({"newer": 1})).contains("nobody follows"));
     assert!(differs(json!(7)).contains("no row"));
     let twice = one_row(json!({"insert": {"name": "a"}}));
-    assert!(refused(twice, Form::Differences).contains("second time"));
+    assert!(refused(twice, UpdateFormat::Differences).contains("second time"));
     let neither = one_row(json!({"old": null, "new": null}));
-    assert!(refused(neither, Form::Values).contains("no change"));
-    assert!(refused(json!({"U": {}}), Form::Values).contains("nobody follows: U"));
-    assert!(refused(json!({"T": {"7": {"delete": null}}}), Form::Differences).contains("no UUID"));
+    assert!(refused(neither, UpdateFormat::Values).contains("no change"));
+    assert!(refused(json!({"U": {}}), UpdateFormat::Values).contains("nobody follows: U"));
+    assert!(
+        refused(
+            json!({"T": {"7": {"delete": null}}}),
+            UpdateFormat::Differences
+        )
+        .contains("no UUID")
+    );
     let other = ROW.replace('1', "2");
     let unknown = json!({"T": {other: {"modify": {"name": "b"}}}});
-    assert!(refused(unknown, Form::Differences).contains("nobody told of"));
+    assert!(refused(unknown, UpdateFormat::Differences).contains("nobody told of"));
 }
 
 #[test]
@@ -141,7 +158,7 @@ fn more_rows_than_can_be_are_refused() {
     let long = "x".repeat(WEIGHT_MAX / 16);
     let told = (1..=20_u128).map(|row| {
         let row = json!({"T": {Uuid(row).to_string(): {"insert": {"name": long}}}});
-        database.apply(&row, Form::Differences)
+        database.apply(&row, UpdateFormat::Differences)
     });
     let believed = told.take_while(Result::is_ok).count();
     assert_eq!(believed, 15);
@@ -199,21 +216,21 @@ fn as_json(columns: &[(&str, Datum)]) -> Value {
 }
 
 /// What a server tells to lead from `old` to `new`.
-fn updates(old: &Plain, new: &Plain, form: Form) -> Value {
+fn updates(old: &Plain, new: &Plain, form: UpdateFormat) -> Value {
     let schema = schema();
     let mut rows = serde_json::Map::new();
     for key in old.keys().chain(new.keys()) {
         let uuid = Uuid(u128::from(*key)).to_string();
         let (before, after) = (old.get(key).map(row_of), new.get(key).map(row_of));
         let change = match (before, after, form) {
-            (None, Some(row), Form::Differences) => json!({"insert": as_json(&row)}),
-            (None, Some(row), Form::Values) => json!({"new": as_json(&row)}),
-            (Some(_), None, Form::Differences) => json!({"delete": null}),
-            (Some(row), None, Form::Values) => json!({"old": as_json(&row)}),
-            (Some(before), Some(after), Form::Values) => {
+            (None, Some(row), UpdateFormat::Differences) => json!({"insert": as_json(&row)}),
+            (None, Some(row), UpdateFormat::Values) => json!({"new": as_json(&row)}),
+            (Some(_), None, UpdateFormat::Differences) => json!({"delete": null}),
+            (Some(row), None, UpdateFormat::Values) => json!({"old": as_json(&row)}),
+            (Some(before), Some(after), UpdateFormat::Values) => {
                 json!({"old": as_json(&before), "new": as_json(&after)})
             }
-            (Some(before), Some(after), Form::Differences) => {
+            (Some(before), Some(after), UpdateFormat::Differences) => {
                 let pairs = before
                     .into_iter()
                     .zip(after)
@@ -238,7 +255,7 @@ proptest! {
         states in proptest::collection::vec(plain(), 1..8),
         in_differences in any::<bool>(),
     ) {
-        let form = if in_differences { Form::Differences } else { Form::Values };
+        let form = if in_differences { UpdateFormat::Differences } else { UpdateFormat::Values };
         let (mut database, mut before) = (empty(), Plain::new());
         for state in states {
             database.apply(&updates(&before, &state, form), form).expect("legal");

@@ -5,8 +5,8 @@ use crate::{Datum, Uuid};
 
 const TABLES: &[(&str, &[&str])] = &[("Bridge", &["name", "ports"]), ("Newer", &["name"])];
 
-fn options() -> Options {
-    Options {
+fn options() -> SessionOptions {
+    SessionOptions {
         database: "Open_vSwitch".to_owned(),
         lock: "ovs_vswitchd".to_owned(),
         tables: TABLES,
@@ -45,17 +45,17 @@ impl Server {
             .expect("the client sends JSON")
     }
 
-    fn say(&mut self, message: &Value) -> Vec<Event> {
+    fn say(&mut self, message: &Value) -> Vec<SessionEvent> {
         let bytes = message.to_string();
         self.session.handle_input(bytes.as_bytes(), self.now);
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
-    fn answer(&mut self, request: &Value, result: Value) -> Vec<Event> {
+    fn answer(&mut self, request: &Value, result: Value) -> Vec<SessionEvent> {
         self.say(&json!({"id": request["id"], "result": result, "error": null}))
     }
 
-    fn refuse(&mut self, request: &Value, error: Value) -> Vec<Event> {
+    fn refuse(&mut self, request: &Value, error: Value) -> Vec<SessionEvent> {
         self.say(&json!({"id": request["id"], "result": null, "error": error}))
     }
 
@@ -68,7 +68,7 @@ impl Server {
         let asked = server.received();
         assert_eq!(asked[0]["method"], "lock");
         let had = server.answer(&asked[0], json!({"locked": true}));
-        assert_eq!(had, [Event::Locked]);
+        assert_eq!(had, [SessionEvent::Locked]);
         assert_eq!(asked[1]["method"], "monitor_cond_since");
         assert_eq!(
             asked[1]["params"][2],
@@ -76,7 +76,7 @@ impl Server {
         );
         let rows = json!({"Bridge": {BRIDGE.to_string(): {"initial": {"name": "br0"}}}});
         let told = server.answer(&asked[1], json!([false, Uuid(7).to_string(), rows]));
-        assert_eq!(told, [Event::Ready]);
+        assert_eq!(told, [SessionEvent::Ready]);
         server
     }
 
@@ -93,7 +93,7 @@ fn schema_lock_and_rows_are_asked_for_and_changes_followed() {
     let rows = json!({"Bridge": {BRIDGE.to_string(): {"modify": {"name": "br1"}}}});
     let update =
         json!({"id": null, "method": "update3", "params": ["rows", Uuid(8).to_string(), rows]});
-    assert_eq!(server.say(&update), [Event::Changed]);
+    assert_eq!(server.say(&update), [SessionEvent::Changed]);
     assert_eq!(server.name(), Datum::one("br1"));
 }
 
@@ -113,11 +113,11 @@ fn an_older_server_is_asked_in_an_older_way() {
     }
     let rows =
         json!({"Bridge": {BRIDGE.to_string(): {"new": {"name": "br0", "ports": ["set", []]}}}});
-    assert_eq!(server.answer(&asked, rows), [Event::Ready]);
+    assert_eq!(server.answer(&asked, rows), [SessionEvent::Ready]);
     let rows =
         json!({"Bridge": {BRIDGE.to_string(): {"old": {"name": "br0"}, "new": {"name": "br1"}}}});
     let update = json!({"id": null, "method": "update", "params": ["rows", rows]});
-    assert_eq!(server.say(&update), [Event::Changed]);
+    assert_eq!(server.say(&update), [SessionEvent::Changed]);
     assert_eq!(server.name(), Datum::one("br1"));
 }
 
@@ -129,14 +129,17 @@ fn a_lock_that_another_has_is_waited_for_and_may_be_stolen() {
     let lock = server.received().remove(0);
     assert_eq!(
         server.answer(&lock, json!({"locked": false})),
-        [Event::Contended]
+        [SessionEvent::Contended]
     );
     let news = |method: &str, lock: &str| json!({"id": null, "method": method, "params": [lock]});
     assert_eq!(server.say(&news("locked", "another")), []);
-    assert_eq!(server.say(&news("locked", "ovs_vswitchd")), [Event::Locked]);
+    assert_eq!(
+        server.say(&news("locked", "ovs_vswitchd")),
+        [SessionEvent::Locked]
+    );
     assert_eq!(
         server.say(&news("stolen", "ovs_vswitchd")),
-        [Event::Contended]
+        [SessionEvent::Contended]
     );
 }
 
@@ -168,12 +171,15 @@ fn a_transaction_is_done_or_refused_in_words() {
     ]);
     assert_eq!(asked["params"], wanted);
     let done = server.answer(&asked, json!([{}, {"count": 1}, {}]));
-    assert_eq!(done, [Event::Done(id, Ok(()))]);
+    assert_eq!(done, [SessionEvent::Done(id, Ok(()))]);
     let id = server.session.transact(&operations).expect("room");
     let asked = server.received().remove(0);
     let error = json!({"error": "not owner", "details": "gone"});
     let done = server.answer(&asked, json!([error, null, null]));
-    assert_eq!(done, [Event::Done(id, Err("not owner: gone".to_owned()))]);
+    assert_eq!(
+        done,
+        [SessionEvent::Done(id, Err("not owner: gone".to_owned()))]
+    );
 }
 
 #[test]
@@ -192,7 +198,7 @@ fn a_silent_server_is_asked_and_then_given_up() {
     server.session.handle_timeout(last);
     assert!(matches!(
         server.session.poll_event(),
-        Some(Event::Closed(_))
+        Some(SessionEvent::Closed(_))
     ));
     assert_eq!(server.session.next_timeout(), None);
 }
@@ -245,7 +251,7 @@ fn what_breaks_the_protocol_closes_the_session_with_the_reason() {
     for (lie, reason) in lies {
         let mut server = Server::up();
         let told = server.say(&lie);
-        let [Event::Closed(why)] = &told[..] else {
+        let [SessionEvent::Closed(why)] = &told[..] else {
             panic!("{lie}: {told:?}");
         };
         assert!(why.contains(reason), "{lie}: {why}");
@@ -259,5 +265,5 @@ fn a_database_that_is_not_there_is_named() {
     let asked = server.received();
     let error = json!({"error": "unknown database", "details": "get_schema request specifies unknown database"});
     let told = server.refuse(&asked[0], error);
-    assert!(matches!(&told[..], [Event::Closed(why)] if why.contains("unknown database")));
+    assert!(matches!(&told[..], [SessionEvent::Closed(why)] if why.contains("unknown database")));
 }

@@ -39,7 +39,7 @@ use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, Registers, SwitchConfig,
     TableStatus,
 };
-use openflow::{ChannelState, Excerpt, Message, WallTime};
+use openflow::{ControlChannelStatus, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
@@ -237,13 +237,13 @@ impl Bridge {
             connection.police.set(rate);
         }
         self.connections.insert(id, connection);
-        self.note_channel(id, ChannelState::Up);
+        self.note_channel(id, ControlChannelStatus::Up);
         self.settle_mode();
     }
 
     /// Takes note that a peer is gone.
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
-        self.note_channel(id, ChannelState::Down);
+        self.note_channel(id, ControlChannelStatus::Down);
         self.connections.remove(id);
         self.count_watchers();
         self.scheduled.retain(|waiting| !waiting.is_of(id));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::{GroupId, Instant, MeterId};
 use flow::{FlowStatsRequest, Refusal};
-use openflow::{Form, Message, MultipartReply};
+use openflow::{FlowFormat, Message, MultipartReply};
 use pipeline::{Pipeline, Rule};
 
 use super::monitors::{Comparison, Updates};
@@ -61,7 +61,7 @@ const RULES_PER_PART: usize = 256;
 #[derive(Debug)]
 pub(crate) struct FlowDump {
     pipeline: Pipeline,
-    form: Form,
+    form: FlowFormat,
     request: FlowStatsRequest,
     /// The last rule looked at; the next part goes on behind it.
     last: Option<Arc<Rule>>,
@@ -75,7 +75,7 @@ impl FlowDump {
     /// It names a table that does not exist.
     pub(crate) fn new(
         pipeline: Pipeline,
-        form: Form,
+        form: FlowFormat,
         request: FlowStatsRequest,
     ) -> Result<Self, Refusal> {
         drop(pipeline.rules_asked(&request, None)?);

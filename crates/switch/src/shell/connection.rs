@@ -14,7 +14,10 @@ use std::{fmt, io};
 
 use base::Xid;
 use flow::Refusal;
-use openflow::{Channel, DownReason, Event, Excerpt, Message, Parcel, Received, Side, Version};
+use openflow::{
+    BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Excerpt, Message,
+    ReceivedMessage, Version,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task;
@@ -94,7 +97,7 @@ impl Outbox {
     }
 
     /// Gives messages back that were dealt with.
-    pub(crate) fn give_back(&self, messages: Vec<Parcel>) {
+    pub(crate) fn give_back(&self, messages: Vec<BoxedMessage>) {
         self.spent.put(messages);
     }
 
@@ -162,7 +165,7 @@ pub(crate) async fn serve(
         id,
         purpose,
         up,
-        channel: Channel::new(Side::Switch, options, clock.now()),
+        channel: Channel::new(ChannelSide::Switch, options, clock.now()),
         inbox,
         clock,
         outbox: Some(Outbox {
@@ -188,7 +191,7 @@ pub(crate) async fn serve(
 
 /// Messages that go to the control thread together.
 struct Burst {
-    messages: Vec<Parcel>,
+    messages: Vec<BoxedMessage>,
     /// How many they will be, if they are as many as the last.
     expected: usize,
     /// The room that they take, and how much there is.
@@ -198,7 +201,7 @@ struct Burst {
 
 impl Burst {
     /// Takes a message in, or gives it back for want of room.
-    fn take(&mut self, received: Parcel) -> Result<(), Parcel> {
+    fn take(&mut self, received: BoxedMessage) -> Result<(), BoxedMessage> {
         let room = self.room + room_of(Some(&received)) as usize;
         if room > self.room_max {
             return Err(received);
@@ -226,7 +229,7 @@ struct Connection {
     ears: [Option<Ear>; 2],
     room: Arc<Semaphore>,
     /// A message for which there was no room; nothing more is read meanwhile.
-    held: Option<Parcel>,
+    held: Option<BoxedMessage>,
     /// How many messages went on together last.
     burst_len: usize,
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
@@ -309,7 +312,7 @@ impl Connection {
         if let [_, Some(ear)] = &mut self.ears {
             ear.hear(bytes);
         }
-        self.channel.take_back(self.spent.take());
+        self.channel.recycle(self.spent.take());
         self.channel.handle_input(bytes, self.clock.now());
         if input.fit(count) {
             self.forget();
@@ -343,18 +346,18 @@ impl Connection {
         self.held = self.held.take().and_then(|held| burst.take(held).err());
         while self.held.is_none() {
             match self.channel.poll_event()? {
-                Event::Up(version) => self.introduce(version),
-                Event::Received(received) => self.held = burst.take(received).err(),
-                Event::Refused(malformed) => {
+                ChannelEvent::Up(version) => self.introduce(version),
+                ChannelEvent::Received(received) => self.held = burst.take(received).err(),
+                ChannelEvent::Refused(malformed) => {
                     tracing::debug!(
                         bridge = &*self.purpose.bridge,
-                        fault = %malformed.fault,
+                        fault = %malformed.refusal,
                         at = malformed.at,
                         "a message was refused"
                     );
                     self.inbox.send(Input::Refused);
                 }
-                Event::Down(reason) => return Some(reason),
+                ChannelEvent::Down(reason) => return Some(reason),
             }
         }
         None
@@ -363,7 +366,7 @@ impl Connection {
     /// Lets go of what was kept for a burst.
     fn forget(&mut self) {
         drop(self.spent.take());
-        self.channel.forget();
+        self.channel.release_spare();
     }
 
     fn introduce(&mut self, version: Version) {
@@ -456,7 +459,7 @@ impl Drop for Connection {
 
 /// The room that a message takes. A question about rules takes all there is: the
 /// next one waits until its answer has been told.
-pub(crate) fn room_of(received: Option<&Received>) -> u32 {
+pub(crate) fn room_of(received: Option<&ReceivedMessage>) -> u32 {
     const ALL: u32 = IN_FLIGHT_MAX;
     match received.map(|received| &received.message) {
         Some(Message::MultipartRequest(_)) => ALL,

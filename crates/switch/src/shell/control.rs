@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
-use openflow::{AsyncConfig, AsyncMasks, Parcel};
+use openflow::{AsyncConfig, AsyncMasks, BoxedMessage};
 use pipeline::Removal;
 use ports::OpenError;
 use ports::af_packet::RingSize;
@@ -104,7 +104,7 @@ struct Peer {
     bridge: BridgeId,
     outbox: Outbox,
     /// Messages that came after a barrier that is still to be answered.
-    deferred: VecDeque<(Parcel, Room)>,
+    deferred: VecDeque<(BoxedMessage, Room)>,
 }
 
 /// What the control thread is given.
@@ -342,7 +342,12 @@ impl Control {
     }
 
     /// Does what a peer asks. The messages go back to where they were read.
-    fn handle_messages(&mut self, id: ConnectionId, mut messages: Vec<Parcel>, mut room: Room) {
+    fn handle_messages(
+        &mut self,
+        id: ConnectionId,
+        mut messages: Vec<BoxedMessage>,
+        mut room: Room,
+    ) {
         let now = self.now();
         for together in messages.chunks_mut(FORESEEN) {
             let bridge = self.peers.get(&id).map(|peer| peer.bridge);
@@ -364,7 +369,7 @@ impl Control {
     fn handle_message(
         &mut self,
         id: ConnectionId,
-        received: &mut Parcel,
+        received: &mut BoxedMessage,
         room: &mut Room,
         now: Instant,
     ) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Instant;
-use ovsdb::{Event, Options, Session};
+use ovsdb::{Session, SessionEvent, SessionOptions};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{Notify, oneshot};
@@ -149,7 +149,7 @@ impl Office {
     }
 
     async fn serve(&mut self, stream: impl AsyncRead + AsyncWrite) -> bool {
-        let options = Options {
+        let options = SessionOptions {
             database: DATABASE.to_owned(),
             lock: LOCK.to_owned(),
             tables: TABLES,
@@ -162,9 +162,9 @@ impl Office {
         self.manager.handle_session();
         loop {
             while let Some(event) = session.poll_event() {
-                was_ready |= event == Event::Ready;
+                was_ready |= event == SessionEvent::Ready;
                 self.manager.handle_event(&event);
-                if matches!(event, Event::Closed(_)) {
+                if matches!(event, SessionEvent::Closed(_)) {
                     return was_ready;
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::sync::mpsc;
 use base::sync::thread::Thread;
-use openflow::{Parcel, Version};
+use openflow::{BoxedMessage, Version};
 use tokio::sync::oneshot;
 
 use super::connection::{Outbox, Purpose, Room};
@@ -44,7 +44,7 @@ pub(crate) enum Input {
         problem: String,
     },
     /// Messages from it, and the room that they take together until they are handled.
-    Messages(ConnectionId, Vec<Parcel>, Room),
+    Messages(ConnectionId, Vec<BoxedMessage>, Room),
     /// It sent something that could not be understood, and was told so.
     Refused,
     /// It has read that its monitors are paused, and all that was sent before.

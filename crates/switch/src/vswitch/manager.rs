@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ovsdb::{Database, Event, Operation, TransactionId};
+use ovsdb::{Database, Operation, SessionEvent, TransactionId};
 
 use super::LOCK;
 use super::desired::{Desired, desire, mirrors};
@@ -67,15 +67,15 @@ impl Manager {
     }
 
     /// Takes note of what a session tells.
-    pub(crate) fn handle_event(&mut self, event: &Event) {
+    pub(crate) fn handle_event(&mut self, event: &SessionEvent) {
         match event {
-            Event::Ready => {
+            SessionEvent::Ready => {
                 (self.is_ready, self.is_changed) = (true, true);
                 self.due = Some(Extent::Statistics);
             }
-            Event::Changed => self.is_changed = true,
-            Event::Locked => (self.standing, self.is_changed) = (Standing::Owner, true),
-            Event::Contended => {
+            SessionEvent::Changed => self.is_changed = true,
+            SessionEvent::Locked => (self.standing, self.is_changed) = (Standing::Owner, true),
+            SessionEvent::Contended => {
                 if self.standing != Standing::Second {
                     tracing::error!(
                         "another switch has the lock of this database: waiting until it lets it go"
@@ -83,7 +83,7 @@ impl Manager {
                 }
                 (self.standing, self.is_changed) = (Standing::Second, true);
             }
-            Event::Done(id, outcome) => {
+            SessionEvent::Done(id, outcome) => {
                 if self.in_flight == Some(*id) {
                     self.in_flight = None;
                 }
@@ -91,7 +91,7 @@ impl Manager {
                     tracing::warn!(%reason, "the database did not take what was to be written");
                 }
             }
-            Event::Closed(reason) => tracing::warn!(%reason, "the database is left"),
+            SessionEvent::Closed(reason) => tracing::warn!(%reason, "the database is left"),
         }
     }
 

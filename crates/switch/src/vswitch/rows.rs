@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use ovsdb::{Atom, Database, Datum, Row, Uuid};
+use ovsdb::{Atom, Database, DatabaseRow, Datum, Uuid};
 
 /// A row of a table, to be read.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) uuid: Uuid,
-    row: &'a Row,
+    row: &'a DatabaseRow,
 }
 
 impl<'a> Record<'a> {

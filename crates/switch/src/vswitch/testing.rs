@@ -1,6 +1,6 @@
 //! A small database for tests: the columns of the schema that they need, and rows by name.
 
-use ovsdb::{Database, Form, Schema, Uuid};
+use ovsdb::{Database, Schema, UpdateFormat, Uuid};
 use serde_json::{Map, Value, json};
 
 use super::TABLES;
@@ -97,7 +97,7 @@ fn schema() -> Schema {
 
 /// A database without rows.
 pub(crate) fn empty() -> Database {
-    Database::following(&schema(), TABLES.iter().copied())
+    Database::monitoring(&schema(), TABLES.iter().copied())
 }
 
 /// The name of a row, of a name for people.
@@ -145,14 +145,18 @@ pub(crate) fn carry_out(database: &mut Database, operations: &[ovsdb::Operation]
                 .collect();
             let change = json!({"old": {}, "new": columns});
             let change = json!({table: {row.to_string(): change}});
-            database.apply(&change, Form::Values).expect("legal");
+            database
+                .apply(&change, UpdateFormat::Values)
+                .expect("legal");
         }
     }
 }
 
 fn say(database: &mut Database, table: &str, uuid: Uuid, change: &Value) {
     let change = json!({table: {uuid.to_string(): change}});
-    database.apply(&change, Form::Differences).expect("legal");
+    database
+        .apply(&change, UpdateFormat::Differences)
+        .expect("legal");
 }
 
 /// Puts a bridge there with its own interface, these ports, each with one interface of its

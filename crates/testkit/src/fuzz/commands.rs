@@ -12,7 +12,7 @@ use flow::{
     GroupKind, GroupMod, GroupModCommand, Instructions, Match, MaxLen, MetadataWrite, MeterFlags,
     MeterMod, MeterModCommand, Refusal, Selection, SelectionFields, SelectionMethod,
 };
-use openflow::{Form, Message, MultipartReply, Version};
+use openflow::{FlowFormat, Message, MultipartReply, Version};
 use pipeline::{Limits, Pipeline};
 
 /// Longer sequences only cost time.
@@ -343,7 +343,7 @@ fn dump(tables: &Pipeline) -> [MultipartReply; 3] {
     let rules = rules.expect("every table is asked").collect();
     let meters = tables.meter_configs(MeterId::ALL);
     [
-        MultipartReply::Flow(Form::Standard, rules),
+        MultipartReply::Flow(FlowFormat::Standard, rules),
         MultipartReply::GroupDesc(tables.group_descs(GroupId::ALL).collect()),
         MultipartReply::MeterConfig(meters.expect("all can be asked for")),
     ]

@@ -4,8 +4,8 @@
 use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
 use openflow::{
-    Channel, Detail, Dialect, Event, Excerpt, Extension, Form, Message, MultipartReply, Options,
-    PacketInFormat, Side, Version,
+    Channel, ChannelEvent, ChannelOptions, ChannelSide, Detail, Dialect, Excerpt, FlowFormat,
+    Message, MultipartReply, NiciraSetting, PacketInFormat, Version,
 };
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
@@ -16,10 +16,10 @@ pub fn openflow_v10(data: &[u8]) {
     };
     let mut dialect = Dialect::new(Version::V10);
     if bits & 1 == 1 {
-        dialect = dialect.after(Extension::FlowFormat(Form::Nicira));
+        dialect = dialect.after(NiciraSetting::FlowFormat(FlowFormat::Nicira));
     }
     if bits & 2 == 2 {
-        dialect = dialect.after(Extension::TableIds(true));
+        dialect = dialect.after(NiciraSetting::TableIds(true));
     }
     message(bytes, dialect);
 }
@@ -130,14 +130,14 @@ fn dialect_of(message: &Message, bytes: &[u8], dialect: Dialect) -> Dialect {
     match message {
         Message::PacketIn(_) => {
             let number = bytes.get(15).copied().unwrap_or_default();
-            dialect.after(Extension::PacketInFormat(match bytes[1] {
+            dialect.after(NiciraSetting::PacketInFormat(match bytes[1] {
                 EXPERIMENTER if number == PACKET_IN => PacketInFormat::Nicira,
                 EXPERIMENTER => PacketInFormat::Nicira2,
                 _ => PacketInFormat::Standard,
             }))
         }
         Message::FlowRemoved(told) if told.table != TableId::ALL => {
-            dialect.after(Extension::FlowFormat(Form::Nicira))
+            dialect.after(NiciraSetting::FlowFormat(FlowFormat::Nicira))
         }
         _ => dialect,
     }
@@ -197,8 +197,8 @@ fn decode_all(mut bytes: &[u8], dialect: Dialect) -> Option<(Xid, Message)> {
 /// If it does not hold.
 pub fn channel(data: &[u8]) {
     let mut now = Instant::START;
-    let mut ends =
-        [Side::Switch, Side::Controller].map(|side| Channel::new(side, Options::default(), now));
+    let mut ends = [ChannelSide::Switch, ChannelSide::Controller]
+        .map(|side| Channel::new(side, ChannelOptions::default(), now));
     let mut rest = data;
     while let [length, before, tail @ ..] = rest {
         let (chunk, tail) = tail.split_at(tail.len().min(usize::from(*length)));
@@ -227,8 +227,8 @@ fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
     let mut downs = 0;
     while let Some(event) = end.poll_event() {
         assert!(!was_down, "a channel that is down tells {event:?}");
-        downs += usize::from(matches!(event, Event::Down(_)));
-        if let Event::Received(received) = event {
+        downs += usize::from(matches!(event, ChannelEvent::Down(_)));
+        if let ChannelEvent::Received(received) = event {
             end.refuse(
                 received.xid,
                 flow::Refusal::RequestBadType,

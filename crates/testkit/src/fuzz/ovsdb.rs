@@ -3,7 +3,7 @@
 //! wherever the stream is cut.
 
 use base::Instant;
-use ovsdb::{Database, Event, Options, Session};
+use ovsdb::{Database, Session, SessionEvent, SessionOptions};
 
 /// The tables that are followed.
 const TABLES: &[(&str, &[&str])] = &[
@@ -49,9 +49,12 @@ pub fn ovsdb(data: &[u8]) {
 }
 
 /// What has happened, and the rows at the end.
-fn follow<'a>(begun: bool, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Database) {
+fn follow<'a>(
+    begun: bool,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<SessionEvent>, Database) {
     let now = Instant::START;
-    let options = Options {
+    let options = SessionOptions {
         database: "Open_vSwitch".to_owned(),
         lock: "ovs_vswitchd".to_owned(),
         tables: TABLES,

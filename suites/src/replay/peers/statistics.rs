@@ -3,7 +3,7 @@
 use base::{GroupId, MeterId, PortNo, TableId};
 use flow::text::Brief;
 use flow::{FlowMod, FlowStats, FlowStatsRequest, PortDesc, PortStats};
-use openflow::{Form, Message, MultipartReply, MultipartRequest, Version};
+use openflow::{FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use testkit::case::counts::{self, Counts};
 use testkit::case::{Count, words};
 
@@ -50,14 +50,14 @@ impl Peers {
             .into_iter()
             .filter_map(|message| match message {
                 Message::MultipartReply { reply, .. } => Some(Ok(reply)),
-                Message::Error(error) => Some(Err(error.fault.to_string())),
+                Message::Error(error) => Some(Err(error.code.to_string())),
                 _ => None,
             })
             .collect()
     }
 
     fn flows(&mut self, request: FlowStatsRequest) -> Result<Vec<FlowStats>, String> {
-        let replies = self.multipart(MultipartRequest::Flow(Form::Standard, request))?;
+        let replies = self.multipart(MultipartRequest::Flow(FlowFormat::Standard, request))?;
         let rules = replies.into_iter().map(|reply| match reply {
             MultipartReply::Flow(_, rules) => rules,
             _ => Vec::new(),

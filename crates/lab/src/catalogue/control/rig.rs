@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use base::{Instant, Xid};
-use openflow::{Message, Version, Versions};
+use openflow::{Message, Version, VersionSet};
 use testbed::{Clock, Failure, RawSocket};
 
 use crate::controller::{Ask, Kind, Lent, Link};
@@ -45,9 +45,9 @@ impl Told {
     /// The error in words, if it is one.
     pub(super) fn refusal(&self, version: Version) -> Option<String> {
         match &self.message {
-            Some(Message::Error(error)) => Some(match error.fault.name(version) {
-                Some(name) => format!("{name} ({})", error.fault),
-                None => error.fault.to_string(),
+            Some(Message::Error(error)) => Some(match error.code.name(version) {
+                Some(name) => format!("{name} ({})", error.code),
+                None => error.code.to_string(),
             }),
             _ => None,
         }
@@ -273,7 +273,7 @@ impl Connection {
     fn open(station: &Station, version: Version, clock: &Clock) -> Result<Self, TrialError> {
         let socket = station.directory.join(SOCKET);
         if socket.exists() {
-            let link = Link::call(&socket, Versions::only(version), clock)?;
+            let link = Link::call(&socket, VersionSet::only(version), clock)?;
             return Ok(Self::Own(link));
         }
         let Some(controller) = station.controller() else {

@@ -9,7 +9,7 @@ use flow::{
     Action, AggregateStats, Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved,
     FlowRemovedReason, Key, PacketIn, PacketInReason, PacketOut, Refusal, Registers,
 };
-use openflow::{ErrorMessage, Form, Message, MultipartReply, MultipartRequest, Version};
+use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use packet::{Depth, Frame, Headers};
 
 use super::rig::{Caught, Rig, Told};
@@ -227,12 +227,12 @@ impl Simulated {
                     bytes: 0,
                     flows,
                 };
-                MultipartReply::Aggregate(Form::Standard, sums)
+                MultipartReply::Aggregate(FlowFormat::Standard, sums)
             }
             MultipartRequest::Port(_) => MultipartReply::Port(Vec::new()),
             _ => {
                 self.tell(at, Kind::StatisticsPart, xid, None);
-                MultipartReply::Flow(Form::Standard, Vec::new())
+                MultipartReply::Flow(FlowFormat::Standard, Vec::new())
             }
         };
         self.tell(at, Kind::Statistics, xid, Some(Message::reply(reply)));

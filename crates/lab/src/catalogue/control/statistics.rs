@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Instant;
 use flow::{FlowModCommand, FlowStatsRequest};
-use openflow::{Form, Message, MultipartRequest};
+use openflow::{FlowFormat, Message, MultipartRequest};
 
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
 use super::flows::{Flows, delete_all, drop_rest};
@@ -166,13 +166,13 @@ const FIGURES: &[Figure] = &[
 /// The question for each flow.
 pub(super) fn of_each() -> Message {
     let all = FlowStatsRequest::all();
-    Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, all))
+    Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, all))
 }
 
 /// The question for the sums over all.
 pub(super) fn of_all() -> Message {
     let all = FlowStatsRequest::all();
-    Message::MultipartRequest(MultipartRequest::Aggregate(Form::Standard, all))
+    Message::MultipartRequest(MultipartRequest::Aggregate(FlowFormat::Standard, all))
 }
 
 fn measure(point: &Point, rig: &mut dyn Rig, question: Message) -> Result<Found, TrialError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
-use openflow::{Message, Version, Versions};
+use openflow::{Message, Version, VersionSet};
 
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::in_force;
@@ -158,7 +158,7 @@ fn install(
     let messages = rules.into_iter().map(Message::FlowMod).collect();
     let socket = station.directory.join(SOCKET);
     let done = if socket.exists() {
-        let mut link = Link::call(&socket, Versions::only(Version::V13), tools.clock)?;
+        let mut link = Link::call(&socket, VersionSet::only(Version::V13), tools.clock)?;
         link.clear()?;
         link.request(messages)?
     } else {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base::{Instant, Xid};
 use flow::{AggregateStats, FlowMod, FlowModCommand, Instructions, Match, Refusal as Why};
-use openflow::{ErrorMessage, Form, Message, MultipartReply, MultipartRequest, Version};
+use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use testbed::{Arrival, Stamp};
 
 use super::{Enough, Plane, Pull};
@@ -223,7 +223,7 @@ impl Simulated {
                     bytes: 0,
                     flows: self.switch().listed(),
                 };
-                let reply = MultipartReply::Aggregate(Form::Standard, sums);
+                let reply = MultipartReply::Aggregate(FlowFormat::Standard, sums);
                 Ok(Some(Message::reply(reply)))
             }
             other => panic!("no experiment says {other:?}"),
@@ -266,7 +266,7 @@ impl Plane for Simulated {
                     xid,
                     message: "the addition of a rule",
                     reason: Reason::Error {
-                        fault: ErrorMessage::new(why, Version::V10, Vec::new()).fault,
+                        fault: ErrorMessage::new(why, Version::V10, Vec::new()).code,
                         version: Version::V10,
                         arrival,
                     },

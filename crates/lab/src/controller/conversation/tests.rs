@@ -13,11 +13,11 @@ fn at(micros: u64) -> Arrival {
 
 /// A device's end that has said hello.
 fn device(version: Version) -> Channel {
-    let options = Options {
-        versions: Versions::only(version),
-        ..Options::default()
+    let options = ChannelOptions {
+        versions: VersionSet::only(version),
+        ..ChannelOptions::default()
     };
-    Channel::new(Side::Switch, options, Instant::START)
+    Channel::new(ChannelSide::Switch, options, Instant::START)
 }
 
 fn carry(from: &mut Channel) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn carry(from: &mut Channel) -> Vec<u8> {
 }
 
 fn agreed(version: Version) -> (Conversation, Channel) {
-    let mut conversation = Conversation::new(Versions::only(version), Instant::START);
+    let mut conversation = Conversation::new(VersionSet::only(version), Instant::START);
     let mut device = device(version);
     device.handle_input(conversation.pending(), Instant::START);
     conversation.transmitted(conversation.pending().len(), Instant::START);
@@ -102,8 +102,8 @@ fn who_asks_whether_anybody_is_there_is_answered() {
     conversation.handle_input(&carry(&mut device), at(1));
     assert!(conversation.hear().unwrap().is_none());
     device.handle_input(conversation.pending(), Instant::START);
-    assert!(matches!(device.poll_event(), Some(Event::Up(_))));
-    let Some(Event::Received(reply)) = device.poll_event() else {
+    assert!(matches!(device.poll_event(), Some(ChannelEvent::Up(_))));
+    let Some(ChannelEvent::Received(reply)) = device.poll_event() else {
         panic!("no answer");
     };
     assert_eq!(reply.xid, Xid(5));
@@ -116,7 +116,7 @@ fn statistics_tell_whether_more_of_them_follow_in_every_version() {
     for version in Version::ALL {
         let (mut conversation, mut device) = agreed(version);
         for more in [true, false] {
-            let reply = openflow::MultipartReply::Flow(openflow::Form::Standard, Vec::new());
+            let reply = openflow::MultipartReply::Flow(openflow::FlowFormat::Standard, Vec::new());
             let message = Message::MultipartReply { reply, more };
             device.send(Xid(1), &message).unwrap();
         }
@@ -146,7 +146,7 @@ fn what_is_no_openflow_ends_the_conversation_and_is_told() {
 
 #[test]
 fn without_a_common_version_both_are_told() {
-    let mut conversation = Conversation::new(Versions::only(Version::V13), Instant::START);
+    let mut conversation = Conversation::new(VersionSet::only(Version::V13), Instant::START);
     let mut device = device(Version::V10);
     conversation.handle_input(&carry(&mut device), at(1));
     let told = conversation.hear().unwrap_err().to_string();

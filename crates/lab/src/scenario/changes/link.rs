@@ -2,7 +2,7 @@
 
 use base::{Cookie, Instant};
 use flow::FlowStatsRequest;
-use openflow::{Form, Message, MultipartRequest};
+use openflow::{FlowFormat, Message, MultipartRequest};
 use testbed::{Clock, Failure, RawSocket};
 
 use crate::controller::{Kind, Link};
@@ -100,5 +100,5 @@ impl Device for Live<'_> {
 /// The question for all flows.
 pub(super) fn dump() -> Message {
     let all = FlowStatsRequest::all();
-    Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, all))
+    Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, all))
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use openflow::{Form, Message, MultipartRequest, Version, Versions};
+use openflow::{FlowFormat, Message, MultipartRequest, Version, VersionSet};
 use testbed::Clock;
 
 use crate::controller::{ControllerError, Kind, Link};
@@ -28,13 +28,13 @@ pub(super) struct Told {
 
 /// Calls the device and agrees with it on OpenFlow 1.0.
 pub(super) fn call(socket: &Path, clock: &Clock) -> Result<Link, TrialError> {
-    let link = Link::call(socket, Versions::only(Version::V10), clock)?;
+    let link = Link::call(socket, VersionSet::only(Version::V10), clock)?;
     Ok(link.with_patience(PATIENCE))
 }
 
 /// Has all flows told.
 pub(super) fn flows(link: &mut Link) -> Result<Told, ControllerError> {
-    let all = MultipartRequest::Flow(Form::Standard, flow::FlowStatsRequest::all());
+    let all = MultipartRequest::Flow(FlowFormat::Standard, flow::FlowStatsRequest::all());
     link.say(&Message::MultipartRequest(all))?;
     let mut told = Told::default();
     link.listen_until(|heard| {

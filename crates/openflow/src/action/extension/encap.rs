@@ -5,7 +5,7 @@ use flow::{Encap, Extension, NshProperty, PacketType, Refusal};
 
 use super::super::encode::put;
 use super::super::{Bad, Kind};
-use crate::codec::{Inexpressible, Reader, Writer};
+use crate::codec::{EncodeError, Reader, Writer};
 
 /// The class of properties that are the network service header's.
 const CLASS_NSH: u16 = 4;
@@ -59,7 +59,7 @@ fn decode_property(r: &mut Reader<'_>) -> Result<NshProperty, Bad> {
 }
 
 /// Appends the header to be put around.
-pub(super) fn encode(encap: &Encap, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode(encap: &Encap, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(Kind::Encap, w, |w| {
         w.zeros(2);
         w.u32(encap.makes().0);
@@ -106,7 +106,7 @@ pub(super) fn decode_decap(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 pub(super) fn encode_decap(
     left: Option<PacketType>,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     put(Kind::Decap, w, |w| {
         w.zeros(2);
         w.u32(left.unwrap_or(PacketType::NEXT).0);

@@ -6,7 +6,7 @@ use flow::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, R
 use super::{
     Bad, Kind, decode_field, encode_field, encode_u16_port, part, place, put, split_place,
 };
-use crate::codec::{Inexpressible, Reader, Writer};
+use crate::codec::{EncodeError, Reader, Writer};
 use crate::port_no;
 
 fn named<T: Copy>(number: u16, names: &[(T, &str)]) -> Result<T, Bad> {
@@ -46,7 +46,7 @@ pub(super) fn decode_multipath(r: &mut Reader<'_>) -> Result<Multipath, Bad> {
 pub(super) fn encode_multipath(
     multipath: &Multipath,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let place = place(multipath.to, w)?;
     put(Kind::Multipath, w, |w| {
         w.number(2, number_of(&multipath.fields, &HashFields::ALL));
@@ -102,7 +102,7 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
     })
 }
 
-pub(super) fn encode_bundle(bundle: &Bundle, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode_bundle(bundle: &Bundle, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match bundle.to {
         Some(_) => Kind::BundleLoad,
         None => Kind::Bundle,

@@ -5,7 +5,7 @@ use base::{Cookie, TableId};
 use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Part, Refusal, Wide};
 
 use super::{Bad, Kind, decode_field, encode_field, part, put};
-use crate::codec::{Inexpressible, Reader, Writer};
+use crate::codec::{EncodeError, Reader, Writer};
 
 /// Beside the flags of [`LearnFlags`]: the bit for the result is named.
 const WRITES_RESULT: u16 = 4;
@@ -103,7 +103,7 @@ const fn immediate_bytes(bits: u16) -> usize {
     2 * bits.div_ceil(16) as usize
 }
 
-pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let second = learn.limit != 0 || learn.result.is_some();
     let kind = if second { Kind::Learn2 } else { Kind::Learn };
     put(kind, w, |w| {
@@ -129,7 +129,7 @@ pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), Inexpressi
     })
 }
 
-fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let (what, from, to) = match *spec {
         LearnSpec::Match { to, from } => (MATCH, from, Some(to)),
         LearnSpec::Load { to, from } => (LOAD, from, Some(to)),
@@ -150,7 +150,7 @@ fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), Inexpressible
     to.map_or(Ok(()), |to| encode_part(to, w))
 }
 
-fn encode_part(part: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_part(part: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_field(part.field(), w)?;
     w.u16(part.offset());
     Ok(())

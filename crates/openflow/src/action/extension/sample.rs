@@ -4,7 +4,7 @@ use base::PortNo;
 use flow::{Extension, Refusal, Sample, SampleDirection};
 
 use super::{Bad, Kind, encode_u16_port, put};
-use crate::codec::{Inexpressible, Reader, Writer};
+use crate::codec::{EncodeError, Reader, Writer};
 use crate::port_no;
 
 /// Reads any of the three forms: the second names a port, the third a direction too.
@@ -36,7 +36,7 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
 }
 
 /// Appends the form that says all of it in the fewest words.
-pub(super) fn encode(sample: &Sample, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode(sample: &Sample, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match (sample.port, sample.direction) {
         (None, SampleDirection::Unsaid) => Kind::Sample,
         (Some(_), SampleDirection::Unsaid) => Kind::Sample2,

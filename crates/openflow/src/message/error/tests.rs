@@ -23,14 +23,14 @@ fn every_shape_of_number_is_read_as_it_was_written() {
         let error = ErrorMessage::new(refusal, version, vec![1, 2, 3]);
         let read = rewritten(&error, version);
         assert_eq!(read, error);
-        assert_eq!(read.fault.refusal(version), Some(refusal));
+        assert_eq!(read.code.refusal(version), Some(refusal));
     }
 }
 
 #[test]
 fn numbers_that_nobody_gave_survive() {
     let error = ErrorMessage {
-        fault: Fault::Plain {
+        code: ErrorCode::Plain {
             kind: 77,
             code: 0xffff,
         },
@@ -44,11 +44,11 @@ fn a_vendors_error_of_1_0_that_is_not_niciras_is_left_as_it_is() {
     let body = [0xb0, 0xc2, 0, 0, 0, 0, 0x12, 0x34, 0, 1, 0, 2];
     let mut r = Reader::new(&body, Dialect::new(Version::V10));
     let error = ErrorMessage::decode(&mut r).expect("it is long enough");
-    let fault = Fault::Plain {
+    let code = ErrorCode::Plain {
         kind: 0xb0c2,
         code: 0,
     };
-    assert_eq!(error.fault, fault);
+    assert_eq!(error.code, code);
     assert_eq!(error.data, body[4..]);
     assert_eq!(rewritten(&error, Version::V10), error);
 }

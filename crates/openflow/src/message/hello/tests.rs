@@ -13,7 +13,7 @@ const BITMAP: [u8; 8] = [0, 1, 0, 8, 0, 0, 0, 0x12];
 
 #[test]
 fn elements_that_nobody_knows_are_passed_over() {
-    let known = Some(Versions(0x12));
+    let known = Some(VersionSet(0x12));
     let unknown = [0, 9, 0, 5, 0xff, 0, 0, 0];
     assert_eq!(read(4, &BITMAP).versions, known);
     assert_eq!(read(4, &[unknown, BITMAP].concat()).versions, known);
@@ -41,10 +41,10 @@ fn a_bitmap_counts_once_and_in_its_first_word() {
     let second = [0, 1, 0, 8, 0, 0, 0, 0x40];
     assert_eq!(
         read(4, &[BITMAP, second].concat()).versions,
-        Some(Versions(0x12))
+        Some(VersionSet(0x12))
     );
     let long = [0, 1, 0, 12, 0, 0, 0, 0x12, 0xff, 0xff, 0xff, 0xff];
-    assert_eq!(read(4, &long).versions, Some(Versions(0x12)));
+    assert_eq!(read(4, &long).versions, Some(VersionSet(0x12)));
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn without_a_bitmap_all_up_to_the_highest_are_spoken() {
         let versions = None;
         Hello { highest, versions }.spoken()
     };
-    assert_eq!(spoken(0), Versions(0));
-    assert_eq!(spoken(1), Versions(0b10));
-    assert_eq!(spoken(4), Versions(0b1_1110));
-    assert_eq!(spoken(0x97), Versions(!1));
+    assert_eq!(spoken(0), VersionSet(0));
+    assert_eq!(spoken(1), VersionSet(0b10));
+    assert_eq!(spoken(4), VersionSet(0b1_1110));
+    assert_eq!(spoken(0x97), VersionSet(!1));
 }

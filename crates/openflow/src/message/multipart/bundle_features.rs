@@ -8,7 +8,7 @@
 //! The four are how exactly a time is kept, how far it may lie in the future and in the
 //! past, and the present one.
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::bundle::{BundleFlags, WallTime};
 use crate::message::{Body, property};
 use flow::Refusal;
@@ -66,7 +66,7 @@ impl Body for BundleFeaturesRequest {
         Ok(Self { flags, times })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u32(self.flags);
         w.zeros(4);
         encode_times(self.times, w)
@@ -84,7 +84,7 @@ impl Body for BundleFeatures {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u16(self.capabilities.0);
         w.zeros(6);
         encode_times(self.times, w)
@@ -116,7 +116,7 @@ fn decode_times(r: &mut Reader<'_>) -> Result<Option<BundleTimes>, Malformed> {
     Ok(times)
 }
 
-fn encode_times(times: Option<BundleTimes>, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_times(times: Option<BundleTimes>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let Some(times) = times else { return Ok(()) };
     property::put(TIMES, w, |w| {
         w.zeros(4);

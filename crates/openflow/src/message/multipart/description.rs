@@ -2,7 +2,7 @@
 
 use flow::Description;
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::Body;
 
 impl Body for Description {
@@ -16,7 +16,7 @@ impl Body for Description {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.text(256, &self.manufacturer);
         w.text(256, &self.hardware);
         w.text(256, &self.software);

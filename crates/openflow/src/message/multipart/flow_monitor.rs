@@ -23,7 +23,7 @@ use flow::{
 };
 
 use crate::action::Context;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::instruction;
 use crate::message::{Body, flow_removed};
@@ -81,7 +81,7 @@ impl Body for MonitorRequest {
         }
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match (shape(w.version()), self) {
             (Shape::Standard, request) => encode_standard(request, w),
             (Shape::Nicira, Self::Add(monitor)) => encode_nicira(monitor, w),
@@ -154,7 +154,7 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
     }
 }
 
-fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let asked = &monitor.asked;
     w.u32(monitor.id.0);
     w.u16(flags_before(monitor, w)?);
@@ -166,7 +166,7 @@ fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), Inexpressi
     })
 }
 
-fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let asked = &monitor.asked;
     w.u32(monitor.id.0);
     w.u16(flags_before(monitor, w)?);
@@ -180,14 +180,14 @@ fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), Inexpressible
 }
 
 /// The flags, where there is no word for a group either.
-fn flags_before(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, Inexpressible> {
+fn flags_before(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, EncodeError> {
     if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.asked.out_group != GroupId::ANY {
         return Err(w.cannot("a monitor of a group or of one's own changes"));
     }
     Ok(monitor.flags.0)
 }
 
-fn encode_standard(request: &MonitorRequest, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_standard(request: &MonitorRequest, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let (command, monitor) = match request {
         MonitorRequest::Add(monitor) => (command::ADD, monitor),
         MonitorRequest::Modify(monitor) => (command::MODIFY, monitor),
@@ -234,7 +234,7 @@ impl Body for FlowUpdate {
         Ok(update)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let standard = shape(w.version()) == Shape::Standard;
         let short = |number: u16, word: u32, w: &mut Writer<'_>| {
             w.u16(8);
@@ -320,7 +320,7 @@ fn with_reason(event: FlowEvent, place: Reader<'_>, number: u16) -> Result<FlowE
 
 /// Appends an update that tells of a rule. One that is too long for any message,
 /// which translation can make it, is told without what it does.
-fn encode_full(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_full(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let before = w.len();
     let written = encode_entry(change, &change.instructions, w);
     if written.is_ok_and(|length| length <= super::flow_stats::ENTRY_MAX) {
@@ -334,7 +334,7 @@ fn encode_entry(
     change: &FlowChange,
     instructions: &Instructions,
     w: &mut Writer<'_>,
-) -> Result<usize, Inexpressible> {
+) -> Result<usize, EncodeError> {
     let context = Context {
         matching: &change.matching,
         faith: Faith::Good,
@@ -364,7 +364,7 @@ fn encode_entry(
     })
 }
 
-fn encode_before(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_before(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u16(reason_number(change.event).into());
     w.u16(change.priority);
     w.u16(change.idle_timeout_s);
@@ -384,7 +384,7 @@ fn encode_before(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpres
     })
 }
 
-fn encode_later(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_later(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u8(change.table.0);
     w.u8(reason_number(change.event));
     w.u16(change.idle_timeout_s);

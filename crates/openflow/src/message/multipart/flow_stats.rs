@@ -14,8 +14,8 @@ use flow::{AggregateStats, FlowFlags, FlowStats, FlowStatsRequest, Instructions,
 
 use super::flow_stats_v15;
 use crate::action::Context;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
-use crate::dialect::Form;
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
+use crate::dialect::FlowFormat;
 use crate::duration;
 use crate::faith::Faith;
 use crate::instruction;
@@ -61,7 +61,7 @@ impl Body for FlowStatsRequest {
         }
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match w.version() {
             Version::V10 => {
                 match10::encode(&self.matching, Faith::Exact, w)?;
@@ -107,7 +107,7 @@ pub(super) fn decode_nx_request(r: &mut Reader<'_>) -> Result<FlowStatsRequest, 
 pub(super) fn encode_nx_request(
     request: &FlowStatsRequest,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     if request.out_group != GroupId::ANY {
         return Err(w.cannot("a question by group"));
     }
@@ -153,8 +153,8 @@ impl Body for FlowStats {
         Ok(told)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        encode_either(self, Form::Standard, w)
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        encode_either(self, FlowFormat::Standard, w)
     }
 }
 
@@ -175,8 +175,8 @@ pub(super) fn decode_nx(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
 }
 
 /// Appends Nicira's entry.
-pub(super) fn encode_nx(told: &FlowStats, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    encode_either(told, Form::Nicira, w)
+pub(super) fn encode_nx(told: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    encode_either(told, FlowFormat::Nicira, w)
 }
 
 /// Reads an entry of counts alone (1.5).
@@ -185,16 +185,17 @@ pub(super) fn decode_counts_alone(r: &mut Reader<'_>) -> Result<FlowStats, Malfo
 }
 
 /// Appends an entry of counts alone (1.5).
-pub(super) fn encode_counts_alone(
-    told: &FlowStats,
-    w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
-    encode_either(told, Form::Counts, w)
+pub(super) fn encode_counts_alone(told: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    encode_either(told, FlowFormat::Counts, w)
 }
 
 /// Appends an entry. One that is too long for any message, which translation can
 /// make it, is told without what it does.
-fn encode_either(told: &FlowStats, form: Form, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_either(
+    told: &FlowStats,
+    form: FlowFormat,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
     let before = w.len();
     let written = encode_entry(told, &told.instructions, form, w);
     if written.is_ok_and(|length| length <= ENTRY_MAX) {
@@ -207,9 +208,9 @@ fn encode_either(told: &FlowStats, form: Form, w: &mut Writer<'_>) -> Result<(),
 fn encode_entry(
     told: &FlowStats,
     instructions: &Instructions,
-    form: Form,
+    form: FlowFormat,
     w: &mut Writer<'_>,
-) -> Result<usize, Inexpressible> {
+) -> Result<usize, EncodeError> {
     let context = Context {
         matching: &told.matching,
         faith: Faith::Good,
@@ -222,19 +223,19 @@ fn encode_entry(
         w.u8(told.table.0);
         w.zeros(1);
         match (w.version(), form) {
-            (Version::V10, Form::Standard | Form::Counts) => {
+            (Version::V10, FlowFormat::Standard | FlowFormat::Counts) => {
                 match10::encode(&told.matching, Faith::Good, w)?;
                 encode_times(told, w);
                 w.zeros(6);
                 encode_counts(told, w);
             }
-            (_, Form::Standard | Form::Counts) => {
+            (_, FlowFormat::Standard | FlowFormat::Counts) => {
                 encode_times(told, w);
                 encode_flags(told, w);
                 encode_counts(told, w);
                 oxm::encode_structure_with(&told.matching, Faith::Good, w)?;
             }
-            (_, Form::Nicira) => {
+            (_, FlowFormat::Nicira) => {
                 encode_times(told, w);
                 let filter = Filter::of(told.matching.clone());
                 oxm::encode_nxm_around(&filter, w, |w| {
@@ -356,7 +357,7 @@ impl Body for AggregateStats {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if w.dialect().oxs() {
             let counts = Counts {
                 flows: Some(self.flows),

@@ -9,8 +9,8 @@ use flow::{FlowFlags, FlowStats, Instructions};
 
 use super::flow_stats::blank;
 use crate::action::Context;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
-use crate::dialect::Form;
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
+use crate::dialect::FlowFormat;
 use crate::instruction;
 use crate::oxm;
 use crate::oxs::{self, Counts};
@@ -59,9 +59,9 @@ pub(super) fn encode(
     told: &FlowStats,
     instructions: &Instructions,
     context: Context<'_>,
-    form: Form,
+    form: FlowFormat,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     let counts = Counts {
         duration: Some(told.duration),
         idle: Some(told.idle_age),
@@ -72,13 +72,13 @@ pub(super) fn encode(
     w.zeros(2);
     w.u8(told.table.0);
     match form {
-        Form::Counts => {
+        FlowFormat::Counts => {
             w.u8(ASKED);
             w.u16(told.priority);
             oxm::encode_structure(&told.matching, w)?;
             oxs::encode(&counts, w)
         }
-        Form::Standard | Form::Nicira => {
+        FlowFormat::Standard | FlowFormat::Nicira => {
             w.zeros(1);
             w.u16(told.priority);
             w.u16(told.idle_timeout_s);

@@ -10,7 +10,7 @@ use flow::{
 };
 
 use crate::action;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 use crate::faith::Faith;
 use crate::message::group_mod::{
@@ -75,7 +75,7 @@ impl Body for GroupStats {
         Ok(told)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.nested(0, |w| {
             w.zeros(4);
             w.u32(self.group.0);
@@ -130,7 +130,7 @@ impl Body for GroupDesc {
 
     /// A group that is too long for any message, which translation can make it, is
     /// told without its buckets.
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let before = w.len();
         let written = encode_desc(self, &self.buckets, w);
         if written.is_ok_and(|length| length <= ENTRY_MAX) {
@@ -145,7 +145,7 @@ fn encode_desc(
     told: &GroupDesc,
     buckets: &[Bucket],
     w: &mut Writer<'_>,
-) -> Result<usize, Inexpressible> {
+) -> Result<usize, EncodeError> {
     w.nested(0, |w| {
         w.u16(0);
         w.u8(kind_number(told.kind));
@@ -190,7 +190,7 @@ impl Body for GroupFeatures {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let is_there = self.groups_max.map(|most| most != 0);
         let kinds = (0..).zip(is_there);
         w.u32(kinds.fold(0, |bits, (kind, is_there)| {

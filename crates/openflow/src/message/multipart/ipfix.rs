@@ -3,7 +3,7 @@
 
 use flow::{IpfixOf, IpfixStats};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::kinds::Part;
 use crate::message::Body;
 
@@ -34,7 +34,7 @@ impl Body for IpfixStats {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u64(self.flows);
         w.u64(self.flows_now);
         self.sampled.into_iter().for_each(|count| w.u64(count));

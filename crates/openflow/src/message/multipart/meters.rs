@@ -3,7 +3,7 @@
 use base::MeterId;
 use flow::{BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterStats, Refusal};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 use crate::message::Body;
 use crate::message::meter_mod::{decode_band, encode_band};
@@ -60,7 +60,7 @@ impl Body for MeterStats {
         Ok(told)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.nested(4, |w| {
             w.u32(self.meter.0);
             w.zeros(8);
@@ -98,7 +98,7 @@ impl Body for MeterConfig {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.nested(0, |w| {
             w.u16(0);
             w.u16(self.flags.0);
@@ -129,7 +129,7 @@ impl Body for MeterFeatures {
         Ok(told)
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u32(self.meters_max);
         w.u32(self.kinds.0);
         w.u32(self.flags.0.into());

@@ -3,7 +3,7 @@
 use base::Xid;
 
 use super::{MORE, encode_head};
-use crate::codec::{Inexpressible, Writer};
+use crate::codec::{EncodeError, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
 use crate::kinds::{Kind, Part};
@@ -32,7 +32,7 @@ impl<'a> Parts<'a> {
         xid: Xid,
         dialect: Dialect,
         out: &'a mut Vec<u8>,
-    ) -> Result<Self, Inexpressible> {
+    ) -> Result<Self, EncodeError> {
         let mut parts = Self {
             part,
             xid,
@@ -45,7 +45,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    fn open(&mut self) -> Result<(), Inexpressible> {
+    fn open(&mut self) -> Result<(), EncodeError> {
         self.start = self.out.len();
         let part = self.part;
         message::frame(
@@ -74,8 +74,8 @@ impl<'a> Parts<'a> {
     pub(super) fn all<T>(
         &mut self,
         list: &[T],
-        encode: impl Fn(&T, &mut Writer<'_>) -> Result<(), Inexpressible>,
-    ) -> Result<(), Inexpressible> {
+        encode: impl Fn(&T, &mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
         list.iter()
             .try_for_each(|entry| self.one(|w| encode(entry, w)))
     }
@@ -83,8 +83,8 @@ impl<'a> Parts<'a> {
     /// Appends an entry, in the open message or else the next.
     pub(super) fn one(
         &mut self,
-        encode: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
-    ) -> Result<(), Inexpressible> {
+        encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
         let before = self.out.len();
         encode(&mut Writer::new(self.out, self.dialect))?;
         if self.out.len() - self.start > MESSAGE_MAX && before > self.body {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{PortStats, Refusal};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 use crate::message::port::ETHERNET;
 use crate::message::{Body, property};
@@ -24,7 +24,7 @@ pub(super) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
 }
 
 /// Appends which port is asked about.
-pub(super) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+pub(super) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     port_no::encode(port, w)?;
     w.zeros(padding(w.version()));
     Ok(())
@@ -58,7 +58,7 @@ impl Body for PortStats {
         }
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match w.version() {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
                 encode_request(self.port, w)?;
@@ -149,7 +149,7 @@ fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
     Ok(told)
 }
 
-fn encode_with_properties(told: &PortStats, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_with_properties(told: &PortStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested(0, |w| {
         w.zeros(4);
         port_no::encode(told.port, w)?;

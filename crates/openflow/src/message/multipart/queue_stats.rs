@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{PortNo, QueueId};
 use flow::{QueueStats, Refusal};
 
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 use crate::message::Body;
 use crate::port_no;
@@ -35,7 +35,7 @@ impl Body for QueueStatsRequest {
         Ok(Self { port, queue })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let port = match (w.version(), self.port) {
             (Version::V10, PortNo::ANY) => PortNo::ALL,
             (_, port) => port,
@@ -63,7 +63,7 @@ impl Body for QueueStats {
         }
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match w.version() {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => encode_plain(self, w),
             Version::V14 | Version::V15 => w
@@ -103,7 +103,7 @@ fn decode_plain(r: &mut Reader<'_>) -> Result<QueueStats, Malformed> {
     })
 }
 
-fn encode_plain(told: &QueueStats, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_plain(told: &QueueStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     port_no::encode(told.port, w)?;
     if w.version() == Version::V10 {
         w.zeros(2);

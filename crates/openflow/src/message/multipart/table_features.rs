@@ -13,7 +13,7 @@ use flow::field::{FieldInfo, Maskable};
 use flow::{Field, Refusal, TableFlags};
 
 use crate::action;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::instruction;
 use crate::message::Body;
 use crate::oxm::{self, Prefer};
@@ -96,7 +96,7 @@ impl Body for TableFeatures {
         decode_entry(r, |_, _, _| Ok(()))
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let features = if w.version() == Version::V15 {
             INGRESS
         } else {
@@ -112,7 +112,7 @@ impl Body for TableFeatures {
 
 impl TableFeatures {
     /// Appends what comes before the properties.
-    fn encode_head(&self, features: u32, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode_head(&self, features: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let numbered = (0..).zip(COMMANDS);
         let mut numbers = numbered.filter(|(_, command)| *command == self.command);
         let (command, _) = numbers.next().expect("every command is in the list");
@@ -134,10 +134,7 @@ impl TableFeatures {
 
 /// Appends a table as a request has it: without properties, so that what it can do stays
 /// as it is.
-pub(super) fn encode_request(
-    table: &TableFeatures,
-    w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+pub(super) fn encode_request(table: &TableFeatures, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested(0, |w| {
         table.encode_head(0, w)?;
         put(property::NEXT_TABLES, w, |w| {
@@ -211,7 +208,7 @@ fn decode_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), Malforme
     Ok((kind, whole.sub(value)?))
 }
 
-fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let actions: Vec<u16> = action::own_numbers(w.version()).collect();
     let instructions: Vec<u16> = instruction::known(w.version()).collect();
     put_ids(property::INSTRUCTIONS, &instructions, w)?;
@@ -227,7 +224,7 @@ fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), Inexpre
 }
 
 /// Appends a list of instructions or actions: heads without bodies.
-fn put_ids(kind: u16, ids: &[u16], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn put_ids(kind: u16, ids: &[u16], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         for id in ids {
             w.u16(*id);
@@ -243,7 +240,7 @@ fn put_fields(
     can: impl Fn(&FieldInfo) -> bool,
     masks: bool,
     w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         for row in Field::all().filter(|row| can(row)) {
             let masked = masks && row.maskable != Maskable::No;
@@ -258,7 +255,7 @@ fn put(
     kind: u16,
     w: &mut Writer<'_>,
     value: impl FnOnce(&mut Writer<'_>),
-) -> Result<(), Inexpressible> {
+) -> Result<(), EncodeError> {
     w.nested_padded(2, |w| {
         w.u16(kind);
         w.u16(0);

@@ -8,7 +8,7 @@ use flow::field::FieldInfo;
 use flow::{Field, TableStats};
 
 use crate::action;
-use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::instruction;
 use crate::message::Body;
 use crate::version::Version;
@@ -105,7 +105,7 @@ impl Body for TableStats {
         })
     }
 
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u8(self.table.0);
         w.zeros(padding(w.version()));
         if abilities(w.version()).is_some() {

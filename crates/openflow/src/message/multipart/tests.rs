@@ -49,7 +49,7 @@ fn parts(message: &Message, version: Version) -> Vec<(MultipartReply, bool)> {
 #[test]
 fn parts_are_as_long_as_they_can_be_and_all_but_the_last_say_so() {
     let rules: Vec<_> = (0..2_000).map(|priority| rule(priority, 0)).collect();
-    let reply = MultipartReply::Flow(Form::Standard, rules);
+    let reply = MultipartReply::Flow(FlowFormat::Standard, rules);
     // 56 bytes each in 1.3, 88 in 1.0.
     for (version, count) in [(Version::V13, 2), (Version::V10, 3)] {
         let parts = parts(&reply.clone().into(), version);
@@ -80,7 +80,7 @@ fn a_part_of_a_longer_answer_says_that_more_follows() {
 
 #[test]
 fn an_answer_with_nothing_in_it_is_one_message() {
-    let empty = MultipartReply::Flow(Form::Standard, Vec::new());
+    let empty = MultipartReply::Flow(FlowFormat::Standard, Vec::new());
     assert_eq!(parts(&empty.clone().into(), Version::V10), [(empty, false)]);
 }
 
@@ -88,7 +88,7 @@ fn an_answer_with_nothing_in_it_is_one_message() {
 fn a_rule_that_fits_no_message_is_told_without_what_it_does() {
     // Eight bytes an action in 1.0, sixteen in 1.3.
     let rules = vec![rule(1, 1), rule(2, 8_000), rule(3, 1)];
-    let reply = MultipartReply::Flow(Form::Standard, rules);
+    let reply = MultipartReply::Flow(FlowFormat::Standard, rules);
     let [(told, false)] = &parts(&reply.clone().into(), Version::V10)[..] else {
         panic!("it fits in 1.0");
     };
@@ -125,7 +125,7 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
         (MultipartRequest::GroupDesc(GroupId(7)), Version::V13, false),
         (MultipartRequest::GroupDesc(GroupId(7)), Version::V15, true),
         (
-            MultipartRequest::Flow(Form::Nicira, FlowStatsRequest::all()),
+            MultipartRequest::Flow(FlowFormat::Nicira, FlowStatsRequest::all()),
             Version::V13,
             false,
         ),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use flow::{Role, ShortId};
-use openflow::{ChannelState, ControllerReason, ControllerStatus, Message};
+use openflow::{ControlChannelStatus, ControllerReason, ControllerStatus, Message};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
@@ -52,7 +52,7 @@ impl Bridge {
         let status = |uri: &Arc<str>| {
             let mut peers = self.connections.iter().map(|(_, peer)| peer);
             match peers.find(|peer| peer.uri.as_ref() == Some(uri)) {
-                Some(peer) => status_of(peer, ControllerReason::Request, ChannelState::Up),
+                Some(peer) => status_of(peer, ControllerReason::Request, ControlChannelStatus::Up),
                 None => away(uri, ControllerReason::Request),
             }
         };
@@ -85,7 +85,7 @@ impl Bridge {
             ];
             for (_, reason) in changes.into_iter().filter(|(changed, _)| *changed) {
                 if self.goes_to(peer) {
-                    let status = status_of(peer, reason, ChannelState::Up);
+                    let status = status_of(peer, reason, ControlChannelStatus::Up);
                     self.tell_status(Some(id), status, effects);
                 }
             }
@@ -93,7 +93,7 @@ impl Bridge {
     }
 
     /// Takes note that the channel to a controller came up, or is about to go.
-    pub(super) fn note_channel(&mut self, id: ConnectionId, channel: ChannelState) {
+    pub(super) fn note_channel(&mut self, id: ConnectionId, channel: ControlChannelStatus) {
         let mut effects = Vec::new();
         let mut peers = self.connections.iter();
         if let Some((_, peer)) = peers.find(|(of, _)| *of == id)
@@ -138,7 +138,7 @@ impl Bridge {
 fn status_of(
     peer: &Connection,
     reason: ControllerReason,
-    channel: ChannelState,
+    channel: ControlChannelStatus,
 ) -> ControllerStatus {
     ControllerStatus {
         short_id: peer.short_id,
@@ -156,7 +156,7 @@ fn away(uri: &str, reason: ControllerReason) -> ControllerStatus {
         short_id: None,
         role: Role::default(),
         reason,
-        channel: ChannelState::Down,
+        channel: ControlChannelStatus::Down,
         uri: Some(uri.to_owned()),
     }
 }

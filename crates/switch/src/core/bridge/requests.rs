@@ -6,7 +6,8 @@ use flow::{
     SwitchConfig, TlvTableMod,
 };
 use openflow::{
-    AsyncChange, ForwardedRequest, Message, MultipartRequest, Parcel, Received, RoleReply, Version,
+    AsyncChange, BoxedMessage, ForwardedRequest, Message, MultipartRequest, ReceivedMessage,
+    RoleReply, Version,
 };
 
 use super::{Bridge, ConnectionId, Effect};
@@ -15,7 +16,7 @@ use crate::core::monitors::Author;
 
 impl Bridge {
     /// Has near what the flow-mods among these will need. They come to the same without it.
-    pub(crate) fn foresee(&mut self, coming: &[Parcel]) {
+    pub(crate) fn foresee(&mut self, coming: &[BoxedMessage]) {
         let flow_mods = coming
             .iter()
             .filter_map(|received| match &received.message {
@@ -30,7 +31,7 @@ impl Bridge {
     pub(crate) fn handle_message(
         &mut self,
         id: ConnectionId,
-        received: &mut Received,
+        received: &mut ReceivedMessage,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
@@ -53,11 +54,11 @@ impl Bridge {
     fn handle_other(
         &mut self,
         id: ConnectionId,
-        received: Received,
+        received: ReceivedMessage,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let Received {
+        let ReceivedMessage {
             xid,
             message,
             excerpt,
@@ -129,7 +130,7 @@ impl Bridge {
             Message::EchoReply(_) => Ok(None),
             Message::Hello(_)
             | Message::EchoRequest(_)
-            | Message::Extension(_)
+            | Message::NiciraSetting(_)
             | Message::FeaturesReply(_)
             | Message::GetConfigReply(_)
             | Message::PacketIn(_)

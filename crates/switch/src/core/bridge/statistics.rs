@@ -2,7 +2,7 @@
 
 use base::{GroupId, Instant, MeterId, PortNo, TableId, Xid};
 use flow::{Capabilities, Description, Features, FlowStatsRequest, IpfixOf, Refusal, TableDesc};
-use openflow::{FeaturesReply, Form, Message, MultipartReply, MultipartRequest, Version};
+use openflow::{FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::dump::{Dump, FlowDump, ObjectDump, Objects};
@@ -123,7 +123,11 @@ impl Bridge {
         descs.collect()
     }
 
-    fn aggregate(&self, form: Form, request: &FlowStatsRequest) -> Result<MultipartReply, Refusal> {
+    fn aggregate(
+        &self,
+        form: FlowFormat,
+        request: &FlowStatsRequest,
+    ) -> Result<MultipartReply, Refusal> {
         let stats = self.pipeline.aggregate_stats(request)?;
         Ok(MultipartReply::Aggregate(form, stats))
     }

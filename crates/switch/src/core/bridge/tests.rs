@@ -7,8 +7,9 @@ use flow::{
     PortMod, PortReason, Registers, Role, RoleRequest,
 };
 use openflow::{
-    AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MaskChange,
-    MultipartReply, MultipartRequest, QueueStatsRequest, Received, RoleReason, RoleStatus, Version,
+    AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, FlowFormat,
+    MaskChange, MultipartReply, MultipartRequest, QueueStatsRequest, ReceivedMessage, RoleReason,
+    RoleStatus, Version,
 };
 use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta};
@@ -86,7 +87,7 @@ impl Rig {
     }
 
     fn send(&mut self, id: ConnectionId, message: Message) -> Vec<Effect> {
-        let mut received = Received {
+        let mut received = ReceivedMessage {
             xid: Xid(7),
             message,
             excerpt: Excerpt::of(&[0; 8]),
@@ -219,7 +220,7 @@ fn a_slave_looks_and_does_not_touch() {
         told(&rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)))),
         refused
     );
-    let request = MultipartRequest::Flow(Form::Standard, FlowStatsRequest::all());
+    let request = MultipartRequest::Flow(FlowFormat::Standard, FlowStatsRequest::all());
     assert_eq!(
         told(&rig.send(NEW, Message::MultipartRequest(request))),
         ["13 dump"]
@@ -463,14 +464,15 @@ fn a_dump_comes_in_parts_and_tells_each_rule_once() {
         assert_eq!(told(&rig.send(NEW, Message::FlowMod(command))), [""; 0]);
     }
     let dump = |rig: &mut Rig, request: FlowStatsRequest| {
-        let request = Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, request));
+        let request =
+            Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, request));
         let mut effects = rig.send(NEW, request);
         let Some(Effect::Dump(NEW, _, mut dump)) = effects.pop() else {
             panic!("{effects:?}")
         };
         let (mut parts, mut told) = (Vec::new(), Vec::new());
         while let Some(Message::MultipartReply { reply, more }) = dump.next_part(Instant::START) {
-            let MultipartReply::Flow(Form::Standard, rules) = reply else {
+            let MultipartReply::Flow(FlowFormat::Standard, rules) = reply else {
                 panic!("{reply:?}")
             };
             parts.push((rules.len(), more));
@@ -510,7 +512,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
     };
     let refused = ["13 refused: RequestBadTable"];
     assert_eq!(
-        ask(MultipartRequest::Flow(Form::Standard, nowhere)),
+        ask(MultipartRequest::Flow(FlowFormat::Standard, nowhere)),
         refused
     );
     let queue = |port, queue| {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use openflow::Parcel;
+use openflow::BoxedMessage;
 
 /// Bytes read from a socket at once. A peer that sends more than the first has the
 /// second until it pauses: hundreds of flow-mods, and one nudge of the control thread
@@ -47,18 +47,18 @@ impl Buffer {
 /// Messages that were dealt with, on their way back to where they were read, whose memory the
 /// next can have. Nobody waits for them, and no more are there than are in flight.
 #[derive(Clone, Default)]
-pub(super) struct Spent(Arc<Mutex<Vec<Parcel>>>);
+pub(super) struct Spent(Arc<Mutex<Vec<BoxedMessage>>>);
 
 impl Spent {
-    pub(super) fn put(&self, mut messages: Vec<Parcel>) {
+    pub(super) fn put(&self, mut messages: Vec<BoxedMessage>) {
         self.lock().append(&mut messages);
     }
 
-    pub(super) fn take(&self) -> Vec<Parcel> {
+    pub(super) fn take(&self) -> Vec<BoxedMessage> {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Parcel>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<BoxedMessage>> {
         self.0.lock().expect("nothing panics that holds it")
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use openflow::{Options, Versions};
+use openflow::{ChannelOptions, VersionSet};
 
 use crate::config::Tuning;
 use crate::core::connection::Kind;
@@ -16,14 +16,14 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// How a bridge speaks with those that come from now on.
 #[derive(Clone)]
 pub(crate) struct Speaking {
-    options: Arc<ArcSwap<Options>>,
+    options: Arc<ArcSwap<ChannelOptions>>,
     /// Where those hear it who listen in.
     talk: Talk,
 }
 
 impl Speaking {
     /// It speaks like this.
-    pub(crate) fn like(options: Options) -> Self {
+    pub(crate) fn like(options: ChannelOptions) -> Self {
         Self {
             options: Arc::new(ArcSwap::from_pointee(options)),
             talk: Talk::default(),
@@ -31,17 +31,17 @@ impl Speaking {
     }
 
     /// It speaks these versions.
-    pub(crate) fn versions(versions: Versions) -> Self {
-        Self::like(Options {
+    pub(crate) fn versions(versions: VersionSet) -> Self {
+        Self::like(ChannelOptions {
             versions,
-            ..Options::default()
+            ..ChannelOptions::default()
         })
     }
 
     /// Goes over to these versions.
-    pub(crate) fn set_versions(&self, versions: Versions) {
+    pub(crate) fn set_versions(&self, versions: VersionSet) {
         let options = self.options();
-        self.options.store(Arc::new(Options {
+        self.options.store(Arc::new(ChannelOptions {
             versions,
             ..options
         }));
@@ -53,7 +53,7 @@ impl Speaking {
     }
 
     /// How it speaks now.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> ChannelOptions {
         **self.options.load()
     }
 }
@@ -75,9 +75,9 @@ pub(crate) struct Purpose {
 
 impl Purpose {
     /// How the bridge speaks with it now.
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> ChannelOptions {
         let probe = self.tuning.inactivity_probe.unwrap_or(NEVER);
-        Options {
+        ChannelOptions {
             echo_interval: probe,
             echo_timeout: probe,
             ..self.speaking.options()

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use openflow::{Options, Version, Versions};
+use openflow::{ChannelOptions, Version, VersionSet};
 use tokio::net::{TcpSocket, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -60,8 +60,8 @@ async fn attend(
             let purpose = Purpose {
                 kind: Kind::Auxiliary(Auxiliary { main, number }),
                 uri: None,
-                speaking: Speaking::like(Options {
-                    versions: Versions::only(version),
+                speaking: Speaking::like(ChannelOptions {
+                    versions: VersionSet::only(version),
                     ..purpose.speaking.options()
                 }),
                 bridge: purpose.bridge.clone(),

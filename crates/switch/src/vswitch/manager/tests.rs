@@ -74,13 +74,13 @@ fn facts() -> Facts {
 /// A manager that has the lock and has seen the rows.
 fn owner(database: &Database) -> (Manager, Config) {
     let mut manager = Manager::default();
-    manager.handle_event(&Event::Locked);
+    manager.handle_event(&SessionEvent::Locked);
     assert_eq!(
         manager.next_config(database),
         None,
         "the rows are still to come"
     );
-    manager.handle_event(&Event::Ready);
+    manager.handle_event(&SessionEvent::Ready);
     let config = manager.next_config(database).expect("a bridge");
     (manager, config)
 }
@@ -139,7 +139,7 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
     let status = Datum::map([("sec_since_connect", "7"), ("state", "ACTIVE")]);
     assert_eq!(of("Controller", "tcp:127.0.0.1", "status"), status);
     // Its own words come back, and change nothing.
-    manager.handle_event(&Event::Changed);
+    manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&database), None);
     assert!(!manager.is_report_due());
     manager.handle_tick();
@@ -151,10 +151,10 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
 fn a_database_without_the_row_above_all_changes_nothing() {
     let database = database(1);
     let (mut manager, _) = owner(&database);
-    manager.handle_event(&Event::Changed);
+    manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&empty()), None);
     assert!(manager.is_settled());
-    manager.handle_event(&Event::Changed);
+    manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&database), None, "it is what it was");
 }
 
@@ -164,7 +164,7 @@ fn one_transaction_is_under_way_at_a_time() {
     let (mut manager, _) = owner(&database);
     assert!(!manager.report(&database, &facts()).is_empty());
     let mut session = ovsdb::Session::new(
-        ovsdb::Options {
+        ovsdb::SessionOptions {
             database: String::new(),
             lock: String::new(),
             tables: &[],
@@ -175,7 +175,7 @@ fn one_transaction_is_under_way_at_a_time() {
     manager.handle_sent(id);
     manager.handle_news();
     assert!(!manager.is_report_due());
-    manager.handle_event(&Event::Done(id.expect("room"), Err("no".to_owned())));
+    manager.handle_event(&SessionEvent::Done(id.expect("room"), Err("no".to_owned())));
     assert!(manager.is_report_due());
 }
 
@@ -186,7 +186,7 @@ fn a_number_that_grows_is_confirmed_though_nothing_else_changed() {
     let written = manager.report(&database, &facts());
     carry_out(&mut database, &written);
     put_root(&mut database, &["br0"], 2);
-    manager.handle_event(&Event::Changed);
+    manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&database), None);
     assert!(manager.is_report_due());
     let written = manager.report(&database, &facts());
@@ -201,17 +201,17 @@ fn a_number_that_grows_is_confirmed_though_nothing_else_changed() {
 fn a_lost_session_changes_nothing_and_a_lost_lock_takes_all_away() {
     let database = database(1);
     let (mut manager, config) = owner(&database);
-    manager.handle_event(&Event::Closed("gone".to_owned()));
+    manager.handle_event(&SessionEvent::Closed("gone".to_owned()));
     manager.handle_session();
     assert_eq!(manager.next_config(&database), None);
     assert!(!manager.is_report_due());
-    manager.handle_event(&Event::Ready);
-    manager.handle_event(&Event::Locked);
+    manager.handle_event(&SessionEvent::Ready);
+    manager.handle_event(&SessionEvent::Locked);
     assert_eq!(manager.next_config(&database), None, "it is what it was");
     assert!(manager.is_report_due());
-    manager.handle_event(&Event::Contended);
+    manager.handle_event(&SessionEvent::Contended);
     assert_eq!(manager.next_config(&database), Some(Config::default()));
     assert!(!manager.is_report_due() && !manager.is_settled());
-    manager.handle_event(&Event::Locked);
+    manager.handle_event(&SessionEvent::Locked);
     assert_eq!(manager.next_config(&database), Some(config));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ovsdb::{Datum, Row};
+use ovsdb::{DatabaseRow, Datum};
 
 use super::{Columns, Extent, is_alike};
 use crate::config::TreeProtocol;
@@ -54,7 +54,7 @@ fn named(
 pub(super) fn port(
     tree: Option<&TreeFacts>,
     name: &str,
-    told: Option<&Row>,
+    told: Option<&DatabaseRow>,
     extent: Extent,
 ) -> Columns {
     let info = |of: TreeProtocol| {

@@ -1,7 +1,7 @@
 //! What controllers of 1.5 hear of each other.
 
 use flow::ShortId;
-use openflow::{AsyncChange, ChannelState, ControllerReason, ControllerStatus, MaskChange};
+use openflow::{AsyncChange, ControlChannelStatus, ControllerReason, ControllerStatus, MaskChange};
 
 use super::*;
 use crate::core::connection::Auxiliary;
@@ -189,7 +189,7 @@ fn who_does_not_want_news_of_controllers_is_not_told() {
         short_id: None,
         role: Role::Equal,
         reason: ControllerReason::Request,
-        channel: ChannelState::Up,
+        channel: ControlChannelStatus::Up,
         uri: None,
     };
     let sent = rig.send(TOOL, Message::ControllerStatus(status));

@@ -189,7 +189,7 @@ fn a_question_comes_in_parts_and_is_bounded() {
     assert_eq!(told(&rig.send(V15, many)), [""; 0]);
     assert_eq!(told(&rig.send(V15, part(1, "x"))), overflow);
     for xid in 1..=5_u32 {
-        let mut received = Received {
+        let mut received = ReceivedMessage {
             xid: Xid(xid),
             message: part(1, "x"),
             excerpt: Excerpt::of(&[0; 8]),
