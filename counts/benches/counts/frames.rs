@@ -6,7 +6,7 @@ use std::hint::black_box;
 use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
-use pipeline::Tables;
+use pipeline::LookupTables;
 use testkit::bed::{Bed, FRAME, Runner, Scene, Traffic, Worker, frame};
 
 fn frame_of(text: &str, depth: Depth) -> (Frame, Depth) {
@@ -61,7 +61,7 @@ impl Work {
 
     fn compiled(&mut self) {
         let looker = ViewLookup::new(&self.view, &self.scratch);
-        let tables = Tables {
+        let tables = LookupTables {
             pipeline: &self.bed.pipeline,
             lookup: &looker,
         };

@@ -8,7 +8,7 @@ use flow::text::parse_flow_line;
 use flow::{FlowMod, Registers};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
-use pipeline::{Changes, Found, Lookup, Pipeline};
+use pipeline::{Changes, Lookup, LookupResult, Pipeline};
 use testkit::bed::{Scene, TWELVE_FIELDS, Traffic, frame};
 
 use crate::frames::SEED;
@@ -52,7 +52,7 @@ fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
 fn look_up(question: &Question) {
     let looker = ViewLookup::new(&question.view, &question.scratch);
     let found = looker.look_up(TableId(0), &question.headers, &question.registers);
-    assert!(matches!(black_box(found), Found::Rule(_)));
+    assert!(matches!(black_box(found), LookupResult::Rule(_)));
 }
 
 fn compiled(scene: &Scene) -> (Pipeline, Classifier, View) {

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 
 use fastpath::{Classifier, LookupScratch, View, ViewLookup};
-use pipeline::Tables;
+use pipeline::LookupTables;
 use testkit::bed::{Bed, Runner, Scene, Traffic, Worker};
 
 const ROUNDS: usize = 10;
@@ -29,8 +29,8 @@ fn measure(scene: &Scene) {
     let view = classifier.publish(&bed.pipeline);
     let scratch = LookupScratch::new();
     let looker = ViewLookup::new(&view, &scratch);
-    let walked = Tables::from(&bed.pipeline);
-    let compiled = Tables {
+    let walked = LookupTables::from(&bed.pipeline);
+    let compiled = LookupTables {
         pipeline: &bed.pipeline,
         lookup: &looker,
     };
@@ -71,7 +71,7 @@ fn run(bed: &Bed, workers: &mut [Worker], count: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / frames as f64
 }
 
-fn round(tables: Tables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
+fn round(tables: LookupTables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
     let mut runner = Runner::new();
     let start = Clock::now();
     for bytes in frames.iter().cycle().take(count) {

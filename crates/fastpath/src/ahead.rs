@@ -239,8 +239,8 @@ impl<'a> BatchRun<'a> {
     /// for: what is far away is asked for all of them together.
     fn arrive_at_far(&mut self, group: Group, each: &[Option<&'a Arc<Rule>>; AHEAD]) -> Led {
         for rule in group.places.filter_map(|place| each[place]) {
-            prefetch(rule.instructions.place());
-            let place = rule.counters.place(self.runner.writer);
+            prefetch(rule.instructions.prefetch_target());
+            let place = rule.counters.prefetch_target(self.runner.writer);
             place.into_iter().for_each(prefetch);
         }
         self.arrive(group, |place, _| found(each[place]))
@@ -319,7 +319,7 @@ impl<'a> BatchRun<'a> {
     /// Notes what the frames of a streak have found, and takes them on to where it leads.
     fn settle(&mut self, streak: Streak<'a>, arrival: &mut Arrival) {
         let Streak { rule, places } = streak;
-        let gist = rule.instructions.gist();
+        let gist = rule.instructions.inline_program();
         if let Brief::Leaves(port) = Brief::of(gist)
             && arrival.is_plain
             && places != arrival.group.places

@@ -64,7 +64,7 @@ impl Outcome {
         Self {
             died: AtomicU64::new(NEVER),
             counters: rule.counters.clone(),
-            gist: rule.instructions.gist(),
+            gist: rule.instructions.inline_program(),
         }
     }
 
@@ -317,9 +317,9 @@ impl Base {
 
 /// The order in which two rules of one table are tried.
 pub(crate) fn order(one: &Arc<Rule>, other: &Arc<Rule>) -> Ordering {
-    if one.is_tried_before(other) {
+    if one.precedes(other) {
         Ordering::Less
-    } else if other.is_tried_before(one) {
+    } else if other.precedes(one) {
         Ordering::Greater
     } else {
         Ordering::Equal

@@ -55,7 +55,7 @@ impl<'a> Doors<'a> {
     pub(crate) fn door(&mut self, port: PortNo) -> Door {
         let place = &mut self.known[port.0 as usize % PLACES];
         if place.0 != port {
-            let way_out = self.pipeline.way_out(self.from, port);
+            let way_out = self.pipeline.check_egress(self.from, port);
             *place = (port, way_out.map_or_else(Door::Closed, |()| Door::Open));
         }
         place.1

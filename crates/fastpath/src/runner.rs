@@ -14,8 +14,8 @@ use flow::{FragmentHandling, Key, Registers};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{
-    Arrival, Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Tables, Totals, Trace,
-    Verdict,
+    Arrival, DropReason, Interpreter, LookupTables, PendingRule, Pipeline, PortView, Rule, Totals,
+    Trace, Verdict,
 };
 
 use crate::ahead::{AHEAD, Ahead, RESUBMITS_AHEAD};
@@ -128,7 +128,7 @@ impl Runner {
         }
         self.trails.begin(ground.view, ground.pipeline, ground.now);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.in_port));
-        let standalone = pipeline.standalone();
+        let standalone = pipeline.is_standalone();
         let trunk = match standalone {
             true => Trunk::none(),
             false => Trunk::of(ground.view, ground.in_port, &mut self.lanes[0]),
@@ -172,7 +172,7 @@ impl Runner {
         trace: &mut dyn Trace,
     ) -> &mut Verdict {
         self.count_handed(SlowPathReason::Traced);
-        let tables = Tables {
+        let tables = LookupTables {
             pipeline: ground.pipeline,
             lookup: &ViewLookup::new(ground.view, &self.scratch),
         };
@@ -184,7 +184,7 @@ impl Runner {
         };
         let verdict = &mut self.verdict;
         self.interpreter
-            .run_with(tables, arrival, registers, pool, trace, verdict);
+            .run_with_registers(tables, arrival, registers, pool, trace, verdict);
         &mut self.verdict
     }
 
@@ -253,7 +253,7 @@ pub struct BatchRun<'a> {
     pub(crate) resubmitted: Option<[[Option<&'a Rule>; RESUBMITS_AHEAD]; AHEAD]>,
     pub(crate) frames: &'a mut [Frame],
     /// What is behind the resubmissions that the frame at hand is in.
-    pub(crate) behind: [Option<Behind<'a>>; RESUBMITS_DEEP],
+    pub(crate) behind: [Option<PendingRule<'a>>; RESUBMITS_DEEP],
     /// Those that have not gone their way.
     pub(crate) rest: Range<usize>,
     /// How many have been read.

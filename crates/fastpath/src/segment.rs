@@ -203,7 +203,7 @@ impl Segment {
         let mut best = is_it(first).then_some(&first.rule);
         let mut next = first.next.load(Ordering::Acquire);
         while let Some(this) = self.entry(next) {
-            if best.is_none_or(|best| this.rule.is_tried_before(best)) && is_it(this) {
+            if best.is_none_or(|best| this.rule.precedes(best)) && is_it(this) {
                 best = Some(&this.rule);
             }
             next = this.next.load(Ordering::Acquire);

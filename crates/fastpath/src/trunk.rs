@@ -36,7 +36,7 @@ impl<'a> Trunk<'a> {
         lanes.put_port(from);
         while let Some(seen) = common(view, trunk.table, lanes) {
             if let Seen::Found(Some(rule)) = seen
-                && let Brief::Leads(next) = Brief::of(rule.instructions.gist())
+                && let Brief::Leads(next) = Brief::of(rule.instructions.inline_program())
                 && trunk.len < TABLES
             {
                 trunk.rules[trunk.len] = Some((trunk.table, rule));

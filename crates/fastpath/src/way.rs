@@ -8,8 +8,8 @@ use base::{PortNo, Priority, TableId};
 use flow::{Action, Registers};
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, BUCKETS_PER_FRAME_MAX, Behind, Cause, Destination, DropReason, Handover, MissPolicy,
-    Rule, Stop, Tables, Totals,
+    Arrival, BUCKETS_PER_FRAME_MAX, Cause, Destination, DropReason, LookupTables, MissPolicy,
+    PendingRule, ResumeAt, ResumeState, Rule, Totals,
 };
 
 use crate::ahead::Ahead;
@@ -33,7 +33,7 @@ enum End<'a> {
     /// Nothing more is done with the frame.
     Lost(DropReason),
     /// The interpreter goes on.
-    Handed(SlowPathReason, Stop<'a>),
+    Handed(SlowPathReason, ResumeAt<'a>),
 }
 
 /// A frame's way.
@@ -89,9 +89,9 @@ impl<'b, 'a> Way<'b, 'a> {
         if let Some(resubmitted) = &batch.resubmitted {
             let rules = resubmitted[place].iter().take(nesting);
             for (behind, rule) in batch.behind.iter_mut().zip(rules) {
-                *behind = rule.map(|rule| Behind {
+                *behind = rule.map(|rule| PendingRule {
                     rule,
-                    done: rule.instructions.apply.len(),
+                    actions_done: rule.instructions.apply.len(),
                 });
             }
         }
@@ -159,7 +159,7 @@ impl<'b, 'a> Way<'b, 'a> {
                 Ok(_) => {}
             }
             leg = match self.come_back() {
-                Some(behind) => Leg::Rule(behind.rule, behind.done),
+                Some(behind) => Leg::Rule(behind.rule, behind.actions_done),
                 None => Leg::Nowhere,
             };
         }
@@ -167,7 +167,7 @@ impl<'b, 'a> Way<'b, 'a> {
 
     /// What is behind the innermost resubmission that we are in and behind which there is
     /// anything; we are in it no more, nor in those within it.
-    fn come_back(&mut self) -> Option<Behind<'a>> {
+    fn come_back(&mut self) -> Option<PendingRule<'a>> {
         let deep = u32::try_from(self.nesting).expect("they are few");
         let busy = !self.idle & u32::MAX.checked_shr(u32::BITS - deep)?;
         self.nesting = busy.checked_ilog2().map_or(0, |last| last as usize);
@@ -216,7 +216,7 @@ impl<'b, 'a> Way<'b, 'a> {
                 Ok(None)
             }
             Seen::Refused(reason) => Err(End::Lost(reason)),
-            Seen::Unknown(reason) => Err(End::Handed(reason, Stop::Table(table))),
+            Seen::Unknown(reason) => Err(End::Handed(reason, ResumeAt::Table(table))),
             Seen::Standalone => Ok(None),
         }
     }
@@ -241,11 +241,11 @@ impl<'b, 'a> Way<'b, 'a> {
         pool: &mut Pool,
     ) -> Result<Option<TableId>, End<'a>> {
         let Some(steps) = rule.instructions.compiled::<Steps>() else {
-            let (metered, done) = (done > 0, done);
-            let stop = Stop::Rule {
+            let metered = done > 0;
+            let stop = ResumeAt::Rule {
                 rule,
                 metered,
-                done,
+                actions_done: done,
             };
             return Err(End::Handed(SlowPathReason::Action, stop));
         };
@@ -264,7 +264,7 @@ impl<'b, 'a> Way<'b, 'a> {
 
     fn missed(&mut self, table: TableId) -> Result<(), End<'a>> {
         let lost = |reason| Err(End::Lost(reason));
-        match self.batch.ground.pipeline.miss() {
+        match self.batch.ground.pipeline.miss_policy() {
             MissPolicy::Drop => lost(DropReason::NoMatch),
             MissPolicy::Controller if !self.batch.reports_misses() => lost(DropReason::NoPacketIn),
             MissPolicy::Controller => {
@@ -282,7 +282,7 @@ impl<'b, 'a> Way<'b, 'a> {
             verdict.frames.clear();
             verdict.egress.clear();
             verdict.drops.clear();
-            verdict.learned.clear();
+            verdict.learn_requests.clear();
         }
         if let Some(port) = self.pending.take() {
             let to = Destination::Port(port);
@@ -306,7 +306,7 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;
-        if verdict.is_nothing() {
+        if !verdict.has_result() {
             verdict.drops.push(DropReason::NoOutput);
         }
         match self.promised {
@@ -321,7 +321,7 @@ impl<'b, 'a> Way<'b, 'a> {
         mut self,
         frame: Frame,
         reason: SlowPathReason,
-        stop: Stop<'a>,
+        stop: ResumeAt<'a>,
         pool: &mut Pool,
     ) -> FrameOutcome<'b> {
         self.tell();
@@ -331,19 +331,19 @@ impl<'b, 'a> Way<'b, 'a> {
         let ground = batch.ground;
         let registers =
             std::mem::replace(&mut runner.registers, fresh(ground.in_port, batch.arrival));
-        let handover = Handover {
+        let handover = ResumeState {
             weight: self.weight,
             registers,
-            set: self.set,
-            promised: self.promised,
+            action_set: self.set,
+            egress_pending: self.promised,
             priority: self.priority,
             lookups: self.lookups,
             buckets_left: self.buckets_left,
-            behind: &batch.behind[..self.nesting],
-            stop,
+            pending: &batch.behind[..self.nesting],
+            at: stop,
         };
         runner.count_handed(reason);
-        let tables = Tables {
+        let tables = LookupTables {
             pipeline: ground.pipeline,
             lookup: &ViewLookup::new(ground.view, &runner.scratch),
         };
@@ -355,7 +355,7 @@ impl<'b, 'a> Way<'b, 'a> {
         let verdict = &mut runner.verdict;
         runner
             .interpreter
-            .take_over(tables, arrival, handover, pool, &mut (), verdict);
+            .resume_slow_path(tables, arrival, handover, pool, &mut (), verdict);
         FrameOutcome::Verdict(verdict)
     }
 

@@ -12,7 +12,7 @@ use flow::text::{parse_flow, parse_group_line, parse_meter_line};
 use flow::{FlowMod, FlowModCommand, FragmentHandling, PortConfig, PortDesc};
 use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
 use pipeline::{
-    Arrival, Changes, Destination, Egress, Interpreter, Learned, Limits, MissPolicy, Pipeline,
+    Arrival, Changes, Destination, Egress, Interpreter, LearnRequest, Limits, MissPolicy, Pipeline,
     Rule, Verdict,
 };
 use proptest::collection::vec;
@@ -505,10 +505,10 @@ impl<R> Switch<R> {
                 config: *config,
                 ..PortDesc::new(PortNo(*port))
             }),
-            Event::Shut(port, on) => self.pipeline.set_shut(PortNo(*port), *on),
+            Event::Shut(port, on) => self.pipeline.set_stp_blocked(PortNo(*port), *on),
             Event::Protected(port, on) => self.pipeline.set_protected(PortNo(*port), *on),
             Event::Fragments(how) => self.pipeline.set_fragments(*how).expect("can be"),
-            Event::Miss(miss) => self.pipeline.set_miss(*miss),
+            Event::Miss(miss) => self.pipeline.set_miss_policy(*miss),
             Event::Standalone(on) => self.pipeline.set_standalone(*on),
         }
         Changes::default()
@@ -555,7 +555,7 @@ impl Switch<Interpreter> {
             is.frames == wanted.frames
                 && is.egress == wanted.egress
                 && is.drops == wanted.drops
-                && is_learned_alike(&is.learned, &wanted.learned),
+                && is_learned_alike(&is.learn_requests, &wanted.learn_requests),
             "{is:?} is not {wanted:?}, of '{}' as {incoming:?}",
             incoming.stack
         );
@@ -565,7 +565,7 @@ impl Switch<Interpreter> {
 }
 
 /// Whether frames want the same of who writes the tables: what they mostly do is nothing.
-fn is_learned_alike(is: &[Learned], wanted: &[Learned]) -> bool {
+fn is_learned_alike(is: &[LearnRequest], wanted: &[LearnRequest]) -> bool {
     is.len() == wanted.len() && (is.is_empty() || format!("{is:?}") == format!("{wanted:?}"))
 }
 
@@ -598,7 +598,7 @@ impl Bench {
     }
 
     /// Lets both learn what frames want of them.
-    fn learn(&mut self, learned: &[Learned]) {
+    fn learn(&mut self, learned: &[LearnRequest]) {
         for learned in learned {
             let now = self.now;
             let _ = self.judge.pipeline.learn(learned, now);
@@ -658,7 +658,7 @@ impl Bench {
                 FrameOutcome::Verdict(verdict) => {
                     compare(verdict);
                     verdict.frames.drain(..).for_each(|frame| pool.put(frame));
-                    learned.append(&mut verdict.learned);
+                    learned.append(&mut verdict.learn_requests);
                 }
                 FrameOutcome::Forward(frames, port) => {
                     for frame in frames {

@@ -50,7 +50,7 @@ fn leaves(
                 let Destination::Port(port) = egress.to else {
                     panic!("{egress:?}")
                 };
-                let key = egress.words.as_ref().map(|words| words.tunnel_id);
+                let key = egress.registers.as_ref().map(|words| words.tunnel_id);
                 (port, key)
             })),
         }

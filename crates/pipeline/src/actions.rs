@@ -23,7 +23,7 @@ impl Run<'_> {
             if self.exited {
                 break;
             }
-            self.trace.acts(action);
+            self.trace.on_action(action);
             self.act(packet, action)?;
             if self.pause.is_some() {
                 self.leave(&actions[place + 1..]);

@@ -8,10 +8,10 @@ use base::{GroupId, MeterId};
 use flow::{Action, Field, GroupKind, MaxLen};
 use packet::Packet;
 
-use crate::group::{Bucket, Group};
+use crate::group::{Group, GroupBucket};
 use crate::interpreter::Run;
 use crate::limits::NESTING_MAX;
-use crate::meter::Outcome;
+use crate::meter::MeterDecision;
 use crate::pause::EndOfSet;
 use crate::pipeline::Pipeline;
 use crate::verdict::{Cause, Destination, DropReason};
@@ -32,7 +32,7 @@ impl Run<'_> {
             GroupKind::Indirect | GroupKind::FastFailover => 0,
         };
         let left = &mut self.buckets_left;
-        let chosen = group.choose(hash, |bucket| pipeline.is_alive(bucket, left));
+        let chosen = group.select_bucket(hash, |bucket| pipeline.is_bucket_live(bucket, left));
         match chosen {
             Some(index) => self.bucket(packet, group, index),
             None => {
@@ -58,7 +58,7 @@ impl Run<'_> {
         }
         let bucket = &group.buckets[index];
         bucket.counters.add(self.writer, self.weight, self.now);
-        self.trace.bucket(group.id, index);
+        self.trace.on_bucket(group.id, index);
         let cause = self.cause;
         if matches!(cause, Cause::Action | Cause::ActionSet) {
             self.cause = Cause::Group;
@@ -124,20 +124,20 @@ impl Run<'_> {
         id: MeterId,
     ) -> Result<(), DropReason> {
         match self.metered(id) {
-            Outcome::Pass => Ok(()),
-            Outcome::Drop => Err(DropReason::Metered),
-            Outcome::Remark(levels) => self.remark(packet, levels),
+            MeterDecision::Pass => Ok(()),
+            MeterDecision::Drop => Err(DropReason::Metered),
+            MeterDecision::Remark(levels) => self.remark(packet, levels),
         }
     }
 
-    fn metered(&mut self, id: MeterId) -> Outcome {
+    fn metered(&mut self, id: MeterId) -> MeterDecision {
         let metered = self
             .pipeline
-            .metered(id, self.writer, self.weight, self.now);
+            .submit_to_meter(id, self.writer, self.weight, self.now);
         let Some(outcome) = metered else {
-            return Outcome::Pass;
+            return MeterDecision::Pass;
         };
-        self.trace.metered(id, outcome != Outcome::Pass);
+        self.trace.on_meter(id, outcome != MeterDecision::Pass);
         outcome
     }
 
@@ -145,7 +145,7 @@ impl Run<'_> {
     fn remark(&mut self, packet: &mut Packet<'_>, levels: u8) -> Result<(), DropReason> {
         let dscp = self.field(packet, Field::IpDscp);
         let dscp = dscp.and_then(|dscp| u8::try_from(dscp).ok());
-        if let Some(raised) = dscp.and_then(|dscp| raised(dscp, levels)) {
+        if let Some(raised) = dscp.and_then(|dscp| raise_drop_precedence(dscp, levels)) {
             self.keep(packet)?;
             self.changes();
             packet.set_ip_dscp(raised);
@@ -164,8 +164,8 @@ impl Run<'_> {
     /// Whether this meter lets a frame go to the controllers. One that is not there does.
     pub(crate) fn check_meter(&mut self, meter: MeterId) -> Result<(), DropReason> {
         match self.metered(meter) {
-            Outcome::Pass => Ok(()),
-            Outcome::Drop | Outcome::Remark(_) => Err(DropReason::ControllerMetered),
+            MeterDecision::Pass => Ok(()),
+            MeterDecision::Drop | MeterDecision::Remark(_) => Err(DropReason::ControllerMetered),
         }
     }
 }
@@ -174,7 +174,7 @@ impl Pipeline {
     /// Whether a bucket can be used: nothing that it watches is dead, or something
     /// of it is alive (OF 1.3.5, 6.5). So many buckets may be looked at for that, and are
     /// taken from them.
-    pub fn is_alive(&self, bucket: &Bucket, left: &mut u32) -> bool {
+    pub fn is_bucket_live(&self, bucket: &GroupBucket, left: &mut u32) -> bool {
         let flow::Bucket {
             watch_port,
             watch_group,
@@ -185,16 +185,16 @@ impl Pipeline {
             return true;
         }
         let port = self.port(watch_port);
-        watches.0 && port.is_some_and(|port| port.is_alive())
-            || watches.1 && self.has_live(watch_group, left)
+        watches.0 && port.is_some_and(|port| port.is_live())
+            || watches.1 && self.has_live_bucket(watch_group, left)
     }
 
     /// Whether a group has a bucket that is alive.
-    fn has_live(&self, id: GroupId, left: &mut u32) -> bool {
+    fn has_live_bucket(&self, id: GroupId, left: &mut u32) -> bool {
         let group = self.groups().find(id);
         group.is_some_and(|group| {
             let mut buckets = group.buckets.iter();
-            buckets.any(|bucket| spends(left) && self.is_alive(bucket, left))
+            buckets.any(|bucket| spends(left) && self.is_bucket_live(bucket, left))
         })
     }
 }
@@ -210,7 +210,7 @@ pub(crate) const fn spends(left: &mut u32) -> bool {
 /// as far as it goes; none for a code point that has no drop precedence. These are
 /// the classes of assured forwarding, four, of three precedences each (RFC 2597, 6).
 #[must_use]
-pub fn raised(dscp: u8, levels: u8) -> Option<u8> {
+pub fn raise_drop_precedence(dscp: u8, levels: u8) -> Option<u8> {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
     let assured = (1..=4).contains(&class) && precedence != 0 && dscp & 1 == 0;
     let higher = precedence.saturating_add(levels).min(3);
@@ -219,21 +219,21 @@ pub fn raised(dscp: u8, levels: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::raised;
+    use super::raise_drop_precedence;
 
     #[test]
     fn a_drop_precedence_is_raised_within_its_class() {
         // AF11, AF12, AF13.
-        assert_eq!(raised(10, 1), Some(12));
-        assert_eq!(raised(10, 2), Some(14));
-        assert_eq!(raised(12, 1), Some(14));
-        assert_eq!(raised(14, 1), Some(14));
-        assert_eq!(raised(10, 255), Some(14));
+        assert_eq!(raise_drop_precedence(10, 1), Some(12));
+        assert_eq!(raise_drop_precedence(10, 2), Some(14));
+        assert_eq!(raise_drop_precedence(12, 1), Some(14));
+        assert_eq!(raise_drop_precedence(14, 1), Some(14));
+        assert_eq!(raise_drop_precedence(10, 255), Some(14));
         // AF41.
-        assert_eq!(raised(34, 1), Some(36));
+        assert_eq!(raise_drop_precedence(34, 1), Some(36));
         // Best effort, a class selector, expedited forwarding, and what nobody assigned.
         for dscp in [0, 8, 46, 11, 42] {
-            assert_eq!(raised(dscp, 1), None, "{dscp}");
+            assert_eq!(raise_drop_precedence(dscp, 1), None, "{dscp}");
         }
     }
 }

@@ -13,7 +13,7 @@ use flow::{
 
 use crate::action_set::ActionSet;
 use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
-use crate::deed::Deed;
+use crate::deed::SharedInstructions;
 use crate::encap::is_of_ethernet;
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
@@ -36,7 +36,7 @@ enum Place {
 
 /// Judges what a rule of `table` does; with [`TableId::ALL`], of any.
 pub(crate) fn check_deed(
-    deed: &Deed,
+    deed: &SharedInstructions,
     matching: &Match,
     table: TableId,
     consistency: Consistency,

@@ -155,7 +155,7 @@ impl Counters {
     /// Whether they are the same counts, not only equal ones.
     #[inline]
     #[must_use]
-    pub fn are(&self, others: &Self) -> bool {
+    pub fn is_same_as(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.sheet, &others.sheet) && self.first == others.first
     }
 
@@ -215,7 +215,7 @@ impl Counters {
     /// Where `writer` counts, for those who want that memory near beforehand.
     #[inline]
     #[must_use]
-    pub fn place(&self, writer: usize) -> Option<&impl Sized> {
+    pub fn prefetch_target(&self, writer: usize) -> Option<&impl Sized> {
         self.cell(writer)
     }
 
@@ -290,11 +290,11 @@ mod tests {
             }
             for (number, counters) in (1..).zip(&counters) {
                 assert_eq!(counters.totals().packets, number * writers as u64);
-                assert!(counters.are(&counters.clone()));
+                assert!(counters.is_same_as(&counters.clone()));
             }
-            assert!(!counters[0].are(&counters[1]));
+            assert!(!counters[0].is_same_as(&counters[1]));
             let other = ledger.clone().counters();
-            assert!(counters.iter().all(|counters| !counters.are(&other)));
+            assert!(counters.iter().all(|counters| !counters.is_same_as(&other)));
         }
     }
 

@@ -20,7 +20,7 @@ use crate::rule::depth_of;
 use crate::tlv::all_fields;
 
 /// Instructions, and what was made of them.
-pub struct Deed {
+pub struct SharedInstructions {
     instructions: Instructions,
     said: Said,
     compiled: OnceLock<Compiled>,
@@ -28,11 +28,11 @@ pub struct Deed {
 
 /// What a compiler has made of instructions.
 struct Compiled {
-    gist: u32,
+    inline_program: u32,
     program: Box<dyn Any + Send + Sync>,
 }
 
-impl Deed {
+impl SharedInstructions {
     pub(crate) fn new(instructions: Instructions) -> Self {
         Self {
             said: Said::by(&instructions),
@@ -53,10 +53,10 @@ impl Deed {
         self.compiled.get()?.program.downcast_ref()
     }
 
-    /// Where [`Deed::gist`] is, for those who want that memory near beforehand.
+    /// Where [`SharedInstructions::inline_program`] is, for those who want that memory near beforehand.
     #[inline]
     #[must_use]
-    pub fn place(&self) -> &impl Sized {
+    pub fn prefetch_target(&self) -> &impl Sized {
         &self.compiled
     }
 
@@ -64,17 +64,22 @@ impl Deed {
     /// understands; zero if nothing was.
     #[inline]
     #[must_use]
-    pub fn gist(&self) -> u32 {
-        self.compiled.get().map_or(0, |compiled| compiled.gist)
+    pub fn inline_program(&self) -> u32 {
+        self.compiled
+            .get()
+            .map_or(0, |compiled| compiled.inline_program)
     }
 
-    /// Has `make` make something of the instructions, and its gist, if nothing was made
+    /// Has `make` make something of the instructions, and its inline_program, if nothing was made
     /// yet. It stays as long as they do.
     pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> (T, u32)) {
         self.compiled.get_or_init(|| {
-            let (program, gist) = make(&self.instructions);
+            let (program, inline_program) = make(&self.instructions);
             let program = Box::new(program);
-            Compiled { gist, program }
+            Compiled {
+                inline_program,
+                program,
+            }
         });
     }
 }
@@ -117,7 +122,7 @@ impl Said {
     }
 }
 
-impl Deref for Deed {
+impl Deref for SharedInstructions {
     type Target = Instructions;
 
     #[inline]
@@ -127,15 +132,15 @@ impl Deref for Deed {
 }
 
 /// What was made of instructions says nothing that they do not say.
-impl PartialEq for Deed {
+impl PartialEq for SharedInstructions {
     fn eq(&self, other: &Self) -> bool {
         self.instructions == other.instructions
     }
 }
 
-impl Eq for Deed {}
+impl Eq for SharedInstructions {}
 
-impl fmt::Debug for Deed {
+impl fmt::Debug for SharedInstructions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.instructions.fmt(f)
     }
@@ -147,12 +152,15 @@ mod tests {
 
     #[test]
     fn what_was_made_first_stays() {
-        let deed = Deed::new(Instructions::default());
-        assert_eq!((deed.compiled::<u32>(), deed.gist()), (None, 0));
+        let deed = SharedInstructions::new(Instructions::default());
+        assert_eq!((deed.compiled::<u32>(), deed.inline_program()), (None, 0));
         deed.compile(|_| (7_u32, 70));
         deed.compile(|_| (8_u32, 80));
-        assert_eq!((deed.compiled::<u32>(), deed.gist()), (Some(&7), 70));
+        assert_eq!(
+            (deed.compiled::<u32>(), deed.inline_program()),
+            (Some(&7), 70)
+        );
         assert_eq!(deed.compiled::<u64>(), None);
-        assert_eq!(deed, Deed::new(Instructions::default()));
+        assert_eq!(deed, SharedInstructions::new(Instructions::default()));
     }
 }

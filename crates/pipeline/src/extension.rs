@@ -229,7 +229,7 @@ impl Run<'_> {
     fn tell(&mut self, told: &ToController) {
         let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
         let mut meta = self.packet_in(Some(told.max_len));
-        meta.cause = Cause::Said(told.reason);
+        meta.cause = Cause::Explicit(told.reason);
         meta.controller = told.controller;
         meta.userdata.clone_from(&told.userdata);
         match self.check_meter(meter) {

@@ -22,7 +22,7 @@ use flow::{
 
 use crate::asked::Asked;
 use crate::check::check_deed;
-use crate::deed::Deed;
+use crate::deed::SharedInstructions;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
 use crate::rule::{Place, Rule};
@@ -38,7 +38,7 @@ pub struct Changes {
     /// else now.
     pub is_modification: bool,
     /// What is to be answered though the tables have changed.
-    pub complaint: Option<Refusal>,
+    pub deferred_refusal: Option<Refusal>,
 }
 
 impl Changes {
@@ -47,7 +47,7 @@ impl Changes {
         self.added.clear();
         self.removed.clear();
         self.is_modification = false;
-        self.complaint = None;
+        self.deferred_refusal = None;
     }
 }
 
@@ -65,7 +65,7 @@ pub struct Removal {
 impl Removal {
     /// What the controller is to be told, if it is to be told at all.
     #[must_use]
-    pub fn event(&self) -> Option<FlowRemoved> {
+    pub fn flow_removed(&self) -> Option<FlowRemoved> {
         let rule = &self.rule;
         let reason = self.reason?;
         let totals = rule.counters.totals();
@@ -148,7 +148,7 @@ impl Pipeline {
         self.delete_orphaned(now, changes);
         let is_deletion = command.command.is_deletion();
         let buffer = command.buffer.filter(|_| !is_deletion);
-        changes.complaint = buffer.map(|_| Refusal::RequestBufferUnknown);
+        changes.deferred_refusal = buffer.map(|_| Refusal::RequestBufferUnknown);
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Pipeline {
         &mut self,
         command: &FlowMod,
         asked: Asked,
-        deed: Arc<Deed>,
+        deed: Arc<SharedInstructions>,
         cookie: Cookie,
         now: Instant,
         changes: &mut Changes,
@@ -213,7 +213,7 @@ impl Pipeline {
         &mut self,
         command: &FlowMod,
         asked: Asked,
-        deed: Arc<Deed>,
+        deed: Arc<SharedInstructions>,
         now: Instant,
         changes: &mut Changes,
     ) -> Result<(), Refusal> {
@@ -253,14 +253,20 @@ impl Pipeline {
     }
 
     /// Whether the groups and the meter that instructions name are there.
-    fn check_named(&self, deed: &Deed) -> Result<(), Refusal> {
+    fn check_named(&self, deed: &SharedInstructions) -> Result<(), Refusal> {
         let said = deed.said();
         self.check_groups(said.groups.iter().copied())?;
         self.check_meters(said.meters.iter().copied())
     }
 
     /// `old` with the instructions of `command`, which are `deed`.
-    fn modified(&mut self, old: &Rule, command: &FlowMod, deed: &Arc<Deed>, now: Instant) -> Rule {
+    fn modified(
+        &mut self,
+        old: &Rule,
+        command: &FlowMod,
+        deed: &Arc<SharedInstructions>,
+        now: Instant,
+    ) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
             let counters = self.ledger().counters();
             counters.touch(old.last_used());

@@ -35,15 +35,15 @@ pub struct Group {
     pub(crate) kind: GroupKind,
     /// How it chooses, if it was told.
     selection: Option<Selection>,
-    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) buckets: Vec<GroupBucket>,
     pub(crate) created: Instant,
     pub(crate) counters: Counters,
-    gist: OnceLock<u64>,
+    compiled_word: OnceLock<u64>,
 }
 
 /// A bucket.
 #[derive(Debug)]
-pub struct Bucket {
+pub struct GroupBucket {
     /// As it was given.
     pub(crate) given: flow::Bucket,
     /// What is done, in the order of an action set.
@@ -64,11 +64,11 @@ impl Group {
         ledger: &mut Ledger,
         now: Instant,
     ) -> Self {
-        let mut buckets: Vec<Bucket> = Vec::with_capacity(command.buckets.len());
+        let mut buckets: Vec<GroupBucket> = Vec::with_capacity(command.buckets.len());
         for given in &command.buckets {
             let twins = buckets.iter().filter(|other| is_twin(&other.given, given));
             let seed = seed(given, twins.count());
-            buckets.push(Bucket::new(given.clone(), seed, ledger));
+            buckets.push(GroupBucket::new(given.clone(), seed, ledger));
         }
         Self {
             id: command.group,
@@ -77,7 +77,7 @@ impl Group {
             buckets,
             created: old.map_or(now, |old| old.created),
             counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
-            gist: OnceLock::new(),
+            compiled_word: OnceLock::new(),
         }
     }
 
@@ -89,13 +89,13 @@ impl Group {
 
     /// Its buckets.
     #[must_use]
-    pub fn buckets(&self) -> &[Bucket] {
+    pub fn buckets(&self) -> &[GroupBucket] {
         &self.buckets
     }
 
     /// What a compiler has to say of it in a word. It is asked once.
-    pub fn gist(&self, say: impl FnOnce(&Self) -> u64) -> u64 {
-        *self.gist.get_or_init(|| say(self))
+    pub fn compiled_word(&self, say: impl FnOnce(&Self) -> u64) -> u64 {
+        *self.compiled_word.get_or_init(|| say(self))
     }
 
     /// Counts a frame, as `writer`.
@@ -106,7 +106,11 @@ impl Group {
     /// The bucket that a frame with this hash goes through, of those that are `alive`; of a
     /// group of all, which is not asked, it is the first. Only a select group asks for the
     /// hash ([`Group::hash`]).
-    pub fn choose(&self, hash: u64, alive: impl FnMut(&Bucket) -> bool) -> Option<usize> {
+    pub fn select_bucket(
+        &self,
+        hash: u64,
+        alive: impl FnMut(&GroupBucket) -> bool,
+    ) -> Option<usize> {
         match self.kind {
             GroupKind::All | GroupKind::Indirect => Some(0).filter(|_| !self.buckets.is_empty()),
             GroupKind::Select => self.draw(hash, alive),
@@ -115,7 +119,11 @@ impl Group {
     }
 
     /// The bucket that a frame with this hash draws, of those that are `alive`.
-    pub(crate) fn draw(&self, hash: u64, mut alive: impl FnMut(&Bucket) -> bool) -> Option<usize> {
+    pub(crate) fn draw(
+        &self,
+        hash: u64,
+        mut alive: impl FnMut(&GroupBucket) -> bool,
+    ) -> Option<usize> {
         let mut best: Option<(usize, f64)> = None;
         for (index, bucket) in self.buckets.iter().enumerate() {
             let score = bucket.score(hash);
@@ -161,8 +169,8 @@ impl Group {
             .map_or(0, |selection| selection.param);
         match (self.hashed(), param) {
             // A number that nobody gave changes nothing.
-            (None, 0) => hash_of(key),
-            (None, param) => Mixer::new().of((param, hash_of(key))),
+            (None, 0) => symmetric_hash(key),
+            (None, param) => Mixer::new().of((param, symmetric_hash(key))),
             (Some(fields), param) => {
                 let mut mixer = Mixer::new();
                 param.hash(&mut mixer);
@@ -218,7 +226,7 @@ impl Group {
     }
 }
 
-impl Bucket {
+impl GroupBucket {
     fn new(given: flow::Bucket, seed: u64, ledger: &mut Ledger) -> Self {
         let mut set = ActionSet::default();
         set.write(&given.actions);
@@ -286,7 +294,7 @@ fn collect_groups(action: &Action, named: &mut Vec<GroupId>) {
 /// The hash of a frame's addresses: the same in both directions, and for all frames of a
 /// connection.
 #[must_use]
-pub fn hash_of(key: &Key) -> u64 {
+pub fn symmetric_hash(key: &Key) -> u64 {
     /// Source and destination of each layer.
     const PAIRS: [(Field, Field); 6] = [
         (Field::EthSrc, Field::EthDst),

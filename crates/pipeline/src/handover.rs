@@ -8,22 +8,22 @@ use packet::{Packet, Pool};
 
 use crate::counters::Totals;
 use crate::interpreter::{Arrival, Interpreter, Run};
-use crate::lookup::Tables;
+use crate::lookup::LookupTables;
 use crate::rule::Rule;
 use crate::trace::Trace;
 use crate::verdict::{DropReason, Verdict};
 
 /// How far a frame was run.
 #[derive(Debug)]
-pub struct Handover<'a> {
+pub struct ResumeState<'a> {
     /// What it counts for: itself, as it came.
     pub weight: Totals,
     /// What goes with it now.
     pub registers: Registers,
     /// What was written into its action set.
-    pub set: Option<&'a Action>,
+    pub action_set: Option<&'a Action>,
     /// Whether it is to leave in the state it has now; where to, is in the verdict.
-    pub promised: bool,
+    pub egress_pending: bool,
     /// Which class of a port's queueing discipline it is for.
     pub priority: Priority,
     /// How many lookups there were beyond the first.
@@ -32,23 +32,23 @@ pub struct Handover<'a> {
     pub buckets_left: u32,
     /// What is to be done after that, each behind a resubmission to a later table; the
     /// first at last. Behind one that is none, there are none.
-    pub behind: &'a [Option<Behind<'a>>],
+    pub pending: &'a [Option<PendingRule<'a>>],
     /// Where to go on.
-    pub stop: Stop<'a>,
+    pub at: ResumeAt<'a>,
 }
 
 /// What of a rule is to be done behind a resubmission.
 #[derive(Clone, Copy, Debug)]
-pub struct Behind<'a> {
+pub struct PendingRule<'a> {
     /// The rule.
     pub rule: &'a Rule,
     /// How many of its actions are done, the resubmission among them.
-    pub done: usize,
+    pub actions_done: usize,
 }
 
 /// Where a frame was left.
 #[derive(Debug)]
-pub enum Stop<'a> {
+pub enum ResumeAt<'a> {
     /// Before it was looked up in this table.
     Table(TableId),
     /// At a rule that it has found. Of what that applies, so much is done; before, the
@@ -59,16 +59,16 @@ pub enum Stop<'a> {
         /// Whether the frame was submitted to the rule's meter.
         metered: bool,
         /// How many actions are done.
-        done: usize,
+        actions_done: usize,
     },
 }
 
 impl Interpreter {
     /// Runs a frame that came in by a port, as [`Self::run`] does, with which this goes: what a
     /// tunnel tells of it, say.
-    pub fn run_with<'a>(
+    pub fn run_with_registers<'a>(
         &'a mut self,
-        tables: Tables<'a>,
+        tables: LookupTables<'a>,
         arrival: Arrival,
         registers: Registers,
         pool: &'a mut Pool,
@@ -84,11 +84,11 @@ impl Interpreter {
 
     /// Runs a frame from where it was left. To `verdict`, which says what became of it
     /// so far, is added what becomes of it now.
-    pub fn take_over<'a>(
+    pub fn resume_slow_path<'a>(
         &'a mut self,
-        tables: Tables<'a>,
+        tables: LookupTables<'a>,
         arrival: Arrival,
-        handover: Handover<'a>,
+        handover: ResumeState<'a>,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
@@ -99,8 +99,8 @@ impl Interpreter {
         run.weight = handover.weight;
         run.registers = handover.registers;
         run.set
-            .write(handover.set.map_or(&[], std::slice::from_ref));
-        run.set_promised(handover.promised);
+            .write(handover.action_set.map_or(&[], std::slice::from_ref));
+        run.set_promised(handover.egress_pending);
         run.priority = handover.priority;
         run.resubmits = handover.lookups;
         run.buckets_left = handover.buckets_left;
@@ -108,7 +108,7 @@ impl Interpreter {
         let depth = run.pipeline.depth();
         run.depth = depth;
         let result = match Packet::parse(&mut frame, depth) {
-            Ok(mut packet) => run.go_on_from(&mut packet, &handover.stop, handover.behind),
+            Ok(mut packet) => run.go_on_from(&mut packet, &handover.at, handover.pending),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
         run.end(frame, result);
@@ -119,8 +119,8 @@ impl<'a> Run<'a> {
     fn go_on_from(
         &mut self,
         packet: &mut Packet<'_>,
-        stop: &Stop<'a>,
-        behind: &[Option<Behind<'a>>],
+        stop: &ResumeAt<'a>,
+        behind: &[Option<PendingRule<'a>>],
     ) -> Result<(), DropReason> {
         let behind = behind.iter().map_while(|behind| *behind);
         let behind: Vec<_> = behind.collect();
@@ -143,23 +143,27 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on where the frame was left. Answers as [`Self::traverse`].
-    fn go_on_at(&mut self, packet: &mut Packet<'_>, stop: &Stop<'a>) -> Result<bool, DropReason> {
+    fn go_on_at(
+        &mut self,
+        packet: &mut Packet<'_>,
+        stop: &ResumeAt<'a>,
+    ) -> Result<bool, DropReason> {
         match *stop {
-            Stop::Table(table) => {
+            ResumeAt::Table(table) => {
                 self.table = table;
                 let found = self.look_up(packet);
                 self.traverse(packet, found)
             }
-            Stop::Rule {
+            ResumeAt::Rule {
                 rule,
                 metered,
-                done,
+                actions_done,
             } => {
                 self.table = rule.table();
                 self.come_to(rule);
                 let next = match metered {
                     false => self.follow(packet, &rule.instructions)?,
-                    true => self.follow_behind(packet, &rule.instructions, done)?,
+                    true => self.follow_behind(packet, &rule.instructions, actions_done)?,
                 };
                 self.lead(packet, next)
             }
@@ -170,18 +174,18 @@ impl<'a> Run<'a> {
     fn come_back(
         &mut self,
         packet: &mut Packet<'_>,
-        behind: Behind<'a>,
+        behind: PendingRule<'a>,
     ) -> Result<bool, DropReason> {
-        let Behind { rule, done } = behind;
+        let PendingRule { rule, actions_done } = behind;
         let instructions = &rule.instructions;
         self.table = rule.table();
         self.come_to(rule);
         if self.pause.is_some() {
-            self.leave(&instructions.apply[done..]);
+            self.leave(&instructions.apply[actions_done..]);
             self.leave_instructions(instructions);
             return Ok(true);
         }
-        let next = self.follow_behind(packet, instructions, done)?;
+        let next = self.follow_behind(packet, instructions, actions_done)?;
         self.lead(packet, next)
     }
 

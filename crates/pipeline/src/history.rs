@@ -12,7 +12,7 @@ use crate::rule::{Place, Rule};
 
 /// What happened to a rule.
 #[derive(Clone, Debug)]
-pub struct Happening {
+pub struct RuleEvent {
     /// What happened.
     pub event: FlowEvent,
     /// The rule, as it is now or was last.
@@ -24,9 +24,9 @@ pub struct Happening {
 impl Changes {
     /// What happened to each rule, those that are gone first. A modification that
     /// changes neither the cookie nor what the rule does is none, as with Open vSwitch.
-    pub fn happenings(&self) -> impl Iterator<Item = Happening> {
+    pub fn rule_events(&self) -> impl Iterator<Item = RuleEvent> {
         let removed = self.removed.iter().filter_map(|removal| {
-            removal.reason.map(|reason| Happening {
+            removal.reason.map(|reason| RuleEvent {
                 event: FlowEvent::Removed(reason),
                 rule: Arc::clone(&removal.rule),
                 old: None,
@@ -43,7 +43,7 @@ impl Changes {
                 Some(_) | None => FlowEvent::Added,
             };
             let rule = Arc::clone(rule);
-            Some(Happening { event, rule, old })
+            Some(RuleEvent { event, rule, old })
         });
         removed.chain(came)
     }
@@ -54,11 +54,11 @@ impl Pipeline {
     /// of lookup, but only of those behind `last`, if there is one: a reader may stop
     /// and go on. Without `before`, every rule is one that was there at first. Why a
     /// rule is gone is not known any more: somebody deleted it.
-    pub fn changes_since<'a>(
+    pub fn diff_since<'a>(
         &'a self,
         before: Option<&'a Self>,
         last: Option<&Rule>,
-    ) -> impl Iterator<Item = Happening> + use<'a> {
+    ) -> impl Iterator<Item = RuleEvent> + use<'a> {
         let mut now = self.rules_behind(TableId::ALL, last).peekable();
         let known = before.map(|before| before.rules_behind(TableId::ALL, last));
         let mut known = known.into_iter().flatten().peekable();
@@ -84,7 +84,7 @@ impl Pipeline {
 }
 
 /// What became of the rule of one place.
-fn between(old: Option<&Arc<Rule>>, new: Option<&Arc<Rule>>, is_first: bool) -> Option<Happening> {
+fn between(old: Option<&Arc<Rule>>, new: Option<&Arc<Rule>>, is_first: bool) -> Option<RuleEvent> {
     let event = match (old, new) {
         (None, Some(_)) if is_first => FlowEvent::Initial,
         (None, _) => FlowEvent::Added,
@@ -94,7 +94,7 @@ fn between(old: Option<&Arc<Rule>>, new: Option<&Arc<Rule>>, is_first: bool) -> 
         (Some(old), Some(new)) if does_same(old, new) => return None,
         (Some(_), Some(_)) => FlowEvent::Modified,
     };
-    Some(Happening {
+    Some(RuleEvent {
         event,
         rule: Arc::clone(new.or(old)?),
         old: new.and(old).cloned(),

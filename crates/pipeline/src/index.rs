@@ -135,7 +135,7 @@ impl Index {
     /// Looks at the memory in which these are looked for, which of a large index is far
     /// away: what is asked for together comes together. They are to be asked for in this
     /// order, by [`Index::coming`].
-    pub(crate) fn foresee(&mut self, identities: impl Iterator<Item = Identity>) {
+    pub(crate) fn prefetch(&mut self, identities: impl Iterator<Item = Identity>) {
         let hasher = &self.hasher;
         let hashed = identities.map(|identity| (Hash::of(hasher.hash_one(&identity)), identity));
         self.coming.clear();

@@ -15,7 +15,7 @@ use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
 use crate::encap::kept;
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
-use crate::lookup::{Found, Lookup, Tables};
+use crate::lookup::{Lookup, LookupResult, LookupTables};
 use crate::pause::{EndOfSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
@@ -67,7 +67,7 @@ impl Interpreter {
     /// which forgets the frame before.
     pub fn run<'a>(
         &'a mut self,
-        tables: impl Into<Tables<'a>>,
+        tables: impl Into<LookupTables<'a>>,
         arrival: Arrival,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
@@ -83,7 +83,7 @@ impl Interpreter {
     /// that it can be.
     pub fn packet_out<'a>(
         &'a mut self,
-        tables: impl Into<Tables<'a>>,
+        tables: impl Into<LookupTables<'a>>,
         message: &PacketOut,
         now: Instant,
         pool: &'a mut Pool,
@@ -104,7 +104,7 @@ impl Interpreter {
 
     pub(crate) fn begin<'a>(
         &'a mut self,
-        tables: Tables<'a>,
+        tables: LookupTables<'a>,
         arrival: &Arrival,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
@@ -113,7 +113,7 @@ impl Interpreter {
         verdict.frames.clear();
         verdict.egress.clear();
         verdict.drops.clear();
-        verdict.learned.clear();
+        verdict.learn_requests.clear();
         self.set.clear();
         self.stack.clear();
         Run {
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
     /// A frame from a port: let in, if the port is open, and through the tables.
     pub(crate) fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
-        let depth = if pipeline.standalone() {
+        let depth = if pipeline.is_standalone() {
             Depth::Link
         } else {
             pipeline.depth()
@@ -217,8 +217,8 @@ impl<'a> Run<'a> {
             return Err(DropReason::IngressClosed);
         }
         self.gather();
-        self.trace.arrived(packet.frame(), &self.registers);
-        if pipeline.standalone() {
+        self.trace.on_arrival(packet.frame(), &self.registers);
+        if pipeline.is_standalone() {
             self.promise(Destination::Normal);
             return Ok(());
         }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
         self.depth = depth;
         let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
         self.gather();
-        self.trace.arrived(packet.frame(), &self.registers);
+        self.trace.on_arrival(packet.frame(), &self.registers);
         self.apply(&mut packet, actions)?;
         self.execute_set(&mut packet)
     }
@@ -292,16 +292,16 @@ impl<'a> Run<'a> {
         let lookup = self.lookup;
         // Compiled tables know Ethernet frames only.
         let found = match self.is_bare() {
-            true => Found::Unknown,
+            true => LookupResult::Unknown,
             false => lookup.look_up(self.table, packet.headers(), &self.registers),
         };
         let found = match found {
-            Found::Rule(found) => found,
-            Found::Conjunction(rule, id) => {
+            LookupResult::Rule(found) => found,
+            LookupResult::Conjunction(rule, id) => {
                 self.remember_conjunction(id);
                 Some(rule)
             }
-            Found::Unknown => self.search(packet),
+            LookupResult::Unknown => self.search(packet),
         };
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
@@ -309,7 +309,7 @@ impl<'a> Run<'a> {
             matched.add(self.writer, self.weight, self.now);
             rule.counters.add(self.writer, self.weight, self.now);
         }
-        self.trace.looked_up(self.table, found);
+        self.trace.on_lookup(self.table, found);
         found
     }
 
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
     pub(crate) fn missed(&mut self) -> Result<(), DropReason> {
         self.cookie = Cookie::NONE;
         self.cause = Cause::Miss;
-        match self.pipeline.miss() {
+        match self.pipeline.miss_policy() {
             MissPolicy::Drop => Err(DropReason::NoMatch),
             MissPolicy::Controller if !self.reports_misses() => Err(DropReason::NoPacketIn),
             MissPolicy::Controller => self.tell_controllers(None),
@@ -373,7 +373,7 @@ impl<'a> Run<'a> {
             self.leave_instructions(instructions);
             return Ok(None);
         }
-        self.trace.instructed(instructions);
+        self.trace.on_instructions(instructions);
         if instructions.clear {
             self.set.clear();
         }
@@ -393,7 +393,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let set = std::mem::take(self.set);
-        self.trace.executes(set.actions());
+        self.trace.on_action_set(set.actions());
         if self.cause == Cause::Action {
             self.cause = Cause::ActionSet;
         }
@@ -432,8 +432,8 @@ impl<'a> Run<'a> {
     /// The frame leaves there, as it is now.
     pub(crate) fn promise(&mut self, to: Destination) {
         self.promised = true;
-        self.trace.sent(&to);
-        let words = self.pipeline.may_tunnel(&to).then(|| {
+        self.trace.on_output(&to);
+        let registers = self.pipeline.may_tunnel(&to).then(|| {
             self.gather();
             Box::new(self.registers.clone())
         });
@@ -441,7 +441,7 @@ impl<'a> Run<'a> {
             frame: self.verdict.frames.len(),
             to,
             priority: self.priority,
-            words,
+            registers,
         });
     }
 
@@ -468,7 +468,7 @@ impl<'a> Run<'a> {
     /// The frame, or one of its copies, ends here.
     pub(crate) fn drop(&mut self, reason: DropReason) {
         self.verdict.drops.push(reason);
-        self.trace.dropped(reason);
+        self.trace.on_drop(reason);
     }
 
     /// Keeps a promise, or gives the buffer back.
@@ -486,11 +486,11 @@ impl<'a> Run<'a> {
             self.drop(reason);
         }
         self.wait(EndOfSet::Executed);
-        if self.verdict.is_nothing() {
+        if !self.verdict.has_result() {
             self.drop(DropReason::NoOutput);
         }
         self.gather();
-        self.trace.finished(&frame, &self.registers);
+        self.trace.on_end(&frame, &self.registers);
         self.settle(frame);
     }
 }

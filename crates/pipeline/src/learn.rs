@@ -27,7 +27,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 
 /// What a frame wants of whoever writes the tables.
 #[derive(Debug)]
-pub enum Learned {
+pub enum LearnRequest {
     /// That there be a rule.
     Rule {
         /// The rule.
@@ -81,7 +81,9 @@ impl Run<'_> {
             }
             None => {}
         }
-        self.verdict.learned.push(Learned::Rule { command, limit });
+        self.verdict
+            .learn_requests
+            .push(LearnRequest::Rule { command, limit });
         true
     }
 
@@ -93,7 +95,7 @@ impl Run<'_> {
             && shortened(rule, idle_s, hard_s) != timeouts(rule)
         {
             let rule = Box::new(rule.again());
-            self.verdict.learned.push(Learned::Timeouts {
+            self.verdict.learn_requests.push(LearnRequest::Timeouts {
                 rule,
                 idle_s,
                 hard_s,
@@ -190,16 +192,16 @@ impl Pipeline {
     ///
     /// # Errors
     /// The rule cannot be, or there is no room for it.
-    pub fn learn(&mut self, learned: &Learned, now: Instant) -> Result<Changes, Refusal> {
+    pub fn learn(&mut self, learned: &LearnRequest, now: Instant) -> Result<Changes, Refusal> {
         match learned {
-            Learned::Rule { command, limit } => {
+            LearnRequest::Rule { command, limit } => {
                 let is_new = self.rule_of(command).is_none();
                 if is_new && *limit != 0 && self.is_full_of(command, *limit) {
                     return Err(Refusal::FlowModTableFull);
                 }
                 self.flow_mod(command, now)
             }
-            Learned::Timeouts {
+            LearnRequest::Timeouts {
                 rule,
                 idle_s,
                 hard_s,
@@ -227,7 +229,7 @@ impl Pipeline {
     fn shorten(&mut self, rule: &Rule, idle_s: u16, hard_s: u16, now: Instant) -> Changes {
         let mut changes = Changes::default();
         let present = self.find(&rule.identity);
-        let present = present.filter(|present| present.counters.are(&rule.counters));
+        let present = present.filter(|present| present.counters.is_same_as(&rule.counters));
         if let Some(present) = present.cloned() {
             let (idle_timeout_s, hard_timeout_s) = shortened(&present, idle_s, hard_s);
             let shorter = Rule {

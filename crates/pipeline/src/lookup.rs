@@ -10,7 +10,7 @@ use crate::rule::Rule;
 
 /// What a lookup has found.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<'a> {
+pub enum LookupResult<'a> {
     /// The rule, or that there is none.
     Rule(Option<&'a Rule>),
     /// The rule that the conjunction of this id leads to.
@@ -23,26 +23,27 @@ pub enum Found<'a> {
 pub trait Lookup {
     /// The rule of `table` that a frame with these headers fits, and what else is
     /// known of it: the one that a walk along [`Pipeline::rules`] meets first.
-    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers) -> Found<'_>;
+    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers)
+    -> LookupResult<'_>;
 }
 
 /// Nobody: the interpreter walks along the lists.
 impl Lookup for () {
-    fn look_up(&self, _: TableId, _: &Headers, _: &Registers) -> Found<'_> {
-        Found::Unknown
+    fn look_up(&self, _: TableId, _: &Headers, _: &Registers) -> LookupResult<'_> {
+        LookupResult::Unknown
     }
 }
 
 /// What a frame is run through.
 #[derive(Clone, Copy)]
-pub struct Tables<'a> {
+pub struct LookupTables<'a> {
     /// The tables.
     pub pipeline: &'a Pipeline,
     /// Who looks into them.
     pub lookup: &'a dyn Lookup,
 }
 
-impl<'a> From<&'a Pipeline> for Tables<'a> {
+impl<'a> From<&'a Pipeline> for LookupTables<'a> {
     fn from(pipeline: &'a Pipeline) -> Self {
         Self {
             pipeline,

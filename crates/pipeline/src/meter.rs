@@ -59,7 +59,7 @@ struct Band {
 
 /// What a meter says of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MeterDecision {
     /// It passes.
     Pass,
     /// It is dropped.
@@ -90,9 +90,9 @@ impl Meter {
 
     /// Submits a frame, counted as `writer`. One who only looks on takes nothing from
     /// the frames to come, and so always passes.
-    pub(crate) fn submit(&self, writer: usize, weight: Totals, now: Instant) -> Outcome {
+    pub(crate) fn submit(&self, writer: usize, weight: Totals, now: Instant) -> MeterDecision {
         if writer == OBSERVER {
-            return Outcome::Pass;
+            return MeterDecision::Pass;
         }
         self.counters.add(writer, weight, now);
         let in_packets = self.flags.contains(MeterFlags::PKTPS);
@@ -104,12 +104,12 @@ impl Meter {
             }
         }
         let Some(band) = worst else {
-            return Outcome::Pass;
+            return MeterDecision::Pass;
         };
         band.counters.add(writer, weight, now);
         match band.given.kind {
-            BandKind::Drop => Outcome::Drop,
-            BandKind::DscpRemark(level) => Outcome::Remark(level),
+            BandKind::Drop => MeterDecision::Drop,
+            BandKind::DscpRemark(level) => MeterDecision::Remark(level),
         }
     }
 

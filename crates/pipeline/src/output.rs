@@ -35,7 +35,7 @@ impl Run<'_> {
     }
 
     fn send(&mut self, port: PortNo) {
-        match self.pipeline.way_out(self.from, port) {
+        match self.pipeline.check_egress(self.from, port) {
             Ok(()) => self.promise(Destination::Port(port)),
             Err(reason) => self.drop(reason),
         }
@@ -46,13 +46,13 @@ impl Run<'_> {
     fn spread(&mut self, takes: fn(&PortView) -> bool) {
         let is_protected = self.pipeline.is_protected(self.from);
         for (port, view) in self.pipeline.ports() {
-            if port == self.from || !takes(&view.opened()) {
+            if port == self.from || !takes(&view.without_stp_block()) {
                 continue;
             }
             if is_protected && view.is_protected {
-                self.trace.skipped(DropReason::OutputProtected);
-            } else if view.is_shut {
-                self.trace.skipped(DropReason::OutputShut);
+                self.trace.on_skip(DropReason::OutputProtected);
+            } else if view.is_stp_blocked {
+                self.trace.on_skip(DropReason::OutputShut);
             } else {
                 self.promise(Destination::Port(port));
             }

@@ -13,7 +13,7 @@ use crate::encap::{frame_of, kept};
 use crate::group::groups_of;
 use crate::interpreter::{Arrival, Interpreter, Run};
 use crate::limits::{NESTING_MAX, STACK_MAX};
-use crate::lookup::Tables;
+use crate::lookup::LookupTables;
 use crate::pipeline::Pipeline;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
@@ -36,7 +36,7 @@ pub(crate) enum EndOfSet {
 
 /// A frame that waited for a controller and is to go on.
 #[derive(Debug)]
-pub struct Waiting<'a> {
+pub struct PausedPacket<'a> {
     /// The frame.
     pub data: &'a [u8],
     /// What goes with it.
@@ -50,10 +50,10 @@ pub struct Waiting<'a> {
 impl Interpreter {
     /// Goes on with a frame that waited, of which [`Pipeline::check_resume`] said that
     /// it can.
-    pub fn resume<'a>(
+    pub fn resume_paused<'a>(
         &'a mut self,
-        tables: impl Into<Tables<'a>>,
-        waiting: Waiting<'_>,
+        tables: impl Into<LookupTables<'a>>,
+        waiting: PausedPacket<'_>,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
@@ -145,7 +145,7 @@ impl Run<'_> {
         let mut packet = Packet::parse(frame, self.depth).map_err(DropReason::Malformed)?;
         self.set.write(continuation.set.as_deref().unwrap_or(&[]));
         self.gather();
-        self.trace.arrived(packet.frame(), &self.registers);
+        self.trace.on_arrival(packet.frame(), &self.registers);
         let last = continuation.steps.len().saturating_sub(1);
         for (place, step) in continuation.steps.iter().enumerate() {
             if self.pause.is_some() {

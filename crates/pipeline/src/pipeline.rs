@@ -39,7 +39,7 @@ use imbl::OrdMap;
 
 use crate::asked::{Asked, Latest};
 use crate::counters::{Counters, Ledger, Totals};
-use crate::deed::Deed;
+use crate::deed::SharedInstructions;
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group::Group;
@@ -47,7 +47,7 @@ use crate::group_mod::GroupTable;
 use crate::index::{Hash, Index};
 use crate::learners::Learners;
 use crate::limits::Limits;
-use crate::meter::Outcome;
+use crate::meter::MeterDecision;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::recent::Recent;
@@ -184,12 +184,12 @@ impl Pipeline {
 
     /// What a miss comes to.
     #[must_use]
-    pub const fn miss(&self) -> MissPolicy {
+    pub const fn miss_policy(&self) -> MissPolicy {
         self.miss
     }
 
     /// Says what a miss comes to.
-    pub const fn set_miss(&mut self, miss: MissPolicy) {
+    pub const fn set_miss_policy(&mut self, miss: MissPolicy) {
         self.miss = miss;
     }
 
@@ -215,7 +215,7 @@ impl Pipeline {
 
     /// Whether the switch is on its own.
     #[must_use]
-    pub const fn standalone(&self) -> bool {
+    pub const fn is_standalone(&self) -> bool {
         self.standalone
     }
 
@@ -276,13 +276,13 @@ impl Pipeline {
     /// What a meter says of a frame that is submitted to it, and counted as `writer`; none
     /// if it is not there.
     #[must_use]
-    pub fn metered(
+    pub fn submit_to_meter(
         &self,
         id: MeterId,
         writer: usize,
         weight: Totals,
         now: Instant,
-    ) -> Option<Outcome> {
+    ) -> Option<MeterDecision> {
         let meter = self.meters.find(id)?;
         Some(meter.submit(writer, weight, now))
     }
@@ -338,7 +338,7 @@ impl Pipeline {
     }
 
     /// `instructions`, or those equal to them that another rule has.
-    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Deed> {
+    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<SharedInstructions> {
         self.recent.shared(instructions)
     }
 

@@ -15,7 +15,7 @@ pub struct PortView {
     pub state: PortState,
     /// Whether a spanning tree keeps frames from leaving by it. That OpenFlow calls a port
     /// blocked keeps flooded frames only (OF 1.3.5, 7.2.1).
-    pub is_shut: bool,
+    pub is_stp_blocked: bool,
     /// Whether frames do not go from it to another that is protected, too
     /// (ovs-vswitchd.conf.db(5), `Port`, `protected`).
     pub is_protected: bool,
@@ -48,14 +48,14 @@ impl PortView {
     pub const fn forwards(&self) -> bool {
         !self.has(PortConfig::DOWN)
             && !self.has(PortConfig::NO_FWD)
-            && !self.is_shut
+            && !self.is_stp_blocked
             && !self.state.contains(PortState::LINK_DOWN)
     }
 
     /// Whether a bucket that watches it is alive (OF 1.3.5, 6.5 and 7.2.1). That its
     /// link is up is all that is known of what `OFPPS_LIVE` says.
     #[must_use]
-    pub const fn is_alive(&self) -> bool {
+    pub const fn is_live(&self) -> bool {
         !self.has(PortConfig::DOWN) && !self.state.contains(PortState::LINK_DOWN)
     }
 
@@ -75,12 +75,12 @@ impl PortView {
 
     /// The same, if no spanning tree shut it.
     #[must_use]
-    pub const fn opened(self) -> Self {
-        match self.is_shut {
+    pub const fn without_stp_block(self) -> Self {
+        match self.is_stp_blocked {
             false => self,
             true => Self {
                 state: PortState(self.state.0 & !PortState::BLOCKED.0),
-                is_shut: false,
+                is_stp_blocked: false,
                 ..self
             },
         }

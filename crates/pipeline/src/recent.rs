@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use flow::Instructions;
 use foldhash::fast::FixedState;
 
-use crate::deed::Deed;
+use crate::deed::SharedInstructions;
 
 /// How many instructions are remembered: an output to each port of a large bridge,
 /// with a few rewrites before it. They take 8 kB, and what they point to goes with the
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     /// Empty until the first rule comes.
-    places: Vec<Weak<Deed>>,
+    places: Vec<Weak<SharedInstructions>>,
 }
 
 /// A clone remembers nothing: a snapshot is not written to, and one that is taken back
@@ -34,7 +34,7 @@ impl Clone for Recent {
 
 impl Recent {
     /// `instructions`, or those equal to them that a rule has.
-    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Deed> {
+    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<SharedInstructions> {
         if self.places.is_empty() {
             self.places.resize(REMEMBERED, Weak::new());
         }
@@ -44,7 +44,7 @@ impl Recent {
         if let Some(known) = known.filter(|known| ***known == *instructions) {
             return known;
         }
-        let new = Arc::new(Deed::new(instructions.clone()));
+        let new = Arc::new(SharedInstructions::new(instructions.clone()));
         self.places[place] = Arc::downgrade(&new);
         new
     }

@@ -17,7 +17,7 @@ use flow::{
 use crate::asked::Asked;
 use crate::check_extension::touches;
 use crate::counters::{Counters, Totals};
-use crate::deed::Deed;
+use crate::deed::SharedInstructions;
 use crate::flow_mod::Filter;
 
 /// What makes a rule the one it is.
@@ -61,7 +61,7 @@ pub struct Rule {
     /// The controller's mark.
     pub cookie: Cookie,
     /// What to do with a frame.
-    pub instructions: Arc<Deed>,
+    pub instructions: Arc<SharedInstructions>,
     /// Seconds without a frame after which it goes; zero for never.
     pub idle_timeout_s: u16,
     /// Seconds after which it goes; zero for never.
@@ -154,7 +154,7 @@ impl Rule {
     /// Whether it is tried before `other` in a table that both are in: its priority
     /// is higher or, where the specification leaves it open, it came first.
     #[must_use]
-    pub fn is_tried_before(&self, other: &Self) -> bool {
+    pub fn precedes(&self, other: &Self) -> bool {
         self.place < other.place
     }
 
@@ -191,7 +191,7 @@ impl Rule {
 
     /// Whether a request is about it.
     #[must_use]
-    pub fn is_asked_for(&self, request: &FlowStatsRequest) -> bool {
+    pub fn is_selected_by(&self, request: &FlowStatsRequest) -> bool {
         let in_table = request.table == TableId::ALL || request.table == self.table();
         in_table && Filter::of_request(request).takes(self)
     }

@@ -19,7 +19,7 @@ impl Pipeline {
         request: &'a FlowStatsRequest,
         now: Instant,
     ) -> Result<impl Iterator<Item = FlowStats> + 'a, Refusal> {
-        let rules = self.rules_asked(request, None)?;
+        let rules = self.rules_selected(request, None)?;
         Ok(rules.map(move |rule| rule.statistics(now)))
     }
 
@@ -29,7 +29,7 @@ impl Pipeline {
     /// There is no such table.
     pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Refusal> {
         let mut sums = AggregateStats::default();
-        for rule in self.rules_asked(request, None)? {
+        for rule in self.rules_selected(request, None)? {
             let totals = rule.counters.totals();
             sums.packets += totals.packets;
             sums.bytes += totals.bytes;
@@ -45,7 +45,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// There is no such table.
-    pub fn rules_asked<'a>(
+    pub fn rules_selected<'a>(
         &'a self,
         request: &'a FlowStatsRequest,
         last: Option<&Rule>,

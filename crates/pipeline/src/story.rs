@@ -27,7 +27,7 @@ use crate::verdict::{Destination, DropReason};
 
 /// A story while it is written.
 #[derive(Debug, Default)]
-pub struct Story {
+pub struct TracePrinter {
     text: String,
     /// Where the frame is.
     title: String,
@@ -37,7 +37,7 @@ pub struct Story {
     tree: Option<&'static str>,
 }
 
-impl Story {
+impl TracePrinter {
     /// One that has not begun.
     #[must_use]
     pub fn new() -> Self {
@@ -46,7 +46,7 @@ impl Story {
 
     /// One of the bridge of this name that has not begun.
     #[must_use]
-    pub fn of_bridge(name: &str) -> Self {
+    pub fn for_bridge(name: &str) -> Self {
         let title = format!("bridge(\"{name}\")");
         let line = "-".repeat(title.len());
         Self {
@@ -57,7 +57,7 @@ impl Story {
 
     /// The same, of a bridge whose spanning tree is called this.
     #[must_use]
-    pub fn with_tree(self, tree: &'static str) -> Self {
+    pub fn with_spanning_tree(self, tree: &'static str) -> Self {
         Self {
             tree: Some(tree),
             ..self
@@ -66,7 +66,7 @@ impl Story {
 
     /// What is said of a port that is left out for a reason of these: what Open vSwitch says.
     #[must_use]
-    pub fn skipping(reason: DropReason, tree: Option<&str>) -> Option<String> {
+    pub fn skip_text(reason: DropReason, tree: Option<&str>) -> Option<String> {
         match reason {
             DropReason::OutputProtected => {
                 Some("Flow is between protected ports, skipping output.".to_owned())
@@ -133,15 +133,15 @@ fn key(frame: &Frame, registers: &Registers) -> Option<Key> {
     Some(key)
 }
 
-impl Trace for Story {
-    fn arrived(&mut self, frame: &Frame, registers: &Registers) {
+impl Trace for TracePrinter {
+    fn on_arrival(&mut self, frame: &Frame, registers: &Registers) {
         let first = describe(frame, registers);
         self.line(format_args!("Flow: {first}\n"));
         self.text += &self.title;
         self.first = first;
     }
 
-    fn looked_up(&mut self, table: TableId, found: Option<&Rule>) {
+    fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
         let number = table.0;
         let Some(rule) = found else {
             self.line(format_args!("{number:2}. No match."));
@@ -159,16 +159,16 @@ impl Trace for Story {
         ));
     }
 
-    fn acts(&mut self, action: &Action) {
+    fn on_action(&mut self, action: &Action) {
         self.line(format_args!("    {action}"));
     }
 
-    fn bucket(&mut self, group: GroupId, bucket: usize) {
+    fn on_bucket(&mut self, group: GroupId, bucket: usize) {
         let group = group.0;
         self.line(format_args!("     -> bucket {bucket} of group {group}"));
     }
 
-    fn metered(&mut self, meter: MeterId, exceeds: bool) {
+    fn on_meter(&mut self, meter: MeterId, exceeds: bool) {
         let within = if exceeds {
             "exceeded"
         } else {
@@ -180,7 +180,7 @@ impl Trace for Story {
         }
     }
 
-    fn instructed(&mut self, instructions: &Instructions) {
+    fn on_instructions(&mut self, instructions: &Instructions) {
         let rest = Instructions {
             meter: None,
             apply: Vec::new(),
@@ -191,11 +191,11 @@ impl Trace for Story {
         }
     }
 
-    fn executes(&mut self, _: &[Action]) {
+    fn on_action_set(&mut self, _: &[Action]) {
         self.line(format_args!("    -> the action set is executed"));
     }
 
-    fn sent(&mut self, to: &Destination) {
+    fn on_output(&mut self, to: &Destination) {
         match to {
             Destination::Port(port) => self.line(format_args!("     >> port {port}")),
             Destination::Normal => self.line(format_args!("     >> normal forwarding")),
@@ -223,11 +223,11 @@ impl Trace for Story {
         }
     }
 
-    fn dropped(&mut self, reason: DropReason) {
-        if let Some(words) = Self::skipping(reason, self.tree) {
+    fn on_drop(&mut self, reason: DropReason) {
+        if let Some(words) = Self::skip_text(reason, self.tree) {
             return self.line(format_args!("     >> {words}"));
         }
-        let what = if reason.is_aside() {
+        let what = if reason.is_side_effect() {
             "not done"
         } else {
             "dropped"
@@ -235,11 +235,11 @@ impl Trace for Story {
         self.line(format_args!("     >> {what}: {}", reason.name()));
     }
 
-    fn skipped(&mut self, reason: DropReason) {
-        self.dropped(reason);
+    fn on_skip(&mut self, reason: DropReason) {
+        self.on_drop(reason);
     }
 
-    fn finished(&mut self, frame: &Frame, registers: &Registers) {
+    fn on_end(&mut self, frame: &Frame, registers: &Registers) {
         let last = describe(frame, registers);
         if last == self.first {
             self.line(format_args!("\nFinal flow: unchanged"));

@@ -11,7 +11,7 @@ use imbl::OrdMap;
 
 use crate::asked::Asked;
 use crate::check_extension::touches;
-use crate::deed::Deed;
+use crate::deed::SharedInstructions;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
 use crate::pipeline::Pipeline;
 
@@ -56,7 +56,7 @@ impl Options {
         &self,
         matching: &Match,
         asked: Asked,
-        deed: &Deed,
+        deed: &SharedInstructions,
     ) -> Result<(), Refusal> {
         if asked.has_options() {
             for term in matching.options() {

@@ -4,7 +4,7 @@ use base::{Cookie, PortNo, Priority, TableId};
 use flow::{Continuation, MaxLen, PacketInReason, Registers, Sample};
 use packet::{Frame, Malformed};
 
-use crate::learn::Learned;
+use crate::learn::LearnRequest;
 
 /// What the tables say about one frame. The same one serves frame after frame.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Verdict {
     /// one for the frame if nothing at all came of it.
     pub drops: Vec<DropReason>,
     /// What the frame wants of whoever writes the tables.
-    pub learned: Vec<Learned>,
+    pub learn_requests: Vec<LearnRequest>,
 }
 
 impl Verdict {
@@ -28,15 +28,16 @@ impl Verdict {
             frames: Vec::new(),
             egress: Vec::new(),
             drops: Vec::new(),
-            learned: Vec::new(),
+            learn_requests: Vec::new(),
         }
     }
 
     /// Whether nothing has come of the frame, for which no reason is told.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn has_result(&self) -> bool {
         let mut egress = self.egress.iter();
-        egress.all(|egress| egress.to.is_aside()) && self.drops.iter().all(|drop| drop.is_aside())
+        egress.any(|egress| !egress.to.is_sample())
+            || self.drops.iter().any(|drop| !drop.is_side_effect())
     }
 }
 
@@ -50,7 +51,7 @@ pub struct Egress {
     /// Which class of the port's queueing discipline it is for.
     pub priority: Priority,
     /// What goes with it, if it may leave by a tunnel; none if that is what it came with.
-    pub words: Option<Box<Registers>>,
+    pub registers: Option<Box<Registers>>,
 }
 
 impl Egress {
@@ -62,7 +63,7 @@ impl Egress {
             frame,
             to,
             priority: Priority::NONE,
-            words: None,
+            registers: None,
         }
     }
 }
@@ -83,7 +84,7 @@ pub enum Destination {
 impl Destination {
     /// Whether a frame that goes there and nowhere else has come to nothing: it is only told of.
     #[must_use]
-    pub const fn is_aside(&self) -> bool {
+    pub const fn is_sample(&self) -> bool {
         matches!(self, Self::Collectors(_))
     }
 }
@@ -129,7 +130,7 @@ pub enum Cause {
     /// Its TTL could not be lowered.
     InvalidTtl,
     /// An action sent it that says itself why (`ovs-actions(7)`, controller: reason).
-    Said(PacketInReason),
+    Explicit(PacketInReason),
 }
 
 impl Cause {
@@ -143,7 +144,7 @@ impl Cause {
             Self::PacketOut => PacketInReason::PacketOut,
             Self::Group => PacketInReason::Group,
             Self::InvalidTtl => PacketInReason::InvalidTtl,
-            Self::Said(reason) => reason,
+            Self::Explicit(reason) => reason,
         }
     }
 }
@@ -240,7 +241,7 @@ impl DropReason {
     }
 
     /// Whether something was left undone beside the frame's way, which goes on.
-    pub(crate) const fn is_aside(self) -> bool {
+    pub(crate) const fn is_side_effect(self) -> bool {
         matches!(self, Self::LearnLimit)
     }
 

@@ -300,7 +300,10 @@ fn told(rules: &[ModelRule], reason: FlowRemovedReason) -> Vec<Gone> {
 }
 
 fn heard(changes: &Changes) -> Vec<Gone> {
-    let events = changes.removed.iter().filter_map(pipeline::Removal::event);
+    let events = changes
+        .removed
+        .iter()
+        .filter_map(pipeline::Removal::flow_removed);
     events
         .map(|e| (e.table.0, e.priority, e.matching, e.reason, e.packets))
         .collect()
@@ -311,7 +314,7 @@ fn heard(changes: &Changes) -> Vec<Gone> {
 struct Found(Vec<(u8, Option<(u16, Match)>)>);
 
 impl Trace for Found {
-    fn looked_up(&mut self, table: TableId, found: Option<&Rule>) {
+    fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
         let rule = found.map(|rule| (rule.priority(), rule.matching().clone()));
         self.0.push((table.0, rule));
     }
@@ -374,7 +377,7 @@ impl Both {
             Step::Change(command) => self.change(command)?,
             Step::Burst(commands, but) => {
                 let flow_mods: Vec<_> = commands.iter().map(flow_mod).collect();
-                self.pipeline.foresee(flow_mods.iter());
+                self.pipeline.prefetch(flow_mods.iter());
                 for command in commands.iter().skip(*but) {
                     self.change(command)?;
                 }

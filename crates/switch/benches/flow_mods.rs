@@ -91,7 +91,7 @@ impl Bench {
         }
         let read = processor_time();
         for together in messages.chunks(TOGETHER) {
-            self.pipeline.foresee(together.iter().map(command));
+            self.pipeline.prefetch(together.iter().map(command));
             for command in together.iter().map(command) {
                 let (now, changes) = (Instant::START, &mut self.changes);
                 self.pipeline.flow_mod_into(command, now, changes).unwrap();

@@ -146,7 +146,7 @@ impl Police {
             | Cause::PacketOut
             | Cause::Group
             | Cause::InvalidTtl
-            | Cause::Said(_) => &self.others,
+            | Cause::Explicit(_) => &self.others,
         };
         bucket.takes(now)
     }

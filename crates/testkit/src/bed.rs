@@ -10,7 +10,7 @@ use flow::PortDesc;
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
 use packet::build::Stack;
 use packet::{Frame, Pool};
-use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict};
+use pipeline::{Arrival, Changes, Interpreter, Limits, LookupTables, Pipeline, Verdict};
 
 mod lists;
 mod stream;
@@ -306,7 +306,7 @@ impl Runner {
     ///
     /// # Panics
     /// If it is longer than any buffer.
-    pub fn run<'a>(&mut self, tables: impl Into<Tables<'a>>, bytes: &[u8]) -> &Verdict {
+    pub fn run<'a>(&mut self, tables: impl Into<LookupTables<'a>>, bytes: &[u8]) -> &Verdict {
         self.verdict
             .frames
             .drain(..)

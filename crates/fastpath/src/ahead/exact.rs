@@ -75,7 +75,7 @@ impl<'a> BatchRun<'a> {
     fn ask_for_counts(&self, lines: &[Option<&Line>; AHEAD]) {
         for line in lines.iter().flatten() {
             let counters = line.counters();
-            let place = counters.and_then(|counters| counters.place(self.runner.writer));
+            let place = counters.and_then(|counters| counters.prefetch_target(self.runner.writer));
             place.into_iter().for_each(prefetch);
         }
     }
@@ -93,7 +93,7 @@ impl<'a> BatchRun<'a> {
     /// Notes that one frame has found this rule.
     #[inline]
     pub(super) fn settle_rule(&mut self, place: usize, rule: &'a Rule, arrival: &mut Arrival) {
-        let what = (rule.instructions.gist(), &rule.counters);
+        let what = (rule.instructions.inline_program(), &rule.counters);
         self.settle_one(place, what, || Some(rule), arrival);
     }
 }

@@ -66,7 +66,7 @@ impl BatchRun<'_> {
         let Some(Seen::Found(Some(rule))) = self.trunk.seen else {
             return false;
         };
-        let brief = Brief::of(rule.instructions.gist());
+        let brief = Brief::of(rule.instructions.inline_program());
         matches!(brief, Brief::Leaves(port) if self.doors.is_way_out(port))
     }
 
@@ -109,7 +109,7 @@ impl Guard<'_> {
         if !self.ingress.is_some_and(open) {
             return Some(Seen::Refused(DropReason::IngressClosed));
         }
-        if self.pipeline.standalone() {
+        if self.pipeline.is_standalone() {
             return Some(Seen::Standalone);
         }
         let drops = self.pipeline.fragments() == FragmentHandling::Drop;

@@ -38,7 +38,7 @@ impl View {
         let mut held = Held::new();
         let mut last: Option<&Arc<Rule>> = None;
         for _ in 0..CLAUSES_MAX {
-            let is_behind = |rule: &Rule| last.is_none_or(|last| last.is_tried_before(rule));
+            let is_behind = |rule: &Rule| last.is_none_or(|last| last.precedes(rule));
             let met = self.look_up_of(table, lanes, is_behind);
             let changes =
                 last.is_some_and(|last| met.is_none_or(|met| met.priority() != last.priority()));

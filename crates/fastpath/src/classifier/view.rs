@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use base::TableId;
 use flow::Registers;
 use packet::Headers;
-use pipeline::{Found, Lookup, Rule};
+use pipeline::{Lookup, LookupResult, Rule};
 
 use super::clauses::ByClauses;
 use crate::ahead::AHEAD;
@@ -100,7 +100,7 @@ impl TableView {
 #[inline]
 fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option<&'a Arc<Rule>> {
     match (one, other) {
-        (Some(rule), Some(before)) if before.is_tried_before(rule) => other,
+        (Some(rule), Some(before)) if before.precedes(rule) => other,
         (Some(_), _) => one,
         (None, _) => other,
     }
@@ -208,20 +208,25 @@ impl<'a> ViewLookup<'a> {
 
 impl Lookup for ViewLookup<'_> {
     #[inline]
-    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers) -> Found<'_> {
+    fn look_up(
+        &self,
+        table: TableId,
+        headers: &Headers,
+        registers: &Registers,
+    ) -> LookupResult<'_> {
         let Some(table) = self.view.table(table) else {
-            return Found::Rule(None);
+            return LookupResult::Rule(None);
         };
         let mut lanes = self.lanes.borrow_mut();
         lanes.fill(table.parts, headers, registers);
         match table.uncompiled {
-            None => Found::Rule(self.view.look_up(table, &lanes).map(AsRef::as_ref)),
+            None => LookupResult::Rule(self.view.look_up(table, &lanes).map(AsRef::as_ref)),
             Some(Uncompiled::Conjunctions) => match self.view.look_up_clauses(table, &lanes) {
-                ByClauses::Rule(found) => Found::Rule(found.map(AsRef::as_ref)),
-                ByClauses::Conjunction(rule, id) => Found::Conjunction(rule, id),
-                ByClauses::TooMany => Found::Unknown,
+                ByClauses::Rule(found) => LookupResult::Rule(found.map(AsRef::as_ref)),
+                ByClauses::Conjunction(rule, id) => LookupResult::Conjunction(rule, id),
+                ByClauses::TooMany => LookupResult::Unknown,
             },
-            Some(Uncompiled::Outside) => Found::Unknown,
+            Some(Uncompiled::Outside) => LookupResult::Unknown,
         }
     }
 }

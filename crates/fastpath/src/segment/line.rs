@@ -48,7 +48,8 @@ impl Line {
         }
         let fresh = self.counters.set(rule.counters.clone());
         fresh.expect("a line is written once");
-        self.gist.store(rule.instructions.gist(), Ordering::Relaxed);
+        self.gist
+            .store(rule.instructions.inline_program(), Ordering::Relaxed);
         let (born, until) = ages;
         self.born.store(born, Ordering::Relaxed);
         self.until.store(until, Ordering::Relaxed);

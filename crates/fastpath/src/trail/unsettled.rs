@@ -88,7 +88,7 @@ impl<'t> Book<'t> {
         self.used = self.used.max(end.used);
         for (place, (counters, table)) in route.counters().enumerate() {
             if let Some(sum) = &mut self.sums[place]
-                && sum.counters.are(counters)
+                && sum.counters.is_same_as(counters)
             {
                 add(&mut sum.totals, totals);
                 sum.used = sum.used.max(end.used);

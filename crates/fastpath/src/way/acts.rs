@@ -4,7 +4,8 @@ use base::{MeterId, PortNo, Priority, TableId};
 use flow::{Action, Extension, MaxLen};
 use packet::{Frame, Network, Packet, Pool};
 use pipeline::{
-    Cause, Destination, DropReason, Egress, Outcome, PacketInMeta, PortView, Rule, Stop, raised,
+    Cause, Destination, DropReason, Egress, MeterDecision, PacketInMeta, PortView, ResumeAt, Rule,
+    raise_drop_precedence,
 };
 
 use super::{End, LOOKUPS, RESUBMITS_DEEP, Way};
@@ -128,7 +129,10 @@ impl<'a> Way<'_, 'a> {
             return Err(End::Handed(SlowPathReason::Resubmit, at_action(rule, at)));
         }
         let done = at + 1;
-        self.batch.behind[self.nesting] = Some(pipeline::Behind { rule, done });
+        self.batch.behind[self.nesting] = Some(pipeline::PendingRule {
+            rule,
+            actions_done: done,
+        });
         self.idle = self.idle & !(1 << self.nesting) | u32::from(is_last) << self.nesting;
         self.nesting += 1;
         Ok(table)
@@ -142,18 +146,18 @@ impl<'a> Way<'_, 'a> {
         pool: &mut Pool,
     ) -> Result<(), End<'a>> {
         match self.metered(meter) {
-            Outcome::Pass => Ok(()),
-            Outcome::Drop => Err(End::Lost(DropReason::Metered)),
-            Outcome::Remark(levels) => self.remark(frame, levels, pool),
+            MeterDecision::Pass => Ok(()),
+            MeterDecision::Drop => Err(End::Lost(DropReason::Metered)),
+            MeterDecision::Remark(levels) => self.remark(frame, levels, pool),
         }
     }
 
-    fn metered(&self, meter: MeterId) -> Outcome {
+    fn metered(&self, meter: MeterId) -> MeterDecision {
         let (ground, writer) = (self.batch.ground, self.batch.runner.writer);
         let outcome = ground
             .pipeline
-            .metered(meter, writer, self.weight, ground.now);
-        outcome.unwrap_or(Outcome::Pass)
+            .submit_to_meter(meter, writer, self.weight, ground.now);
+        outcome.unwrap_or(MeterDecision::Pass)
     }
 
     /// Raises the frame's drop precedence, if it has one.
@@ -164,7 +168,7 @@ impl<'a> Way<'_, 'a> {
             Network::Ipv6(ip) => Some(ip.traffic_class),
             _ => None,
         };
-        if let Some(dscp) = tos.and_then(|tos| raised(tos >> 2, levels)) {
+        if let Some(dscp) = tos.and_then(|tos| raise_drop_precedence(tos >> 2, levels)) {
             self.keep(frame, pool).map_err(End::Lost)?;
             self.frame_is_stale = true;
             self.read(frame)?.set_ip_dscp(dscp);
@@ -211,8 +215,10 @@ impl<'a> Way<'_, 'a> {
         max_len: Option<MaxLen>,
     ) -> Result<(), DropReason> {
         match self.metered(MeterId::CONTROLLER) {
-            Outcome::Pass => {}
-            Outcome::Drop | Outcome::Remark(_) => return Err(DropReason::ControllerMetered),
+            MeterDecision::Pass => {}
+            MeterDecision::Drop | MeterDecision::Remark(_) => {
+                return Err(DropReason::ControllerMetered);
+            }
         }
         let meta = PacketInMeta {
             cause,
@@ -321,10 +327,10 @@ impl<'a> Way<'_, 'a> {
 }
 
 /// Behind the rule's meter, before the action of this place.
-pub(super) const fn at_action(rule: &Rule, place: usize) -> Stop<'_> {
-    Stop::Rule {
+pub(super) const fn at_action(rule: &Rule, place: usize) -> ResumeAt<'_> {
+    ResumeAt::Rule {
         rule,
         metered: true,
-        done: place,
+        actions_done: place,
     }
 }

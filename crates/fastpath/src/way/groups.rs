@@ -4,7 +4,7 @@
 use base::GroupId;
 use flow::GroupKind;
 use packet::{Frame, Headers, Packet, Pool};
-use pipeline::{Bucket, DropReason, Group, Rule};
+use pipeline::{DropReason, Group, GroupBucket, Rule};
 
 use super::acts::at_action;
 use super::{End, Way};
@@ -23,7 +23,7 @@ impl<'a> Way<'_, 'a> {
         let Some(group) = ground.pipeline.group(id) else {
             return Err(End::Lost(DropReason::NoBucket));
         };
-        if group.gist(gist) != SIMPLE {
+        if group.compiled_word(gist) != SIMPLE {
             return Err(End::Handed(SlowPathReason::Group, at_action(rule, at)));
         }
         group.count(self.batch.runner.writer, self.weight, ground.now);
@@ -36,7 +36,8 @@ impl<'a> Way<'_, 'a> {
             GroupKind::Indirect | GroupKind::FastFailover => 0,
         };
         let left = &mut self.buckets_left;
-        let chosen = group.choose(hash, |bucket| ground.pipeline.is_alive(bucket, left));
+        let chosen =
+            group.select_bucket(hash, |bucket| ground.pipeline.is_bucket_live(bucket, left));
         match chosen {
             Some(index) => self.bucket(frame, rule, &group.buckets()[index], pool),
             None => {
@@ -61,7 +62,7 @@ impl<'a> Way<'_, 'a> {
         &mut self,
         frame: &Frame,
         rule: &'a Rule,
-        bucket: &Bucket,
+        bucket: &GroupBucket,
         pool: &mut Pool,
     ) -> Result<(), End<'a>> {
         let Some(left) = self.buckets_left.checked_sub(1) else {
@@ -85,7 +86,7 @@ impl<'a> Way<'_, 'a> {
         &mut self,
         frame: &Frame,
         rule: &Rule,
-        bucket: &Bucket,
+        bucket: &GroupBucket,
         pool: &mut Pool,
     ) -> Result<(), DropReason> {
         // Where the copy goes is not where the frame goes that it is one of.
@@ -104,7 +105,7 @@ impl<'a> Way<'_, 'a> {
         &mut self,
         copy: &mut Frame,
         rule: &Rule,
-        bucket: &Bucket,
+        bucket: &GroupBucket,
         pool: &mut Pool,
     ) -> Result<(), DropReason> {
         let packet = Packet::parse(copy, self.batch.depth);
@@ -127,7 +128,7 @@ const SIMPLE: u64 = 1;
 
 /// Whether a group is that, in a word.
 fn gist(group: &Group) -> u64 {
-    let mut actions = group.buckets().iter().flat_map(Bucket::actions);
+    let mut actions = group.buckets().iter().flat_map(GroupBucket::actions);
     let is_simple = actions.all(|action| {
         matches!(
             Step::of(action),

@@ -69,14 +69,17 @@ fn a_buffer_is_missed_after_the_tables_have_changed() {
         let mut command = flow(line);
         command.buffer = Some(BufferId(7));
         let changes = pipeline.flow_mod(&command, NOW).expect("done all the same");
-        assert_eq!(changes.complaint, Some(Refusal::RequestBufferUnknown));
+        assert_eq!(
+            changes.deferred_refusal,
+            Some(Refusal::RequestBufferUnknown)
+        );
         assert_eq!(changes.added.len(), 1);
     }
     // A deletion has no use for one.
     let mut command = flow("delete in_port=1");
     command.buffer = Some(BufferId(7));
     let changes = pipeline.flow_mod(&command, NOW).expect("legal");
-    assert_eq!((changes.complaint, changes.removed.len()), (None, 1));
+    assert_eq!((changes.deferred_refusal, changes.removed.len()), (None, 1));
 }
 
 #[test]
@@ -85,7 +88,11 @@ fn changes_name_what_came_and_what_went() {
     let changes = apply(&mut pipeline, "priority=1,in_port=1,actions=output:2").expect("legal");
     assert_eq!((changes.added.len(), changes.removed.len()), (1, 1));
     assert_eq!(changes.removed[0].reason, None);
-    assert_eq!(changes.removed[0].event(), None, "replaced in silence");
+    assert_eq!(
+        changes.removed[0].flow_removed(),
+        None,
+        "replaced in silence"
+    );
     let changes = apply(&mut pipeline, "modify actions=drop").expect("legal");
     assert_eq!((changes.added.len(), changes.removed.len()), (1, 1));
     let same = |a: &crate::Rule, b: &crate::Rule| a.counters.totals() == b.counters.totals();
@@ -103,7 +110,7 @@ fn a_removal_tells_the_counts_that_came_in_until_it_is_asked() {
         bytes: 60,
     };
     removal.rule.counters.add(1, last, NOW);
-    let event = removal.event().expect("the flag is set");
+    let event = removal.flow_removed().expect("the flag is set");
     assert_eq!((event.packets, event.bytes), (1, 60));
 }
 

@@ -1,12 +1,12 @@
 //! What a change tells, and what two snapshots do.
 
-use crate::history::Happening;
+use crate::history::RuleEvent;
 use crate::pipeline::Pipeline;
 use crate::testing::{NOW, apply, flow, pipeline};
 
 /// What happened, a word and a priority a thing.
-fn told(happenings: impl Iterator<Item = Happening>) -> Vec<String> {
-    let one = |happening: Happening| {
+fn told(rule_events: impl Iterator<Item = RuleEvent>) -> Vec<String> {
+    let one = |happening: RuleEvent| {
         let word = format!("{:?}", happening.event);
         let old = if happening.old.is_some() {
             " again"
@@ -15,11 +15,11 @@ fn told(happenings: impl Iterator<Item = Happening>) -> Vec<String> {
         };
         format!("{} {word}{old}", happening.rule.priority())
     };
-    happenings.map(one).collect()
+    rule_events.map(one).collect()
 }
 
 fn happened(pipeline: &mut Pipeline, line: &str) -> Vec<String> {
-    told(apply(pipeline, line).expect(line).happenings())
+    told(apply(pipeline, line).expect(line).rule_events())
 }
 
 #[test]
@@ -67,22 +67,20 @@ fn between_two_snapshots_each_rule_is_told_once_and_in_pieces() {
         "7 Added again",
         "5 Added",
     ];
-    let changes = |last| pipeline.changes_since(Some(&before), last);
+    let changes = |last| pipeline.diff_since(Some(&before), last);
     assert_eq!(told(changes(None)), all);
     let mut last = None;
     let mut pieces = Vec::new();
     loop {
-        let next = pipeline
-            .changes_since(Some(&before), last.as_deref())
-            .next();
+        let next = pipeline.diff_since(Some(&before), last.as_deref()).next();
         let Some(next) = next else { break };
         last = Some(std::sync::Arc::clone(&next.rule));
         pieces.extend(told([next].into_iter()));
     }
     assert_eq!(pieces, all);
-    let first = told(pipeline.changes_since(None, None));
+    let first = told(pipeline.diff_since(None, None));
     assert_eq!(first, ["8 Initial", "7 Initial", "6 Initial", "5 Initial"]);
-    assert_eq!(told(before.changes_since(Some(&before), None)), [""; 0]);
+    assert_eq!(told(before.diff_since(Some(&before), None)), [""; 0]);
 }
 
 /// Rules of one priority lie in the order in which they came, whatever they match.
@@ -95,12 +93,12 @@ fn rules_of_one_priority_are_told_apart_in_whatever_order_they_came() {
         apply(&mut pipeline, &line).expect(&line);
     }
     let before = pipeline.clone();
-    let matched = |happening: Happening| {
+    let matched = |happening: RuleEvent| {
         let port = happening.rule.matching().exact(flow::Field::InPort);
         format!("{:?} {:?}", port.expect("all match one"), happening.event)
     };
     let told = |now: &Pipeline| -> Vec<_> {
-        let changes = now.changes_since(Some(&before), None);
+        let changes = now.diff_since(Some(&before), None);
         changes.map(matched).collect()
     };
     apply(&mut pipeline, "delete_strict priority=7,in_port=3").expect("it is there");

@@ -24,7 +24,7 @@ fn passes(meter: &Meter, start: Instant, every: u64, look: u64, weight: Totals) 
     let count = 1_000_000_000 / every;
     let passed = (0..count).filter(|index| {
         let at = (index * every).next_multiple_of(look);
-        meter.submit(0, weight, start + Duration::from_nanos(at)) == Outcome::Pass
+        meter.submit(0, weight, start + Duration::from_nanos(at)) == MeterDecision::Pass
     });
     passed.count() as u64
 }
@@ -91,12 +91,12 @@ fn a_frame_of_many_segments_is_paid_for_afterwards() {
         bytes: 65_000,
     };
     let at = |millis| Instant::from_millis(millis);
-    assert_eq!(meter.submit(0, many, at(0)), Outcome::Pass);
-    assert_eq!(meter.submit(0, bytes(60), at(400)), Outcome::Drop);
-    assert_eq!(meter.submit(0, bytes(60), at(495)), Outcome::Drop);
-    assert_eq!(meter.submit(0, bytes(60), at(500)), Outcome::Pass);
-    assert_eq!(meter.submit(0, many, at(509)), Outcome::Drop);
-    assert_eq!(meter.submit(0, many, at(510)), Outcome::Pass);
+    assert_eq!(meter.submit(0, many, at(0)), MeterDecision::Pass);
+    assert_eq!(meter.submit(0, bytes(60), at(400)), MeterDecision::Drop);
+    assert_eq!(meter.submit(0, bytes(60), at(495)), MeterDecision::Drop);
+    assert_eq!(meter.submit(0, bytes(60), at(500)), MeterDecision::Pass);
+    assert_eq!(meter.submit(0, many, at(509)), MeterDecision::Drop);
+    assert_eq!(meter.submit(0, many, at(510)), MeterDecision::Pass);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_burst_is_as_long_as_it_was_given() {
     );
     for pause in [0, 1, 100] {
         let now = Instant::from_secs(pause);
-        let burst = (0..1_000).filter(|_| meter.submit(0, bytes(60), now) == Outcome::Pass);
+        let burst = (0..1_000).filter(|_| meter.submit(0, bytes(60), now) == MeterDecision::Pass);
         assert_eq!(burst.count(), 300);
     }
 }
@@ -119,7 +119,7 @@ fn a_burst_that_takes_a_while_is_not_longer_for_it() {
     let meter = meter("meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=2", 1);
     let passed = (0..100).filter(|index| {
         let now = Instant::START + Duration::from_millis(index * 9);
-        meter.submit(0, bytes(60), now) == Outcome::Pass
+        meter.submit(0, bytes(60), now) == MeterDecision::Pass
     });
     assert_eq!(passed.count(), 2);
 }
@@ -132,12 +132,12 @@ fn a_clock_that_is_behind_gives_nothing_twice() {
     );
     assert_eq!(
         meter.submit(0, bytes(60), Instant::from_secs(5)),
-        Outcome::Pass
+        MeterDecision::Pass
     );
     for at in [4, 5, 0] {
         assert_eq!(
             meter.submit(0, bytes(60), Instant::from_secs(at)),
-            Outcome::Drop
+            MeterDecision::Drop
         );
     }
 }
@@ -148,7 +148,14 @@ fn of_the_bands_exceeded_the_one_of_the_highest_rate_acts() {
                 type=dscp_remark,rate=10,burst_size=1,prec_level=1";
     let meter = meter(line, 1);
     let outcomes = [(); 3].map(|()| meter.submit(0, bytes(60), Instant::START));
-    assert_eq!(outcomes, [Outcome::Pass, Outcome::Remark(1), Outcome::Drop]);
+    assert_eq!(
+        outcomes,
+        [
+            MeterDecision::Pass,
+            MeterDecision::Remark(1),
+            MeterDecision::Drop
+        ]
+    );
     let stats = meter.statistics(0, Instant::from_secs(2));
     let acted: Vec<_> = stats.bands.iter().map(|band| band.packets).collect();
     assert_eq!((stats.packets, acted), (3, vec![1, 1]));
@@ -167,7 +174,7 @@ fn rates_that_are_as_great_as_can_be_do_no_harm() {
     for at in [0, u64::MAX / 2, u64::MAX] {
         assert_eq!(
             meter.submit(0, huge, Instant::from_nanos(at)),
-            Outcome::Pass
+            MeterDecision::Pass
         );
     }
 }
@@ -184,7 +191,7 @@ fn workers_share_the_rate() {
         together.wait();
         let times = (0..EACH).map(|index| Instant::from_nanos(index * 1_000_000_000 / EACH));
         times
-            .filter(|now| meter.submit(writer, bytes(60), *now) == Outcome::Pass)
+            .filter(|now| meter.submit(writer, bytes(60), *now) == MeterDecision::Pass)
             .count()
     };
     let passed: usize = thread::scope(|scope| {

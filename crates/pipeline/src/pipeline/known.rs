@@ -15,13 +15,13 @@ use crate::table::Table;
 impl Pipeline {
     /// Has the memory near that these flow-mods will need, if they come in this order: a
     /// burst of many does not wait for each. They come to the same without it.
-    pub fn foresee<'a>(&mut self, coming: impl Iterator<Item = &'a FlowMod>) {
+    pub fn prefetch<'a>(&mut self, coming: impl Iterator<Item = &'a FlowMod>) {
         let additions = coming.filter(|command| command.command == FlowModCommand::Add);
         let identities = additions.map(|command| identity(command, command.table));
         let mut identities = identities.peekable();
         if identities.peek().is_some() {
             self.make_index();
-            self.index.foresee(identities);
+            self.index.prefetch(identities);
         }
     }
 

@@ -20,9 +20,9 @@ impl Pipeline {
     }
 
     /// Keeps frames from leaving by a port, or no longer.
-    pub fn set_shut(&mut self, port: PortNo, is_shut: bool) {
+    pub fn set_stp_blocked(&mut self, port: PortNo, is_stp_blocked: bool) {
         if let Some(view) = self.ports.get_mut(&port) {
-            view.is_shut = is_shut;
+            view.is_stp_blocked = is_stp_blocked;
         }
     }
 
@@ -59,14 +59,14 @@ impl Pipeline {
     ///
     /// # Errors
     /// Why not.
-    pub fn way_out(&self, from: PortNo, to: PortNo) -> Result<(), DropReason> {
+    pub fn check_egress(&self, from: PortNo, to: PortNo) -> Result<(), DropReason> {
         let view = self.port(to).ok_or(DropReason::OutputNoPort)?;
         if view.is_protected && self.is_protected(from) {
             return Err(DropReason::OutputProtected);
         }
         match view.forwards() {
             true => Ok(()),
-            false if view.opened().forwards() => Err(DropReason::OutputShut),
+            false if view.without_stp_block().forwards() => Err(DropReason::OutputShut),
             false => Err(DropReason::OutputClosed),
         }
     }

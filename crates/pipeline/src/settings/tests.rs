@@ -33,8 +33,8 @@ fn watched(down: u8, up: u8) -> TableMod {
 /// Adds a rule to table 1, and tells which had to go, by their priorities.
 fn gone(pipeline: &mut Pipeline, rule: &str) -> Result<Vec<u16>, Refusal> {
     let changes = apply(pipeline, &format!("table=1,{rule},actions=drop"))?;
-    let happenings: Vec<_> = changes.happenings().collect();
-    let gone = happenings
+    let rule_events: Vec<_> = changes.rule_events().collect();
+    let gone = rule_events
         .iter()
         .filter_map(|happening| match happening.event {
             FlowEvent::Removed(FlowRemovedReason::Eviction) => Some(happening.rule.priority()),

@@ -2,11 +2,11 @@
 
 use packet::Pool;
 
-use super::Story;
+use super::TracePrinter;
 use crate::testing::{pipeline, run};
 
 fn story(flows: &[&str], frame: &str) -> String {
-    let mut story = Story::new();
+    let mut story = TracePrinter::new();
     run(&pipeline(flows), frame, &mut Pool::new(8), &mut story);
     story.text().to_owned()
 }

@@ -41,7 +41,9 @@ use flow::{
 };
 use openflow::{ControlChannelStatus, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
-use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
+use pipeline::{
+    Changes, Interpreter, LearnRequest, Limits, MissPolicy, Pipeline, Removal, Verdict,
+};
 
 use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
@@ -270,7 +272,7 @@ impl Bridge {
 
     /// Does what a frame wants of the tables. What cannot be is not done, and nobody
     /// asked for it who could be told.
-    pub(crate) fn handle_learned(&mut self, learned: &Learned, now: Instant) {
+    pub(crate) fn handle_learned(&mut self, learned: &LearnRequest, now: Instant) {
         match self.pipeline.learn(learned, now) {
             Ok(mut changes) => self.note(&mut changes, None),
             Err(refusal) => {
@@ -392,7 +394,7 @@ impl Bridge {
         let done = self.pipeline.flow_mod_into(command, now, &mut changes);
         let done = done.and_then(|()| {
             self.note(&mut changes, by);
-            changes.complaint.take().map_or(Ok(()), Err)
+            changes.deferred_refusal.take().map_or(Ok(()), Err)
         });
         self.changes = Some(changes);
         done
@@ -425,7 +427,7 @@ impl Bridge {
             MissPolicy::Drop
         };
         self.pipeline.set_standalone(standalone);
-        self.pipeline.set_miss(miss);
+        self.pipeline.set_miss_policy(miss);
         self.unpublished = true;
     }
 }

@@ -78,7 +78,7 @@ impl FlowDump {
         form: FlowFormat,
         request: FlowStatsRequest,
     ) -> Result<Self, Refusal> {
-        drop(pipeline.rules_asked(&request, None)?);
+        drop(pipeline.rules_selected(&request, None)?);
         Ok(Self {
             pipeline,
             form,
@@ -100,7 +100,7 @@ impl FlowDump {
         }
         let asked = self
             .pipeline
-            .rules_asked(&self.request, self.last.as_deref());
+            .rules_selected(&self.request, self.last.as_deref());
         let mut rules = asked.ok()?;
         let part: Vec<_> = rules.by_ref().take(RULES_PER_PART).cloned().collect();
         self.told = rules.next().is_none();

@@ -16,7 +16,7 @@ use flow::{
     MonitorRequest, Refusal,
 };
 use openflow::{Message, MultipartReply, Version};
-use pipeline::{Happening, Pipeline};
+use pipeline::{Pipeline, RuleEvent};
 
 use super::connection::ConnectionId;
 
@@ -45,7 +45,7 @@ pub(crate) struct Monitors {
 /// What happened to a rule, and who asked for it, in which message.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    pub(crate) happening: Happening,
+    pub(crate) happening: RuleEvent,
     pub(crate) by: Option<Author>,
 }
 
@@ -264,9 +264,7 @@ impl Comparison {
 
     fn next_rules(&mut self) -> Vec<FlowUpdate> {
         let last = self.last.take();
-        let changes = self
-            .now
-            .changes_since(self.before.as_ref(), last.as_deref());
+        let changes = self.now.diff_since(self.before.as_ref(), last.as_deref());
         let part: Vec<_> = changes.take(PART).collect();
         if part.len() < PART {
             self.next = Next::End;
@@ -283,7 +281,7 @@ impl Comparison {
 /// The flags of all monitors that tell of this; none if none does.
 fn flags_for(
     monitors: &BTreeMap<MonitorId, Monitor>,
-    happening: &Happening,
+    happening: &RuleEvent,
     wants: impl Fn(MonitorFlags) -> bool,
 ) -> Option<MonitorFlags> {
     let occasion = match happening.event {
@@ -295,7 +293,7 @@ fn flags_for(
     // A rule that sends to a port no longer is told to who watches the port.
     let both = || [Some(&happening.rule), happening.old.as_ref()].into_iter();
     let telling = monitors.values().filter(|monitor| {
-        let asked = |rule: &Arc<pipeline::Rule>| rule.is_asked_for(&monitor.asked);
+        let asked = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.asked);
         monitor.flags.contains(occasion) && wants(monitor.flags) && both().flatten().any(asked)
     });
     telling
@@ -303,7 +301,7 @@ fn flags_for(
         .reduce(MonitorFlags::with)
 }
 
-fn full(happening: &Happening, flags: MonitorFlags) -> FlowUpdate {
+fn full(happening: &RuleEvent, flags: MonitorFlags) -> FlowUpdate {
     let rule = &happening.rule;
     FlowUpdate::Full(Box::new(FlowChange {
         event: happening.event,

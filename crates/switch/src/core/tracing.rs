@@ -16,7 +16,7 @@ use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
 use packet::wire::vlan::VlanTag;
 use packet::{Frame, Link, Pool};
-use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
+use pipeline::{Arrival, Destination, Interpreter, LearnRequest, Pipeline, Verdict};
 
 use crate::dataplane::gates::{Gates, Passage};
 use crate::dataplane::mirrors::{Chosen, Mirrors, Passing};
@@ -56,7 +56,7 @@ pub(crate) enum Lesson {
     /// Its sender is behind a port.
     Station(Address, PortNo),
     /// A rule.
-    Rule(Learned),
+    Rule(LearnRequest),
 }
 
 impl Asked {
@@ -216,7 +216,7 @@ impl Tracer {
         }
         let mut lessons = Vec::new();
         if teaches {
-            lessons.extend(verdict.learned.drain(..).map(Lesson::Rule));
+            lessons.extend(verdict.learn_requests.drain(..).map(Lesson::Rule));
             lessons.extend(bridge.news(&verdict, from));
         }
         let (text, last) = bridge.with_normal(looks.text(), &verdict, from, &lessons);

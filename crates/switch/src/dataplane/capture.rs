@@ -174,7 +174,7 @@ pub(crate) struct Notes {
 }
 
 impl Trace for Notes {
-    fn looked_up(&mut self, table: TableId, found: Option<&Rule>) {
+    fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
         let rule = found.map(|rule| RuleMet {
             priority: rule.priority(),
             cookie: rule.cookie,
@@ -183,7 +183,7 @@ impl Trace for Notes {
         self.met.push(Met { table, rule });
     }
 
-    fn sent(&mut self, _: &Destination) {
+    fn on_output(&mut self, _: &Destination) {
         self.sent.push(self.met.len());
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use base::sync::mpsc::Sender;
 use flow::Registers;
 use packet::Frame;
-use pipeline::{Learned, PacketInMeta};
+use pipeline::{LearnRequest, PacketInMeta};
 use ports::Queue;
 
 use super::capture::Record;
@@ -72,7 +72,7 @@ pub(crate) enum Event {
     /// A station was seen where it was not known to be.
     Learn(PortKey, Address),
     /// A frame that came in here wants this of the tables.
-    LearnRule(PortKey, Box<Learned>),
+    LearnRule(PortKey, Box<LearnRequest>),
     /// A message of a protocol between switches came in here, which the port is to understand.
     Intercepted(PortKey, Box<[u8]>),
     /// What became of a frame that somebody watches.

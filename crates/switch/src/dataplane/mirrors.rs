@@ -299,7 +299,7 @@ impl Scene<'_> {
 
     /// Whether a port is there, may send, and is not kept apart from that of the frame.
     fn sends(&self, port: PortNo) -> bool {
-        self.pipeline.way_out(self.from, port).is_ok()
+        self.pipeline.check_egress(self.from, port).is_ok()
     }
 
     fn logical(&self, port: PortNo) -> Option<&LogicalPort> {

@@ -402,14 +402,14 @@ impl Worker {
             if NOTED {
                 self.note_exits(frame, before);
             }
-            if let Some(words) = &egress.words {
+            if let Some(words) = &egress.registers {
                 self.depart_with(from, frame, before, words);
             }
         }
         if NOTED {
             self.accounts.go();
         }
-        for learned in verdict.learned.drain(..) {
+        for learned in verdict.learn_requests.drain(..) {
             self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
         self.send_all(from, verdict);

@@ -12,8 +12,8 @@ use flow::{
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Changes, Destination, Egress, Interpreter, Limits, Pipeline, Story, Tables, Verdict,
-    Waiting,
+    Arrival, Changes, Destination, Egress, Interpreter, Limits, LookupTables, PausedPacket,
+    Pipeline, TracePrinter, Verdict,
 };
 
 use super::counts::{self, Counts};
@@ -102,7 +102,7 @@ impl Player {
         match event {
             Event::Ports(ports) => ports.iter().for_each(|port| self.pipeline.set_port(port)),
             Event::PortGone(port) => self.pipeline.remove_port(*port),
-            Event::Miss(miss) => self.pipeline.set_miss(*miss),
+            Event::Miss(miss) => self.pipeline.set_miss_policy(*miss),
             Event::Standalone(on) => self.pipeline.set_standalone(*on),
             Event::Fragments(handling) => {
                 let result = self.pipeline.set_fragments(*handling);
@@ -184,7 +184,7 @@ impl Player {
             self.run(arrival);
             return (self.outcome(), String::new());
         }
-        let mut story = Story::new();
+        let mut story = TracePrinter::new();
         let looker = self.compiled.as_ref().map(Compiled::looker);
         self.interpreter.run(
             tables(&self.pipeline, looker.as_ref()),
@@ -224,7 +224,7 @@ impl Player {
         if let Err(refusal) = self.pipeline.check_packet_out(message) {
             return (vec![words::refused(refusal)], String::new());
         }
-        let (pool, mut story) = (&mut self.pool, Story::new());
+        let (pool, mut story) = (&mut self.pool, TracePrinter::new());
         let verdict = &mut self.verdict;
         let looker = self.compiled.as_ref().map(Compiled::looker);
         let tables = tables(&self.pipeline, looker.as_ref());
@@ -257,17 +257,17 @@ impl Player {
         if let Err(refusal) = self.pipeline.check_resume(&message, &left) {
             return Ok((vec![words::refused(refusal)], String::new()));
         }
-        let waiting = Waiting {
+        let waiting = PausedPacket {
             data: &message.data,
             registers: message.registers.clone(),
             continuation: &left,
             now: self.now,
         };
-        let (pool, mut story) = (&mut self.pool, Story::new());
+        let (pool, mut story) = (&mut self.pool, TracePrinter::new());
         let looker = self.compiled.as_ref().map(Compiled::looker);
         let tables = tables(&self.pipeline, looker.as_ref());
         self.interpreter
-            .resume(tables, waiting, pool, &mut story, &mut self.verdict);
+            .resume_paused(tables, waiting, pool, &mut story, &mut self.verdict);
         Ok((self.outcome(), story.text().to_owned()))
     }
 
@@ -314,7 +314,7 @@ impl Player {
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.outstanding(), 0, "a frame got lost");
-        for learned in std::mem::take(&mut self.verdict.learned) {
+        for learned in std::mem::take(&mut self.verdict.learn_requests) {
             let done = self.pipeline.learn(&learned, self.now);
             lines.extend(self.outcome_of(done));
         }
@@ -335,10 +335,13 @@ impl Player {
             compiled.classifier.queue_changes(changes);
             compiled.view = compiled.classifier.publish(&self.pipeline);
         }
-        let events = changes.removed.iter().filter_map(pipeline::Removal::event);
+        let events = changes
+            .removed
+            .iter()
+            .filter_map(pipeline::Removal::flow_removed);
         let events = events.map(|event| words::flow_removed(&event));
         events
-            .chain(changes.complaint.map(words::refused))
+            .chain(changes.deferred_refusal.map(words::refused))
             .collect()
     }
 
@@ -392,9 +395,9 @@ impl Player {
 }
 
 /// The tables, and who looks into them.
-fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> Tables<'a> {
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
     match looker {
-        Some(lookup) => Tables { pipeline, lookup },
+        Some(lookup) => LookupTables { pipeline, lookup },
         None => pipeline.into(),
     }
 }

@@ -7,7 +7,7 @@ use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
 use openflow::continuation;
 use packet::wire::ethernet;
 use packet::{Frame, Link};
-use pipeline::{Destination, PacketInMeta, Pipeline, Tables, Verdict, Waiting};
+use pipeline::{Destination, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict};
 
 use super::{Bridge, Effect};
 use crate::dataplane::bonds::Leaving;
@@ -54,7 +54,7 @@ impl Bridge {
         let of = self.identity.datapath_id;
         let continuation = continuation::decode(&message.continuation, of)?;
         self.pipeline.check_resume(message, &continuation)?;
-        let waiting = Waiting {
+        let waiting = PausedPacket {
             data: &message.data,
             registers: message.registers.clone(),
             continuation: &continuation,
@@ -67,7 +67,7 @@ impl Bridge {
         let tables = tables(&self.pipeline, looker.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
-            .resume(tables, waiting, pool, quiet, &mut verdict);
+            .resume_paused(tables, waiting, pool, quiet, &mut verdict);
         let from = message.registers.in_port;
         let had = self.mirrors_had(from);
         self.carry_out(&mut verdict, (from, had), now, effects);
@@ -82,7 +82,7 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        for learned in verdict.learned.drain(..) {
+        for learned in verdict.learn_requests.drain(..) {
             self.handle_learned(&learned, now);
         }
         for egress in verdict.egress.drain(..) {
@@ -92,7 +92,7 @@ impl Bridge {
                     self.mirror(frame, (from, (port, Passing::Out)), &mut had, effects);
                     let mut leaving = frame.clone();
                     leaving.priority = egress.priority;
-                    effects.push(Effect::Transmit(port, leaving, egress.words));
+                    effects.push(Effect::Transmit(port, leaving, egress.registers));
                 }
                 Destination::Normal => {
                     for (port, retag) in self.normal_exits(frame, from, now) {
@@ -100,7 +100,7 @@ impl Bridge {
                         leaving.priority = egress.priority;
                         if retag.change(&mut leaving) {
                             self.mirror(&leaving, (from, (port, Passing::Out)), &mut had, effects);
-                            let words = egress.words.clone();
+                            let words = egress.registers.clone();
                             effects.push(Effect::Transmit(port, leaving, words));
                         }
                     }
@@ -182,9 +182,9 @@ impl Bridge {
 }
 
 /// The tables, and who looks into them: the compiled ones, if they can be read.
-fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> Tables<'a> {
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
     match looker {
-        Some(lookup) => Tables { pipeline, lookup },
+        Some(lookup) => LookupTables { pipeline, lookup },
         None => pipeline.into(),
     }
 }

@@ -79,7 +79,7 @@ impl Bridge {
 
     /// Tells of the end of rules that asked for it.
     pub(super) fn tell_removals(&self, removals: &[Removal], effects: &mut Vec<Effect>) {
-        for event in removals.iter().filter_map(|removal| removal.event()) {
+        for event in removals.iter().filter_map(|removal| removal.flow_removed()) {
             let reason = event.reason;
             let wants = |peer: &Connection| peer.wants_flow_removed(reason);
             self.tell(Message::FlowRemoved(event), wants, effects);
@@ -148,6 +148,6 @@ fn flow_hash(frame: &[u8]) -> u64 {
     headers.map_or(0, |headers| {
         let mut key = Key::new();
         key.fill(&headers, &Registers::new(PortNo::ANY));
-        pipeline::hash_of(&key)
+        pipeline::symmetric_hash(&key)
     })
 }

@@ -23,7 +23,7 @@ impl Bridge {
                 Message::FlowMod(command) => Some(command),
                 _ => None,
             });
-        self.pipeline.foresee(flow_mods);
+        self.pipeline.prefetch(flow_mods);
     }
 
     /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored. What is

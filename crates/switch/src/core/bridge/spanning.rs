@@ -276,7 +276,7 @@ impl Bridge {
                     Some(Passage::Nothing)
                 }
             };
-            self.pipeline.set_shut(*number, passage.is_some());
+            self.pipeline.set_stp_blocked(*number, passage.is_some());
             held.extend(passage.map(|passage| (*number, passage)));
         }
         self.gates = Gates::compile(held);

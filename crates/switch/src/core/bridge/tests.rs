@@ -289,14 +289,17 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
         (10, PacketInReason::NoMatch, 60),
         (13, PacketInReason::NoMatch, 60),
     ];
-    assert_eq!(send(&mut rig, Cause::Said(PacketInReason::NoMatch)), said);
+    assert_eq!(
+        send(&mut rig, Cause::Explicit(PacketInReason::NoMatch)),
+        said
+    );
 }
 
 #[test]
 fn without_controllers_a_rule_forwards_and_under_control_nothing_does() {
     let rig = Rig::new(FailMode::Standalone, false);
     assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
-    assert!(!rig.bridge.pipeline.standalone());
+    assert!(!rig.bridge.pipeline.is_standalone());
     assert!(Rig::new(FailMode::Secure, false).rules().is_empty());
     assert!(Rig::new(FailMode::Standalone, true).rules().is_empty());
 }
@@ -304,20 +307,23 @@ fn without_controllers_a_rule_forwards_and_under_control_nothing_does() {
 #[test]
 fn a_standalone_switch_is_on_its_own_until_a_controller_comes_and_when_it_goes() {
     let mut rig = Rig::new(FailMode::Standalone, true);
-    assert!(rig.bridge.pipeline.standalone());
+    assert!(rig.bridge.pipeline.is_standalone());
     let tool = Connection::new(Kind::Service, Version::V13);
     rig.bridge.handle_up(OLD, tool);
-    assert!(rig.bridge.pipeline.standalone(), "a tool does not control");
+    assert!(
+        rig.bridge.pipeline.is_standalone(),
+        "a tool does not control"
+    );
     rig.bridge
         .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
-    assert!(!rig.bridge.pipeline.standalone());
+    assert!(!rig.bridge.pipeline.is_standalone());
     rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)));
     rig.bridge.handle_down(NEW);
-    assert!(rig.bridge.pipeline.standalone());
+    assert!(rig.bridge.pipeline.is_standalone());
     assert_eq!(rig.rules().len(), 1, "rules outlive the connection");
     rig.bridge.handle_controllers(false, rig.now);
     assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
-    assert!(!rig.bridge.pipeline.standalone());
+    assert!(!rig.bridge.pipeline.is_standalone());
 }
 
 #[test]

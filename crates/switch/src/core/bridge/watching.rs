@@ -57,7 +57,7 @@ impl Bridge {
     pub(super) fn record(&mut self, changes: &Changes, by: Option<Author>) {
         if self.is_watched {
             let recorded = changes
-                .happenings()
+                .rule_events()
                 .map(|happening| Recorded { happening, by });
             self.recorded.extend(recorded);
         }

@@ -9,14 +9,14 @@ use flow::{Action, Extension, Field, Instructions, Key, MatchBuilder, Registers}
 use packet::wire::ethernet;
 use packet::wire::vlan::{self, VlanTag};
 use packet::{Depth, Frame, Link};
-use pipeline::{Destination, DropReason, Pipeline, Rule, Story, Trace};
+use pipeline::{Destination, DropReason, Pipeline, Rule, Trace, TracePrinter};
 
 /// A table that was asked: the priority of the rule that it found, if it found one.
 type Visit = (TableId, Option<u16>);
 
 /// A story, and what was looked at.
 pub(super) struct Looks {
-    story: Story,
+    story: TracePrinter,
     first: Option<Key>,
     visits: BTreeSet<Visit>,
     /// Bits that actions read.
@@ -30,10 +30,10 @@ pub(super) struct Looks {
 impl Looks {
     /// Of a frame that comes to the bridge of this name, whose spanning tree is called that.
     pub(super) fn new(bridge: &str, tree: Option<&'static str>) -> Self {
-        let story = Story::of_bridge(bridge);
+        let story = TracePrinter::for_bridge(bridge);
         Self {
             story: match tree {
-                Some(tree) => story.with_tree(tree),
+                Some(tree) => story.with_spanning_tree(tree),
                 None => story,
             },
             first: None,
@@ -109,17 +109,17 @@ pub(super) fn tags_of(frame: &Frame) -> Vec<VlanTag> {
 }
 
 impl Trace for Looks {
-    fn arrived(&mut self, frame: &Frame, registers: &Registers) {
+    fn on_arrival(&mut self, frame: &Frame, registers: &Registers) {
         self.first = key_of(frame, registers);
-        self.story.arrived(frame, registers);
+        self.story.on_arrival(frame, registers);
     }
 
-    fn looked_up(&mut self, table: TableId, found: Option<&Rule>) {
+    fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
         self.visits.insert((table, found.map(Rule::priority)));
-        self.story.looked_up(table, found);
+        self.story.on_lookup(table, found);
     }
 
-    fn acts(&mut self, action: &Action) {
+    fn on_action(&mut self, action: &Action) {
         match action {
             Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => {
                 self.reads(Field::IpTtl, u128::MAX);
@@ -148,46 +148,46 @@ impl Trace for Looks {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
             _ => None,
         };
-        self.story.acts(action);
+        self.story.on_action(action);
     }
 
-    fn bucket(&mut self, group: GroupId, bucket: usize) {
-        self.story.bucket(group, bucket);
+    fn on_bucket(&mut self, group: GroupId, bucket: usize) {
+        self.story.on_bucket(group, bucket);
     }
 
-    fn metered(&mut self, meter: MeterId, exceeds: bool) {
-        self.story.metered(meter, exceeds);
+    fn on_meter(&mut self, meter: MeterId, exceeds: bool) {
+        self.story.on_meter(meter, exceeds);
     }
 
-    fn instructed(&mut self, instructions: &Instructions) {
-        self.story.instructed(instructions);
+    fn on_instructions(&mut self, instructions: &Instructions) {
+        self.story.on_instructions(instructions);
     }
 
-    fn executes(&mut self, actions: &[Action]) {
-        self.story.executes(actions);
+    fn on_action_set(&mut self, actions: &[Action]) {
+        self.story.on_action_set(actions);
     }
 
-    fn sent(&mut self, to: &Destination) {
+    fn on_output(&mut self, to: &Destination) {
         if *to == Destination::Normal {
             for field in [Field::EthSrc, Field::EthDst, Field::VlanVid] {
                 self.reads(field, u128::MAX);
             }
         }
         // Where an action names the port or the collectors, there is no more to tell.
-        if !to.is_aside() && self.named.is_none_or(|port| *to != Destination::Port(port)) {
-            self.story.sent(to);
+        if !to.is_sample() && self.named.is_none_or(|port| *to != Destination::Port(port)) {
+            self.story.on_output(to);
         }
     }
 
-    fn dropped(&mut self, reason: DropReason) {
-        self.story.dropped(reason);
+    fn on_drop(&mut self, reason: DropReason) {
+        self.story.on_drop(reason);
     }
 
-    fn skipped(&mut self, reason: DropReason) {
-        self.story.skipped(reason);
+    fn on_skip(&mut self, reason: DropReason) {
+        self.story.on_skip(reason);
     }
 
-    fn finished(&mut self, frame: &Frame, registers: &Registers) {
-        self.story.finished(frame, registers);
+    fn on_end(&mut self, frame: &Frame, registers: &Registers) {
+        self.story.on_end(frame, registers);
     }
 }

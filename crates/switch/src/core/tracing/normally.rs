@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use base::PortNo;
 use packet::{Frame, Link};
-use pipeline::Story;
+use pipeline::TracePrinter;
 
 use super::{Lesson, Traced};
 use crate::config::{LogicalPort, VlanMode};
@@ -78,7 +78,7 @@ impl Traced {
         let home = knowledge.home(from);
         let floods = |port: &PortNo| {
             let view = self.pipeline.port(*port);
-            view.is_some_and(|view| view.opened().floods())
+            view.is_some_and(|view| view.without_stp_block().floods())
         };
         let ports: Vec<PortNo> = match forward {
             Forward::To(port) => vec![port],
@@ -99,8 +99,8 @@ impl Traced {
             .into_iter()
             .filter(one_of_each)
             .filter(|port| knowledge.reaches(*port, within));
-        let reasons = wanted.filter_map(|port| self.pipeline.way_out(from, port).err());
-        let words = reasons.filter_map(|reason| Story::skipping(reason, self.tree));
+        let reasons = wanted.filter_map(|port| self.pipeline.check_egress(from, port).err());
+        let words = reasons.filter_map(|reason| TracePrinter::skip_text(reason, self.tree));
         words.map(|words| format!("     >> {words}\n")).collect()
     }
 

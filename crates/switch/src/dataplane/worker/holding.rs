@@ -84,7 +84,7 @@ impl Worker {
         for address in news {
             self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
         }
-        for learned in verdict.learned.drain(..) {
+        for learned in verdict.learn_requests.drain(..) {
             self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
         for frame in verdict.frames.drain(..) {
