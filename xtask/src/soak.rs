@@ -16,7 +16,7 @@ const SECONDS_OF_CHANGE: f64 = 0.25;
 const SECONDS: f64 = 240.0;
 
 /// The test.
-const TEST: &str = "changes::";
+const TEST: &str = "ovsdb::random_changes::";
 
 /// What is asked for.
 #[derive(Debug, PartialEq)]

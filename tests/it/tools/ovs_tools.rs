@@ -1,0 +1,327 @@
+//! The tools of Open vSwitch that are not its daemon, on this one: those that operators type,
+//! those that scripts call, and those that other programs are made of.
+
+use std::env;
+use std::path::Path;
+
+use testbed::{Failure, Requirement};
+
+use crate::support::command::CommandOutput;
+use crate::support::context::{SystemTest, TestContext, TestError, TestResult, WAIT_LIMIT, tests};
+use crate::support::deployment::{Deployment, TWO_PORTS};
+use crate::support::network::TestNetwork;
+
+pub(crate) const TESTS: &[SystemTest] = tests![
+    the_databases_own_client_follows_what_becomes_of_ports,
+    programs_of_the_python_library_have_ports_made,
+    words_may_be_said_twice_and_an_emergency_leaves_ports,
+    ovs_save_writes_a_script_that_brings_rules_back,
+    ovs_bugtool_has_its_questions_answered,
+    ovs_dpctl_top_reads_the_flows,
+    ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge,
+    ovs_ofctl_listens_in_on_a_bridge_and_its_controller,
+];
+
+/// Where Debian has what its service and `ovs-bugtool` call.
+const SCRIPTS: &str = "/usr/share/openvswitch/scripts";
+
+/// A program in the site's directory that must succeed: both its outputs.
+fn said(deployment: &Deployment<'_, '_>, program: testbed::Program<'_>) -> Result<String, Failure> {
+    let ran = CommandOutput::run(deployment.network.context, program)?;
+    let errors = ran.stderr.clone();
+    Ok(ran.expect_success()? + &errors)
+}
+
+/// A line of the shell, which must succeed.
+fn shell(deployment: &Deployment<'_, '_>, line: &str) -> Result<String, Failure> {
+    said(deployment, deployment.program("sh -ec").arg(line))
+}
+
+fn the_databases_own_client_follows_what_becomes_of_ports(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl("add-br br0 -- add-port br0 p1")?;
+    let words = "ovsdb-client --timestamp monitor unix:db.sock Open_vSwitch Interface name,ofport";
+    let monitor = deployment
+        .program(words)
+        .log(context.unique_path("monitor"));
+    let monitor = context.spawner.start(monitor)?;
+    context.wait_until("the first rows", || Ok(monitor.written()?.contains("p1")))?;
+    deployment.vsctl("add-port br0 p2 -- set Interface p2 ofport_request=9")?;
+    context.wait_until("the port's number", || {
+        Ok(monitor.written()?.contains("new    p2   9"))
+    })?;
+    let dump = deployment.run_tool(
+        "ovsdb-client -f csv dump unix:db.sock Open_vSwitch Interface name ofport error",
+    )?;
+    assert!(dump.contains("[],p2,9"), "{dump}");
+    let words = "ovsdb-client wait unix:db.sock Open_vSwitch connected";
+    deployment.run_tool(words)?;
+    Ok(())
+}
+
+fn programs_of_the_python_library_have_ports_made(context: &TestContext) -> TestResult {
+    const NEEDS: [Requirement; 1] = [Requirement::Program {
+        program: "ovs-tcpdump",
+        package: "openvswitch-switch",
+    }];
+    if let Err(missing) = testbed::check(&NEEDS) {
+        return Err(TestError::Skip(missing.to_string()));
+    }
+    let network = TestNetwork::new(context, 3)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl(TWO_PORTS)?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("apps/idl_watch.py");
+    // Debian's Python has the library.
+    let program = deployment.program("/usr/bin/python3").arg(script);
+    let told = said(&deployment, program.arg("unix:db.sock"))?;
+    assert!(told.contains("committed True"), "{told}");
+    assert!(told.contains("port [3] [] {'iface-id': 'three'}"), "{told}");
+    network.host(1).ping_until_reply(network.host(3).address)?;
+    Ok(())
+}
+
+fn words_may_be_said_twice_and_an_emergency_leaves_ports(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    for _ in 0..2 {
+        deployment.vsctl(
+            "--may-exist add-br br0 -- --may-exist add-port br0 p1 -- --may-exist add-port br0 p2",
+        )?;
+    }
+    deployment.vsctl("--if-exists del-port br0 p9 -- --if-exists del-br br9")?;
+    assert_eq!(deployment.vsctl("iface-to-br p2")?, "br0");
+    deployment.vsctl("wait-until Interface p1 link_state=up")?;
+    deployment.vsctl("set-controller br0 tcp:127.0.0.1:6653 -- set-fail-mode br0 secure")?;
+    let (one, two) = network.host_pair();
+    assert!(!one.can_ping(two.address)?, "nobody says what to do");
+    deployment.vsctl("emer-reset")?;
+    assert_eq!(deployment.vsctl("get-controller br0")?, "");
+    assert_eq!(deployment.vsctl("list-ports br0")?, "p1\np2");
+    one.ping_until_reply(two.address)?;
+    one.ping(two.address, 3)?;
+    Ok(())
+}
+
+fn ovs_save_writes_a_script_that_brings_rules_back(context: &TestContext) -> TestResult {
+    const RULES_TO_KEEP: [&str; 3] = [
+        "table=0,priority=7,cookie=0x7,ip,nw_dst=10.1.0.2,actions=group:5",
+        "table=3,priority=9,in_port=p1,dl_vlan=7,actions=strip_vlan,output:p2",
+        "table=9,arp,actions=load:0x1->NXM_NX_REG0[],resubmit(,3)",
+    ];
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl(&format!(
+        "{TWO_PORTS} -- set Bridge br0 protocols=[OpenFlow10,OpenFlow14]"
+    ))?;
+    deployment.run_tool("ovs-ofctl del-flows br0")?;
+    deployment
+        .run_tool("ovs-ofctl -O OpenFlow14 add-group br0 group_id=5,type=all,bucket=output:p2")?;
+    for rule in RULES_TO_KEEP {
+        deployment.run_tool(&format!("ovs-ofctl -O OpenFlow14 add-flow br0 {rule}"))?;
+    }
+    let listed =
+        || deployment.run_tool("ovs-ofctl -O OpenFlow14 --no-stats --names --sort dump-flows br0");
+    let before = listed()?;
+    shell(
+        &deployment,
+        &format!("{SCRIPTS}/ovs-save save-flows br0 > saved"),
+    )?;
+    deployment.run_tool("ovs-ofctl del-flows br0")?;
+    deployment.run_tool("ovs-ofctl -O OpenFlow14 del-groups br0")?;
+    shell(&deployment, "sh -e ./saved")?;
+    assert_eq!(listed()?, before);
+    let groups = deployment.run_tool("ovs-ofctl -O OpenFlow14 dump-groups br0")?;
+    assert!(groups.contains("group_id=5"), "{groups}");
+    let script = shell(
+        &deployment,
+        &format!("{SCRIPTS}/ovs-save save-interfaces br0 p1"),
+    )?;
+    assert!(script.contains("ip link set dev br0"), "{script}");
+    Ok(())
+}
+
+/// The questions of `ovs-bugtool`'s plug-ins that go to the daemon or by way of its bridges, with a
+/// word of each answer; those of what this switch has not are below.
+const QUESTIONS: [(&str, &str); 16] = [
+    ("SCRIPTS/ovs-bugtool-fdb-show", "port  VLAN  MAC"),
+    ("SCRIPTS/ovs-bugtool-get-port-stats", "rx_packets="),
+    ("SCRIPTS/ovs-bugtool-ovs-appctl-dpif", "p1 1/"),
+    ("SCRIPTS/ovs-bugtool-ovs-bridge-datapath-type", "bridge br0"),
+    (
+        "SCRIPTS/ovs-bugtool-qos-configs",
+        "ingress_policing_rate: 0",
+    ),
+    (
+        "SCRIPTS/ovs-bugtool-ovs-ofctl-loop-over-bridges show",
+        "1(p1)",
+    ),
+    (
+        "SCRIPTS/ovs-bugtool-ovs-ofctl-loop-over-bridges dump-flows",
+        "actions=NORMAL",
+    ),
+    (
+        "SCRIPTS/ovs-bugtool-ovs-ofctl-loop-over-bridges dump-ports",
+        "rx pkts=",
+    ),
+    (
+        "SCRIPTS/ovs-bugtool-ovs-ofctl-loop-over-bridges dump-groups",
+        "GROUP_DESC reply",
+    ),
+    (
+        "SCRIPTS/ovs-bugtool-ovs-ofctl-loop-over-bridges dump-tlv-map",
+        "mapping table",
+    ),
+    ("ovs-appctl coverage/show", "Event coverage"),
+    ("ovs-appctl memory/show", "ports:3"),
+    ("ovs-appctl vlog/list", "console"),
+    ("ovs-appctl dpctl/show -s", "port 1: p1"),
+    (
+        "ovs-appctl dpctl/dump-flows -m netdev@ovs-netdev",
+        "actions:",
+    ),
+    ("ovs-appctl dpif-netdev/pmd-stats-show", "pmd thread"),
+];
+
+/// Questions whose answer may be empty.
+const QUIET: [&str; 4] = [
+    "ovs-appctl cfm/show",
+    "ovs-appctl bfd/show",
+    "ovs-vsctl --no-wait get Open_vSwitch . other_config",
+    "ovs-appctl dpif-netdev/pmd-rxq-show",
+];
+
+fn ovs_bugtool_has_its_questions_answered(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl(TWO_PORTS)?;
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    for (question, word) in QUESTIONS {
+        let told = deployment.run_tool(&question.replace("SCRIPTS", SCRIPTS))?;
+        assert!(told.contains(word), "{question}: {told}");
+    }
+    for question in QUIET {
+        deployment.run_tool(question)?;
+    }
+    let version = deployment.run_tool("ovs-appctl version")?;
+    assert!(version.starts_with("ovs-vswitchd ("), "{version}");
+    Ok(())
+}
+
+fn ovs_dpctl_top_reads_the_flows(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl(TWO_PORTS)?;
+    deployment.run_tool(
+        "ovs-ofctl add-flow br0 priority=9,in_port=p1,ip,nw_dst=10.1.0.2,actions=output:p2",
+    )?;
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    network.host(1).ping(network.host(2).address, 3)?;
+    // It asks a data path in the kernel, or reads what a data path was asked.
+    shell(&deployment, "ovs-appctl dpctl/dump-flows > flows")?;
+    let top = shell(&deployment, "ovs-dpctl-top --script --flow-file flows 2>&1")?;
+    assert!(top.contains("Total: 2  errors: 0"), "{top}");
+    Ok(())
+}
+
+fn ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl(TWO_PORTS)?;
+    let answered = [
+        ("-O OpenFlow13 dump-tables br0", "table 0"),
+        ("-O OpenFlow13 dump-table-features br0", "table 0"),
+        ("dump-desc br0", "Manufacturer"),
+        ("queue-stats br0", "0 queues"),
+        (
+            "-O OpenFlow13 queue-get-config br0",
+            "QUEUE_GET_CONFIG_REPLY",
+        ),
+        ("get-frags br0", "normal"),
+        ("benchmark br0 10 10", "Finished in"),
+        ("-O OpenFlow13 dump-meters br0", "METER_CONFIG"),
+        ("-O OpenFlow13 meter-features br0", "max_meter"),
+        ("-O OpenFlow15 dump-ports-desc br0 1", "1(p1)"),
+    ];
+    for (words, word) in answered {
+        let told = deployment.run_tool(&format!("ovs-ofctl {words}"))?;
+        assert!(told.contains(word), "{words}: {told}");
+    }
+    deployment.run_tool("ovs-ofctl probe br0")?;
+    // What is done to a port by OpenFlow is seen in the database, and on the machine.
+    deployment.run_tool("ovs-ofctl mod-port br0 p1 down")?;
+    deployment.vsctl("wait-until Interface p1 admin_state=down")?;
+    deployment.run_tool("ovs-ofctl mod-port br0 p1 up")?;
+    deployment.vsctl("wait-until Interface p1 admin_state=up")?;
+    // Rules of a file in the place of those that are there, and what differs.
+    shell(
+        &deployment,
+        "echo 'table=2,priority=5,tcp,tp_dst=80,actions=normal' > rules
+         echo 'actions=normal' >> rules
+         ovs-ofctl -O OpenFlow13 replace-flows br0 rules
+         ovs-ofctl -O OpenFlow13 diff-flows br0 rules",
+    )?;
+    let ran = CommandOutput::run(
+        context,
+        deployment.program("ovs-ofctl -O OpenFlow13 diff-flows br0 /dev/null"),
+    )?;
+    assert!(ran.stdout.contains("tp_dst=80"), "{ran:?}");
+    let monitor = deployment
+        .program("ovs-ofctl monitor br0 watch:")
+        .log(context.unique_path("watch"));
+    let mut monitor = context.spawner.start(monitor)?;
+    context.wait_until("the rules that are there", || {
+        Ok(monitor.written()?.contains("event=ADDED table=2"))
+    })?;
+    deployment.run_tool("ovs-ofctl del-flows br0 table=2")?;
+    context.wait_until("a rule that goes", || {
+        Ok(monitor.written()?.contains("event=DELETED"))
+    })?;
+    monitor.kill()?;
+    monitor.wait(WAIT_LIMIT)?;
+    Ok(())
+}
+
+fn ovs_ofctl_listens_in_on_a_bridge_and_its_controller(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl(TWO_PORTS)?;
+    let snoop = deployment
+        .program("ovs-ofctl snoop br0")
+        .log(context.unique_path("snoop"));
+    let mut snoop = context.spawner.start(snoop)?;
+    context.wait_until("one who listens", || {
+        let here = || std::fs::read_to_string("/proc/thread-self/net/unix");
+        let sockets = network.switch_namespace.run(here)?;
+        let sockets = sockets.map_err(Failure::to("read the list of sockets"))?;
+        let place = deployment.rundir.join("br0.snoop");
+        let place = place.to_string_lossy();
+        // That which waits, and that of who has come.
+        Ok(sockets.matches(&*place).count() > 1)
+    })?;
+    let controller = deployment.program("ovs-testcontroller ptcp:6653:127.0.0.1");
+    let _peer = context.spawner.start(controller)?;
+    deployment.vsctl("set-controller br0 tcp:127.0.0.1:6653")?;
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    // Both sides are heard, and tools are not.
+    context.wait_until("what both say", || {
+        deployment.run_tool("ovs-ofctl dump-desc br0")?;
+        let heard = snoop.written()?;
+        let words = ["OFPT_FEATURES_REPLY", "OFPT_PACKET_IN", "OFPT_FLOW_MOD"];
+        Ok(words.iter().all(|word| heard.contains(word)))
+    })?;
+    assert!(!snoop.written()?.contains("OFPST_DESC"));
+    // Who listens may go, and others come.
+    snoop.kill()?;
+    snoop.wait(WAIT_LIMIT)?;
+    network.host(1).ping(network.host(2).address, 3)?;
+    Ok(())
+}
