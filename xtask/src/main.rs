@@ -87,6 +87,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
                 false => ExitCode::FAILURE,
             })
         }
+        ["tidy", "--bless"] => tidy::bless(shell.root()).map(|()| ExitCode::SUCCESS),
         ["test", options @ ..] => test::run(shell, options),
         ["conform", options @ ..] => conform::run(shell, options),
         ["bench", options @ ..] => bench::run(shell, options),

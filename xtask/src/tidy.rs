@@ -3,9 +3,12 @@
 
 mod arrows;
 mod code;
+mod knots;
 mod licences;
 mod modules;
+mod names;
 mod promises;
+mod prose;
 mod rust;
 mod spdx;
 mod texts;
@@ -146,13 +149,16 @@ fn git_files(root: &Path, options: &[&str]) -> Result<Vec<String>, Failure> {
 }
 
 /// All rules.
-const RULES: [fn(&Tree) -> Vec<Finding>; 6] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 9] = [
     arrows::check,
     rust::check,
     modules::check,
     texts::check,
     licences::check,
     promises::check,
+    prose::check,
+    names::check,
+    knots::check,
 ];
 
 /// Checks `tree` against all rules.
@@ -160,6 +166,15 @@ pub(crate) fn run(tree: &Tree) -> Findings {
     let mut findings: Vec<_> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
     Findings(findings)
+}
+
+/// Writes the prose baseline of the project in `root`.
+pub(crate) fn bless(root: &Path) -> Result<(), Failure> {
+    let text = prose::baseline_of(&Tree::read(root)?);
+    fs::write(root.join(prose::BASELINE), text)
+        .map_err(|error| format!("cannot write {}: {error}", prose::BASELINE))?;
+    println!("{} is written", prose::BASELINE);
+    Ok(())
 }
 
 /// Prints findings, one a line.
