@@ -1,6 +1,10 @@
-//! The data path alone: frames of a file, over and over, or of a stream that is made anew
-//! all the while, from one device of DPDK to another that forgets them, on one core. This switch, Open vSwitch with DPDK and `testpmd`, which
-//! hands each frame on and looks nothing up, take turns; the devices are the same.
+//! The data path alone, on one core: packets from a file or a generated stream, through the tables,
+//! to devices that discard them. Comporta, Open vSwitch with DPDK and `testpmd`, which forwards
+//! without a lookup, take turns over the same DPDK devices.
+//!
+//! Every device is measured when its rate is steady ([`crate::steady`]), and a row of its own shows
+//! the first seconds after the start. Open vSwitch is measured with each setting of its caches in
+//! the first run, and in the following runs with the setting that was fastest.
 
 mod feed;
 mod tables;
@@ -12,16 +16,17 @@ use testkit::bed::Scene;
 
 use crate::chosen::chosen;
 use crate::sample::Sample;
+use crate::steady::warm_up;
 use crate::switch::{Bridge, Site, Switch};
 use crate::{Failure, Programs, Rounds};
 use feed::Trace;
-use tables::{Coming, TABLES};
+use tables::{Start, TABLES};
 
 /// The core that forwards, and the one for everything else.
 const FORWARDING: usize = 1;
 const OTHERS: usize = 0;
 
-/// Frames on their way, beside those that a device keeps.
+/// Frame buffers in addition to those that a device keeps.
 const BUFFERS: usize = 8192;
 
 /// The columns.
@@ -30,7 +35,14 @@ const PEER: &str = "OVS-DPDK";
 const CEILING: &str = "testpmd";
 const STREAM: &str = "stream alone";
 
-/// Takes `rounds` of samples of each, turn and turn about.
+/// The columns of warm-up times, in seconds.
+const OURS_WARM_UP: &str = "warm-up of Comporta, s";
+const PEER_WARM_UP: &str = "warm-up of OVS-DPDK, s";
+
+/// Length of a measurement of a cold device: from its first packet.
+const COLD: Duration = Duration::from_secs(10);
+
+/// Measures the rows called `names`: every device once in each run, in turn.
 pub(crate) fn measure(
     names: &[String],
     programs: &Programs,
@@ -41,89 +53,90 @@ pub(crate) fn measure(
     for table in chosen {
         let scene = (table.scene)();
         let trace = Trace::write(&site, table, &shuffled(scene.frames()))?;
-        let trial = Trial {
+        let path = DataPath {
             site: &site,
             scene: &scene,
-            warm_up: warm_up(table.coming, rounds.millis),
+            start: table.start,
             trace,
-            millis: rounds.millis,
+            time: Duration::from_millis(rounds.millis.into()),
         };
-        let mut settings = CACHES.to_vec();
-        if let Some(value) = trial.trace.limit(rounds.millis)? {
-            let (row, column) = (table.name, STREAM);
+        let print = |column, value| {
+            let row = table.name;
             Sample { row, column, value }.print();
+        };
+        let mut settings = match table.start {
+            Start::Cold => CACHES[..1].to_vec(),
+            Start::Steady => CACHES.to_vec(),
+        };
+        if let Some(limit) = path.trace.limit(rounds.millis)? {
+            print(STREAM, limit);
         }
         for _ in 0..rounds.runs {
-            let print = |column, value| {
-                let row = table.name;
-                Sample { row, column, value }.print();
-            };
-            print(OURS, trial.ours()?);
-            print(PEER, trial.peer(&mut settings)?);
-            print(CEILING, trial.ceiling()?);
+            let ours = path.ours()?;
+            print(OURS, ours.rate);
+            let peer = path.peer(&mut settings)?;
+            print(PEER, peer.rate);
+            if table.start == Start::Steady {
+                print(CEILING, path.ceiling()?);
+                print(OURS_WARM_UP, ours.warm_up_seconds);
+                print(PEER_WARM_UP, peer.warm_up_seconds);
+            }
         }
     }
     Ok(())
 }
 
-/// How long frames move before they are counted for so many milliseconds: caches of flows
-/// are filled meanwhile, and where each frame is of another flow, tables are compiled and
-/// masks are found.
-const fn warm_up(coming: Coming, millis: u32) -> Duration {
-    match coming {
-        Coming::Repeated => SETTLED,
-        Coming::Streamed { .. } => Duration::from_millis(2000 + 2 * millis as u64),
-    }
-}
-
-/// The same where all that is known already, but for caches.
-const SETTLED: Duration = Duration::from_secs(1);
-
-/// What is measured.
-struct Trial<'a> {
+/// One device with its tables and its packets.
+struct DataPath<'a> {
     site: &'a Site,
     scene: &'a Scene,
+    start: Start,
     trace: Trace<'a>,
-    warm_up: Duration,
-    /// How long frames are counted.
-    millis: u32,
+    /// Length of a measurement of a steady device.
+    time: Duration,
 }
 
-/// The frames as often as makes several batches of them, in an order by chance that is
-/// always the same: what is in the tables in order does not come in order.
+/// The packets per second of a device, and how long it took until they were steady.
+#[derive(Clone, Copy)]
+struct SteadyRate {
+    rate: f64,
+    warm_up_seconds: f64,
+}
+
+/// Repeats `frames` to fill several batches, in a random order that is the same in every run, so
+/// that packets do not arrive in the order of the rules.
 fn shuffled(frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let times = 512_usize.div_ceil(frames.len());
     let count = times * frames.len();
     let mut frames: Vec<_> = frames.into_iter().cycle().take(count).collect();
-    // Fisher and Yates', by Knuth's generator.
+    // Fisher-Yates shuffle with Knuth's MMIX generator.
     let mut state = 7_u64;
     for place in (1..frames.len()).rev() {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let chance = usize::try_from(state >> 33).expect("31 bits");
+        let chance = usize::try_from(state >> 33).expect("31 bits fit");
         frames.swap(place, chance % (place + 1));
     }
     frames
 }
 
-/// What Open vSwitch keeps flows in, beside its tables: the settings among which the best
-/// for a row counts.
+/// Settings of Open vSwitch's flow caches, its default first; the fastest one counts.
 const CACHES: [&str; 3] = [
     "other_config:emc-insert-inv-prob=100 other_config:smc-enable=false",
     "other_config:emc-insert-inv-prob=0 other_config:smc-enable=false",
     "other_config:emc-insert-inv-prob=0 other_config:smc-enable=true",
 ];
 
-impl Trial<'_> {
-    /// This switch.
-    fn ours(&self) -> Result<f64, Failure> {
+impl DataPath<'_> {
+    /// Measures Comporta.
+    fn ours(&self) -> Result<SteadyRate, Failure> {
         let feed = self.trace.feed()?;
-        // Of a file that is repeated, the device keeps all frames in its memory.
+        // A device that repeats a file keeps all its frames in memory.
         let buffers = self.trace.kept + BUFFERS;
-        let coming = format!("dpdk:net_pcap1=1,{},buffers={buffers}", feed.words);
-        let going = (2..=4).map(|number| format!("dpdk:net_null{number}={number},no-rx=1"));
-        let ports = [coming].into_iter().chain(going);
+        let ingress = format!("dpdk:net_pcap1=1,{},buffers={buffers}", feed.words);
+        let egress = (2..=4).map(|number| format!("dpdk:net_null{number}={number},no-rx=1"));
+        let ports = [ingress].into_iter().chain(egress);
         let mut arguments: Vec<String> =
             ports.flat_map(|port| ["--port".to_owned(), port]).collect();
         arguments.extend(["--cores".to_owned(), FORWARDING.to_string()]);
@@ -131,14 +144,13 @@ impl Trial<'_> {
         switch.bridge.set_port(1, "down")?;
         switch.bridge.add_flows(self.scene.flow_lines())?;
         switch.bridge.set_port(1, "up")?;
-        switch.bridge.rate(self.warm_up, self.millis)
+        self.rate(&switch.bridge, || Ok(None))
     }
 
-    /// Open vSwitch with DPDK, in the best of `settings`. Where frames are streamed, that is
-    /// the only one from then on: each takes longer to warm up than to measure.
-    fn peer(&self, settings: &mut Vec<&'static str>) -> Result<f64, Failure> {
+    /// Measures Open vSwitch with each of `settings`, and leaves the fastest one there.
+    fn peer(&self, settings: &mut Vec<&'static str>) -> Result<SteadyRate, Failure> {
         let directory = self.site.directory.join("dpdk-ovs");
-        // A database of a run before would have its bridges.
+        // The database of an earlier run has that run's bridges.
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?;
         }
@@ -165,25 +177,42 @@ impl Trial<'_> {
             directory,
         };
         bridge.add_flows(self.scene.flow_lines())?;
-        // Only now, or it would be busy with frames that no flow is for yet.
+        peer.vsctl(&format!("set Open_vSwitch . {}", settings[0]))?;
+        // After the rules: packets without a rule would occupy the daemon.
         peer.vsctl(&device(1, &format!("net_pcap1,{}", feed.words)))?;
-        let mut warm_up = self.warm_up;
-        let mut best = (0.0, CACHES[0]);
-        for caches in settings.iter().copied() {
+        let mut best = self.rate(&bridge, || bridge.cached_flows())?;
+        let mut fastest = settings[0];
+        for caches in settings.iter().copied().skip(1) {
             peer.vsctl(&format!("set Open_vSwitch . {caches}"))?;
-            let rate = bridge.rate(warm_up, self.millis)?;
-            if rate > best.0 {
-                best = (rate, caches);
+            let steady = self.rate(&bridge, || bridge.cached_flows())?;
+            if steady.rate > best.rate {
+                fastest = caches;
+                best.rate = steady.rate;
             }
-            warm_up = SETTLED;
         }
-        if self.trace.is_streamed() {
-            *settings = vec![best.1];
-        }
-        Ok(best.0)
+        *settings = vec![fastest];
+        Ok(best)
     }
 
-    /// DPDK's own test program.
+    /// Measures the rate of a device that has just received its rules.
+    fn rate(
+        &self,
+        bridge: &Bridge<'_>,
+        cached_flows: impl FnMut() -> Result<Option<f64>, Failure>,
+    ) -> Result<SteadyRate, Failure> {
+        Ok(match self.start {
+            Start::Cold => SteadyRate {
+                rate: bridge.rate(Duration::ZERO, COLD)?,
+                warm_up_seconds: 0.0,
+            },
+            Start::Steady => SteadyRate {
+                warm_up_seconds: warm_up(bridge, cached_flows)?,
+                rate: bridge.rate(Duration::ZERO, self.time)?,
+            },
+        })
+    }
+
+    /// Measures `testpmd`.
     fn ceiling(&self) -> Result<f64, Failure> {
         let memory: &[&str] = match huge_pages_are_free() {
             true => &["--in-memory"],
@@ -201,30 +230,25 @@ impl Trial<'_> {
             .args(memory)
             .arg(format!("--vdev=net_pcap1,{}", feed.words))
             .args(["--vdev=net_null2,no-rx=1", "--"])
-            .args([
-                "--auto-start",
-                "--forward-mode=io",
-                "--no-flush-rx",
-                TELLING,
-            ])
+            .args(["--auto-start", "--forward-mode=io", "--no-flush-rx", PERIOD])
             .arg(format!("--total-num-mbufs={}", self.trace.kept + BUFFERS))
             .inside(&inside)
             .log(self.site.directory.join("testpmd.log"));
         let mut process = self.site.spawner.start(program)?;
-        let look = || {
-            let told = rates(&process.written()?);
-            if told.len() < TOLD && !process.is_running() {
+        let poll = || {
+            let reports = rates(&process.written()?);
+            if reports.len() < REPORTS && !process.is_running() {
                 let status = process.wait(Duration::ZERO)?;
                 return Err(process.failed(status));
             }
-            Ok(told.get(TOLD - 1).copied())
+            Ok(reports.get(REPORTS - 1).copied())
         };
         let clock = &self.site.clock;
-        Ok(clock.wait_for("testpmd to tell its rate", PATIENCE, look)?)
+        Ok(clock.wait_for("testpmd to report its rate", REPORTS_TIMEOUT, poll)?)
     }
 }
 
-/// What has Open vSwitch open a device of DPDK.
+/// Returns the `ovs-vsctl` command that adds a DPDK device to the bridge.
 fn device(number: u32, arguments: &str) -> String {
     format!(
         "add-port br0 d{number} -- set interface d{number} type=dpdk ofport_request={number} \
@@ -232,18 +256,21 @@ fn device(number: u32, arguments: &str) -> String {
     )
 }
 
-/// How often `testpmd` tells its rate, and when it has told enough.
-const TELLING: &str = "--stats-period=1";
-const TOLD: usize = 3;
+/// How often `testpmd` reports its rate, and the report that counts: the device forwards without
+/// a cache, so its third second is like any other.
+const PERIOD: &str = "--stats-period=1";
+const REPORTS: usize = 3;
 
-/// How long `testpmd` may take until then.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time until that report.
+const REPORTS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The rates at which frames left by the second device, in the order in which they were told.
-fn rates(told: &str) -> Vec<f64> {
-    let sent = told.lines().filter_map(|line| line.split_once("Tx-pps:"));
+/// Returns the transmit rates of the second device from the reports of `testpmd`, oldest first.
+fn rates(reports: &str) -> Vec<f64> {
+    let sent = reports
+        .lines()
+        .filter_map(|line| line.split_once("Tx-pps:"));
     let rates = sent.filter_map(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
-    // It tells of one device after the other; frames leave by the second only.
+    // A report lists both devices; only the second one transmits.
     rates.skip(1).step_by(2).collect()
 }
 
@@ -253,14 +280,14 @@ mod tests {
 
     #[test]
     fn rates_are_those_of_the_second_device() {
-        let told = "  Rx-pps:  9   Rx-bps: 1\n  Tx-pps:            0   Tx-bps: 0\n\
+        let reports = "  Rx-pps:  9   Rx-bps: 1\n  Tx-pps:            0   Tx-bps: 0\n\
                     #### NIC statistics for port 1\n  Tx-pps:     38214345     Tx-bps: 2\n\
                     \n  Tx-pps: 0 Tx-bps: 0\n  Tx-pps: 7 Tx-bps: 0\n";
-        assert_eq!(rates(told), [38_214_345.0, 7.0]);
+        assert_eq!(rates(reports), [38_214_345.0, 7.0]);
     }
 
     #[test]
-    fn all_frames_are_there_in_another_order() {
+    fn shuffle_keeps_all_frames_in_another_order() {
         let frames: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         let mut mixed = shuffled(frames.clone());
         assert_ne!(mixed[..256], frames[..]);

@@ -21,6 +21,7 @@ mod meters;
 mod pcap;
 mod sample;
 mod startup;
+mod steady;
 mod stream;
 mod switch;
 mod trace;

@@ -136,16 +136,16 @@ impl Bridge<'_> {
         self.ofctl("mod-port", &[&port.to_string(), to]).map(drop)
     }
 
-    /// Frames a second that leave by ports 2 to 4, over `millis`, once frames have moved for
-    /// `warm_up`.
-    pub(crate) fn rate(&self, warm_up: Duration, millis: u32) -> Result<f64, Failure> {
+    /// Returns the packets per second that ports 2 to 4 transmit during `time`, which begins
+    /// after `pause`.
+    pub(crate) fn rate(&self, pause: Duration, time: Duration) -> Result<f64, Failure> {
         let clock = &self.site.clock;
         let sleep = |time| clock.sleep_until(clock.now() + time);
         let sent =
             || -> Result<Vec<Sent>, Failure> { (2..=4).map(|port| self.sent(port)).collect() };
-        sleep(warm_up);
+        sleep(pause);
         let before = sent()?;
-        sleep(Duration::from_millis(millis.into()));
+        sleep(time);
         let after = sent()?;
         let rates = before.iter().zip(&after);
         let rates = rates.map(|(before, after)| {
@@ -179,6 +179,22 @@ impl Bridge<'_> {
             })
         };
         Ok(counted().ok_or_else(|| format!("these are no counts: {told}"))?)
+    }
+
+    /// Returns the number of flows in the data path of the Open vSwitch that this bridge
+    /// belongs to.
+    pub(crate) fn cached_flows(&self) -> Result<Option<f64>, Failure> {
+        let socket = self.directory.join("vswitchd.ctl");
+        let program = Program::new("ovs-appctl")
+            .args(["--target", &word(&socket), "upcall/show"])
+            .log(self.directory.join("ovs-appctl.log"))
+            .output(self.directory.join("ovs-appctl.txt"));
+        let mut process = self.site.spawner.start(program)?;
+        let status = process.wait(TOOL)?;
+        if !status.success() {
+            return Err(process.failed(status).into());
+        }
+        Ok(number_behind("(current ", &process.written()?))
     }
 
     fn ofctl(&self, command: &str, arguments: &[&str]) -> Result<String, Failure> {

@@ -89,7 +89,9 @@ fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome,
     arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
     let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
     switch.bridge.add_flows(scene.flow_lines())?;
-    let frames_a_second = switch.bridge.rate(WARM_UP, millis)?;
+    let frames_a_second = switch
+        .bridge
+        .rate(WARM_UP, Duration::from_millis(millis.into()))?;
     #[expect(
         clippy::cast_precision_loss,
         reason = "memory in bytes is exact in 52 bits"

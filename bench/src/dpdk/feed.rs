@@ -21,9 +21,8 @@ use crate::{Failure, pcap};
 const FILE: &str = "frames.pcap";
 const FIFO: &str = "frames.fifo";
 
-/// How long a stream goes on if nobody ends it: that of several settings of a peer that is
-/// slow to start.
-const SECONDS: &str = "300";
+/// Longest time of a stream: the warm-ups of all settings of a slow peer.
+const SECONDS: &str = "600";
 
 /// Frames of a table, ready to be taken in.
 pub(super) struct Trace<'a> {

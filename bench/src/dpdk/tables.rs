@@ -10,6 +10,16 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) scene: fn() -> Scene,
     pub(super) coming: Coming,
+    pub(super) start: Start,
+}
+
+/// The state of a device when its measurement begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// The first packet arrives: caches are empty.
+    Cold,
+    /// The rate no longer changes.
+    Steady,
 }
 
 /// How frames come.
@@ -52,12 +62,15 @@ const MANY: u64 = 100_000;
 const ATTACKS: u64 = 32_768;
 
 #[rustfmt::skip]
-pub(super) const TABLES: [Table; 22] = {
+pub(super) const TABLES: [Table; 23] = {
     use Coming::Repeated;
     use Field::{Source, SourcePort, Target};
     use Traffic::{Attack, Fitting, Random};
     const fn row(name: &'static str, scene: fn() -> Scene, coming: Coming) -> Table {
-        Table { name, scene, coming }
+        Table { name, scene, coming, start: Start::Steady }
+    }
+    const fn cold(row: Table) -> Table {
+        Table { start: Start::Cold, ..row }
     }
     fn three(traffic: Traffic, frames: u64) -> Scene {
         Scene::three_rules_met("a list of 3", traffic, frames)
@@ -83,6 +96,7 @@ pub(super) const TABLES: [Table; 22] = {
         row("flows-1000",       || exact(1000), Repeated),
         row("flows-10000",      || exact(10_000), Repeated),
         row("flows-100000",     || exact(100_000), Repeated),
+        cold(row("flows-100000-cold", || exact(100_000), Repeated)),
         row("networks-1000",    || networks(1000, FRAMES), Repeated),
         row("networks-10000",   || networks(10_000, MANY), Repeated),
         row("tables-repeated",  || routed(Fitting, FRAMES), Repeated),
@@ -114,6 +128,7 @@ mod tests {
             name,
             scene,
             coming,
+            ..
         } in TABLES
         {
             if let Coming::Streamed { fields, cycle } = coming {
@@ -140,6 +155,7 @@ mod tests {
             name,
             scene,
             coming,
+            ..
         } in TABLES
         {
             if let Coming::Streamed {

@@ -1,0 +1,91 @@
+//! Warm-up: frames move until the rate of the device is steady.
+//!
+//! A flow cache fills over many seconds: Open vSwitch raises the number of flows that its data path
+//! may hold step by step, so that 100,000 flows take it most of a minute. A device is steady when
+//! two windows in a row agree and the number of its cached flows no longer grows. A device that is
+//! not steady after [`WARM_UP_MAX`] is measured as it is then, and the time shows that.
+
+use std::time::Duration;
+
+use crate::Failure;
+use crate::switch::Bridge;
+
+/// Length of one window.
+const WINDOW: Duration = Duration::from_secs(3);
+
+/// Difference between two windows, as a share of the larger rate, below which they agree.
+const AGREEMENT: f64 = 0.05;
+
+/// Longest warm-up.
+const WARM_UP_MAX: Duration = Duration::from_secs(120);
+
+/// One window: packets per second, and flows in the cache of the device if it has one.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    rate: f64,
+    flows: Option<f64>,
+}
+
+impl Window {
+    /// True if this window and the `earlier` one show the same state.
+    fn agrees_with(self, earlier: Self) -> bool {
+        let difference = (self.rate - earlier.rate).abs();
+        let grows = match (self.flows, earlier.flows) {
+            (Some(now), Some(before)) => now > before * (1.0 + AGREEMENT),
+            _ => false,
+        };
+        !grows && difference <= AGREEMENT * self.rate.max(earlier.rate)
+    }
+}
+
+/// Waits until the rate of `bridge` is steady, at most [`WARM_UP_MAX`]. `cached_flows` returns the
+/// number of flows in the device's cache. Returns the time that this took, in seconds.
+pub(crate) fn warm_up(
+    bridge: &Bridge<'_>,
+    mut cached_flows: impl FnMut() -> Result<Option<f64>, Failure>,
+) -> Result<f64, Failure> {
+    let mut window = || -> Result<Window, Failure> {
+        Ok(Window {
+            rate: bridge.rate(Duration::ZERO, WINDOW)?,
+            flows: cached_flows()?,
+        })
+    };
+    let clock = &bridge.site.clock;
+    let start = clock.now();
+    let mut earlier = window()?;
+    loop {
+        let elapsed = clock.now().since(start);
+        let later = window()?;
+        if later.agrees_with(earlier) || elapsed >= WARM_UP_MAX {
+            return Ok(clock.now().since(start).as_secs_f64());
+        }
+        earlier = later;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(rate: f64, flows: Option<f64>) -> Window {
+        Window { rate, flows }
+    }
+
+    #[test]
+    fn windows_agree_within_five_per_cent() {
+        let earlier = window(100.0, None);
+        assert!(window(95.0, None).agrees_with(earlier));
+        assert!(window(105.0, None).agrees_with(earlier));
+        assert!(!window(94.0, None).agrees_with(earlier));
+        assert!(!window(106.0, None).agrees_with(earlier));
+        assert!(window(0.0, None).agrees_with(window(0.0, None)));
+    }
+
+    #[test]
+    fn growing_cache_is_not_steady() {
+        let earlier = window(100.0, Some(24_000.0));
+        assert!(!window(100.0, Some(38_000.0)).agrees_with(earlier));
+        assert!(window(100.0, Some(24_500.0)).agrees_with(earlier));
+        assert!(window(100.0, Some(10_000.0)).agrees_with(earlier));
+    }
+}
