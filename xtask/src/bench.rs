@@ -1,9 +1,10 @@
-//! Benchmarks that stay: rows of figures with their peers in the same run, the bar of each
-//! where there is one, and whether it is reached; as a table and as JSON.
+//! Benchmarks: rows of figures next to those of peers in the same run, and the target of each row,
+//! as Markdown, as JSON and in the project's documents.
 //!
-//! What measures is elsewhere: the package `bench` where there is no device, the lab where
-//! there is. This only calls them, turn and turn about, and lays side by side what they say.
+//! The package `bench` and the lab measure; this module calls them, interleaved, and collects their
+//! samples.
 
+mod chart;
 mod figures;
 mod forms;
 mod huge_pages;
@@ -16,46 +17,49 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use figures::Figures;
-use rows::{Group, Row};
+use rows::{BenchRow, Group};
 
 use crate::Failure;
 use crate::metadata::cargo;
 use crate::shell::{Outcome, Shell};
 use crate::summary::Tally;
 
-/// What is asked for.
+/// The options of the command.
 #[derive(Debug, PartialEq)]
-struct Options {
-    /// Beginnings of rows' names; all rows if there are none.
+struct BenchOptions {
+    /// Prefixes of row names; all rows without any.
     rows: Vec<String>,
-    /// Samples of each figure.
+    /// Number of runs.
     runs: u32,
-    /// Short samples: enough to see that it works, too little to quote.
+    /// Short samples: they show that a row works, and prove nothing.
     quick: bool,
-    /// Whether the rows are only to be named.
+    /// True if the command only lists the rows.
     list: bool,
-    /// Whether the tables are put into the README, in place of those of the same groups.
-    readme: bool,
+    /// True if the project's documents receive the results.
+    publish: bool,
 }
 
-/// Samples of each figure, unless another number is given.
+/// Number of runs without `--runs`.
 const RUNS: u32 = 5;
 const RUNS_QUICK: u32 = 3;
 
-impl Options {
-    fn read(words: &[&str]) -> Result<Self, Failure> {
+impl BenchOptions {
+    fn parse(words: &[&str]) -> Result<Self, Failure> {
         let (mut runs, mut rows) = (None, Vec::new());
-        let (mut quick, mut list, mut readme) = (false, false, false);
+        let (mut quick, mut list, mut publish) = (false, false, false);
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             match *word {
                 "--quick" => quick = true,
                 "--list" => list = true,
-                "--readme" => readme = true,
+                // The older name of the option.
+                "--publish" | "--readme" => publish = true,
                 "--runs" => {
                     let count = rest.next().and_then(|count| count.parse().ok());
                     let some = count.filter(|count| (1..=RUNS_MAX).contains(count));
-                    runs = Some(some.ok_or_else(|| format!("--runs wants 1 to {RUNS_MAX}"))?);
+                    runs = Some(
+                        some.ok_or_else(|| format!("--runs must be between 1 and {RUNS_MAX}"))?,
+                    );
                 }
                 word if word.starts_with('-') => {
                     return Err(format!("unknown option `{word}`").into());
@@ -63,36 +67,36 @@ impl Options {
                 row => rows.push(row.to_owned()),
             }
         }
-        if readme && quick {
-            return Err("--readme wants rows at full length".into());
+        if publish && quick {
+            return Err("--publish needs full samples: omit --quick".into());
         }
         Ok(Self {
             rows,
             runs: runs.unwrap_or(if quick { RUNS_QUICK } else { RUNS }),
             quick,
             list,
-            readme,
+            publish,
         })
     }
 }
 
-/// More runs than that are another experiment.
+/// Largest number of runs.
 const RUNS_MAX: u32 = 100;
 
-/// Measures the rows that `words` name, and writes what came of it.
+/// Measures the rows that `words` name, and writes the results.
 pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
-    let options = Options::read(words)?;
+    let options = BenchOptions::parse(words)?;
     let chosen = rows::chosen(&options.rows)?;
     if options.list {
         print!("{}", page::list(&chosen));
         return Ok(ExitCode::SUCCESS);
     }
-    if options.readme && !rows::are_whole_groups(&chosen) {
-        return Err("--readme wants groups with all their rows".into());
+    if options.publish && !rows::are_whole_groups(&chosen) {
+        return Err("--publish needs whole groups: name groups, not rows".into());
     }
     let directory = free_directory(shell)?;
     let bench = Bench {
-        profile: Profile::Release,
+        profile: BuildProfile::Release,
         runs: options.runs,
         quick: options.quick,
         directory: directory.clone(),
@@ -106,9 +110,8 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure
     println!("\n{table}");
     println!("{}", directory.join("bench.json").display());
     let all = figures.failures.is_empty();
-    if options.readme && all && !shell.interrupted() {
-        let sections = page::sections(&chosen, &figures, command.trim_end());
-        page::put_into_readme(shell.root(), &sections)?;
+    if options.publish && all && !shell.interrupted() {
+        page::publish(shell.root(), &chosen, &figures, command.trim_end())?;
     }
     Ok(match all {
         true => ExitCode::SUCCESS,
@@ -116,49 +119,49 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure
     })
 }
 
-/// Measures one quick row, so that benchmarks that nobody calls for a while still work.
+/// Measures one row quickly, to prove that the benchmarks still work.
 pub(crate) fn try_one(shell: &mut Shell) -> Result<Tally, Failure> {
     let chosen = rows::chosen(&[TRIED.to_owned()])?;
     let bench = Bench {
-        profile: Profile::Debug,
+        profile: BuildProfile::Debug,
         runs: 1,
         quick: true,
         directory: shell.root().join("target"),
     };
     let figures = bench.measure(shell, &chosen);
     let table = page::table(&chosen, &figures, &format!("cargo xtask bench {TRIED}"));
-    println!("{table}\nUnoptimized and once: these figures say nothing.");
+    println!("{table}\nOne unoptimized run: these figures prove nothing.");
     Ok(match figures.failures.first() {
         None => Tally::passed(),
         Some((name, reason)) => Tally::failed(name, reason),
     })
 }
 
-/// The row that is tried.
+/// The row that [`try_one`] measures.
 const TRIED: &str = "forms/one-tcp-port";
 
-/// How programs are built.
+/// The build profile of the measured programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Profile {
-    /// For figures that count.
+enum BuildProfile {
+    /// Optimized, for results.
     Release,
-    /// For trying whether it works.
+    /// Unoptimized, for [`try_one`].
     Debug,
 }
 
-/// How rows are measured.
+/// The settings of a measurement.
 struct Bench {
-    profile: Profile,
+    profile: BuildProfile,
     runs: u32,
     quick: bool,
-    /// Where what comes of it is left.
+    /// The directory of results, logs and sockets.
     directory: PathBuf,
 }
 
 impl Bench {
-    /// Measures `rows`, a group after the other. What cannot be measured is told, and the
-    /// others are.
-    fn measure(&self, shell: &mut Shell, rows: &[&'static Row]) -> Figures {
+    /// Measures `rows`, group by group. A row that cannot be measured is reported, and the others
+    /// are measured.
+    fn measure(&self, shell: &mut Shell, rows: &[&'static BenchRow]) -> Figures {
         let mut figures = Figures::default();
         for group in Group::ALL {
             let of_group = rows.iter().copied().filter(|row| row.group == group);
@@ -180,12 +183,12 @@ impl Bench {
         figures
     }
 
-    /// Builds a package of ours, and says where its program of this name is.
+    /// Builds `program` of `package`, and returns its path.
     fn build(&self, shell: &mut Shell, package: &str, program: &str) -> Result<PathBuf, Failure> {
         self.build_with(shell, package, program, &[])
     }
 
-    /// Builds a package's example of this name, and says where it is.
+    /// Builds an example of `package`, and returns its path.
     fn build_example(
         &self,
         shell: &mut Shell,
@@ -196,7 +199,7 @@ impl Bench {
         self.build_by(shell, &words, &format!("examples/{example}"))
     }
 
-    /// Builds a program, with these features.
+    /// Builds a program with these features, and returns its path.
     fn build_with(
         &self,
         shell: &mut Shell,
@@ -212,7 +215,7 @@ impl Bench {
         self.build_by(shell, &words, program)
     }
 
-    /// Has cargo build by these words what will be at this place.
+    /// Runs cargo with `words`, and returns the path of the result.
     fn build_by(
         &self,
         shell: &mut Shell,
@@ -222,11 +225,11 @@ impl Bench {
         let mut command = Command::new(cargo());
         command.args(words);
         let folder = match self.profile {
-            Profile::Release => {
+            BuildProfile::Release => {
                 command.arg("--release");
                 "target/release"
             }
-            Profile::Debug => "target/debug",
+            BuildProfile::Debug => "target/debug",
         };
         match shell.run(&mut command)? {
             Outcome::Success => Ok(shell.root().join(folder).join(program)),
@@ -235,13 +238,13 @@ impl Bench {
     }
 }
 
-/// Makes the first of `results/bench-1`, `results/bench-2` and so on that is not there yet.
+/// Creates the first of `results/bench-1`, `results/bench-2` ... that does not exist.
 fn free_directory(shell: &Shell) -> Result<PathBuf, Failure> {
     let results = shell.root().join("results");
     let free = (1_u32..)
         .map(|number| results.join(format!("bench-{number}")))
         .find(|directory| !directory.exists())
-        .ok_or("there is no free number for results")?;
+        .ok_or("no free directory name below results/")?;
     fs::create_dir_all(&free)?;
     Ok(free)
 }
@@ -251,24 +254,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_read() {
-        let options = Options::read(&["forms", "--runs", "7", "--quick"]).expect("it is good");
+    fn options_are_parsed() {
+        let options =
+            BenchOptions::parse(&["forms", "--runs", "7", "--quick"]).expect("valid options");
         assert_eq!(
             (options.rows, options.runs, options.quick),
             (vec!["forms".to_owned()], 7, true)
         );
-        assert!(Options::read(&["--runs", "0"]).is_err());
-        assert!(Options::read(&["--fast"]).is_err());
+        assert!(BenchOptions::parse(&["--runs", "0"]).is_err());
+        assert!(BenchOptions::parse(&["--fast"]).is_err());
     }
 
     #[test]
-    fn the_readme_has_rows_at_full_length() {
-        assert!(Options::read(&["--readme", "forms"]).is_ok());
-        assert!(Options::read(&["--readme", "--quick"]).is_err());
+    fn publication_needs_full_samples() {
+        assert!(BenchOptions::parse(&["--publish", "forms"]).is_ok_and(|options| options.publish));
+        assert!(BenchOptions::parse(&["--readme", "forms"]).is_ok_and(|options| options.publish));
+        assert!(BenchOptions::parse(&["--publish", "--quick"]).is_err());
     }
 
     #[test]
-    fn the_row_that_is_tried_is_there() {
+    fn tried_row_exists() {
         assert_eq!(
             rows::chosen(&[TRIED.to_owned()])
                 .map(|rows| rows.len())

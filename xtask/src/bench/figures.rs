@@ -1,22 +1,21 @@
-//! What was measured, and what it comes to: medians, ranges, and bars that are reached or
-//! not.
+//! Samples of the rows, their medians and ranges, and the targets that they meet.
 
 use std::collections::BTreeMap;
 
-use super::rows::{Bar, Limit, Row, Value};
+use super::rows::{Bar, BenchRow, Limit, Value};
 
-/// Samples of rows, by their names.
+/// Samples by row and column.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     rows: BTreeMap<String, Columns>,
-    /// What could not be measured: a group's name or a row's, and why.
+    /// Groups and rows that could not be measured, each with the reason.
     pub(super) failures: Vec<(String, String)>,
 }
 
-/// Samples of columns, in the order in which they came first.
+/// Samples by column, in the order of their first samples.
 pub(super) type Columns = Vec<(String, Vec<f64>)>;
 
-/// Several samples of one thing.
+/// Median and range of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -25,7 +24,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of these; none if there are none.
+    /// Returns the spread of `samples`, or `None` without any.
     pub(super) fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -44,8 +43,8 @@ impl Spread {
 }
 
 impl Figures {
-    /// One more sample.
-    pub(super) fn add(&mut self, row: &Row, column: &str, value: f64) {
+    /// Adds a sample.
+    pub(super) fn add(&mut self, row: &BenchRow, column: &str, value: f64) {
         let columns = self.rows.entry(row.id()).or_default();
         match columns.iter_mut().find(|(name, _)| name == column) {
             Some((_, samples)) => samples.push(value),
@@ -53,27 +52,32 @@ impl Figures {
         }
     }
 
-    /// Something could not be measured.
+    /// Records that `name` could not be measured, and prints the reason.
     pub(super) fn fail(&mut self, name: &str, reason: String) {
         println!("{name}: {reason}");
         self.failures.push((name.to_owned(), reason));
     }
 
-    /// The columns of `row`.
-    pub(super) fn of(&self, row: &Row) -> &[(String, Vec<f64>)] {
+    /// Returns the columns of `row`.
+    pub(super) fn of(&self, row: &BenchRow) -> &[(String, Vec<f64>)] {
         self.rows.get(&row.id()).map_or(&[], Vec::as_slice)
     }
 
-    /// The samples of a column.
-    fn samples(&self, row: &Row, column: &str) -> &[f64] {
+    /// Returns the samples of a column.
+    fn samples(&self, row: &BenchRow, column: &str) -> &[f64] {
         let mut columns = self.of(row).iter();
         let found = columns.find(|(name, _)| name == column);
         found.map_or(&[], |(_, samples)| samples.as_slice())
     }
 
-    /// What is held against `bar`; none if it was not measured.
-    pub(super) fn value(&self, row: &Row, bar: &Bar) -> Option<f64> {
-        match bar.value {
+    /// Returns the figure that `bar` limits, or `None` without samples.
+    pub(super) fn value(&self, row: &BenchRow, bar: &Bar) -> Option<f64> {
+        self.value_of(row, bar.value)
+    }
+
+    /// Returns one figure of `row`, or `None` without samples.
+    pub(super) fn value_of(&self, row: &BenchRow, value: Value) -> Option<f64> {
+        match value {
             Value::Median(column) => {
                 Spread::of(self.samples(row, column)).map(|spread| spread.median)
             }
@@ -87,7 +91,7 @@ impl Figures {
 }
 
 impl Bar {
-    /// Whether `value` reaches it.
+    /// True if `value` meets the target.
     pub(super) fn is_reached_by(&self, value: f64) -> bool {
         match self.limit {
             Limit::AtMost(most) => value <= most,
@@ -102,7 +106,7 @@ mod tests {
     use crate::bench::rows::{OURS, chosen};
 
     #[test]
-    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+    fn median_of_an_even_count_is_the_mean_of_the_middle_two() {
         let spread = Spread::of(&[4.0, 1.0, 2.0, 10.0]);
         assert_eq!(
             spread.map(|spread| (spread.least, spread.median, spread.most)),
@@ -112,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_that_of_runs_and_not_of_medians() {
-        let rows = chosen(&["workers/macs".to_owned()]).expect("it is there");
+    fn ratio_is_computed_run_by_run() {
+        let rows = chosen(&["workers/macs".to_owned()]).expect("the row exists");
         let (row, bar) = (rows[0], &rows[0].bars[0]);
         let mut figures = Figures::default();
         for (one, two) in [(10.0, 19.0), (5.0, 9.5), (7.0, 7.0)] {
@@ -124,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_held_against_the_median() {
-        let rows = chosen(&["forms/one-tcp-port".to_owned()]).expect("it is there");
+    fn target_is_compared_with_the_median() {
+        let rows = chosen(&["forms/one-tcp-port".to_owned()]).expect("the row exists");
         let (row, bar) = (rows[0], &rows[0].bars[0]);
         let mut figures = Figures::default();
         assert_eq!(figures.value(row, bar), None);

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::figures::Figures;
 use super::huge_pages::HugePages;
-use super::rows::{Group, INSTRUCTIONS, OURS, Row};
-use super::{Bench, Profile};
+use super::rows::{BenchRow, Group, INSTRUCTIONS, OURS};
+use super::{Bench, BuildProfile};
 use crate::shell::{Outcome, Shell};
 use crate::{Failure, setup};
 
@@ -27,7 +27,7 @@ pub(super) fn measure(
     bench: &Bench,
     shell: &mut Shell,
     group: Group,
-    rows: &[&Row],
+    rows: &[&BenchRow],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     match group {
@@ -46,7 +46,7 @@ pub(super) fn measure(
     };
     let asked = Asked::of(group, bench, shell)?;
     take(shell, &program, &asked, rows, figures)?;
-    if group == Group::Forms && bench.profile == Profile::Release {
+    if group == Group::Forms && bench.profile == BuildProfile::Release {
         count_all(bench, shell, &program, rows, figures)?;
     }
     Ok(())
@@ -57,7 +57,7 @@ fn count_all(
     bench: &Bench,
     shell: &mut Shell,
     program: &Path,
-    rows: &[&Row],
+    rows: &[&BenchRow],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     setup::valgrind(shell)?;
@@ -137,7 +137,7 @@ fn take(
     shell: &mut Shell,
     program: &Path,
     asked: &Asked,
-    rows: &[&Row],
+    rows: &[&BenchRow],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     let names = rows.iter().map(|row| row.name);
@@ -176,7 +176,7 @@ fn sample(line: &str) -> Result<(String, String, f64), Failure> {
 }
 
 /// Instructions a frame.
-fn count(bench: &Bench, shell: &mut Shell, program: &Path, row: &Row) -> Result<f64, Failure> {
+fn count(bench: &Bench, shell: &mut Shell, program: &Path, row: &BenchRow) -> Result<f64, Failure> {
     let file = bench.directory.join(format!("callgrind-{}.out", row.name));
     let mut command = Command::new("valgrind");
     command

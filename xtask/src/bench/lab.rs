@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::figures::Figures;
-use super::rows::{AFXDP, BRIDGE, CABLE, FORWARDER, Group, OURS, OURS_XDP, OVS, OVS_TSO, Row};
+use super::rows::{AFXDP, BRIDGE, BenchRow, CABLE, FORWARDER, Group, OURS, OURS_XDP, OVS, OVS_TSO};
 use crate::shell::{Outcome, Shell};
 use crate::{Failure, setup};
 
@@ -194,7 +194,7 @@ pub(super) fn measure(
     bench: &Bench,
     shell: &mut Shell,
     group: Group,
-    rows: &[&Row],
+    rows: &[&BenchRow],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     setup::run(shell)?;
@@ -222,7 +222,7 @@ fn carry_out(
     shell: &mut Shell,
     comporta: &Path,
     experiment: &Experiment,
-    rows: &[&Row],
+    rows: &[&BenchRow],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     let mut sets = experiment.devices.to_vec();
@@ -252,7 +252,7 @@ fn carry_out(
 }
 
 /// Reads the rows out of trials.
-fn read(experiment: &Experiment, rows: &[&Row], trials: &[Value], figures: &mut Figures) {
+fn read(experiment: &Experiment, rows: &[&BenchRow], trials: &[Value], figures: &mut Figures) {
     for reading in experiment.readings {
         let Some(row) = rows.iter().find(|row| row.name == reading.row) else {
             continue;
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn each_reading_has_a_row_and_each_row_a_reading() {
-        let read = |row: &Row| {
+        let read = |row: &BenchRow| {
             let of_group = EXPERIMENTS.iter().filter(|one| one.group == row.group);
             of_group
                 .flat_map(|one| one.readings)
@@ -446,7 +446,8 @@ mod tests {
         }
         for experiment in &EXPERIMENTS {
             for reading in experiment.readings {
-                let is = |row: &&&Row| row.group == experiment.group && row.name == reading.row;
+                let is =
+                    |row: &&&BenchRow| row.group == experiment.group && row.name == reading.row;
                 assert_eq!(rows.iter().filter(is).count(), 1, "{}", reading.row);
             }
         }

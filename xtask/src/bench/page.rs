@@ -1,53 +1,81 @@
-//! What was measured as a person reads it, in Markdown, and as a program does, in JSON.
+//! Benchmark results as Markdown for readers, as JSON for programs, and in the project's documents.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::Failure;
 use super::figures::{Figures, Spread};
-use super::rows::{Bar, Group, Limit, Row, Value};
+use super::rows::{Bar, BenchRow, Group, Limit, OURS, OVS, OVS_DPDK, OVS_TSO, Value};
+use super::{Failure, chart};
 
-/// Where the tables are: of the switch for its users, of the instrument beside its method.
-const README: &str = "README.md";
+/// The documents with tables: results of the switch for its users, and results of the instrument
+/// next to its method.
+const RESULTS: &str = "docs/benchmarks.md";
 const METHOD: &str = "docs/measuring.md";
-const BEGIN: &str = "<!-- the tables of `cargo xtask bench --readme` begin -->";
-const END: &str = "<!-- the tables end -->";
+const BEGIN: &str = "<!-- cargo xtask bench --publish: tables -->";
+const END: &str = "<!-- end of tables -->";
 
-/// The names of `rows`, and what they are about.
-pub(super) fn list(rows: &[&Row]) -> String {
+/// The document with the summary, whose rows are results of several groups.
+const README: &str = "README.md";
+const SUMMARY_BEGIN: &str = "<!-- cargo xtask bench --publish: summary -->";
+const SUMMARY_END: &str = "<!-- end of summary -->";
+
+/// Rows of the summary, each with the peer that it is compared with.
+#[rustfmt::skip]
+const SUMMARY: [(&str, &str); 8] = [
+    ("dpdk/flows-1000",      OVS_DPDK),
+    ("dpdk/flows-100000",    OVS_DPDK),
+    ("dpdk/tables-random",   OVS_DPDK),
+    ("dpdk/acl-1000-random", OVS_DPDK),
+    ("dpdk/acl-3-attack",    OVS_DPDK),
+    ("veth/rate",            OVS),
+    ("veth/tcp",             OVS_TSO),
+    ("startup/ports-flows",  OVS),
+];
+
+/// Returns the names and subjects of `rows`, for `--list`.
+pub(super) fn list(rows: &[&BenchRow]) -> String {
     let width = rows.iter().map(|row| row.id().len()).max().unwrap_or(0);
-    let line = |row: &&Row| {
-        let bars: Vec<String> = row.bars.iter().map(wanted).collect();
-        let bars = match bars.is_empty() {
+    let line = |row: &&BenchRow| {
+        let targets: Vec<String> = row.bars.iter().map(target).collect();
+        let targets = match targets.is_empty() {
             true => String::new(),
-            false => format!("; wanted: {}", bars.join(", ")),
+            false => format!("; target: {}", targets.join(", ")),
         };
-        format!("{:width$}  {}, {}{bars}\n", row.id(), row.about, row.unit)
+        format!(
+            "{:width$}  {}, {}{targets}\n",
+            row.id(),
+            row.about,
+            row.unit
+        )
     };
     rows.iter().map(line).collect()
 }
 
-/// A table for each group, and what could not be measured.
-pub(super) fn table(rows: &[&Row], figures: &Figures, command: &str) -> String {
+/// Returns one table for each group, and the rows that could not be measured.
+pub(super) fn table(rows: &[&BenchRow], figures: &Figures, command: &str) -> String {
     let sections = sections(rows, figures, command);
     let sections: Vec<String> = sections.into_iter().map(|(_, section)| section).collect();
     let mut text = sections.join("\n");
     for (name, reason) in &figures.failures {
-        text += &format!("\nNot measured: {name}, since {reason}\n");
+        text += &format!("\nNot measured: {name}: {reason}\n");
     }
     text
 }
 
-/// A table for each group, with what it is of.
-pub(super) fn sections(rows: &[&Row], figures: &Figures, command: &str) -> Vec<(Group, String)> {
+/// Returns one table for each group, under its title, command and machine.
+pub(super) fn sections(
+    rows: &[&BenchRow],
+    figures: &Figures,
+    command: &str,
+) -> Vec<(Group, String)> {
     let of = |group: Group| {
         let rows = rows.iter().copied().filter(|row| row.group == group);
-        let rows: Vec<&Row> = rows.collect();
+        let rows: Vec<&BenchRow> = rows.collect();
         let text = || {
             format!(
-                "{}\n\n`{command}`; {}. Medians, with the range of all runs.\n\n{}",
+                "{}\n\n`{command}`\n\n{}. Medians, with the range of all runs.\n\n{}",
                 heading(group),
                 machine(),
                 of_group(&rows, figures)
@@ -58,24 +86,24 @@ pub(super) fn sections(rows: &[&Row], figures: &Figures, command: &str) -> Vec<(
     Group::ALL.into_iter().filter_map(of).collect()
 }
 
-/// The line above a group's table.
+/// Returns the title line of a group's table.
 fn heading(group: Group) -> String {
     format!("**{}**", group.title())
 }
 
-fn of_group(rows: &[&Row], figures: &Figures) -> String {
+fn of_group(rows: &[&BenchRow], figures: &Figures) -> String {
     let mut columns: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flat_map(|row| figures.of(row)) {
         if !columns.contains(&name.as_str()) {
             columns.push(name);
         }
     }
-    let mut text = format!("| row | unit | {} | wanted | |\n", columns.join(" | "));
+    let mut text = format!("| row | unit | {} | target | |\n", columns.join(" | "));
     text += &format!("|---|---|{}---|---|\n", "---:|".repeat(columns.len()));
     for row in rows {
         let cells = columns.iter().map(|column| cell(row, column, figures));
         let cells: Vec<String> = cells.collect();
-        let bars: Vec<String> = row.bars.iter().map(wanted).collect();
+        let bars: Vec<String> = row.bars.iter().map(target).collect();
         let reached: Vec<String> = row
             .bars
             .iter()
@@ -94,8 +122,8 @@ fn of_group(rows: &[&Row], figures: &Figures) -> String {
     text
 }
 
-/// A median with its range.
-fn cell(row: &Row, column: &str, figures: &Figures) -> String {
+/// Returns a median with its range.
+fn cell(row: &BenchRow, column: &str, figures: &Figures) -> String {
     let samples = figures.of(row).iter().find(|(name, _)| name == column);
     let spread = samples.and_then(|(_, samples)| Spread::of(samples));
     match spread {
@@ -115,25 +143,25 @@ fn cell(row: &Row, column: &str, figures: &Figures) -> String {
     }
 }
 
-/// What a bar wants, in words.
-fn wanted(bar: &Bar) -> String {
+/// Returns a target as text.
+fn target(bar: &Bar) -> String {
     let limit = match bar.limit {
         Limit::AtMost(most) => format!("at most {most}"),
         Limit::AtLeast(least) => format!("at least {least}"),
     };
     match bar.value {
         Value::Median(_) => limit,
-        Value::Ratio(one, other) => format!("{limit} of {other} ({one})"),
+        Value::Ratio(one, other) => format!("{limit} × {other} ({one})"),
     }
 }
 
-/// Whether a bar is reached.
-fn verdict(row: &Row, bar: &Bar, figures: &Figures) -> String {
+/// Returns whether a target is met, as text.
+fn verdict(row: &BenchRow, bar: &Bar, figures: &Figures) -> String {
     let Some(value) = figures.value(row, bar) else {
         return "not measured".to_owned();
     };
     let word = match bar.is_reached_by(value) {
-        true => "reached",
+        true => "met",
         false => "**missed**",
     };
     match bar.value {
@@ -142,8 +170,19 @@ fn verdict(row: &Row, bar: &Bar, figures: &Figures) -> String {
     }
 }
 
-/// A number with three digits that count, and commas between thousands.
-fn number(value: f64) -> String {
+/// Formats a number with three significant digits and commas between thousands.
+pub(super) fn number(value: f64) -> String {
+    let (value, suffix) = match value.abs() >= 999_500.0 {
+        true => (value / 1e6, " M"),
+        false => (value, ""),
+    };
+    let value = match value.abs() {
+        large if large >= 999.5 => {
+            let unit = 10_f64.powf(large.log10().floor() - 2.0);
+            (value / unit).round() * unit
+        }
+        _ => value,
+    };
     let places = match value.abs() {
         value if value >= 99.95 => 0,
         value if value >= 9.995 => 1,
@@ -163,13 +202,13 @@ fn number(value: f64) -> String {
         grouped.push(digit);
     }
     match rest {
-        "" => grouped,
-        rest => format!("{grouped}.{rest}"),
+        "" => format!("{grouped}{suffix}"),
+        rest => format!("{grouped}.{rest}{suffix}"),
     }
 }
 
-/// All of it for programs: every sample.
-pub(super) fn json(rows: &[&Row], figures: &Figures, command: &str) -> String {
+/// Returns all samples as JSON.
+pub(super) fn json(rows: &[&BenchRow], figures: &Figures, command: &str) -> String {
     let rows: Vec<Json> = rows.iter().map(|row| row_json(row, figures)).collect();
     let failures = figures.failures.iter();
     let failures: Vec<Json> = failures
@@ -184,7 +223,7 @@ pub(super) fn json(rows: &[&Row], figures: &Figures, command: &str) -> String {
     format!("{all:#}\n")
 }
 
-fn row_json(row: &Row, figures: &Figures) -> Json {
+fn row_json(row: &BenchRow, figures: &Figures) -> Json {
     let column = |(name, samples): &(String, Vec<f64>)| {
         let spread = Spread::of(samples);
         json!({
@@ -198,9 +237,9 @@ fn row_json(row: &Row, figures: &Figures) -> Json {
     let bar = |bar: &Bar| {
         let value = figures.value(row, bar);
         json!({
-            "wanted": wanted(bar),
+            "target": target(bar),
             "value": value,
-            "reached": value.map(|value| bar.is_reached_by(value)),
+            "met": value.map(|value| bar.is_reached_by(value)),
         })
     };
     json!({
@@ -212,7 +251,7 @@ fn row_json(row: &Row, figures: &Figures) -> Json {
     })
 }
 
-/// The machine in a few words.
+/// Returns the processor and kernel of this machine.
 fn machine() -> String {
     let line = |path: &str, start: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -228,33 +267,96 @@ fn machine() -> String {
     )
 }
 
-/// The page that has the table of a group.
+/// Returns the document with the table of a group.
 const fn page(group: Group) -> &'static str {
     match group {
         Group::Generator | Group::Impaired => METHOD,
-        _ => README,
+        _ => RESULTS,
     }
 }
 
-/// Puts the tables where the README, or the page on the method, has those of their groups.
-pub(super) fn put_into_readme(root: &Path, sections: &[(Group, String)]) -> Result<(), Failure> {
-    for file in [README, METHOD] {
+/// Writes the results into the project's documents: tables, summary and chart.
+pub(super) fn publish(
+    root: &Path,
+    rows: &[&BenchRow],
+    figures: &Figures,
+    command: &str,
+) -> Result<(), Failure> {
+    let sections = sections(rows, figures, command);
+    for file in [RESULTS, METHOD] {
         let here = sections.iter().filter(|(group, _)| page(*group) == file);
         let here: Vec<_> = here.cloned().collect();
-        if here.is_empty() {
-            continue;
+        if !here.is_empty() {
+            edit(root, file, |text| replaced(text, &here))?;
         }
-        let path = root.join(file);
-        let text = fs::read_to_string(&path)?;
-        let text =
-            replaced(&text, &here).ok_or_else(|| format!("{file} has no place for the tables"))?;
-        fs::write(&path, text)?;
-        println!("{file} has the tables now");
+    }
+    edit(root, README, |text| summarized(text, rows, figures))?;
+    if let Some(chart) = chart::chart(rows, figures, &machine()) {
+        fs::write(root.join(chart::FILE), chart)?;
+        println!("{} is written", chart::FILE);
     }
     Ok(())
 }
 
-/// The text with these tables, and those that it has of other groups.
+/// Replaces the text of a document.
+fn edit(
+    root: &Path,
+    file: &str,
+    replace: impl FnOnce(&str) -> Option<String>,
+) -> Result<(), Failure> {
+    let path = root.join(file);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
+    let text = replace(&text).ok_or_else(|| format!("{file} has no markers for the tables"))?;
+    fs::write(&path, text)?;
+    println!("{file} is updated");
+    Ok(())
+}
+
+/// Returns the README with new summary lines for the rows that were measured; the other lines stay.
+fn summarized(text: &str, rows: &[&BenchRow], figures: &Figures) -> Option<String> {
+    let (before, rest) = text.split_once(SUMMARY_BEGIN)?;
+    let (old, after) = rest.split_once(SUMMARY_END)?;
+    let lines = SUMMARY.iter().filter_map(|(id, peer)| {
+        let row = rows.iter().find(|row| row.id() == *id);
+        let new = row.and_then(|row| summary_line(row, peer, figures));
+        new.or_else(|| {
+            let kept = old.lines().find(|line| line.contains(&format!("`{id}`")));
+            kept.map(|line| format!("{line}\n"))
+        })
+    });
+    let lines: String = lines.collect();
+    let head = "| workload | Comporta | peer | ratio |\n|---|---:|---:|---:|\n";
+    Some(format!(
+        "{before}{SUMMARY_BEGIN}\n{head}{lines}{SUMMARY_END}{after}"
+    ))
+}
+
+/// Returns the summary of a row: both medians, and the median of the ratios of all runs.
+fn summary_line(row: &BenchRow, peer: &'static str, figures: &Figures) -> Option<String> {
+    let median = |column: &str| {
+        let samples = figures.of(row).iter().find(|(name, _)| name == column);
+        samples.and_then(|(_, samples)| Spread::of(samples))
+    };
+    let (ours, theirs) = (median(OURS)?, median(peer)?);
+    let ratio = figures.value_of(row, Value::Ratio(OURS, peer))?;
+    let missed = row.bars.iter().any(|bar| {
+        let value = figures.value(row, bar);
+        bar.value == Value::Ratio(OURS, peer)
+            && value.is_some_and(|value| !bar.is_reached_by(value))
+    });
+    let note = if missed { " (**target missed**)" } else { "" };
+    Some(format!(
+        "| {} (`{}`) | {} {} | {peer}: {} | {}{note} |\n",
+        row.about,
+        row.id(),
+        number(ours.median),
+        row.unit,
+        number(theirs.median),
+        number(ratio),
+    ))
+}
+
+/// Returns the text with these tables; tables of other groups stay.
 fn replaced(text: &str, sections: &[(Group, String)]) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (old, after) = rest.split_once(END)?;
@@ -270,7 +372,7 @@ fn replaced(text: &str, sections: &[(Group, String)]) -> Option<String> {
     Some(format!("{before}{BEGIN}\n\n{inside}{END}{after}"))
 }
 
-/// The table of a group with what it is of, where `text` has one.
+/// Returns the section of a group in `text`.
 fn section(text: &str, group: Group) -> Option<&str> {
     let start = text.find(&heading(group))?;
     let end = text[start..].find("\n**").unwrap_or(text.len() - start);
@@ -280,10 +382,10 @@ fn section(text: &str, group: Group) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::rows::{OURS, chosen};
+    use crate::bench::rows::chosen;
 
     #[test]
-    fn numbers_have_three_digits_that_count() {
+    fn numbers_have_three_significant_digits() {
         let numbers = [
             0.0,
             0.0521,
@@ -292,46 +394,44 @@ mod tests {
             15.0,
             99.96,
             123.4,
+            12_345.6,
+            999_400.0,
             1_234_567.8,
             -1234.0,
         ];
         let words = [
-            "0.000",
-            "0.052",
-            "0.98",
-            "1.00",
-            "15.0",
-            "100",
-            "123",
-            "1,234,568",
-            "-1,234",
+            "0.000", "0.052", "0.98", "1.00", "15.0", "100", "123", "12,300", "999,000", "1.23 M",
+            "-1,230",
         ];
         assert_eq!(numbers.map(number), words);
     }
 
     #[test]
-    fn a_row_says_what_was_wanted_and_whether_it_is_reached() {
-        let rows = chosen(&["forms/macs".to_owned()]).expect("it is there");
+    fn row_shows_its_target_and_whether_it_is_met() {
+        let rows = chosen(&["forms/macs".to_owned()]).expect("the row exists");
         let mut figures = Figures::default();
-        let not = table(&rows, &figures, "x");
-        assert!(not.ends_with("| at most 20 | not measured |\n"), "{not}");
+        let empty = table(&rows, &figures, "x");
+        assert!(
+            empty.ends_with("| at most 20 | not measured |\n"),
+            "{empty}"
+        );
         figures.add(rows[0], OURS, 21.0);
         figures.add(rows[0], OURS, 19.0);
-        let reached = table(&rows, &figures, "x");
-        let row = "| 1,000 stations (`forms/macs-1000`) | ns a frame | 20.0 (19.0 – 21.0) | at most 20 | reached |\n";
-        assert!(reached.ends_with(row), "{reached}");
-        let json: Json = serde_json::from_str(&json(&rows, &figures, "x")).expect("it is JSON");
-        assert_eq!(json["rows"][0]["bars"][0]["reached"], true);
+        let met = table(&rows, &figures, "x");
+        let row = "| 1,000 MAC addresses (`forms/macs-1000`) | ns/packet | 20.0 (19.0 – 21.0) | at most 20 | met |\n";
+        assert!(met.ends_with(row), "{met}");
+        let json: Json = serde_json::from_str(&json(&rows, &figures, "x")).expect("valid JSON");
+        assert_eq!(json["rows"][0]["bars"][0]["met"], true);
         assert_eq!(json["rows"][0]["columns"][0]["samples"][1], 19.0);
     }
 
     #[test]
-    fn a_table_takes_the_place_of_the_last_of_its_group() {
+    fn table_replaces_the_older_one_of_its_group() {
         let none = format!("a\n{BEGIN}\n\nsome words\n\n{END}\nb\n");
-        let section = |group, what: &str| (group, format!("{}\n\n{what}\n", heading(group)));
+        let section = |group, text: &str| (group, format!("{}\n\n{text}\n", heading(group)));
         let (forms, idle) = (heading(Group::Forms), heading(Group::Idle));
-        let with = |text: &str, group, what| {
-            replaced(text, &[section(group, what)]).expect("there is a place")
+        let with = |text: &str, group, table| {
+            replaced(text, &[section(group, table)]).expect("the markers exist")
         };
         let one = with(&none, Group::Idle, "| 1 |");
         assert_eq!(one, format!("a\n{BEGIN}\n\n{idle}\n\n| 1 |\n\n{END}\nb\n"));
@@ -344,11 +444,35 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_have_a_place_for_the_tables() {
+    fn summary_updates_measured_rows_and_keeps_the_others() {
+        let rows = chosen(&["dpdk/tables-random".to_owned()]).expect("the row exists");
+        let mut figures = Figures::default();
+        figures.add(rows[0], OURS, 8_000_000.0);
+        figures.add(rows[0], OVS_DPDK, 5_000_000.0);
+        let kept = "| x (`veth/rate`) | 1 | 2 | 3 |\n";
+        let text = format!("a\n{SUMMARY_BEGIN}\n{kept}{SUMMARY_END}\nb\n");
+        let new = summarized(&text, &rows, &figures).expect("the markers exist");
+        let line = "| 10-table pipeline, 100,000 flows (`dpdk/tables-random`) | 8.00 M packets/s | OVS-DPDK: 5.00 M | 1.60 (**target missed**) |\n";
+        assert!(new.contains(&format!("{line}{kept}")), "{new}");
+    }
+
+    #[test]
+    fn documents_have_markers() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for file in [README, METHOD] {
-            let text = fs::read_to_string(root.join(file)).expect("there is one");
-            assert!(replaced(&text, &[]).is_some(), "{file}");
+        let read = |file| fs::read_to_string(root.join(file)).expect("the document exists");
+        for file in [RESULTS, METHOD] {
+            assert!(replaced(&read(file), &[]).is_some(), "{file}");
+        }
+        assert!(summarized(&read(README), &[], &Figures::default()).is_some());
+    }
+
+    #[test]
+    fn summary_names_rows_that_exist() {
+        for (id, _) in SUMMARY {
+            assert_eq!(
+                chosen(&[id.to_owned()]).map(|rows| rows[0].id()).ok(),
+                Some(id.to_owned())
+            );
         }
     }
 }

@@ -1,42 +1,42 @@
-//! The rows: what each is called and measures, in which unit, and what it should come to.
+//! The benchmark rows: name, subject, unit and target of each.
 
 use super::Failure;
 
-/// Rows that are measured together, and stand in one table.
+/// Rows that one program measures together and one table shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
-    /// Frames by form of table, without ports.
+    /// Lookup forms, without ports.
     Forms,
-    /// Frames by kind of traffic, without ports.
+    /// Kinds of traffic, without ports.
     Traffic,
-    /// The switch itself, between ports in memory.
+    /// The switch between ports in memory.
     Workers,
     /// Meters, fed from memory.
     Meters,
-    /// The switch when nothing moves.
+    /// The switch without traffic.
     Idle,
-    /// A large configuration at once.
+    /// A large configuration from a database.
     Startup,
     /// Bridges joined by patch ports.
     Crossing,
-    /// Flows in great number.
+    /// A million rules.
     Table,
-    /// Rules that change while frames move.
+    /// Rule changes under traffic.
     Changes,
     /// Hosts on veth pairs.
     Veth,
     /// Hosts on TAP interfaces.
     Tap,
-    /// The data path between devices of DPDK.
+    /// The data path between DPDK devices.
     Dpdk,
-    /// The lab's generator.
+    /// The lab's traffic generator.
     Generator,
-    /// The lab's instrument, held against what is known.
+    /// The lab's instrument, compared with known impairments.
     Impaired,
 }
 
 impl Group {
-    /// All, in the order of the tables.
+    /// All groups, in the order of the tables.
     pub(super) const ALL: [Self; 14] = [
         Self::Dpdk,
         Self::Forms,
@@ -54,7 +54,7 @@ impl Group {
         Self::Impaired,
     ];
 
-    /// How its rows' names begin.
+    /// The prefix of the names of its rows.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Forms => "forms",
@@ -74,75 +74,69 @@ impl Group {
         }
     }
 
-    /// What its rows are about.
+    /// The title of its table.
     pub(super) const fn title(self) -> &'static str {
         match self {
-            Self::Forms => "A frame by the form of its table, without ports",
-            Self::Traffic => "A frame by kind of traffic, rules being what they are",
-            Self::Workers => "The switch between ports in memory, by one worker and by two",
-            Self::Meters => "What meters let pass of more than they should, from memory",
-            Self::Idle => "The switch when nothing moves",
-            Self::Startup => "A large configuration at once, of a database",
-            Self::Crossing => {
-                "A frame across bridges that are joined by patch ports, between veth pairs"
-            }
-            Self::Table => "A million flows of twelve fields",
-            Self::Changes => "Rules that change while half of what the device carries moves",
+            Self::Forms => "Cost of a packet by lookup form, without ports",
+            Self::Traffic => "Cost of a packet by kind of traffic, with the same rules",
+            Self::Workers => "Forwarding between ports in memory, with one worker and with two",
+            Self::Meters => "Excess that meters let pass, fed from memory",
+            Self::Idle => "Processor time without traffic",
+            Self::Startup => "Start with a large configuration from a database",
+            Self::Crossing => "Processor time of a packet through bridges joined by patch ports",
+            Self::Table => "A million rules on twelve fields",
+            Self::Changes => "Rule changes at half of the highest load",
             Self::Veth => "Hosts on veth pairs, one core for the device",
-            Self::Generator => {
-                "The lab's generator into a veth pair that nobody reads, on one core"
-            }
-            Self::Impaired => {
-                "The lab's instrument beside what a forwarder with known faults was told, and did"
-            }
             Self::Tap => "Hosts on TAP interfaces, one core for the device",
             Self::Dpdk => {
-                "The data path from net_pcap to net_null on one core, beside OVS-DPDK in its best cache \
-                 setting and testpmd"
+                "Data path from net_pcap to net_null on one core: Comporta, OVS-DPDK with its \
+                 fastest cache setting, and testpmd"
             }
+            Self::Generator => "The lab's traffic generator into an unread veth pair, on one core",
+            Self::Impaired => "The lab's instrument, compared with a forwarder of known faults",
         }
     }
 }
 
-/// What a row should come to.
+/// The target of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bar {
-    /// What is held against it.
+    /// The figure that is compared.
     pub(super) value: Value,
     pub(super) limit: Limit,
 }
 
-/// A figure of a row.
+/// A figure of a row, computed from its samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value {
-    /// The median of this column.
+    /// Median of a column.
     Median(&'static str),
-    /// The median of this column's samples divided by those of the other, run by run.
+    /// Median of the ratios of two columns, run by run.
     Ratio(&'static str, &'static str),
 }
 
-/// Where it should be.
+/// The bound of a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limit {
     AtMost(f64),
     AtLeast(f64),
 }
 
-/// A row.
+/// A benchmark row.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct BenchRow {
     pub(super) group: Group,
-    /// Its name within the group.
+    /// Name within the group.
     pub(super) name: &'static str,
-    /// What it measures.
+    /// What the row measures, in a few words.
     pub(super) about: &'static str,
-    /// What its values are, but for ratios and columns that say so themselves.
+    /// Unit of all columns that do not name their own.
     pub(super) unit: &'static str,
     pub(super) bars: &'static [Bar],
 }
 
-impl Row {
-    /// What it is asked for by.
+impl BenchRow {
+    /// The name on the command line: group and row.
     pub(super) fn id(&self) -> String {
         format!("{}/{}", self.group.name(), self.name)
     }
@@ -151,7 +145,7 @@ impl Row {
 /// The column of this project.
 pub(super) const OURS: &str = "Comporta";
 
-/// The same by ports of AF_XDP.
+/// The column of this project with AF_XDP ports.
 pub(super) const OURS_XDP: &str = "Comporta, AF_XDP";
 
 /// The columns of peers.
@@ -161,194 +155,195 @@ pub(super) const OVS_TSO: &str = "Open vSwitch, TSO";
 pub(super) const AFXDP: &str = "Open vSwitch, AF_XDP";
 pub(super) const BRIDGE: &str = "Linux bridge";
 pub(super) const FORWARDER: &str = "forwarder";
-pub(super) const CABLE: &str = "cable";
+pub(super) const CABLE: &str = "bare link";
 
-/// The column of instructions, beside nanoseconds.
+/// The column of instructions per packet.
 pub(super) const INSTRUCTIONS: &str = "instructions";
 
-/// The column of how even kinds of traffic are.
+/// The column of the slowest traffic's rate as a share of the fastest's.
 pub(super) const EVENNESS: &str = "slowest / fastest";
 
-const NS: &str = "ns a frame";
+const NS: &str = "ns/packet";
 const US: &str = "µs";
 const GBITS: &str = "Gbit/s";
-const FPS: &str = "frames a second";
+const FPS: &str = "packets/s";
 const OFF: &str = "% of the rate";
 const SHARE: &str = "% of the frames";
 
 /// All rows, by group.
 #[rustfmt::skip]
-const ROWS: &[Row] = {
+const ROWS: &[BenchRow] = {
     use Group::{Changes, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Startup, Table, Tap, Traffic, Veth, Workers};
-    const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
-        Row { group, name, about, unit, bars }
+    const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> BenchRow {
+        BenchRow { group, name, about, unit, bars }
     }
     &[
-        row(Dpdk,    "one-port",        "one rule on the port of arrival",              FPS, &[over_dpdk(1.2)]),
-        row(Dpdk,    "macs-1000",       "1,000 stations",                               FPS, &[over_dpdk(1.3)]),
-        row(Dpdk,    "flows-1000",      "1,000 flows of one shape",                     FPS, &[over_dpdk(1.3)]),
-        row(Dpdk,    "flows-10000",     "10,000 flows of one shape",                    FPS, &[]),
-        row(Dpdk,    "flows-100000",    "100,000 flows of one shape",                   FPS, &[over_dpdk(2.0)]),
-        row(Dpdk,    "networks-1000",   "1,000 networks of IPv4",                       FPS, &[over_dpdk(1.3)]),
-        row(Dpdk,    "networks-10000",  "10,000 networks of IPv4, 100,000 flows",       FPS, &[over_dpdk(2.0)]),
-        row(Dpdk,    "tables-repeated", "ten tables, 1,000 flows",                      FPS, &[over_dpdk(1.3)]),
-        row(Dpdk,    "tables-random",   "ten tables, 100,000 flows",                    FPS, &[over_dpdk(2.0)]),
-        row(Dpdk,    "acl-10-random",   "an access list of 10 rules, each frame of a new flow", FPS, &[]),
-        row(Dpdk,    "acl-1000-random", "the same of 1,000 rules",                      FPS, &[over_dpdk(10.0)]),
-        row(Dpdk,    "acl-10000-random", "the same of 10,000 rules",                    FPS, &[over_dpdk(10.0)]),
-        row(Dpdk,    "acl-3-fitting",   "three rules and one for the rest, made for it", FPS, &[]),
-        row(Dpdk,    "acl-3-random",    "the same, each frame of a new flow",           FPS, &[over_dpdk(10.0)]),
-        row(Dpdk,    "acl-3-tenth",     "the same, one in ten against caches of masks", FPS, &[over_dpdk(100.0)]),
-        row(Dpdk,    "acl-3-attack",    "the same, all of them",                        FPS, &[over_dpdk(100.0)]),
-        row(Dpdk,    "million-one-port", "a million flows over one rule on the port of arrival", FPS, &[]),
-        row(Dpdk,    "million-macs",    "the same over 1,000 stations",                 FPS, &[]),
-        row(Dpdk,    "million-flows",   "the same over 1,000 flows of one shape",       FPS, &[]),
-        row(Dpdk,    "million-networks", "the same over 10,000 networks of IPv4",       FPS, &[]),
-        row(Dpdk,    "million-tables",  "the same over ten tables",                     FPS, &[]),
-        row(Dpdk,    "million-acl",     "the same over an access list of 1,000 rules",  FPS, &[]),
-        row(Forms,   "one-port",        "one rule on the port of arrival",              NS, &[]),
-        row(Forms,   "one-tcp-port",    "one rule on a port of TCP",                    NS, &[at_most(OURS, 15.0)]),
-        row(Forms,   "twelve-fields",   "one rule on twelve fields",                    NS, &[]),
-        row(Forms,   "macs-1000",       "1,000 stations",                               NS, &[at_most(OURS, 20.0)]),
-        row(Forms,   "flows-1000",      "1,000 flows of one shape",                     NS, &[]),
-        row(Forms,   "flows-100000",    "100,000 flows of one shape",                   NS, &[at_most(OURS, 40.0)]),
-        row(Forms,   "networks-1000",   "1,000 networks of IPv4",                       NS, &[]),
-        row(Forms,   "networks-10000",  "10,000 networks of IPv4",                      NS, &[at_most(OURS, 30.0)]),
-        row(Forms,   "acl-1000",        "an access list of 1,000 rules",                NS, &[at_most(OURS, 80.0)]),
-        row(Forms,   "acl-10000",       "an access list of 10,000 rules",               NS, &[]),
-        row(Forms,   "tables-repeated", "ten tables, 1,000 flows",                      NS, &[at_most(OURS, 50.0)]),
-        row(Forms,   "tables-random",   "ten tables, each frame of another connection", NS, &[at_most(OURS, 120.0)]),
-        row(Traffic, "acl-3",           "three rules and one for the rest",             NS, EVEN),
-        row(Traffic, "acl-10",          "an access list of 10 rules",                   NS, EVEN),
-        row(Traffic, "acl-1000",        "an access list of 1,000 rules",                NS, EVEN),
-        row(Traffic, "acl-10000",       "an access list of 10,000 rules",               NS, EVEN),
-        row(Workers, "macs-1000",       "1,000 stations",                               FPS, TWICE),
-        row(Workers, "acl-1000",        "an access list of 1,000 rules",                FPS, TWICE),
-        row(Workers, "tables-random",   "ten tables, each frame of another connection", FPS, TWICE),
-        row(Workers, "memory",          "memory that the second worker takes",          "MiB", &[]),
-        row(Meters,  "1-thousand",      "error of the worst of three seconds, 1,000 frames a second", OFF, METERS),
-        row(Meters,  "10-thousand",     "the same, 10,000 frames a second",             OFF, METERS),
-        row(Meters,  "100-thousand",    "the same, 100,000 frames a second",            OFF, METERS),
-        row(Meters,  "1-million",       "the same, 1,000,000 frames a second",          OFF, METERS),
-        row(Idle,    "four-ports",      "four ports, and nobody at the other ends",     "% of a core", &[at_most(OURS, 1.0)]),
-        row(Startup, "ports-flows",     "from the start of the daemon until a frame takes the last of 100,000 flows at 1,000 ports", "s", &[at_most(OURS, 5.0)]),
-        row(Startup, "ports",           "of that, until the ports are there",           "s", &[]),
-        row(Startup, "memory",          "memory that it then has",                      "MiB", &[]),
-        row(Startup, "bridges",         "100 bridges added by one transaction",         "s", &[]),
-        row(Startup, "end",             "its end, with all that",                       "s", &[]),
-        row(Crossing, "one",            "one bridge, processor time of the switch",     NS, &[]),
-        row(Crossing, "ten",            "ten bridges, each with a rule",                NS, &[at_most_times(OURS, 1.0, OVS)]),
-        row(Table,   "memory",          "memory for each",                              "bytes", &[]),
-        row(Table,   "added",           "added by one controller",                      "flows a second", &[]),
-        row(Changes, "effect",          "from a flow-mod until a frame comes by it",    US, &[at_most(OURS, 100.0)]),
-        row(Changes, "effect-p99",      "the same, 99 in a hundred",                    US, &[at_most(OURS, 1000.0)]),
-        row(Changes, "barrier",         "from a flow-mod until its barrier's reply",    US, &[]),
-        row(Changes, "late",            "sent after such a reply, by the old rule",     "frames", &[at_most(OURS, 0.0)]),
-        row(Changes, "loss-quiet",      "lost while nothing changes",                   "of a million", &[]),
-        row(Changes, "loss-flow-mods",  "lost at 10,000 flow-mods a second",            "of a million", &[at_most(OURS, 0.0)]),
-        row(Changes, "loss-dump",       "lost while a million flows are told",          "of a million", &[at_most(OURS, 0.0)]),
-        row(Changes, "delay-quiet",     "slowest in a thousand, nothing changes",       US, &[]),
-        row(Changes, "delay-flow-mods", "slowest in a thousand, 10,000 flow-mods a second", US, &[]),
-        row(Changes, "delay-dump",      "slowest in a thousand, a million flows told",  US, &[]),
-        row(Veth,    "rate",            "64-byte frames, as many as can be sent",       FPS, RATE),
-        row(Veth,    "overload",        "the same beside the best at a set rate",       "ratio", &[at_least(OURS, 0.95)]),
-        row(Veth,    "echo",            "round trip of 64-byte frames, median",         US, ECHO),
-        row(Veth,    "echo-p99",        "the same, 99 in a hundred",                    US, &[]),
-        row(Veth,    "echo-p999",       "the same, 999 in a thousand",                  US, &[]),
-        row(Veth,    "tcp",             "one TCP stream",                               GBITS, TCP),
-        row(Veth,    "tcp-again",       "its segments sent again",                      "segments", &[]),
-        row(Veth,    "tcp-back",        "one TCP stream the other way",                 GBITS, TCP),
-        row(Veth,    "tcp-8",           "eight TCP streams",                            GBITS, TCP),
-        row(Veth,    "tcp-8-back",      "eight TCP streams the other way",              GBITS, TCP),
-        row(Veth,    "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
-        row(Tap,     "rate",            "64-byte frames, as many as can be sent",       FPS, TAP_RATE),
-        row(Tap,     "overload",        "the same beside the best at a set rate",       "ratio", &[at_least(OURS, 0.95)]),
-        row(Tap,     "echo",            "round trip of 64-byte frames, median",         US, TAP_ECHO),
-        row(Tap,     "echo-p99",        "the same, 99 in a hundred",                    US, &[]),
-        row(Tap,     "echo-p999",       "the same, 999 in a thousand",                  US, &[]),
-        row(Tap,     "tcp",             "one TCP stream",                               GBITS, TAP_RATE),
-        row(Tap,     "tcp-again",       "its segments sent again",                      "segments", &[]),
-        row(Tap,     "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
-        row(Generator, "veth-64",       "frames of 64 bytes, as many as it can",        FPS, SENT),
-        row(Generator, "veth-1518",     "the same of 1518 bytes",                       FPS, SENT),
-        row(Generator, "rate-1k",       "how far off a rate of 1,000 a second is at the far end", OFF, EXACT),
-        row(Generator, "rate-10k",      "the same of 10,000",                           OFF, EXACT),
-        row(Generator, "rate-100k",     "the same of 100,000",                          OFF, EXACT),
-        row(Generator, "rate-500k",     "the same of 500,000",                          OFF, EXACT),
-        row(Generator, "rate-1m",       "the same of a million",                        OFF, EXACT),
-        row(Generator, "rate-limit",    "the same of nine tenths of the most that one thread sends and receives", OFF, EXACT),
-        row(Generator, "limit",         "the most that one thread sends and receives without loss", FPS, &[]),
-        row(Impaired, "delay-0",        "no delay: what the forwarder itself takes",    US, &[at_most("off", 20.0)]),
-        row(Impaired, "delay-100",      "a delay of 100 µs, median",                    US, &[at_most("off", 25.0)]),
-        row(Impaired, "delay-300",      "the same of 300 µs",                           US, &[at_most("off", 35.0)]),
-        row(Impaired, "delay-1000",     "the same of 1 ms",                             US, &[at_most("off", 70.0)]),
-        row(Impaired, "delay-5000",     "the same of 5 ms",                             US, &[at_most("off", 270.0)]),
-        row(Impaired, "jitter-200",     "up to 200 µs more by chance: 98 in a hundred are so far apart", US, &[at_most("off", 30.0)]),
-        row(Impaired, "loss-tenth",     "a loss of 0.1 %",                              SHARE, SHARES),
-        row(Impaired, "loss-1",         "the same of 1 %",                              SHARE, SHARES),
-        row(Impaired, "loss-5",         "the same of 5 %",                              SHARE, SHARES),
-        row(Impaired, "copies-1",       "1 % sent twice",                               SHARE, SHARES),
-        row(Impaired, "reordering-1",   "1 % held for half a millisecond more, and overtaken", SHARE, COUNTED),
+        row(Dpdk,      "one-port",         "one rule on the ingress port", FPS, &[over_dpdk(1.2)]),
+        row(Dpdk,      "macs-1000",        "1,000 MAC addresses", FPS, &[over_dpdk(1.3)]),
+        row(Dpdk,      "flows-1000",       "1,000 exact-match flows", FPS, &[over_dpdk(1.3)]),
+        row(Dpdk,      "flows-10000",      "10,000 exact-match flows", FPS, &[]),
+        row(Dpdk,      "flows-100000",     "100,000 exact-match flows", FPS, &[over_dpdk(2.0)]),
+        row(Dpdk,      "flows-100000-cold", "100,000 exact-match flows, first 10 s after the start", FPS, &[]),
+        row(Dpdk,      "networks-1000",    "1,000 IPv4 prefixes", FPS, &[over_dpdk(1.3)]),
+        row(Dpdk,      "networks-10000",   "10,000 IPv4 prefixes, 100,000 flows", FPS, &[over_dpdk(2.0)]),
+        row(Dpdk,      "tables-repeated",  "10-table pipeline, 1,000 flows", FPS, &[over_dpdk(1.3)]),
+        row(Dpdk,      "tables-random",    "10-table pipeline, 100,000 flows", FPS, &[over_dpdk(2.0)]),
+        row(Dpdk,      "acl-10-random",    "access list of 10 rules, every packet a new flow", FPS, &[]),
+        row(Dpdk,      "acl-1000-random",  "access list of 1,000 rules, every packet a new flow", FPS, &[over_dpdk(10.0)]),
+        row(Dpdk,      "acl-10000-random", "access list of 10,000 rules, every packet a new flow", FPS, &[over_dpdk(10.0)]),
+        row(Dpdk,      "acl-3-fitting",    "access list of 3 rules and a default, matching traffic", FPS, &[]),
+        row(Dpdk,      "acl-3-random",     "access list of 3 rules, every packet a new flow", FPS, &[over_dpdk(10.0)]),
+        row(Dpdk,      "acl-3-tenth",      "access list of 3 rules, tuple space explosion by one packet in ten", FPS, &[over_dpdk(100.0)]),
+        row(Dpdk,      "acl-3-attack",     "access list of 3 rules, tuple space explosion", FPS, &[over_dpdk(100.0)]),
+        row(Dpdk,      "million-one-port", "a million flows, one rule on the ingress port", FPS, &[]),
+        row(Dpdk,      "million-macs",     "a million flows, 1,000 MAC addresses", FPS, &[]),
+        row(Dpdk,      "million-flows",    "a million flows, 1,000 exact-match rules", FPS, &[]),
+        row(Dpdk,      "million-networks", "a million flows, 10,000 IPv4 prefixes", FPS, &[]),
+        row(Dpdk,      "million-tables",   "a million flows, 10-table pipeline", FPS, &[]),
+        row(Dpdk,      "million-acl",      "a million flows, access list of 1,000 rules", FPS, &[]),
+        row(Forms,     "one-port",         "one rule on the ingress port", NS, &[]),
+        row(Forms,     "one-tcp-port",     "one rule on a TCP port", NS, &[at_most(OURS, 15.0)]),
+        row(Forms,     "twelve-fields",    "one rule on twelve fields", NS, &[]),
+        row(Forms,     "macs-1000",        "1,000 MAC addresses", NS, &[at_most(OURS, 20.0)]),
+        row(Forms,     "flows-1000",       "1,000 exact-match flows", NS, &[]),
+        row(Forms,     "flows-100000",     "100,000 exact-match flows", NS, &[at_most(OURS, 40.0)]),
+        row(Forms,     "networks-1000",    "1,000 IPv4 prefixes", NS, &[]),
+        row(Forms,     "networks-10000",   "10,000 IPv4 prefixes", NS, &[at_most(OURS, 30.0)]),
+        row(Forms,     "acl-1000",         "access list of 1,000 rules", NS, &[at_most(OURS, 80.0)]),
+        row(Forms,     "acl-10000",        "access list of 10,000 rules", NS, &[]),
+        row(Forms,     "tables-repeated",  "10-table pipeline, 1,000 flows", NS, &[at_most(OURS, 50.0)]),
+        row(Forms,     "tables-random",    "10-table pipeline, every packet a new flow", NS, &[at_most(OURS, 120.0)]),
+        row(Traffic,   "acl-3",            "access list of 3 rules and a default", NS, EVEN),
+        row(Traffic,   "acl-10",           "access list of 10 rules", NS, EVEN),
+        row(Traffic,   "acl-1000",         "access list of 1,000 rules", NS, EVEN),
+        row(Traffic,   "acl-10000",        "access list of 10,000 rules", NS, EVEN),
+        row(Workers,   "macs-1000",        "1,000 MAC addresses", FPS, TWICE),
+        row(Workers,   "acl-1000",         "access list of 1,000 rules", FPS, TWICE),
+        row(Workers,   "tables-random",    "10-table pipeline, every packet a new flow", FPS, TWICE),
+        row(Workers,   "memory",           "memory of the second worker", "MiB", &[]),
+        row(Meters,    "1-thousand",       "error of the worst of three seconds at 1,000 packets/s", OFF, METERS),
+        row(Meters,    "10-thousand",      "error of the worst of three seconds at 10,000 packets/s", OFF, METERS),
+        row(Meters,    "100-thousand",     "error of the worst of three seconds at 100,000 packets/s", OFF, METERS),
+        row(Meters,    "1-million",        "error of the worst of three seconds at 1,000,000 packets/s", OFF, METERS),
+        row(Idle,      "four-ports",       "processor time with four ports and no traffic", "% of a core", &[at_most(OURS, 1.0)]),
+        row(Startup,   "ports-flows",      "from the start of the daemon until a packet hits the last of 100,000 rules, with 1,000 ports", "s", &[at_most(OURS, 5.0)]),
+        row(Startup,   "ports",            "until the ports exist", "s", &[]),
+        row(Startup,   "memory",           "memory after that", "MiB", &[]),
+        row(Startup,   "bridges",          "100 bridges added in one transaction", "s", &[]),
+        row(Startup,   "end",              "shutdown with all of that", "s", &[]),
+        row(Crossing,  "one",              "one bridge: processor time of the switch", NS, &[]),
+        row(Crossing,  "ten",              "ten bridges in a chain, one rule each", NS, &[at_most_times(OURS, 1.0, OVS)]),
+        row(Table,     "memory",           "memory of a rule", "bytes", &[]),
+        row(Table,     "added",            "rules added by one controller", "rules/s", &[]),
+        row(Changes,   "effect",           "from a flow-mod to the first packet that it affects", US, &[at_most(OURS, 100.0)]),
+        row(Changes,   "effect-p99",       "from a flow-mod to the first packet that it affects, 99th percentile", US, &[at_most(OURS, 1000.0)]),
+        row(Changes,   "barrier",          "from a flow-mod to its barrier reply", US, &[]),
+        row(Changes,   "late",             "packets sent after the barrier reply that hit the old rule", "packets", &[at_most(OURS, 0.0)]),
+        row(Changes,   "loss-quiet",       "loss without changes", "ppm", &[]),
+        row(Changes,   "loss-flow-mods",   "loss at 10,000 flow-mods/s", "ppm", &[at_most(OURS, 0.0)]),
+        row(Changes,   "loss-dump",        "loss during a dump of a million rules", "ppm", &[at_most(OURS, 0.0)]),
+        row(Changes,   "delay-quiet",      "99.9th percentile of delay without changes", US, &[]),
+        row(Changes,   "delay-flow-mods",  "99.9th percentile of delay at 10,000 flow-mods/s", US, &[]),
+        row(Changes,   "delay-dump",       "99.9th percentile of delay during a dump of a million rules", US, &[]),
+        row(Veth,      "rate",             "64-byte frames at the highest offered load", FPS, RATE),
+        row(Veth,      "overload",         "rate at the highest offered load, as a share of the best rate", "ratio", &[at_least(OURS, 0.95)]),
+        row(Veth,      "echo",             "round trip of 64-byte frames, median", US, ECHO),
+        row(Veth,      "echo-p99",         "round trip of 64-byte frames, 99th percentile", US, &[]),
+        row(Veth,      "echo-p999",        "round trip of 64-byte frames, 99.9th percentile", US, &[]),
+        row(Veth,      "tcp",              "one TCP stream", GBITS, TCP),
+        row(Veth,      "tcp-again",        "TCP retransmissions of one stream", "segments", &[]),
+        row(Veth,      "tcp-back",         "one TCP stream, reverse direction", GBITS, TCP),
+        row(Veth,      "tcp-8",            "eight TCP streams", GBITS, TCP),
+        row(Veth,      "tcp-8-back",       "eight TCP streams, reverse direction", GBITS, TCP),
+        row(Veth,      "requests",         "TCP request-response with 1-byte payloads", "/s", &[]),
+        row(Tap,       "rate",             "64-byte frames at the highest offered load", FPS, TAP_RATE),
+        row(Tap,       "overload",         "rate at the highest offered load, as a share of the best rate", "ratio", &[at_least(OURS, 0.95)]),
+        row(Tap,       "echo",             "round trip of 64-byte frames, median", US, TAP_ECHO),
+        row(Tap,       "echo-p99",         "round trip of 64-byte frames, 99th percentile", US, &[]),
+        row(Tap,       "echo-p999",        "round trip of 64-byte frames, 99.9th percentile", US, &[]),
+        row(Tap,       "tcp",              "one TCP stream", GBITS, TAP_RATE),
+        row(Tap,       "tcp-again",        "TCP retransmissions of one stream", "segments", &[]),
+        row(Tap,       "requests",         "TCP request-response with 1-byte payloads", "/s", &[]),
+        row(Generator, "veth-64",          "64-byte frames at full speed", FPS, SENT),
+        row(Generator, "veth-1518",        "1518-byte frames at full speed", FPS, SENT),
+        row(Generator, "rate-1k",          "rate error at the far end, 1,000 packets/s", OFF, EXACT),
+        row(Generator, "rate-10k",         "rate error at the far end, 10,000 packets/s", OFF, EXACT),
+        row(Generator, "rate-100k",        "rate error at the far end, 100,000 packets/s", OFF, EXACT),
+        row(Generator, "rate-500k",        "rate error at the far end, 500,000 packets/s", OFF, EXACT),
+        row(Generator, "rate-1m",          "rate error at the far end, 1,000,000 packets/s", OFF, EXACT),
+        row(Generator, "rate-limit",       "rate error at the far end, at 90 % of the limit", OFF, EXACT),
+        row(Generator, "limit",            "highest rate that one thread sends and receives without loss", FPS, &[]),
+        row(Impaired,  "delay-0",          "no delay: the forwarder alone", US, &[at_most("off", 20.0)]),
+        row(Impaired,  "delay-100",        "delay of 100 µs, median", US, &[at_most("off", 25.0)]),
+        row(Impaired,  "delay-300",        "delay of 300 µs, median", US, &[at_most("off", 35.0)]),
+        row(Impaired,  "delay-1000",       "delay of 1 ms, median", US, &[at_most("off", 70.0)]),
+        row(Impaired,  "delay-5000",       "delay of 5 ms, median", US, &[at_most("off", 270.0)]),
+        row(Impaired,  "jitter-200",       "random delay up to 200 µs: the width that holds 98 % of the delays", US, &[at_most("off", 30.0)]),
+        row(Impaired,  "loss-tenth",       "loss of 0.1 %", SHARE, SHARES),
+        row(Impaired,  "loss-1",           "loss of 1 %", SHARE, SHARES),
+        row(Impaired,  "loss-5",           "loss of 5 %", SHARE, SHARES),
+        row(Impaired,  "copies-1",         "1 % duplicated", SHARE, SHARES),
+        row(Impaired,  "reordering-1",     "1 % delayed by 0.5 ms and overtaken", SHARE, COUNTED),
     ]
 };
 
-/// A generator that stamps each frame sends no fewer than those that do nothing but send.
+/// A generator that signs each packet is at least as fast as those that only send.
 const SENT: &[Bar] = &[
     at_least_times(OURS, 1.0, "sendmmsg"),
     at_least_times(OURS, 1.0, "testpmd"),
 ];
 
-/// A thousandth is what a measurement is refused for.
+/// A measurement whose rate is off by 0.1 % is void.
 const EXACT: &[Bar] = &[at_most(OURS, 0.1)];
 
-/// No frame is counted for another, and all runs together are off by no more than chance is in 99 of a
-/// hundred.
+/// No packet is miscounted, and the share over all runs is within the 99 % interval of a binomial
+/// count.
 const SHARES: &[Bar] = &[
     at_most("miscounted in all", 0.0),
     at_most("off in all, σ", 2.576),
 ];
 const COUNTED: &[Bar] = &[at_most("miscounted in all", 0.0)];
 
-/// Beside Open vSwitch between the same devices.
+/// Target relative to Open vSwitch with the same DPDK devices.
 const fn over_dpdk(times: f64) -> Bar {
     at_least_times(OURS, times, OVS_DPDK)
 }
 
-/// What two workers should forward beside one.
+/// Two workers forward at least 1.8 times as much as one.
 const TWICE: &[Bar] = &[at_least_times("two workers", 1.8, "one worker")];
 
-/// How near to its rate a meter keeps, by packets, by bits, and where it marks frames.
+/// Largest error of a meter by packets, by bits, and with DSCP remarking.
 const METERS: &[Bar] = &[
     at_most("packets", 3.0),
     at_most("bits", 3.0),
     at_most("remarked", 3.0),
 ];
 
-/// What the ports cost is the forwarder's; what the rest of the switch adds is ours.
+/// The forwarder has the cost of the ports alone; the rest is the switch's.
 const RATE: &[Bar] = &[
     at_least_times(OURS, 0.9, FORWARDER),
     at_least_times(OURS, 2.5, OVS),
     at_least_times(OURS_XDP, 1.0, AFXDP),
 ];
 
-/// The same for round trips.
+/// Targets of round trips.
 const ECHO: &[Bar] = &[
     at_most_times(OURS, 1.15, FORWARDER),
     at_most_times(OURS, 0.35, OVS),
     at_most_times(OURS_XDP, 1.0, AFXDP),
 ];
 
-/// By TAP interfaces no Open vSwitch is to be ahead.
+/// On TAP interfaces Comporta is at least as fast as Open vSwitch.
 const TAP_RATE: &[Bar] = &[at_least_times(OURS, 1.0, OVS)];
 const TAP_ECHO: &[Bar] = &[at_most_times(OURS, 1.0, OVS)];
 
-/// Whole segments, as the kernel's own bridge carries them.
+/// Unsegmented TCP frames, as the kernel's bridge carries them.
 const TCP: &[Bar] = &[
     at_least_times(OURS, 1.0, OVS_TSO),
     at_least_times(OURS, 0.7, BRIDGE),
 ];
 
-/// The slowest traffic's rate beside the fastest's.
+/// The slowest kind of traffic has at least 60 % of the fastest one's rate.
 const EVEN: &[Bar] = &[at_least(EVENNESS, 0.6)];
 
 const fn at_most(column: &'static str, most: f64) -> Bar {
@@ -379,22 +374,22 @@ const fn at_most_times(column: &'static str, times: f64, other: &'static str) ->
     }
 }
 
-/// The rows whose names begin with one of `beginnings`; all, if there are none.
-pub(super) fn chosen(beginnings: &[String]) -> Result<Vec<&'static Row>, Failure> {
-    let begins = |row: &Row, beginning: &String| row.id().starts_with(beginning.as_str());
+/// Returns the rows whose names begin with one of `beginnings`, or all rows without any.
+pub(super) fn chosen(beginnings: &[String]) -> Result<Vec<&'static BenchRow>, Failure> {
+    let begins = |row: &BenchRow, beginning: &String| row.id().starts_with(beginning.as_str());
     let nothing = |beginning: &&String| !ROWS.iter().any(|row| begins(row, beginning));
     if let Some(beginning) = beginnings.iter().find(nothing) {
-        return Err(format!("no row begins with `{beginning}`; `--list` names them").into());
+        return Err(format!("no row begins with `{beginning}`; see --list").into());
     }
-    let wanted = |row: &&Row| {
+    let wanted = |row: &&BenchRow| {
         beginnings.is_empty() || beginnings.iter().any(|beginning| begins(row, beginning))
     };
     Ok(ROWS.iter().filter(wanted).collect())
 }
 
-/// Whether these rows are all that their groups have.
-pub(super) fn are_whole_groups(rows: &[&Row]) -> bool {
-    let missing = |row: &Row| {
+/// True if `rows` contains every row of each group in it.
+pub(super) fn are_whole_groups(rows: &[&BenchRow]) -> bool {
+    let missing = |row: &BenchRow| {
         let of_group = rows.iter().any(|chosen| chosen.group == row.group);
         of_group && !rows.iter().any(|chosen| chosen.id() == row.id())
     };
@@ -407,7 +402,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn rows_are_chosen_by_how_their_names_begin() {
+    fn rows_are_chosen_by_prefix() {
         let count = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             chosen(&words).map(|rows| rows.len()).ok()
@@ -419,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_whole_when_no_row_is_missing() {
+    fn group_is_whole_if_no_row_is_missing() {
         let whole = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             chosen(&words).is_ok_and(|rows| are_whole_groups(&rows))
@@ -429,8 +424,8 @@ mod tests {
     }
 
     #[test]
-    fn each_row_has_a_name_of_its_own() {
-        let names: BTreeSet<String> = ROWS.iter().map(Row::id).collect();
+    fn row_names_are_unique() {
+        let names: BTreeSet<String> = ROWS.iter().map(BenchRow::id).collect();
         assert_eq!(names.len(), ROWS.len());
     }
 }
