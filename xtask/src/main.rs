@@ -1,14 +1,14 @@
-//! `cargo xtask`: everything about the project that is not the project itself.
+//! `cargo xtask`: set-up, tests, benchmarks, packages and checks of the project.
 //!
-//! Not a build system: each command is a few calls of cargo and of Debian's own
-//! programs, in an order that a person could type.
+//! Each command is a few calls of cargo and Debian programs, which a person could type as well.
 
 #![allow(
     clippy::print_stdout,
-    reason = "what this program says is its product, and it says it to a person"
+    reason = "the output of this program is for people"
 )]
 
 mod bench;
+mod book;
 mod conform;
 mod counts;
 mod demo;
@@ -29,23 +29,24 @@ use std::process::ExitCode;
 use shell::Shell;
 use tidy::Tree;
 
-/// Why a command could not be carried out.
+/// Why a command failed.
 type Failure = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str = "\
 cargo xtask COMMAND
 
+  demo                  measure comporta, Open vSwitch, a Linux bridge and a bare link, and write a report (10 minutes)
+  test [--only STEP]... all checks and tests; steps: setup tidy fmt clippy unit model docs counts bench system conform
   setup                 install what tests and demonstration need (Debian, root)
-  tidy                  check what the compiler does not
-  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit model docs counts bench system conform
-  conform [PREFIX]...   others' conformance suites and our cases on Open vSwitch, all of it, only `cases`, or files that begin so (of13/meter)
-  counts [--bless]      count the instructions of hot code, and say what takes more than before; or take that as the measure
-  bench [ROW]...        figures beside their peers', as a table and as JSON: all rows, or those whose names begin so;
-                        --list names them, --runs N, --quick, --readme (whole groups, into README.md)
-  fuzz [TARGET]...      fuzz each target for --minutes N (1), with a nightly compiler, and keep what reaches further in fuzz/corpus
-  soak                  change a database at random while frames cross: --changes N (10000), --seed S (1)
-  dist                  build Debian packages into target/dist: --dpdk with its ports, --binary FILE of a program that is there, --out DIRECTORY
-  demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
+  tidy [--bless]        check what the compiler does not; --bless writes the prose baseline
+  conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all, `cases`, or a prefix (of13/meter)
+  counts [--bless]      compare instruction counts of hot code with the baseline; --bless writes the baseline
+  bench [ROW]...        figures next to those of peers: all rows, or rows by prefix; --list, --runs N, --quick,
+                        --publish (whole groups, into the documents)
+  fuzz [TARGET]...      fuzz each target for --minutes N (1) with a nightly compiler, and extend fuzz/corpus
+  soak                  random database changes under traffic: --changes N (10000), --seed S (1)
+  book                  build the documents as one book with search, into target/book
+  dist                  build Debian packages into target/dist: --dpdk, --binary FILE, --out DIRECTORY
 ";
 
 fn main() -> ExitCode {
@@ -68,10 +69,10 @@ fn main() -> ExitCode {
     })
 }
 
-/// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.
+/// Exit code of a program that Ctrl-C ended: 128 plus the number of the signal.
 const INTERRUPTED: u8 = 130;
 
-/// Carries out the command that `words` name.
+/// Runs the command that `words` name.
 fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
     match words {
         [] | ["help"] | [.., "--help" | "-h"] => {
@@ -95,6 +96,10 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         ["fuzz", words @ ..] => fuzz::run(shell, words),
         ["soak", words @ ..] => soak::run(shell, words),
         ["dist", words @ ..] => dist::run(shell, words),
+        ["book"] => {
+            println!("{}", book::build(shell)?.display());
+            Ok(ExitCode::SUCCESS)
+        }
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         _ => Err(format!("unknown command `{}`\n\n{USAGE}", words.join(" ")).into()),
     }

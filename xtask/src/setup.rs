@@ -85,6 +85,7 @@ pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
     run(shell)?;
     dpdk_peers(shell)?;
     packaging(shell)?;
+    book(shell)?;
     counting(shell)
 }
 
@@ -112,6 +113,16 @@ pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
     let version = gungraun_version(shell.root())?;
     tool(shell, "gungraun-runner", &version)
 }
+
+/// Installs mdBook, which builds the book of documents.
+pub(crate) fn book(shell: &mut Shell) -> Result<(), Failure> {
+    let features = ["--no-default-features", "--features", "search"];
+    tool_with(shell, "mdbook", MDBOOK_VERSION, &features)
+}
+
+/// The version of mdBook, and its program.
+const MDBOOK_VERSION: &str = "0.4.52";
+pub(crate) const MDBOOK: &str = "target/tools/bin/mdbook";
 
 /// The version of cargo-fuzz.
 const FUZZ_VERSION: &str = "0.13.2";
@@ -144,6 +155,16 @@ pub(crate) fn cargo_fuzz(root: &Path) -> Command {
 /// Builds a program of Rust of this version, if it is not there. It is built without
 /// optimization: it waits for others most of the time.
 fn tool(shell: &mut Shell, name: &str, version: &str) -> Result<(), Failure> {
+    tool_with(shell, name, version, &[])
+}
+
+/// Builds a program with these options of `cargo install`, unless this version is installed.
+fn tool_with(
+    shell: &mut Shell,
+    name: &str,
+    version: &str,
+    options: &[&str],
+) -> Result<(), Failure> {
     let tools = shell.root().join(TOOLS);
     let list = fs::read_to_string(tools.join(".crates.toml"));
     let wanted = format!("\"{name} {version} ");
@@ -154,6 +175,7 @@ fn tool(shell: &mut Shell, name: &str, version: &str) -> Result<(), Failure> {
     let mut command = Command::new(cargo());
     command
         .args(["install", name, "--version", version])
+        .args(options)
         .args(["--locked", "--debug", "--quiet", "--root", TOOLS]);
     shell.succeed(&mut command)
 }
@@ -184,6 +206,34 @@ pub(crate) fn valgrind(shell: &mut Shell) -> Result<(), Failure> {
         false => install(shell, &["valgrind"]),
     }
 }
+
+/// Installs the programs that the demonstration measures and measures with.
+pub(crate) fn demonstration(shell: &mut Shell) -> Result<(), Failure> {
+    let packages: Vec<_> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| DEMONSTRATION.contains(program) && !is_there(program))
+        .map(|(_, package)| *package)
+        .collect();
+    match packages.is_empty() {
+        true => Ok(()),
+        false => install(shell, &packages),
+    }
+}
+
+/// The programs of the demonstration.
+const DEMONSTRATION: [&str; 11] = [
+    "ethtool",
+    "ip",
+    "iperf3",
+    "ovs-appctl",
+    "ovs-ofctl",
+    "ovs-vsctl",
+    "ovs-vswitchd",
+    "ovsdb-server",
+    "ovsdb-tool",
+    "ps",
+    "tc",
+];
 
 /// Installs what is missing of what demonstration and system tests need.
 pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {

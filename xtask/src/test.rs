@@ -11,7 +11,7 @@ use crate::metadata::{Metadata, cargo};
 use crate::shell::{Outcome, Shell, now};
 use crate::summary::Tally;
 use crate::tidy::Tree;
-use crate::{Failure, bench, conform, counts, setup, tidy};
+use crate::{Failure, bench, book, conform, counts, setup, tidy};
 
 /// One step: its name, what it is, and how it is done.
 struct Step {
@@ -233,7 +233,12 @@ fn run_models(shell: &mut Shell) -> Result<Tally, Failure> {
 
 fn build_docs(shell: &mut Shell) -> Result<Tally, Failure> {
     let mut command = cargo_with(&["doc", "--workspace", "--no-deps"]);
-    one(shell, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))
+    let mut tally = one(shell, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    tally.add(match book::build(shell) {
+        Ok(_) => Tally::passed(),
+        Err(failure) => Tally::failed("book", &failure.to_string()),
+    });
+    Ok(tally)
 }
 
 fn count_instructions(shell: &mut Shell) -> Result<Tally, Failure> {

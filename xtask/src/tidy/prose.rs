@@ -170,7 +170,7 @@ impl Prose {
 }
 
 /// The lines of a document outside code fences.
-fn prose_lines(file: &File) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose_lines(file: &File) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     file.lines().filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");

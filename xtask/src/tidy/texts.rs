@@ -1,5 +1,6 @@
 //! What must not be in any text of the project, and what each document must have.
 
+use super::prose::prose_lines;
 use super::{File, Finding, Tree};
 
 /// The beginnings of paths that only exist on somebody's machine.
@@ -28,7 +29,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
         if file.has_extension("md") {
-            findings.extend(check_titles(file));
+            if file.path != CONTENTS {
+                findings.extend(check_titles(file));
+            }
+            findings.extend(check_links(tree, file));
         }
     }
     findings
@@ -48,6 +52,50 @@ fn machine_path(line: &str) -> Option<&str> {
         }
     }
     None
+}
+
+/// The table of contents of the book, whose parts are titles.
+const CONTENTS: &str = "docs/SUMMARY.md";
+
+/// Findings for relative links of a document to files and folders that do not exist.
+fn check_links(tree: &Tree, file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    for (number, line) in prose_lines(file) {
+        for link in line
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(')'))
+        {
+            let target = link.0.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let path = join(folder, target);
+            let inside = format!("{path}/");
+            let exists = |file: &File| file.path == path || file.path.starts_with(&inside);
+            if !tree.files.iter().any(exists) {
+                let text = format!("link to `{target}`, which does not exist");
+                findings.push(Finding::new(&file.path, number, text));
+            }
+        }
+    }
+    findings
+}
+
+/// Returns the path that `link` names in a document of `folder`.
+fn join(folder: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// A document has one title, whatever chapters it has.
@@ -93,6 +141,27 @@ mod tests {
         assert_eq!(
             findings("a.md", "A\n"),
             ["a.md:1: no title: begin with one line of `# `"]
+        );
+    }
+
+    #[test]
+    fn links_to_missing_files_are_found() {
+        let mut tree = tree_of(&[
+            (
+                "docs/a.md",
+                "# A\n\n[b](guide/b.md#x) [c](../c) [d](https://d.org) [e](e.md)\n",
+            ),
+            ("docs/guide/b.md", "# B\n\n[a](../a.md) [a](a.md)\n"),
+            ("c/file.txt", ""),
+        ]);
+        tree.committed = vec!["Cargo.lock".to_owned()];
+        let found: Vec<_> = check(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "docs/a.md:3: link to `e.md`, which does not exist",
+                "docs/guide/b.md:3: link to `a.md`, which does not exist",
+            ]
         );
     }
 
