@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use figures::Figures;
-use rows::{BenchRow, Group};
+use rows::{BenchGroup, BenchRow};
 
-use crate::Failure;
+use crate::TaskError;
 use crate::metadata::cargo;
-use crate::shell::{Outcome, Shell};
-use crate::summary::Tally;
+use crate::shell::{ProgramOutcome, Shell};
+use crate::summary::TestTally;
 
 /// The options of the command.
 #[derive(Debug, PartialEq)]
@@ -44,7 +44,7 @@ const RUNS: u32 = 5;
 const RUNS_QUICK: u32 = 3;
 
 impl BenchOptions {
-    fn parse(words: &[&str]) -> Result<Self, Failure> {
+    fn parse(words: &[&str]) -> Result<Self, TaskError> {
         let (mut runs, mut rows) = (None, Vec::new());
         let (mut quick, mut list, mut publish) = (false, false, false);
         let mut rest = words.iter();
@@ -84,7 +84,7 @@ impl BenchOptions {
 const RUNS_MAX: u32 = 100;
 
 /// Measures the rows that `words` name, and writes the results.
-pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
+pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
     let options = BenchOptions::parse(words)?;
     let chosen = rows::chosen(&options.rows)?;
     if options.list {
@@ -120,7 +120,7 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure
 }
 
 /// Measures one row quickly, to prove that the benchmarks still work.
-pub(crate) fn try_one(shell: &mut Shell) -> Result<Tally, Failure> {
+pub(crate) fn try_one(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let chosen = rows::chosen(&[TRIED.to_owned()])?;
     let bench = Bench {
         profile: BuildProfile::Debug,
@@ -132,8 +132,8 @@ pub(crate) fn try_one(shell: &mut Shell) -> Result<Tally, Failure> {
     let table = page::table(&chosen, &figures, &format!("cargo xtask bench {TRIED}"));
     println!("{table}\nOne unoptimized run: these figures prove nothing.");
     Ok(match figures.failures.first() {
-        None => Tally::passed(),
-        Some((name, reason)) => Tally::failed(name, reason),
+        None => TestTally::passed(),
+        Some((name, reason)) => TestTally::failed(name, reason),
     })
 }
 
@@ -163,7 +163,7 @@ impl Bench {
     /// are measured.
     fn measure(&self, shell: &mut Shell, rows: &[&'static BenchRow]) -> Figures {
         let mut figures = Figures::default();
-        for group in Group::ALL {
+        for group in BenchGroup::ALL {
             let of_group = rows.iter().copied().filter(|row| row.group == group);
             let of_group: Vec<_> = of_group.collect();
             if of_group.is_empty() || shell.interrupted() {
@@ -171,7 +171,7 @@ impl Bench {
             }
             println!("\n== {}", group.title());
             let done = match group {
-                Group::Table | Group::Changes | Group::Veth | Group::Tap => {
+                BenchGroup::Table | BenchGroup::Changes | BenchGroup::Veth | BenchGroup::Tap => {
                     lab::measure(self, shell, group, &of_group, &mut figures)
                 }
                 _ => forms::measure(self, shell, group, &of_group, &mut figures),
@@ -184,7 +184,7 @@ impl Bench {
     }
 
     /// Builds `program` of `package`, and returns its path.
-    fn build(&self, shell: &mut Shell, package: &str, program: &str) -> Result<PathBuf, Failure> {
+    fn build(&self, shell: &mut Shell, package: &str, program: &str) -> Result<PathBuf, TaskError> {
         self.build_with(shell, package, program, &[])
     }
 
@@ -194,7 +194,7 @@ impl Bench {
         shell: &mut Shell,
         package: &str,
         example: &str,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<PathBuf, TaskError> {
         let words = ["build", "--package", package, "--example", example];
         self.build_by(shell, &words, &format!("examples/{example}"))
     }
@@ -206,7 +206,7 @@ impl Bench {
         package: &str,
         program: &str,
         features: &[&str],
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<PathBuf, TaskError> {
         let features = features.join(",");
         let mut words = vec!["build", "--package", package];
         if !features.is_empty() {
@@ -221,7 +221,7 @@ impl Bench {
         shell: &mut Shell,
         words: &[&str],
         program: &str,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<PathBuf, TaskError> {
         let mut command = Command::new(cargo());
         command.args(words);
         let folder = match self.profile {
@@ -232,14 +232,14 @@ impl Bench {
             BuildProfile::Debug => "target/debug",
         };
         match shell.run(&mut command)? {
-            Outcome::Success => Ok(shell.root().join(folder).join(program)),
+            ProgramOutcome::Success => Ok(shell.root().join(folder).join(program)),
             outcome => Err(crate::test::explain(&outcome).into()),
         }
     }
 }
 
 /// Creates the first of `results/bench-1`, `results/bench-2` ... that does not exist.
-fn free_directory(shell: &Shell) -> Result<PathBuf, Failure> {
+fn free_directory(shell: &Shell) -> Result<PathBuf, TaskError> {
     let results = shell.root().join("results");
     let free = (1_u32..)
         .map(|number| results.join(format!("bench-{number}")))

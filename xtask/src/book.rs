@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::shell::Shell;
-use crate::{Failure, setup};
+use crate::{TaskError, setup};
 
 /// The table of contents, from the project's root. Its links name the book's chapters.
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -37,7 +37,7 @@ limit-results = 30
 ";
 
 /// Installs mdBook, builds the book, and returns its first page.
-pub(crate) fn build(shell: &mut Shell) -> Result<PathBuf, Failure> {
+pub(crate) fn build(shell: &mut Shell) -> Result<PathBuf, TaskError> {
     setup::book(shell)?;
     let root = shell.root().to_owned();
     let book = root.join(BOOK);
@@ -62,7 +62,7 @@ pub(crate) fn build(shell: &mut Shell) -> Result<PathBuf, Failure> {
 }
 
 /// Copies a file from the project into the book's sources.
-fn copy(root: &Path, sources: &Path, path: &Path) -> Result<(), Failure> {
+fn copy(root: &Path, sources: &Path, path: &Path) -> Result<(), TaskError> {
     let to = sources.join(path);
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;

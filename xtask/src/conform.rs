@@ -1,15 +1,15 @@
-//! The conformance suites that others wrote, and our cases on switches that run: what they
-//! need is installed, the switch and the package `suites` are built, and that does the
-//! rest.
+//! Runs the conformance suites of other projects, and our cases on running switches.
+//!
+//! Installs the dependencies, and builds the switch and the package `suites`, which does the rest.
 
 use std::process::{Command, ExitCode};
 
 use crate::metadata::cargo;
-use crate::shell::{Outcome, Shell};
-use crate::{Failure, setup};
+use crate::shell::{ProgramOutcome, Shell};
+use crate::{TaskError, setup};
 
-/// What `cargo xtask test` runs of the suites: all but the cases that send for half
-/// a minute each, which take longer than all the others together.
+/// The suites of `cargo xtask test`: all but the os-ken cases that send for half a minute each,
+/// which take longer than the others together.
 pub(crate) const QUICK: [&str; 7] = [
     CASES,
     "of14/action",
@@ -20,27 +20,27 @@ pub(crate) const QUICK: [&str; 7] = [
     "of10/match",
 ];
 
-/// Our own cases, played on switches that run.
+/// The name of our own cases.
 const CASES: &str = "cases";
 
-/// Those.
+/// The switches that our cases run on.
 const SWITCHES: [&str; 2] = ["comporta", "open-vswitch"];
 
-/// Installs what is missing and runs the suites with these options.
-pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {
+/// Installs missing packages and runs the suites with `options`.
+pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, TaskError> {
     setup::run(shell)?;
     Ok(match conform(shell, options)? {
-        Outcome::Success => ExitCode::SUCCESS,
+        ProgramOutcome::Success => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
 }
 
-/// Builds and runs the suites with these options, side by side: they mostly wait.
-pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<Outcome, Failure> {
+/// Builds the suites and runs them with `options`, in parallel: they mostly wait.
+pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<ProgramOutcome, TaskError> {
     let mut build = Command::new(cargo());
     build.args(["build", "--package", "cli", "--package", "suites"]);
     let built = shell.run(&mut build)?;
-    if built != Outcome::Success {
+    if built != ProgramOutcome::Success {
         return Ok(built);
     }
     let (cases, others): (Vec<&str>, Vec<&str>) =

@@ -1,9 +1,9 @@
-//! Instruction counts of hot code: the package `counts` takes them, and they are held
-//! against a baseline in the tree.
+//! Instruction counts of hot code: runs the package `counts` and compares with a baseline in the
+//! tree.
 //!
-//! Not a measurement of time. The same code comes to the same counts each time, as far
-//! as compiler, C library and what the processor can do are the same; so the tolerance
-//! is not for noise, but for what a change elsewhere does to inlining.
+//! InstructionCounts are not times. The same code has the same count with the same compiler, C library and
+//! processor features, on a busy machine as well. The tolerance covers changes of inlining that are
+//! caused elsewhere.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,26 +14,25 @@ use serde_json::Value;
 
 use crate::metadata::cargo;
 use crate::setup::{self, RUNNER};
-use crate::shell::{Outcome, Shell};
-use crate::summary::Tally;
-use crate::{Failure, test};
+use crate::shell::{ProgramOutcome, Shell};
+use crate::summary::TestTally;
+use crate::{TaskError, test};
 
-/// The baseline, from the project's root: a line for each bench, its name and its count.
+/// The baseline, from the project's root: one line for each bench, with its name and count.
 const BASELINE: &str = "counts/baseline.txt";
 
-/// How much more than its baseline a bench may take, in parts of a hundred, ...
+/// Increase over the baseline that is tolerated, in per cent, ...
 const TOLERANCE_PERCENT: u64 = 5;
 
-/// ... and in instructions, since of a bench of a few hundred a call that is no longer
-/// inlined is more than that.
+/// ... and in instructions: in a bench of a few hundred, one call that is no longer inlined exceeds
+/// the percentage.
 const TOLERANCE_LEAST: u64 = 20;
 
 /// Instructions by bench: group, function and case.
-type Counts = BTreeMap<String, u64>;
+type InstructionCounts = BTreeMap<String, u64>;
 
-/// Installs what is missing, counts, and says what has changed, or with `--bless` makes
-/// it the baseline.
-pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {
+/// Installs missing packages, counts, and reports changes; with `--bless` writes the baseline.
+pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, TaskError> {
     let tally = match options {
         [] => check(shell)?,
         ["--bless"] => bless(shell)?,
@@ -48,12 +47,12 @@ pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failu
     })
 }
 
-/// Counts, and holds the counts against the baseline.
-pub(crate) fn check(shell: &mut Shell) -> Result<Tally, Failure> {
+/// InstructionCounts, and compares with the baseline.
+pub(crate) fn check(shell: &mut Shell) -> Result<TestTally, TaskError> {
     setup::counting(shell)?;
     let measured = match measure(shell)? {
         Ok(measured) => measured,
-        Err(outcome) => return Ok(Tally::failed("counts", &test::explain(&outcome))),
+        Err(outcome) => return Ok(TestTally::failed("counts", &test::explain(&outcome))),
     };
     let text = fs::read_to_string(shell.root().join(BASELINE))
         .map_err(|error| format!("{BASELINE}: {error}"))?;
@@ -64,31 +63,31 @@ pub(crate) fn check(shell: &mut Shell) -> Result<Tally, Failure> {
     Ok(compare(&parse(&text)?, &measured))
 }
 
-/// Counts, and makes the counts the baseline.
-fn bless(shell: &mut Shell) -> Result<Tally, Failure> {
+/// InstructionCounts, and writes the baseline.
+fn bless(shell: &mut Shell) -> Result<TestTally, TaskError> {
     setup::counting(shell)?;
     let measured = match measure(shell)? {
         Ok(measured) => measured,
-        Err(outcome) => return Ok(Tally::failed("counts", &test::explain(&outcome))),
+        Err(outcome) => return Ok(TestTally::failed("counts", &test::explain(&outcome))),
     };
     let text = written(&measured, &compiler()?);
     fs::write(shell.root().join(BASELINE), text).map_err(|error| format!("{BASELINE}: {error}"))?;
     println!("{BASELINE} has {} counts now", measured.len());
-    Ok(Tally::passed())
+    Ok(TestTally::passed())
 }
 
-/// Builds the benches and runs them, each in a process of its own.
-fn measure(shell: &mut Shell) -> Result<Result<Counts, Outcome>, Failure> {
+/// Builds the benches and runs each in its own process.
+fn measure(shell: &mut Shell) -> Result<Result<InstructionCounts, ProgramOutcome>, TaskError> {
     let mut command = Command::new(cargo());
     command
         .args(["bench", "--package", "counts", "--"])
-        // Of caches nothing is asked, so they need not be imitated.
+        // The counts exclude caches, so callgrind need not simulate them.
         .args(["--output-format=json", "--callgrind-args=--cache-sim=no"])
         .arg(format!("--parallel={PARALLEL}"))
         .env("GUNGRAUN_RUNNER", shell.root().join(RUNNER));
     let mut lines = Vec::new();
     let outcome = shell.run_taken(&mut command, &mut |line| lines.push(line.to_owned()))?;
-    if outcome != Outcome::Success {
+    if outcome != ProgramOutcome::Success {
         return Ok(Err(outcome));
     }
     let counts = lines.iter().filter(|line| line.starts_with('{'));
@@ -98,23 +97,23 @@ fn measure(shell: &mut Shell) -> Result<Result<Counts, Outcome>, Failure> {
         .map(Ok)
 }
 
-/// How many benches run at once. Counts do not mind.
+/// Number of benches that run in parallel, which does not change the counts.
 const PARALLEL: usize = 2;
 
-/// One bench's name and count, of what gungraun tells of it.
-fn read(line: &str) -> Result<(String, u64), Failure> {
+/// Parses the name and count of one bench from gungraun's output.
+fn read(line: &str) -> Result<(String, u64), TaskError> {
     let bench: Value = serde_json::from_str(line)?;
     let word = |key: &str| bench.get(key).and_then(Value::as_str);
     let names = [word("group"), word("function_name"), word("id")];
     let name: Vec<&str> = names.into_iter().flatten().collect();
     let count = bench.pointer("/profiles/0/data/total/metrics/Ir/values/new");
     let count = count.and_then(Value::as_u64).filter(|_| name.len() == 3);
-    let count = count.ok_or_else(|| format!("gungraun tells no count: {line}"))?;
+    let count = count.ok_or_else(|| format!("gungraun printed no count: {line}"))?;
     Ok((name.join("/"), count))
 }
 
-/// The compiler, as it calls itself.
-fn compiler() -> Result<String, Failure> {
+/// Returns the version line of the compiler.
+fn compiler() -> Result<String, TaskError> {
     let output = Command::new("rustc").arg("--version").output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -123,8 +122,8 @@ fn made_by(compiler: &str) -> String {
     format!("# Made by {compiler}.")
 }
 
-/// The baseline's text.
-fn written(counts: &Counts, compiler: &str) -> String {
+/// Formats a baseline.
+fn written(counts: &InstructionCounts, compiler: &str) -> String {
     let mut text = format!(
         "# Instructions of each bench of the package `counts`; `cargo xtask counts --bless` writes this.\n\
          # One fails that takes {TOLERANCE_PERCENT} % more, and more than {TOLERANCE_LEAST} instructions.\n{}\n",
@@ -137,8 +136,8 @@ fn written(counts: &Counts, compiler: &str) -> String {
     text
 }
 
-/// The counts in a baseline's text.
-fn parse(text: &str) -> Result<Counts, Failure> {
+/// Parses a baseline.
+fn parse(text: &str) -> Result<InstructionCounts, TaskError> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let entry = |line: &str| {
         let (name, count) = line.split_once(' ')?;
@@ -150,9 +149,9 @@ fn parse(text: &str) -> Result<Counts, Failure> {
     lines.map(entry).collect()
 }
 
-/// What has changed: each bench passes or fails.
-fn compare(baseline: &Counts, measured: &Counts) -> Tally {
-    let mut tally = Tally::default();
+/// Compares all benches with the baseline; each passes or fails.
+fn compare(baseline: &InstructionCounts, measured: &InstructionCounts) -> TestTally {
+    let mut tally = TestTally::default();
     for (name, is) in measured {
         match baseline.get(name) {
             None => tally.fail(name, &format!("{BASELINE} has no such bench; {BLESS}")),
@@ -171,16 +170,16 @@ fn compare(baseline: &Counts, measured: &Counts) -> Tally {
     tally
 }
 
-/// What to do about a change that is meant.
+/// The remedy for an intended change.
 const BLESS: &str = "`cargo xtask counts --bless` makes it so";
 
-/// Whether `one` is more than `other` by more than is tolerated.
+/// True if `one` exceeds `other` by more than the tolerance.
 const fn is_more(one: u64, other: u64) -> bool {
     let more = one.saturating_sub(other);
     more * 100 > other * TOLERANCE_PERCENT && more > TOLERANCE_LEAST
 }
 
-/// A change in a sentence, in parts of a thousand.
+/// Describes a change, in tenths of a per cent.
 fn change(which: &str, was: u64, is: u64) -> String {
     let tenths = was.abs_diff(is) * 1000 / was.max(1);
     format!(
@@ -190,8 +189,8 @@ fn change(which: &str, was: u64, is: u64) -> String {
     )
 }
 
-/// The version of gungraun that the project uses, and so its runner's.
-pub(crate) fn gungraun_version(root: &Path) -> Result<String, Failure> {
+/// Returns the version of gungraun in the lock file; its runner must have the same.
+pub(crate) fn gungraun_version(root: &Path) -> Result<String, TaskError> {
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
     let version = manifest.lines().find_map(|line| {
         let line = line.strip_prefix("gungraun = \"=")?;
@@ -205,13 +204,13 @@ pub(crate) fn gungraun_version(root: &Path) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    fn counts(of: &[(&str, u64)]) -> Counts {
+    fn counts(of: &[(&str, u64)]) -> InstructionCounts {
         let of = of.iter().map(|(name, count)| ((*name).to_owned(), *count));
         of.collect()
     }
 
     #[test]
-    fn a_regression_is_told_with_what_it_was_and_is() {
+    fn regression_is_reported_with_both_counts() {
         let baseline = counts(&[("a/b/c", 1000), ("a/b/d", 1000), ("a/b/e", 100)]);
         let measured = counts(&[("a/b/c", 1051), ("a/b/d", 1050), ("a/b/e", 120)]);
         let tally = compare(&baseline, &measured);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_less_passes() {
+    fn decrease_passes() {
         let tally = compare(&counts(&[("a/b/c", 1000)]), &counts(&[("a/b/c", 500)]));
         assert_eq!((tally.counts.passed, tally.counts.failed), (1, 0));
     }
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_is_read_as_it_was_written() {
+    fn baseline_survives_a_round_trip() {
         let all = counts(&[("a/b/c", 1), ("longer/than/that", 1_000_000)]);
         let text = written(&all, "rustc 1.95.0");
         assert_eq!(parse(&text).ok(), Some(all));
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_where_gungraun_tells_it() {
+    fn count_is_parsed_from_gungraun_output() {
         let line = r#"{"group":"g","function_name":"f","id":"i","profiles":[{"data":{"total":
             {"metrics":{"Ir":{"values":{"new":244}}}}}}]}"#;
         assert_eq!(read(line).ok(), Some(("g/f/i".to_owned(), 244)));

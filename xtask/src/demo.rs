@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::metadata::cargo;
-use crate::shell::{Outcome, Shell, now};
-use crate::{Failure, setup};
+use crate::shell::{ProgramOutcome, Shell, now};
+use crate::{TaskError, setup};
 
 /// Time limit of the demonstration, set-up and build included.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -37,16 +37,18 @@ const PLANS: [&str; 4] = [
 ];
 
 /// Builds, measures and reports.
-pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
+pub(crate) fn run(shell: &mut Shell) -> Result<(), TaskError> {
     let deadline = now() + LIMIT - REPORT;
     setup::demonstration(shell)?;
     println!("\n== building {BINARY}");
     let mut build = Command::new(cargo());
     build.args(["build", "--profile", PROFILE, "--package", PACKAGE]);
     match shell.run(&mut build)? {
-        Outcome::Success => {}
-        Outcome::Interrupted => return Err("interrupted".into()),
-        Outcome::Overdue | Outcome::Failed(_) => return Err("the build failed".into()),
+        ProgramOutcome::Success => {}
+        ProgramOutcome::Interrupted => return Err("interrupted".into()),
+        ProgramOutcome::Overdue | ProgramOutcome::Failed(_) => {
+            return Err("the build failed".into());
+        }
     }
     let plan = choose(shell, deadline.saturating_duration_since(now()))?;
     let words: Vec<&str> = plan.split_whitespace().chain(["--runs", "5"]).collect();
@@ -60,10 +62,12 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
         last_line.push_str(line);
     })?;
     match outcome {
-        Outcome::Success => {}
-        Outcome::Interrupted => return Err("interrupted".into()),
-        Outcome::Overdue => println!("time limit reached: the report covers the completed trials"),
-        Outcome::Failed(status) => return Err(format!("the lab failed: {status}").into()),
+        ProgramOutcome::Success => {}
+        ProgramOutcome::Interrupted => return Err("interrupted".into()),
+        ProgramOutcome::Overdue => {
+            println!("time limit reached: the report covers the completed trials")
+        }
+        ProgramOutcome::Failed(status) => return Err(format!("the lab failed: {status}").into()),
     }
     let report = shell.root().join(&last_line);
     if !report.is_file() {
@@ -74,7 +78,7 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
 }
 
 /// Returns the largest plan that the lab expects to complete in `time`, or the smallest plan.
-fn choose(shell: &mut Shell, time: Duration) -> Result<&'static str, Failure> {
+fn choose(shell: &mut Shell, time: Duration) -> Result<&'static str, TaskError> {
     let [.., smallest] = PLANS;
     for plan in PLANS {
         let mut command = Command::new(shell.root().join(BINARY));
@@ -85,7 +89,7 @@ fn choose(shell: &mut Shell, time: Duration) -> Result<&'static str, Failure> {
             last_line.clear();
             last_line.push_str(line);
         })?;
-        if outcome != Outcome::Success {
+        if outcome != ProgramOutcome::Success {
             return Err(format!("lab plan: {}", crate::test::explain(&outcome)).into());
         }
         let needed = duration(&last_line)

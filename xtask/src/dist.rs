@@ -1,14 +1,13 @@
-//! `cargo xtask dist`: Debian packages of the program, staged as trees and built by Debian's own
-//! programs.
+//! `cargo xtask dist`: builds Debian packages from staged trees, with Debian's own programs.
 //!
-//! - `comporta` has the program, its manual, its completions and a service that waits to be
-//!   configured. It changes nothing of what runs.
-//! - `comporta-dpdk` is the same of a program that has ports of DPDK, in its place.
-//! - `comporta-vswitchd` makes the program the one called ovs-vswitchd, beside Debian's
+//! - `comporta` contains the program, its manual, its completions and a service that is disabled
+//!   until it is configured. It changes nothing that runs.
+//! - `comporta-dpdk` is `comporta` with DPDK ports, and replaces it.
+//! - `comporta-vswitchd` installs the program under the name ovs-vswitchd next to Debian's
 //!   `openvswitch-switch`.
 //!
-//! The same program and the same commit make the same bytes. The texts of the packages are in
-//! `contrib/debian`; here is what goes where.
+//! Builds are reproducible: the same program and commit give the same bytes. The texts of the
+//! packages are in `contrib/debian`.
 
 mod notices;
 mod stage;
@@ -18,27 +17,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use stage::{Compressed, Stage};
+use stage::{Compression, PackageStage};
 
 use crate::metadata::cargo;
-use crate::shell::{Outcome, Shell};
-use crate::{Failure, setup};
+use crate::shell::{ProgramOutcome, Shell};
+use crate::{TaskError, setup};
 
-/// The packages' texts, from the project's root.
+/// The folder of the packages' texts, from the project's root.
 const TEXTS: &str = "contrib/debian";
 
-/// The number of the version, which the whole workspace has.
+/// Version of the workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a package is called that has the program, without DPDK and with it.
+/// Names of the package with the program, without DPDK and with it.
 const PLAIN: &str = "comporta";
 const WITH_DPDK: &str = "comporta-dpdk";
 
-/// The package that takes the place of Open vSwitch's daemon.
+/// The package that replaces Open vSwitch's daemon.
 const VSWITCHD: &str = "comporta-vswitchd";
 
-/// Documents, from the project's root, and what they are called below the package's folder
-/// of documents. Long ones are compressed.
+/// Documents, from the project's root, and their names in the package's folder of documents. Long
+/// documents are compressed.
 #[rustfmt::skip]
 const DOCUMENTS: [(&str, &str); 9] = [
     ("README.md",                   "README.md"),
@@ -52,72 +51,74 @@ const DOCUMENTS: [(&str, &str); 9] = [
     ("contrib/mininet/comporta.py", "examples/mininet/comporta.py"),
 ];
 
-/// For each shell, where its completions are looked for.
+/// The paths of completions, by shell.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/comporta"),
     ("zsh", "usr/share/zsh/vendor-completions/_comporta"),
     ("fish", "usr/share/fish/vendor_completions.d/comporta.fish"),
 ];
 
-/// What was asked for.
+/// The options of the command.
 #[derive(Debug, Default, PartialEq)]
-struct Asked<'a> {
-    /// A program that is there, in place of one that is built.
+struct DistOptions<'a> {
+    /// An existing program, instead of a new build.
     binary: Option<&'a str>,
-    /// Whether one that is built has ports of DPDK.
+    /// True if the build includes DPDK ports.
     dpdk: bool,
-    /// Where packages go, if not to `target/dist`.
+    /// Directory of the packages; `target/dist` by default.
     out: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
-    fn read(words: &[&'a str]) -> Result<Self, Failure> {
-        let mut asked = Self::default();
+impl<'a> DistOptions<'a> {
+    fn read(words: &[&'a str]) -> Result<Self, TaskError> {
+        let mut options = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
-                "--dpdk" => asked.dpdk = true,
-                "--binary" => asked.binary = Some(words.next().ok_or("--binary wants a program")?),
-                "--out" => asked.out = Some(words.next().ok_or("--out wants a directory")?),
+                "--dpdk" => options.dpdk = true,
+                "--binary" => {
+                    options.binary = Some(words.next().ok_or("--binary: missing program")?)
+                }
+                "--out" => options.out = Some(words.next().ok_or("--out: missing directory")?),
                 word => {
                     let all = "--dpdk, --binary FILE and --out DIRECTORY are all there is";
                     return Err(format!("unknown option `{word}`: {all}").into());
                 }
             }
         }
-        if asked.dpdk && asked.binary.is_some() {
+        if options.dpdk && options.binary.is_some() {
             return Err(
                 "--binary names a program: leave --dpdk out, which is for building one".into(),
             );
         }
-        Ok(asked)
+        Ok(options)
     }
 }
 
-/// What all packages of one call have in common.
+/// The properties that all packages of one call share.
 struct Release {
-    /// The folder that packages and their trees are made in.
+    /// Directory of packages and staged trees.
     out: PathBuf,
     version: String,
     maintainer: String,
     architecture: String,
-    /// The moment that all files bear, in seconds since 1970.
+    /// Modification time of all files, in seconds since 1970.
     moment: String,
     /// The program.
     binary: PathBuf,
-    /// Whether it has ports of DPDK.
+    /// True if the program has DPDK ports.
     dpdk: bool,
 }
 
 /// Builds the packages.
-pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
-    let asked = Asked::read(words)?;
+pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
+    let options = DistOptions::read(words)?;
     setup::packaging(shell)?;
-    let binary = match asked.binary {
+    let binary = match options.binary {
         Some(path) => shell.root().join(path),
-        None => build(shell, asked.dpdk)?,
+        None => build(shell, options.dpdk)?,
     };
-    let out = shell.root().join(asked.out.unwrap_or("target/dist"));
+    let out = shell.root().join(options.out.unwrap_or("target/dist"));
     let release = Release::of(shell, binary, out)?;
     let trees = [release.program(shell)?, release.vswitchd(shell)?];
     for stage in trees {
@@ -128,8 +129,8 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the program as users get it.
-fn build(shell: &mut Shell, dpdk: bool) -> Result<PathBuf, Failure> {
+/// Builds the program with the release profile.
+fn build(shell: &mut Shell, dpdk: bool) -> Result<PathBuf, TaskError> {
     let mut command = Command::new(cargo());
     command.args(["build", "--release", "--locked", "--package", "cli"]);
     if dpdk {
@@ -141,22 +142,22 @@ fn build(shell: &mut Shell, dpdk: bool) -> Result<PathBuf, Failure> {
 }
 
 impl Release {
-    fn of(shell: &mut Shell, binary: PathBuf, out: PathBuf) -> Result<Self, Failure> {
-        let told = said(shell, Command::new(&binary).arg("--version"))?;
-        let dpdk = has_dpdk(&told)?;
+    fn of(shell: &mut Shell, binary: PathBuf, out: PathBuf) -> Result<Self, TaskError> {
+        let printed = output_of(shell, Command::new(&binary).arg("--version"))?;
+        let dpdk = has_dpdk(&printed)?;
         fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         Ok(Self {
             out,
             version: format!("{VERSION}-1"),
             maintainer: maintainer(shell)?,
-            architecture: said(shell, Command::new("dpkg").arg("--print-architecture"))?,
+            architecture: output_of(shell, Command::new("dpkg").arg("--print-architecture"))?,
             moment: moment(shell)?,
             binary,
             dpdk,
         })
     }
 
-    /// What the package with the program is called.
+    /// Returns the name of the package with the program.
     const fn name(&self) -> &'static str {
         match self.dpdk {
             true => WITH_DPDK,
@@ -164,8 +165,8 @@ impl Release {
         }
     }
 
-    /// A text of `contrib/debian` with this release's words in it.
-    fn text(&self, shell: &Shell, name: &str) -> Result<String, Failure> {
+    /// Reads a text of `contrib/debian` and replaces its placeholders.
+    fn text(&self, shell: &Shell, name: &str) -> Result<String, TaskError> {
         let path = shell.root().join(TEXTS).join(name);
         let text =
             fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -181,28 +182,28 @@ impl Release {
         Ok(words.iter().fold(text, with))
     }
 
-    /// A tree with what each package has: its changes, its licence.
-    fn stage(&self, shell: &mut Shell, package: &str) -> Result<Stage, Failure> {
-        let mut stage = Stage::new(&self.out.join("stage").join(package), package)?;
+    /// Creates a tree with the changelog and the licence, which every package has.
+    fn stage(&self, shell: &mut Shell, package: &str) -> Result<PackageStage, TaskError> {
+        let mut stage = PackageStage::new(&self.out.join("stage").join(package), package)?;
         let documents = format!("usr/share/doc/{package}");
         let date = format!("--date=@{}", self.moment);
-        let date = said(
+        let date = output_of(
             shell,
             Command::new("date").args(["--utc", "--rfc-email", &date]),
         )?;
         let changes = format!(
-            "comporta ({}) unstable; urgency=medium\n\n  * What is new in this version is told in the changelog of the program.\n\n -- {}  {date}\n",
+            "comporta ({}) unstable; urgency=medium\n\n  * See the changelog of the program.\n\n -- {}  {date}\n",
             self.version, self.maintainer
         );
         stage.put(&format!("{documents}/changelog.Debian"), changes, 0o644)?;
-        stage.compress(Compressed::Always);
+        stage.compress(Compression::Always);
         let licence = self.text(shell, "copyright")?;
         stage.put(&format!("{documents}/copyright"), licence, 0o644)?;
         Ok(stage)
     }
 
-    /// The tree of the package with the program.
-    fn program(&self, shell: &mut Shell) -> Result<Stage, Failure> {
+    /// Stages the package with the program.
+    fn program(&self, shell: &mut Shell) -> Result<PackageStage, TaskError> {
         let package = self.name();
         let mut stage = self.stage(shell, package)?;
         let program = stage.copy(&self.binary, "usr/bin/comporta", 0o755)?;
@@ -217,11 +218,11 @@ impl Release {
                 &format!("{documents}/{to}"),
                 0o644,
             )?;
-            stage.compress(Compressed::of(to));
+            stage.compress(Compression::of(to));
         }
         let notices = notices::text(shell.root(), self.dpdk)?;
         stage.put(&format!("{documents}/notices"), notices, 0o644)?;
-        stage.compress(Compressed::Always);
+        stage.compress(Compression::Always);
         self.service(shell, &mut stage)?;
         let libraries = libraries(shell, &self.out.join("stage/libraries"), &program)?;
         let relations = relations(self.dpdk, &self.version, &libraries);
@@ -233,17 +234,17 @@ impl Release {
         Ok(stage)
     }
 
-    /// What the program tells of itself: its manual and its completions.
-    fn manual(&self, shell: &mut Shell, stage: &mut Stage) -> Result<(), Failure> {
+    /// Adds the manual and the completions, which the program prints.
+    fn manual(&self, shell: &mut Shell, stage: &mut PackageStage) -> Result<(), TaskError> {
         let date = format!("--date=@{}", self.moment);
-        let date = said(shell, Command::new("date").args(["--utc", &date, "+%F"]))?;
+        let date = output_of(shell, Command::new("date").args(["--utc", &date, "+%F"]))?;
         let pages = stage.directory("usr/share/man/man1")?;
         let mut man = Command::new(&self.binary);
         man.arg("man").arg(&pages).args(["--date", &date]);
         shell.succeed(&mut man)?;
         stage.compress_all(&pages)?;
         for (name, place) in COMPLETIONS {
-            let script = said(
+            let script = output_of(
                 shell,
                 Command::new(&self.binary).args(["completions", name]),
             )?;
@@ -252,8 +253,8 @@ impl Release {
         Ok(())
     }
 
-    /// The service that waits to be configured.
-    fn service(&self, shell: &Shell, stage: &mut Stage) -> Result<(), Failure> {
+    /// Adds the service.
+    fn service(&self, shell: &Shell, stage: &mut PackageStage) -> Result<(), TaskError> {
         let units = "lib/systemd/system";
         let mut put = |name: &str, place: &str| {
             let text = self.text(shell, name)?;
@@ -270,16 +271,16 @@ impl Release {
         put("comporta.default", "etc/default/comporta")
     }
 
-    /// The tree of the package that takes the daemon's place.
-    fn vswitchd(&self, shell: &mut Shell) -> Result<Stage, Failure> {
+    /// Stages the package that replaces Open vSwitch's daemon.
+    fn vswitchd(&self, shell: &mut Shell) -> Result<PackageStage, TaskError> {
         let mut stage = self.stage(shell, VSWITCHD)?;
-        // It knows by its name what it is to be.
+        // The program runs as ovs-vswitchd if that is its name.
         let name = format!("usr/lib/{VSWITCHD}/ovs-vswitchd");
         stage.link(&name, "../../bin/comporta")?;
-        let told = self.text(shell, "README.Debian")?;
+        let printed = self.text(shell, "README.Debian")?;
         stage.put(
             &format!("usr/share/doc/{VSWITCHD}/README.Debian"),
-            told,
+            printed,
             0o644,
         )?;
         stage.control(&self.text(shell, "comporta-vswitchd.control")?)?;
@@ -291,8 +292,8 @@ impl Release {
     }
 }
 
-/// What the package with the program needs, and what it is there in place of: with ports of DPDK
-/// or without, there is one of both.
+/// Returns the dependencies of the package with the program. The variants with and without DPDK
+/// replace each other.
 fn relations(dpdk: bool, version: &str, libraries: &str) -> String {
     let (other, more) = match dpdk {
         true => (
@@ -306,43 +307,43 @@ fn relations(dpdk: bool, version: &str, libraries: &str) -> String {
     format!("Depends: {libraries}\n{more}Conflicts: {other}\nReplaces: {other}\n")
 }
 
-/// Whether a program that says this of itself has ports of DPDK; it must be of this version.
-fn has_dpdk(told: &str) -> Result<bool, Failure> {
-    match told.strip_prefix(&format!("comporta {VERSION}")) {
+/// Returns true if the `--version` line of a program names DPDK; the version must be this one.
+fn has_dpdk(printed: &str) -> Result<bool, TaskError> {
+    match printed.strip_prefix(&format!("comporta {VERSION}")) {
         Some("") => Ok(false),
         Some(", with DPDK") => Ok(true),
         _ => Err(format!(
-            "the program calls itself `{told}`, and what is packaged is comporta {VERSION}: build it anew"
+            "the program is `{printed}`, and the packages are for comporta {VERSION}: build it again"
         )
         .into()),
     }
 }
 
-/// The moment that files bear: the last commit's, or what `SOURCE_DATE_EPOCH` says.
-fn moment(shell: &mut Shell) -> Result<String, Failure> {
+/// Returns the time of the last commit, or `SOURCE_DATE_EPOCH`.
+fn moment(shell: &mut Shell) -> Result<String, TaskError> {
     match env::var("SOURCE_DATE_EPOCH") {
         Ok(moment) => Ok(moment),
-        Err(_) => said(
+        Err(_) => output_of(
             shell,
             Command::new("git").args(["log", "-1", "--format=%ct"]),
         ),
     }
 }
 
-/// Who answers for the packages: as Debian's tools are told it, or who made the last commit.
-fn maintainer(shell: &mut Shell) -> Result<String, Failure> {
+/// Returns the maintainer from Debian's variables, or the author of the last commit.
+fn maintainer(shell: &mut Shell) -> Result<String, TaskError> {
     match (env::var("DEBFULLNAME"), env::var("DEBEMAIL")) {
         (Ok(name), Ok(address)) => Ok(format!("{name} <{address}>")),
-        _ => said(
+        _ => output_of(
             shell,
             Command::new("git").args(["log", "-1", "--format=%an <%ae>"]),
         ),
     }
 }
 
-/// The packages that have the libraries that `program` is linked to.
-fn libraries(shell: &mut Shell, folder: &Path, program: &Path) -> Result<String, Failure> {
-    // dpkg-shlibdeps wants a source package around it.
+/// Returns the packages of the libraries that `program` is linked to.
+fn libraries(shell: &mut Shell, folder: &Path, program: &Path) -> Result<String, TaskError> {
+    // dpkg-shlibdeps requires a source package around the program.
     let debian = folder.join("debian");
     fs::create_dir_all(&debian)?;
     let source = "Source: comporta\n\nPackage: comporta\nArchitecture: any\n";
@@ -350,18 +351,20 @@ fn libraries(shell: &mut Shell, folder: &Path, program: &Path) -> Result<String,
     let mut command = Command::new("env");
     command.arg("-C").arg(folder);
     command.args(["dpkg-shlibdeps", "-O"]).arg(program);
-    let told = said(shell, &mut command)?;
-    let found = told
+    let printed = output_of(shell, &mut command)?;
+    let found = printed
         .lines()
         .find_map(|line| line.strip_prefix("shlibs:Depends="));
-    Ok(found.ok_or("dpkg-shlibdeps tells no packages")?.to_owned())
+    Ok(found
+        .ok_or("dpkg-shlibdeps printed no packages")?
+        .to_owned())
 }
 
-/// What a program prints, which has to end well.
-fn said(shell: &mut Shell, command: &mut Command) -> Result<String, Failure> {
+/// Runs a program that must succeed, and returns its output.
+fn output_of(shell: &mut Shell, command: &mut Command) -> Result<String, TaskError> {
     let mut lines = Vec::new();
     match shell.run_taken(command, &mut |line| lines.push(line.to_owned()))? {
-        Outcome::Success => Ok(lines.join("\n")),
+        ProgramOutcome::Success => Ok(lines.join("\n")),
         outcome => Err(format!("{command:?}: {outcome:?}").into()),
     }
 }
@@ -372,21 +375,21 @@ mod tests {
 
     #[test]
     fn options_are_read_and_unknown_ones_refused() {
-        let asked = Asked::read(&["--binary", "b", "--out", "d"]).expect("legal");
-        let wanted = Asked {
+        let options = DistOptions::read(&["--binary", "b", "--out", "d"]).expect("legal");
+        let expected = DistOptions {
             binary: Some("b"),
             dpdk: false,
             out: Some("d"),
         };
-        assert_eq!(asked, wanted);
-        assert!(Asked::read(&["--dpdk"]).expect("legal").dpdk);
+        assert_eq!(options, expected);
+        assert!(DistOptions::read(&["--dpdk"]).expect("legal").dpdk);
         for words in [&["--rpm"][..], &["--out"], &["--dpdk", "--binary", "b"]] {
-            assert!(Asked::read(words).is_err(), "{words:?}");
+            assert!(DistOptions::read(words).is_err(), "{words:?}");
         }
     }
 
     #[test]
-    fn each_variant_stands_in_for_the_other() {
+    fn package_variants_replace_each_other() {
         assert_eq!(
             relations(false, "1-1", "libc6"),
             "Depends: libc6\nConflicts: comporta-dpdk\nReplaces: comporta-dpdk\n"
@@ -402,11 +405,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_says_whether_it_has_dpdk_and_is_of_this_version() {
-        let told = |rest: &str| has_dpdk(&format!("comporta {VERSION}{rest}")).ok();
-        assert_eq!(told(""), Some(false));
-        assert_eq!(told(", with DPDK"), Some(true));
-        assert_eq!(told("9"), None);
-        assert!(has_dpdk("bash 5").is_err_and(|error| error.to_string().contains("build it anew")));
+    fn version_line_names_dpdk_and_must_match() {
+        let printed = |rest: &str| has_dpdk(&format!("comporta {VERSION}{rest}")).ok();
+        assert_eq!(printed(""), Some(false));
+        assert_eq!(printed(", with DPDK"), Some(true));
+        assert_eq!(printed("9"), None);
+        assert!(
+            has_dpdk("bash 5").is_err_and(|error| error.to_string().contains("build it again"))
+        );
     }
 }

@@ -1,42 +1,42 @@
-//! Fuzzing: each target for some minutes, from the corpora in the tree, to which goes what
-//! reaches code that they do not reach.
+//! Fuzzing: runs each target for some minutes from its corpus, and extends the corpus by inputs
+//! that reach new code.
 //!
-//! What a fuzzer finds is no failure to be seen once: the file that does it goes to the
-//! corpus, mended or not, and from then on is run by `cargo test -p testkit`.
+//! An input that fails is added to the corpus as well, so that `cargo test -p testkit` runs it from
+//! then on.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::Failure;
+use crate::TaskError;
 use crate::setup;
-use crate::shell::{Outcome, Shell};
+use crate::shell::{ProgramOutcome, Shell};
 
-/// The targets and what has been found, from the project's root.
+/// The targets and the corpora, from the project's root.
 const TARGETS: &str = "fuzz/fuzz_targets";
 const CORPUS: &str = "fuzz/corpus";
 
-/// What a run has learned, and what it has found, before either goes into the tree.
+/// The inputs that a run generated and those that failed, before they are added to the tree.
 const LEARNED: &str = "target/fuzz/learned";
 const FOUND: &str = "target/fuzz/found";
 
-/// The longest input, in bytes: no message of a corpus is longer.
+/// Longest input, in bytes; no message of a corpus is longer.
 const LENGTH_MAX: u32 = 4096;
 
-/// Minutes of each target, where nobody says otherwise.
+/// Minutes for each target, by default.
 const MINUTES: u32 = 1;
 
-/// What is to be fuzzed, and for how long each.
+/// Targets, and the time for each.
 #[derive(Debug, PartialEq)]
-struct Plan {
+struct FuzzPlan {
     targets: Vec<String>,
     minutes: u32,
 }
 
-impl Plan {
-    /// Of the words behind `fuzz`, and the names of all targets.
-    fn of(words: &[&str], all: &BTreeSet<String>) -> Result<Self, Failure> {
+impl FuzzPlan {
+    /// Parses the arguments of `fuzz`; `all` are the existing targets.
+    fn of(words: &[&str], all: &BTreeSet<String>) -> Result<Self, TaskError> {
         let (mut chosen, mut minutes) = (BTreeSet::new(), MINUTES);
         let mut words = words.iter();
         while let Some(&word) = words.next() {
@@ -60,9 +60,9 @@ impl Plan {
     }
 }
 
-/// Fuzzes the targets that `words` name, or all, one after the other.
-pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
-    let plan = Plan::of(words, &targets(shell.root())?)?;
+/// Fuzzes the targets that `words` name, or all of them, in sequence.
+pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
+    let plan = FuzzPlan::of(words, &targets(shell.root())?)?;
     setup::fuzzing(shell)?;
     let mut findings = Vec::new();
     for target in &plan.targets {
@@ -87,8 +87,8 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure
     })
 }
 
-/// Runs one target; answers the files in which it found something, now in its corpus.
-fn fuzz(shell: &mut Shell, target: &str, minutes: u32) -> Result<Vec<String>, Failure> {
+/// Runs one target. Returns the inputs that failed, which are in the corpus then.
+fn fuzz(shell: &mut Shell, target: &str, minutes: u32) -> Result<Vec<String>, TaskError> {
     let root = shell.root().to_owned();
     let (learned, found) = (format!("{LEARNED}/{target}"), format!("{FOUND}/{target}/"));
     for folder in [&learned, &found] {
@@ -114,37 +114,39 @@ fn fuzz(shell: &mut Shell, target: &str, minutes: u32) -> Result<Vec<String>, Fa
         kept.push(place);
     }
     match outcome {
-        Outcome::Failed(status) if kept.is_empty() => {
+        ProgramOutcome::Failed(status) if kept.is_empty() => {
             Err(format!("fuzzing {target} ended with {status}").into())
         }
         _ => Ok(kept),
     }
 }
 
-/// Takes into the tree what reaches code that its corpus does not, by as few files as will do.
-fn keep(shell: &mut Shell, target: &str) -> Result<(), Failure> {
+/// Adds a minimal set of inputs that reach new code to the corpus.
+fn keep(shell: &mut Shell, target: &str) -> Result<(), TaskError> {
     let (learned, corpus) = (format!("{LEARNED}/{target}"), format!("{CORPUS}/{target}"));
     let mut command = setup::cargo_fuzz(shell.root());
     command
         .args(["fuzz", "run", target, &corpus, &learned, "--"])
-        // How often code is reached makes no difference here.
+        // Hit counts do not matter here, only coverage.
         .args(["-set_cover_merge=1", "-use_counters=0"])
         .arg(format!("-max_len={LENGTH_MAX}"));
     match shell.run(&mut command)? {
-        Outcome::Failed(status) => Err(format!("merging {target} ended with {status}").into()),
+        ProgramOutcome::Failed(status) => {
+            Err(format!("merging {target} ended with {status}").into())
+        }
         _ => Ok(()),
     }
 }
 
-/// The names of all targets.
-fn targets(root: &Path) -> Result<BTreeSet<String>, Failure> {
+/// Returns the names of all targets.
+fn targets(root: &Path) -> Result<BTreeSet<String>, TaskError> {
     let names = files(&root.join(TARGETS))?;
     let name = |file: &String| file.strip_suffix(".rs").map(str::to_owned);
     Ok(names.iter().filter_map(name).collect())
 }
 
-/// The names of the files of a folder; none if it is not there.
-fn files(folder: &Path) -> Result<Vec<String>, Failure> {
+/// Returns the names of the files in a folder; none if it does not exist.
+fn files(folder: &Path) -> Result<Vec<String>, TaskError> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(Vec::new());
     };
@@ -162,16 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn all_targets_are_fuzzed_unless_some_are_named() {
-        let plan = Plan::of(&[], &all()).unwrap();
+    fn targets_default_to_all() {
+        let plan = FuzzPlan::of(&[], &all()).unwrap();
         assert_eq!(plan.targets, ["frame", "print"]);
-        let plan = Plan::of(&["print", "--minutes", "60"], &all()).unwrap();
+        let plan = FuzzPlan::of(&["print", "--minutes", "60"], &all()).unwrap();
         assert_eq!((plan.targets, plan.minutes), (vec!["print".to_owned()], 60));
     }
 
     #[test]
-    fn what_is_no_target_is_told_with_those_there_are() {
-        let refused = |words: &[&str]| Plan::of(words, &all()).unwrap_err().to_string();
+    fn unknown_target_is_reported_with_the_known_ones() {
+        let refused = |words: &[&str]| FuzzPlan::of(words, &all()).unwrap_err().to_string();
         assert_eq!(
             refused(&["flow"]),
             "no target `flow`; there are frame, print"
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_has_a_corpus() {
+    fn targets_have_corpora() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let targets = targets(root).unwrap();
         assert!(targets.contains("commands"));

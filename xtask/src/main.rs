@@ -30,7 +30,7 @@ use shell::Shell;
 use tidy::Tree;
 
 /// Why a command failed.
-type Failure = Box<dyn Error + Send + Sync>;
+type TaskError = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 const INTERRUPTED: u8 = 130;
 
 /// Runs the command that `words` name.
-fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
+fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
     match words {
         [] | ["help"] | [.., "--help" | "-h"] => {
             print!("{USAGE}");

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about packages, as far as anything here asks.
+//! The part of `cargo metadata` that this program uses.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -8,49 +8,49 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::TaskError;
 
-/// The platforms whose dependencies count; those of `deny.toml`.
+/// The platforms whose dependencies count, as in `deny.toml`.
 const PLATFORMS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
-/// Everything that is built, ours and theirs.
+/// All packages of the build, the workspace's and others.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
 }
 
-/// One package.
+/// A package.
 #[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// The licence, as an SPDX expression.
+    /// Licence, as an SPDX expression.
     pub(crate) license: Option<String>,
-    /// Whether it is a member of the workspace.
+    /// True for a member of the workspace.
     pub(crate) ours: bool,
-    /// Its manifest, from the project's root.
+    /// Manifest, from the project's root.
     pub(crate) manifest: String,
-    /// The root files of its targets, from the project's root.
+    /// Root files of the targets, from the project's root.
     pub(crate) roots: Vec<String>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// What a package says that it uses.
+/// A dependency that a package declares.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// Whether only tests use it.
+    /// True for a dev-dependency.
     pub(crate) dev: bool,
 }
 
-/// The cargo that runs this program.
+/// Returns the cargo that runs this program.
 pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 impl Metadata {
-    /// Asks cargo about the project in `root`.
-    pub(crate) fn read(root: &Path) -> Result<Self, Failure> {
+    /// Runs `cargo metadata` for the project in `root`.
+    pub(crate) fn read(root: &Path) -> Result<Self, TaskError> {
         let mut command = Command::new(cargo());
         command
             .current_dir(root)
@@ -66,7 +66,7 @@ impl Metadata {
         Ok(Self::parse(&serde_json::from_slice(&output.stdout)?, root))
     }
 
-    /// Picks from cargo's answer. What is not there is empty.
+    /// Parses cargo's answer. Missing parts are empty.
     fn parse(answer: &Value, root: &Path) -> Self {
         let ids = |list: &Value| -> BTreeSet<String> {
             each(list)
@@ -89,12 +89,12 @@ impl Metadata {
         }
     }
 
-    /// The members of the workspace.
+    /// Returns the members of the workspace.
     pub(crate) fn ours(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.ours)
     }
 
-    /// Whether the workspace has a member of this name.
+    /// True if the workspace has a member called `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.ours().any(|package| package.name == name)
     }
@@ -128,7 +128,7 @@ impl Package {
     }
 }
 
-/// The elements of a JSON array; none if it is something else.
+/// Returns the elements of a JSON array, or none for another value.
 fn each(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_built_here_counts() {
+    fn packages_of_other_platforms_are_ignored() {
         let answer = serde_json::json!({
             "workspace_members": ["flow"],
             "resolve": { "nodes": [{ "id": "flow" }, { "id": "libc" }] },

@@ -1,20 +1,20 @@
-//! Installing what tests and demonstration need, on Debian. Says what it does
-//! before it does it; says nothing if there is nothing to do.
+//! Installs the dependencies of tests and demonstration on Debian: announces each installation, and
+//! is silent if nothing is missing.
 //!
-//! Not a provisioner: it adds packages by their names from wherever apt is set up
-//! to look, and a Python environment below `target/`.
+//! It installs packages by name from the sources that apt is configured with, and creates Python
+//! environments below `target/`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use crate::Failure;
+use crate::TaskError;
 use crate::counts::gungraun_version;
 use crate::metadata::cargo;
 use crate::shell::Shell;
 
-/// The Debian package that has each program.
+/// The Debian package of each program.
 #[rustfmt::skip]
 const PROGRAMS: [(&str, &str); 23] = [
     ("chromedriver",       "chromium-driver"),
@@ -42,46 +42,45 @@ const PROGRAMS: [(&str, &str); 23] = [
     ("unshare",            "util-linux"),
 ];
 
-/// Packages whose installation starts a service, which nothing here needs: tests
-/// start their own daemons in their own namespaces, and a controller of the
-/// system's would hold the port that they use.
+/// Packages that start a service when they are installed. Tests start their own daemons in their
+/// own namespaces, and a system-wide controller would occupy their port.
 const SERVICES: [&str; 3] = ["openvswitch-switch", "openvswitch-testcontroller", "snmpd"];
 
-/// Where programs are, beside `PATH`: an ordinary user's lacks the system's folders.
+/// Folders of programs in addition to `PATH`, which lacks them for ordinary users.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// A Python environment, and the file that says what it holds; from the project's root.
+/// A Python environment and its requirements file, from the project's root.
 struct Venv {
     folder: &'static str,
     requirements: &'static str,
 }
 
-/// What the system tests need.
+/// The environment of the system tests.
 const FOR_TESTS: Venv = Venv {
     folder: "target/venv",
     requirements: "tests/requirements.txt",
 };
 
-/// What the conformance suites need: another os-ken, so an environment of their own.
+/// The environment of the conformance suites, which need another version of os-ken.
 const FOR_SUITES: Venv = Venv {
     folder: "target/venv-suites",
     requirements: "suites/requirements.txt",
 };
 
-/// What tests under Faucet need: it asks for an os-ken of its own.
+/// The environment of Faucet, which pins its own os-ken.
 const FOR_FAUCET: Venv = Venv {
     folder: "target/venv-faucet",
     requirements: "tests/faucet-requirements.txt",
 };
 
-/// Where cargo puts programs that it installs, from the project's root.
+/// The folder of programs that cargo installs, from the project's root.
 const TOOLS: &str = "target/tools";
 
-/// What runs the benches that count instructions.
+/// The runner of the instruction counts.
 pub(crate) const RUNNER: &str = "target/tools/bin/gungraun-runner";
 
-/// Installs what is missing of all that tests need.
-pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs all dependencies of the tests.
+pub(crate) fn all(shell: &mut Shell) -> Result<(), TaskError> {
     run(shell)?;
     dpdk_peers(shell)?;
     packaging(shell)?;
@@ -89,33 +88,32 @@ pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
     counting(shell)
 }
 
-/// Installs what is missing of what ports of DPDK are built with: a library, the drivers
-/// that it loads by name, and what finds it.
-pub(crate) fn dpdk(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs the dependencies of DPDK ports: the library, the drivers that it loads by name, and
+/// pkg-config.
+pub(crate) fn dpdk(shell: &mut Shell) -> Result<(), TaskError> {
     match succeeds(Command::new("pkg-config").args(["--exists", "libdpdk"])) {
         true => Ok(()),
         false => install(shell, &["libdpdk-dev", "pkgconf"]),
     }
 }
 
-/// Installs what is missing of what packages are built with.
-pub(crate) fn packaging(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs the programs that build Debian packages.
+pub(crate) fn packaging(shell: &mut Shell) -> Result<(), TaskError> {
     match is_there("dpkg-shlibdeps") && is_there("strip") {
         true => Ok(()),
         false => install(shell, &["binutils", "dpkg-dev"]),
     }
 }
 
-/// Installs what is missing of what counting instructions needs: the runner of the
-/// version that the project's gungraun asks for.
-pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs valgrind and the runner of gungraun's version in the lock file.
+pub(crate) fn counting(shell: &mut Shell) -> Result<(), TaskError> {
     valgrind(shell)?;
     let version = gungraun_version(shell.root())?;
     tool(shell, "gungraun-runner", &version)
 }
 
 /// Installs mdBook, which builds the book of documents.
-pub(crate) fn book(shell: &mut Shell) -> Result<(), Failure> {
+pub(crate) fn book(shell: &mut Shell) -> Result<(), TaskError> {
     let features = ["--no-default-features", "--features", "search"];
     tool_with(shell, "mdbook", MDBOOK_VERSION, &features)
 }
@@ -124,12 +122,11 @@ pub(crate) fn book(shell: &mut Shell) -> Result<(), Failure> {
 const MDBOOK_VERSION: &str = "0.4.52";
 pub(crate) const MDBOOK: &str = "target/tools/bin/mdbook";
 
-/// The version of cargo-fuzz.
+/// Version of cargo-fuzz.
 const FUZZ_VERSION: &str = "0.13.2";
 
-/// Installs what is missing of what fuzzing needs: a compiler that can tell which code an
-/// input reaches, as only the nightly ones can, and what runs it.
-pub(crate) fn fuzzing(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs a nightly compiler, which fuzzing needs for coverage, and cargo-fuzz.
+pub(crate) fn fuzzing(shell: &mut Shell) -> Result<(), TaskError> {
     if !succeeds(Command::new("rustup").args(["run", NIGHTLY, "rustc", "--version"])) {
         println!("setup: installing the compiler `{NIGHTLY}`");
         let mut command = Command::new("rustup");
@@ -141,8 +138,8 @@ pub(crate) fn fuzzing(shell: &mut Shell) -> Result<(), Failure> {
 
 const NIGHTLY: &str = "nightly";
 
-/// cargo-fuzz, by the compiler that it needs. It asks `PATH` for cargo, and must not be told
-/// of the one that runs this program.
+/// Returns a cargo-fuzz command with the nightly compiler. It takes cargo from `PATH`, so the
+/// variables of the running cargo are removed.
 pub(crate) fn cargo_fuzz(root: &Path) -> Command {
     let mut command = Command::new(root.join(TOOLS).join("bin/cargo-fuzz"));
     command.env("RUSTUP_TOOLCHAIN", NIGHTLY);
@@ -152,9 +149,9 @@ pub(crate) fn cargo_fuzz(root: &Path) -> Command {
     command
 }
 
-/// Builds a program of Rust of this version, if it is not there. It is built without
-/// optimization: it waits for others most of the time.
-fn tool(shell: &mut Shell, name: &str, version: &str) -> Result<(), Failure> {
+/// Builds this version of a Rust program unless it is installed; unoptimized, since it mostly waits
+/// for others.
+fn tool(shell: &mut Shell, name: &str, version: &str) -> Result<(), TaskError> {
     tool_with(shell, name, version, &[])
 }
 
@@ -164,11 +161,11 @@ fn tool_with(
     name: &str,
     version: &str,
     options: &[&str],
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     let tools = shell.root().join(TOOLS);
     let list = fs::read_to_string(tools.join(".crates.toml"));
-    let wanted = format!("\"{name} {version} ");
-    if list.is_ok_and(|list| list.contains(&wanted)) && tools.join("bin").join(name).is_file() {
+    let required = format!("\"{name} {version} ");
+    if list.is_ok_and(|list| list.contains(&required)) && tools.join("bin").join(name).is_file() {
         return Ok(());
     }
     println!("setup: building {name} {version} into {TOOLS}");
@@ -180,9 +177,9 @@ fn tool_with(
     shell.succeed(&mut command)
 }
 
-/// Installs what is missing of what ports of DPDK are measured beside. Open vSwitch's daemon
-/// with DPDK is asked for by its path: which one the machine starts stays as it is.
-pub(crate) fn dpdk_peers(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs the peers of DPDK measurements. Open vSwitch's daemon with DPDK is started by its path,
+/// so the system's choice of daemon stays.
+pub(crate) fn dpdk_peers(shell: &mut Shell) -> Result<(), TaskError> {
     dpdk(shell)?;
     let peers = [
         ("dpdk-testpmd", "dpdk-dev"),
@@ -196,19 +193,19 @@ pub(crate) fn dpdk_peers(shell: &mut Shell) -> Result<(), Failure> {
     }
 }
 
-/// Open vSwitch's daemon with DPDK, as Debian has it.
+/// Open vSwitch's daemon with DPDK, in Debian.
 const OVS_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
-/// Installs valgrind, if it is missing.
-pub(crate) fn valgrind(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs valgrind.
+pub(crate) fn valgrind(shell: &mut Shell) -> Result<(), TaskError> {
     match is_there("valgrind") {
         true => Ok(()),
         false => install(shell, &["valgrind"]),
     }
 }
 
-/// Installs the programs that the demonstration measures and measures with.
-pub(crate) fn demonstration(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs the programs of the demonstration.
+pub(crate) fn demonstration(shell: &mut Shell) -> Result<(), TaskError> {
     let packages: Vec<_> = PROGRAMS
         .iter()
         .filter(|(program, _)| DEMONSTRATION.contains(program) && !is_there(program))
@@ -235,8 +232,8 @@ const DEMONSTRATION: [&str; 11] = [
     "tc",
 ];
 
-/// Installs what is missing of what demonstration and system tests need.
-pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
+/// Installs the dependencies of the system tests.
+pub(crate) fn run(shell: &mut Shell) -> Result<(), TaskError> {
     let missing = missing_packages();
     if !missing.is_empty() {
         install(shell, &missing)?;
@@ -246,14 +243,14 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     make_venv(shell, &FOR_SUITES)
 }
 
-/// The packages of all programs that are not there.
+/// Returns the packages of all missing programs.
 fn missing_packages() -> Vec<&'static str> {
     let mut missing: Vec<_> = PROGRAMS
         .iter()
         .filter(|(program, _)| !is_there(program))
         .map(|(_, package)| *package)
         .collect();
-    // The module that Debian leaves out of python3 and has in python3-venv.
+    // Debian ships this module in python3-venv and not in python3.
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip"])) {
         missing.push("python3-venv");
     }
@@ -262,7 +259,7 @@ fn missing_packages() -> Vec<&'static str> {
     missing
 }
 
-/// Whether `program` can be started.
+/// True if `program` is in a folder of programs.
 fn is_there(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -270,7 +267,7 @@ fn is_there(program: &str) -> bool {
         .any(|folder| folder.join(program).is_file())
 }
 
-/// Whether `command` runs and ends well, in silence.
+/// True if `command` succeeds. Its output is discarded.
 fn succeeds(command: &mut Command) -> bool {
     command
         .stdout(Stdio::null())
@@ -279,8 +276,8 @@ fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Installs Debian packages, and stops the services that came with them.
-fn install(shell: &mut Shell, packages: &[&str]) -> Result<(), Failure> {
+/// Installs Debian packages, and stops their services.
+fn install(shell: &mut Shell, packages: &[&str]) -> Result<(), TaskError> {
     let list = packages.join(" ");
     let may_install = fs::metadata("/proc/self").is_ok_and(|itself| itself.uid() == 0);
     if !may_install || !is_there("apt-get") {
@@ -306,9 +303,9 @@ fn install(shell: &mut Shell, packages: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Stops a service that the installation started, now and at the next boot. Where
-/// no init runs, or a policy forbids it, nothing was started.
-fn stop(shell: &mut Shell, service: &str) -> Result<(), Failure> {
+/// Stops a service that its installation started, now and at the next boot. Without an init system,
+/// or where a policy forbids it, no service was started.
+fn stop(shell: &mut Shell, service: &str) -> Result<(), TaskError> {
     if !succeeds(Command::new("service").args([service, "status"])) {
         return Ok(());
     }
@@ -320,22 +317,22 @@ fn stop(shell: &mut Shell, service: &str) -> Result<(), Failure> {
     shell.succeed(Command::new("update-rc.d").args([service, "disable"]))
 }
 
-/// Makes a Python environment, if it does not hold what it should.
-fn make_venv(shell: &mut Shell, venv: &Venv) -> Result<(), Failure> {
+/// Creates a Python environment unless it has the required packages.
+fn make_venv(shell: &mut Shell, venv: &Venv) -> Result<(), TaskError> {
     let Venv {
         folder,
         requirements,
     } = venv;
-    let wanted = fs::read_to_string(shell.root().join(requirements))
+    let required = fs::read_to_string(shell.root().join(requirements))
         .map_err(|error| format!("{requirements}: {error}"))?;
-    // What was installed last, written when all of it was.
+    // The requirements of the last complete installation.
     let stamp = shell.root().join(folder).join("installed.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == required) {
         return Ok(());
     }
     println!(
         "setup: making the Python environment {folder} with {}",
-        names(&wanted).join(" ")
+        names(&required).join(" ")
     );
     shell.succeed(Command::new("python3").args(["-m", "venv", "--clear", folder]))?;
     let pip = Path::new(folder).join("bin/pip");
@@ -347,11 +344,11 @@ fn make_venv(shell: &mut Shell, venv: &Venv) -> Result<(), Failure> {
     ];
     let pip = shell.root().join(pip);
     shell.succeed(Command::new(pip).args(options).arg(requirements))?;
-    fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
+    fs::write(&stamp, required).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(())
 }
 
-/// The packages that a requirements file names, without versions.
+/// Returns the packages of a requirements file, without versions.
 fn names(requirements: &str) -> Vec<&str> {
     requirements
         .lines()
@@ -374,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_there_or_not() {
+    fn program_lookup_finds_sh() {
         assert!(is_there("sh") && !is_there("no-such-program"));
     }
 }

@@ -1,8 +1,8 @@
-//! Running programs: their output passes through, they have a time limit if they
-//! need one, and they end when this program is told to.
+//! Runs programs: passes their output through, limits their time, and ends them when this program
+//! receives a signal.
 //!
-//! Each program leads a process group of its own, so that Ctrl-C reaches it once,
-//! through here, and reaches what it started as well.
+//! Each program leads its own process group, so that Ctrl-C reaches it once, through this module,
+//! together with the processes that it started.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -17,50 +17,49 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::Failure;
+use crate::TaskError;
 
-/// How long a program that was told to end may take, before it is killed. A lab
-/// run finishes its record in that time.
+/// Time between SIGTERM and SIGKILL; a lab run completes its record in that time.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// How long output is waited for after a program has ended: something that it
-/// left behind may hold the pipe open for ever.
+/// Time to wait for output after a program has ended: a process that it left behind may hold the
+/// pipe open.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How often a signal is looked for.
+/// Interval between checks for a signal.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What happens while a program runs.
-enum Event {
+/// An event of a running program.
+enum ProgramEvent {
     Line(String),
     Closed,
     Ended(io::Result<ExitStatus>),
 }
 
-/// How a program's run ended.
+/// The end of a program.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
-    /// By itself, and well.
+pub(crate) enum ProgramOutcome {
+    /// The program ended with success.
     Success,
-    /// By itself, and not well: with this status.
+    /// The program ended with this status.
     Failed(ExitStatus),
-    /// It was ended because its time was over.
+    /// The program exceeded its time limit and was ended.
     Overdue,
-    /// It was ended because this program was told to end.
+    /// The program was ended because this program received a signal.
     Interrupted,
 }
 
-/// What is done with the lines that a program prints.
-enum Output<'a> {
-    /// They pass through.
+/// The destination of a program's output lines.
+enum ProgramOutput<'a> {
+    /// Standard output.
     Passes,
-    /// They pass through, and by this.
+    /// Standard output and this function.
     Heard(&'a mut dyn FnMut(&str)),
-    /// This takes them.
+    /// This function alone.
     Taken(&'a mut dyn FnMut(&str)),
 }
 
-impl Output<'_> {
+impl ProgramOutput<'_> {
     fn line(&mut self, line: &str) {
         match self {
             Self::Passes => println!("{line}"),
@@ -73,83 +72,86 @@ impl Output<'_> {
     }
 }
 
-/// Starts programs in the project's root.
+/// Runs programs in the project's root.
 pub(crate) struct Shell {
     root: PathBuf,
-    told_to_end: Arc<AtomicBool>,
+    end_requested: Arc<AtomicBool>,
     interrupted: bool,
 }
 
 impl Shell {
-    /// A shell; from now on SIGINT and SIGTERM end the program that it runs.
-    pub(crate) fn new() -> Result<Self, Failure> {
-        let told_to_end = Arc::new(AtomicBool::new(false));
+    /// Creates a shell. From then on SIGINT and SIGTERM end the program that it runs.
+    pub(crate) fn new() -> Result<Self, TaskError> {
+        let end_requested = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&told_to_end))?;
+            flag::register(signal, Arc::clone(&end_requested))?;
         }
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = manifest.parent().expect("xtask is a folder of the root");
         Ok(Self {
             root: root.to_owned(),
-            told_to_end,
+            end_requested,
             interrupted: false,
         })
     }
 
-    /// The project's root.
+    /// Returns the project's root.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether this program was told to end.
+    /// True if this program received a signal to end.
     pub(crate) fn interrupted(&self) -> bool {
-        self.interrupted || self.told_to_end.load(Ordering::Relaxed)
+        self.interrupted || self.end_requested.load(Ordering::Relaxed)
     }
 
-    /// Runs `command`; what it prints passes through.
-    pub(crate) fn run(&mut self, command: &mut Command) -> Result<Outcome, Failure> {
-        self.supervise(command, None, Output::Passes)
+    /// Runs `command` and passes its output through.
+    pub(crate) fn run(&mut self, command: &mut Command) -> Result<ProgramOutcome, TaskError> {
+        self.supervise(command, None, ProgramOutput::Passes)
     }
 
-    /// Runs `command`, which has to end well.
-    pub(crate) fn succeed(&mut self, command: &mut Command) -> Result<(), Failure> {
+    /// Runs `command`, which must succeed.
+    pub(crate) fn succeed(&mut self, command: &mut Command) -> Result<(), TaskError> {
         match self.run(command)? {
-            Outcome::Success => Ok(()),
+            ProgramOutcome::Success => Ok(()),
             outcome => Err(format!("{command:?}: {outcome:?}").into()),
         }
     }
 
-    /// Runs `command`; each line of its standard output passes through, and by `hear`.
+    /// Runs `command`; each line of its standard output is passed through and to `hear`.
     pub(crate) fn run_heard(
         &mut self,
         command: &mut Command,
         hear: &mut dyn FnMut(&str),
-    ) -> Result<Outcome, Failure> {
-        self.supervise(command, None, Output::Heard(hear))
+    ) -> Result<ProgramOutcome, TaskError> {
+        self.supervise(command, None, ProgramOutput::Heard(hear))
     }
 
-    /// Runs `command`; each line of its standard output goes to `take` and nowhere else.
+    /// Runs `command`; each line of its standard output is passed to `take` only.
     pub(crate) fn run_taken(
         &mut self,
         command: &mut Command,
         take: &mut dyn FnMut(&str),
-    ) -> Result<Outcome, Failure> {
-        self.supervise(command, None, Output::Taken(take))
+    ) -> Result<ProgramOutcome, TaskError> {
+        self.supervise(command, None, ProgramOutput::Taken(take))
     }
 
-    /// As [`Shell::run_heard`], and ends it after `limit`.
+    /// As [`Shell::run_heard`], with a time limit.
     pub(crate) fn run_heard_for(
         &mut self,
         command: &mut Command,
         limit: Duration,
         hear: &mut dyn FnMut(&str),
-    ) -> Result<Outcome, Failure> {
-        self.supervise(command, Some(limit), Output::Heard(hear))
+    ) -> Result<ProgramOutcome, TaskError> {
+        self.supervise(command, Some(limit), ProgramOutput::Heard(hear))
     }
 
-    /// Runs `commands` side by side; what each prints passes through when all have ended, in
-    /// their order. The outcome is that of the first that did not end well.
-    pub(crate) fn run_together(&mut self, commands: &mut [Command]) -> Result<Outcome, Failure> {
+    /// Runs `commands` in parallel. The output of each is printed when all have ended, in their
+    /// order. Returns the outcome of the first that failed.
+    pub(crate) fn run_together(
+        &mut self,
+        commands: &mut [Command],
+    ) -> Result<ProgramOutcome, TaskError> {
         let mut all: Vec<Running> = Vec::new();
         for command in &mut *commands {
             command.stdout(Stdio::piped());
@@ -165,80 +167,80 @@ impl Shell {
         while all.iter().any(|running| !running.is_over()) {
             for (running, lines) in all.iter_mut().zip(&mut printed) {
                 let mut take = |line: &str| lines.push(line.to_owned());
-                running.wait_a_tick(&mut Output::Taken(&mut take))?;
+                running.wait_a_tick(&mut ProgramOutput::Taken(&mut take))?;
             }
-            self.heed(&mut all)?;
+            self.check_limits(&mut all)?;
         }
         for line in printed.iter().flatten() {
             println!("{line}");
         }
         io::stdout().flush()?;
         let mut outcomes = all.iter().map(|running| self.outcome(running));
-        let bad = outcomes.find(|outcome| *outcome != Outcome::Success);
-        Ok(bad.unwrap_or(Outcome::Success))
+        let bad = outcomes.find(|outcome| *outcome != ProgramOutcome::Success);
+        Ok(bad.unwrap_or(ProgramOutcome::Success))
     }
 
-    /// Starts `command` and stays with it to its end.
+    /// Starts `command` and waits for its end.
     fn supervise(
         &mut self,
         command: &mut Command,
         limit: Option<Duration>,
-        mut output: Output<'_>,
-    ) -> Result<Outcome, Failure> {
-        if !matches!(output, Output::Passes) {
+        mut output: ProgramOutput<'_>,
+    ) -> Result<ProgramOutcome, TaskError> {
+        if !matches!(output, ProgramOutput::Passes) {
             command.stdout(Stdio::piped());
         }
         let mut running = Running::start(command.current_dir(&self.root), limit)?;
         while !running.is_over() {
             running.wait_a_tick(&mut output)?;
-            self.heed(std::slice::from_mut(&mut running))?;
+            self.check_limits(std::slice::from_mut(&mut running))?;
         }
         io::stdout().flush()?;
         Ok(self.outcome(&running))
     }
 
-    /// Ends what runs if this program was told to end, and what takes too long.
-    fn heed(&mut self, all: &mut [Running]) -> Result<(), Failure> {
-        let told = self.told_to_end.swap(false, Ordering::Relaxed);
+    /// Ends the running programs after a signal, and those that exceed their time limit.
+    fn check_limits(&mut self, all: &mut [Running]) -> Result<(), TaskError> {
+        let requested = self.end_requested.swap(false, Ordering::Relaxed);
         for running in all {
-            if told {
+            if requested {
                 running.end(self.interrupted)?;
             } else if running.is_late() {
                 running.end(self.interrupted || running.overdue)?;
                 running.overdue = true;
             }
         }
-        self.interrupted |= told;
+        self.interrupted |= requested;
         Ok(())
     }
 
-    /// How the run of what has ended did end.
-    fn outcome(&self, running: &Running) -> Outcome {
+    /// Returns the outcome of a program that has ended.
+    fn outcome(&self, running: &Running) -> ProgramOutcome {
         match running.status {
-            _ if self.interrupted => Outcome::Interrupted,
-            _ if running.overdue => Outcome::Overdue,
-            Some(status) if !status.success() => Outcome::Failed(status),
-            _ => Outcome::Success,
+            _ if self.interrupted => ProgramOutcome::Interrupted,
+            _ if running.overdue => ProgramOutcome::Overdue,
+            Some(status) if !status.success() => ProgramOutcome::Failed(status),
+            _ => ProgramOutcome::Success,
         }
     }
 }
 
-/// A program that runs, or has ended.
+/// A program that runs or has ended.
 struct Running {
-    /// The process group that it leads.
+    /// Process group.
     group: u32,
-    events: Receiver<Event>,
-    /// Whether its output is read here and may go on.
+    events: Receiver<ProgramEvent>,
+    /// True while its output is open.
     open: bool,
     status: Option<ExitStatus>,
-    /// Until when the present state may last.
+    /// Time limit of the present state.
     deadline: Option<Instant>,
-    /// Whether its limit was reached.
+    /// True if it exceeded its time limit.
     overdue: bool,
 }
 
 impl Running {
-    fn start(command: &mut Command, limit: Option<Duration>) -> Result<Self, Failure> {
+    fn start(command: &mut Command, limit: Option<Duration>) -> Result<Self, TaskError> {
         command.stdin(Stdio::null()).process_group(0);
         let mut child = command.spawn().map_err(|error| {
             let program = command.get_program().to_string_lossy();
@@ -256,16 +258,16 @@ impl Running {
         if let Some(output) = child.stdout.take() {
             read_lines(output, sender.clone());
         }
-        thread::spawn(move || sender.send(Event::Ended(child.wait())));
+        thread::spawn(move || sender.send(ProgramEvent::Ended(child.wait())));
         Ok(running)
     }
 
-    /// Whether there is nothing more to wait for.
+    /// True if it has ended and its output is complete.
     fn is_over(&self) -> bool {
         self.status.is_some() && (!self.open || self.is_past_deadline())
     }
 
-    /// Whether it runs longer than it may.
+    /// True if it exceeds its time limit.
     fn is_late(&self) -> bool {
         self.status.is_none() && self.is_past_deadline()
     }
@@ -274,12 +276,12 @@ impl Running {
         self.deadline.is_some_and(|deadline| now() >= deadline)
     }
 
-    /// Takes in the next event, if there is one soon.
-    fn wait_a_tick(&mut self, output: &mut Output<'_>) -> Result<(), Failure> {
+    /// Waits for an event, for one tick at most.
+    fn wait_a_tick(&mut self, output: &mut ProgramOutput<'_>) -> Result<(), TaskError> {
         match self.events.recv_timeout(TICK) {
-            Ok(Event::Line(line)) => output.line(&line),
-            Ok(Event::Closed) => self.open = false,
-            Ok(Event::Ended(status)) => {
+            Ok(ProgramEvent::Line(line)) => output.line(&line),
+            Ok(ProgramEvent::Closed) => self.open = false,
+            Ok(ProgramEvent::Ended(status)) => {
                 self.status = Some(status?);
                 self.deadline = Some(now() + LINGER);
             }
@@ -288,11 +290,10 @@ impl Running {
         Ok(())
     }
 
-    /// Tells it and all that it started to end, or makes them.
-    fn end(&mut self, by_force: bool) -> Result<(), Failure> {
+    /// Ends the process group, with SIGTERM or by force.
+    fn end(&mut self, by_force: bool) -> Result<(), TaskError> {
         let signal = if by_force { "KILL" } else { "INT" };
-        // The shell's own `kill` is the only one that every system has. It fails
-        // when the group has just ended.
+        // The shell's built-in `kill` exists on every system. It fails if the group has just ended.
         let script = format!("kill -s {signal} -- -{} 2>/dev/null", self.group);
         Command::new("sh").args(["-c", &script]).status()?;
         self.deadline = Some(now() + GRACE);
@@ -300,21 +301,21 @@ impl Running {
     }
 }
 
-/// Sends each line of `output`, and then that it is closed.
-fn read_lines(output: ChildStdout, sender: Sender<Event>) {
+/// Sends each line of `output` as an event, and an event at its end.
+fn read_lines(output: ChildStdout, sender: Sender<ProgramEvent>) {
     thread::spawn(move || {
         for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
-            if sender.send(Event::Line(line)).is_err() {
+            if sender.send(ProgramEvent::Line(line)).is_err() {
                 return;
             }
         }
-        // Nobody listens any more when the program's end was not waited for.
-        let _ = sender.send(Event::Closed);
+        // The receiver is dropped if the end of the program is not waited for.
+        let _ = sender.send(ProgramEvent::Closed);
     });
 }
 
-/// The time.
+/// Returns the present time.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where this program reads the clock"
@@ -343,7 +344,7 @@ mod tests {
         let outcome = shell().run_heard(&mut sh("printf 'one\\ntwo'; exit 3"), &mut |line| {
             heard.push(line.to_owned());
         });
-        assert!(matches!(outcome, Ok(Outcome::Failed(status)) if status.code() == Some(3)));
+        assert!(matches!(outcome, Ok(ProgramOutcome::Failed(status)) if status.code() == Some(3)));
         assert_eq!(heard, ["one", "two"]);
     }
 
@@ -353,7 +354,7 @@ mod tests {
         let outcome = shell().run_taken(&mut sh("printf 'one\\ntwo'"), &mut |line| {
             taken.push(line.to_owned());
         });
-        assert!(matches!(outcome, Ok(Outcome::Success)));
+        assert!(matches!(outcome, Ok(ProgramOutcome::Success)));
         assert_eq!(taken, ["one", "two"]);
     }
 
@@ -362,31 +363,31 @@ mod tests {
         let name = format!("comporta-side-by-side-{}", std::process::id());
         let file = std::env::temp_dir().join(name);
         let file = file.display();
-        // Each would wait for ever without the other.
+        // Each command would wait for ever without the other one.
         let meet = format!("touch {file}; while [ -e {file} ]; do sleep 0.01; done");
         let part = format!("while [ ! -e {file} ]; do sleep 0.01; done; rm {file}; exit 3");
         let outcome = shell().run_together(&mut [sh(&meet), sh(&part), sh("exit 4")]);
-        assert!(matches!(outcome, Ok(Outcome::Failed(status)) if status.code() == Some(3)));
+        assert!(matches!(outcome, Ok(ProgramOutcome::Failed(status)) if status.code() == Some(3)));
     }
 
     #[test]
-    fn a_program_that_takes_too_long_is_ended() {
+    fn program_is_ended_at_its_time_limit() {
         let outcome =
             shell().run_heard_for(&mut sh("sleep 600"), Duration::from_millis(1), &mut |_| {});
-        assert!(matches!(outcome, Ok(Outcome::Overdue)));
+        assert!(matches!(outcome, Ok(ProgramOutcome::Overdue)));
     }
 
     #[test]
-    fn a_second_signal_ends_what_ignored_the_first() {
+    fn second_signal_kills_a_program_that_ignored_the_first() {
         let mut shell = shell();
         shell.interrupted = true;
-        shell.told_to_end.store(true, Ordering::Relaxed);
+        shell.end_requested.store(true, Ordering::Relaxed);
         let outcome = shell.run(&mut sh("trap '' INT; sleep 600"));
-        assert!(matches!(outcome, Ok(Outcome::Interrupted)));
+        assert!(matches!(outcome, Ok(ProgramOutcome::Interrupted)));
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn missing_program_is_named() {
         let failure = shell()
             .run(&mut Command::new("no-such-program"))
             .expect_err("not there");

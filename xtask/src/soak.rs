@@ -1,32 +1,30 @@
-//! Random changes of a database under traffic, many: the system test that makes a few in each
-//! run of the tests, told to make more.
+//! Random database changes under traffic: runs the system test that makes a few of them, with more.
 
 use std::process::{Command, ExitCode};
 
 use crate::metadata::cargo;
-use crate::shell::{Outcome, Shell};
-use crate::{Failure, setup};
+use crate::shell::{ProgramOutcome, Shell};
+use crate::{TaskError, setup};
 
-/// Changes, where nobody says otherwise.
+/// Number of changes by default.
 const CHANGES: u32 = 10_000;
 
-/// Seconds that each may take, on a machine that does other things as well; and those that the
-/// beginning and the end take.
+/// Time limits in seconds: for one change on a busy machine, and for start and end.
 const SECONDS_OF_CHANGE: f64 = 0.25;
 const SECONDS: f64 = 240.0;
 
 /// The test.
 const TEST: &str = "ovsdb::random_changes::";
 
-/// What is asked for.
+/// Number of changes, and the seed.
 #[derive(Debug, PartialEq)]
-struct Plan {
+struct SoakPlan {
     changes: u32,
     seed: u64,
 }
 
-impl Plan {
-    fn of(words: &[&str]) -> Result<Self, Failure> {
+impl SoakPlan {
+    fn of(words: &[&str]) -> Result<Self, TaskError> {
         let mut plan = Self {
             changes: CHANGES,
             seed: 1,
@@ -48,13 +46,13 @@ impl Plan {
     }
 }
 
-/// Builds what is changed and what changes it, and has it done.
-pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
-    let plan = Plan::of(words)?;
+/// Builds the switch and the test, and runs the test.
+pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
+    let plan = SoakPlan::of(words)?;
     setup::run(shell)?;
     let mut build = Command::new(cargo());
     build.args(["build", "--package", "cli"]);
-    if shell.run(&mut build)? != Outcome::Success {
+    if shell.run(&mut build)? != ProgramOutcome::Success {
         return Ok(ExitCode::FAILURE);
     }
     let limit = SECONDS + SECONDS_OF_CHANGE * f64::from(plan.changes);
@@ -64,7 +62,7 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure
         .env("COMPORTA_SEED", plan.seed.to_string())
         .env("COMPORTA_LIMIT", limit.ceil().to_string());
     Ok(match shell.run(&mut test)? {
-        Outcome::Success => ExitCode::SUCCESS,
+        ProgramOutcome::Success => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
 }
@@ -74,13 +72,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_read() {
-        let plan = |changes, seed| Plan { changes, seed };
-        assert_eq!(Plan::of(&[]).ok(), Some(plan(CHANGES, 1)));
+    fn soak_options_are_parsed() {
+        let plan = |changes, seed| SoakPlan { changes, seed };
+        assert_eq!(SoakPlan::of(&[]).ok(), Some(plan(CHANGES, 1)));
         let words = ["--seed", "7", "--changes", "50"];
-        assert_eq!(Plan::of(&words).ok(), Some(plan(50, 7)));
+        assert_eq!(SoakPlan::of(&words).ok(), Some(plan(50, 7)));
         for wrong in [&["--seed"][..], &["--changes", "0"], &["--forever", "1"]] {
-            assert!(Plan::of(wrong).is_err(), "{wrong:?}");
+            assert!(SoakPlan::of(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -1,68 +1,67 @@
-//! Counting test results, as cargo's test binaries print them.
+//! ResultCounts test results in the output of test binaries.
 //!
-//! Only the lines of libtest and its imitations are understood; everything else
-//! on their output is the tests' own and passes by.
+//! It parses the lines of libtest and compatible harnesses; other output is ignored.
 
-/// How many tests, or steps without tests of their own, ended how.
+/// Numbers of tests, or of steps without tests, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct ResultCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
 }
 
-/// A test that was not run.
+/// A skipped test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Skip {
+pub(crate) struct SkippedTest {
     pub(crate) name: String,
     pub(crate) reason: String,
 }
 
 /// The results of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) counts: Counts,
-    /// What failed, by name.
+pub(crate) struct TestTally {
+    pub(crate) counts: ResultCounts,
+    /// Names of failed tests.
     pub(crate) failures: Vec<String>,
-    /// What failed and passed when it was run once more, by name.
+    /// Names of tests that passed when they were repeated.
     pub(crate) second_tries: Vec<String>,
-    /// What was skipped, and why.
-    pub(crate) skips: Vec<Skip>,
+    /// Skipped tests with their reasons.
+    pub(crate) skips: Vec<SkippedTest>,
 }
 
-impl Tally {
-    /// One thing that went well.
+impl TestTally {
+    /// Returns one success.
     pub(crate) fn passed() -> Self {
         let mut tally = Self::default();
         tally.counts.passed = 1;
         tally
     }
 
-    /// One thing that did not: `name`, for `reason`.
+    /// Returns one failure: `name`, for `reason`.
     pub(crate) fn failed(name: &str, reason: &str) -> Self {
         let mut tally = Self::default();
         tally.fail(name, reason);
         tally
     }
 
-    /// One thing that was not done.
+    /// Returns one skipped step.
     pub(crate) fn skipped(name: &str, reason: &str) -> Self {
         let mut tally = Self::default();
         tally.counts.skipped = 1;
-        tally.skips.push(Skip {
+        tally.skips.push(SkippedTest {
             name: name.to_owned(),
             reason: reason.to_owned(),
         });
         tally
     }
 
-    /// Counts one more failure.
+    /// Adds a failure.
     pub(crate) fn fail(&mut self, name: &str, reason: &str) {
         self.counts.failed += 1;
         self.failures.push(format!("{name}: {reason}"));
     }
 
-    /// Takes in that `name`, which failed, was run `again`: it has passed if it passed then.
+    /// Replaces the failure of `name` by the result of its repetition.
     pub(crate) fn try_again(&mut self, name: &str, again: &Self) {
         let passed = again.counts.passed > 0 && again.counts.failed == 0;
         let place = self.failures.iter().position(|failure| failure == name);
@@ -74,7 +73,7 @@ impl Tally {
         }
     }
 
-    /// Takes in a line that a test binary printed.
+    /// Parses a line of a test binary's output.
     pub(crate) fn hear(&mut self, line: &str) {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.counts.passed += number_before(result, " passed");
@@ -88,8 +87,8 @@ impl Tally {
         }
     }
 
-    /// Takes in how one test ended. Imitations of libtest fill names up to one
-    /// width, and put reasons in brackets.
+    /// Parses the result of one test. Compatible harnesses pad names to one width and put reasons
+    /// in brackets.
     fn hear_test(&mut self, name: &str, end: &str) {
         let name = name.trim_end();
         if end == "FAILED" || end.starts_with("FAILED ") {
@@ -103,7 +102,7 @@ impl Tally {
                 "" => "no reason given",
                 reason => reason,
             };
-            self.skips.push(Skip {
+            self.skips.push(SkippedTest {
                 name: name.to_owned(),
                 reason: reason.to_owned(),
             });
@@ -121,7 +120,7 @@ impl Tally {
     }
 }
 
-/// The number that stands right before `word`; zero if there is none.
+/// Returns the number before `word`, or zero.
 fn number_before(text: &str, word: &str) -> u64 {
     let Some((before, _)) = text.split_once(word) else {
         return 0;
@@ -134,8 +133,8 @@ fn number_before(text: &str, word: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn heard(output: &str) -> Tally {
-        let mut tally = Tally::default();
+    fn heard(output: &str) -> TestTally {
+        let mut tally = TestTally::default();
         output.lines().for_each(|line| tally.hear(line));
         tally
     }
@@ -154,7 +153,7 @@ mod tests {
              running 12 tests\n\
              test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 1.20s\n",
         );
-        let counts = Counts {
+        let counts = ResultCounts {
             passed: 13,
             failed: 1,
             skipped: 2,
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_at_the_second_try_has_passed_and_is_told() {
+    fn repetition_that_passes_is_reported() {
         let mut tally = heard(
             "test a::one ... FAILED\n\
              test a::two ... FAILED\n\
@@ -203,7 +202,7 @@ mod tests {
         assert_eq!(tally.failures, ["odd ... name"]);
         assert_eq!(
             tally.counts,
-            Counts {
+            ResultCounts {
                 passed: 0,
                 failed: 1,
                 skipped: 1
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_imitations_is_read() {
+    fn compatible_harness_output_is_parsed() {
         let tally = heard(
             "test short     ... ignored (no module x (or y))\n\
              test as_long_as ... FAILED\n",
@@ -223,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_count_nothing() {
+    fn unrelated_lines_are_ignored() {
         let noise = "test\ntest result\ntest result: ok.\ntest x\n10 passed; 3 failed\n\u{1b}[1m\n";
-        assert_eq!(heard(noise), Tally::default());
+        assert_eq!(heard(noise), TestTally::default());
     }
 }

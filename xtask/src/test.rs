@@ -1,5 +1,5 @@
-//! All checks and tests, the cheap ones first. One failure does not end the run;
-//! what cannot be done after it is skipped, and says so.
+//! All checks and tests, cheap ones first. A failure does not end the run; a step that depends on
+//! it is skipped and reported.
 //!
 //! The last line is exactly `N passed, N failed, N skipped`.
 
@@ -8,64 +8,64 @@ use std::thread;
 use std::time::Duration;
 
 use crate::metadata::{Metadata, cargo};
-use crate::shell::{Outcome, Shell, now};
-use crate::summary::Tally;
+use crate::shell::{ProgramOutcome, Shell, now};
+use crate::summary::TestTally;
 use crate::tidy::Tree;
-use crate::{Failure, bench, book, conform, counts, setup, tidy};
+use crate::{TaskError, bench, book, conform, counts, setup, tidy};
 
-/// One step: its name, what it is, and how it is done.
-struct Step {
+/// A step: name, description and function.
+struct TestStep {
     name: &'static str,
     about: &'static str,
-    run: fn(&mut Shell) -> Result<Tally, Failure>,
+    run: fn(&mut Shell) -> Result<TestTally, TaskError>,
 }
 
-/// The package of tests that need namespaces and real peers, and the one with the
-/// binary that they start.
+/// The package of tests with namespaces and real peers, and the package of the binary that they
+/// start.
 const SYSTEM_TESTS: &str = "tests";
 const BINARY: &str = "cli";
 
-/// The feature that brings ports of DPDK, and the crate of them. Both states are built and
-/// tested: the binary that users get without asking has none.
+/// The feature of DPDK ports, and their crate. Both variants are built and tested; the default has
+/// no DPDK ports.
 const DPDK: &str = "dpdk";
 
-/// The packages that have models of what their threads hand over, built with the feature
-/// `model`, and the modules of them.
+/// The packages with concurrency models, built with the feature `model`, and the modules of the
+/// models.
 const MODELLED: [&str; 2] = ["fastpath", "switch"];
 const MODELS: &str = "model::";
 
 #[rustfmt::skip]
-const STEPS: [Step; 11] = [
-    Step { name: "setup",  about: "what the tests need",                     run: set_up },
-    Step { name: "tidy",   about: "what the compiler does not check",        run: check_tidiness },
-    Step { name: "fmt",    about: "formatting",                              run: check_format },
-    Step { name: "clippy", about: "lints, as errors",                        run: check_lints },
-    Step { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
-    Step { name: "model",  about: "what threads hand over, in many orders",  run: run_models },
-    Step { name: "docs",   about: "documentation, warnings as errors",       run: build_docs },
-    Step { name: "counts", about: "instructions of hot code, against the baseline",       run: count_instructions },
-    Step { name: "bench",  about: "one row of the benchmarks, to see that they work",     run: try_bench },
-    Step { name: "system", about: "real processes in namespaces",            run: run_system_tests },
-    Step { name: "conform", about: "others' conformance suites, but for their half-minute cases", run: run_suites },
+const STEPS: [TestStep; 11] = [
+    TestStep { name: "setup",  about: "dependencies",                     run: set_up },
+    TestStep { name: "tidy",   about: "dependencies between crates, names, prose, licences",        run: check_tidiness },
+    TestStep { name: "fmt",    about: "formatting",                              run: check_format },
+    TestStep { name: "clippy", about: "lints, as errors",                        run: check_lints },
+    TestStep { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
+    TestStep { name: "model",  about: "concurrency models, in many schedules",  run: run_models },
+    TestStep { name: "docs",   about: "documentation, warnings as errors",       run: build_docs },
+    TestStep { name: "counts", about: "instructions of hot code, against the baseline",       run: count_instructions },
+    TestStep { name: "bench",  about: "one row of the benchmarks, as a smoke test",     run: try_bench },
+    TestStep { name: "system", about: "real processes in namespaces",            run: run_system_tests },
+    TestStep { name: "conform", about: "conformance suites, without the half-minute cases", run: run_suites },
 ];
 
-/// What became of one step.
-struct Done {
+/// The result of a step.
+struct StepResult {
     name: &'static str,
-    tally: Tally,
+    tally: TestTally,
     took: Duration,
 }
 
-/// Carries out all steps, or those that `options` name.
-pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {
+/// Runs all steps, or those that `options` name.
+pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, TaskError> {
     let chosen = choose(options)?;
     let mut done = Vec::new();
     for step in chosen {
         println!("\n== {}: {}", step.name, step.about);
         let start = now();
         let tally = (step.run)(shell)
-            .unwrap_or_else(|failure| Tally::failed(step.name, &failure.to_string()));
-        done.push(Done {
+            .unwrap_or_else(|failure| TestTally::failed(step.name, &failure.to_string()));
+        done.push(StepResult {
             name: step.name,
             tally,
             took: now() - start,
@@ -81,8 +81,8 @@ pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failu
     })
 }
 
-/// The steps that `--only` names; all of them without one.
-fn choose(options: &[&str]) -> Result<Vec<&'static Step>, Failure> {
+/// Returns the steps that `--only` names, or all steps.
+fn choose(options: &[&str]) -> Result<Vec<&'static TestStep>, TaskError> {
     let mut names = Vec::new();
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
@@ -91,7 +91,7 @@ fn choose(options: &[&str]) -> Result<Vec<&'static Step>, Failure> {
             (None, "--only") => rest.next().copied(),
             (None, _) => {
                 return Err(
-                    format!("unknown option `{option}`: --only STEP is all there is").into(),
+                    format!("unknown option `{option}`: the only option is --only STEP").into(),
                 );
             }
         };
@@ -99,19 +99,19 @@ fn choose(options: &[&str]) -> Result<Vec<&'static Step>, Failure> {
             Some(name) => names.push(name),
             None => {
                 let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-                return Err(format!("--only wants one of: {}", known.join(" ")).into());
+                return Err(format!("--only must be one of: {}", known.join(" ")).into());
             }
         }
     }
-    let wanted = |step: &&Step| names.is_empty() || names.contains(&step.name);
-    Ok(STEPS.iter().filter(wanted).collect())
+    let is_chosen = |step: &&TestStep| names.is_empty() || names.contains(&step.name);
+    Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
-/// Prints what became of all steps, and returns the sum.
-fn sum_up(done: Vec<Done>) -> Tally {
+/// Prints the results of all steps, and returns their sum.
+fn sum_up(done: Vec<StepResult>) -> TestTally {
     println!("\n== summary");
-    let mut total = Tally::default();
-    for Done { name, tally, took } in done {
+    let mut total = TestTally::default();
+    for StepResult { name, tally, took } in done {
         let counts = tally.counts;
         println!(
             "{name:8} {:5} passed {:3} failed {:3} skipped {:6.1} s",
@@ -126,7 +126,7 @@ fn sum_up(done: Vec<Done>) -> Tally {
         println!("failed: {failure}");
     }
     for name in &total.second_tries {
-        println!("passed at the second try: {name}");
+        println!("passed when repeated: {name}");
     }
     for skip in &total.skips {
         println!("skipped: {}: {}", skip.name, skip.reason);
@@ -139,74 +139,74 @@ fn sum_up(done: Vec<Done>) -> Tally {
     total
 }
 
-/// Cargo with these arguments.
+/// Returns a cargo command.
 fn cargo_with(arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo());
     command.args(arguments);
     command
 }
 
-/// A step that is one command: it passes if the command does.
-fn one(shell: &mut Shell, name: &str, command: &mut Command) -> Result<Tally, Failure> {
+/// Runs a step of one command, which passes if the command succeeds.
+fn one(shell: &mut Shell, name: &str, command: &mut Command) -> Result<TestTally, TaskError> {
     Ok(match shell.run(command)? {
-        Outcome::Success => Tally::passed(),
-        outcome => Tally::failed(name, &explain(&outcome)),
+        ProgramOutcome::Success => TestTally::passed(),
+        outcome => TestTally::failed(name, &explain(&outcome)),
     })
 }
 
-/// A step that runs test binaries. One that dies without a result is a failure more.
-fn counted(shell: &mut Shell, name: &str, command: &mut Command) -> Result<Tally, Failure> {
-    let mut tally = Tally::default();
+/// Runs test binaries and counts their results. A binary that ends without a result is a failure.
+fn counted(shell: &mut Shell, name: &str, command: &mut Command) -> Result<TestTally, TaskError> {
+    let mut tally = TestTally::default();
     let outcome = shell.run_heard(command, &mut |line| tally.hear(line))?;
     match outcome {
-        Outcome::Success => {}
-        Outcome::Failed(_) if tally.counts.failed > 0 => {}
+        ProgramOutcome::Success => {}
+        ProgramOutcome::Failed(_) if tally.counts.failed > 0 => {}
         outcome => tally.fail(name, &explain(&outcome)),
     }
     Ok(tally)
 }
 
-/// What to say of a command that did not end well.
-pub(crate) fn explain(outcome: &Outcome) -> String {
+/// Describes the outcome of a failed command.
+pub(crate) fn explain(outcome: &ProgramOutcome) -> String {
     match outcome {
-        Outcome::Success => "succeeded".to_owned(),
-        Outcome::Failed(status) => format!("the command failed, {status}; see above"),
-        Outcome::Overdue => "the command took too long".to_owned(),
-        Outcome::Interrupted => "interrupted".to_owned(),
+        ProgramOutcome::Success => "succeeded".to_owned(),
+        ProgramOutcome::Failed(status) => format!("the command failed, {status}; see above"),
+        ProgramOutcome::Overdue => "the command took too long".to_owned(),
+        ProgramOutcome::Interrupted => "interrupted".to_owned(),
     }
 }
 
-fn set_up(shell: &mut Shell) -> Result<Tally, Failure> {
-    setup::all(shell).map(|()| Tally::passed())
+fn set_up(shell: &mut Shell) -> Result<TestTally, TaskError> {
+    setup::all(shell).map(|()| TestTally::passed())
 }
 
-fn check_tidiness(shell: &mut Shell) -> Result<Tally, Failure> {
+fn check_tidiness(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let findings = tidy::run(&Tree::read(shell.root())?);
     tidy::print(&findings);
     Ok(match findings.len() {
-        0 => Tally::passed(),
-        count => Tally::failed("tidy", &format!("{count} findings, see above")),
+        0 => TestTally::passed(),
+        count => TestTally::failed("tidy", &format!("{count} findings, see above")),
     })
 }
 
-fn check_format(shell: &mut Shell) -> Result<Tally, Failure> {
+fn check_format(shell: &mut Shell) -> Result<TestTally, TaskError> {
     one(shell, "fmt", &mut cargo_with(&["fmt", "--all", "--check"]))
 }
 
-fn check_lints(shell: &mut Shell) -> Result<Tally, Failure> {
+fn check_lints(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let with_dpdk = ["--package", DPDK, "--package", BINARY, "--features", DPDK];
-    let mut tally = Tally::default();
-    let with_model = ["--package", MODELLED[0], "--package", MODELLED[1]];
-    let with_model = [with_model.as_slice(), &["--features", "model"]].concat();
-    for of_what in [["--workspace"].as_slice(), &with_dpdk, &with_model] {
+    let mut tally = TestTally::default();
+    let model = ["--package", MODELLED[0], "--package", MODELLED[1]];
+    let model = [model.as_slice(), &["--features", "model"]].concat();
+    for selection in [["--workspace"].as_slice(), &with_dpdk, &model] {
         let mut command = cargo_with(&["clippy", "--all-targets"]);
-        command.args(of_what).args(["--", "-D", "warnings"]);
+        command.args(selection).args(["--", "-D", "warnings"]);
         tally.add(one(shell, "clippy", &mut command)?);
     }
     Ok(tally)
 }
 
-fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
+fn run_unit_tests(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let mut command = cargo_with(&["test", "--workspace", "--no-fail-fast"]);
     if Metadata::read(shell.root())?.has(SYSTEM_TESTS) {
         command.args(["--exclude", SYSTEM_TESTS]);
@@ -222,45 +222,45 @@ fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
     Ok(tally)
 }
 
-fn run_models(shell: &mut Shell) -> Result<Tally, Failure> {
+fn run_models(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let mut command = cargo_with(&["test", "--lib", "--features", "model"]);
     for package in MODELLED {
         command.args(["--package", package]);
     }
-    // With that feature, nothing else runs than models.
+    // With this feature, only the models can run.
     counted(shell, "model", command.arg(MODELS))
 }
 
-fn build_docs(shell: &mut Shell) -> Result<Tally, Failure> {
+fn build_docs(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let mut command = cargo_with(&["doc", "--workspace", "--no-deps"]);
     let mut tally = one(shell, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))?;
     tally.add(match book::build(shell) {
-        Ok(_) => Tally::passed(),
-        Err(failure) => Tally::failed("book", &failure.to_string()),
+        Ok(_) => TestTally::passed(),
+        Err(failure) => TestTally::failed("book", &failure.to_string()),
     });
     Ok(tally)
 }
 
-fn count_instructions(shell: &mut Shell) -> Result<Tally, Failure> {
+fn count_instructions(shell: &mut Shell) -> Result<TestTally, TaskError> {
     counts::check(shell)
 }
 
-fn try_bench(shell: &mut Shell) -> Result<Tally, Failure> {
+fn try_bench(shell: &mut Shell) -> Result<TestTally, TaskError> {
     bench::try_one(shell)
 }
 
-fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
+fn run_system_tests(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let metadata = Metadata::read(shell.root())?;
     for package in [BINARY, SYSTEM_TESTS] {
         if !metadata.has(package) {
             let reason = format!("the workspace has no package `{package}`");
-            return Ok(Tally::skipped("system", &reason));
+            return Ok(TestTally::skipped("system", &reason));
         }
     }
     let build = ["build", "--package", BINARY, "--features", DPDK];
     let built = shell.run(&mut cargo_with(&build))?;
-    if !matches!(built, Outcome::Success) {
-        return Ok(Tally::failed(
+    if !matches!(built, ProgramOutcome::Success) {
+        return Ok(TestTally::failed(
             "system",
             &format!("building `{BINARY}`: {}", explain(&built)),
         ));
@@ -272,45 +272,49 @@ fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
     Ok(tally)
 }
 
-/// How many tests that failed are run once more, each alone: some are real processes on a
-/// machine that others may use too, and one that was late says less than one that fails
-/// twice. Which they were is told. More failures than that have another reason. What was found
-/// at random fails again: `proptest` keeps it.
+/// Number of failed tests that are repeated, each alone. Many tests run real processes on a shared
+/// machine: a test that was late once says less than one that fails twice. Repeated tests are
+/// reported. More failures have a common cause. Random inputs that failed are stored by `proptest`
+/// and fail again.
 const RETRIED_MAX: usize = 6;
 
-/// Has each test that failed, if they are few, run `once_more`.
+/// Repeats each failed test with `once_more`, if they are few.
 fn try_again(
     shell: &mut Shell,
-    tally: &mut Tally,
-    mut once_more: impl FnMut(&mut Shell, &str) -> Result<Tally, Failure>,
-) -> Result<(), Failure> {
+    tally: &mut TestTally,
+    mut once_more: impl FnMut(&mut Shell, &str) -> Result<TestTally, TaskError>,
+) -> Result<(), TaskError> {
     if tally.failures.len() > RETRIED_MAX || shell.interrupted() {
         return Ok(());
     }
     for name in tally.failures.clone() {
-        println!("\n== once more, alone: {name}");
+        println!("\n== repeated alone: {name}");
         let again = once_more(shell, &name)?;
         tally.try_again(&name, &again);
     }
     Ok(())
 }
 
-/// The system tests that `chosen` names to their harness, so many at once.
-fn system_tests(shell: &mut Shell, chosen: &[&str], at_once: usize) -> Result<Tally, Failure> {
+/// Runs the system tests that `chosen` selects, `at_once` of them in parallel.
+fn system_tests(
+    shell: &mut Shell,
+    chosen: &[&str],
+    at_once: usize,
+) -> Result<TestTally, TaskError> {
     let mut command = cargo_with(&["test", "--package", SYSTEM_TESTS, "--", "--test-threads"]);
     command.arg(at_once.to_string()).args(chosen);
     counted(shell, "system", &mut command)
 }
 
-/// How many system tests run at once: they wait more than they compute.
+/// Returns the number of parallel system tests: one more than processors, since they mostly wait.
 fn system_tests_at_once() -> usize {
     thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
-fn run_suites(shell: &mut Shell) -> Result<Tally, Failure> {
+fn run_suites(shell: &mut Shell) -> Result<TestTally, TaskError> {
     Ok(match conform::conform(shell, &conform::QUICK)? {
-        Outcome::Success => Tally::passed(),
-        outcome => Tally::failed("conform", &explain(&outcome)),
+        ProgramOutcome::Success => TestTally::passed(),
+        outcome => TestTally::failed("conform", &explain(&outcome)),
     })
 }
 
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_run_in_their_own_order_whatever_was_asked_first() {
+    fn steps_run_in_their_own_order() {
         assert_eq!(chosen(&[]).map(|all| all.len()), Ok(STEPS.len()));
         assert_eq!(
             chosen(&["--only", "unit", "--only=fmt"]),

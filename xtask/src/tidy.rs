@@ -1,5 +1,5 @@
-//! What the compiler does not check: arrows between crates, the shape of files,
-//! things left behind, licences. Each rule is a pure function over a [`Tree`].
+//! Checks what the compiler does not: dependencies between crates, form of files, names, prose,
+//! leftovers and licences. Each rule is a pure function over a [`Tree`].
 
 mod arrows;
 mod code;
@@ -18,20 +18,20 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Failure;
+use crate::TaskError;
 use crate::metadata::Metadata;
 
-/// Something that is not as it should be.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
+struct TidyFinding {
     path: String,
     line: usize,
     what: String,
 }
 
-/// All findings, in the order of files and lines.
+/// All findings, sorted by file and line.
 #[derive(Debug)]
-pub(crate) struct Findings(Vec<Finding>);
+pub(crate) struct Findings(Vec<TidyFinding>);
 
 impl Findings {
     pub(crate) fn is_empty(&self) -> bool {
@@ -43,8 +43,8 @@ impl Findings {
     }
 }
 
-impl Finding {
-    /// `what` is wrong in this line of `path`, and what to do about it.
+impl TidyFinding {
+    /// Creates a finding: `what` is wrong in this line of `path`, and the remedy.
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -54,7 +54,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.what)
     }
@@ -62,25 +62,25 @@ impl fmt::Display for Finding {
 
 /// A file of the project.
 #[derive(Clone, Debug, Default)]
-struct File {
-    /// From the project's root.
+struct SourceFile {
+    /// Path from the project's root.
     path: String,
     text: String,
 }
 
-impl File {
+impl SourceFile {
     fn has_extension(&self, extension: &str) -> bool {
         Path::new(&self.path)
             .extension()
             .is_some_and(|found| found == extension)
     }
 
-    /// Lines with their numbers.
+    /// Returns the lines with their numbers.
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines())
     }
 
-    /// The line that begins with `start`; the first if none does.
+    /// Returns the number of the first line that begins with `start`, or 1.
     fn line_of(&self, start: &str) -> usize {
         self.lines()
             .find(|(_, line)| line.trim_start().starts_with(start))
@@ -88,25 +88,25 @@ impl File {
     }
 }
 
-/// The project as it lies there.
+/// The project's files and packages.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// All text files that are committed or could be.
-    files: Vec<File>,
-    /// What of them is committed.
+    files: Vec<SourceFile>,
+    /// The committed files.
     committed: Vec<String>,
     metadata: Metadata,
 }
 
 impl Tree {
     /// Reads the project in `root`.
-    pub(crate) fn read(root: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(root: &Path) -> Result<Self, TaskError> {
         let committed = git_files(root, &["--cached"])?;
         let paths = git_files(root, &["--cached", "--others", "--exclude-standard"])?;
         let files = paths.into_iter().filter_map(|path| {
-            // What is no text, or deleted and not yet committed so, has no lines.
+            // A file that is not text, or deleted and not yet committed, has no lines.
             let text = fs::read_to_string(root.join(&path)).ok()?;
-            Some(File { path, text })
+            Some(SourceFile { path, text })
         });
         Ok(Self {
             files: files.collect(),
@@ -115,22 +115,21 @@ impl Tree {
         })
     }
 
-    /// The file at `path`.
-    fn file(&self, path: &str) -> Option<&File> {
+    /// Returns the file at `path`.
+    fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The Rust files that the workspace builds. The fuzz targets are a workspace of
-    /// their own.
-    fn rust(&self) -> impl Iterator<Item = &File> {
+    /// Returns the Rust files of the workspace. The fuzz targets are a workspace of their own.
+    fn rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.files
             .iter()
             .filter(|file| file.has_extension("rs") && !file.path.starts_with("fuzz/"))
     }
 }
 
-/// The files that git knows with these `options`, from the root.
-fn git_files(root: &Path, options: &[&str]) -> Result<Vec<String>, Failure> {
+/// Returns the files that `git ls-files` prints with `options`, from the root.
+fn git_files(root: &Path, options: &[&str]) -> Result<Vec<String>, TaskError> {
     let output = Command::new("git")
         .current_dir(root)
         .args(["ls-files", "-z"])
@@ -149,7 +148,7 @@ fn git_files(root: &Path, options: &[&str]) -> Result<Vec<String>, Failure> {
 }
 
 /// All rules.
-const RULES: [fn(&Tree) -> Vec<Finding>; 9] = [
+const RULES: [fn(&Tree) -> Vec<TidyFinding>; 9] = [
     arrows::check,
     rust::check,
     modules::check,
@@ -169,7 +168,7 @@ pub(crate) fn run(tree: &Tree) -> Findings {
 }
 
 /// Writes the prose baseline of the project in `root`.
-pub(crate) fn bless(root: &Path) -> Result<(), Failure> {
+pub(crate) fn bless(root: &Path) -> Result<(), TaskError> {
     let text = prose::baseline_of(&Tree::read(root)?);
     fs::write(root.join(prose::BASELINE), text)
         .map_err(|error| format!("cannot write {}: {error}", prose::BASELINE))?;
@@ -177,17 +176,17 @@ pub(crate) fn bless(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints findings, one a line.
+/// Prints the findings, one per line.
 pub(crate) fn print(findings: &Findings) {
     for finding in &findings.0 {
         println!("{finding}");
     }
 }
 
-/// A tree of these files, for the rules' tests.
+/// Returns a tree of `files`, for the tests of the rules.
 #[cfg(test)]
 fn tree_of(files: &[(&str, &str)]) -> Tree {
-    let file = |(path, text): &(&str, &str)| File {
+    let file = |(path, text): &(&str, &str)| SourceFile {
         path: (*path).to_owned(),
         text: (*text).to_owned(),
     };

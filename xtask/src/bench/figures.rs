@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::rows::{Bar, BenchRow, Limit, Value};
+use super::rows::{BenchRow, RowTarget, TargetBound, TargetFigure};
 
 /// Samples by row and column.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    rows: BTreeMap<String, Columns>,
+    rows: BTreeMap<String, ColumnSamples>,
     /// Groups and rows that could not be measured, each with the reason.
     pub(super) failures: Vec<(String, String)>,
 }
 
 /// Samples by column, in the order of their first samples.
-pub(super) type Columns = Vec<(String, Vec<f64>)>;
+pub(super) type ColumnSamples = Vec<(String, Vec<f64>)>;
 
 /// Median and range of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,17 +71,17 @@ impl Figures {
     }
 
     /// Returns the figure that `bar` limits, or `None` without samples.
-    pub(super) fn value(&self, row: &BenchRow, bar: &Bar) -> Option<f64> {
+    pub(super) fn value(&self, row: &BenchRow, bar: &RowTarget) -> Option<f64> {
         self.value_of(row, bar.value)
     }
 
     /// Returns one figure of `row`, or `None` without samples.
-    pub(super) fn value_of(&self, row: &BenchRow, value: Value) -> Option<f64> {
+    pub(super) fn value_of(&self, row: &BenchRow, value: TargetFigure) -> Option<f64> {
         match value {
-            Value::Median(column) => {
+            TargetFigure::Median(column) => {
                 Spread::of(self.samples(row, column)).map(|spread| spread.median)
             }
-            Value::Ratio(one, other) => {
+            TargetFigure::Ratio(one, other) => {
                 let pairs = self.samples(row, one).iter().zip(self.samples(row, other));
                 let ratios: Vec<f64> = pairs.map(|(one, other)| one / other).collect();
                 Spread::of(&ratios).map(|spread| spread.median)
@@ -90,12 +90,12 @@ impl Figures {
     }
 }
 
-impl Bar {
+impl RowTarget {
     /// True if `value` meets the target.
     pub(super) fn is_reached_by(&self, value: f64) -> bool {
         match self.limit {
-            Limit::AtMost(most) => value <= most,
-            Limit::AtLeast(least) => value >= least,
+            TargetBound::AtMost(most) => value <= most,
+            TargetBound::AtLeast(least) => value >= least,
         }
     }
 }

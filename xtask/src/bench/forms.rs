@@ -1,5 +1,5 @@
-//! Rows that the package `bench` measures: it takes the time where there is no device, and
-//! callgrind counts the instructions of what it runs; and it watches the switch.
+//! Rows of the package `bench`: packet cost without devices, with instruction counts by callgrind,
+//! and the switch between devices of memory or DPDK.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use super::figures::Figures;
 use super::huge_pages::HugePages;
-use super::rows::{BenchRow, Group, INSTRUCTIONS, OURS};
+use super::rows::{BenchGroup, BenchRow, INSTRUCTIONS, OURS};
 use super::{Bench, BuildProfile};
-use crate::shell::{Outcome, Shell};
-use crate::{Failure, setup};
+use crate::shell::{ProgramOutcome, Shell};
+use crate::{TaskError, setup};
 
 /// The package, and its program.
 const PACKAGE: &str = "bench";
 
-/// The programs of the lab that hold its generator beside others, and its instrument against what is
-/// known.
+/// Examples of the lab that compare its generator with others, and its instrument with known
+/// impairments.
 const GENERATOR: &str = "generator";
 const IMPAIRED: &str = "impaired";
 
@@ -26,40 +26,44 @@ const IMPAIRED: &str = "impaired";
 pub(super) fn measure(
     bench: &Bench,
     shell: &mut Shell,
-    group: Group,
+    group: BenchGroup,
     rows: &[&BenchRow],
     figures: &mut Figures,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     match group {
-        Group::Dpdk => setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?,
-        Group::Generator => setup::dpdk_peers(shell)?,
-        Group::Workers | Group::Meters | Group::Idle | Group::Startup | Group::Crossing => {
+        BenchGroup::Dpdk => setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?,
+        BenchGroup::Generator => setup::dpdk_peers(shell)?,
+        BenchGroup::Workers
+        | BenchGroup::Meters
+        | BenchGroup::Idle
+        | BenchGroup::Startup
+        | BenchGroup::Crossing => {
             setup::run(shell)?;
         }
         _ => {}
     }
-    let _pages = (group == Group::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
+    let _pages = (group == BenchGroup::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
     let program = match group {
-        Group::Generator => bench.build_example(shell, "lab", GENERATOR)?,
-        Group::Impaired => bench.build_example(shell, "lab", IMPAIRED)?,
+        BenchGroup::Generator => bench.build_example(shell, "lab", GENERATOR)?,
+        BenchGroup::Impaired => bench.build_example(shell, "lab", IMPAIRED)?,
         _ => bench.build(shell, PACKAGE, PACKAGE)?,
     };
-    let asked = Asked::of(group, bench, shell)?;
+    let asked = BenchArguments::of(group, bench, shell)?;
     take(shell, &program, &asked, rows, figures)?;
-    if group == Group::Forms && bench.profile == BuildProfile::Release {
+    if group == BenchGroup::Forms && bench.profile == BuildProfile::Release {
         count_all(bench, shell, &program, rows, figures)?;
     }
     Ok(())
 }
 
-/// Counts the instructions of a frame by each of `rows`.
+/// Counts the instructions per packet of each row.
 fn count_all(
     bench: &Bench,
     shell: &mut Shell,
     program: &Path,
     rows: &[&BenchRow],
     figures: &mut Figures,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     setup::valgrind(shell)?;
     for row in rows {
         match count(bench, shell, program, row) {
@@ -70,47 +74,49 @@ fn count_all(
     Ok(())
 }
 
-/// Memory for frames in huge pages of 2 MB: what Open vSwitch takes, which is the most.
+/// Number of 2 MB pages for DPDK: Open vSwitch's share, the largest.
 const HUGE_PAGES: u32 = 768;
 
-/// How many milliseconds a sample takes, at full length and quick.
-const fn millis(group: Group) -> [u32; 2] {
+/// Length of a sample in milliseconds, at full length and quick.
+const fn millis(group: BenchGroup) -> [u32; 2] {
     match group {
-        Group::Dpdk => [2000, 500],
-        Group::Workers => [3000, 300],
-        // The rate of a meter is that of a second.
-        Group::Meters => [1000, 200],
-        // The kernel tells processor time in hundredths of a second.
-        Group::Idle => [20_000, 2000],
-        Group::Crossing => [5000, 1000],
-        // Shorter than the kernel lets real-time priority have a core without a pause.
-        Group::Generator => [500, 200],
-        Group::Impaired => [200, 100],
+        BenchGroup::Dpdk => [2000, 500],
+        BenchGroup::Workers => [3000, 300],
+        // A meter's rate is defined over one second.
+        BenchGroup::Meters => [1000, 200],
+        // The kernel reports processor time in hundredths of a second.
+        BenchGroup::Idle => [20_000, 2000],
+        BenchGroup::Crossing => [5000, 1000],
+        // Shorter than the time that the kernel grants to real-time priority without a pause.
+        BenchGroup::Generator => [500, 200],
+        BenchGroup::Impaired => [200, 100],
         _ => [300, 20],
     }
 }
 
-/// What the program is asked for.
-struct Asked {
+/// Arguments of the program.
+struct BenchArguments {
     words: Vec<String>,
-    /// Whether rows are asked for by name.
+    /// True if rows are selected by name.
     by_name: bool,
 }
 
-impl Asked {
-    /// What a group's rows are measured by. Where a switch is started for them it is built,
-    /// and gets a directory.
-    fn of(group: Group, bench: &Bench, shell: &mut Shell) -> Result<Self, Failure> {
+impl BenchArguments {
+    /// Returns the arguments for a group. Builds the switch if the group starts one, and passes it
+    /// a directory.
+    fn of(group: BenchGroup, bench: &Bench, shell: &mut Shell) -> Result<Self, TaskError> {
         let [full, quick] = millis(group);
         let millis = if bench.quick { quick } else { full };
         let mut words: Vec<String> = [group.name(), "--runs"].map(str::to_owned).to_vec();
         words.extend([bench.runs.to_string(), "--millis".to_owned()]);
         words.push(millis.to_string());
         let features: Option<&[&str]> = match group {
-            Group::Dpdk => Some(&["dpdk"]),
-            Group::Workers | Group::Meters | Group::Idle | Group::Startup | Group::Crossing => {
-                Some(&[])
-            }
+            BenchGroup::Dpdk => Some(&["dpdk"]),
+            BenchGroup::Workers
+            | BenchGroup::Meters
+            | BenchGroup::Idle
+            | BenchGroup::Startup
+            | BenchGroup::Crossing => Some(&[]),
             _ => None,
         };
         if let Some(features) = features {
@@ -122,31 +128,30 @@ impl Asked {
         }
         Ok(Self {
             words,
-            // A row of workers tells of all the others, one who sleeps has no choice, a start is one,
-            // and a chain is nothing without the bridge beside it.
+            // The rows of these groups are measured together.
             by_name: !matches!(
                 group,
-                Group::Workers | Group::Idle | Group::Startup | Group::Crossing
+                BenchGroup::Workers | BenchGroup::Idle | BenchGroup::Startup | BenchGroup::Crossing
             ),
         })
     }
 }
 
-/// Runs the program, and takes the samples of `rows` that it prints.
+/// Runs the program, and adds the samples of `rows` that it prints.
 fn take(
     shell: &mut Shell,
     program: &Path,
-    asked: &Asked,
+    asked: &BenchArguments,
     rows: &[&BenchRow],
     figures: &mut Figures,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     let names = rows.iter().map(|row| row.name);
     let names = names.filter(|_| asked.by_name);
     let mut command = Command::new(program);
     command.args(&asked.words).args(names);
     let mut lines = Vec::new();
     let outcome = shell.run_taken(&mut command, &mut |line| lines.push(line.to_owned()))?;
-    // What was measured before something failed counts.
+    // Samples before a failure count.
     for (name, column, value) in lines.iter().filter_map(|line| sample(line).ok()) {
         let Some(row) = rows.iter().find(|row| row.name == name) else {
             continue;
@@ -154,7 +159,7 @@ fn take(
         let column = if column == "time" { OURS } else { &column };
         figures.add(row, column, value);
     }
-    if outcome != Outcome::Success {
+    if outcome != ProgramOutcome::Success {
         let last = lines.last().map_or("", String::as_str);
         return Err(format!("{}: {last}", crate::test::explain(&outcome)).into());
     }
@@ -164,8 +169,8 @@ fn take(
     }
 }
 
-/// What a line that the program prints says: row, column and value.
-fn sample(line: &str) -> Result<(String, String, f64), Failure> {
+/// Parses a line of output: row, column and value.
+fn sample(line: &str) -> Result<(String, String, f64), TaskError> {
     let sample: Value = serde_json::from_str(line)?;
     let word = |key| sample.get(key).and_then(Value::as_str);
     let value = sample.get("value").and_then(Value::as_f64);
@@ -175,8 +180,13 @@ fn sample(line: &str) -> Result<(String, String, f64), Failure> {
     }
 }
 
-/// Instructions a frame.
-fn count(bench: &Bench, shell: &mut Shell, program: &Path, row: &BenchRow) -> Result<f64, Failure> {
+/// Returns the instructions per packet.
+fn count(
+    bench: &Bench,
+    shell: &mut Shell,
+    program: &Path,
+    row: &BenchRow,
+) -> Result<f64, TaskError> {
     let file = bench.directory.join(format!("callgrind-{}.out", row.name));
     let mut command = Command::new("valgrind");
     command
@@ -187,14 +197,14 @@ fn count(bench: &Bench, shell: &mut Shell, program: &Path, row: &BenchRow) -> Re
         .args(["counted", row.name]);
     let mut frames = None;
     let outcome = shell.run_taken(&mut command, &mut |line| frames = sample(line).ok())?;
-    let frames = frames.filter(|_| outcome == Outcome::Success);
+    let frames = frames.filter(|_| outcome == ProgramOutcome::Success);
     let (_, _, frames) = frames.ok_or_else(|| crate::test::explain(&outcome))?;
     let profile = fs::read_to_string(&file)?;
     let total = total(&profile).ok_or("callgrind counted nothing")?;
     Ok(total / frames)
 }
 
-/// All instructions of a profile that callgrind wrote.
+/// Returns all instructions of a callgrind profile.
 fn total(profile: &str) -> Option<f64> {
     let words = |line: &str| {
         ["summary: ", "totals: "].map(|word| line.strip_prefix(word).map(str::to_owned))
@@ -216,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_a_profile_is_found() {
+    fn profile_total_is_parsed() {
         assert_eq!(total("version: 1\nsummary: 1234\n\nfn=x\n"), Some(1234.0));
         assert_eq!(total("fn=x\n1 2\ntotals: 99\n"), Some(99.0));
         assert_eq!(total("fn=x\n"), None);

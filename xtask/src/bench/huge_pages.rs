@@ -1,24 +1,23 @@
-//! Huge pages for as long as a measurement takes: DPDK's memory is of them, where there are
-//! any, as with whoever uses it in earnest.
+//! Huge pages for the time of a measurement: DPDK uses them in production.
 //!
-//! Best effort: where the kernel has none to give, everybody is measured on ordinary pages.
+//! Best effort: if the kernel has none, all devices are measured with ordinary pages.
 
 use std::fs;
 use std::path::Path;
 
 use crate::shell::Shell;
 
-/// Where the kernel has how many pages of 2 MB it sets apart, and how many nobody uses.
+/// The kernel's files with the numbers of reserved and free 2 MB pages.
 const FOLDER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 
-/// Huge pages that were added; they go when this does, also on Ctrl-C.
+/// Huge pages that were added, and are released on drop, also after Ctrl-C.
 pub(super) struct HugePages {
-    /// How many there were before.
+    /// Number of pages before.
     before: Option<u32>,
 }
 
 impl HugePages {
-    /// Has the kernel set so many apart, beside those that are in use.
+    /// Reserves `count` pages in addition to those in use.
     pub(super) fn reserve(shell: &Shell, count: u32) -> Self {
         let (Some(before), Some(free)) = (read("nr_hugepages"), read("free_hugepages")) else {
             return Self { before: None };

@@ -1,5 +1,4 @@
-//! Rows that the lab measures: which experiments, on which devices, and what is read out
-//! of the records that they leave.
+//! Rows that the lab measures: experiments, devices, and the figures of their records.
 
 use std::fs;
 use std::path::Path;
@@ -9,105 +8,111 @@ use serde_json::Value;
 
 use super::Bench;
 use super::figures::Figures;
-use super::rows::{AFXDP, BRIDGE, BenchRow, CABLE, FORWARDER, Group, OURS, OURS_XDP, OVS, OVS_TSO};
-use crate::shell::{Outcome, Shell};
-use crate::{Failure, setup};
+use super::rows::{
+    AFXDP, BRIDGE, BenchGroup, BenchRow, CABLE, FORWARDER, OURS, OURS_XDP, OVS, OVS_TSO,
+};
+use crate::shell::{ProgramOutcome, Shell};
+use crate::{TaskError, setup};
 
-/// An experiment as the lab is asked for it.
-struct Experiment {
-    group: Group,
-    /// Its directory, below the bench's.
+/// An experiment of the lab.
+struct LabExperiment {
+    group: BenchGroup,
+    /// Directory, below the bench's.
     name: &'static str,
     scenario: &'static str,
-    /// Those that are measured in turns, by one call of the lab; the calls take turns too.
+    /// Devices that one call of the lab interleaves; the calls are interleaved too.
     devices: &'static [&'static str],
-    /// What the lab is told beside that, at full length and quick.
+    /// Further arguments, at full length and quick.
     words: [&'static str; 2],
-    /// Its rows, and what each reads out of a trial of this id's second part.
-    readings: &'static [Reading],
+    /// The rows, and the trials and fields that they read.
+    readings: &'static [RowReading],
 }
 
-/// The scenario that tells of rates, and of overload.
+/// The experiment of rates and overload.
 const RATE: &str = "forwarding-rate";
 
-/// What a row reads out of trials.
-struct Reading {
+/// The figure of a row in a trial.
+struct RowReading {
     row: &'static str,
-    /// The part of a trial's id behind the scenario: which of its tests. Any, if empty.
+    /// The part of a trial's id after the experiment; any if empty.
     test: &'static str,
     read: fn(&Value) -> Option<f64>,
 }
 
-/// What never sleeps would take the core from the others, and is alone.
+/// Devices that never sleep would take the core from others, and run alone.
 const SWITCHES: &[&str] = &[
     "comporta,comporta-xdp,ovs,linux-bridge,direct",
     "forwarder",
     "ovs-afxdp",
 ];
-/// With the hosts' own interfaces for ports.
+/// Devices whose ports are the hosts' own interfaces.
 const TAPS: &[&str] = &["comporta-tap,ovs-tap"];
 const STREAMS: &[&str] = &["comporta,ovs,ovs-tso,linux-bridge,direct"];
 const SPEAKERS: &[&str] = &["comporta,ovs"];
 
 #[rustfmt::skip]
-const EXPERIMENTS: [Experiment; 13] = [
-    Experiment {
-        group: Group::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
+const EXPERIMENTS: [LabExperiment; 13] = [
+    LabExperiment {
+        group: BenchGroup::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
         words: ["--change-millis 5000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
         readings: &[
-            Reading { row: "effect",           test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.5)) },
-            Reading { row: "effect-p99",       test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.99)) },
-            Reading { row: "barrier",          test: "effect",    read: |trial| micros(quantile(trial, "/change/barrier_ns", 0.5)) },
-            Reading { row: "late",             test: "effect",    read: |trial| number(trial, "/change/late") },
-            Reading { row: "loss-quiet",       test: "quiet",     read: lost },
-            Reading { row: "loss-flow-mods",   test: "flow-mods", read: lost },
-            Reading { row: "loss-dump",        test: "dump",      read: lost },
-            Reading { row: "delay-quiet",      test: "quiet",     read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
-            Reading { row: "delay-flow-mods",  test: "flow-mods", read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
-            Reading { row: "delay-dump",       test: "dump",      read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+            RowReading { row: "effect",           test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.5)) },
+            RowReading { row: "effect-p99",       test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.99)) },
+            RowReading { row: "barrier",          test: "effect",    read: |trial| micros(quantile(trial, "/change/barrier_ns", 0.5)) },
+            RowReading { row: "late",             test: "effect",    read: |trial| number(trial, "/change/late") },
+            RowReading { row: "loss-quiet",       test: "quiet",     read: lost },
+            RowReading { row: "loss-flow-mods",   test: "flow-mods", read: lost },
+            RowReading { row: "loss-dump",        test: "dump",      read: lost },
+            RowReading { row: "delay-quiet",      test: "quiet",     read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+            RowReading { row: "delay-flow-mods",  test: "flow-mods", read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+            RowReading { row: "delay-dump",       test: "dump",      read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
         ],
     },
-    Experiment {
-        group: Group::Table, name: "flow-table", scenario: "flow-table", devices: SPEAKERS,
+    LabExperiment {
+        group: BenchGroup::Table, name: "flow-table", scenario: "flow-table", devices: SPEAKERS,
         words: ["--flows 1000000", "--flows 20000"],
         readings: &[
-            Reading { row: "memory", test: "", read: |trial| {
+            RowReading { row: "memory", test: "", read: |trial| {
                 let grown = number(trial, "/flow-table/full_bytes")? - number(trial, "/flow-table/empty_bytes")?;
                 Some(grown / number(trial, "/flow-table/flows")?)
             } },
-            Reading { row: "added", test: "", read: |trial| {
+            RowReading { row: "added", test: "", read: |trial| {
                 Some(number(trial, "/flow-table/flows")? / number(trial, "/flow-table/add_seconds")?)
             } },
         ],
     },
-    rate(Group::Veth, "rate", SWITCHES),
-    echo(Group::Veth, "echo", SWITCHES),
-    streams(Group::Veth, "tcp", STREAMS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
-        Reading { row: "tcp", test: "", read: bits },
-        Reading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+    rate(BenchGroup::Veth, "rate", SWITCHES),
+    echo(BenchGroup::Veth, "echo", SWITCHES),
+    streams(BenchGroup::Veth, "tcp", STREAMS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
+        RowReading { row: "tcp", test: "", read: bits },
+        RowReading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
     ]),
-    streams(Group::Veth, "tcp-back", STREAMS, ["--tcp-seconds 5 --tcp-reverse", "--tcp-seconds 1 --tcp-reverse"], &[
-        Reading { row: "tcp-back", test: "", read: bits },
+    streams(BenchGroup::Veth, "tcp-back", STREAMS, ["--tcp-seconds 5 --tcp-reverse", "--tcp-seconds 1 --tcp-reverse"], &[
+        RowReading { row: "tcp-back", test: "", read: bits },
     ]),
-    streams(Group::Veth, "tcp-8", STREAMS, ["--tcp-seconds 5 --tcp-streams 8", "--tcp-seconds 1 --tcp-streams 8"], &[
-        Reading { row: "tcp-8", test: "", read: bits },
+    streams(BenchGroup::Veth, "tcp-8", STREAMS, ["--tcp-seconds 5 --tcp-streams 8", "--tcp-seconds 1 --tcp-streams 8"], &[
+        RowReading { row: "tcp-8", test: "", read: bits },
     ]),
-    streams(Group::Veth, "tcp-8-back", STREAMS, ["--tcp-seconds 5 --tcp-streams 8 --tcp-reverse", "--tcp-seconds 1 --tcp-streams 8 --tcp-reverse"], &[
-        Reading { row: "tcp-8-back", test: "", read: bits },
+    streams(BenchGroup::Veth, "tcp-8-back", STREAMS, ["--tcp-seconds 5 --tcp-streams 8 --tcp-reverse", "--tcp-seconds 1 --tcp-streams 8 --tcp-reverse"], &[
+        RowReading { row: "tcp-8-back", test: "", read: bits },
     ]),
-    requests(Group::Veth, "requests", STREAMS),
-    rate(Group::Tap, "tap-rate", TAPS),
-    echo(Group::Tap, "tap-echo", TAPS),
-    streams(Group::Tap, "tap-tcp", TAPS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
-        Reading { row: "tcp", test: "", read: bits },
-        Reading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+    requests(BenchGroup::Veth, "requests", STREAMS),
+    rate(BenchGroup::Tap, "tap-rate", TAPS),
+    echo(BenchGroup::Tap, "tap-echo", TAPS),
+    streams(BenchGroup::Tap, "tap-tcp", TAPS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
+        RowReading { row: "tcp", test: "", read: bits },
+        RowReading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
     ]),
-    requests(Group::Tap, "tap-requests", TAPS),
+    requests(BenchGroup::Tap, "tap-requests", TAPS),
 ];
 
-/// Frames of 64 bytes, at rates and as many as can be sent.
-const fn rate(group: Group, name: &'static str, devices: &'static [&'static str]) -> Experiment {
-    Experiment {
+/// 64-byte frames at set rates and at the highest offered load.
+const fn rate(
+    group: BenchGroup,
+    name: &'static str,
+    devices: &'static [&'static str],
+) -> LabExperiment {
+    LabExperiment {
         group,
         name,
         scenario: RATE,
@@ -116,7 +121,7 @@ const fn rate(group: Group, name: &'static str, devices: &'static [&'static str]
             "--rate-millis 2000 --rates 150000,200000,250000,300000,400000",
             "--rate-millis 200 --rates 150000,300000",
         ],
-        readings: &[Reading {
+        readings: &[RowReading {
             row: "rate",
             test: "flat-out",
             read: came_out,
@@ -124,40 +129,40 @@ const fn rate(group: Group, name: &'static str, devices: &'static [&'static str]
     }
 }
 
-/// Round trips of 64 bytes.
+/// Round trips of 64-byte frames.
 #[rustfmt::skip]
 const fn echo(
-    group: Group,
+    group: BenchGroup,
     name: &'static str,
     devices: &'static [&'static str],
-) -> Experiment {
-    Experiment {
+) -> LabExperiment {
+    LabExperiment {
         group,
         name,
         scenario: "echo",
         devices,
         words: ["--match exact --frame-bytes 64 --packets 10000", "--match exact --frame-bytes 64 --packets 500"],
         readings: &[
-            Reading { row: "echo",      test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.5)) },
-            Reading { row: "echo-p99",  test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.99)) },
-            Reading { row: "echo-p999", test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.999)) },
+            RowReading { row: "echo",      test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.5)) },
+            RowReading { row: "echo-p99",  test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.99)) },
+            RowReading { row: "echo-p999", test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.999)) },
         ],
     }
 }
 
-/// Requests and replies of a byte by TCP.
+/// TCP request-response with 1-byte payloads.
 const fn requests(
-    group: Group,
+    group: BenchGroup,
     name: &'static str,
     devices: &'static [&'static str],
-) -> Experiment {
-    Experiment {
+) -> LabExperiment {
+    LabExperiment {
         group,
         name,
         scenario: "tcp-requests",
         devices,
         words: ["--packets 10000", "--packets 500"],
-        readings: &[Reading {
+        readings: &[RowReading {
             row: "requests",
             test: "",
             read: |trial| {
@@ -167,15 +172,15 @@ const fn requests(
     }
 }
 
-/// Streams of TCP.
+/// TCP streams.
 const fn streams(
-    group: Group,
+    group: BenchGroup,
     name: &'static str,
     devices: &'static [&'static str],
     words: [&'static str; 2],
-    readings: &'static [Reading],
-) -> Experiment {
-    Experiment {
+    readings: &'static [RowReading],
+) -> LabExperiment {
+    LabExperiment {
         group,
         name,
         scenario: "tcp-throughput",
@@ -185,18 +190,18 @@ const fn streams(
     }
 }
 
-/// The row that is made of all tests of a rate: how the most that comes out of too many
-/// compares with the most that comes out at all.
+/// The row that all trials of a rate produce: the rate at the highest offered load as a share of
+/// the best rate.
 const OVERLOAD: &str = "overload";
 
 /// Measures the rows of a group.
 pub(super) fn measure(
     bench: &Bench,
     shell: &mut Shell,
-    group: Group,
+    group: BenchGroup,
     rows: &[&BenchRow],
     figures: &mut Figures,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     setup::run(shell)?;
     let comporta = bench.build(shell, "cli", "comporta")?;
     for experiment in EXPERIMENTS.iter().filter(|one| one.group == group) {
@@ -216,20 +221,20 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Has the lab do it, and reads what came of it.
+/// Runs the lab, and reads its records.
 fn carry_out(
     bench: &Bench,
     shell: &mut Shell,
     comporta: &Path,
-    experiment: &Experiment,
+    experiment: &LabExperiment,
     rows: &[&BenchRow],
     figures: &mut Figures,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     let mut sets = experiment.devices.to_vec();
     for run in 1..=bench.runs {
         let mut failed = Vec::new();
         for (place, set) in sets.iter().enumerate() {
-            // Short: the devices' sockets are below it, and their paths have 107 bytes at most.
+            // Short, since the devices' socket paths are limited to 107 bytes.
             let directory = format!("{}-{run}-{place}", experiment.name);
             let directory = bench.directory.join(directory);
             let done = call(bench, shell, comporta, (experiment, set, run), &directory);
@@ -245,14 +250,14 @@ fn carry_out(
                 }
             }
         }
-        // What cannot be set up once is not tried again.
+        // Devices that could not be set up are not tried again.
         sets.retain(|set| !failed.contains(set));
     }
     Ok(())
 }
 
-/// Reads the rows out of trials.
-fn read(experiment: &Experiment, rows: &[&BenchRow], trials: &[Value], figures: &mut Figures) {
+/// Adds the samples of the rows in `trials`.
+fn read(experiment: &LabExperiment, rows: &[&BenchRow], trials: &[Value], figures: &mut Figures) {
     for reading in experiment.readings {
         let Some(row) = rows.iter().find(|row| row.name == reading.row) else {
             continue;
@@ -274,9 +279,9 @@ fn call(
     bench: &Bench,
     shell: &mut Shell,
     comporta: &Path,
-    (experiment, devices, run): (&Experiment, &str, u32),
+    (experiment, devices, run): (&LabExperiment, &str, u32),
     directory: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     let [full, quick] = experiment.words;
     let words = if bench.quick { quick } else { full };
     let mut command = Command::new(comporta);
@@ -288,13 +293,13 @@ fn call(
         .arg("--out")
         .arg(directory);
     match shell.run(&mut command)? {
-        Outcome::Success => Ok(()),
+        ProgramOutcome::Success => Ok(()),
         outcome => Err(crate::test::explain(&outcome).into()),
     }
 }
 
-/// The trials that count, in their order.
-fn trials(directory: &Path) -> Result<Vec<Value>, Failure> {
+/// Returns the valid trials in order.
+fn trials(directory: &Path) -> Result<Vec<Value>, TaskError> {
     let text = fs::read_to_string(directory.join("records.jsonl"))?;
     let mut trials = Vec::new();
     for line in text.lines() {
@@ -311,13 +316,13 @@ fn trials(directory: &Path) -> Result<Vec<Value>, Failure> {
     Ok(trials)
 }
 
-/// Whether a trial is of this test.
+/// True if a trial belongs to this test.
 fn is_of(trial: &Value, test: &str) -> bool {
     let id = trial.get("id").and_then(Value::as_str).unwrap_or_default();
     test.is_empty() || id.split('/').nth(1) == Some(test)
 }
 
-/// The column of a trial's device.
+/// Returns the column of a trial's device.
 fn column(trial: &Value) -> Option<&'static str> {
     let columns = [
         ("comporta", OURS),
@@ -338,17 +343,17 @@ fn column(trial: &Value) -> Option<&'static str> {
         .map(|(_, column)| column)
 }
 
-/// A number of the outcome.
+/// Returns a number of the outcome.
 fn number(trial: &Value, path: &str) -> Option<f64> {
     trial.get("outcome")?.pointer(path)?.as_f64()
 }
 
-/// What so large a share of these numbers do not exceed; what is null does not count.
+/// Returns a quantile of numbers; null values do not count.
 fn quantile(trial: &Value, path: &str, share: f64) -> Option<f64> {
     let all = trial.get("outcome")?.pointer(path)?.as_array()?;
     let mut all: Vec<f64> = all.iter().filter_map(Value::as_f64).collect();
     all.sort_by(f64::total_cmp);
-    // The smallest number that at least that share is no larger than.
+    // The smallest number that at least this share does not exceed.
     let place = all
         .iter()
         .enumerate()
@@ -360,7 +365,7 @@ fn micros(nanoseconds: Option<f64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds / 1e3)
 }
 
-/// Frames of a million that were lost.
+/// Returns the loss in packets per million.
 fn lost(trial: &Value) -> Option<f64> {
     let (sent, received) = (
         number(trial, "/change/sent")?,
@@ -369,7 +374,7 @@ fn lost(trial: &Value) -> Option<f64> {
     Some(1e6 * (sent - received) / sent)
 }
 
-/// Frames a second that came out.
+/// Returns the received packets per second.
 fn came_out(trial: &Value) -> Option<f64> {
     Some(number(trial, "/forwarding-rate/received")? / number(trial, "/forwarding-rate/seconds")?)
 }
@@ -378,8 +383,8 @@ fn bits(trial: &Value) -> Option<f64> {
     number(trial, "/tcp-throughput/bits_per_second").map(|bits| bits / 1e9)
 }
 
-/// Of each run of each device, what came out of as much as the generator could send beside
-/// the most that came out at a set rate.
+/// Returns for each run and device the rate at the highest offered load as a share of the best set
+/// rate.
 fn overloads(trials: &[Value]) -> Vec<(&'static str, f64)> {
     let mut all = Vec::new();
     for flat_out in trials.iter().filter(|trial| is_of(trial, "flat-out")) {
@@ -422,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_come_back_is_in_no_quantile() {
+    fn quantile_ignores_lost_packets() {
         let trial = json!({ "outcome": { "echo": { "round_trip_ns": [4, null, 1, 3, 2] } } });
         assert_eq!(quantile(&trial, "/echo/round_trip_ns", 0.5), Some(2.0));
         assert_eq!(quantile(&trial, "/echo/round_trip_ns", 0.999), Some(4.0));
@@ -430,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reading_has_a_row_and_each_row_a_reading() {
+    fn readings_and_rows_correspond() {
         let read = |row: &BenchRow| {
             let of_group = EXPERIMENTS.iter().filter(|one| one.group == row.group);
             of_group
@@ -440,7 +445,14 @@ mod tests {
         };
         let rows = chosen(&[]).expect("all");
         for row in &rows {
-            if [Group::Changes, Group::Table, Group::Veth, Group::Tap].contains(&row.group) {
+            if [
+                BenchGroup::Changes,
+                BenchGroup::Table,
+                BenchGroup::Veth,
+                BenchGroup::Tap,
+            ]
+            .contains(&row.group)
+            {
                 assert_eq!(read(row), usize::from(row.name != OVERLOAD), "{}", row.name);
             }
         }

@@ -6,8 +6,10 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::figures::{Figures, Spread};
-use super::rows::{Bar, BenchRow, Group, Limit, OURS, OVS, OVS_DPDK, OVS_TSO, Value};
-use super::{Failure, chart};
+use super::rows::{
+    BenchGroup, BenchRow, OURS, OVS, OVS_DPDK, OVS_TSO, RowTarget, TargetBound, TargetFigure,
+};
+use super::{TaskError, chart};
 
 /// The documents with tables: results of the switch for its users, and results of the instrument
 /// next to its method.
@@ -69,8 +71,8 @@ pub(super) fn sections(
     rows: &[&BenchRow],
     figures: &Figures,
     command: &str,
-) -> Vec<(Group, String)> {
-    let of = |group: Group| {
+) -> Vec<(BenchGroup, String)> {
+    let of = |group: BenchGroup| {
         let rows = rows.iter().copied().filter(|row| row.group == group);
         let rows: Vec<&BenchRow> = rows.collect();
         let text = || {
@@ -83,11 +85,11 @@ pub(super) fn sections(
         };
         (!rows.is_empty()).then(|| (group, text()))
     };
-    Group::ALL.into_iter().filter_map(of).collect()
+    BenchGroup::ALL.into_iter().filter_map(of).collect()
 }
 
 /// Returns the title line of a group's table.
-fn heading(group: Group) -> String {
+fn heading(group: BenchGroup) -> String {
     format!("**{}**", group.title())
 }
 
@@ -144,19 +146,19 @@ fn cell(row: &BenchRow, column: &str, figures: &Figures) -> String {
 }
 
 /// Returns a target as text.
-fn target(bar: &Bar) -> String {
+fn target(bar: &RowTarget) -> String {
     let limit = match bar.limit {
-        Limit::AtMost(most) => format!("at most {most}"),
-        Limit::AtLeast(least) => format!("at least {least}"),
+        TargetBound::AtMost(most) => format!("at most {most}"),
+        TargetBound::AtLeast(least) => format!("at least {least}"),
     };
     match bar.value {
-        Value::Median(_) => limit,
-        Value::Ratio(one, other) => format!("{limit} × {other} ({one})"),
+        TargetFigure::Median(_) => limit,
+        TargetFigure::Ratio(one, other) => format!("{limit} × {other} ({one})"),
     }
 }
 
 /// Returns whether a target is met, as text.
-fn verdict(row: &BenchRow, bar: &Bar, figures: &Figures) -> String {
+fn verdict(row: &BenchRow, bar: &RowTarget, figures: &Figures) -> String {
     let Some(value) = figures.value(row, bar) else {
         return "not measured".to_owned();
     };
@@ -165,8 +167,8 @@ fn verdict(row: &BenchRow, bar: &Bar, figures: &Figures) -> String {
         false => "**missed**",
     };
     match bar.value {
-        Value::Median(_) => word.to_owned(),
-        Value::Ratio(..) => format!("{word}: {}", number(value)),
+        TargetFigure::Median(_) => word.to_owned(),
+        TargetFigure::Ratio(..) => format!("{word}: {}", number(value)),
     }
 }
 
@@ -234,7 +236,7 @@ fn row_json(row: &BenchRow, figures: &Figures) -> Json {
             "most": spread.map(|spread| spread.most),
         })
     };
-    let bar = |bar: &Bar| {
+    let bar = |bar: &RowTarget| {
         let value = figures.value(row, bar);
         json!({
             "target": target(bar),
@@ -268,9 +270,9 @@ fn machine() -> String {
 }
 
 /// Returns the document with the table of a group.
-const fn page(group: Group) -> &'static str {
+const fn page(group: BenchGroup) -> &'static str {
     match group {
-        Group::Generator | Group::Impaired => METHOD,
+        BenchGroup::Generator | BenchGroup::Impaired => METHOD,
         _ => RESULTS,
     }
 }
@@ -281,7 +283,7 @@ pub(super) fn publish(
     rows: &[&BenchRow],
     figures: &Figures,
     command: &str,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     let sections = sections(rows, figures, command);
     for file in [RESULTS, METHOD] {
         let here = sections.iter().filter(|(group, _)| page(*group) == file);
@@ -303,7 +305,7 @@ fn edit(
     root: &Path,
     file: &str,
     replace: impl FnOnce(&str) -> Option<String>,
-) -> Result<(), Failure> {
+) -> Result<(), TaskError> {
     let path = root.join(file);
     let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
     let text = replace(&text).ok_or_else(|| format!("{file} has no markers for the tables"))?;
@@ -338,10 +340,10 @@ fn summary_line(row: &BenchRow, peer: &'static str, figures: &Figures) -> Option
         samples.and_then(|(_, samples)| Spread::of(samples))
     };
     let (ours, theirs) = (median(OURS)?, median(peer)?);
-    let ratio = figures.value_of(row, Value::Ratio(OURS, peer))?;
+    let ratio = figures.value_of(row, TargetFigure::Ratio(OURS, peer))?;
     let missed = row.bars.iter().any(|bar| {
         let value = figures.value(row, bar);
-        bar.value == Value::Ratio(OURS, peer)
+        bar.value == TargetFigure::Ratio(OURS, peer)
             && value.is_some_and(|value| !bar.is_reached_by(value))
     });
     let note = if missed { " (**target missed**)" } else { "" };
@@ -357,14 +359,14 @@ fn summary_line(row: &BenchRow, peer: &'static str, figures: &Figures) -> Option
 }
 
 /// Returns the text with these tables; tables of other groups stay.
-fn replaced(text: &str, sections: &[(Group, String)]) -> Option<String> {
+fn replaced(text: &str, sections: &[(BenchGroup, String)]) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (old, after) = rest.split_once(END)?;
-    let of = |group: Group| {
+    let of = |group: BenchGroup| {
         let new = sections.iter().find(|(of, _)| *of == group);
         new.map_or_else(|| section(old, group), |(_, new)| Some(new.as_str()))
     };
-    let inside: Vec<&str> = Group::ALL.into_iter().filter_map(of).collect();
+    let inside: Vec<&str> = BenchGroup::ALL.into_iter().filter_map(of).collect();
     let inside: String = inside
         .iter()
         .map(|section| format!("{}\n\n", section.trim_end()))
@@ -373,7 +375,7 @@ fn replaced(text: &str, sections: &[(Group, String)]) -> Option<String> {
 }
 
 /// Returns the section of a group in `text`.
-fn section(text: &str, group: Group) -> Option<&str> {
+fn section(text: &str, group: BenchGroup) -> Option<&str> {
     let start = text.find(&heading(group))?;
     let end = text[start..].find("\n**").unwrap_or(text.len() - start);
     Some(&text[start..start + end])
@@ -429,16 +431,16 @@ mod tests {
     fn table_replaces_the_older_one_of_its_group() {
         let none = format!("a\n{BEGIN}\n\nsome words\n\n{END}\nb\n");
         let section = |group, text: &str| (group, format!("{}\n\n{text}\n", heading(group)));
-        let (forms, idle) = (heading(Group::Forms), heading(Group::Idle));
+        let (forms, idle) = (heading(BenchGroup::Forms), heading(BenchGroup::Idle));
         let with = |text: &str, group, table| {
             replaced(text, &[section(group, table)]).expect("the markers exist")
         };
-        let one = with(&none, Group::Idle, "| 1 |");
+        let one = with(&none, BenchGroup::Idle, "| 1 |");
         assert_eq!(one, format!("a\n{BEGIN}\n\n{idle}\n\n| 1 |\n\n{END}\nb\n"));
-        let two = with(&one, Group::Forms, "| 2 |");
+        let two = with(&one, BenchGroup::Forms, "| 2 |");
         let both = format!("a\n{BEGIN}\n\n{forms}\n\n| 2 |\n\n{idle}\n\n| 1 |\n\n{END}\nb\n");
         assert_eq!(two, both);
-        let again = with(&two, Group::Idle, "| 3 |");
+        let again = with(&two, BenchGroup::Idle, "| 3 |");
         assert_eq!(again, both.replace("| 1 |", "| 3 |"));
         assert_eq!(replaced("nothing", &[]), None);
     }

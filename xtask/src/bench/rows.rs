@@ -1,10 +1,10 @@
 //! The benchmark rows: name, subject, unit and target of each.
 
-use super::Failure;
+use super::TaskError;
 
 /// Rows that one program measures together and one table shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Group {
+pub(super) enum BenchGroup {
     /// Lookup forms, without ports.
     Forms,
     /// Kinds of traffic, without ports.
@@ -35,7 +35,7 @@ pub(super) enum Group {
     Impaired,
 }
 
-impl Group {
+impl BenchGroup {
     /// All groups, in the order of the tables.
     pub(super) const ALL: [Self; 14] = [
         Self::Dpdk,
@@ -100,15 +100,15 @@ impl Group {
 
 /// The target of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bar {
+pub(super) struct RowTarget {
     /// The figure that is compared.
-    pub(super) value: Value,
-    pub(super) limit: Limit,
+    pub(super) value: TargetFigure,
+    pub(super) limit: TargetBound,
 }
 
 /// A figure of a row, computed from its samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum TargetFigure {
     /// Median of a column.
     Median(&'static str),
     /// Median of the ratios of two columns, run by run.
@@ -117,7 +117,7 @@ pub(super) enum Value {
 
 /// The bound of a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Limit {
+pub(super) enum TargetBound {
     AtMost(f64),
     AtLeast(f64),
 }
@@ -125,14 +125,14 @@ pub(super) enum Limit {
 /// A benchmark row.
 #[derive(Debug)]
 pub(super) struct BenchRow {
-    pub(super) group: Group,
+    pub(super) group: BenchGroup,
     /// Name within the group.
     pub(super) name: &'static str,
     /// What the row measures, in a few words.
     pub(super) about: &'static str,
     /// Unit of all columns that do not name their own.
     pub(super) unit: &'static str,
-    pub(super) bars: &'static [Bar],
+    pub(super) bars: &'static [RowTarget],
 }
 
 impl BenchRow {
@@ -173,8 +173,8 @@ const SHARE: &str = "% of the frames";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use Group::{Changes, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Startup, Table, Tap, Traffic, Veth, Workers};
-    const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> BenchRow {
+    use BenchGroup::{Changes, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Startup, Table, Tap, Traffic, Veth, Workers};
+    const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
     &[
@@ -288,94 +288,94 @@ const ROWS: &[BenchRow] = {
 };
 
 /// A generator that signs each packet is at least as fast as those that only send.
-const SENT: &[Bar] = &[
+const SENT: &[RowTarget] = &[
     at_least_times(OURS, 1.0, "sendmmsg"),
     at_least_times(OURS, 1.0, "testpmd"),
 ];
 
 /// A measurement whose rate is off by 0.1 % is void.
-const EXACT: &[Bar] = &[at_most(OURS, 0.1)];
+const EXACT: &[RowTarget] = &[at_most(OURS, 0.1)];
 
 /// No packet is miscounted, and the share over all runs is within the 99 % interval of a binomial
 /// count.
-const SHARES: &[Bar] = &[
+const SHARES: &[RowTarget] = &[
     at_most("miscounted in all", 0.0),
     at_most("off in all, σ", 2.576),
 ];
-const COUNTED: &[Bar] = &[at_most("miscounted in all", 0.0)];
+const COUNTED: &[RowTarget] = &[at_most("miscounted in all", 0.0)];
 
 /// Target relative to Open vSwitch with the same DPDK devices.
-const fn over_dpdk(times: f64) -> Bar {
+const fn over_dpdk(times: f64) -> RowTarget {
     at_least_times(OURS, times, OVS_DPDK)
 }
 
 /// Two workers forward at least 1.8 times as much as one.
-const TWICE: &[Bar] = &[at_least_times("two workers", 1.8, "one worker")];
+const TWICE: &[RowTarget] = &[at_least_times("two workers", 1.8, "one worker")];
 
 /// Largest error of a meter by packets, by bits, and with DSCP remarking.
-const METERS: &[Bar] = &[
+const METERS: &[RowTarget] = &[
     at_most("packets", 3.0),
     at_most("bits", 3.0),
     at_most("remarked", 3.0),
 ];
 
 /// The forwarder has the cost of the ports alone; the rest is the switch's.
-const RATE: &[Bar] = &[
+const RATE: &[RowTarget] = &[
     at_least_times(OURS, 0.9, FORWARDER),
     at_least_times(OURS, 2.5, OVS),
     at_least_times(OURS_XDP, 1.0, AFXDP),
 ];
 
 /// Targets of round trips.
-const ECHO: &[Bar] = &[
+const ECHO: &[RowTarget] = &[
     at_most_times(OURS, 1.15, FORWARDER),
     at_most_times(OURS, 0.35, OVS),
     at_most_times(OURS_XDP, 1.0, AFXDP),
 ];
 
 /// On TAP interfaces Comporta is at least as fast as Open vSwitch.
-const TAP_RATE: &[Bar] = &[at_least_times(OURS, 1.0, OVS)];
-const TAP_ECHO: &[Bar] = &[at_most_times(OURS, 1.0, OVS)];
+const TAP_RATE: &[RowTarget] = &[at_least_times(OURS, 1.0, OVS)];
+const TAP_ECHO: &[RowTarget] = &[at_most_times(OURS, 1.0, OVS)];
 
 /// Unsegmented TCP frames, as the kernel's bridge carries them.
-const TCP: &[Bar] = &[
+const TCP: &[RowTarget] = &[
     at_least_times(OURS, 1.0, OVS_TSO),
     at_least_times(OURS, 0.7, BRIDGE),
 ];
 
 /// The slowest kind of traffic has at least 60 % of the fastest one's rate.
-const EVEN: &[Bar] = &[at_least(EVENNESS, 0.6)];
+const EVEN: &[RowTarget] = &[at_least(EVENNESS, 0.6)];
 
-const fn at_most(column: &'static str, most: f64) -> Bar {
-    Bar {
-        value: Value::Median(column),
-        limit: Limit::AtMost(most),
+const fn at_most(column: &'static str, most: f64) -> RowTarget {
+    RowTarget {
+        value: TargetFigure::Median(column),
+        limit: TargetBound::AtMost(most),
     }
 }
 
-const fn at_least(column: &'static str, least: f64) -> Bar {
-    Bar {
-        value: Value::Median(column),
-        limit: Limit::AtLeast(least),
+const fn at_least(column: &'static str, least: f64) -> RowTarget {
+    RowTarget {
+        value: TargetFigure::Median(column),
+        limit: TargetBound::AtLeast(least),
     }
 }
 
-const fn at_least_times(column: &'static str, times: f64, other: &'static str) -> Bar {
-    Bar {
-        value: Value::Ratio(column, other),
-        limit: Limit::AtLeast(times),
+const fn at_least_times(column: &'static str, times: f64, other: &'static str) -> RowTarget {
+    RowTarget {
+        value: TargetFigure::Ratio(column, other),
+        limit: TargetBound::AtLeast(times),
     }
 }
 
-const fn at_most_times(column: &'static str, times: f64, other: &'static str) -> Bar {
-    Bar {
-        value: Value::Ratio(column, other),
-        limit: Limit::AtMost(times),
+const fn at_most_times(column: &'static str, times: f64, other: &'static str) -> RowTarget {
+    RowTarget {
+        value: TargetFigure::Ratio(column, other),
+        limit: TargetBound::AtMost(times),
     }
 }
 
 /// Returns the rows whose names begin with one of `beginnings`, or all rows without any.
-pub(super) fn chosen(beginnings: &[String]) -> Result<Vec<&'static BenchRow>, Failure> {
+pub(super) fn chosen(beginnings: &[String]) -> Result<Vec<&'static BenchRow>, TaskError> {
     let begins = |row: &BenchRow, beginning: &String| row.id().starts_with(beginning.as_str());
     let nothing = |beginning: &&String| !ROWS.iter().any(|row| begins(row, beginning));
     if let Some(beginning) = beginnings.iter().find(nothing) {

@@ -1,5 +1,5 @@
-//! What the program is made of that others have written: which crates, under which licences,
-//! and the texts that those ask to be handed on with it.
+//! Notices of third-party code: the crates that the program is linked to, their licences, and the
+//! texts that the licences require.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,17 +9,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::TaskError;
 use crate::metadata::cargo;
 
-/// How the names of files begin that have such texts.
+/// Prefixes of the names of such texts.
 const NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
-/// A crate, as cargo calls it: its name and its version.
+/// A crate's name and version.
 type Crate = (String, String);
 
-/// The notices of the program, with ports of DPDK or without.
-pub(super) fn text(root: &Path, dpdk: bool) -> Result<String, Failure> {
+/// Returns the notices of the program, with or without DPDK ports.
+pub(super) fn text(root: &Path, dpdk: bool) -> Result<String, TaskError> {
     let manifests = manifests(root)?;
     let mut list = String::from("The program is linked of these crates, beside its own:\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(super) fn text(root: &Path, dpdk: bool) -> Result<String, Failure> {
     Ok(list)
 }
 
-/// A line of what is linked: the crate, and its licence.
+/// Parses a line of `cargo tree`: crate and licence.
 fn read(line: &str) -> Option<(Crate, &str)> {
     let (name, licence) = line.split_once('|')?;
     let mut words = name.split(' ');
@@ -52,8 +52,8 @@ fn read(line: &str) -> Option<(Crate, &str)> {
     Some(((name.to_owned(), version.to_owned()), licence))
 }
 
-/// The crates that are linked, a line each, in order.
-fn linked(root: &Path, dpdk: bool) -> Result<String, Failure> {
+/// Returns the linked crates, sorted, one per line.
+fn linked(root: &Path, dpdk: bool) -> Result<String, TaskError> {
     let mut command = Command::new(cargo());
     command.current_dir(root).args(["tree", "--locked"]);
     command.args(["--package", "cli", "--edges", "normal,no-proc-macro"]);
@@ -61,21 +61,21 @@ fn linked(root: &Path, dpdk: bool) -> Result<String, Failure> {
     if dpdk {
         command.args(["--features", "dpdk"]);
     }
-    let told = output(&mut command)?;
-    let mut lines: Vec<_> = told.lines().collect();
+    let printed = output(&mut command)?;
+    let mut lines: Vec<_> = printed.lines().collect();
     lines.sort_unstable();
     lines.dedup();
     Ok(lines.join("\n"))
 }
 
-/// The manifests of the crates that are not ours.
-fn manifests(root: &Path) -> Result<BTreeMap<Crate, String>, Failure> {
+/// Returns the manifests of third-party crates.
+fn manifests(root: &Path) -> Result<BTreeMap<Crate, String>, TaskError> {
     let mut command = Command::new(cargo());
     command
         .current_dir(root)
         .args(["metadata", "--format-version=1", "--locked"]);
-    let told: Value = serde_json::from_str(&output(&mut command)?)?;
-    let packages = told["packages"].as_array().into_iter().flatten();
+    let printed: Value = serde_json::from_str(&output(&mut command)?)?;
+    let packages = printed["packages"].as_array().into_iter().flatten();
     let others = packages.filter(|package| !package["source"].is_null());
     let row = |package: &Value| {
         let word = |name: &str| package[name].as_str().map(str::to_owned);
@@ -84,8 +84,8 @@ fn manifests(root: &Path) -> Result<BTreeMap<Crate, String>, Failure> {
     Ok(others.filter_map(row).collect())
 }
 
-/// The texts that lie beside a manifest, in the order of their names.
-fn notices(manifest: &Path) -> Result<Vec<String>, Failure> {
+/// Returns the notices next to a manifest, sorted by name.
+fn notices(manifest: &Path) -> Result<Vec<String>, TaskError> {
     let folder = manifest.parent().ok_or("a manifest lies in a folder")?;
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -102,7 +102,7 @@ fn notices(manifest: &Path) -> Result<Vec<String>, Failure> {
         .collect()
 }
 
-fn output(command: &mut Command) -> Result<String, Failure> {
+fn output(command: &mut Command) -> Result<String, TaskError> {
     let output = command.output()?;
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout)?),
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_what_is_linked_is_read() {
+    fn cargo_tree_line_is_parsed() {
         let ours = "base v0.1.0 (/somewhere/base)|Apache-2.0";
         let theirs = "serde v1.0.229|MIT OR Apache-2.0";
         let of = |line| {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_programs_own_notices_name_others_and_their_words_and_not_ours() {
+    fn notices_name_third_party_crates_only() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let text = text(&root, false).expect("cargo knows the project");
         assert!(text.contains("\nring 0.17") && text.contains("==== ring 0.17"));

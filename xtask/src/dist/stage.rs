@@ -1,33 +1,32 @@
-//! A tree of files that becomes a package.
+//! A staged tree of files, and the package made from it.
 //!
-//! Not here: which files those are.
+//! The caller decides which files it contains.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::said;
-use crate::Failure;
+use super::output_of;
+use crate::TaskError;
 use crate::shell::Shell;
 
-/// Documents longer than that are compressed, as debhelper does it.
+/// Size in bytes above which documents are compressed, as debhelper does.
 const LONG: u64 = 4096;
 
-/// Where what is for dpkg itself stands in a tree.
+/// The folder of dpkg's own files in a tree.
 const FOR_DPKG: &str = "DEBIAN";
 
-/// Whether a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy)]
-pub(super) enum Compressed {
+pub(super) enum Compression {
     Always,
     IfLong,
     Never,
 }
 
-impl Compressed {
-    /// What is done to a document of this name: changes are looked for compressed, and
-    /// examples are to be used as they are.
+impl Compression {
+    /// Returns the compression of a document: changelogs are always compressed, examples never.
     pub(super) fn of(name: &str) -> Self {
         match name {
             "changelog" => Self::Always,
@@ -37,20 +36,20 @@ impl Compressed {
     }
 }
 
-/// The tree.
-pub(super) struct Stage {
+/// A staged tree.
+pub(super) struct PackageStage {
     root: PathBuf,
     package: String,
-    /// The file that was put last.
+    /// The file that was added last.
     last: PathBuf,
-    /// Files that are to be compressed.
+    /// Files to compress.
     compressed: Vec<PathBuf>,
     control: String,
 }
 
-impl Stage {
-    /// An empty tree at `root`, whatever was there.
-    pub(super) fn new(root: &Path, package: &str) -> Result<Self, Failure> {
+impl PackageStage {
+    /// Creates an empty tree at `root`, and removes an older one.
+    pub(super) fn new(root: &Path, package: &str) -> Result<Self, TaskError> {
         if root.exists() {
             fs::remove_dir_all(root).map_err(|error| format!("{}: {error}", root.display()))?;
         }
@@ -65,20 +64,20 @@ impl Stage {
         Ok(stage)
     }
 
-    /// A folder of the tree, which is made.
-    pub(super) fn directory(&self, place: &str) -> Result<PathBuf, Failure> {
+    /// Creates a folder of the tree.
+    pub(super) fn directory(&self, place: &str) -> Result<PathBuf, TaskError> {
         let path = self.root.join(place);
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }
 
-    /// Puts a file there.
+    /// Adds a file.
     pub(super) fn put(
         &mut self,
         place: &str,
         content: impl AsRef<[u8]>,
         mode: u32,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TaskError> {
         let path = self.root.join(place);
         self.directory(parent(place))?;
         fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -87,34 +86,39 @@ impl Stage {
         Ok(())
     }
 
-    /// Puts a copy of a file there, and tells where that is.
-    pub(super) fn copy(&mut self, from: &Path, place: &str, mode: u32) -> Result<PathBuf, Failure> {
+    /// Adds a copy of a file, and returns its path.
+    pub(super) fn copy(
+        &mut self,
+        from: &Path,
+        place: &str,
+        mode: u32,
+    ) -> Result<PathBuf, TaskError> {
         let content = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
         self.put(place, content, mode)?;
         Ok(self.last.clone())
     }
 
-    /// Lays a link there.
-    pub(super) fn link(&self, place: &str, target: &str) -> Result<(), Failure> {
+    /// Adds a symbolic link.
+    pub(super) fn link(&self, place: &str, target: &str) -> Result<(), TaskError> {
         self.directory(parent(place))?;
         Ok(symlink(target, self.root.join(place))?)
     }
 
-    /// Says what becomes of the file that was put last.
-    pub(super) fn compress(&mut self, how: Compressed) {
+    /// Sets the compression of the file that was added last.
+    pub(super) fn compress(&mut self, how: Compression) {
         let is_long = || fs::metadata(&self.last).is_ok_and(|file| file.len() > LONG);
-        let wanted = match how {
-            Compressed::Always => true,
-            Compressed::IfLong => is_long(),
-            Compressed::Never => false,
+        let is_compressed = match how {
+            Compression::Always => true,
+            Compression::IfLong => is_long(),
+            Compression::Never => false,
         };
-        if wanted {
+        if is_compressed {
             self.compressed.push(self.last.clone());
         }
     }
 
-    /// Has all files of a folder compressed.
-    pub(super) fn compress_all(&mut self, folder: &Path) -> Result<(), Failure> {
+    /// Compresses all files of a folder.
+    pub(super) fn compress_all(&mut self, folder: &Path) -> Result<(), TaskError> {
         for file in fs::read_dir(folder)? {
             let path = file?.path();
             fs::set_permissions(&path, Permissions::from_mode(0o644))?;
@@ -123,8 +127,8 @@ impl Stage {
         Ok(())
     }
 
-    /// What dpkg is told of the package, but for its size.
-    pub(super) fn control(&mut self, text: &str) -> Result<(), Failure> {
+    /// Adds dpkg's control file, without the size.
+    pub(super) fn control(&mut self, text: &str) -> Result<(), TaskError> {
         match text.contains("@SIZE@") {
             true => self.control = text.to_owned(),
             false => return Err(format!("{}: no place for its size", self.package).into()),
@@ -132,18 +136,18 @@ impl Stage {
         Ok(())
     }
 
-    /// A script that dpkg runs.
-    pub(super) fn script(&mut self, name: &str, text: &str) -> Result<(), Failure> {
+    /// Adds a maintainer script.
+    pub(super) fn script(&mut self, name: &str, text: &str) -> Result<(), TaskError> {
         self.put(&format!("{FOR_DPKG}/{name}"), text, 0o755)
     }
 
-    /// Makes a package of it, in `out`, whose files bear this `moment`.
+    /// Builds the package in `out`; its files have the modification time `moment`.
     pub(super) fn build(
         mut self,
         shell: &mut Shell,
         out: &Path,
         moment: &str,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<PathBuf, TaskError> {
         if !self.compressed.is_empty() {
             let mut gzip = Command::new("gzip");
             gzip.args(["--best", "--no-name", "--force"]);
@@ -172,14 +176,14 @@ impl Stage {
         let mut build = Command::new("dpkg-deb");
         build.env("SOURCE_DATE_EPOCH", moment);
         build.args(["--root-owner-group", "--build"]);
-        // What it says is no more than the name.
-        said(shell, build.arg(&self.root).arg(&package))?;
+        // dpkg-deb prints only the name.
+        output_of(shell, build.arg(&self.root).arg(&package))?;
         fs::remove_dir_all(&self.root)?;
         Ok(package)
     }
 
-    /// Lists what the owner may change, and the sums of what nobody should.
-    fn sums(&mut self, shell: &mut Shell, found: &[PathBuf]) -> Result<(), Failure> {
+    /// Adds the lists of configuration files and of checksums.
+    fn sums(&mut self, shell: &mut Shell, found: &[PathBuf]) -> Result<(), TaskError> {
         let files = found
             .iter()
             .filter(|path| path.is_file() && !path.is_symlink());
@@ -197,18 +201,18 @@ impl Stage {
         }
         let mut sum = Command::new("env");
         sum.arg("-C").arg(&self.root).arg("md5sum").args(fixed);
-        let sums = said(shell, &mut sum)? + "\n";
+        let sums = output_of(shell, &mut sum)? + "\n";
         self.put(&format!("{FOR_DPKG}/md5sums"), sums, 0o644)
     }
 }
 
-/// The folder that a place of the tree is in.
+/// Returns the folder of a path in the tree.
 fn parent(place: &str) -> &str {
     place.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// All that lies below a folder, and the folder itself, in order.
-fn found(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// Returns a folder and all that it contains, sorted.
+fn found(folder: &Path) -> Result<Vec<PathBuf>, TaskError> {
     let mut all = vec![folder.to_owned()];
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -221,9 +225,9 @@ fn found(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// How many KiB it takes when it is installed, as Debian's policy counts them (5.6.20): files
-/// rounded up, and one for all else.
-fn size(found: &[PathBuf]) -> Result<u64, Failure> {
+/// Returns the installed size in KiB as Debian's policy counts it (5.6.20): files rounded up, and
+/// one for everything else.
+fn size(found: &[PathBuf]) -> Result<u64, TaskError> {
     let mut size = 0;
     for path in found {
         let of = fs::symlink_metadata(path)?;

@@ -1,10 +1,10 @@
-//! Which crate may use which: the table of ARCHITECTURE.md, checked; and that
-//! every crate says which lints it obeys.
+//! Dependencies between crates: the table of ARCHITECTURE.md, checked. Every crate must also
+//! configure lints.
 
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 use crate::metadata::{Dependency, Package};
 
-/// A crate, and those of ours that it may use.
+/// A crate, and the crates of the workspace that it may use.
 struct Arrows {
     name: &'static str,
     may_use: &'static [&'static str],
@@ -42,15 +42,15 @@ const ARROWS: [Arrows; 23] = {
     ]
 };
 
-/// Tests of any crate may use this one; nothing else may.
+/// The crate that only tests may use.
 const FOR_TESTS: &str = "testkit";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for package in tree.metadata.ours() {
-        let nothing = File::default();
+        let nothing = SourceFile::default();
         let manifest = tree.file(&package.manifest).unwrap_or(&nothing);
-        let find = |line, what: String| Finding::new(&package.manifest, line, what);
+        let find = |line, what: String| TidyFinding::new(&package.manifest, line, what);
         match ARROWS.iter().find(|row| row.name == package.name) {
             Some(row) => {
                 let forbidden = package.dependencies.iter().filter(|dependency| {
@@ -76,23 +76,23 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the crate of `row` may use `dependency`.
+/// True if the crate of `row` may use `dependency`.
 fn is_allowed(row: &Arrows, dependency: &Dependency) -> bool {
     let name = dependency.name.as_str();
     row.may_use.contains(&name) || (dependency.dev && name == FOR_TESTS)
 }
 
-/// What is wrong with this arrow.
+/// Describes a forbidden dependency.
 fn complaint(package: &Package, dependency: &Dependency) -> String {
     let (from, to) = (&package.name, &dependency.name);
     match to == FOR_TESTS {
         true => format!("`{from}` ships `{to}`: make it a dev-dependency"),
-        false => format!("`{from}` may not use `{to}`: move what is shared to a crate below both"),
+        false => format!("`{from}` may not use `{to}`: move the shared code to a crate below both"),
     }
 }
 
-/// Whether the manifest takes the workspace's lints or lists its own.
-fn obeys_lints(manifest: &File) -> bool {
+/// True if the manifest inherits the workspace's lints or lists its own.
+fn obeys_lints(manifest: &SourceFile) -> bool {
     let mut lines = manifest.text.lines().map(str::trim);
     lines.any(|line| line == "[lints]" || line.starts_with("[lints."))
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_points_up_is_found_where_it_is_written() {
+    fn forbidden_dependency_is_found_in_its_line() {
         let packages = vec![
             package("base", &[]),
             package(
@@ -156,14 +156,14 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/packet/Cargo.toml:5: `packet` may not use `lab`: move what is shared to a crate below both",
+                "crates/packet/Cargo.toml:5: `packet` may not use `lab`: move the shared code to a crate below both",
                 "crates/lab/Cargo.toml:1: `lab` ships `testkit`: make it a dev-dependency",
             ]
         );
     }
 
     #[test]
-    fn a_crate_needs_a_row_and_lints() {
+    fn crate_needs_a_row_and_lints() {
         let found = findings(
             vec![package("drawer", &[])],
             &[("crates/drawer/Cargo.toml", "")],
@@ -173,11 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_circle() {
+    fn table_of_crates_is_acyclic() {
         for (index, row) in ARROWS.iter().enumerate() {
             for name in row.may_use {
                 let below = ARROWS[..index].iter().any(|other| other.name == *name);
-                assert!(below, "{} uses {name}, which stands below it", row.name);
+                assert!(below, "{} uses {name}, which is listed below it", row.name);
             }
         }
     }

@@ -1,10 +1,9 @@
-//! Rust text without its comments, strings and characters, so that rules about
-//! code look at code alone. Lines stay where they are.
+//! Rust code without comments, strings and characters, for rules about code. Line numbers stay.
 //!
-//! Not a parser: it knows the lexical grammar (Rust reference, "Tokens") as far as
-//! it takes to find where these begin and end.
+//! It is no parser: it knows the lexical grammar (Rust reference, "Tokens") as far as it is needed
+//! to find where these begin and end.
 
-/// `text` with a space in place of each character that is not code.
+/// Returns `text` with a space in place of each character that is not code.
 pub(super) fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -28,12 +27,12 @@ pub(super) fn code_of(text: &str) -> String {
     code
 }
 
-/// Whether what comes next continues a word.
+/// True if the next character continues a word.
 fn ends_in_word(code: &str) -> bool {
     code.ends_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// The length of a comment with others inside it.
+/// Returns the length of a block comment, which may be nested.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -55,7 +54,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a string with escapes.
+/// Returns the length of a string with escapes.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -69,7 +68,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a character; zero if it is a lifetime.
+/// Returns the length of a character, or zero for a lifetime.
 fn character(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match chars.next() {
@@ -87,8 +86,8 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// The length of a raw, byte or C string; zero if it is none. Raw identifiers
-/// (`r#type`) and bytes (`b'x'`) are none.
+/// Returns the length of a raw, byte or C string, or zero. Raw identifiers (`r#type`) and bytes
+/// (`b'x'`) are none.
 fn prefixed(text: &str) -> usize {
     let prefix = text.find(|c| !matches!(c, 'r' | 'b' | 'c')).unwrap_or(0);
     let rest = &text[prefix..];
@@ -108,7 +107,7 @@ fn prefixed(text: &str) -> usize {
     len.map_or(text.len(), |len| open + len + close.len())
 }
 
-/// The lines of `code` that have `word`, whole.
+/// Returns the lines of `code` that contain the whole word `word`.
 pub(super) fn lines_with_word<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     (1..).zip(code.lines()).filter_map(move |(number, line)| {
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_are_gone() {
+    fn comments_and_strings_are_removed() {
         assert_eq!(words("a // unsafe\nb /* x /* y */ z */ c"), ["a", "b", "c"]);
         assert_eq!(words(r#"a "unsafe \" x" b"#), ["a", "b"]);
         assert_eq!(
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_told_from_lifetimes() {
+    fn characters_and_lifetimes_differ() {
         assert_eq!(
             words(r"'x' a '\'' b '\u{41}' c '/' d"),
             ["a", "b", "c", "d"]
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_where_they_are() {
+    fn line_numbers_stay() {
         let text = "\"one\ntwo\" /*\n*/ x r#type /* ü */\n";
         let code = code_of(text);
         assert_eq!(code.lines().count(), 3);
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_whole() {
+    fn word_search_matches_whole_words() {
         let code = "unsafe_code\nan unsafe block\nunsafety\nunsafe{}";
         assert_eq!(lines_with_word(code, "unsafe").collect::<Vec<_>>(), [2, 4]);
     }

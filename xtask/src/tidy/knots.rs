@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::code_of;
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 
 /// Modules in one knot.
 const MODULES_MAX: usize = 6;
@@ -12,7 +12,7 @@ const MODULES_MAX: usize = 6;
 /// The top-level modules of a crate, each with those that it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for package in tree.metadata.ours() {
         let folder = package.manifest.trim_end_matches("Cargo.toml");
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                     knot.len(),
                     knot.join(" ")
                 );
-                findings.push(Finding::new(&root, 1, text));
+                findings.push(TidyFinding::new(&root, 1, text));
             }
         }
     }
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The imports between the top-level modules below `folder`, tests excluded.
-fn imports(tree: &Tree, folder: &str, lib: &File) -> Imports {
+fn imports(tree: &Tree, folder: &str, lib: &SourceFile) -> Imports {
     let root = code_of(&lib.text);
     let reexports = reexports(&root);
     let mut imports = Imports::new();

@@ -1,11 +1,11 @@
-//! The licences of everything that is built in, against the list in `deny.toml`.
+//! Licences of all linked packages, compared with the list in `deny.toml`.
 
-use super::spdx::{self, Verdict};
-use super::{Finding, Tree};
+use super::spdx::{self, LicenceVerdict};
+use super::{TidyFinding, Tree};
 
 const POLICY: &str = "deny.toml";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let allowed = tree
         .file(POLICY)
         .map(|file| allow_list(&file.text))
@@ -20,22 +20,22 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let what = match package.license.as_deref() {
             None => format!("{name} {version} names no licence: use another crate"),
             Some(license) => match spdx::judge(license, &allowed) {
-                Verdict::Allowed => return None,
-                Verdict::Refused => format!(
+                LicenceVerdict::Allowed => return None,
+                LicenceVerdict::Refused => format!(
                     "{name} {version} is under `{license}`, which {POLICY} does not allow: use another crate"
                 ),
-                Verdict::Unreadable => {
+                LicenceVerdict::Unreadable => {
                     format!("{name} {version} is under `{license}`, which is no SPDX expression: look at it")
                 }
             },
         };
         let line = tree.file("Cargo.lock").map_or(1, |lock| lock.line_of(&format!("name = \"{name}\"")));
-        Some(Finding::new("Cargo.lock", line, what))
+        Some(TidyFinding::new("Cargo.lock", line, what))
     });
     complaints.collect()
 }
 
-/// The strings in the list `allow` of the table `[licenses]`.
+/// Returns the strings of the list `allow` in the table `[licenses]`.
 fn allow_list(policy: &str) -> Vec<&str> {
     policy
         .lines()
@@ -53,7 +53,7 @@ mod tests {
     use crate::metadata::Package;
 
     #[test]
-    fn the_list_is_read_as_it_stands_in_the_policy() {
+    fn allow_list_is_parsed_from_the_policy() {
         let policy = "[graph]\nallow = [\"x\"]\n[licenses]\nallow = [\n  \"MIT\",\n  \"Apache-2.0 WITH LLVM-exception\",\n]\nother = \"y\"\n";
         assert_eq!(
             allow_list(policy),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_under_another_licence_is_found_in_the_lock_file() {
+    fn crate_with_another_licence_is_found_in_the_lock_file() {
         let mut tree = tree_of(&[
             ("deny.toml", "[licenses]\nallow = [\n\"MIT\",\n]\n"),
             (

@@ -1,11 +1,11 @@
-//! Rust files that nothing imports: dead code that the compiler never sees.
+//! Rust files that no module imports, which the compiler never sees.
 
 use std::collections::BTreeSet;
 
 use super::code::code_of;
-use super::{Finding, Tree};
+use super::{TidyFinding, Tree};
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut reached = BTreeSet::new();
     let roots = tree.metadata.ours().flat_map(|package| &package.roots);
     let mut waiting: Vec<String> = roots.cloned().collect();
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     tree.rust()
         .filter(|file| !reached.contains(&file.path))
         .map(|file| {
-            Finding::new(
+            TidyFinding::new(
                 &file.path,
                 1,
                 "no `mod` imports this file: import or remove it",
@@ -37,7 +37,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// Where the files are that the file at `path` declares.
+/// Returns the folder of the modules that the file at `path` declares.
 fn folder_of_children(path: &str, is_root: bool) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
     match name.trim_end_matches(".rs") {
@@ -47,7 +47,7 @@ fn folder_of_children(path: &str, is_root: bool) -> String {
     }
 }
 
-/// The names of all modules that `code` declares in files of their own.
+/// Returns the names of the modules that `code` declares in their own files.
 fn declared(code: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for line in code.lines() {
@@ -68,7 +68,7 @@ mod tests {
     use crate::metadata::Package;
 
     #[test]
-    fn a_file_that_nothing_imports_is_found() {
+    fn unimported_file_is_found() {
         let mut tree = tree_of(&[
             (
                 "crates/x/src/lib.rs",
@@ -92,7 +92,7 @@ mod tests {
         }];
         assert_eq!(
             check(&tree),
-            [Finding::new(
+            [TidyFinding::new(
                 "crates/x/src/d.rs",
                 1,
                 "no `mod` imports this file: import or remove it"

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::code_of;
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 
 /// Type names that may be defined in more than one file. Lower it when fewer are.
 const SHARED_NAMES_MAX: usize = 120;
@@ -12,7 +12,7 @@ const SHARED_NAMES_MAX: usize = 120;
 /// Nouns so general that two types of that name tell a reader nothing.
 #[rustfmt::skip]
 const TOO_GENERAL: [&str; 24] = [
-    "Asked", "Change", "End", "Entry", "Event", "Form", "Group", "Kind", "Line", "Options", "Outcome",
+    "Asked", "Change", "End", "Entry", "Event", "Form", "Group", "Kind", "Line", "Options", "ProgramOutcome",
     "Place", "Plan", "Row", "Seen", "Sent", "Shape", "Sheet", "State", "Step", "Told", "Wanted",
     "Watch", "Way",
 ];
@@ -38,7 +38,7 @@ const NO_SUBJECT: [&str; 58] = [
     "what", "whatever", "when", "where", "which", "who", "whoever", "with", "without",
 ];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut files_of: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for file in tree.rust() {
@@ -46,7 +46,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         for (line, name) in types(&code) {
             if is_participle(name) {
                 let text = format!("type `{name}` is named by a participle: name it by a noun");
-                findings.push(Finding::new(&file.path, line, text));
+                findings.push(TidyFinding::new(&file.path, line, text));
             }
             files_of
                 .entry(name.to_owned())
@@ -60,7 +60,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Findings for type names that several files define.
-fn check_shared(files_of: &BTreeMap<String, BTreeSet<&str>>) -> Vec<Finding> {
+fn check_shared(files_of: &BTreeMap<String, BTreeSet<&str>>) -> Vec<TidyFinding> {
     let shared = || files_of.iter().filter(|(_, files)| files.len() > 1);
     let paths = |files: &BTreeSet<&str>| files.iter().copied().collect::<Vec<_>>().join(", ");
     let mut findings: Vec<_> = shared()
@@ -70,7 +70,7 @@ fn check_shared(files_of: &BTreeMap<String, BTreeSet<&str>>) -> Vec<Finding> {
                 "type `{name}` is also defined in {}: qualify it",
                 paths(files)
             );
-            Finding::new(files.first().unwrap_or(&""), 1, text)
+            TidyFinding::new(files.first().unwrap_or(&""), 1, text)
         })
         .collect();
     let count = shared().count();
@@ -80,7 +80,7 @@ fn check_shared(files_of: &BTreeMap<String, BTreeSet<&str>>) -> Vec<Finding> {
             "{count} type names are defined in more than one file, {SHARED_NAMES_MAX} are too many: {}",
             names.join(" ")
         );
-        findings.push(Finding::new("Cargo.toml", 1, text));
+        findings.push(TidyFinding::new("Cargo.toml", 1, text));
     }
     findings
 }
@@ -111,7 +111,7 @@ fn is_participle(name: &str) -> bool {
 }
 
 /// Findings for tests whose names do not begin with their subject.
-fn check_tests(file: &File, code: &str) -> Vec<Finding> {
+fn check_tests(file: &SourceFile, code: &str) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut is_test = false;
     for (number, line) in (1..).zip(code.lines()) {
@@ -126,7 +126,7 @@ fn check_tests(file: &File, code: &str) -> Vec<Finding> {
             let first = name.split('_').next().unwrap_or(name);
             if NO_SUBJECT.contains(&first) {
                 let text = format!("test `{name}` does not begin with its subject");
-                findings.push(Finding::new(&file.path, number, text));
+                findings.push(TidyFinding::new(&file.path, number, text));
             }
         }
     }

@@ -1,17 +1,17 @@
-//! What the specification names as proof must exist.
+//! Proofs that the specification names: each must exist.
 
 use std::collections::BTreeSet;
 
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 
-/// Where promises stand beside their proofs, in the last column of tables.
+/// The document with promises and, in the last column of its tables, their proofs.
 const PROMISES: &str = "SPECIFICATION.md";
 
-/// Where cases and fuzz targets are.
+/// The folders of cases and fuzz targets.
 const CASES: &str = "crates/pipeline/cases/";
 const FUZZ_TARGETS: &str = "fuzz/fuzz_targets/";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let Some(promises) = tree.file(PROMISES) else {
         return Vec::new();
     };
@@ -22,13 +22,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             let what = format!(
                 "`{name}` proves nothing: there is no such test function, case or fuzz target"
             );
-            findings.push(Finding::new(PROMISES, number, what));
+            findings.push(TidyFinding::new(PROMISES, number, what));
         }
     }
     findings
 }
 
-/// The names of everything that can prove something.
+/// Returns the names of all tests, cases and fuzz targets.
 fn proofs(tree: &Tree) -> BTreeSet<&str> {
     let functions = tree.rust().flat_map(functions);
     let files = tree.files.iter().filter_map(|file| {
@@ -38,8 +38,8 @@ fn proofs(tree: &Tree) -> BTreeSet<&str> {
     functions.chain(files).collect()
 }
 
-/// The functions that `file` defines.
-fn functions(file: &File) -> impl Iterator<Item = &str> {
+/// Returns the functions that `file` defines.
+fn functions(file: &SourceFile) -> impl Iterator<Item = &str> {
     file.lines().filter_map(|(_, line)| {
         let (name, _) = line
             .trim_start()
@@ -49,14 +49,14 @@ fn functions(file: &File) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The proofs that a line of a table names: all code in its last column.
+/// Returns the proofs in a table line: all code in its last column.
 fn named(line: &str) -> impl Iterator<Item = &str> {
     let row = line
         .strip_prefix("| ")
         .and_then(|row| row.strip_suffix(" |"));
     let last = row.and_then(|row| row.rsplit_once(" | "));
     let proof = last.map_or("", |(_, proof)| proof);
-    // Between the first and the second tick, the third and the fourth, and so on.
+    // Code is between the first and second backtick, the third and fourth, and so on.
     let code = proof.split('`').skip(1).step_by(2);
     code.filter(|name| name.contains('_') || name.ends_with(".case"))
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_is_a_function_a_case_or_a_fuzz_target() {
+    fn proof_is_a_function_a_case_or_a_fuzz_target() {
         let tree = tree_of(&[
             ("crates/a/src/lib.rs", "#[test]\nfn it_is_so() {}\n"),
             ("crates/pipeline/cases/priority.case", ""),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nothing_has_is_found_in_its_line() {
+    fn unknown_proof_is_found_in_its_line() {
         let tree = tree_of(&[(
             PROMISES,
             "| promise | proof |\n|---|---|\n| It is so. | `it_is_so` |\n",

@@ -1,6 +1,6 @@
 //! The prose of comments and documents, measured and compared with a baseline in the tree.
 //!
-//! Some words mark a sentence without a subject: "what", "who", "told", "comes", "stands". A package
+//! Some words mark a sentence without a subject ([`MARKERS`]). A package
 //! may not use them more often than its baseline says, and the whole workspace not more often than
 //! the limits. A summary line that opens with an interrogative, "of" or "by" is counted too. Lines
 //! of Markdown have at most 100 columns. This rule measures; it cannot judge whether a text is good.
@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 
 /// The baseline, from the project's root: one line for each package, and one for Markdown.
 pub(super) const BASELINE: &str = "xtask/prose.txt";
@@ -33,7 +33,7 @@ const OPENINGS: [&str; 13] = [
 const OPENINGS_LIMIT: usize = 6;
 
 /// Words that stand in for a missing noun or verb of the field.
-struct Marker {
+struct MarkerWord {
     name: &'static str,
     words: &'static [&'static str],
     /// Tenths of an occurrence per 1,000 words, over the whole workspace.
@@ -41,13 +41,13 @@ struct Marker {
 }
 
 #[rustfmt::skip]
-const MARKERS: [Marker; 6] = [
-    Marker { name: "what",  limit_tenths: 20, words: &["what", "whatever"] },
-    Marker { name: "tell",  limit_tenths: 5,  words: &["tell", "tells", "telling", "told"] },
-    Marker { name: "who",   limit_tenths: 5,  words: &["who", "whom", "whoever", "nobody", "somebody", "anybody", "everybody"] },
-    Marker { name: "ask",   limit_tenths: 5,  words: &["ask", "asks", "asking", "asked"] },
-    Marker { name: "stand", limit_tenths: 5,  words: &["stand", "stands", "standing", "stood", "lie", "lies", "lay", "lying", "lain"] },
-    Marker { name: "come",  limit_tenths: 8,  words: &["come", "comes", "coming", "came", "go", "goes", "going", "gone", "went"] },
+const MARKERS: [MarkerWord; 6] = [
+    MarkerWord { name: "what",  limit_tenths: 20, words: &["what", "whatever"] },
+    MarkerWord { name: "tell",  limit_tenths: 5,  words: &["tell", "tells", "telling", "told"] },
+    MarkerWord { name: "who",   limit_tenths: 5,  words: &["who", "whom", "whoever", "nobody", "somebody", "anybody", "everybody"] },
+    MarkerWord { name: "ask",   limit_tenths: 5,  words: &["ask", "asks", "asking", "asked"] },
+    MarkerWord { name: "stand", limit_tenths: 5,  words: &["stand", "stands", "standing", "stood", "lie", "lies", "lay", "lying", "lain"] },
+    MarkerWord { name: "come",  limit_tenths: 8,  words: &["come", "comes", "coming", "came", "go", "goes", "going", "gone", "went"] },
 ];
 
 /// Occurrences in the prose of one package.
@@ -60,7 +60,7 @@ struct ProseFigures {
 }
 
 /// One figure of a package, in tenths: per 100 summaries or per 1,000 words.
-struct Rate {
+struct ProseRate {
     name: &'static str,
     occurrences: usize,
     tenths: usize,
@@ -69,8 +69,8 @@ struct Rate {
 
 impl ProseFigures {
     /// The figures as rates, in the order of the baseline's columns.
-    fn rates(&self) -> Vec<Rate> {
-        let openings = Rate {
+    fn rates(&self) -> Vec<ProseRate> {
+        let openings = ProseRate {
             name: "openings",
             occurrences: self.openings,
             tenths: (1000 * self.openings).div_ceil(self.summaries.max(1)),
@@ -79,7 +79,7 @@ impl ProseFigures {
         let markers = MARKERS
             .iter()
             .zip(self.markers)
-            .map(|(marker, count)| Rate {
+            .map(|(marker, count)| ProseRate {
                 name: marker.name,
                 occurrences: count,
                 tenths: (10_000 * count).div_ceil(self.words.max(1)),
@@ -135,14 +135,14 @@ struct Prose {
 }
 
 impl Prose {
-    fn read(&mut self, file: &File) {
+    fn read(&mut self, file: &SourceFile) {
         match file.has_extension("md") {
             true => self.read_markdown(file),
             false => self.read_comments(file),
         }
     }
 
-    fn read_comments(&mut self, file: &File) {
+    fn read_comments(&mut self, file: &SourceFile) {
         let mut in_documentation = false;
         for (number, line) in file.lines() {
             let comment = line.trim_start().strip_prefix("//");
@@ -160,7 +160,7 @@ impl Prose {
         }
     }
 
-    fn read_markdown(&mut self, file: &File) {
+    fn read_markdown(&mut self, file: &SourceFile) {
         for (number, line) in prose_lines(file) {
             if self.figures.count_line(line, false) {
                 self.marked.push((file.path.clone(), number));
@@ -170,7 +170,7 @@ impl Prose {
 }
 
 /// The lines of a document outside code fences.
-pub(super) fn prose_lines(file: &File) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose_lines(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     file.lines().filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");
@@ -180,7 +180,7 @@ pub(super) fn prose_lines(file: &File) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// The name under which the baseline lists the prose of a file: its package, or `markdown`.
-fn section(file: &File) -> Option<&str> {
+fn section(file: &SourceFile) -> Option<&str> {
     if file.has_extension("md") {
         return Some("markdown");
     }
@@ -205,7 +205,7 @@ fn measure(tree: &Tree) -> BTreeMap<&str, Prose> {
     sections
 }
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings: Vec<_> = tree.files.iter().flat_map(check_columns).collect();
     let Some(baseline) = tree.file(BASELINE) else {
         return findings;
@@ -216,7 +216,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (name, prose) in &sections {
         total.add(&prose.figures);
         match allowed.get(name) {
-            None => findings.push(Finding::new(
+            None => findings.push(TidyFinding::new(
                 BASELINE,
                 1,
                 format!("no line for `{name}`: run `cargo xtask tidy --bless`"),
@@ -232,16 +232,16 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 rate.name,
                 decimal(rate.limit_tenths)
             );
-            findings.push(Finding::new(BASELINE, 1, text));
+            findings.push(TidyFinding::new(BASELINE, 1, text));
         }
     }
     findings
 }
 
 /// Findings for the rates of a package that exceed its baseline.
-fn compare(name: &str, prose: &Prose, allowed: &[usize]) -> Vec<Finding> {
+fn compare(name: &str, prose: &Prose, allowed: &[usize]) -> Vec<TidyFinding> {
     let figures = &prose.figures;
-    let exceeds = |rate: &Rate, allowed: usize| {
+    let exceeds = |rate: &ProseRate, allowed: usize| {
         let base = match rate.name {
             "openings" => figures.summaries * allowed / 1000,
             _ => figures.words * allowed / 10_000,
@@ -265,7 +265,7 @@ fn compare(name: &str, prose: &Prose, allowed: &[usize]) -> Vec<Finding> {
     let places = prose.marked.iter().filter(|_| !worse.is_empty());
     places
         .take(PLACES_SHOWN)
-        .map(|(path, line)| Finding::new(path, *line, text.clone()))
+        .map(|(path, line)| TidyFinding::new(path, *line, text.clone()))
         .collect()
 }
 
@@ -273,7 +273,7 @@ fn compare(name: &str, prose: &Prose, allowed: &[usize]) -> Vec<Finding> {
 const PLACES_SHOWN: usize = 5;
 
 /// Lines of Markdown that are too long. Tables and links cannot be wrapped.
-fn check_columns(file: &File) -> Vec<Finding> {
+fn check_columns(file: &SourceFile) -> Vec<TidyFinding> {
     if !file.has_extension("md") {
         return Vec::new();
     }
@@ -286,7 +286,7 @@ fn check_columns(file: &File) -> Vec<Finding> {
         .map(|(number, line)| {
             let columns = line.chars().count();
             let text = format!("{columns} columns, {COLUMNS_MAX} at most: wrap the line");
-            Finding::new(&file.path, number, text)
+            TidyFinding::new(&file.path, number, text)
         })
         .collect()
 }
@@ -306,7 +306,7 @@ fn parse(text: &str) -> BTreeMap<&str, Vec<usize>> {
 /// The baseline of `tree` as it is now.
 pub(super) fn baseline_of(tree: &Tree) -> String {
     let mut text =
-        "# Marker words of each package's comments; `cargo xtask tidy --bless` writes this.\n\
+        "# MarkerWord words of each package's comments; `cargo xtask tidy --bless` writes this.\n\
          # Openings per 100 summary lines, the others per 1,000 words. More of one is a finding.\n"
             .to_owned();
     write!(text, "{:<14}", "#").expect("a String accepts every write");
@@ -340,9 +340,12 @@ mod tests {
     use super::*;
 
     const GOOD: &str = "//! The flow cache.\n/// Returns the entry of a key.\nfn entry() {}\n";
-    const BAD: &str = "//! Who comes here is told what it asks.\n\
-        /// What stands there.\nfn entry() {}\n/// Of whom nobody knows.\nfn other() {}\n\
-        /// Where it goes, and what comes of it.\nfn third() {}\n";
+    const BAD: &str = concat!(
+        "//! Who comes here is told what it asks.\n",
+        "/// What stands there.\nfn entry() {}\n",
+        "/// Of whom nobody knows.\nfn other() {}\n",
+        "/// Where it goes, and what comes of it.\nfn third() {}\n"
+    );
 
     fn findings(files: &[(&str, &str)]) -> Vec<String> {
         let found = check(&tree_of(files));

@@ -1,30 +1,26 @@
-//! The shape of Rust files: how they open, how long they are, and what must not
-//! be left in them.
+//! Form of Rust files: module documentation, length, and macros and `unsafe` that must not remain.
 
 use super::code::{code_of, lines_with_word};
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 
-/// Lines of a file before its tests.
+/// Longest file, in lines before its tests.
 const LINES_MAX: usize = 500;
 
-/// Crates that wrap what the compiler cannot check.
+/// The crates that may use `unsafe`.
 const MAY_BE_UNSAFE: [&str; 2] = ["crates/sys/", "crates/dpdk/"];
 
-/// Macros that stand for work not done.
+/// Macros of unfinished work.
 const UNFINISHED: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     tree.rust().flat_map(check_file).collect()
 }
 
-fn check_file(file: &File) -> Vec<Finding> {
+fn check_file(file: &SourceFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    let mut find = |line, what: String| findings.push(Finding::new(&file.path, line, what));
+    let mut find = |line, what: String| findings.push(TidyFinding::new(&file.path, line, what));
     if !file.text.starts_with("//!") {
-        find(
-            1,
-            "no `//!` at the top: say what the file is, then what it is not".to_owned(),
-        );
+        find(1, "no `//!` at the top: describe the file".to_owned());
     }
     let length = length(file);
     if length > LINES_MAX && !is_test(file) {
@@ -51,21 +47,21 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Whether this line of `code` calls the macro `name`.
+/// True if this line of `code` calls the macro `name`.
 fn has_call(code: &str, line: usize, name: &str) -> bool {
     code.lines()
         .nth(line - 1)
         .is_some_and(|line| line.contains(name))
 }
 
-/// Lines before the tests at the file's end.
-fn length(file: &File) -> usize {
+/// Returns the number of lines before the tests.
+fn length(file: &SourceFile) -> usize {
     let tests = file.lines().find(|(_, line)| *line == "#[cfg(test)]");
     tests.map_or_else(|| file.text.lines().count(), |(number, _)| number - 1)
 }
 
-/// Whether the whole file is tests.
-fn is_test(file: &File) -> bool {
+/// True if the file contains only tests.
+fn is_test(file: &SourceFile) -> bool {
     file.path
         .split('/')
         .any(|part| part == "tests" || part == "tests.rs")
@@ -84,16 +80,16 @@ mod tests {
     }
 
     #[test]
-    fn a_tidy_file_has_no_findings() {
+    fn tidy_file_has_no_findings() {
         let text = "//! A file.\n// unsafe, dbg!\nconst A: &str = \"todo!()\";\n";
         assert!(findings("crates/x/src/a.rs", text).is_empty());
     }
 
     #[test]
-    fn a_file_says_what_it_is() {
+    fn file_needs_module_documentation() {
         assert_eq!(
             findings("crates/x/src/a.rs", "use std::fmt;\n"),
-            ["crates/x/src/a.rs:1: no `//!` at the top: say what the file is, then what it is not"]
+            ["crates/x/src/a.rs:1: no `//!` at the top: describe the file"]
         );
     }
 

@@ -1,21 +1,21 @@
 //! SPDX licence expressions (SPDX 3.0.1, annex B): `MIT OR (Apache-2.0 AND BSD-3-Clause)`.
-//! What joins licences is in capitals or in small letters, not mixed.
+//! Operators are in upper case or in lower case, not mixed.
 
-/// What an expression asks of who uses the work.
+/// The result for an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Only what is allowed.
+pub(super) enum LicenceVerdict {
+    /// Every licence that applies is allowed.
     Allowed,
-    /// Something that is not.
+    /// A licence that applies is not allowed.
     Refused,
-    /// It is no expression.
+    /// The text is no expression.
     Unreadable,
 }
 
-/// Judges `expression` by the licences that are `allowed`. A licence with an
-/// exception is allowed if it is so without, or as it stands.
-pub(super) fn judge(expression: &str, allowed: &[&str]) -> Verdict {
-    // Cargo's old way to write OR.
+/// Judges `expression` by the `allowed` licences. A licence with an exception is allowed if it is
+/// allowed without it, or with it.
+pub(super) fn judge(expression: &str, allowed: &[&str]) -> LicenceVerdict {
+    // Cargo's older notation of OR.
     let spaced = expression
         .replace('/', " OR ")
         .replace('(', " ( ")
@@ -32,14 +32,14 @@ pub(super) fn judge(expression: &str, allowed: &[&str]) -> Verdict {
     };
     match parser.any() {
         Some(verdict) if parser.words.next().is_none() => match verdict {
-            true => Verdict::Allowed,
-            false => Verdict::Refused,
+            true => LicenceVerdict::Allowed,
+            false => LicenceVerdict::Refused,
         },
-        _ => Verdict::Unreadable,
+        _ => LicenceVerdict::Unreadable,
     }
 }
 
-/// Reads words and judges as it goes; none if they are no expression.
+/// A parser that evaluates the expression; it returns `None` for invalid text.
 struct Parser<'a, W: Iterator<Item = &'a str>> {
     words: std::iter::Peekable<W>,
     allowed: &'a [&'a str],
@@ -74,7 +74,7 @@ impl<'a, W: Iterator<Item = &'a str>> Parser<'a, W> {
         if matches!(word, ")" | "OR" | "AND" | "WITH") {
             return None;
         }
-        // `+` means "or any later version": whoever may use this one may use it.
+        // `+` means "or any later version", which includes this one.
         let licence = word.strip_suffix('+').unwrap_or(word);
         let mut verdict = self.allowed.contains(&licence);
         if self.words.next_if_eq(&"WITH").is_some() {
@@ -92,7 +92,7 @@ mod tests {
     const ALLOWED: [&str; 3] = ["MIT", "Apache-2.0", "GPL-2.0 WITH Classpath-exception-2.0"];
 
     #[test]
-    fn one_of_several_is_enough_and_all_of_several_are_needed() {
+    fn or_needs_one_licence_and_and_needs_all() {
         for expression in [
             "MIT",
             "MIT OR GPL-3.0",
@@ -107,7 +107,7 @@ mod tests {
         ] {
             assert_eq!(
                 judge(expression, &ALLOWED),
-                Verdict::Allowed,
+                LicenceVerdict::Allowed,
                 "{expression}"
             );
         }
@@ -121,14 +121,14 @@ mod tests {
         ] {
             assert_eq!(
                 judge(expression, &ALLOWED),
-                Verdict::Refused,
+                LicenceVerdict::Refused,
                 "{expression}"
             );
         }
     }
 
     #[test]
-    fn what_is_no_expression_is_not_guessed_at() {
+    fn invalid_expression_is_unreadable() {
         for expression in [
             "",
             "MIT OR",
@@ -142,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(
                 judge(expression, &ALLOWED),
-                Verdict::Unreadable,
+                LicenceVerdict::Unreadable,
                 "{expression}"
             );
         }

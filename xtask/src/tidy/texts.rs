@@ -1,31 +1,31 @@
-//! What must not be in any text of the project, and what each document must have.
+//! Texts: machine paths and notes that must not remain, and the form of documents.
 
 use super::prose::prose_lines;
-use super::{File, Finding, Tree};
+use super::{SourceFile, TidyFinding, Tree};
 
-/// The beginnings of paths that only exist on somebody's machine.
+/// First folders of paths that exist on one machine only.
 const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "work", "Users"];
 
-/// What a fuzzer found or foreign tools wrote is kept as it was.
+/// Files that a fuzzer or other tools wrote, which are not checked.
 const FOREIGN: [&str; 2] = ["fuzz/corpus/", "Cargo.lock"];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     if !tree.committed.iter().any(|path| path == "Cargo.lock") {
         let what = "not committed: `git add` it, so that everybody builds the same";
-        findings.push(Finding::new("Cargo.lock", 1, what));
+        findings.push(TidyFinding::new("Cargo.lock", 1, what));
     }
-    let ours = |file: &&File| !FOREIGN.iter().any(|start| file.path.starts_with(start));
+    let ours = |file: &&SourceFile| !FOREIGN.iter().any(|start| file.path.starts_with(start));
     for file in tree.files.iter().filter(ours) {
         for (number, line) in file.lines() {
             if line.contains(concat!("FIX", "ME")) {
                 let what = "a note to self was left: do it, or open an issue";
-                findings.push(Finding::new(&file.path, number, what));
+                findings.push(TidyFinding::new(&file.path, number, what));
             }
             if let Some(path) = machine_path(line) {
                 let what =
                     format!("`{path}` is a path of one machine: make it relative, or ask for it");
-                findings.push(Finding::new(&file.path, number, what));
+                findings.push(TidyFinding::new(&file.path, number, what));
             }
         }
         if file.has_extension("md") {
@@ -38,7 +38,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The path in `line`, if there is one, that begins with a folder of a machine.
+/// Returns a path of one machine in `line`.
 fn machine_path(line: &str) -> Option<&str> {
     for (at, _) in line.match_indices('/') {
         // Part of a longer path, of a URL, or of "and/or".
@@ -58,7 +58,7 @@ fn machine_path(line: &str) -> Option<&str> {
 const CONTENTS: &str = "docs/SUMMARY.md";
 
 /// Findings for relative links of a document to files and folders that do not exist.
-fn check_links(tree: &Tree, file: &File) -> Vec<Finding> {
+fn check_links(tree: &Tree, file: &SourceFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for (number, line) in prose_lines(file) {
@@ -73,10 +73,10 @@ fn check_links(tree: &Tree, file: &File) -> Vec<Finding> {
             }
             let path = join(folder, target);
             let inside = format!("{path}/");
-            let exists = |file: &File| file.path == path || file.path.starts_with(&inside);
+            let exists = |file: &SourceFile| file.path == path || file.path.starts_with(&inside);
             if !tree.files.iter().any(exists) {
                 let text = format!("link to `{target}`, which does not exist");
-                findings.push(Finding::new(&file.path, number, text));
+                findings.push(TidyFinding::new(&file.path, number, text));
             }
         }
     }
@@ -98,8 +98,8 @@ fn join(folder: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// A document has one title, whatever chapters it has.
-fn check_titles(file: &File) -> Option<Finding> {
+/// TidyFinding for a document that has no title or more than one.
+fn check_titles(file: &SourceFile) -> Option<TidyFinding> {
     let mut fenced = false;
     let mut titles = file.lines().filter(|(_, line)| {
         fenced ^= line.trim_start().starts_with("```");
@@ -107,14 +107,14 @@ fn check_titles(file: &File) -> Option<Finding> {
     });
     let first = titles.next();
     match (first, titles.next()) {
-        (None, _) => Some(Finding::new(
+        (None, _) => Some(TidyFinding::new(
             &file.path,
             1,
             "no title: begin with one line of `# `",
         )),
         (_, Some((number, _))) => {
             let what = "a second title: make it a chapter with `## `";
-            Some(Finding::new(&file.path, number, what))
+            Some(TidyFinding::new(&file.path, number, what))
         }
         _ => None,
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_has_one_title() {
+    fn document_has_one_title() {
         assert!(findings("a.md", "# A\n\n```\n# not a title\n```\n## B\n").is_empty());
         assert_eq!(
             findings("a.md", "# A\n# B\n"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_file_is_committed() {
+    fn lock_file_must_be_committed() {
         let found = check(&tree_of(&[]));
         assert!(found.len() == 1 && found[0].path == "Cargo.lock");
     }
