@@ -18,7 +18,7 @@ use lab::Interrupt;
 use lab::instrument::{
     End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
 };
-use lab::statistics::{CONFIDENCE, Proportion, proportion_interval};
+use stats::{CONFIDENCE, Proportion, proportion_interval};
 use testbed::{
     Bench, Chance, Clock, DeviceKind, DeviceOptions, FaultCounts, Faults, Host, Impairments,
     Settings, Setup, Spawner, pin_current_thread,

@@ -1,12 +1,13 @@
 //! From records to the numbers that a report shows: one number a run, and what
 //! the runs together say.
 
-use crate::record::{EchoOutcome, Trial};
-use crate::results::Results;
-use crate::statistics::{
+use stats::{
     CONFIDENCE, Distribution, Interval, effective_size, inter_packet_variations, mean_interval,
     packet_delay_variations, ratio_interval,
 };
+
+use crate::record::{EchoOutcome, Trial};
+use crate::results::Results;
 use crate::{MatchSet, record::Conditions};
 
 /// With fewer runs no interval is told: for two, Student's quantile is 64, and the

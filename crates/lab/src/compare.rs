@@ -8,13 +8,11 @@
 mod markdown;
 
 use serde::Serialize;
+use stats::{CONFIDENCE, Contrast, Margin, Verdict, contrast, holm, paired_contrast, verdict};
 
 use crate::catalogue::Better;
 use crate::figures::{Cell, CellKey, cells};
 use crate::results::Results;
-use crate::statistics::{
-    CONFIDENCE, Contrast, Margin, Verdict, contrast, holm, paired_contrast, verdict,
-};
 
 pub use markdown::markdown;
 

@@ -7,11 +7,12 @@ mod own;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use stats::{CONFIDENCE, Interval, mean_interval, zero_events_bound};
+
 use crate::analysis::RUNS_MIN;
 use crate::catalogue::{Better, Figure, Point};
 use crate::record::{Outcome, Trial};
 use crate::results::Results;
-use crate::statistics::{CONFIDENCE, Interval, mean_interval, zero_events_bound};
 use crate::{Catalogued, Scenario};
 
 /// A number that a trial came to.

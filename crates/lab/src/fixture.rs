@@ -1,8 +1,9 @@
 //! A small run that never happened, for tests and for looking at reports: made of
 //! a seed, so that it is the same everywhere.
 
+use base::SplitMix64;
+
 use crate::management::ManagementRecord;
-use crate::random::Random;
 use crate::record::{
     ChangeOutcome, Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome,
     FrameCounts, MachineRecord, MeterAct, MeterOutcome, MeterUnit, MeterWindow, OpenFlowEvidence,
@@ -208,11 +209,11 @@ fn passage() -> PassageRecord {
 }
 
 /// A seed that is different for every trial.
-fn seeded(id: &str) -> Random {
+fn seeded(id: &str) -> SplitMix64 {
     let hash = id.bytes().fold(17_u64, |hash, byte| {
         hash.wrapping_mul(31).wrapping_add(byte.into())
     });
-    Random::new(hash)
+    SplitMix64::new(hash)
 }
 
 /// An echo test of `device`.
@@ -257,7 +258,7 @@ fn tcp_trial(device: &str, run: u32) -> Trial {
     let outcome = TcpOutcome {
         bits_per_second,
         seconds: 10.0,
-        retransmits: random.next() % 900,
+        retransmits: random.next_u64() % 900,
         sender_cpu_percent: 40.0,
         receiver_cpu_percent: 55.0,
         each_second: vec![bits_per_second; 10],

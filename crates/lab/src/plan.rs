@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use base::SplitMix64;
 use testbed::DeviceKind;
 
-use crate::random::Random;
 use crate::record::{MeterAct, MeterUnit};
 use crate::{Catalogued, MatchSet, Options, Point, Scenario};
 
@@ -255,7 +255,7 @@ pub fn plan(options: &Options) -> Vec<Step> {
         for &scenario in &options.scenarios {
             // A run's order depends on the seed and its own number only, so that
             // more runs, or other scenarios beside it, leave it as it was.
-            let mut random = Random::new(options.seed ^ (u64::from(run) << 32));
+            let mut random = SplitMix64::new(options.seed ^ (u64::from(run) << 32));
             let mut blocks = tests(scenario, options);
             random.shuffle(&mut blocks);
             for test in blocks {

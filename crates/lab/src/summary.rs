@@ -1,12 +1,13 @@
 //! A trial in a line, for people who watch.
 
+use stats::Distribution;
+
 use crate::Scenario;
 use crate::format::{count, decimal, decimals, micros, rate, throughput};
 use crate::record::{
     ChangeOutcome, EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, Reading,
     TcpOutcome, Trial,
 };
-use crate::statistics::Distribution;
 
 /// Figures in a line at most.
 const FIGURES_TOLD: usize = 4;

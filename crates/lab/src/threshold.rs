@@ -18,10 +18,11 @@ mod rules;
 use std::fmt;
 use std::path::PathBuf;
 
+use stats::Interval;
+
 use crate::Scenario;
 use crate::figures::{self, CellKey};
 use crate::names::nearest;
-use crate::statistics::Interval;
 
 pub use judge::judge;
 pub use output::{junit, markdown};

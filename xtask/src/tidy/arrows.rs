@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 23] = {
+const ARROWS: [Arrows; 24] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -28,7 +28,8 @@ const ARROWS: [Arrows; 23] = {
         row("ovsdb",    &["base"]),
         row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),
-        row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
+        row("stats",    &["base"]),
+        row("lab",      &["base", "packet", "flow", "openflow", "ports", "stats", "testbed"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["openflow", "ports", "switch"]),

@@ -11,13 +11,14 @@ pub(super) mod throughput;
 
 use std::time::Duration;
 
+use stats::mlrsearch::{
+    Failed, Goal, LoadRange, Search, SearchOutcome, TrialInput, TrialOutput, search,
+};
+
 use super::offered::{Doubts, Load};
 use super::plane::Plane;
 use super::{Bound, Parameter, Values};
 use crate::instrument::{Pace, Rate};
-use crate::search::{
-    Failed, Goal, LoadRange, Search, SearchOutcome, TrialInput, TrialOutput, search,
-};
 use crate::trial::TrialError;
 
 /// Frame sizes of RFC 2544, 9.1.

@@ -1,7 +1,7 @@
 //! The greatest load that is good, among loads that are all tried once: halved by factors, so
 //! that the number of trials is known before.
 //!
-//! For searches that must be short. What is noisy is searched for by [`crate::search`].
+//! For searches that must be short. What is noisy is searched for by [`stats::mlrsearch`].
 
 /// A search among whole numbers.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stats::Histogram;
 use testbed::{Bench, Failure, Host};
 
 use crate::catalogue::{Better, Figure, Point};
@@ -13,7 +14,6 @@ use crate::instrument::{
 use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
-use crate::statistics::Histogram;
 use crate::trial::{Measured, TrialError};
 
 /// How long stragglers are waited for: less than the two seconds of RFC 2544, since nothing here

@@ -1,15 +1,16 @@
 //! Comparisons of runs whose difference is known.
 
+use base::SplitMix64;
+
 use super::*;
 use crate::MatchSet;
 use crate::fixture;
-use crate::random::Random;
 use crate::record::{Entry, Outcome};
 
 /// Echoes of `device` in eight runs, each round trip `factor` times what it would be, with a
 /// level of each run's own.
 fn runs(device: &str, seed: u64, factor: f64) -> Vec<Entry> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let run = |run| {
         let mut trial = fixture::echo_trial(device, run, MatchSet::Ip, 64);
         let level = factor * (1.0 + 0.004 * random.normal());

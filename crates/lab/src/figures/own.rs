@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use stats::{Distribution, inter_packet_variations, packet_delay_variations};
+
 use super::{Measure, Observation};
 use crate::Scenario;
 use crate::catalogue::{Better, Figure, Value};
 use crate::record::{
     ChangeOutcome, EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, TcpOutcome,
 };
-use crate::statistics::{Distribution, inter_packet_variations, packet_delay_variations};
 
 const fn lower(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
     Figure {
@@ -211,7 +212,7 @@ fn echo_figures(echo: &EchoOutcome, sheet: &mut Sheet<'_, '_>) {
     let quantiles = [("p50_us", 500), ("p99_us", 990), ("p999_us", 999)];
     sheet.put_quantiles(all.as_ref(), &quantiles);
     match &all {
-        Some(all) if crate::statistics::supports_quantile(all.count() as u64, 0.9999) => {
+        Some(all) if stats::supports_quantile(all.count() as u64, 0.9999) => {
             let rank = (all.count() * 9_999).div_ceil(10_000);
             sheet.put("p9999_us", micros(all.values()[rank - 1].into()));
         }

@@ -11,8 +11,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::SplitMix64;
+
 use super::{Arrivals, End, Receive, Stamps, Time, Transmit, wire};
-use crate::random::Random;
 
 /// A clock that goes on by the same step each time that it is read.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ struct Device {
 /// A port, and the path of frames that come in there.
 struct State {
     path: Path,
-    random: Random,
+    random: SplitMix64,
     done: Done,
     busy_until_ns: u64,
     sender_free_ns: u64,
@@ -305,7 +306,7 @@ impl Device {
 impl State {
     fn new(path: Path) -> Self {
         Self {
-            random: Random::new(path.seed),
+            random: SplitMix64::new(path.seed),
             path,
             done: Done::default(),
             busy_until_ns: 0,
@@ -320,7 +321,7 @@ impl State {
         self.done.sent += 1;
         let nth = self.done.sent;
         let is = |every: Option<u64>| every.is_some_and(|every| nth.is_multiple_of(every));
-        let share = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let share = self.random.unit();
         if is(self.path.drop_every) {
             self.done.dropped += 1;
             return Fate::Dropped(now);
@@ -339,7 +340,7 @@ impl State {
         };
         at += self.path.delay_ns;
         if self.path.jitter_ns > 0 {
-            at += self.random.next() % (self.path.jitter_ns + 1);
+            at += self.random.next_u64() % (self.path.jitter_ns + 1);
         }
         if let Some((every, ns)) = self.path.hold_every
             && nth.is_multiple_of(every)

@@ -1,8 +1,9 @@
 //! When frames are due: on an absolute schedule, so that no lateness adds up.
 
+use base::SplitMix64;
+
 use super::Rate;
 use super::rate::Gap;
-use crate::random::Random;
 
 /// How frames follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub struct Schedule {
     inner: Sum,
     /// Whether the rate is still to change.
     changes: bool,
-    random: Random,
+    random: SplitMix64,
 }
 
 /// Nanoseconds and a remainder, which never drift.
@@ -130,7 +131,7 @@ impl Schedule {
             left: 0,
             inner: Sum::new(within.map_or(1, Rate::denominator)),
             changes: matches!(pace, Pace::Stepped { .. }),
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
         };
         schedule.step();
         schedule
@@ -216,7 +217,7 @@ impl Schedule {
 
     fn by_lot(&mut self, place: usize) {
         // Uniform in (0, 1], so that its logarithm is a number.
-        let uniform = ((self.random.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         let gap = -uniform.ln() * self.means[place];
         #[expect(
             clippy::cast_possible_truncation,

@@ -1,6 +1,7 @@
 //! Rules that change under traffic: when changes are met, and what frames are lost.
 
 use maud::{Markup, html};
+use stats::Distribution;
 
 use super::parts;
 use crate::ChangeTest;
@@ -9,7 +10,6 @@ use crate::analysis::ByRun;
 use crate::format::count;
 use crate::record::{ChangeOutcome, DeviceRecord};
 use crate::results::Results;
-use crate::statistics::Distribution;
 
 pub(super) fn section(results: &Results) -> Markup {
     html! {

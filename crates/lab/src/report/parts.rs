@@ -2,12 +2,12 @@
 //! colour, intervals, captions.
 
 use maud::{Markup, html};
+use stats::{CONFIDENCE, Interval, zero_events_bound};
 
 use super::svg::round;
 use crate::analysis::ByRun;
 use crate::format::{decimal, decimals, percent};
 use crate::record::DeviceRecord;
-use crate::statistics::{CONFIDENCE, Interval, zero_events_bound};
 
 /// The class that gives a device its colour and its dashes. Devices that a style
 /// does not know share one.

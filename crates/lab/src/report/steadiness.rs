@@ -1,13 +1,13 @@
 //! Runs that were not like themselves, and runs that were not like the others: noted, and left in.
 
 use maud::{Markup, html};
+use stats::{Drift, OUTLIER_SCORE, drift, modified_z_scores};
 
 use super::catalogue;
 use super::echo::{in_order, places};
 use crate::analysis::{ByRun, by_run, echo_runs};
 use crate::format::{count, decimal, percent};
 use crate::results::Results;
-use crate::statistics::{Drift, OUTLIER_SCORE, drift, modified_z_scores};
 
 /// Of fewer runs none stands out: any two are far from a third.
 const RUNS_MIN: usize = 5;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use stats::{CONFIDENCE, Interval, mean_interval, ratio_interval};
+
 use super::{Judgement, Limit, Threshold, Verdict};
 use crate::analysis::RUNS_MIN;
 use crate::catalogue::{Better, Point};
@@ -10,7 +12,6 @@ use crate::figures::{Cell, CellKey, cells, observe};
 use crate::format::figure;
 use crate::journal::{self, JournalError};
 use crate::results::Results;
-use crate::statistics::{CONFIDENCE, Interval, mean_interval, ratio_interval};
 
 /// Holds each of `thresholds` against each figure of `results` that it is for.
 ///

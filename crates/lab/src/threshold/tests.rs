@@ -85,7 +85,7 @@ fn what_cannot_be_read_is_pointed_at_with_the_nearest_name() {
 
 #[test]
 fn whatever_is_typed_is_read_or_refused_at_a_place_within_it() {
-    let mut random = crate::random::Random::new(12);
+    let mut random = base::SplitMix64::new(12);
     let parts = [
         "echo", "*", ".", "p99_us", "[", "]", "device", "=", ",", "<", ">=", "5", "%", "µ", " ",
         "ovs", "-", "1e", "\n", "é",

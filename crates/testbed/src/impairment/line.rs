@@ -5,10 +5,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use base::Instant;
+use base::{Instant, SplitMix64};
 
 use super::Faults;
-use super::dice::{Die, Random};
+use super::dice::Die;
 
 /// Bytes that are held at once: a quarter of a second of 1 Gbit/s, four seconds of 10,000
 /// small frames a second, as they are counted here.
@@ -121,7 +121,7 @@ pub(super) struct Line {
     duplication: Die,
     change: Die,
     reordering: Die,
-    jitter: Random,
+    jitter: SplitMix64,
     /// When what has been let pass has passed, by the rate.
     free_at: Instant,
     /// When each frame that waits for the rate will have passed.
@@ -139,13 +139,13 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(faults: Faults, seed: u64) -> Self {
-        let mut seeds = Random::new(seed);
+        let mut seeds = SplitMix64::new(seed);
         Self {
-            loss: Die::new(faults.loss, seeds.next()),
-            duplication: Die::new(faults.duplication, seeds.next()),
-            change: Die::new(faults.change, seeds.next()),
-            reordering: Die::new(faults.reordering, seeds.next()),
-            jitter: Random::new(seeds.next()),
+            loss: Die::new(faults.loss, seeds.next_u64()),
+            duplication: Die::new(faults.duplication, seeds.next_u64()),
+            change: Die::new(faults.change, seeds.next_u64()),
+            reordering: Die::new(faults.reordering, seeds.next_u64()),
+            jitter: SplitMix64::new(seeds.next_u64()),
             faults,
             free_at: Instant::START,
             queue: VecDeque::new(),
@@ -239,7 +239,7 @@ impl Line {
 
     /// When a frame leaves that has passed the rate at `passed`.
     fn due(&mut self, passed: Instant, is_back: bool) -> Instant {
-        let jitter = self.faults.jitter.mul_f64(self.jitter.share());
+        let jitter = self.faults.jitter.mul_f64(self.jitter.unit());
         let due = (passed + self.faults.delay + jitter).max(self.latest);
         if is_back {
             return due + self.faults.reordering_by;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use stats::mlrsearch::{Goal, LoadRange, TrialInput};
+
 use super::{LINE, SIZE, line_rate, output, searched};
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, on_station};
@@ -10,7 +12,6 @@ use crate::catalogue::{
 };
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::search::{Goal, LoadRange, TrialInput};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.

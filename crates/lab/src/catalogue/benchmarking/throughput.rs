@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use stats::mlrsearch::{End, Found, SearchOutcome};
+
 use super::{DIRECTION, GOAL, LINE, SIZE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, on_station};
@@ -10,7 +12,6 @@ use crate::catalogue::{
 };
 use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::search::{End, Found, SearchOutcome};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.

@@ -157,7 +157,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         lack_all(&mut found.reading, FIGURES, &reason);
         return Ok(found);
     }
-    let mut random = crate::random::Random::new(changes ^ u64::from(batch));
+    let mut random = base::SplitMix64::new(changes ^ u64::from(batch));
     let mut traffic = Traffic::new(batch, point.number("pps"), rig.now());
     if let Some(unsettled) = traffic.settle(rig, Some(MARKS[0]))? {
         unsettled.tell(&mut found);
@@ -173,7 +173,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     };
     let mut times = Times::default();
     for number in 0..changes {
-        let more = random.next() % ns(PAUSE).max(1);
+        let more = random.next_u64() % ns(PAUSE).max(1);
         let next = rig.now() + PAUSE + Duration::from_nanos(more);
         go_on(rig, &mut traffic, &mut watcher, next)?;
         times.convicted += u64::from(std::mem::take(&mut watcher.is_convicted));

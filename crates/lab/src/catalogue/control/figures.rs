@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use stats::Histogram;
+
 use crate::catalogue::{Better, Figure};
 use crate::record::Reading;
-use crate::statistics::Histogram;
 
 /// A time, of which less is better.
 pub(super) const fn time(name: &'static str, title: &'static str, unit: &'static str) -> Figure {

@@ -7,6 +7,7 @@ use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::Message;
 use packet::MacAddr;
+use stats::Histogram;
 
 use super::figures::{bad, ns, plain, time};
 use super::flows::{COOKIE, FAR, NEAR, delete_all, drop_rest};
@@ -17,7 +18,6 @@ use crate::catalogue::{
     Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::frames::{Tag, UdpFrame};
-use crate::statistics::Histogram;
 use crate::trial::TrialError;
 
 /// The experiment.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::SplitMix64;
 use flow::{FlowModCommand, SwitchConfig};
 use openflow::Message;
 
@@ -14,7 +15,6 @@ use super::{Found, VERSION, control_echo, on_device, takes};
 use crate::catalogue::{
     Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::random::Random;
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -236,7 +236,7 @@ fn prioritised(
         "ascending" => 2 + place,
         "descending" => 2 + PRIORITIES - place,
         "random" => {
-            let drawn = Random::new(flow.into()).next() % u64::from(PRIORITIES);
+            let drawn = SplitMix64::new(flow.into()).next_u64() % u64::from(PRIORITIES);
             2 + u16::try_from(drawn).expect("it is below the bound")
         }
         _ => rule.priority,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::SplitMix64;
 use flow::FlowStatsRequest;
 
 use super::echo;
@@ -12,7 +13,6 @@ use crate::catalogue::{
 };
 use crate::controller::Ask;
 use crate::frames::UdpFrame;
-use crate::random::Random;
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
@@ -187,10 +187,10 @@ fn effective(
     request: UdpFrame,
     plane: &mut dyn Plane,
 ) -> Result<f64, TrialError> {
-    let mut random = Random::new(accepted.into());
+    let mut random = SplitMix64::new(accepted.into());
     let sample = point.small("sample").min(accepted);
     let frames = (0..sample).map(|_| {
-        let number = random.next() % u64::from(accepted);
+        let number = random.next_u64() % u64::from(accepted);
         kind.frame(u32::try_from(number).expect("a rule's number"), request)
     });
     let frames: Vec<UdpFrame> = frames.collect();

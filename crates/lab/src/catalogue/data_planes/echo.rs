@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use base::PortNo;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
+use stats::Distribution;
 use testbed::DeviceKind;
 
 use crate::catalogue::plane::Plane;
@@ -13,7 +14,6 @@ use crate::frame_echo::{FrameEcho, FrameEchoes, Leg};
 use crate::frames::{Tag, UdpFrame};
 use crate::record::{Conditions, OpenFlowEvidence, Outcome, Reading};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
-use crate::statistics::Distribution;
 use crate::trial::{Measured, TrialError};
 
 /// The stations that frames are between: behind the hosts' ports, and neither of the hosts,
@@ -169,7 +169,7 @@ fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
         reading.put(name, f64::from(all.quantile(permille)) / 1e3);
     }
     reading.put("lost", (echoes.round_trip_ns.len() - all.count()) as f64);
-    let histogram = crate::statistics::Histogram::of(all.values().iter().map(|&ns| ns.into()));
+    let histogram = stats::Histogram::of(all.values().iter().map(|&ns| ns.into()));
     reading
         .histograms
         .insert("round_trip_ns".to_owned(), histogram.encode());

@@ -1,12 +1,12 @@
 //! Scenario 3: one rule against a full table.
 
+use base::SplitMix64;
 use openflow::Message;
 
 use super::filling::{self, Kind};
 use super::{PACKETS, WARM_UP, echo};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::random::Random;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -128,6 +128,6 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
 
 /// A place amid `rules` others, by chance and the same for every device.
 fn place(rules: u32) -> u32 {
-    let share = Random::new(rules.into()).next() % u64::from(rules.max(1));
+    let share = SplitMix64::new(rules.into()).next_u64() % u64::from(rules.max(1));
     u32::try_from(share).expect("less than the rules")
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use stats::Histogram;
 
 use super::capacity::CAPACITY;
 use super::legacy::LEGACY;
@@ -14,7 +15,6 @@ use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
 };
 use crate::catalogue::{Experiment, Point, Value};
-use crate::statistics::Histogram;
 use crate::trial::{Measured, TrialError};
 
 type Measure = fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::PortNo;
+use base::SplitMix64;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 
 use crate::catalogue::in_force;
@@ -10,7 +11,6 @@ use crate::catalogue::offered::{FIGURES, Load, offer, offer_once};
 use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::instrument::template::{FLOWS_MAX, FlowField, Flows};
 use crate::instrument::{BadTemplate, Mix, Pace, Rate, Template};
-use crate::random::Random;
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
@@ -190,7 +190,7 @@ fn frames(numbers: std::ops::Range<u32>) -> Result<Mix, BadTemplate> {
         (frame, 1)
     };
     let mut frames: Vec<(Template, u32)> = numbers.map(frame).collect();
-    Random::new(frames.len() as u64).shuffle(&mut frames);
+    SplitMix64::new(frames.len() as u64).shuffle(&mut frames);
     Mix::new(frames)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stats::mlrsearch::End;
 use testbed::Topology;
 
 use crate::catalogue::benchmarking::{GOAL, LINE, goals, line_rate, rates};
@@ -12,7 +13,6 @@ use crate::catalogue::{
 };
 use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::search::End;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.

@@ -157,12 +157,12 @@ fn without_a_common_version_both_are_told() {
 
 #[test]
 fn whatever_bytes_come_nothing_but_a_message_is_kept() {
-    let mut random = crate::random::Random::new(7);
+    let mut random = base::SplitMix64::new(7);
     for _ in 0..2_000 {
         let (mut conversation, _) = agreed(Version::V10);
         for _ in 0..8 {
-            let bytes: Vec<u8> = (0..random.next() % 400)
-                .map(|_| random.next().to_be_bytes()[0] & 0x13)
+            let bytes: Vec<u8> = (0..random.next_u64() % 400)
+                .map(|_| random.next_u64().to_be_bytes()[0] & 0x13)
                 .collect();
             conversation.handle_input(&bytes, at(1));
             let outcome = loop {

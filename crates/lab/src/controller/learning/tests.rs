@@ -141,11 +141,11 @@ fn link_discovery_and_rubbish_are_passed_over_and_no_bytes_panic() {
     for length in 0..whole.len() {
         learning.packet_in(&up(whole[..length].to_vec(), 1), Version::V10);
     }
-    let mut random = crate::random::Random::new(1);
+    let mut random = base::SplitMix64::new(1);
     for _ in 0..20_000 {
         let mut frame = whole.clone();
-        let place = usize::try_from(random.next() % frame.len() as u64).unwrap();
-        frame[place] = random.next().to_be_bytes()[0];
+        let place = usize::try_from(random.next_u64() % frame.len() as u64).unwrap();
+        frame[place] = random.next_u64().to_be_bytes()[0];
         learning.packet_in(&up(frame, 1), Version::V13);
     }
 }

@@ -1,12 +1,13 @@
 //! The bytes of a template, headers first: what is the same in all of its frames. Checksums that
 //! depend on what changes are left to [`super::pattern`].
 
+use base::SplitMix64;
+
 use super::{Encapsulation, FCS, Party, Protocol, Tag, Template, Tunnel};
 use crate::instrument::checksum::{checksum, sum};
 use crate::instrument::layers::{
     ETHERNET_INSIDE, GENEVE, GRE, ICMP, IPV4, IPV6, MPLS, QINQ, TCP, UDP, VLAN, VXLAN,
 };
-use crate::random::Random;
 
 /// What is reserved beside a header: an Ethernet header and an IPv4 header without options.
 const ETHERNET: usize = 14;
@@ -63,8 +64,8 @@ pub(super) fn frame(template: &Template) -> (Vec<u8>, Places) {
     let transport = frame.len();
     transport_header(&mut frame, template, length - transport);
     // What no device could guess, so that a changed byte shows.
-    let mut random = Random::new(u64::from(template.frame_bytes));
-    frame.resize_with(length, || random.next().to_be_bytes()[0]);
+    let mut random = SplitMix64::new(u64::from(template.frame_bytes));
+    frame.resize_with(length, || random.next_u64().to_be_bytes()[0]);
     let places = Places {
         ethernet,
         ip,

@@ -1,7 +1,8 @@
 //! Which flow a frame belongs to, and what is different about it.
 
+use base::SplitMix64;
+
 use super::{BadTemplate, FLOWS_MAX, Protocol};
-use crate::random::Random;
 
 /// How many flows, in which order, and what they differ in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +92,8 @@ impl Flows {
             _ if count == 1 => 0,
             FlowOrder::Sequential => number % count,
             FlowOrder::Random { seed } => {
-                let lot = Random::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next();
+                let lot =
+                    SplitMix64::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64();
                 // The high half of a product: as good as the lot, and no division.
                 u64::try_from((u128::from(lot) * u128::from(count)) >> 64).expect("less than count")
             }

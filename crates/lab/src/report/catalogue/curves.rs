@@ -1,6 +1,7 @@
 //! Distributions of the catalogue's experiments: curves of shares and of percentiles.
 
 use maud::{Markup, html};
+use stats::Histogram;
 
 use super::drawings::{SIZE, limit};
 use super::material::{Facet, Material, words};
@@ -10,7 +11,6 @@ use crate::record::DeviceRecord;
 use crate::report::parts::{self, Point};
 use crate::report::scale::{self, Scale, nines};
 use crate::report::svg::Plot;
-use crate::statistics::Histogram;
 
 /// The most nines that are drawn: 99.99 %.
 const NINES_MAX: f64 = 4.0;

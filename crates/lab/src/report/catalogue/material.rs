@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stats::{Histogram, supports_quantile};
+
 use crate::analysis::ByRun;
 use crate::catalogue::{Catalogued, Experiment, Figure, Parameter, Point, Role, Value};
 use crate::record::{DeviceRecord, Outcome, Reading, Trial};
 use crate::results::Results;
-use crate::statistics::{Histogram, supports_quantile};
 use crate::{Scenario, catalogue::Values};
 
 /// Everything of one experiment.

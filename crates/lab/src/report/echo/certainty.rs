@@ -2,6 +2,7 @@
 //! this report's intervals are those over runs.
 
 use maud::{Markup, html};
+use stats::{CONFIDENCE, Interval, batch_means_interval, block_bootstrap_interval, mean_interval};
 
 use super::Tests;
 use crate::MatchSet;
@@ -11,9 +12,6 @@ use crate::format::{decimal, decimals};
 use crate::record::DeviceRecord;
 use crate::report::parts;
 use crate::results::Results;
-use crate::statistics::{
-    CONFIDENCE, Interval, batch_means_interval, block_bootstrap_interval, mean_interval,
-};
 
 /// What blocks are drawn by: the same records give the same report.
 const SEED: u64 = 1;

@@ -2,6 +2,7 @@
 //! that the table's intervals are made of.
 
 use maud::{Markup, html};
+use stats::Distribution;
 
 use super::super::scale::Scale;
 use super::super::strip::{Group, Strip};
@@ -13,7 +14,6 @@ use crate::Scenario;
 use crate::analysis::{EchoRun, by_run, echo_runs, together};
 use crate::record::DeviceRecord;
 use crate::results::Results;
-use crate::statistics::Distribution;
 
 /// Points of a curve: more than pixels would not show.
 const POINTS: usize = 160;

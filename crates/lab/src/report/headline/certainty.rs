@@ -2,11 +2,11 @@
 //! when one asks so many questions at once.
 
 use maud::{Markup, html};
+use stats::{CONFIDENCE, holm};
 
 use super::comparison::{Comparison, Verdict};
 use crate::format::{decimal, decimals};
 use crate::report::parts;
-use crate::statistics::{CONFIDENCE, holm};
 
 /// A probability below this is told as being below.
 const LEAST_TOLD: f64 = 0.0001;

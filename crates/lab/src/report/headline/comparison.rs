@@ -1,13 +1,13 @@
 //! One number of two devices, and whether it tells them apart.
 
 use maud::{Markup, html};
+use stats::{CONFIDENCE, Interval, cliffs_delta, paired_contrast};
 
 use crate::analysis::{ByRun, RUNS_MIN};
 use crate::catalogue::Better;
 use crate::format::{decimal, decimals};
 use crate::report::catalogue::MainFigure;
 use crate::report::parts;
-use crate::statistics::{CONFIDENCE, Interval, cliffs_delta, paired_contrast};
 
 /// What a comparison comes to, with the certainty of all intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

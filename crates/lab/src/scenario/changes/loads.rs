@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::SplitMix64;
 use base::{Instant, PortNo, TableId};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, MatchBuilder};
 use openflow::Message;
@@ -9,7 +10,6 @@ use openflow::Message;
 use super::link::{COOKIE, Device, dump};
 use crate::ChangeParameters;
 use crate::plan::ChangeTest;
-use crate::random::Random;
 use crate::record::ChangeOutcome;
 use crate::trial::TrialError;
 
@@ -35,7 +35,7 @@ pub(super) const MARKS: [u8; 2] = [0x20, 0x40];
 /// What is asked.
 pub(super) struct Load {
     test: ChangeTest,
-    random: Random,
+    random: SplitMix64,
     /// The rule in force, as far as was asked.
     mark: usize,
     state: State,
@@ -91,7 +91,7 @@ impl Load {
     fn new(test: ChangeTest, parameters: &ChangeParameters) -> Self {
         Self {
             test,
-            random: Random::new(u64::from(parameters.milliseconds)),
+            random: SplitMix64::new(u64::from(parameters.milliseconds)),
             mark: 0,
             state: State::Still,
             next: Instant::START,
@@ -165,7 +165,8 @@ impl Load {
                 self.state = State::Changing { at, met, answered };
                 if met && answered {
                     self.state = State::Still;
-                    let more = self.random.next() % u64::try_from(PAUSE.as_nanos()).unwrap_or(1);
+                    let more =
+                        self.random.next_u64() % u64::try_from(PAUSE.as_nanos()).unwrap_or(1);
                     self.next = now + PAUSE + Duration::from_nanos(more);
                 } else if now.since(at) > PATIENCE {
                     let reason = "no frame met a change within two seconds".to_owned();

@@ -1,7 +1,8 @@
 //! Formulas in place of devices, and the example of RFC 9971.
 
+use base::SplitMix64;
+
 use super::*;
-use crate::random::Random;
 
 mod example;
 
@@ -139,7 +140,7 @@ fn a_search_of_noisy_trials_comes_to_the_load_that_half_of_them_pass() {
     // A trial is lost on with a probability that grows around 800 thousand: at that it is a half.
     let results: Vec<f64> = (1..=20)
         .map(|seed| {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let noisy = |load: f64, _: f64, _: &[SearchTrial]| {
                 let passes = random.normal() * 8_000.0 + 800_000.0;
                 if load > passes { 0.01 } else { 0.0 }
@@ -260,7 +261,7 @@ fn a_device_that_never_settles_ends_the_search_all_the_same() {
 #[test]
 fn whatever_a_device_does_a_search_ends_with_bounds_in_order() {
     for seed in 1..=100 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let edge = 1_000.0 * 1_500_f64.powf(random.below(1_000) as f64 / 1_000.0);
         let moody = |load: f64, _: f64, _: &[SearchTrial]| match random.below(4) {
             // Now and then it loses all, nothing, or what it likes.

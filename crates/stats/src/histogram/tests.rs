@@ -1,12 +1,15 @@
 //! Histograms as they are kept, merged, written and read again.
 
+use base::SplitMix64;
+
 use super::*;
-use crate::random::Random;
 
 #[test]
 fn quantiles_are_exact_to_a_thousandth() {
-    let mut random = Random::new(5);
-    let mut values: Vec<u64> = (0..200_000).map(|_| random.next() % 5_000_000).collect();
+    let mut random = SplitMix64::new(5);
+    let mut values: Vec<u64> = (0..200_000)
+        .map(|_| random.next_u64() % 5_000_000)
+        .collect();
     let histogram = Histogram::of(values.iter().copied());
     values.sort_unstable();
     for share in [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
@@ -25,8 +28,8 @@ fn quantiles_are_exact_to_a_thousandth() {
 
 #[test]
 fn text_and_back_changes_nothing() {
-    let mut random = Random::new(6);
-    let histogram = Histogram::of((0..10_000).map(|_| random.next() % 40_000_000_000));
+    let mut random = SplitMix64::new(6);
+    let histogram = Histogram::of((0..10_000).map(|_| random.next_u64() % 40_000_000_000));
     let text = histogram.encode();
     // The family's form: its readers look for these first letters.
     assert!(text.starts_with("HISTFAAA"), "{text}");
@@ -177,7 +180,7 @@ fn nonsense_is_refused_whatever_it_is() {
 
 #[test]
 fn damaged_texts_never_panic() {
-    let mut random = Random::new(9);
+    let mut random = SplitMix64::new(9);
     let text = Histogram::encode(&Histogram::of((0..500).map(|value| value * value)));
     let bytes = STANDARD.decode(text).unwrap();
     let mut refused = 0;

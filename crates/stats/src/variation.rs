@@ -85,7 +85,7 @@ pub fn effective_size(delays: &[Option<u32>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use base::SplitMix64;
 
     #[test]
     fn a_lost_packet_breaks_two_pairs() {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn correlated_packets_count_for_less() {
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         let mut noise = 0.0;
         let mut sample = |memory: f64| -> Vec<Option<u32>> {
             (0..20_000)

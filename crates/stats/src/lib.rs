@@ -1,10 +1,12 @@
-//! What a set of numbers says, and with what certainty.
+//! Statistics of measurements: confidence intervals, comparisons, distributions, and the search
+//! for throughput ([`mlrsearch`]).
 //!
-//! The unit of inference is the run: packets of one run are correlated, and an
-//! interval over packets is narrower than the difference between two runs of the
-//! same device. So intervals are made of run means, and packets only make
-//! distributions. What can be said of one run alone (batch means, blocks) says so
-//! in its name.
+//! The unit of inference is the run. Packets of one run are correlated, and an interval over
+//! packets is narrower than the difference between two runs of the same device. Intervals are
+//! therefore computed over run means; packets only make distributions. Functions that work within
+//! one run (batch means, blocks) say so in their names.
+//!
+//! Not here: what was measured, and how it is shown.
 
 mod bootstrap;
 mod comparison;
@@ -14,6 +16,7 @@ mod distribution;
 mod histogram;
 mod interval;
 mod loss;
+pub mod mlrsearch;
 mod order;
 mod outliers;
 mod proportion;

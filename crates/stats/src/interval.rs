@@ -75,7 +75,7 @@ fn half_width(deviation: f64, count: usize, confidence: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use base::SplitMix64;
 
     #[test]
     fn the_published_example_of_nist_is_reproduced() {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn intervals_over_runs_hold_the_truth_as_often_as_they_say() {
         // Runs have means of their own, and packets are correlated within a run.
-        let mut random = Random::new(7);
+        let mut random = SplitMix64::new(7);
         let trials = 2_000;
         let covered = (0..trials)
             .filter(|_| {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     /// The mean of packets that follow an AR(1) process about a run's own level.
-    fn simulated_run(random: &mut Random, packets: u32) -> f64 {
+    fn simulated_run(random: &mut SplitMix64, packets: u32) -> f64 {
         let level = 100.0 + 5.0 * random.normal();
         let mut noise = 0.0;
         let mut sum = 0.0;

@@ -7,7 +7,7 @@
 //! 27.273 %. A bound is what the code of appendix A makes of a load, and by that,
 //! run as it stands there, this load is an upper bound: that is what is wanted here.
 
-use crate::search::*;
+use crate::mlrsearch::*;
 
 const LOAD: u64 = 1_000_000;
 

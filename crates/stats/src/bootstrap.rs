@@ -1,8 +1,9 @@
 //! Intervals by resampling runs: for what has no formula, as a percentile of all
 //! packets of all runs.
 
+use base::SplitMix64;
+
 use super::Interval;
-use crate::random::Random;
 
 /// How often is resampled. The ends of a 99 % interval are the tenth from either side.
 pub const RESAMPLES: usize = 2_000;
@@ -26,7 +27,7 @@ pub fn bootstrap_runs<T>(
     if runs.len() < BOOTSTRAP_RUNS_MIN {
         return None;
     }
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut drawn: Vec<&T> = Vec::with_capacity(runs.len());
     let mut values: Vec<f64> = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
@@ -65,7 +66,7 @@ pub(super) fn whole(value: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::CONFIDENCE;
+    use crate::CONFIDENCE;
 
     fn median(values: &[&f64]) -> f64 {
         let mut sorted: Vec<f64> = values.iter().map(|value| **value).collect();

@@ -160,7 +160,7 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::CONFIDENCE;
+    use crate::CONFIDENCE;
 
     #[test]
     fn welchs_formula_is_followed() {

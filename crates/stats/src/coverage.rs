@@ -4,8 +4,9 @@
 //! Packets follow an AR(1) process, each remembering 0.7 of the one before, and each run
 //! has a level of its own, as real ones have.
 
+use base::SplitMix64;
+
 use super::*;
-use crate::random::Random;
 
 const TRUTH: f64 = 100.0;
 const MEMORY: f64 = 0.7;
@@ -13,7 +14,7 @@ const PACKETS: usize = 1_000;
 const SIMULATIONS: usize = 2_000;
 
 /// The delays of one run about `level`.
-fn packets(random: &mut Random, level: f64) -> Vec<f64> {
+fn packets(random: &mut SplitMix64, level: f64) -> Vec<f64> {
     let mut noise = random.normal() / (1.0 - MEMORY * MEMORY).sqrt();
     let mut next = || {
         noise = MEMORY * noise + random.normal();
@@ -23,7 +24,7 @@ fn packets(random: &mut Random, level: f64) -> Vec<f64> {
 }
 
 /// The delays of a run with a level of its own.
-fn run(random: &mut Random) -> Vec<f64> {
+fn run(random: &mut SplitMix64) -> Vec<f64> {
     let level = TRUTH + random.normal();
     packets(random, level)
 }
@@ -44,7 +45,7 @@ fn held(mut simulate: impl FnMut(u64) -> Interval) -> usize {
 #[test]
 fn an_interval_over_runs_holds_the_truth_and_one_over_packets_does_not() {
     let over_runs = held(|seed| {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let runs: Vec<f64> = (0..20).map(|_| mean(&run(&mut random))).collect();
         mean_interval(&runs, CONFIDENCE).unwrap()
     });
@@ -54,7 +55,7 @@ fn an_interval_over_runs_holds_the_truth_and_one_over_packets_does_not() {
     );
     // One run, each packet counted as if it told something new: as published intervals are made.
     let over_packets = held(|seed| {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         mean_interval(&run(&mut random), CONFIDENCE).unwrap()
     });
     assert!(
@@ -65,7 +66,7 @@ fn an_interval_over_runs_holds_the_truth_and_one_over_packets_does_not() {
 
 #[test]
 fn within_a_run_batches_and_blocks_hold_its_own_mean_and_packets_do_not() {
-    let one = |seed| packets(&mut Random::new(seed), TRUTH);
+    let one = |seed| packets(&mut SplitMix64::new(seed), TRUTH);
     let naive = held(|seed| mean_interval(&one(seed), CONFIDENCE).unwrap());
     assert!((1_350..=1_550).contains(&naive), "{naive} of {SIMULATIONS}");
     let batches = held(|seed| batch_means_interval(&one(seed), CONFIDENCE).unwrap());
@@ -84,7 +85,7 @@ fn within_a_run_batches_and_blocks_hold_its_own_mean_and_packets_do_not() {
 fn two_runs_of_one_device_differ_by_more_than_their_packets_admit() {
     // The same device twice, each time with an interval over packets: how often do they not even touch?
     let apart = (0..SIMULATIONS as u64).filter(|&seed| {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let [a, b] = [(); 2].map(|()| mean_interval(&run(&mut random), CONFIDENCE).unwrap());
         a.high < b.low || b.high < a.low
     });
@@ -104,7 +105,7 @@ fn a_percentile_of_each_run_is_held_over_runs_and_one_of_all_packets_is_not() {
     let held = |seeds: u64, truth: f64, interval: &dyn Fn(&[Vec<f64>], u64) -> Interval| {
         let seeds = 0..seeds;
         let intervals = seeds.map(|seed| {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let runs: Vec<Vec<f64>> = (0..20).map(|_| run(&mut random)).collect();
             interval(&runs, seed)
         });
@@ -147,7 +148,7 @@ fn a_percentile_of_each_run_is_held_over_runs_and_one_of_all_packets_is_not() {
 #[test]
 fn equal_devices_are_seldom_told_apart_and_those_that_differ_are() {
     let compare = |seed: u64, factor: f64| {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let pairs: Vec<(f64, f64)> = (0..20)
             .map(|_| {
                 // What both have in common in a round, and what each has for its own.

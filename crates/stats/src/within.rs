@@ -2,9 +2,10 @@
 //! correlate, and whether it was the same at its end as at its beginning. It says nothing
 //! of another run.
 
+use base::SplitMix64;
+
 use super::bootstrap::{RESAMPLES, ends};
 use super::{CONFIDENCE, Contrast, Interval, contrast, mean_interval};
-use crate::random::Random;
 
 /// Batches of a run. With 30, Student's t is near to the normal and batches are still long.
 const BATCHES: usize = 30;
@@ -44,7 +45,7 @@ pub fn block_bootstrap_interval(values: &[f64], confidence: f64, seed: u64) -> O
         *sum += value;
         Some(*sum)
     }));
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut means: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             let sum: f64 = (0..blocks)
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     fn noise(seed: u64, count: usize, memory: f64) -> Vec<f64> {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let mut level = 0.0;
         let next = |_| {
             level = memory * level + random.normal();

@@ -50,7 +50,7 @@ pub fn zero_events_bound(count: u64, confidence: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::CONFIDENCE;
+    use crate::CONFIDENCE;
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 5e-5

@@ -51,8 +51,8 @@ fn first_where(count: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
-    use crate::statistics::CONFIDENCE;
+    use crate::CONFIDENCE;
+    use base::SplitMix64;
 
     #[test]
     fn ranks_follow_the_binomial_distribution() {
@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn the_quantile_is_held_as_often_as_is_said() {
-        let mut random = Random::new(11);
+        let mut random = SplitMix64::new(11);
         let (trials, count, share) = (2_000, 1_000_u64, 0.95);
         let (low, high) = quantile_interval(count, share, CONFIDENCE).unwrap();
         let held = (0..trials).filter(|_| {
-            let mut values: Vec<u64> = (0..count).map(|_| random.next()).collect();
+            let mut values: Vec<u64> = (0..count).map(|_| random.next_u64()).collect();
             values.sort_unstable();
             let truth = share * u64::MAX as f64;
             let at = |rank: u64| values[usize::try_from(rank).unwrap()] as f64;
