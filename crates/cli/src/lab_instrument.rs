@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use lab::by_hand::{
     By, Calibrator, Listening, Place, PortName, Reception, Reflection, Role, Second, Swept,
-    Turning, inside,
+    Turning, inside, parse_reflection,
 };
 use lab::{Clock, INTERRUPTED, Interrupt, VersionSet};
 use send::{GenerateArgs, ReplayArgs};
@@ -139,7 +139,7 @@ pub(crate) struct ReflectArgs {
     #[arg(value_name = "INTERFACE")]
     at: PortName,
     /// What is swapped: macs, or addresses of Ethernet and IP.
-    #[arg(long, value_name = "WHAT", default_value = "macs")]
+    #[arg(long, value_name = "WHAT", default_value = "macs", value_parser = parse_reflection)]
     swap: Reflection,
     /// For how many seconds [default: until Ctrl-C].
     #[arg(long, value_name = "COUNT", value_parser = seconds)]

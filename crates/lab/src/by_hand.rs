@@ -4,7 +4,7 @@
 //! Each command is a value that says what is wanted and a function that does it, tells every second how it
 //! goes, and comes to a tally. Whoever has enough gets the tally of what was until then.
 //!
-//! Not here: how frames are made, timed and booked ([`crate::instrument`]), and what a person types.
+//! Not here: how frames are made, timed and booked ([`trafficgen`]), and what a person types.
 
 mod calibrate;
 mod control;
@@ -20,12 +20,11 @@ mod words;
 use std::io;
 
 use testbed::Failure;
+use trafficgen::MeasureError;
+use trafficgen::template::BadTemplate;
 
 use crate::controller::ControllerError;
-use crate::instrument::MeasureError;
-use crate::instrument::template::BadTemplate;
 
-pub use crate::instrument::template::Reflection;
 pub use calibrate::{CalibrationTally, Calibrator, Swept};
 pub use control::{ControlTally, Listening, Place, Role};
 pub use ends::{By, PortName, inside};
@@ -35,7 +34,8 @@ pub use reflect::{ReflectionTally, Turning};
 pub use second::Second;
 pub use shape::{Looks, Mac, Shape, Station};
 pub use tally::Tally;
-pub use words::{BadWord, Pattern, Size, Speed};
+pub use trafficgen::template::Reflection;
+pub use words::{BadWord, Pattern, Size, Speed, parse_reflection};
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]

@@ -7,12 +7,12 @@
 use std::thread;
 use std::time::Duration;
 
+use testbed::Interrupt;
 use testbed::{Bench, Clock, Failure, FrameReceiver, Host, RawSocket, pin_current_thread};
+use trafficgen::Time;
+use trafficgen::template::Numbered;
 
-use crate::Interrupt;
 use crate::frames::{UdpFrame, number};
-use crate::instrument::Time;
-use crate::instrument::template::Numbered;
 use crate::probe::ProbeError;
 
 /// What has not come by then is lost.

@@ -3,9 +3,9 @@
 
 use std::net::Ipv4Addr;
 
-use crate::instrument::Template;
-use crate::instrument::template::{Encapsulation, NUMBER, Numbered, Party};
-pub(crate) use crate::instrument::template::{FCS, Tag};
+use trafficgen::Template;
+use trafficgen::template::{Encapsulation, NUMBER, Numbered, Party};
+pub(crate) use trafficgen::template::{FCS, Tag};
 
 /// A UDP/IPv4 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) fn number(frame: &[u8], length: usize) -> Option<u32> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::instrument::checksum::{fold, pseudo, sum};
+    use trafficgen::checksum::{fold, pseudo, sum};
 
     /// Some frame, the shortest that there can be.
     pub(crate) fn frame() -> UdpFrame {

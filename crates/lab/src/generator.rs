@@ -9,11 +9,11 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use base::Instant;
+use testbed::Interrupt;
 use testbed::{Clock, Host, RawSocket};
+use trafficgen::Template;
+use trafficgen::template::Party;
 
-use crate::Interrupt;
-use crate::instrument::Template;
-use crate::instrument::template::Party;
 use crate::plan::Offer;
 
 /// Frames a system call at most.

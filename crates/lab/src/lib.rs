@@ -27,8 +27,6 @@ mod format;
 mod frame_echo;
 mod frames;
 mod generator;
-pub mod instrument;
-mod interrupt;
 pub mod journal;
 pub mod management;
 mod names;
@@ -51,7 +49,6 @@ mod trial;
 
 pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
 pub use failure::LabError;
-pub use interrupt::{INTERRUPTED, Interrupt};
 pub use names::{Asked, MatchSet, Prober, Scenario, UnknownName};
 pub use openflow::VersionSet;
 pub use options::{
@@ -68,4 +65,4 @@ pub use published::{
 pub use report::Language;
 pub use results::Results;
 pub use run::{Summary, run, write_report};
-pub use testbed::{Clock, DeviceKind, UnknownDevice};
+pub use testbed::{Clock, DeviceKind, INTERRUPTED, Interrupt, UnknownDevice};

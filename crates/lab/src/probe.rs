@@ -11,8 +11,8 @@ use std::net::{SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
 use testbed::{Bench, Clock, Failure};
+use trafficgen::Time;
 
-use crate::instrument::Time;
 use crate::{Interrupt, Prober};
 
 /// The client's port.

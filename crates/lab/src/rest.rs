@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use testbed::Clock;
+use testbed::Interrupt;
 
-use crate::interrupt::Interrupt;
 use crate::station::Station;
 
 /// For how long the others are watched.

@@ -46,7 +46,7 @@ impl Summary {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         if self.interrupted {
-            crate::INTERRUPTED
+            testbed::INTERRUPTED
         } else {
             0
         }

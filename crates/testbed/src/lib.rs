@@ -28,6 +28,7 @@ mod failure;
 mod forwarder;
 mod impairment;
 mod interface;
+mod interrupt;
 mod link;
 mod machine;
 mod namespace;
@@ -54,6 +55,7 @@ pub use device::{
 pub use failure::Failure;
 pub use impairment::{Chance, FaultCounts, Faults, Impairment, Impairments};
 pub use interface::{DeviceOffload, InterfaceCounters};
+pub use interrupt::{INTERRUPTED, Interrupt};
 pub use machine::{CoreTimes, Machine, backlog_drops, core_pressure, core_times};
 pub use namespace::Namespace;
 pub use nic::{BadNicName, NicName, NicState, PutBack};

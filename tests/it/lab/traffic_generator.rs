@@ -6,14 +6,14 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::Interrupt;
-use lab::instrument::{
-    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
-};
 use serde_json::Value;
+use testbed::Interrupt;
 use testbed::{
     Bench, Chance, DeviceKind, DeviceOptions, Failure, FaultCounts, Faults, Host, Impairments,
     Namespace, Process, Program, Settings, Setup,
+};
+use trafficgen::{
+    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
 };
 
 use crate::support::command::{CommandOutput, comporta_binary};

@@ -44,8 +44,8 @@ pub(super) fn measure(
     }
     let _pages = (group == BenchGroup::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
     let program = match group {
-        BenchGroup::Generator => bench.build_example(shell, "lab", GENERATOR)?,
-        BenchGroup::Impaired => bench.build_example(shell, "lab", IMPAIRED)?,
+        BenchGroup::Generator => bench.build_example(shell, "trafficgen", GENERATOR)?,
+        BenchGroup::Impaired => bench.build_example(shell, "trafficgen", IMPAIRED)?,
         _ => bench.build(shell, PACKAGE, PACKAGE)?,
     };
     let asked = BenchArguments::of(group, bench, shell)?;

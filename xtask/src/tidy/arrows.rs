@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 24] = {
+const ARROWS: [Arrows; 25] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -29,7 +29,8 @@ const ARROWS: [Arrows; 24] = {
         row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
-        row("lab",      &["base", "packet", "flow", "openflow", "ports", "stats", "testbed"]),
+        row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
+        row("lab",      &["base", "packet", "flow", "openflow", "stats", "testbed", "trafficgen"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["openflow", "ports", "switch"]),
@@ -38,7 +39,7 @@ const ARROWS: [Arrows; 24] = {
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
-        row("tests",    &["base", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit"]),
+        row("tests",    &["base", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
         row("xtask",    &[]),
     ]
 };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use lab::by_hand::{
     Bound, Generation, Looks, Mac, Pattern, PortName, Reflection, Replay, Shape, Size, Speed,
-    Station, Target,
+    Station, Target, parse_reflection,
 };
 use lab::{Clock, Interrupt};
 
@@ -23,7 +23,7 @@ pub(super) struct TargetArgs {
     pub(super) to: Vec<PortName>,
     /// They come back to where they went in, sent by `comporta lab reflect` or its like, which
     /// swaps macs or addresses.
-    #[arg(long, value_name = "WHAT", conflicts_with = "to", num_args = 0..=1, default_missing_value = "macs")]
+    #[arg(long, value_name = "WHAT", conflicts_with = "to", num_args = 0..=1, default_missing_value = "macs", value_parser = parse_reflection)]
     reflected: Option<Reflection>,
 }
 

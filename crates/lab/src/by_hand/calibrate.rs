@@ -5,14 +5,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testbed::Interrupt;
 use testbed::{Clock, Namespace};
+use trafficgen::{Calibration, End, Floor, Sweep, Template, Threads, calibrate};
 
 use super::ends::open;
 use super::second::pps;
 use super::{BadWord, By, ByHandError, PortName};
-use crate::Interrupt;
 use crate::format::{micros, percent};
-use crate::instrument::{Calibration, End, Floor, Sweep, Template, Threads, calibrate};
 use crate::names::nearest;
 
 /// What is varied.

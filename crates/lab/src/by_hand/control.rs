@@ -11,10 +11,10 @@ use base::DatapathId;
 use flow::FlowMod;
 use openflow::VersionSet;
 use serde_json::{Value, json};
+use testbed::Interrupt;
 use testbed::{Clock, Failure};
 
 use super::{BadWord, ByHandError};
-use crate::Interrupt;
 use crate::controller::learning::Learning;
 use crate::controller::{Application, Controller, ControllerError, Listener, Manner};
 use crate::format::count;

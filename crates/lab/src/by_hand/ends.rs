@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use testbed::{BadNicName, Clock, Namespace, NicName};
+use trafficgen::{End, EndNo};
 
 use super::ByHandError;
-use crate::instrument::{End, EndNo};
 
 /// An interface: `eth0`, or `NAMESPACE:eth0` of one that ip-netns(8) names.
 pub type PortName = NicName;

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use testbed::Interrupt;
 use testbed::{Clock, pin_current_thread};
+use trafficgen::template::Reflection;
+use trafficgen::{
+    End, Expectation, Glance, Length, Live, MeasureError, Measurement, Mix, Pace, Recording,
+    Request, Source, Stream, Threads, measure_live,
+};
 
 use super::ends::Ends;
 use super::tally::{StreamTally, Tally, TrialTally};
 use super::{By, ByHandError, Listener, Looks, Pattern, PortName, Second, Size, Speed};
-use crate::Interrupt;
-use crate::instrument::template::Reflection;
-use crate::instrument::{
-    End, Expectation, Glance, Length, Live, MeasureError, Measurement, Mix, Pace, Recording,
-    Request, Source, Stream, Threads, measure_live,
-};
 
 /// Where frames should come out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testbed::Clock;
+use testbed::Interrupt;
+use trafficgen::template::{FCS, FRAME_BYTES};
+use trafficgen::{Arrival, Arrivals, End, Heard, Signature};
 
 use super::ends::open;
 use super::second::{bits, pps};
 use super::{By, ByHandError, Listener, PortName, Second};
-use crate::Interrupt;
 use crate::format::{count, micros};
-use crate::instrument::template::{FCS, FRAME_BYTES};
-use crate::instrument::{Arrival, Arrivals, End, Heard, Signature};
 
 /// What is received.
 #[derive(Clone, Debug)]

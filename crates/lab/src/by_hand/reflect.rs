@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testbed::Interrupt;
 use testbed::{Clock, Machine};
+use trafficgen::Reflector;
+use trafficgen::template::{FRAME_BYTES, Reflection};
 
 use super::ends::open;
 use super::{By, ByHandError, Listener, PortName, Second};
-use crate::Interrupt;
 use crate::format::count;
-use crate::instrument::Reflector;
-use crate::instrument::template::{FRAME_BYTES, Reflection};
 
 /// What is to be sent back.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! What is told every second, as a line for people and for programs.
 
 use serde_json::{Value, json};
+use trafficgen::Glance;
 
 use crate::format::{decimal, decimals, micros};
-use crate::instrument::Glance;
 
 /// What has happened within about a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

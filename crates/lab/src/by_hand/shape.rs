@@ -4,11 +4,10 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use trafficgen::Template;
+use trafficgen::template::{Encapsulation, FlowField, Flows, Label, Party, Protocol, Tag, Tunnel};
+
 use super::BadWord;
-use crate::instrument::Template;
-use crate::instrument::template::{
-    Encapsulation, FlowField, Flows, Label, Party, Protocol, Tag, Tunnel,
-};
 use crate::names::nearest;
 
 /// Kinds of frames: what they carry, and what stands around it.

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
+use trafficgen::{EndOutcome, Refusal, StreamOutcome};
 
 use super::PortName;
 use super::second::{bits, pps};
 use crate::format::{count, micros, percent};
-use crate::instrument::{EndOutcome, Refusal, StreamOutcome};
 
 /// What came of all trials.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::instrument::template::{BadTemplate, FRAME_BYTES, Reflection};
-use crate::instrument::{Mix, Pace, Rate, Template};
+use trafficgen::template::{BadTemplate, FRAME_BYTES, Reflection};
+use trafficgen::{Mix, Pace, Rate, Template};
+
 use crate::names::nearest;
 
 /// A word that means nothing here; the text says which would.
@@ -231,19 +232,18 @@ impl FromStr for Pattern {
     }
 }
 
-impl FromStr for Reflection {
-    type Err = BadWord;
-
-    /// Reads `macs` or `addresses`.
-    fn from_str(text: &str) -> Result<Self, BadWord> {
-        match text {
-            "macs" => Ok(Self::Macs),
-            "addresses" => Ok(Self::Addresses),
-            _ => Err(BadWord(format!(
-                "'{text}' is nothing that is swapped{}: macs or addresses is wanted",
-                nearest(text, ["macs", "addresses"])
-            ))),
-        }
+/// Parses the addresses that a reflector swaps: `macs` or `addresses`.
+///
+/// # Errors
+/// The text is neither.
+pub fn parse_reflection(text: &str) -> Result<Reflection, BadWord> {
+    match text {
+        "macs" => Ok(Reflection::Macs),
+        "addresses" => Ok(Reflection::Addresses),
+        _ => Err(BadWord(format!(
+            "'{text}' is nothing that is swapped{}: macs or addresses is wanted",
+            nearest(text, ["macs", "addresses"])
+        ))),
     }
 }
 

@@ -14,11 +14,11 @@ use std::time::Duration;
 use stats::mlrsearch::{
     Failed, Goal, LoadRange, Search, SearchOutcome, TrialInput, TrialOutput, search,
 };
+use trafficgen::{Pace, Rate};
 
 use super::offered::{Doubts, Load};
 use super::plane::Plane;
 use super::{Bound, Parameter, Values};
-use crate::instrument::{Pace, Rate};
 use crate::trial::TrialError;
 
 /// Frame sizes of RFC 2544, 9.1.

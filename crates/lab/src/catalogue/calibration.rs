@@ -9,10 +9,10 @@ mod tests;
 use std::time::Duration;
 
 use testbed::{DeviceKind, Host};
+use trafficgen::{End, Measurement, Refusal};
 
 use super::offered::{FIGURES, Load, Offered, figure, offer_by};
 use super::{Better, Bound, Figure, Parameter, Point, Values};
-use crate::instrument::{End, Measurement, Refusal};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

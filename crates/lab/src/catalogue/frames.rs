@@ -6,9 +6,10 @@ pub(super) mod kinds;
 pub(super) mod mtu;
 pub(super) mod tags;
 
+use trafficgen::Refusal;
+
 use super::offered::{Offered, without};
 use super::{Better, Figure};
-use crate::instrument::Refusal;
 use crate::record::{Outcome, Reading};
 use crate::trial::Measured;
 

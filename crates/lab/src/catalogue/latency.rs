@@ -9,10 +9,11 @@ mod tests;
 
 use std::time::Duration;
 
+use trafficgen::Pace;
+
 use super::offered::Load;
 use super::plane::Plane;
 use super::{Bound, Parameter, Point, Values};
-use crate::instrument::Pace;
 use crate::trial::{Measured, TrialError};
 
 /// How long frames are offered.
@@ -48,6 +49,6 @@ fn seconds(point: &Point) -> f64 {
 }
 
 /// Megabits a second of a line, as bits.
-const fn line(megabits: u64) -> crate::instrument::Rate {
-    crate::instrument::Rate::Line(megabits * 1_000_000)
+const fn line(megabits: u64) -> trafficgen::Rate {
+    trafficgen::Rate::Line(megabits * 1_000_000)
 }

@@ -5,12 +5,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use testbed::{Bench, Host};
+use trafficgen::template::Party;
+use trafficgen::{Arrivals, End, MeasureError, Measurement, Refusal, Request, Threads, measure};
 
 use super::offered::on_tester;
-use crate::instrument::template::Party;
-use crate::instrument::{
-    Arrivals, End, MeasureError, Measurement, Refusal, Request, Threads, measure,
-};
 use crate::scenario::Tools;
 use crate::trial::TrialError;
 
@@ -147,9 +145,9 @@ pub(super) mod memory {
     use std::sync::Arc;
 
     use super::{Measurement, Offer, Request, TrialError, measure, refused};
-    use crate::Interrupt;
-    use crate::instrument::memory::{Path, SimulatedTime, Way, cable};
-    use crate::instrument::{End, Transmit, Way as Kind};
+    use testbed::Interrupt;
+    use trafficgen::memory::{Path, SimulatedTime, Way, cable};
+    use trafficgen::{End, Transmit, Way as Kind};
 
     /// What a step of the simulated clock takes.
     pub(in crate::catalogue) const STEP_NS: u64 = 1_000;

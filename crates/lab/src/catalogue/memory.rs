@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::PortNo;
 use flow::{FlowMod, Key, Registers};
 use packet::{Depth, Frame, Headers};
-
-use crate::Interrupt;
-use crate::catalogue::offered::{Load, Offered};
-use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
-use crate::instrument::memory::SimulatedTime;
-use crate::instrument::{
+use testbed::Interrupt;
+use trafficgen::memory::SimulatedTime;
+use trafficgen::{
     Arrivals, End, EndNo, Length, Receive, Request, Stamps, Stream, Transmit, Way, measure,
 };
+
+use crate::catalogue::offered::{Load, Offered};
+use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
 use crate::record::Conditions;
 
 /// What becomes of a frame: it comes out as it leaves it, so many nanoseconds later, or not at all.

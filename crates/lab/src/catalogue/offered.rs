@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use stats::Histogram;
 use testbed::{Bench, Failure, Host};
-
-use crate::catalogue::{Better, Figure, Point};
-use crate::cores::Watch;
-use crate::instrument::{
+use trafficgen::{
     End, EndNo, Length, MeasureError, Measurement, Mix, Pace, Refusal, Request, Stream,
     StreamOutcome, Template, Threads, measure,
 };
+
+use crate::catalogue::{Better, Figure, Point};
+use crate::cores::Watch;
 use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

@@ -11,14 +11,14 @@ mod stations;
 use std::time::Duration;
 
 use testbed::{DeviceKind, Mode, Topology};
+use trafficgen::template::Party;
+use trafficgen::{
+    EndNo, Length, Measurement, OVERHEAD_BYTES, Pace, Rate, Request, Stream, Template,
+};
 
 use super::bisection::Bisection;
 use super::lines::{DRAIN, Offer, fell_short, is_void, offer_well};
 use super::{Bound, Own, Parameter, Point, Values};
-use crate::instrument::template::Party;
-use crate::instrument::{
-    EndNo, Length, Measurement, OVERHEAD_BYTES, Pace, Rate, Request, Stream, Template,
-};
 use crate::trial::{Measured, TrialError};
 
 #[cfg(test)]

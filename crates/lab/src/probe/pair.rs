@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use testbed::{Clock, Failure, pin_current_thread};
+use trafficgen::Time;
 
 use super::{Echoes, Ends, PATIENCE, ProbeError, Tally};
-use crate::instrument::Time;
 
 /// How often an idle server looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(20);

@@ -7,9 +7,9 @@ use std::net::UdpSocket;
 use std::thread;
 
 use testbed::{Clock, Failure, pin_current_thread};
+use trafficgen::Time;
 
 use super::{Datagrams, Echoes, Ends, ProbeError, Tally};
-use crate::instrument::Time;
 
 pub(super) fn run(
     ends: Ends,

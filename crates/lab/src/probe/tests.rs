@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use testbed::{Chance, DeviceKind, DeviceOptions, Faults, Impairments, Spawner};
+use trafficgen::Transmit;
+use trafficgen::memory::{Path, SimulatedTime, Way, cable};
 
 use super::*;
 use crate::devices::tests::impaired;
-use crate::instrument::Transmit;
-use crate::instrument::memory::{Path, SimulatedTime, Way, cable};
-use testbed::{Chance, DeviceKind, DeviceOptions, Faults, Impairments, Spawner};
 
 fn over_a_cable(prober: Prober) {
     if let Err(missing) = testbed::check(&DeviceKind::Direct.requirements("comporta".as_ref())) {

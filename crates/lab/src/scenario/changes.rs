@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use openflow::{Version, VersionSet};
 use testbed::Bench;
+use testbed::Interrupt;
 
 use super::Tools;
-use crate::Interrupt;
 use crate::controller::{Ask, Link};
 use crate::cores::Watch;
 use crate::generator::Frames;

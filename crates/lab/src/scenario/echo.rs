@@ -118,8 +118,8 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::memory::Path;
     use crate::probe::tests::over;
+    use trafficgen::memory::Path;
 
     const COUNTS: Counts = Counts {
         sent: 110,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stats::mlrsearch::{Goal, LoadRange, TrialInput};
+use trafficgen::{Pace, Rate};
 
 use super::{LINE, SIZE, line_rate, output, searched};
 use crate::catalogue::offered::{Doubts, Load, figure};
@@ -10,7 +11,6 @@ use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use trafficgen::{Pace, Rate};
+
 use super::{LINE, SIZE, line_rate};
 use crate::catalogue::offered::{Doubts, Load, Offered, figure, too_slow};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

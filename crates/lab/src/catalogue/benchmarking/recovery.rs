@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use trafficgen::{
+    EndNo, Keep, Kept, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
+};
+
 use super::{LINE, RATE_MIN, SIZE, line_rate};
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{DRAIN, Lines, Offer, fell_short, greet, is_void, offer_well};
@@ -10,9 +14,6 @@ use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::instrument::{
-    EndNo, Keep, Kept, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
-};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::Instant;
 use testbed::Ending;
+use trafficgen::{EndNo, Keep, Kept, Length, Measurement, Pace, Rate, Request, Stream, Template};
 
 use crate::MatchSet;
 use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
@@ -13,9 +14,6 @@ use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::instrument::{
-    EndNo, Keep, Kept, Length, Measurement, Pace, Rate, Request, Stream, Template,
-};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::{Restarted, Station};

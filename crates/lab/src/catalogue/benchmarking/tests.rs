@@ -1,6 +1,7 @@
 //! Searches, losses and bursts against a device in memory whose capacity and queue are known.
 
 use proptest::prelude::*;
+use trafficgen::memory::Service;
 
 use super::back_to_back::{self, BACK_TO_BACK};
 use super::loss::{self, LOSS};
@@ -9,7 +10,6 @@ use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
 };
 use crate::catalogue::{Experiment, Value};
-use crate::instrument::memory::Service;
 use crate::trial::Measured;
 
 /// Of 20 Mbit/s in frames of 64 bytes.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stats::mlrsearch::{End, Found, SearchOutcome};
+use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
 use super::{DIRECTION, GOAL, LINE, SIZE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
@@ -10,7 +11,6 @@ use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

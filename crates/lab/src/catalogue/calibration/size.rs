@@ -1,9 +1,10 @@
 //! A bare cable by the size of frames.
 
+use trafficgen::{Pace, Rate};
+
 use super::{ALL, MILLIS, WAY, calibrate, length, seconds, takes};
 use crate::catalogue::offered::Load;
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::instrument::{Pace, Rate};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

@@ -1,10 +1,11 @@
 //! What the instrument says of itself, on a cable in memory.
 
+use testbed::Interrupt;
+use trafficgen::memory::{Path, SimulatedTime, cable};
+use trafficgen::{EndNo, Length, Pace, Rate, Request, Stream, Template, measure};
+
 use super::*;
-use crate::Interrupt;
 use crate::catalogue::{Experiment, Value};
-use crate::instrument::memory::{Path, SimulatedTime, cable};
-use crate::instrument::{EndNo, Length, Pace, Rate, Request, Stream, Template, measure};
 
 /// What a sender that needs 4 µs a frame says of itself at a rate.
 fn told(pps: u64) -> Reading {

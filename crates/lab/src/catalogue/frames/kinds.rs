@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use trafficgen::template::{Encapsulation, Label, Party, Protocol, Tag, Tunnel};
+use trafficgen::{BadTemplate, Mix, Pace, Rate, Template};
+
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
 use crate::catalogue::{Experiment, Family, Figure, Parameter, Point, Setting, Values, View};
-use crate::instrument::template::{Encapsulation, Label, Party, Protocol, Tag, Tunnel};
-use crate::instrument::{BadTemplate, Mix, Pace, Rate, Template};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

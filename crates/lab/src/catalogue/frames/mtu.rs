@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use base::PortNo;
 use testbed::{DeviceKind, Host, Topology};
+use trafficgen::{
+    End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,
+    measure as measure_streams,
+};
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
@@ -11,10 +15,6 @@ use crate::catalogue::{
 };
 use crate::controller::Ask;
 use crate::cores::Watch;
-use crate::instrument::{
-    End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,
-    measure as measure_streams,
-};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

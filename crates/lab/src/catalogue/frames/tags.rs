@@ -5,14 +5,14 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::{Message, Version, VersionSet};
+use trafficgen::template::{Encapsulation, Label, Tag};
+use trafficgen::{Pace, Rate, Template};
 
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
 use crate::catalogue::{Experiment, Family, Figure, Parameter, Point, Setting, Values, View};
 use crate::controller::{Ask, Link};
-use crate::instrument::template::{Encapsulation, Label, Tag};
-use crate::instrument::{Pace, Rate, Template};
 use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

@@ -3,14 +3,14 @@
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 use packet::MacAddr;
+use trafficgen::template::{Encapsulation, Tag};
+use trafficgen::{Pace, Template};
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::controller::ControllerError;
-use crate::instrument::template::{Encapsulation, Tag};
-use crate::instrument::{Pace, Template};
 use crate::record::{Conditions, Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

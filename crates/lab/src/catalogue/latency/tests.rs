@@ -1,6 +1,7 @@
 //! Delay, loss, copies and overtaking that were put in are what these experiments tell.
 
 use proptest::prelude::*;
+use trafficgen::memory::{Path, Service};
 
 use super::action::ACTION;
 use super::load::LOAD;
@@ -10,7 +11,6 @@ use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
 };
 use crate::catalogue::{Experiment, Value};
-use crate::instrument::memory::{Path, Service};
 use crate::trial::Measured;
 
 /// An experiment at `mbit` for 50 ms, at other values as said.

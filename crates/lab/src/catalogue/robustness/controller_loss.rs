@@ -7,6 +7,7 @@ use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
 use openflow::Version;
 use testbed::{Clock, DeviceKind, FailMode, Failure};
+use trafficgen::{Pace, Rate};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer_once};
@@ -14,7 +15,6 @@ use crate::catalogue::{
     Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
 use crate::controller::{Ask, Controller, ControllerError, Listener, Manner};
-use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

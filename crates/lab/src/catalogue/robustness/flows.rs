@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use trafficgen::template::{FlowField, Flows};
+use trafficgen::{Pace, Rate, Template};
 
 use crate::catalogue::offered::{FIGURES, Load};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::instrument::template::{FlowField, Flows};
-use crate::instrument::{Pace, Rate, Template};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use trafficgen::{EndNo, Pace, Rate, Refusal};
+
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, Pull, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{EndNo, Pace, Rate, Refusal};
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use base::PortNo;
 use base::SplitMix64;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use trafficgen::template::{FLOWS_MAX, FlowField, Flows};
+use trafficgen::{BadTemplate, Mix, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES, Load, offer, offer_once};
 use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::instrument::template::{FLOWS_MAX, FlowField, Flows};
-use crate::instrument::{BadTemplate, Mix, Pace, Rate, Template};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use trafficgen::{Pace, Rate};
+
 use crate::catalogue::offered::{Load, NOTHING, figure};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{Pace, Rate};
 use crate::record::Reading;
 use crate::trial::{Measured, TrialError};
 

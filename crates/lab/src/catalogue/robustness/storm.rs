@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use trafficgen::template::{FLOWS_MAX, FlowField, Flows, Party};
+use trafficgen::{self, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer, offer_once};
 use crate::catalogue::{
     Better, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::template::{FLOWS_MAX, FlowField, Flows, Party};
-use crate::instrument::{self, Pace, Rate, Template};
 use crate::record::Reading;
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -162,10 +162,10 @@ fn measure(
         attempt += 1;
     };
     let mut reading = reading(point, [&before, &after], &flows);
-    type Doubts = Vec<instrument::Refusal>;
+    type Doubts = Vec<trafficgen::Refusal>;
     let doubts = before.measurement.refusals.into_iter();
     let (short, other): (Doubts, Doubts) =
-        doubts.partition(|one| matches!(one, instrument::Refusal::Shortfall { .. }));
+        doubts.partition(|one| matches!(one, trafficgen::Refusal::Shortfall { .. }));
     if let Some(short) = short.first() {
         let reason = format!("the tester is too slow for one flow: {short}");
         lack_of_one(&mut reading, &reason);

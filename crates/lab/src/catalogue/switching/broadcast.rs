@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use trafficgen::{EndNo, Length, Measurement, Pace, Rate, Stream};
+
 use super::{
     LINE, NOTHING, RATE_MIN, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, is_switch, legacy, megabits,
     note_open, request, template, throughput, trial_length,
@@ -11,7 +13,6 @@ use crate::catalogue::lines::{Lines, Offer, greet, offer_well};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
 use crate::cores::Watch;
-use crate::instrument::{EndNo, Length, Measurement, Pace, Rate, Stream};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

@@ -1,5 +1,7 @@
 //! Congestion control (RFC 2889, 5.5).
 
+use trafficgen::{Length, Pace, Rate, Stream, StreamOutcome};
+
 use super::{
     LINE, SIZE, TRIAL_MILLIS, between, greatest, is_switch, legacy, request, trial_length,
 };
@@ -7,7 +9,6 @@ use crate::catalogue::lines::{Lines, Offer, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
 use crate::cores::Watch;
-use crate::instrument::{Length, Pace, Rate, Stream, StreamOutcome};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

@@ -1,5 +1,7 @@
 //! Fully meshed traffic (RFC 2889, 5.1).
 
+use trafficgen::{Measurement, Pace, Stream};
+
 use super::{
     LINE, NOTHING, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, between, is_switch, legacy, megabits,
     note_open, throughput, trial_length,
@@ -9,7 +11,6 @@ use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
 use crate::cores::Watch;
-use crate::instrument::{Measurement, Pace, Stream};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -91,7 +92,7 @@ fn search(
     let size = point.number("size");
     let flooded = std::cell::Cell::new(0);
     let lost = |measured: &Measurement| {
-        let sum = |of: fn(&crate::instrument::StreamOutcome) -> u64| -> u64 {
+        let sum = |of: fn(&trafficgen::StreamOutcome) -> u64| -> u64 {
             measured.streams.iter().map(of).sum()
         };
         flooded.set(flooded.get() + sum(|one| one.misdirected));

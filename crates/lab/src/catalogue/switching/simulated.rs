@@ -6,10 +6,11 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use trafficgen::memory::SimulatedTime;
+use trafficgen::{Arrivals, End, Receive, Stamps, Transmit, Way};
+
 use super::station;
 use crate::catalogue::lines::memory::{STEP_NS, Simulated};
-use crate::instrument::memory::SimulatedTime;
-use crate::instrument::{Arrivals, End, Receive, Stamps, Transmit, Way};
 
 /// A port takes no frame sooner than so long after the one before: a million a second.
 const FRAME_NS: u64 = 1_000;

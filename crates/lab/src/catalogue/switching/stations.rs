@@ -1,12 +1,12 @@
 //! Many stations at one port: they are made known, and then frames for them are sent from another
 //! port. What comes out at the third was flooded: its station was not known.
 
-use crate::catalogue::lines::{Offer, fell_short, is_void};
-use crate::instrument::template::{FlowField, Flows};
-use crate::instrument::{EndNo, Length, Pace, Rate, Stream, Template};
-use crate::trial::TrialError;
+use trafficgen::template::{FlowField, Flows};
+use trafficgen::{EndNo, Length, Pace, Rate, Stream, Template};
 
 use super::{request, station};
+use crate::catalogue::lines::{Offer, fell_short, is_void};
+use crate::trial::TrialError;
 
 /// Hosts by their numbers from 0: where the stations are, where frames for them are sent, and
 /// where nothing should come out.

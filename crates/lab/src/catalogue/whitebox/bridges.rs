@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use stats::mlrsearch::End;
 use testbed::Topology;
+use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
 use crate::catalogue::benchmarking::{GOAL, LINE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
@@ -11,7 +12,6 @@ use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

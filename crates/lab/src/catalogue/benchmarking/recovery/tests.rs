@@ -1,9 +1,10 @@
 //! How long a device goes on to lose frames, and how long its queue takes to empty, is what was
 //! put in.
 
+use trafficgen::memory::{Path, Service};
+
 use super::*;
 use crate::catalogue::lines::memory::{Simulated, dead_for};
-use crate::instrument::memory::{Path, Service};
 
 const MS: u64 = 1_000_000;
 

@@ -1,10 +1,10 @@
 //! The outage is that which was put in, and so is whatever it is made of.
 
 use testbed::Stopped;
+use trafficgen::memory::Path;
 
 use super::*;
 use crate::catalogue::lines::memory::{Simulated, dead_for};
-use crate::instrument::memory::Path;
 
 const PPS: u64 = 10_000;
 const LENGTH: Duration = Duration::from_millis(800);

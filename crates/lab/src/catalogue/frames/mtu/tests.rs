@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use testbed::Interrupt;
+use trafficgen::memory::{Path, SimulatedTime, cable};
+
 use super::*;
-use crate::Interrupt;
 use crate::catalogue::memory::point;
-use crate::instrument::memory::{Path, SimulatedTime, cable};
 
 /// A path that treats each frame by its size; all are numbered in the order of sending.
 fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {

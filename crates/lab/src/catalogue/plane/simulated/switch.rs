@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use base::PortNo;
 use flow::{Action, Field, FlowMod, Key, Refusal, Registers};
 use packet::{Depth, Frame, Headers, MacAddr, Packet};
+use trafficgen::memory::At;
 
 use super::{Faults, nanos};
-use crate::instrument::memory::At;
 
 /// How the device forwards.
 pub(super) struct Switch {

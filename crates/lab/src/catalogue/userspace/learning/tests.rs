@@ -7,11 +7,11 @@ use base::{Cookie, PortNo, TableId};
 use flow::{Action, FlowMod, Key, PacketIn, PacketInReason, Registers};
 use openflow::{Message, Version};
 use packet::{Depth, Frame, Headers};
+use trafficgen::checksum::{checksum, sum};
 
 use super::*;
 use crate::catalogue::Value;
 use crate::catalogue::plane::simulated::{assert_near, figure, notes, point, why_not};
-use crate::instrument::checksum::{checksum, sum};
 
 /// A switch with its hosts, and what is wrong with it.
 struct Network {

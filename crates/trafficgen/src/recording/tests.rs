@@ -5,15 +5,13 @@ use std::time::Duration;
 use base::Instant;
 use ports::pcapng::{Direction, Writer, packet};
 use proptest::prelude::*;
+use testbed::Interrupt;
 
 use super::*;
-use crate::Interrupt;
-use crate::instrument::layers::checksums_hold;
-use crate::instrument::memory::{Path as Cable, SimulatedTime, cable};
-use crate::instrument::template::{Pattern, Stamp};
-use crate::instrument::{
-    EndNo, Length, Measurement, Pace, Request, Signature, Stream, Template, measure,
-};
+use crate::layers::checksums_hold;
+use crate::memory::{Path as Cable, SimulatedTime, cable};
+use crate::template::{Pattern, Stamp};
+use crate::{EndNo, Length, Measurement, Pace, Request, Signature, Stream, Template, measure};
 
 /// A file of libpcap, of frames a millisecond apart.
 fn pcap(number: fn(u32) -> [u8; 4], magic: u32, frames: &[&[u8]]) -> Vec<u8> {

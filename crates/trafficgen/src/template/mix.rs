@@ -79,7 +79,7 @@ impl Mix {
 
     /// Of each frame of a round the number of its template. The kinds are spread evenly: always the one
     /// that is furthest behind its share.
-    pub(in crate::instrument) fn round(&self) -> Vec<usize> {
+    pub(crate) fn round(&self) -> Vec<usize> {
         let total: u64 = self.parts.iter().map(|(_, count)| u64::from(*count)).sum();
         let mut given = vec![0_u64; self.parts.len()];
         let mut round = Vec::new();

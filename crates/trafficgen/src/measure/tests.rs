@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::instrument::memory::{Done, Path, Service, SimulatedTime, cable};
-use crate::instrument::template::{Encapsulation, FlowField, Flows, Tag};
-use crate::instrument::{Expectation, Glance, Mix, Pace, Rate, Template, Time, pdv_ns};
+use crate::memory::{Done, Path, Service, SimulatedTime, cable};
+use crate::template::{Encapsulation, FlowField, Flows, Tag};
+use crate::{Expectation, Glance, Mix, Pace, Rate, Template, Time, pdv_ns};
 
 const ONE: EndNo = EndNo(0);
 const OTHER: EndNo = EndNo(1);

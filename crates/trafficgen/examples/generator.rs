@@ -13,12 +13,12 @@
 use std::error::Error;
 use std::time::Duration;
 
-use lab::Interrupt;
-use lab::instrument::{
+use testbed::Interrupt;
+use testbed::{Clock, Namespace, Program, Spawner, pin_current_thread};
+use trafficgen::{
     End, EndNo, Length, Pace, Rate, Request, Stream, Sweep, Template, Threads, Transmit, calibrate,
     measure,
 };
-use testbed::{Clock, Namespace, Program, Spawner, pin_current_thread};
 
 type Failure = Box<dyn Error + Send + Sync>;
 

@@ -162,9 +162,9 @@ fn sum(counts: &Counts, of: &[Counter]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Interrupt;
-    use crate::instrument::packet::tests::{Cable, short};
-    use crate::instrument::{EndNo, Mix, Pace, Rate, Stream, Template, measure};
+    use crate::packet::tests::{Cable, short};
+    use crate::{EndNo, Mix, Pace, Rate, Stream, Template, measure};
+    use testbed::Interrupt;
 
     #[test]
     fn frames_cross_a_cable_by_af_xdp() {

@@ -14,14 +14,14 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::Interrupt;
-use lab::instrument::{
-    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
-};
 use stats::{CONFIDENCE, Proportion, proportion_interval};
+use testbed::Interrupt;
 use testbed::{
     Bench, Chance, Clock, DeviceKind, DeviceOptions, FaultCounts, Faults, Host, Impairments,
     Settings, Setup, Spawner, pin_current_thread,
+};
+use trafficgen::{
+    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;

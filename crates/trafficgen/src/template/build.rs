@@ -4,8 +4,8 @@
 use base::SplitMix64;
 
 use super::{Encapsulation, FCS, Party, Protocol, Tag, Template, Tunnel};
-use crate::instrument::checksum::{checksum, sum};
-use crate::instrument::layers::{
+use crate::checksum::{checksum, sum};
+use crate::layers::{
     ETHERNET_INSIDE, GENEVE, GRE, ICMP, IPV4, IPV6, MPLS, QINQ, TCP, UDP, VLAN, VXLAN,
 };
 

@@ -236,12 +236,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Interrupt;
-    use crate::instrument::memory::{Path, SimulatedTime, cable};
-    use crate::instrument::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tunnel};
-    use crate::instrument::{
+    use crate::memory::{Path, SimulatedTime, cable};
+    use crate::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tunnel};
+    use crate::{
         EndNo, Expectation, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
     };
+    use testbed::Interrupt;
 
     const HERE: EndNo = EndNo(0);
 

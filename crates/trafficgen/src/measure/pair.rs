@@ -4,14 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use testbed::Interrupt;
 use testbed::pin_current_thread;
 
 use super::solo::{Drain, ROUNDS, sent_so_far};
 use super::{MeasureError, Session, at, nanos};
-use crate::Interrupt;
-use crate::instrument::emitter::Emitter;
-use crate::instrument::receiver::Receiver;
-use crate::instrument::{Arrivals, End, EndNo, Live, Receive, Stream, Time, Transmit};
+use crate::emitter::Emitter;
+use crate::receiver::Receiver;
+use crate::{Arrivals, End, EndNo, Live, Receive, Stream, Time, Transmit};
 
 /// What the threads tell each other.
 struct State {

@@ -2,24 +2,24 @@
 
 use super::build::{self, Places};
 use super::{FlowField, Flows, Protocol, Template, UdpChecksum};
-use crate::instrument::Signature;
-use crate::instrument::checksum::{checksum, fold, pseudo, sum};
-use crate::instrument::layers::{ICMP, TCP, UDP, room};
+use crate::Signature;
+use crate::checksum::{checksum, fold, pseudo, sum};
+use crate::layers::{ICMP, TCP, UDP, room};
 
 /// What is different in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::instrument) struct Stamp {
+pub(crate) struct Stamp {
     /// The stream's number.
-    pub(in crate::instrument) stream: u8,
+    pub(crate) stream: u8,
     /// The frame's number within its stream.
-    pub(in crate::instrument) number: u64,
+    pub(crate) number: u64,
     /// When it is sent.
-    pub(in crate::instrument) time_ns: u64,
+    pub(crate) time_ns: u64,
 }
 
 /// What frames of a template have in common.
 #[derive(Clone, Debug)]
-pub(in crate::instrument) struct Pattern {
+pub(crate) struct Pattern {
     bytes: Vec<u8>,
     places: Places,
     /// How many bytes are compared where frames come out.
@@ -94,7 +94,7 @@ impl Pattern {
     }
 
     /// Of any frame, of which nothing changes.
-    pub(in crate::instrument) fn untouched(bytes: &[u8]) -> Self {
+    pub(crate) fn untouched(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
             places: Places::default(),
@@ -111,7 +111,7 @@ impl Pattern {
 
     /// Of any frame, of which nothing changes but the signature: where an IP packet ends, if it carries
     /// enough of UDP, TCP or ICMP that is neither a fragment nor a tunnel.
-    pub(in crate::instrument) fn of_frame(bytes: &[u8]) -> Self {
+    pub(crate) fn of_frame(bytes: &[u8]) -> Self {
         let mut pattern = Self::untouched(bytes);
         if let Some(room) = room(bytes) {
             let start = room.end - Signature::LEN;
@@ -130,13 +130,13 @@ impl Pattern {
 
     /// Whether frames say which they are.
     #[inline]
-    pub(in crate::instrument) const fn is_signed(&self) -> bool {
+    pub(crate) const fn is_signed(&self) -> bool {
         self.signature.is_some()
     }
 
     /// How many bytes of a frame are compared: those before the payload, or of a frame that somebody else
     /// made, before the signature.
-    pub(in crate::instrument) const fn headers(&self) -> usize {
+    pub(crate) const fn headers(&self) -> usize {
         self.headers
     }
 
@@ -173,12 +173,12 @@ impl Pattern {
     }
 
     /// The frame, of which everything that changes is still to be written.
-    pub(in crate::instrument) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Where the checksums are that change with a frame.
-    pub(in crate::instrument) fn checksums(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn checksums(&self) -> impl Iterator<Item = usize> {
         [self.header, self.transport]
             .into_iter()
             .flatten()
@@ -187,7 +187,7 @@ impl Pattern {
 
     /// Writes what is different in a frame over `frame`, which holds this pattern's bytes.
     #[inline]
-    pub(in crate::instrument) fn write(&self, frame: &mut [u8], stamp: Stamp) {
+    pub(crate) fn write(&self, frame: &mut [u8], stamp: Stamp) {
         let Stamp {
             stream,
             number,
@@ -227,7 +227,7 @@ impl Pattern {
     /// Writes what is different in the flow of a frame, and returns what that adds to the sums of the IPv4
     /// header and of what is behind.
     #[inline]
-    pub(in crate::instrument) fn write_flow(&self, frame: &mut [u8], number: u64) -> (u64, u64) {
+    pub(crate) fn write_flow(&self, frame: &mut [u8], number: u64) -> (u64, u64) {
         let (mut header, mut transport) = (0, 0);
         if self.edits.is_empty() {
             return (header, transport);

@@ -4,8 +4,8 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 
 use super::*;
-use crate::instrument::Signature;
-use crate::instrument::layers::checksums_hold;
+use crate::Signature;
+use crate::layers::checksums_hold;
 
 fn built(template: &Template, stamp: Stamp) -> Vec<u8> {
     let pattern = template.pattern().unwrap();

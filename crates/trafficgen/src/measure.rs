@@ -8,6 +8,8 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
+use testbed::Interrupt;
+
 use super::delays::Delays;
 use super::emitter::Emitter;
 use super::outcome::{EndOutcome, Measurement, Refusal, StreamOutcome};
@@ -15,7 +17,6 @@ use super::receiver::{Book, Receiver};
 use super::sequence::Sequence;
 use super::shared::Shared;
 use super::{BadTemplate, End, EndNo, Live, Pace, Source, Stamps, Stream, Time};
-use crate::Interrupt;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

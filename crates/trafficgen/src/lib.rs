@@ -1,22 +1,24 @@
-//! The instrument: it offers frames at set times, and books what comes of each.
+//! Traffic generator and receiver: sends signed frames on schedule and counts loss, delay, order
+//! and duplicates per stream.
 //!
-//! What is offered are [`Stream`]s: a [`Mix`] of frames, each made after a [`Template`]; a [`Pace`]
-//! that says when each is due; and the ends of the device between which they go. Each frame carries a
-//! [`Signature`] of 12 bytes at its very end: which stream, which number, sent when. By it the receiver
-//! knows each frame again, whatever headers a device has pushed, popped or rewritten.
+//! The offered traffic is a set of [`Stream`]s: a [`Mix`] of frames, each built from a [`Template`];
+//! a [`Pace`] that gives the due time of each; and the test ports between which they travel. Each
+//! frame carries a [`Signature`] of 12 bytes at its very end: stream, sequence number, time of
+//! sending. The receiver identifies every frame by it, whatever headers a device pushed, popped or
+//! rewrote.
 //!
-//! [`measure()`] does all of it between [`End`]s, whatever these are made of: packet sockets
-//! ([`End::packet`]), AF_XDP, memory ([`memory`], for tests with a simulated clock), or one of
-//! these with a far end that sends back ([`End::reflected`]).
+//! [`measure()`] runs the streams between [`End`]s: packet sockets ([`End::packet`]), AF_XDP, memory
+//! ([`memory`], for tests with simulated time), or one of these whose far end reflects
+//! ([`End::reflected`]).
 //!
-//! What is configured is never taken for what was done: intended and achieved rates are both recorded,
-//! and a [`Refusal`] says why a measurement must not be used.
+//! Intended and achieved rates are both recorded, and a [`Refusal`] gives the reason why a
+//! measurement must not be used.
 //!
-//! Not here: which device, by which rules, and what a row of a report is made of.
+//! Not here: the device, its rules, and the layout of a report.
 
 mod arrivals;
 mod calibrate;
-pub(crate) mod checksum;
+pub mod checksum;
 mod delays;
 mod emitter;
 mod expected;

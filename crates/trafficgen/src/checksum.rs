@@ -3,7 +3,7 @@
 //! Its own, and not that of the crate `packet`: the switch's frames are judged by it.
 
 /// The sum of the 16-bit words of `bytes`, with a zero byte behind if their number is odd.
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
+pub fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
@@ -15,7 +15,7 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
 }
 
 /// Adds the carries back in until there are none.
-pub(crate) fn fold(mut total: u64) -> u16 {
+pub fn fold(mut total: u64) -> u16 {
     while total > 0xffff {
         total = (total >> 16) + (total & 0xffff);
     }
@@ -23,12 +23,12 @@ pub(crate) fn fold(mut total: u64) -> u16 {
 }
 
 /// The checksum over words of this sum.
-pub(crate) fn checksum(total: u64) -> u16 {
+pub fn checksum(total: u64) -> u16 {
     !fold(total)
 }
 
 /// The sum of a pseudo-header (RFC 768, RFC 8200 section 8.1): addresses, protocol, length.
-pub(crate) fn pseudo(addresses: &[u8], protocol: u8, length: usize) -> u64 {
+pub fn pseudo(addresses: &[u8], protocol: u8, length: usize) -> u64 {
     sum(addresses) + u64::from(protocol) + length as u64
 }
 

@@ -1,8 +1,8 @@
 //! One thread that owns all ends, and never sleeps.
 
 use super::{MeasureError, QUIET_NS, Session, at, nanos};
-use crate::instrument::emitter::Emitter;
-use crate::instrument::{Arrivals, End, EndNo};
+use crate::emitter::Emitter;
+use crate::{Arrivals, End, EndNo};
 
 /// Rounds between two looks at the user's wish.
 pub(super) const ROUNDS: u32 = 64;

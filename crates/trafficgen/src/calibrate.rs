@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use testbed::Interrupt;
+
 use super::measure::SHORTFALL_MAX;
 use super::{
     End, EndNo, Length, MeasureError, Pace, Rate, Request, Stream, StreamOutcome, Template,
     Threads, Time, measure,
 };
-use crate::Interrupt;
 
 /// What is to be found out.
 #[derive(Clone, Debug)]
@@ -235,7 +236,7 @@ impl Floor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::memory::{Path, Service, SimulatedTime, cable};
+    use crate::memory::{Path, Service, SimulatedTime, cable};
 
     fn calibrated(path: Path) -> Calibration {
         let time = SimulatedTime::new(100);

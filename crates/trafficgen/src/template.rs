@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub use flows::{FlowField, FlowOrder, Flows};
 pub use mix::Mix;
-pub(crate) use numbered::{NUMBER, Numbered};
+pub use numbered::{NUMBER, Numbered};
 pub(super) use pattern::{Pattern, Stamp};
 pub use reflected::Reflection;
 
@@ -227,7 +227,7 @@ impl Template {
 
     /// Its bytes without its checksum (FCS) and without a signature, its payload filled. That of UDP, TCP or
     /// ICMP is zero: for UDP over IPv4, "none" (RFC 768).
-    pub(crate) fn unsummed(&self) -> Vec<u8> {
+    pub fn unsummed(&self) -> Vec<u8> {
         let (bytes, _) = build::frame(self);
         bytes
     }

@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
+use testbed::Interrupt;
+
 use super::*;
-use crate::Interrupt;
-use crate::instrument::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tag, Tunnel};
-use crate::instrument::{EndNo, Length, Mix, Pace, Rate, Request, Stream, Template, measure};
+use crate::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tag, Tunnel};
+use crate::{EndNo, Length, Mix, Pace, Rate, Request, Stream, Template, measure};
 
 const MTU: u32 = 9_100;
 
 /// Two namespaces with a cable between them, which is up.
-pub(in crate::instrument) struct Cable {
-    pub(in crate::instrument) near: Namespace,
-    pub(in crate::instrument) far: Namespace,
-    pub(in crate::instrument) clock: Clock,
+pub(crate) struct Cable {
+    pub(crate) near: Namespace,
+    pub(crate) far: Namespace,
+    pub(crate) clock: Clock,
 }
 
 impl Cable {
-    pub(in crate::instrument) fn lay(mtu: u32) -> Self {
+    pub(crate) fn lay(mtu: u32) -> Self {
         let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         near.join("eth0", &far, "eth0").unwrap();
         let clock = Clock::start();
@@ -38,7 +39,7 @@ impl Cable {
     }
 }
 
-pub(in crate::instrument) fn short(streams: Vec<Stream>) -> Request {
+pub(crate) fn short(streams: Vec<Stream>) -> Request {
     Request {
         drain: Duration::from_millis(500),
         ..Request::new(streams, Length::Frames(2_000))
@@ -143,7 +144,7 @@ fn a_mix_and_two_threads_lose_nothing_on_a_cable() {
         EndNo(1),
     );
     let request = Request {
-        threads: crate::instrument::Threads::Pair {
+        threads: crate::Threads::Pair {
             send: 0,
             receive: 0,
         },
@@ -171,8 +172,5 @@ fn an_interface_that_goes_away_is_an_error() {
         &cable.clock,
         &Interrupt::never(),
     );
-    assert!(matches!(
-        outcome,
-        Err(crate::instrument::MeasureError::End { .. })
-    ));
+    assert!(matches!(outcome, Err(crate::MeasureError::End { .. })));
 }

@@ -2,15 +2,15 @@
 
 use super::build::{self, Places};
 use super::{Encapsulation, Protocol, Template};
-use crate::instrument::checksum::{checksum, pseudo, sum};
-use crate::instrument::layers::UDP;
+use crate::checksum::{checksum, pseudo, sum};
+use crate::layers::UDP;
 
 /// Bytes at the end of a frame that number it.
-pub(crate) const NUMBER: usize = 4;
+pub const NUMBER: usize = 4;
 
 /// A frame that is sent many times, each time with another number.
 #[derive(Clone, Debug)]
-pub(crate) struct Numbered {
+pub struct Numbered {
     bytes: Vec<u8>,
     udp: usize,
     /// The sum of what counts in the checksum and is not in the datagram (RFC 768).
@@ -19,7 +19,7 @@ pub(crate) struct Numbered {
 
 impl Numbered {
     /// Frames after `template`, whose flows are none of theirs.
-    pub(crate) fn new(template: &Template) -> Self {
+    pub fn new(template: &Template) -> Self {
         let is_plain = matches!(
             template.encapsulation,
             Encapsulation::Plain | Encapsulation::Vlan(_)
@@ -35,7 +35,7 @@ impl Numbered {
     }
 
     /// The frame of this number, without its FCS, its checksums right.
-    pub(crate) fn with(&mut self, number: u32) -> &[u8] {
+    pub fn with(&mut self, number: u32) -> &[u8] {
         let end = self.bytes.len() - NUMBER;
         self.bytes[end..].copy_from_slice(&number.to_be_bytes());
         let datagram = &mut self.bytes[self.udp..];
@@ -50,7 +50,7 @@ impl Numbered {
     }
 
     /// Its length without its FCS.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 }
