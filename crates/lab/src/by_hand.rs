@@ -19,11 +19,10 @@ mod words;
 
 use std::io;
 
+use controller::ControllerError;
 use testbed::Failure;
 use trafficgen::MeasureError;
 use trafficgen::template::BadTemplate;
-
-use crate::controller::ControllerError;
 
 pub use calibrate::{CalibrationTally, Calibrator, Swept};
 pub use control::{ControlTally, Listening, Place, Role};

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use controller::ControllerError;
 use testbed::{Failure, Missing};
 
 use crate::BadOption;
-use crate::controller::ControllerError;
 use crate::devices::BadDescription;
 use crate::journal::JournalError;
 

@@ -14,7 +14,6 @@ pub mod by_hand;
 mod calendar;
 pub mod catalogue;
 pub mod compare;
-pub mod controller;
 mod cores;
 pub mod describe;
 pub mod devices;

@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use controller::{Application, Controller, ControllerError, Counts};
 use flow::FlowMod;
 use testbed::{
     Bench, Clock, DeviceKind, DeviceOptions, FailMode, Failure, Mode, Settings, Setup, Spawner,
     Topology,
 };
 
-use crate::controller::{Application, Controller, ControllerError, Counts};
 use crate::cores::Cores;
 use crate::devices::{self, Description, Ledger};
 use crate::record::{DeviceRecord, OpenFlowEvidence};

@@ -1,8 +1,8 @@
 //! What a scenario hands back, and why it may hand back nothing.
 
+use controller::ControllerError;
 use testbed::Failure;
 
-use crate::controller::ControllerError;
 use crate::probe::ProbeError;
 use crate::record::{Conditions, Flaw, Outcome};
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use base::{PortNo, TableId};
+use controller::learning::Learning;
+use controller::{Application, Ask, Controller, Listener, Manner};
 use flow::{Action, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Instructions, Match};
-use lab::controller::learning::Learning;
-use lab::controller::{Application, Ask, Controller, Listener, Manner};
 use openflow::{Message, Version, VersionSet};
 use testbed::{Bench, DeviceKind, DeviceOptions, Failure, Program};
 

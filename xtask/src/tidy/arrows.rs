@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 25] = {
+const ARROWS: [Arrows; 26] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -30,7 +30,8 @@ const ARROWS: [Arrows; 25] = {
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
-        row("lab",      &["base", "packet", "flow", "openflow", "stats", "testbed", "trafficgen"]),
+        row("controller", &["base", "packet", "flow", "openflow", "testbed"]),
+        row("lab",      &["base", "controller", "packet", "flow", "openflow", "stats", "testbed", "trafficgen"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["openflow", "ports", "switch"]),
@@ -39,7 +40,7 @@ const ARROWS: [Arrows; 25] = {
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
-        row("tests",    &["base", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
+        row("tests",    &["base", "controller", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
         row("xtask",    &[]),
     ]
 };

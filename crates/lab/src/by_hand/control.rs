@@ -8,6 +8,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use base::DatapathId;
+use controller::learning::Learning;
+use controller::{Application, Controller, ControllerError, Listener, Manner};
 use flow::FlowMod;
 use openflow::VersionSet;
 use serde_json::{Value, json};
@@ -15,8 +17,6 @@ use testbed::Interrupt;
 use testbed::{Clock, Failure};
 
 use super::{BadWord, ByHandError};
-use crate::controller::learning::Learning;
-use crate::controller::{Application, Controller, ControllerError, Listener, Manner};
 use crate::format::count;
 use crate::names::nearest;
 

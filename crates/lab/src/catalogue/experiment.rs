@@ -1,9 +1,9 @@
 //! What an experiment is made of.
 
+use controller::Application;
 use testbed::{DeviceKind, FailMode, Mode, Topology};
 
 use super::{Parameter, Point};
-use crate::controller::Application;
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

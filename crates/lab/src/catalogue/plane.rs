@@ -12,13 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use base::Instant;
+use controller::{Ask, Controller, ControllerError, Done};
 use flow::FlowMod;
 use openflow::{Message, Version};
 use testbed::Failure;
 
 use super::Point;
 use super::offered::{Load, Offered, again, offer, offer_once};
-use crate::controller::{Ask, Controller, ControllerError, Done};
 use crate::cores::Watch;
 use crate::frame_echo::{self, FrameEcho, FrameEchoes};
 use crate::frames::UdpFrame;

@@ -13,12 +13,12 @@ mod rate;
 use std::thread;
 use std::time::Duration;
 
+use controller::{Ask, Link};
 use openflow::{Version, VersionSet};
 use testbed::Bench;
 use testbed::Interrupt;
 
 use super::Tools;
-use crate::controller::{Ask, Link};
 use crate::cores::Watch;
 use crate::generator::Frames;
 use crate::plan::ChangeTest;

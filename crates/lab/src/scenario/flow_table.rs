@@ -15,10 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use base::Instant;
+use controller::{Ask, ControllerError, Link};
 use testbed::Clock;
 
 use super::Tools;
-use crate::controller::{Ask, ControllerError, Link};
 use crate::cores::Watch;
 use crate::record::{Conditions, FlowTableOutcome, Outcome};
 use crate::station::Station;

@@ -9,10 +9,10 @@ mod path_check;
 
 use std::time::Duration;
 
+use controller::ControllerError;
 use testbed::{Bench, Failure, InterfaceCounters, RawSocket};
 
 use super::Tools;
-use crate::controller::ControllerError;
 use crate::cores::Watch;
 use crate::generator::{self, Frames, Sent};
 use crate::plan::Offer;

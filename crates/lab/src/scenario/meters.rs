@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::{Cookie, Instant, MeterId, PortNo, TableId};
+use controller::Link;
 use flow::{
     Action, Band, BandKind, Field, FlowMod, FlowModCommand, Instructions, Match, MeterFlags,
     MeterMod, MeterModCommand, Refusal,
@@ -17,7 +18,6 @@ use openflow::{Message, Version, VersionSet};
 use testbed::{Bench, Clock, Failure};
 
 use super::Tools;
-use crate::controller::Link;
 use crate::cores::Watch;
 use crate::generator::{self, Frames, Sent};
 use crate::plan::{MeterTest, Offer};

@@ -4,11 +4,11 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use controller::{Application, Controller, ControllerError, Listener, Manner};
 use openflow::{Version, VersionSet};
 use testbed::{Bench, Clock, DeviceOptions, Failure, Namespace, Setup};
 
 use crate::LabError;
-use crate::controller::{Application, Controller, ControllerError, Listener, Manner};
 use crate::devices::{Callee, Description};
 
 /// The longest path of a Unix socket, without the zero at its end (unix(7)).

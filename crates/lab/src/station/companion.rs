@@ -1,11 +1,11 @@
 //! What goes on beside every test: counters are read before it and after it, a switch of the
 //! user's is asked by SNMP meanwhile; and if nothing came of it, why, as far as can be told.
 
+use controller::Diagnosis;
 use testbed::Failure;
 
 use super::Station;
 use super::passage::Passage;
-use crate::controller::Diagnosis;
 use crate::management::{AgentRecord, ManagementRecord, Poller};
 use crate::scenario::Tools;
 use crate::trial::Measured;
@@ -63,7 +63,7 @@ impl Companion {
             return format!("the device ended in mid-trial: {failure}; then: {reason}");
         }
         // Who has said already how its connection is.
-        let diagnosis = match Diagnosis::is_told_in(reason) {
+        let diagnosis = match Diagnosis::is_in(reason) {
             true => String::new(),
             false => station.diagnosis(),
         };

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::PortNo;
+use controller::{Ask, Controller};
 use flow::PortStats;
 use testbed::{Bench, Failure, InterfaceCounters, backlog_drops};
 
 use super::Station;
-use crate::controller::{Ask, Controller};
 use crate::record::{FrameCounts, PassageRecord};
 
 /// Bytes of a frame above its MTU: a header of Ethernet and two tags.

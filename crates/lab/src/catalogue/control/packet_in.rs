@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::Instant;
+use controller::application::table_miss;
 use flow::{PacketIn, SwitchConfig};
 use openflow::{Message, Version};
 
@@ -14,7 +15,6 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
     Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::application::table_miss;
 use crate::frames;
 use crate::trial::TrialError;
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::{Instant, PortNo, Xid};
+use controller::packet_out;
 use flow::Action;
 
 use super::figures::{bad, ns, plain, put_times, rate, time};
@@ -12,7 +13,6 @@ use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::{BURST, FRAMES_MAX, QUIET};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{Experiment, Family, Figure, Point, Setting, View};
-use crate::controller::packet_out;
 use crate::frames::{self, UdpFrame};
 use crate::record::Reading;
 use crate::trial::TrialError;

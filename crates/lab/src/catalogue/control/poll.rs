@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use base::{Instant, Xid};
+use controller::Kind;
 use openflow::{Message, MultipartReply};
 
 use super::figures::ns;
 use super::rig::{Rig, Told};
-use crate::controller::Kind;
 use crate::trial::TrialError;
 
 /// Questions that may be unanswered before another is asked.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::{Instant, PortNo};
+use controller::packet_out;
 use flow::{Action, FlowModCommand};
 
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
@@ -14,7 +15,6 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
     Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::packet_out;
 use crate::trial::TrialError;
 
 /// The experiment.

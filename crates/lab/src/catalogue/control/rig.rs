@@ -6,10 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use base::{Instant, Xid};
+use controller::{Ask, Kind, Lent, Link};
 use openflow::{Message, Version, VersionSet};
 use testbed::{Clock, Failure, RawSocket};
 
-use crate::controller::{Ask, Kind, Lent, Link};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::TrialError;

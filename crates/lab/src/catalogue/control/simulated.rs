@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use base::{Cookie, Instant, PortNo, TableId, Xid};
+use controller::Kind;
 use flow::{
     Action, AggregateStats, Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved,
     FlowRemovedReason, Key, PacketIn, PacketInReason, PacketOut, Refusal, Registers,
@@ -14,7 +15,6 @@ use packet::{Depth, Frame, Headers};
 
 use super::rig::{Caught, Rig, Told};
 use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
-use crate::controller::Kind;
 use crate::trial::TrialError;
 
 /// What a look takes.

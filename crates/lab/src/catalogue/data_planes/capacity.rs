@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::SplitMix64;
+use controller::Ask;
 use flow::FlowStatsRequest;
 
 use super::echo;
@@ -11,7 +12,6 @@ use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::Ask;
 use crate::frames::UdpFrame;
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};

@@ -3,13 +3,13 @@
 use std::net::Ipv4Addr;
 
 use base::PortNo;
+use controller::ControllerError;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
 use stats::Distribution;
 use testbed::DeviceKind;
 
 use crate::catalogue::plane::Plane;
 use crate::catalogue::{Better, Figure, Point, View};
-use crate::controller::ControllerError;
 use crate::frame_echo::{FrameEcho, FrameEchoes, Leg};
 use crate::frames::{Tag, UdpFrame};
 use crate::record::{Conditions, OpenFlowEvidence, Outcome, Reading};

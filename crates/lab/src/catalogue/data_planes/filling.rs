@@ -2,15 +2,14 @@
 
 use std::net::Ipv4Addr;
 
+use base::{Cookie, PortNo};
+use controller::ControllerError;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::Message;
 use packet::MacAddr;
 
-use base::{Cookie, PortNo};
-
 use super::echo;
 use crate::catalogue::plane::Plane;
-use crate::controller::ControllerError;
 use crate::frames::UdpFrame;
 
 /// Rules that are sent between two barriers.

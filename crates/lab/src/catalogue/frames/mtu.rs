@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::PortNo;
+use controller::Ask;
 use testbed::{DeviceKind, Host, Topology};
 use trafficgen::{
     End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,
@@ -13,7 +14,6 @@ use crate::catalogue::offered::figure;
 use crate::catalogue::{
     Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::Ask;
 use crate::cores::Watch;
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;

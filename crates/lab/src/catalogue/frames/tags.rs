@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::PortNo;
+use controller::{Ask, Link};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::{Message, Version, VersionSet};
 use trafficgen::template::{Encapsulation, Label, Tag};
@@ -12,7 +13,6 @@ use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
 use crate::catalogue::{Experiment, Family, Figure, Parameter, Point, Setting, Values, View};
-use crate::controller::{Ask, Link};
 use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

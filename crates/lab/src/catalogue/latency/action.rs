@@ -1,6 +1,7 @@
 //! Action Delay: what each action of OpenFlow 1.0 costs a frame.
 
 use base::PortNo;
+use controller::ControllerError;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 use packet::MacAddr;
 use trafficgen::template::{Encapsulation, Tag};
@@ -10,7 +11,6 @@ use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::controller::ControllerError;
 use crate::record::{Conditions, Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::{Instant, Xid};
+use controller::{Answer, ControllerError, Done as Requested, Reason, Refusal};
 use flow::{AggregateStats, FlowMod, FlowModCommand, Instructions, Match, Refusal as Why};
 use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use testbed::Interrupt;
@@ -19,7 +20,6 @@ use trafficgen::{Pace, Transmit, measure};
 
 use super::{Enough, Plane, Pull};
 use crate::catalogue::offered::{Load, Offered};
-use crate::controller::{Answer, ControllerError, Done as Requested, Reason, Refusal};
 use crate::frame_echo::{self, FrameEcho, FrameEchoes, Wire};
 use crate::frames::UdpFrame;
 use crate::probe::ProbeError;

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::PortNo;
+use controller::{Ask, Controller, ControllerError, Listener, Manner};
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
 use openflow::Version;
 use testbed::{Clock, DeviceKind, FailMode, Failure};
@@ -14,7 +15,6 @@ use crate::catalogue::offered::{Load, Offered, figure, offer_once};
 use crate::catalogue::{
     Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::{Ask, Controller, ControllerError, Listener, Manner};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;

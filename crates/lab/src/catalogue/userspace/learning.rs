@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use controller::{Application, Ask, learning::Learning};
 use flow::{Field, FlowStats, FlowStatsRequest};
 use testbed::{Program, Topology};
 
@@ -11,7 +12,6 @@ use crate::catalogue::offered::figure;
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::{Application, Ask, learning::Learning};
 use crate::cores::Watch;
 use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;

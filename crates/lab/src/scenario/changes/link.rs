@@ -1,11 +1,11 @@
 //! What the experiment says to a device, and what of the answers it looks at.
 
 use base::{Cookie, Instant};
+use controller::{Kind, Link};
 use flow::FlowStatsRequest;
 use openflow::{FlowFormat, Message, MultipartRequest};
 use testbed::{Clock, Failure, RawSocket};
 
-use crate::controller::{Kind, Link};
 use crate::generator;
 use crate::trial::TrialError;
 

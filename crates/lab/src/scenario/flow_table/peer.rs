@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use controller::{ControllerError, Kind, Link};
 use openflow::{FlowFormat, Message, MultipartRequest, Version, VersionSet};
 use testbed::Clock;
 
-use crate::controller::{ControllerError, Kind, Link};
 use crate::trial::TrialError;
 
 /// How long a device may be silent while something is expected of it: a million flows

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
+use controller::Kind;
 use flow::PortDesc;
 
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;
-use crate::controller::Kind;
 
 /// How the device tells of its port.
 #[derive(Clone)]

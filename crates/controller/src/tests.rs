@@ -5,7 +5,6 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-use super::*;
 use base::{Instant, PortNo, TableId, Xid};
 use flow::{
     Action, Capabilities, FlowFlags, FlowModCommand, FlowStats, FlowStatsRequest, Instructions,
@@ -16,6 +15,8 @@ use openflow::{
     MultipartReply, MultipartRequest, ReceivedMessage,
 };
 use testbed::Stamp;
+
+use super::*;
 
 const ID: DatapathId = DatapathId(0x2a);
 

@@ -63,8 +63,9 @@ impl Diagnosis {
         }
     }
 
-    /// Whether `text` holds one in words.
-    pub(crate) fn is_told_in(text: &str) -> bool {
+    /// True if `text` contains a diagnosis in words.
+    #[must_use]
+    pub fn is_in(text: &str) -> bool {
         [LAST, NONE].iter().any(|words| text.contains(words))
     }
 
@@ -204,8 +205,8 @@ mod tests {
             diagnosis.to_string(),
             "no longer connected (the device closed it); it has sent no message; no errors"
         );
-        assert!(Diagnosis::is_told_in(&diagnosis.to_string()));
-        assert!(!Diagnosis::is_told_in("the device refused a rule"));
+        assert!(Diagnosis::is_in(&diagnosis.to_string()));
+        assert!(!Diagnosis::is_in("the device refused a rule"));
         let mut movements = Movements::default();
         movements.note("frames into port 1", 5, Instant::from_secs(1));
         let words = diagnosis

@@ -1,14 +1,15 @@
-//! The lab's own controller: OpenFlow 1.0 to 1.5, over a Unix socket or TCP, with devices
-//! that call or are called.
+//! OpenFlow controller for measurements: versions 1.0 to 1.5 over a Unix socket or TCP; devices
+//! connect to it, or it connects to them.
 //!
-//! It installs rules, waits for barriers, asks for statistics, and says nothing while a
-//! test runs unless it is given an [`Application`]: a thread sleeps on the socket, answers
-//! the device's echo requests, and keeps what the device tells unasked, with its time. An
-//! instrument that must not wait for a thread holds the connection itself ([`Link`]).
+//! It installs rules, waits for barriers and requests statistics. While a test runs it sends
+//! nothing by itself unless it has an [`Application`]: a thread waits on the socket, answers echo
+//! requests, and stores unsolicited messages with their times. A measurement that must not wait
+//! for a thread holds the connection itself ([`Link`]).
 //!
-//! Of every message it is known when its last byte was handed to the system, and of every
-//! answer when its last byte came: by TCP as the kernel received it, by a Unix socket as it
-//! was read ([`testbed::Stamp`] says which). What a device refuses is a value ([`Refusal`]).
+//! For every message the time is recorded at which its last byte was handed to the system, and for
+//! every answer the time at which its last byte arrived: by TCP as the kernel received it, by a
+//! Unix socket as it was read ([`testbed::Stamp`] says which). An error message is a value
+//! ([`Refusal`]).
 //!
 //! Not here: what is measured with it.
 
