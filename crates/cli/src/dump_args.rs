@@ -85,7 +85,7 @@ fn make(
     let change = tools::ChangeRequest {
         subject,
         command,
-        together: together(bundle),
+        atomicity: together(bundle),
     };
     with_lines(text, |lines| {
         tools::change(&mut bridge.call()?, change, lines)

@@ -11,7 +11,7 @@ mod argument;
 mod encode;
 mod extension;
 mod legacy;
-pub(crate) mod rows;
+pub(crate) mod numbers;
 
 use std::sync::Arc;
 
@@ -19,20 +19,19 @@ use base::{GroupId, MeterId, QueueId};
 use flow::{Action, Extension, Field, MaxLen, MetadataWrite, Refusal};
 
 use argument::{at_most, set_vlan_pcp, set_vlan_vid, tag_of};
-pub(crate) use encode::{Context, encode, encode_goto, encode_metadata, encode_meter};
-use rows::{EXPERIMENTER, Length, Number, Row};
-pub(crate) use rows::{Kind, own_numbers};
+pub(crate) use encode::{EncodeContext, encode, encode_goto, encode_metadata, encode_meter};
+pub(crate) use numbers::{ActionKind, standard_numbers};
+use numbers::{ActionLength, ActionNumber, ActionRow, EXPERIMENTER};
 
 use crate::codec::{Malformed, Reader};
-use crate::faults::ONF;
-use crate::kinds::NICIRA;
-use crate::oxm::{self, Header};
+use crate::experimenter::{NICIRA, ONF};
+use crate::oxm::{self, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
 
 /// One entry of an action list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum ActionItem {
     /// An action proper.
     Action(Action),
     /// Nicira's end of a queue: back to what the frame came with.
@@ -43,7 +42,7 @@ pub(crate) enum Item {
 
 /// How many actions there may be to the end of `r`: none is shorter than eight bytes. Few
 /// rules have more than four, and for those there is room as they come.
-pub(crate) const fn expected(r: &Reader<'_>) -> usize {
+pub(crate) const fn capacity_hint(r: &Reader<'_>) -> usize {
     match r.len() / 8 {
         few @ ..4 => few,
         _ => 4,
@@ -62,9 +61,9 @@ pub(crate) fn decode_into(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> Resu
     while !r.is_empty() {
         let unknown = r.fail(Refusal::ActionBadExperimenterType);
         match decode_one(r)? {
-            Item::Action(action) => actions.push(action),
-            Item::PopQueue => pop_queue(actions),
-            Item::Metadata(_) => return Err(unknown),
+            ActionItem::Action(action) => actions.push(action),
+            ActionItem::PopQueue => pop_queue(actions),
+            ActionItem::Metadata(_) => return Err(unknown),
         }
     }
     Ok(())
@@ -92,12 +91,12 @@ pub(crate) fn pop_queue(actions: &mut Vec<Action>) {
 }
 
 /// Reads the next action.
-pub(crate) fn decode_one(r: &mut Reader<'_>) -> Result<Item, Malformed> {
-    decode_named(r).map(|(_, item)| item)
+pub(crate) fn decode_one(r: &mut Reader<'_>) -> Result<ActionItem, Malformed> {
+    decode_with_kind(r).map(|(_, item)| item)
 }
 
 /// As [`decode_one`], and which of the actions it is whose meaning is the same.
-pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed> {
+pub(crate) fn decode_with_kind(r: &mut Reader<'_>) -> Result<(ActionKind, ActionItem), Malformed> {
     let start = r.clone();
     let mut head = r.clone().on_short(Refusal::ActionBadLength);
     let (number, length) = (head.u16()?, usize::from(head.u16()?));
@@ -106,20 +105,20 @@ pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed
     }
     let mut body = r.sub_or(length, Refusal::ActionBadLength)?;
     body.skip(4)?;
-    let row = row_of(number, &start, &mut body)?;
+    let row = action_row(number, &start, &mut body)?;
     let fits = match row.length {
-        Length::Exactly(wanted) => length == wanted,
-        Length::AtLeast(least) => length >= least,
+        ActionLength::Exactly(wanted) => length == wanted,
+        ActionLength::AtLeast(least) => length >= least,
     };
     if !fits {
         return Err(start.fail(Refusal::ActionBadLength));
     }
     let wrong = |refusal| match refusal {
-        Bad::Argument(refusal) => start.fail(refusal),
-        Bad::Shape(malformed) => malformed,
+        BodyError::Argument(refusal) => start.fail(refusal),
+        BodyError::Shape(malformed) => malformed,
     };
     match row.kind {
-        Kind::Controller2 => body.zeros(row.skip, Refusal::RequestMustBeZero)?,
+        ActionKind::Controller2 => body.zeros(row.skip, Refusal::RequestMustBeZero)?,
         _ => body.skip(row.skip)?,
     }
     let item = decode_body(row.kind, &mut body).map_err(wrong)?;
@@ -133,116 +132,119 @@ pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed
 /// specification asks for that behind a field (OF 1.3.5, 7.2.5), and `nicira-ext.h` where a
 /// later form might use it; elsewhere nobody looks. Which error it is Open vSwitch 3.1
 /// says.
-const fn padding_refusal(kind: Kind) -> Option<Refusal> {
+const fn padding_refusal(kind: ActionKind) -> Option<Refusal> {
     match kind {
-        Kind::SetField | Kind::RegLoad2 => Some(Refusal::ActionBadSetArgument),
-        Kind::ResubmitTable | Kind::OutputReg | Kind::Learn | Kind::Learn2 => {
-            Some(Refusal::ActionBadArgument)
-        }
-        Kind::OutputReg2
-        | Kind::RegMove
-        | Kind::CopyField
-        | Kind::StackPush
-        | Kind::StackPop
-        | Kind::CheckPacketLarger
-        | Kind::Sample3 => Some(Refusal::RequestMustBeZero),
+        ActionKind::SetField | ActionKind::RegLoad2 => Some(Refusal::ActionBadSetArgument),
+        ActionKind::ResubmitTable
+        | ActionKind::OutputReg
+        | ActionKind::Learn
+        | ActionKind::Learn2 => Some(Refusal::ActionBadArgument),
+        ActionKind::OutputReg2
+        | ActionKind::RegMove
+        | ActionKind::CopyField
+        | ActionKind::StackPush
+        | ActionKind::StackPop
+        | ActionKind::CheckPacketLarger
+        | ActionKind::Sample3 => Some(Refusal::RequestMustBeZero),
         _ => None,
     }
 }
 
 /// The action's row; `body` then stands behind its number.
-fn row_of(
+fn action_row(
     number: u16,
     start: &Reader<'_>,
     body: &mut Reader<'_>,
-) -> Result<&'static Row, Malformed> {
+) -> Result<&'static ActionRow, Malformed> {
     let version = body.version();
     if number != EXPERIMENTER {
-        let row = Row::numbered(Number::Own(number), version);
+        let row = ActionRow::by_number(ActionNumber::Standard(number), version);
         return row.ok_or_else(|| start.fail(Refusal::ActionBadType));
     }
     let whose = match body.u32()? {
-        NICIRA => Number::Nicira,
-        ONF => Number::Onf,
+        NICIRA => ActionNumber::Nicira,
+        ONF => ActionNumber::Onf,
         _ => return Err(start.fail(Refusal::ActionBadExperimenter)),
     };
     let number = body.u16()?;
-    let row = Row::numbered(whose(number), version);
+    let row = ActionRow::by_number(whose(number), version);
     row.ok_or_else(|| start.fail(Refusal::ActionBadExperimenterType))
 }
 
 /// Why a body is refused.
-enum Bad {
+enum BodyError {
     /// For what it says.
     Argument(Refusal),
     /// For how it is laid out.
     Shape(Malformed),
 }
 
-impl From<Malformed> for Bad {
+impl From<Malformed> for BodyError {
     fn from(malformed: Malformed) -> Self {
         Self::Shape(malformed)
     }
 }
 
-impl From<Refusal> for Bad {
+impl From<Refusal> for BodyError {
     fn from(refusal: Refusal) -> Self {
         Self::Argument(refusal)
     }
 }
 
 /// Reads the arguments.
-fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
+fn decode_body(kind: ActionKind, r: &mut Reader<'_>) -> Result<ActionItem, BodyError> {
     let action = match kind {
         // The length means nothing to ports but the controller (OF 1.3.5, 7.2.5),
         // and is told as it was given all the same.
-        Kind::Output => Action::Output {
+        ActionKind::Output => Action::Output {
             port: port_no::decode(r)?,
             max_len: MaxLen(r.u16()?),
         },
-        Kind::Enqueue => decode_enqueue(r)?,
-        Kind::SetQueue => Action::SetQueue(QueueId(r.u32()?)),
-        Kind::PopQueue => return Ok(Item::PopQueue),
-        Kind::Group => Action::Group(GroupId(r.u32()?)),
-        Kind::SetField => decode_set_field(r)?,
-        Kind::SetVlanVid => set_vlan_vid(at_most(r.u16()?, 0x0fff)?, r.version()),
-        Kind::SetVlanPcp => set_vlan_pcp(at_most(r.u8()?, 7)?, r.version()),
-        Kind::SetDlSrc => Action::set(Field::EthSrc, r.number(6)?),
-        Kind::SetDlDst => Action::set(Field::EthDst, r.number(6)?),
-        Kind::SetNwSrc => Action::SetNwSrc(r.u32()?),
-        Kind::SetNwDst => Action::SetNwDst(r.u32()?),
-        Kind::SetNwTos => match r.u8()? {
+        ActionKind::Enqueue => decode_enqueue(r)?,
+        ActionKind::SetQueue => Action::SetQueue(QueueId(r.u32()?)),
+        ActionKind::PopQueue => return Ok(ActionItem::PopQueue),
+        ActionKind::Group => Action::Group(GroupId(r.u32()?)),
+        ActionKind::SetField => decode_set_field(r)?,
+        ActionKind::SetVlanVid => set_vlan_vid(at_most(r.u16()?, 0x0fff)?, r.version()),
+        ActionKind::SetVlanPcp => set_vlan_pcp(at_most(r.u8()?, 7)?, r.version()),
+        ActionKind::SetDlSrc => Action::set(Field::EthSrc, r.number(6)?),
+        ActionKind::SetDlDst => Action::set(Field::EthDst, r.number(6)?),
+        ActionKind::SetNwSrc => Action::SetNwSrc(r.u32()?),
+        ActionKind::SetNwDst => Action::SetNwDst(r.u32()?),
+        ActionKind::SetNwTos => match r.u8()? {
             tos if tos & 3 == 0 => Action::SetNwTos(tos),
             _ => return Err(Refusal::ActionBadArgument.into()),
         },
-        Kind::SetNwEcn => Action::set(Field::IpEcn, at_most(r.u8()?, 3)?.into()),
-        Kind::SetTpSrc => Action::SetTpSrc(r.u16()?),
-        Kind::SetTpDst => Action::SetTpDst(r.u16()?),
-        Kind::PushVlan => Action::PushVlan(tag_of(r.u16()?, &[0x8100, 0x88a8])?),
-        Kind::PopVlan => Action::PopVlan,
-        Kind::PushMpls => Action::PushMpls(tag_of(r.u16()?, &[0x8847, 0x8848])?),
-        Kind::PopMpls => Action::PopMpls(r.u16()?),
-        Kind::PushPbb => Action::PushPbb(tag_of(r.u16()?, &[0x88e7])?),
-        Kind::PopPbb => Action::PopPbb,
-        Kind::SetMplsTtl => Action::SetMplsTtl(r.u8()?),
-        Kind::DecMplsTtl => Action::DecMplsTtl,
-        Kind::SetMplsLabel => Action::set(Field::MplsLabel, at_most(r.u32()?, 0xf_ffff)?.into()),
-        Kind::SetMplsTc => Action::set(Field::MplsTc, at_most(r.u8()?, 7)?.into()),
-        Kind::SetIpTtl => Action::SetIpTtl(r.u8()?),
-        Kind::DecIpTtl => Action::DecIpTtl,
-        Kind::CopyTtlOut => Action::CopyTtlOut,
-        Kind::CopyTtlIn => Action::CopyTtlIn,
-        Kind::SetTunnel => Action::set(Field::TunnelId, r.u32()?.into()),
-        Kind::SetTunnel64 => Action::set(Field::TunnelId, r.u64()?.into()),
-        Kind::RegLoad2 => decode_reg_load2(r)?,
-        Kind::Meter => Action::Meter(MeterId(r.u32()?)),
-        Kind::WriteMetadata => {
+        ActionKind::SetNwEcn => Action::set(Field::IpEcn, at_most(r.u8()?, 3)?.into()),
+        ActionKind::SetTpSrc => Action::SetTpSrc(r.u16()?),
+        ActionKind::SetTpDst => Action::SetTpDst(r.u16()?),
+        ActionKind::PushVlan => Action::PushVlan(tag_of(r.u16()?, &[0x8100, 0x88a8])?),
+        ActionKind::PopVlan => Action::PopVlan,
+        ActionKind::PushMpls => Action::PushMpls(tag_of(r.u16()?, &[0x8847, 0x8848])?),
+        ActionKind::PopMpls => Action::PopMpls(r.u16()?),
+        ActionKind::PushPbb => Action::PushPbb(tag_of(r.u16()?, &[0x88e7])?),
+        ActionKind::PopPbb => Action::PopPbb,
+        ActionKind::SetMplsTtl => Action::SetMplsTtl(r.u8()?),
+        ActionKind::DecMplsTtl => Action::DecMplsTtl,
+        ActionKind::SetMplsLabel => {
+            Action::set(Field::MplsLabel, at_most(r.u32()?, 0xf_ffff)?.into())
+        }
+        ActionKind::SetMplsTc => Action::set(Field::MplsTc, at_most(r.u8()?, 7)?.into()),
+        ActionKind::SetIpTtl => Action::SetIpTtl(r.u8()?),
+        ActionKind::DecIpTtl => Action::DecIpTtl,
+        ActionKind::CopyTtlOut => Action::CopyTtlOut,
+        ActionKind::CopyTtlIn => Action::CopyTtlIn,
+        ActionKind::SetTunnel => Action::set(Field::TunnelId, r.u32()?.into()),
+        ActionKind::SetTunnel64 => Action::set(Field::TunnelId, r.u64()?.into()),
+        ActionKind::RegLoad2 => decode_reg_load2(r)?,
+        ActionKind::Meter => Action::Meter(MeterId(r.u32()?)),
+        ActionKind::WriteMetadata => {
             let (value, mask) = (r.u64()?, r.u64()?);
-            return Ok(Item::Metadata(MetadataWrite { value, mask }));
+            return Ok(ActionItem::Metadata(MetadataWrite { value, mask }));
         }
         kind => Action::Extended(extension::decode(kind, r)?),
     };
-    Ok(Item::Action(action))
+    Ok(ActionItem::Action(action))
 }
 
 /// Reads a meter, if the list begins with one: then all that follows is metered, as
@@ -250,10 +252,10 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
 pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Option<MeterId>, Malformed> {
     let mut head = r.clone();
     let row = match (head.u16(), head.u16()) {
-        (Ok(number), Ok(8)) => Row::numbered(Number::Own(number), r.version()),
+        (Ok(number), Ok(8)) => ActionRow::by_number(ActionNumber::Standard(number), r.version()),
         _ => None,
     };
-    if row.is_none_or(|row| row.kind != Kind::Meter) {
+    if row.is_none_or(|row| row.kind != ActionKind::Meter) {
         return Ok(None);
     }
     r.skip(4)?;
@@ -269,9 +271,9 @@ fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
 
 /// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5), and with a
 /// mask in 1.5 only (OF 1.5.1, 7.2.6.7).
-fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
+fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, BodyError> {
     let whole = r.len();
-    let header = Header::decode(r)?;
+    let header = OxmHeader::decode(r)?;
     if header.masked && r.version() != Version::V15 {
         return Err(Refusal::ActionBadSetType.into());
     }
@@ -284,7 +286,11 @@ fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
 }
 
 /// Reads the bits to set and, if there is one, the mask.
-fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
+fn decode_value(
+    field: Field,
+    header: OxmHeader,
+    payload: &mut Reader<'_>,
+) -> Result<Action, BodyError> {
     if field.option().is_some() {
         return decode_option(field, header, payload);
     }
@@ -303,7 +309,11 @@ fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Resul
 }
 
 /// Reads the bits of a tunnel option, at least one.
-fn decode_option(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
+fn decode_option(
+    field: Field,
+    header: OxmHeader,
+    payload: &mut Reader<'_>,
+) -> Result<Action, BodyError> {
     let term = oxm::decode_option(field, header, payload)?;
     if term.mask.is_zero() || !(term.value & !term.mask).is_zero() {
         return Err(Refusal::ActionBadSetArgument.into());
@@ -312,7 +322,7 @@ fn decode_option(field: Field, header: Header, payload: &mut Reader<'_>) -> Resu
 }
 
 /// The field of a header that an action may set.
-fn settable(header: Header, payload: &mut Reader<'_>) -> Result<Field, Bad> {
+fn settable(header: OxmHeader, payload: &mut Reader<'_>) -> Result<Field, BodyError> {
     match header.field(payload)? {
         Some(field) if field.info().writable => Ok(field),
         _ => Err(Refusal::ActionBadSetType.into()),
@@ -328,8 +338,8 @@ fn set(field: Field, value: u128, mask: u128) -> Action {
 }
 
 /// `NXAST_REG_LOAD2`: a field as in a match, padded to eight bytes.
-fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, Bad> {
-    let header = Header::decode(r)?;
+fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, BodyError> {
+    let header = OxmHeader::decode(r)?;
     let mut payload = r.sub_or(header.length, Refusal::ActionBadSetLength)?;
     if r.len() >= 8 {
         return Err(Refusal::ActionBadSetLength.into());

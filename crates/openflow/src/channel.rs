@@ -44,7 +44,7 @@
 //! When the socket closes, drop the channel.
 
 mod event;
-mod output;
+mod send_buffer;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -53,12 +53,12 @@ use base::{Instant, Xid};
 use flow::Refusal;
 
 pub use event::{BoxedMessage, ChannelEvent, DownReason, Excerpt, ReceivedMessage};
-use output::Output;
+use send_buffer::SendBuffer;
 
 use crate::codec::{EncodeError, Malformed};
 use crate::dialect::Dialect;
 use crate::header::Header;
-use crate::kinds::Sender;
+use crate::kinds::MessageSender;
 use crate::message::error::ErrorMessage;
 use crate::message::hello::{self, Hello};
 use crate::message::{Message, error};
@@ -106,22 +106,25 @@ impl Default for ChannelOptions {
 
 /// Where a channel is in its life.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ChannelState {
     /// Our hello is out; the other's must be here by then.
-    Greeting { until: Instant },
+    Negotiating { deadline: Instant },
     /// There is agreement.
-    Up { dialect: Dialect, alive: Alive },
+    Up {
+        dialect: Dialect,
+        liveness: Liveness,
+    },
     /// It is over.
     Down,
 }
 
 /// When the other end was last known to be there.
 #[derive(Clone, Copy, Debug)]
-enum Alive {
+enum Liveness {
     /// It sent a message then.
     Heard(Instant),
     /// It was asked then, and has not sent one since.
-    Asked(Instant),
+    Probed(Instant),
 }
 
 /// The number of the channel's own messages. Whoever sends echo requests of his
@@ -137,10 +140,10 @@ const SPARE_MAX: usize = 1024;
 pub struct Channel {
     side: ChannelSide,
     options: ChannelOptions,
-    state: State,
+    state: ChannelState,
     /// The beginning of a message whose end has not come yet.
     input: Vec<u8>,
-    output: Output,
+    output: SendBuffer,
     events: VecDeque<ChannelEvent>,
     /// Messages that nobody needs any more: others are written over them.
     spare: Vec<BoxedMessage>,
@@ -150,7 +153,7 @@ impl Channel {
     /// A channel on a connection that has just been made. Its hello is pending.
     #[must_use]
     pub fn new(side: ChannelSide, options: ChannelOptions, now: Instant) -> Self {
-        let mut output = Output::default();
+        let mut output = SendBuffer::default();
         let hello = Hello::new(options.versions);
         hello
             .encode(OWN_XID, output.back())
@@ -158,8 +161,8 @@ impl Channel {
         Self {
             side,
             options,
-            state: State::Greeting {
-                until: now + options.hello_timeout,
+            state: ChannelState::Negotiating {
+                deadline: now + options.hello_timeout,
             },
             input: Vec::new(),
             output,
@@ -173,22 +176,22 @@ impl Channel {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(bytes);
         let mut rest = &input[..];
-        while !matches!(self.state, State::Down) {
+        while !matches!(self.state, ChannelState::Down) {
             let Some(header) = Header::peek(rest) else {
                 break;
             };
             let length = usize::from(header.length);
             if length < Header::LENGTH {
-                self.down(DownReason::BadLength(header.length));
+                self.close(DownReason::BadLength(header.length));
                 break;
             }
-            let Some((message, behind)) = rest.split_at_checked(length) else {
+            let Some((message, tail)) = rest.split_at_checked(length) else {
                 break;
             };
             self.handle_message(header, message, now);
-            rest = behind;
+            rest = tail;
         }
-        if !matches!(self.state, State::Down) {
+        if !matches!(self.state, ChannelState::Down) {
             let done = input.len() - rest.len();
             input.drain(..done);
             self.input = input;
@@ -201,17 +204,17 @@ impl Channel {
             return;
         }
         match self.state {
-            State::Greeting { .. } => self.down(DownReason::HelloTimeout),
-            State::Up {
-                alive: Alive::Asked(_),
+            ChannelState::Negotiating { .. } => self.close(DownReason::HelloTimeout),
+            ChannelState::Up {
+                liveness: Liveness::Probed(_),
                 ..
-            } => self.down(DownReason::Unresponsive),
-            State::Up { dialect, .. } => {
-                self.say(OWN_XID, &Message::EchoRequest(Vec::new()));
-                let alive = Alive::Asked(now);
-                self.state = State::Up { dialect, alive };
+            } => self.close(DownReason::Unresponsive),
+            ChannelState::Up { dialect, .. } => {
+                self.send_own(OWN_XID, &Message::EchoRequest(Vec::new()));
+                let liveness = Liveness::Probed(now);
+                self.state = ChannelState::Up { dialect, liveness };
             }
-            State::Down => {}
+            ChannelState::Down => {}
         }
     }
 
@@ -219,16 +222,16 @@ impl Channel {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Greeting { until } => Some(until),
-            State::Up {
-                alive: Alive::Heard(then),
+            ChannelState::Negotiating { deadline } => Some(deadline),
+            ChannelState::Up {
+                liveness: Liveness::Heard(then),
                 ..
             } => Some(then + self.options.echo_interval),
-            State::Up {
-                alive: Alive::Asked(then),
+            ChannelState::Up {
+                liveness: Liveness::Probed(then),
                 ..
             } => Some(then + self.options.echo_timeout),
-            State::Down => None,
+            ChannelState::Down => None,
         }
     }
 
@@ -238,13 +241,13 @@ impl Channel {
     /// # Errors
     /// The version has no words for it; then nothing is sent.
     pub fn send(&mut self, xid: Xid, message: &Message) -> Result<(), EncodeError> {
-        let State::Up { dialect, alive } = self.state else {
+        let ChannelState::Up { dialect, liveness } = self.state else {
             return Ok(());
         };
         message.encode(xid, dialect, self.output.back())?;
         if let Message::NiciraSetting(change) = message {
             let dialect = dialect.after(*change);
-            self.state = State::Up { dialect, alive };
+            self.state = ChannelState::Up { dialect, liveness };
         }
         Ok(())
     }
@@ -253,7 +256,7 @@ impl Channel {
     pub fn refuse(&mut self, xid: Xid, refusal: Refusal, excerpt: &Excerpt) {
         if let Some(version) = self.version() {
             let data = excerpt.as_bytes().to_vec();
-            self.say(
+            self.send_own(
                 xid,
                 &Message::Error(ErrorMessage::new(refusal, version, data)),
             );
@@ -310,45 +313,47 @@ impl Channel {
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         match self.state {
-            State::Up { dialect, .. } => Some(dialect.version),
-            State::Greeting { .. } | State::Down => None,
+            ChannelState::Up { dialect, .. } => Some(dialect.version),
+            ChannelState::Negotiating { .. } | ChannelState::Down => None,
         }
     }
 
     /// Whether the channel is over.
     #[must_use]
     pub const fn is_down(&self) -> bool {
-        matches!(self.state, State::Down)
+        matches!(self.state, ChannelState::Down)
     }
 
     /// Takes a whole message.
     fn handle_message(&mut self, header: Header, message: &[u8], now: Instant) {
         match (self.state, header.kind) {
-            (State::Greeting { .. }, hello::NUMBER) => self.greeted(message, now),
-            (State::Greeting { .. }, error::NUMBER) => self.hello_refused(header, message),
-            (State::Greeting { .. }, kind) => self.down(DownReason::HelloExpected(kind)),
-            (State::Up { dialect, .. }, kind) => {
-                let alive = Alive::Heard(now);
-                self.state = State::Up { dialect, alive };
+            (ChannelState::Negotiating { .. }, hello::NUMBER) => self.handle_hello(message, now),
+            (ChannelState::Negotiating { .. }, error::NUMBER) => {
+                self.handle_hello_error(header, message)
+            }
+            (ChannelState::Negotiating { .. }, kind) => self.close(DownReason::HelloExpected(kind)),
+            (ChannelState::Up { dialect, .. }, kind) => {
+                let liveness = Liveness::Heard(now);
+                self.state = ChannelState::Up { dialect, liveness };
                 if kind != hello::NUMBER {
                     self.handle_request(header, message, dialect);
                 }
             }
-            (State::Down, _) => {}
+            (ChannelState::Down, _) => {}
         }
     }
 
     /// Takes the other end's hello.
-    fn greeted(&mut self, message: &[u8], now: Instant) {
+    fn handle_hello(&mut self, message: &[u8], now: Instant) {
         // The version decides nothing about a hello.
         let Ok((_, Message::Hello(hello))) = Message::decode(message, Version::V13) else {
             unreachable!("a hello is never refused");
         };
-        match agree(self.options.versions, &hello) {
+        match negotiate(self.options.versions, &hello) {
             Some(version) => {
                 let dialect = Dialect::new(version);
-                let alive = Alive::Heard(now);
-                self.state = State::Up { dialect, alive };
+                let liveness = Liveness::Heard(now);
+                self.state = ChannelState::Up { dialect, liveness };
                 self.events.push_back(ChannelEvent::Up(version));
             }
             None => self.refuse_hello(&hello),
@@ -358,9 +363,9 @@ impl Channel {
     /// Says that there is no version in common, in the oldest words that the other
     /// end may know, and is down.
     fn refuse_hello(&mut self, hello: &Hello) {
-        let theirs = hello.spoken();
+        let peer = hello.spoken();
         let text = format!(
-            "no version in common: we speak {}, you speak {theirs}",
+            "no version in common: we speak {}, you speak {peer}",
             self.options.versions
         );
         let version = Version::from_number(hello.highest).unwrap_or(Version::V10);
@@ -369,14 +374,14 @@ impl Channel {
         Message::Error(error)
             .encode(OWN_XID, version, self.output.back())
             .expect("every version has errors");
-        self.down(DownReason::Incompatible(theirs));
+        self.close(DownReason::Incompatible(peer));
     }
 
     /// Takes an error in place of a hello.
-    fn hello_refused(&mut self, header: Header, message: &[u8]) {
+    fn handle_hello_error(&mut self, header: Header, message: &[u8]) {
         let version = Version::from_number(header.version).unwrap_or(Version::V10);
         let decoded = Message::decode(message, version);
-        self.down(match decoded {
+        self.close(match decoded {
             Ok((_, Message::Error(ErrorMessage { code, data }))) => DownReason::HelloRefused {
                 code,
                 text: String::from_utf8_lossy(&data).into_owned(),
@@ -389,10 +394,10 @@ impl Channel {
     fn handle_request(&mut self, header: Header, message: &[u8], dialect: Dialect) {
         let excerpt = Excerpt::of(message);
         let mut received = self.spare.pop().unwrap_or_default();
-        let malformed = match received.message.decode_over(message, dialect) {
-            Ok((xid, sender)) if self.may_come_from(sender) => {
+        let malformed = match received.message.decode_into(message, dialect) {
+            Ok((xid, sender)) if self.is_valid_sender(sender) => {
                 (received.xid, received.excerpt) = (xid, excerpt);
-                self.handle_understood(received);
+                self.handle_decoded(received);
                 return;
             }
             Ok(_) => Malformed {
@@ -408,28 +413,28 @@ impl Channel {
     }
 
     /// Whether the other end may send what such a sender sends.
-    const fn may_come_from(&self, sender: Sender) -> bool {
+    const fn is_valid_sender(&self, sender: MessageSender) -> bool {
         match (self.side, sender) {
-            (_, Sender::Either)
-            | (ChannelSide::Switch, Sender::Controller)
-            | (ChannelSide::Controller, Sender::Switch) => true,
-            (ChannelSide::Switch, Sender::Switch)
-            | (ChannelSide::Controller, Sender::Controller) => false,
+            (_, MessageSender::Either)
+            | (ChannelSide::Switch, MessageSender::Controller)
+            | (ChannelSide::Controller, MessageSender::Switch) => true,
+            (ChannelSide::Switch, MessageSender::Switch)
+            | (ChannelSide::Controller, MessageSender::Controller) => false,
         }
     }
 
     /// Deals with what the channel deals with, and tells of the rest.
     #[inline]
-    fn handle_understood(&mut self, mut received: BoxedMessage) {
+    fn handle_decoded(&mut self, mut received: BoxedMessage) {
         let xid = received.xid;
         match &mut received.message {
             Message::EchoRequest(data) => {
                 let data = std::mem::take(data);
-                self.say(xid, &Message::EchoReply(data));
+                self.send_own(xid, &Message::EchoReply(data));
             }
             Message::EchoReply(_) if xid == OWN_XID => {}
             Message::NiciraSetting(change) => {
-                if let State::Up { dialect, .. } = &mut self.state {
+                if let ChannelState::Up { dialect, .. } = &mut self.state {
                     *dialect = dialect.after(*change);
                 }
             }
@@ -438,24 +443,24 @@ impl Channel {
     }
 
     /// Sends what every version can say.
-    fn say(&mut self, xid: Xid, message: &Message) {
+    fn send_own(&mut self, xid: Xid, message: &Message) {
         self.send(xid, message)
             .expect("errors and echoes are in every version, and no longer than what they answer");
     }
 
-    fn down(&mut self, reason: DownReason) {
-        self.state = State::Down;
+    fn close(&mut self, reason: DownReason) {
+        self.state = ChannelState::Down;
         self.events.push_back(ChannelEvent::Down(reason));
     }
 }
 
 /// The version that two ends agree on (OF 1.3.5, 6.3.1).
-fn agree(ours: VersionSet, theirs: &Hello) -> Option<Version> {
-    match theirs.versions {
-        Some(versions) => ours.intersection(versions).newest(),
+fn negotiate(own: VersionSet, peer: &Hello) -> Option<Version> {
+    match peer.versions {
+        Some(versions) => own.intersection(versions).newest(),
         None => {
-            let lower = ours.newest()?.number().min(theirs.highest);
-            Version::from_number(lower).filter(|version| ours.contains(*version))
+            let lower = own.newest()?.number().min(peer.highest);
+            Version::from_number(lower).filter(|version| own.contains(*version))
         }
     }
 }

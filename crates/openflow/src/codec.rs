@@ -241,7 +241,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The refusal to say `what`.
-    pub(crate) const fn cannot(&self, what: &'static str) -> EncodeError {
+    pub(crate) const fn unsupported(&self, what: &'static str) -> EncodeError {
         EncodeError {
             what,
             version: self.dialect.version,
@@ -308,7 +308,7 @@ impl<'a> Writer<'a> {
         write(&mut inner)?;
         let (start, len) = (inner.start, inner.len());
         let length =
-            u16::try_from(len).map_err(|_| self.cannot("a structure beyond 65,535 bytes"))?;
+            u16::try_from(len).map_err(|_| self.unsupported("a structure beyond 65,535 bytes"))?;
         self.out[start + length_at..start + length_at + 2].copy_from_slice(&length.to_be_bytes());
         Ok(len)
     }
@@ -338,7 +338,8 @@ impl<'a> Writer<'a> {
         let mut inner = Writer::new(self.out, self.dialect);
         write(&mut inner)?;
         let len = inner.len();
-        let count = u16::try_from(len).map_err(|_| self.cannot("a list beyond 65,535 bytes"))?;
+        let count =
+            u16::try_from(len).map_err(|_| self.unsupported("a list beyond 65,535 bytes"))?;
         self.out[place..place + 2].copy_from_slice(&count.to_be_bytes());
         Ok(len)
     }
@@ -356,7 +357,7 @@ mod tests {
     const V13: Dialect = Dialect::new(Version::V13);
 
     #[test]
-    fn a_sub_reader_cannot_leave_its_part() {
+    fn sub_reader_stays_within_its_bytes() {
         let mut reader = Reader::new(&[1, 2, 3, 4], V13);
         let mut sub = reader
             .sub(2)
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_structure_knows_its_length_without_its_padding() {
+    fn nested_length_excludes_padding() {
         let mut out = vec![0xff];
         let mut writer = Writer::new(&mut out, V13);
         writer
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_read_can_be_written_again() {
+    fn text_round_trips_after_lossy_decoding() {
         for bytes in [*b"abcd", *b"a\xff\xffd", *b"\xff\xff\xff\xff"] {
             let text = Reader::new(&bytes, V13).text(4).expect("there are four");
             let mut out = Vec::new();

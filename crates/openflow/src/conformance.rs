@@ -11,10 +11,11 @@ use flow::Field;
 use flow::field::{FieldInfo, Maskable, WireId};
 use testkit::document::{check_part, table};
 
-use crate::action::rows;
-use crate::faults::{self, ErrorCode};
+use crate::action::numbers;
+use crate::error_codes::{self, ErrorCode};
+use crate::experimenter::NICIRA;
 use crate::instruction;
-use crate::kinds::{self, NICIRA};
+use crate::kinds;
 use crate::version::Version;
 
 const DOCUMENT: &str = "docs/conformance.md";
@@ -24,7 +25,7 @@ const BY_VERSION: [&str; 7] = ["", "1.0", "1.1", "1.2", "1.3", "1.4", "1.5"];
 
 // One test, for the parts are in one file.
 #[test]
-fn the_document_says_what_the_tables_say() {
+fn conformance_document_matches_tables() {
     messages();
     statistics();
     fields();
@@ -79,16 +80,16 @@ fn spaced(name: &str) -> String {
     text
 }
 
-fn number(number: kinds::Number) -> String {
+fn number(number: kinds::TypeNumber) -> String {
     match number {
-        kinds::Number::Own(number) => number.to_string(),
-        kinds::Number::Nicira(number) => format!("nx {number}"),
-        kinds::Number::Onf(number) => format!("onf {number}"),
+        kinds::TypeNumber::Standard(number) => number.to_string(),
+        kinds::TypeNumber::Nicira(number) => format!("nx {number}"),
+        kinds::TypeNumber::Onf(number) => format!("onf {number}"),
     }
 }
 
 fn messages() {
-    let rows = kinds::ROWS.iter();
+    let rows = kinds::MESSAGES.iter();
     let rows: Vec<_> = rows
         .map(|row| (row.kind, row.versions.clone(), number(row.number)))
         .collect();
@@ -96,9 +97,9 @@ fn messages() {
 }
 
 fn statistics() {
-    let rows = kinds::PARTS.iter();
+    let rows = kinds::MULTIPARTS.iter();
     let rows: Vec<_> = rows
-        .map(|row| (row.part, row.versions.clone(), number(row.number)))
+        .map(|row| (row.kind, row.versions.clone(), number(row.number)))
         .collect();
     check_part(DOCUMENT, "statistics", &numbers(&rows));
 }
@@ -117,7 +118,7 @@ fn instructions() {
         let cell = |version: &Version| match version {
             // There a rule has a list of actions.
             Version::V10 => "-".to_owned(),
-            version if instruction::known(*version).any(|known| known == number) => {
+            version if instruction::supported_numbers(*version).any(|known| known == number) => {
                 number.to_string()
             }
             _ => "-".to_owned(),
@@ -130,13 +131,13 @@ fn instructions() {
 }
 
 fn actions() {
-    let rows: Vec<_> = rows::ROWS
+    let rows: Vec<_> = numbers::ACTIONS
         .iter()
         .map(|row| {
             let number = match row.number {
-                rows::Number::Own(number) => number.to_string(),
-                rows::Number::Nicira(number) => format!("nx {number}"),
-                rows::Number::Onf(number) => format!("onf {number}"),
+                numbers::ActionNumber::Standard(number) => number.to_string(),
+                numbers::ActionNumber::Nicira(number) => format!("nx {number}"),
+                numbers::ActionNumber::Onf(number) => format!("onf {number}"),
             };
             (row.kind, row.versions.clone(), number)
         })
@@ -196,6 +197,6 @@ fn errors() {
             .chain(cells)
             .collect::<Vec<_>>()
     };
-    let rows: Vec<_> = faults::refusals().map(line).collect();
+    let rows: Vec<_> = error_codes::refusals().map(line).collect();
     check_part(DOCUMENT, "errors", &table(&BY_VERSION, &rows));
 }

@@ -80,7 +80,7 @@ pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
     let mut r = Reader::new(bytes, DIALECT);
     let stale = |_| Refusal::ResumeStale;
     let mut read = Continuation::default();
-    if bytes.len() > CONTINUATION_BYTES_MAX || whose(&mut r).map_err(stale)? != of {
+    if bytes.len() > CONTINUATION_BYTES_MAX || decode_bridge(&mut r).map_err(stale)? != of {
         return Err(Refusal::ResumeStale);
     }
     while !r.is_empty() {
@@ -91,9 +91,9 @@ pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
                 let entry = Wide::from_be_bytes(value.rest());
                 read.stack.push(entry.ok_or(Refusal::ResumeStale)?);
             }
-            STEP => read.steps.push(step(value)?),
+            STEP => read.steps.push(decode_step(value)?),
             ACTION_SET => {
-                let set = parse_actions(text(value)?).map_err(|_| Refusal::ResumeStale)?;
+                let set = parse_actions(decode_text(value)?).map_err(|_| Refusal::ResumeStale)?;
                 read.set = Some(set);
             }
             _ => return Err(Refusal::ResumeStale),
@@ -103,7 +103,7 @@ pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
     Ok(read)
 }
 
-fn whose(r: &mut Reader<'_>) -> Result<DatapathId, Malformed> {
+fn decode_bridge(r: &mut Reader<'_>) -> Result<DatapathId, Malformed> {
     let mut property = property::next(r)?;
     property.value.skip(8)?;
     let of = property.value.u64()?;
@@ -114,14 +114,16 @@ fn whose(r: &mut Reader<'_>) -> Result<DatapathId, Malformed> {
     }
 }
 
-fn step(value: &mut Reader<'_>) -> Result<Step, Refusal> {
+fn decode_step(value: &mut Reader<'_>) -> Result<Step, Refusal> {
     let mut head = || -> Result<_, Malformed> {
         let table = TableId(value.u8()?);
         value.skip(3)?;
         Ok((table, Cookie(value.u64()?)))
     };
     let (table, cookie) = head().map_err(|_| Refusal::ResumeStale)?;
-    let rest = text(value)?.parse().map_err(|_| Refusal::ResumeStale)?;
+    let rest = decode_text(value)?
+        .parse()
+        .map_err(|_| Refusal::ResumeStale)?;
     Ok(Step {
         table,
         cookie,
@@ -129,7 +131,7 @@ fn step(value: &mut Reader<'_>) -> Result<Step, Refusal> {
     })
 }
 
-fn text<'a>(value: &mut Reader<'a>) -> Result<&'a str, Refusal> {
+fn decode_text<'a>(value: &mut Reader<'a>) -> Result<&'a str, Refusal> {
     std::str::from_utf8(value.rest()).map_err(|_| Refusal::ResumeStale)
 }
 
@@ -139,9 +141,9 @@ mod tests {
 
     use super::*;
 
-    const US: DatapathId = DatapathId(0x1234);
+    const DATAPATH: DatapathId = DatapathId(0x1234);
 
-    fn some() -> Continuation {
+    fn sample() -> Continuation {
         let rest = "push:NXM_NX_REG1[],clear_actions,write_actions(output:2),goto_table:7";
         let step = Step {
             table: TableId(3),
@@ -161,34 +163,37 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_to_be_done_comes_back() {
-        for continuation in [some(), Continuation::default()] {
-            let bytes = encode(&continuation, US).expect("it is short");
-            assert_eq!(decode(&bytes, US), Ok(continuation));
+    fn continuation_round_trips() {
+        for continuation in [sample(), Continuation::default()] {
+            let bytes = encode(&continuation, DATAPATH).expect("it is short");
+            assert_eq!(decode(&bytes, DATAPATH), Ok(continuation));
         }
     }
 
     #[test]
-    fn another_switchs_or_a_changed_one_is_stale_and_no_bytes_panic() {
-        let bytes = encode(&some(), US).expect("it is short");
+    fn continuation_of_other_switch_or_damaged_bytes_is_stale() {
+        let bytes = encode(&sample(), DATAPATH).expect("it is short");
         assert_eq!(decode(&bytes, DatapathId(1)), Err(Refusal::ResumeStale));
-        assert_eq!(decode(&[], US), Err(Refusal::ResumeStale));
+        assert_eq!(decode(&[], DATAPATH), Err(Refusal::ResumeStale));
         for at in 0..bytes.len() {
-            assert!(decode(&bytes[..at], US).is_err() || at % 8 == 0, "{at}");
+            assert!(
+                decode(&bytes[..at], DATAPATH).is_err() || at % 8 == 0,
+                "{at}"
+            );
             for bit in 0..8 {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1 << bit;
-                drop(decode(&changed, US));
+                drop(decode(&changed, DATAPATH));
             }
         }
         let long = vec![0; CONTINUATION_BYTES_MAX + 1];
-        assert_eq!(decode(&long, US), Err(Refusal::ResumeStale));
+        assert_eq!(decode(&long, DATAPATH), Err(Refusal::ResumeStale));
     }
 
     #[test]
-    fn one_that_is_too_long_is_not_told() {
-        let mut continuation = some();
+    fn continuation_beyond_limit_is_not_encoded() {
+        let mut continuation = sample();
         continuation.stack = vec![Wide::from(1); CONTINUATION_BYTES_MAX / 24];
-        assert_eq!(encode(&continuation, US), None);
+        assert_eq!(encode(&continuation, DATAPATH), None);
     }
 }

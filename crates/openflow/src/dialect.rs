@@ -46,7 +46,7 @@ impl Dialect {
     }
 
     /// Whether counts are OXS fields.
-    pub(crate) const fn oxs(self) -> bool {
+    pub(crate) const fn uses_oxs(self) -> bool {
         match self.version {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 => false,
             Version::V15 => true,
@@ -58,7 +58,7 @@ impl Dialect {
     pub const fn after(mut self, change: NiciraSetting) -> Self {
         match change {
             NiciraSetting::FlowFormat(format) => self.nxm = matches!(format, FlowFormat::Nicira),
-            NiciraSetting::TableIds(on) => self.table_ids = on,
+            NiciraSetting::TableIds(enabled) => self.table_ids = enabled,
             NiciraSetting::PacketInFormat(format) => self.packet_in = format,
         }
         self

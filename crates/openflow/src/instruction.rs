@@ -6,9 +6,9 @@
 use base::{MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, MetadataWrite, Refusal};
 
-use crate::action::{self, Context, Item};
+use crate::action::{self, ActionItem, EncodeContext};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::version::Version;
 
 const GOTO_TABLE: u16 = 1;
@@ -21,7 +21,7 @@ const STAT_TRIGGER: u16 = 7;
 const EXPERIMENTER: u16 = 0xffff;
 
 /// The instructions that this switch knows in a version, for what a table says of itself.
-pub(crate) fn known(version: Version) -> impl Iterator<Item = u16> {
+pub(crate) fn supported_numbers(version: Version) -> impl Iterator<Item = u16> {
     let all = [
         GOTO_TABLE,
         WRITE_METADATA,
@@ -59,23 +59,23 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed>
 }
 
 fn decode_list_into(r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
-    read.apply.reserve_exact(action::expected(r));
+    read.apply.reserve_exact(action::capacity_hint(r));
     while !r.is_empty() {
         let start = r.clone();
         let item = action::decode_one(r)?;
         let late = read.goto.is_some() || read.metadata.is_some();
         match item {
             // `goto_table` behind `write_metadata`, as `ovs-ofctl` says it for 1.0.
-            Item::Action(Action::Extended(Extension::Resubmit {
+            ActionItem::Action(Action::Extended(Extension::Resubmit {
                 port: PortNo::IN_PORT,
                 table: Some(table),
             })) if read.metadata.is_some() && read.goto.is_none() => read.goto = Some(table),
             _ if late => return Err(start.fail(Refusal::ActionUnsupportedOrder)),
-            Item::Action(action) => read.apply.push(action),
-            Item::PopQueue => {
+            ActionItem::Action(action) => read.apply.push(action),
+            ActionItem::PopQueue => {
                 action::pop_queue(&mut read.apply);
             }
-            Item::Metadata(write) => read.metadata = Some(write),
+            ActionItem::Metadata(write) => read.metadata = Some(write),
         }
     }
     Ok(())
@@ -155,7 +155,7 @@ fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result
 /// left out.
 pub(crate) fn encode(
     instructions: &Instructions,
-    context: Context<'_>,
+    context: EncodeContext<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     match w.version() {
@@ -170,7 +170,7 @@ pub(crate) fn encode(
 /// out in the others.
 pub(crate) fn encode_list(
     instructions: &Instructions,
-    context: Context<'_>,
+    context: EncodeContext<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     let Instructions {
@@ -181,8 +181,8 @@ pub(crate) fn encode_list(
         metadata,
         goto,
     } = instructions;
-    if context.faith == Faith::Exact && (meter.is_some() || *clear || !write.is_empty()) {
-        return Err(w.cannot("an action set or a meter"));
+    if context.fidelity == Fidelity::Lossless && (meter.is_some() || *clear || !write.is_empty()) {
+        return Err(w.unsupported("an action set or a meter"));
     }
     action::encode(apply, context, w)?;
     match (metadata, goto) {
@@ -206,7 +206,7 @@ pub(crate) fn encode_list(
 
 fn encode_instructions(
     instructions: &Instructions,
-    context: Context<'_>,
+    context: EncodeContext<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     let is_action = w.version() == Version::V15;
@@ -215,7 +215,7 @@ fn encode_instructions(
         meter => (meter, None),
     };
     if let Some(meter) = instruction {
-        encode_meter(meter, context.faith, w)?;
+        encode_meter(meter, context.fidelity, w)?;
     }
     if first.is_some() || !instructions.apply.is_empty() {
         put(APPLY_ACTIONS, w, |w| {
@@ -252,14 +252,14 @@ fn encode_instructions(
     Ok(())
 }
 
-fn encode_meter(meter: MeterId, faith: Faith, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    match (has_meter(w.version()), faith) {
+fn encode_meter(meter: MeterId, fidelity: Fidelity, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    match (has_meter(w.version()), fidelity) {
         (true, _) => put(METER, w, |w| {
             w.u32(meter.0);
             Ok(())
         }),
-        (false, Faith::Good) => Ok(()),
-        (false, Faith::Exact) => Err(w.cannot("a meter")),
+        (false, Fidelity::BestEffort) => Ok(()),
+        (false, Fidelity::Lossless) => Err(w.unsupported("a meter")),
     }
 }
 

@@ -5,15 +5,12 @@
 
 use std::ops::RangeInclusive;
 
-use crate::faults::ONF;
+use crate::experimenter::{NICIRA, ONF};
 use crate::version::Version;
-
-/// Nicira's experimenter id, and its OpenFlow 1.0 vendor id.
-pub(crate) const NICIRA: u32 = 0x0000_2320;
 
 /// Every message that the crate knows, by the shape of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     Hello,
     Error,
     EchoRequest,
@@ -69,7 +66,7 @@ pub(crate) enum Kind {
 
 /// Every kind of statistics, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum MultipartKind {
     Description,
     Flow,
     NxFlow,
@@ -98,20 +95,20 @@ pub(crate) enum Part {
 
 /// Where a number stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Number {
+pub(crate) enum TypeNumber {
     /// In the header: the specification's own.
-    Own(u16),
+    Standard(u16),
     /// Behind Nicira's id, in a vendor (experimenter) message.
     Nicira(u32),
     /// Behind the Open Networking Foundation's id.
     Onf(u32),
 }
 
-impl Number {
+impl TypeNumber {
     /// Whose number it is, and the number, if it is not the specification's own.
     pub(crate) const fn experimenter(self) -> Option<(u32, u32)> {
         match self {
-            Self::Own(_) => None,
+            Self::Standard(_) => None,
             Self::Nicira(number) => Some((NICIRA, number)),
             Self::Onf(number) => Some((ONF, number)),
         }
@@ -129,7 +126,7 @@ impl Number {
 
 /// Who sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sender {
+pub(crate) enum MessageSender {
     Either,
     Controller,
     Switch,
@@ -137,178 +134,178 @@ pub(crate) enum Sender {
 
 /// A message of some versions.
 #[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) kind: Kind,
+pub(crate) struct MessageKindRow {
+    pub(crate) kind: MessageKind,
     pub(crate) versions: RangeInclusive<Version>,
-    pub(crate) number: Number,
+    pub(crate) number: TypeNumber,
     /// The least bytes of its body: behind the header, or behind Nicira's number.
-    pub(crate) least: usize,
-    pub(crate) sender: Sender,
+    pub(crate) body_min: usize,
+    pub(crate) sender: MessageSender,
 }
 
 /// A kind of statistics of some versions.
 #[derive(Debug)]
-pub(crate) struct PartRow {
-    pub(crate) part: Part,
+pub(crate) struct MultipartKindRow {
+    pub(crate) kind: MultipartKind,
     pub(crate) versions: RangeInclusive<Version>,
-    pub(crate) number: Number,
+    pub(crate) number: TypeNumber,
 }
 
 #[rustfmt::skip]
 const fn row(
-    kind: Kind, from: Version, to: Version, number: Number, least: usize, sender: Sender,
-) -> Row {
-    Row { kind, versions: from..=to, number, least, sender }
+    kind: MessageKind, from: Version, to: Version, number: TypeNumber, body_min: usize, sender: MessageSender,
+) -> MessageKindRow {
+    MessageKindRow { kind, versions: from..=to, number, body_min, sender }
 }
 
 #[rustfmt::skip]
-const fn part(part: Part, from: Version, to: Version, number: Number) -> PartRow {
-    PartRow { part, versions: from..=to, number }
+const fn multipart(kind: MultipartKind, from: Version, to: Version, number: TypeNumber) -> MultipartKindRow {
+    MultipartKindRow { kind, versions: from..=to, number }
 }
 
 #[rustfmt::skip]
-pub(crate) const ROWS: &[Row] = {
-    use Kind::*; use Number::*; use Sender::*; use Version::*;
+pub(crate) const MESSAGES: &[MessageKindRow] = {
+    use MessageKind::*; use TypeNumber::*; use MessageSender::*; use Version::*;
     &[
     //  kind               from to   number      least sender
-    row(Hello,              V10, V15, Own(0),      0, Either),
-    row(Error,              V10, V15, Own(1),      4, Either),
-    row(EchoRequest,        V10, V15, Own(2),      0, Either),
-    row(EchoReply,          V10, V15, Own(3),      0, Either),
-    row(FeaturesRequest,    V10, V15, Own(5),      0, Controller),
-    row(FeaturesReply,      V10, V15, Own(6),     24, Switch),
-    row(GetConfigRequest,   V10, V15, Own(7),      0, Controller),
-    row(GetConfigReply,     V10, V15, Own(8),      4, Switch),
-    row(SetConfig,          V10, V15, Own(9),      4, Controller),
-    row(PacketIn,           V10, V10, Own(10),    10, Switch),
-    row(PacketIn,           V11, V11, Own(10),    16, Switch),
-    row(PacketIn,           V12, V12, Own(10),    18, Switch),
-    row(PacketIn,           V13, V15, Own(10),    26, Switch),
-    row(FlowRemoved,        V10, V10, Own(11),    80, Switch),
-    row(FlowRemoved,        V11, V11, Own(11),   128, Switch),
-    row(FlowRemoved,        V12, V14, Own(11),    48, Switch),
-    row(FlowRemoved,        V15, V15, Own(11),    24, Switch),
-    row(PortStatus,         V10, V10, Own(12),    56, Switch),
-    row(PortStatus,         V11, V13, Own(12),    72, Switch),
-    row(PortStatus,         V14, V15, Own(12),    48, Switch),
-    row(PacketOut,          V10, V10, Own(13),     8, Controller),
-    row(PacketOut,          V11, V15, Own(13),    16, Controller),
-    row(FlowMod,            V10, V10, Own(14),    64, Controller),
-    row(FlowMod,            V11, V11, Own(14),   128, Controller),
-    row(FlowMod,            V12, V15, Own(14),    48, Controller),
-    row(GroupMod,           V11, V14, Own(15),     8, Controller),
-    row(GroupMod,           V15, V15, Own(15),    16, Controller),
-    row(PortMod,            V10, V10, Own(15),    24, Controller),
-    row(PortMod,            V11, V13, Own(16),    32, Controller),
-    row(PortMod,            V14, V15, Own(16),    24, Controller),
-    row(TableMod,           V11, V15, Own(17),     8, Controller),
-    row(MultipartRequest,   V10, V10, Own(16),     4, Controller),
-    row(MultipartRequest,   V11, V15, Own(18),     8, Controller),
-    row(MultipartReply,     V10, V10, Own(17),     4, Switch),
-    row(MultipartReply,     V11, V15, Own(19),     8, Switch),
-    row(BarrierRequest,     V10, V10, Own(18),     0, Controller),
-    row(BarrierRequest,     V11, V15, Own(20),     0, Controller),
-    row(BarrierReply,       V10, V10, Own(19),     0, Switch),
-    row(BarrierReply,       V11, V15, Own(21),     0, Switch),
-    row(QueueConfigRequest, V10, V10, Own(20),     4, Controller),
-    row(QueueConfigRequest, V11, V13, Own(22),     8, Controller),
-    row(QueueConfigReply,   V10, V10, Own(21),     8, Switch),
-    row(QueueConfigReply,   V11, V13, Own(23),     8, Switch),
-    row(RoleRequest,        V12, V15, Own(24),    16, Controller),
-    row(RoleReply,          V12, V15, Own(25),    16, Switch),
-    row(GetAsyncRequest,    V13, V15, Own(26),     0, Controller),
-    row(GetAsyncReply,      V13, V13, Own(27),    24, Switch),
-    row(GetAsyncReply,      V14, V15, Own(27),     0, Switch),
-    row(SetAsync,           V13, V13, Own(28),    24, Controller),
-    row(SetAsync,           V14, V15, Own(28),     0, Controller),
-    row(MeterMod,           V13, V15, Own(29),     8, Controller),
-    row(RoleStatus,         V14, V15, Own(30),    16, Switch),
-    row(TableStatus,        V14, V15, Own(31),    16, Switch),
-    row(RequestForward,     V14, V15, Own(32),     8, Switch),
-    row(RequestForward,     V13, V13, Onf(2350),   8, Switch),
-    row(RequestForward,     V10, V12, Nicira(132), 8, Switch),
-    row(SetAsyncProperties, V10, V13, Nicira(27),  0, Controller),
-    row(RoleRequest,        V10, V11, Nicira(10),  4, Controller),
-    row(RoleReply,          V10, V11, Nicira(11),  4, Switch),
-    row(FlowFormat,         V10, V10, Nicira(12),  4, Controller),
-    row(NxFlowMod,          V10, V10, Nicira(13), 32, Controller),
-    row(GroupMod,           V10, V10, Nicira(31), 16, Controller),
-    row(NxFlowRemoved,      V10, V10, Nicira(14), 40, Switch),
-    row(TableIds,           V10, V10, Nicira(15),  8, Controller),
-    row(PacketInFormat,     V10, V15, Nicira(16),  4, Controller),
-    row(NxPacketIn,         V10, V15, Nicira(17), 24, Switch),
-    row(SetAsync,           V10, V12, Nicira(19), 24, Controller),
-    row(MonitorCancel,      V10, V12, Nicira(21),  4, Controller),
-    row(MonitorPaused,      V10, V12, Nicira(22),  0, Switch),
-    row(MonitorResumed,     V10, V12, Nicira(23),  0, Switch),
+    row(Hello,              V10, V15, Standard(0),    0, Either),
+    row(Error,              V10, V15, Standard(1),    4, Either),
+    row(EchoRequest,        V10, V15, Standard(2),    0, Either),
+    row(EchoReply,          V10, V15, Standard(3),    0, Either),
+    row(FeaturesRequest,    V10, V15, Standard(5),    0, Controller),
+    row(FeaturesReply,      V10, V15, Standard(6),   24, Switch),
+    row(GetConfigRequest,   V10, V15, Standard(7),    0, Controller),
+    row(GetConfigReply,     V10, V15, Standard(8),    4, Switch),
+    row(SetConfig,          V10, V15, Standard(9),    4, Controller),
+    row(PacketIn,           V10, V10, Standard(10),  10, Switch),
+    row(PacketIn,           V11, V11, Standard(10),  16, Switch),
+    row(PacketIn,           V12, V12, Standard(10),  18, Switch),
+    row(PacketIn,           V13, V15, Standard(10),  26, Switch),
+    row(FlowRemoved,        V10, V10, Standard(11),  80, Switch),
+    row(FlowRemoved,        V11, V11, Standard(11), 128, Switch),
+    row(FlowRemoved,        V12, V14, Standard(11),  48, Switch),
+    row(FlowRemoved,        V15, V15, Standard(11),  24, Switch),
+    row(PortStatus,         V10, V10, Standard(12),  56, Switch),
+    row(PortStatus,         V11, V13, Standard(12),  72, Switch),
+    row(PortStatus,         V14, V15, Standard(12),  48, Switch),
+    row(PacketOut,          V10, V10, Standard(13),   8, Controller),
+    row(PacketOut,          V11, V15, Standard(13),  16, Controller),
+    row(FlowMod,            V10, V10, Standard(14),  64, Controller),
+    row(FlowMod,            V11, V11, Standard(14), 128, Controller),
+    row(FlowMod,            V12, V15, Standard(14),  48, Controller),
+    row(GroupMod,           V11, V14, Standard(15),   8, Controller),
+    row(GroupMod,           V15, V15, Standard(15),  16, Controller),
+    row(PortMod,            V10, V10, Standard(15),  24, Controller),
+    row(PortMod,            V11, V13, Standard(16),  32, Controller),
+    row(PortMod,            V14, V15, Standard(16),  24, Controller),
+    row(TableMod,           V11, V15, Standard(17),   8, Controller),
+    row(MultipartRequest,   V10, V10, Standard(16),   4, Controller),
+    row(MultipartRequest,   V11, V15, Standard(18),   8, Controller),
+    row(MultipartReply,     V10, V10, Standard(17),   4, Switch),
+    row(MultipartReply,     V11, V15, Standard(19),   8, Switch),
+    row(BarrierRequest,     V10, V10, Standard(18),   0, Controller),
+    row(BarrierRequest,     V11, V15, Standard(20),   0, Controller),
+    row(BarrierReply,       V10, V10, Standard(19),   0, Switch),
+    row(BarrierReply,       V11, V15, Standard(21),   0, Switch),
+    row(QueueConfigRequest, V10, V10, Standard(20),   4, Controller),
+    row(QueueConfigRequest, V11, V13, Standard(22),   8, Controller),
+    row(QueueConfigReply,   V10, V10, Standard(21),   8, Switch),
+    row(QueueConfigReply,   V11, V13, Standard(23),   8, Switch),
+    row(RoleRequest,        V12, V15, Standard(24),  16, Controller),
+    row(RoleReply,          V12, V15, Standard(25),  16, Switch),
+    row(GetAsyncRequest,    V13, V15, Standard(26),   0, Controller),
+    row(GetAsyncReply,      V13, V13, Standard(27),  24, Switch),
+    row(GetAsyncReply,      V14, V15, Standard(27),   0, Switch),
+    row(SetAsync,           V13, V13, Standard(28),  24, Controller),
+    row(SetAsync,           V14, V15, Standard(28),   0, Controller),
+    row(MeterMod,           V13, V15, Standard(29),   8, Controller),
+    row(RoleStatus,         V14, V15, Standard(30),  16, Switch),
+    row(TableStatus,        V14, V15, Standard(31),  16, Switch),
+    row(RequestForward,     V14, V15, Standard(32),   8, Switch),
+    row(RequestForward,     V13, V13, Onf(2350),      8, Switch),
+    row(RequestForward,     V10, V12, Nicira(132),    8, Switch),
+    row(SetAsyncProperties, V10, V13, Nicira(27),     0, Controller),
+    row(RoleRequest,        V10, V11, Nicira(10),     4, Controller),
+    row(RoleReply,          V10, V11, Nicira(11),     4, Switch),
+    row(FlowFormat,         V10, V10, Nicira(12),     4, Controller),
+    row(NxFlowMod,          V10, V10, Nicira(13),    32, Controller),
+    row(GroupMod,           V10, V10, Nicira(31),    16, Controller),
+    row(NxFlowRemoved,      V10, V10, Nicira(14),    40, Switch),
+    row(TableIds,           V10, V10, Nicira(15),     8, Controller),
+    row(PacketInFormat,     V10, V15, Nicira(16),     4, Controller),
+    row(NxPacketIn,         V10, V15, Nicira(17),    24, Switch),
+    row(SetAsync,           V10, V12, Nicira(19),    24, Controller),
+    row(MonitorCancel,      V10, V12, Nicira(21),     4, Controller),
+    row(MonitorPaused,      V10, V12, Nicira(22),     0, Switch),
+    row(MonitorResumed,     V10, V12, Nicira(23),     0, Switch),
     // In 1.3, ONF's extension 187.
-    row(MonitorCancel,      V13, V13, Onf(1870),   4, Controller),
-    row(MonitorPaused,      V13, V13, Onf(1871),   0, Switch),
-    row(MonitorResumed,     V13, V13, Onf(1872),   0, Switch),
-    row(ControllerId,       V10, V15, Nicira(20),  8, Controller),
-    row(TlvTableMod,        V10, V15, Nicira(24),  8, Controller),
-    row(TlvTableRequest,    V10, V15, Nicira(25),  0, Controller),
-    row(TlvTableReply,      V10, V15, Nicira(26), 16, Switch),
-    row(Resume,             V10, V15, Nicira(28),  0, Controller),
-    row(NxPacketIn2,        V10, V15, Nicira(30),  0, Switch),
+    row(MonitorCancel,      V13, V13, Onf(1870),      4, Controller),
+    row(MonitorPaused,      V13, V13, Onf(1871),      0, Switch),
+    row(MonitorResumed,     V13, V13, Onf(1872),      0, Switch),
+    row(ControllerId,       V10, V15, Nicira(20),     8, Controller),
+    row(TlvTableMod,        V10, V15, Nicira(24),     8, Controller),
+    row(TlvTableRequest,    V10, V15, Nicira(25),     0, Controller),
+    row(TlvTableReply,      V10, V15, Nicira(26),    16, Switch),
+    row(Resume,             V10, V15, Nicira(28),     0, Controller),
+    row(NxPacketIn2,        V10, V15, Nicira(30),     0, Switch),
     // In 1.3, ONF's extension 230.
-    row(BundleControl,      V13, V13, Onf(2300),   8, Either),
-    row(BundleAdd,          V13, V13, Onf(2301),   8, Controller),
-    row(BundleControl,      V14, V15, Own(33),     8, Either),
-    row(BundleAdd,          V14, V15, Own(34),     8, Controller),
-    row(ControllerStatus,   V15, V15, Own(35),    16, Switch),
+    row(BundleControl,      V13, V13, Onf(2300),      8, Either),
+    row(BundleAdd,          V13, V13, Onf(2301),      8, Controller),
+    row(BundleControl,      V14, V15, Standard(33),   8, Either),
+    row(BundleAdd,          V14, V15, Standard(34),   8, Controller),
+    row(ControllerStatus,   V15, V15, Standard(35),  16, Switch),
     ]
 };
 
 #[rustfmt::skip]
-pub(crate) const PARTS: &[PartRow] = {
-    use Number::*; use Part::*; use Version::*;
+pub(crate) const MULTIPARTS: &[MultipartKindRow] = {
+    use TypeNumber::*; use MultipartKind::*; use Version::*;
     &[
     //   part           from to   number
-    part(Description,   V10, V15, Own(0)),
-    part(Flow,          V10, V15, Own(1)),
-    part(Aggregate,     V10, V15, Own(2)),
-    part(Table,         V10, V15, Own(3)),
-    part(Port,          V10, V15, Own(4)),
-    part(Queue,         V10, V15, Own(5)),
-    part(Group,         V11, V15, Own(6)),
-    part(GroupDesc,     V11, V15, Own(7)),
-    part(GroupFeatures, V12, V15, Own(8)),
-    part(Meter,         V13, V15, Own(9)),
-    part(MeterConfig,   V13, V15, Own(10)),
-    part(MeterFeatures, V13, V15, Own(11)),
-    part(TableFeatures, V13, V15, Own(12)),
+    multipart(Description,      V10, V15, Standard(0)),
+    multipart(Flow,             V10, V15, Standard(1)),
+    multipart(Aggregate,        V10, V15, Standard(2)),
+    multipart(Table,            V10, V15, Standard(3)),
+    multipart(Port,             V10, V15, Standard(4)),
+    multipart(Queue,            V10, V15, Standard(5)),
+    multipart(Group,            V11, V15, Standard(6)),
+    multipart(GroupDesc,        V11, V15, Standard(7)),
+    multipart(GroupFeatures,    V12, V15, Standard(8)),
+    multipart(Meter,            V13, V15, Standard(9)),
+    multipart(MeterConfig,      V13, V15, Standard(10)),
+    multipart(MeterFeatures,    V13, V15, Standard(11)),
+    multipart(TableFeatures,    V13, V15, Standard(12)),
     // In the specification from 1.3 on; Open vSwitch and `ovs-ofctl` use it before all
     // the same.
-    part(PortDesc,      V10, V15, Own(13)),
-    part(TableDesc,     V14, V15, Own(14)),
-    part(QueueDesc,     V14, V15, Own(15)),
-    part(FlowMonitor,   V14, V15, Own(16)),
-    part(FlowCounts,    V15, V15, Own(17)),
-    part(ControllerStatus, V15, V15, Own(18)),
-    part(BundleFeatures,V15, V15, Own(19)),
-    part(NxFlow,        V10, V10, Nicira(0)),
-    part(NxAggregate,   V10, V10, Nicira(1)),
-    part(IpfixBridge,   V10, V15, Nicira(3)),
-    part(IpfixFlow,     V10, V15, Nicira(4)),
-    part(Group,         V10, V10, Nicira(7)),
-    part(GroupDesc,     V10, V10, Nicira(8)),
-    part(GroupFeatures, V10, V10, Nicira(9)),
-    part(FlowMonitor,   V10, V12, Nicira(2)),
-    part(FlowMonitor,   V13, V13, Onf(1870)),
+    multipart(PortDesc,         V10, V15, Standard(13)),
+    multipart(TableDesc,        V14, V15, Standard(14)),
+    multipart(QueueDesc,        V14, V15, Standard(15)),
+    multipart(FlowMonitor,      V14, V15, Standard(16)),
+    multipart(FlowCounts,       V15, V15, Standard(17)),
+    multipart(ControllerStatus, V15, V15, Standard(18)),
+    multipart(BundleFeatures,   V15, V15, Standard(19)),
+    multipart(NxFlow,           V10, V10, Nicira(0)),
+    multipart(NxAggregate,      V10, V10, Nicira(1)),
+    multipart(IpfixBridge,      V10, V15, Nicira(3)),
+    multipart(IpfixFlow,        V10, V15, Nicira(4)),
+    multipart(Group,            V10, V10, Nicira(7)),
+    multipart(GroupDesc,        V10, V10, Nicira(8)),
+    multipart(GroupFeatures,    V10, V10, Nicira(9)),
+    multipart(FlowMonitor,      V10, V12, Nicira(2)),
+    multipart(FlowMonitor,      V13, V13, Onf(1870)),
     ]
 };
 
 /// How many numbers of its own the specification has given to messages, and some.
-const OWN_NUMBERS: usize = 40;
+const STANDARD_NUMBERS_MAX: usize = 40;
 
 /// The rows of those, by version: every message that comes asks for one.
-static OWN: [[Option<&Row>; OWN_NUMBERS]; Version::ALL.len()] = {
-    let mut rows = [[None; OWN_NUMBERS]; Version::ALL.len()];
+static STANDARD: [[Option<&MessageKindRow>; STANDARD_NUMBERS_MAX]; Version::ALL.len()] = {
+    let mut rows = [[None; STANDARD_NUMBERS_MAX]; Version::ALL.len()];
     let mut at = 0;
-    while at < ROWS.len() {
-        let row = &ROWS[at];
-        if let Number::Own(number) = row.number {
+    while at < MESSAGES.len() {
+        let row = &MESSAGES[at];
+        if let TypeNumber::Standard(number) = row.number {
             let mut version = *row.versions.start() as usize;
             while version <= *row.versions.end() as usize {
                 rows[version][number as usize] = Some(row);
@@ -320,38 +317,40 @@ static OWN: [[Option<&Row>; OWN_NUMBERS]; Version::ALL.len()] = {
     rows
 };
 
-impl Row {
+impl MessageKindRow {
     /// The message with this number.
     #[inline]
-    pub(crate) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
-        if let Number::Own(number) = number {
-            let rows = &OWN[version as usize];
+    pub(crate) fn by_number(number: TypeNumber, version: Version) -> Option<&'static Self> {
+        if let TypeNumber::Standard(number) = number {
+            let rows = &STANDARD[version as usize];
             return rows.get(usize::from(number)).copied().flatten();
         }
-        ROWS.iter()
+        MESSAGES
+            .iter()
             .find(|row| row.number == number && row.versions.contains(&version))
     }
 
     /// How `version` numbers this message, if it has it.
-    pub(crate) fn of(kind: Kind, version: Version) -> Option<&'static Self> {
-        ROWS.iter()
+    pub(crate) fn by_kind(kind: MessageKind, version: Version) -> Option<&'static Self> {
+        MESSAGES
+            .iter()
             .find(|row| row.kind == kind && row.versions.contains(&version))
     }
 }
 
-impl PartRow {
+impl MultipartKindRow {
     /// The kind of statistics with this number.
-    pub(crate) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
-        PARTS
+    pub(crate) fn by_number(number: TypeNumber, version: Version) -> Option<&'static Self> {
+        MULTIPARTS
             .iter()
             .find(|row| row.number == number && row.versions.contains(&version))
     }
 
     /// How `version` numbers this kind of statistics, if it has it.
-    pub(crate) fn of(part: Part, version: Version) -> Option<&'static Self> {
-        PARTS
+    pub(crate) fn by_kind(kind: MultipartKind, version: Version) -> Option<&'static Self> {
+        MULTIPARTS
             .iter()
-            .find(|row| row.part == part && row.versions.contains(&version))
+            .find(|row| row.kind == kind && row.versions.contains(&version))
     }
 }
 
@@ -359,7 +358,7 @@ impl PartRow {
 pub(crate) const EXPERIMENTER_MESSAGE: u16 = 4;
 
 /// What stands in the header of vendor (experimenter) statistics.
-pub(crate) const EXPERIMENTER_PART: u16 = 0xffff;
+pub(crate) const EXPERIMENTER_MULTIPART: u16 = 0xffff;
 
 #[cfg(test)]
 mod vectors;
@@ -372,25 +371,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_means_one_message_and_a_message_has_one_number() {
+    fn type_numbers_and_kinds_map_one_to_one() {
         for version in Version::ALL {
-            for row in ROWS.iter().filter(|row| row.versions.contains(&version)) {
+            for row in MESSAGES
+                .iter()
+                .filter(|row| row.versions.contains(&version))
+            {
                 assert_eq!(
-                    Row::numbered(row.number, version).map(|found| found.kind),
+                    MessageKindRow::by_number(row.number, version).map(|found| found.kind),
                     Some(row.kind)
                 );
                 assert_eq!(
-                    Row::of(row.kind, version).map(|found| found.number),
+                    MessageKindRow::by_kind(row.kind, version).map(|found| found.number),
                     Some(row.number)
                 );
             }
-            for row in PARTS.iter().filter(|row| row.versions.contains(&version)) {
+            for row in MULTIPARTS
+                .iter()
+                .filter(|row| row.versions.contains(&version))
+            {
                 assert_eq!(
-                    PartRow::numbered(row.number, version).map(|found| found.part),
-                    Some(row.part)
+                    MultipartKindRow::by_number(row.number, version).map(|found| found.kind),
+                    Some(row.kind)
                 );
                 assert_eq!(
-                    PartRow::of(row.part, version).map(|found| found.number),
+                    MultipartKindRow::by_kind(row.kind, version).map(|found| found.number),
                     Some(row.number)
                 );
             }

@@ -19,18 +19,19 @@ mod conformance;
 pub mod continuation;
 mod dialect;
 mod duration;
-mod entries;
-mod faith;
-mod faults;
+mod error_codes;
+mod experimenter;
+mod fidelity;
 mod header;
 mod instruction;
 mod kinds;
 mod match10;
 mod match11;
 mod message;
+mod message_part;
 mod oxm;
+mod oxm_text;
 mod oxs;
-mod piece;
 mod port_no;
 mod print;
 mod version;
@@ -41,8 +42,7 @@ pub use channel::{
 };
 pub use codec::{EncodeError, Malformed};
 pub use dialect::{Dialect, FlowFormat, NiciraSetting, PacketInFormat};
-pub use entries::{OxmTextError, parse_oxm_text};
-pub use faults::ErrorCode;
+pub use error_codes::ErrorCode;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
 pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, WallTime};
@@ -57,6 +57,9 @@ pub use message::multipart::{
 pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
 pub use message::request_forward::{ForwardedRequest, RequestForward};
 pub use message::role::{RoleReason, RoleReply, RoleStatus};
-pub use piece::{MessagePart, encode_actions, encode_instructions, encode_match, print_part};
+pub use message_part::{
+    MessagePart, encode_actions, encode_instructions, encode_match, print_part,
+};
+pub use oxm_text::{OxmTextError, parse_oxm_text};
 pub use print::{Detail, describe_frame, print, print_named};
 pub use version::{ParseVersionError, Version, VersionSet};

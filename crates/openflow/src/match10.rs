@@ -11,7 +11,7 @@ use flow::field::VID_PRESENT;
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::port_no;
 
 /// `OFPFW_*`: each bit wildcards a field.
@@ -291,10 +291,10 @@ pub(crate) fn transport_fields(
 /// so that it covers more than `matching`.
 pub(crate) fn encode(
     matching: &Match,
-    faith: Faith,
+    fidelity: Fidelity,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let raw = express(matching, faith).map_err(|what| w.cannot(what))?;
+    let raw = express(matching, fidelity).map_err(|what| w.unsupported(what))?;
     raw.encode(w);
     Ok(())
 }
@@ -302,7 +302,7 @@ pub(crate) fn encode(
 /// Whether the structure says all of `matching`, and whether by doing so it
 /// leaves nothing open; none if it cannot say it.
 pub(crate) fn says(matching: &Match) -> Option<Match10> {
-    let raw = express(matching, Faith::Exact).ok()?;
+    let raw = express(matching, Fidelity::Lossless).ok()?;
     Some(Match10 {
         matching: matching.clone(),
         exact: raw.wildcards & wild::KNOWN == 0,
@@ -310,19 +310,19 @@ pub(crate) fn says(matching: &Match) -> Option<Match10> {
 }
 
 /// The structure for `matching`, or what it has no place for.
-fn express(matching: &Match, faith: Faith) -> Result<Raw, &'static str> {
+fn express(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> {
     let mut raw = Raw::ANY;
     let mut terms = matching.terms();
     for term in terms.by_ref() {
         let said = say_link(&term, &mut raw)
-            || say_tag(&term, matching, faith, &mut raw)
-            || say_network(&term, matching, faith, &mut raw)
-            || say_transport(&term, matching, faith, &mut raw);
-        if !said && faith == Faith::Exact {
+            || say_tag(&term, matching, fidelity, &mut raw)
+            || say_network(&term, matching, fidelity, &mut raw)
+            || say_transport(&term, matching, fidelity, &mut raw);
+        if !said && fidelity == Fidelity::Lossless {
             return Err("this match field or mask");
         }
     }
-    if faith == Faith::Exact && terms.options().next().is_some() {
+    if fidelity == Fidelity::Lossless && terms.options().next().is_some() {
         return Err("tunnel options");
     }
     Ok(raw)
@@ -354,11 +354,11 @@ fn say_link(term: &Term, raw: &mut Raw) -> bool {
 }
 
 /// Writes `term` down if it is about the tag and can be said.
-fn say_tag(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
+fn say_tag(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let present = u128::from(VID_PRESENT);
     match term.field {
         Field::VlanVid if term.mask & present != 0 && term.value & present == 0 => {
-            if term.value != 0 || faith == Faith::Exact && !term.is_exact() {
+            if term.value != 0 || fidelity == Fidelity::Lossless && !term.is_exact() {
                 return false;
             }
             (raw.dl_vlan, raw.wildcards) = (VLAN_NONE, raw.wildcards & !wild::DL_VLAN);
@@ -381,9 +381,9 @@ fn say_tag(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
 }
 
 /// Writes `term` down if it is about ARP or IP and can be said.
-fn say_network(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
+fn say_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     // Only Open vSwitch reads these in a match of IPv6.
-    let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
+    let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     match term.field {
         Field::Ipv4Src | Field::ArpSpa => {
             let (address, bits) = prefix(term);
@@ -412,8 +412,8 @@ fn say_network(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bo
 }
 
 /// Writes `term` down if it is about the transport protocol and can be said.
-fn say_transport(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
-    let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
+fn say_transport(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
+    let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     let exact = |field| matching.exact(field);
     let Some((src, dst)) = transport_fields(exact(Field::EthType), exact(Field::IpProto)) else {
         return false;

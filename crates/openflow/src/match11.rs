@@ -9,7 +9,7 @@ use flow::field::VID_PRESENT;
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::match10::{ARP, IPV4, IPV6, VLAN_NONE, add_if, low8, low16, transport_fields};
 
 /// `OFPMT_STANDARD`.
@@ -254,7 +254,7 @@ fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
 /// no place for is left out, so that it covers more than `matching`.
 pub(crate) fn encode(
     matching: &Match,
-    faith: Faith,
+    fidelity: Fidelity,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     let mut raw = Raw::any();
@@ -264,12 +264,12 @@ pub(crate) fn encode(
             || say_tag(&term, &mut raw)
             || say_network(&term, &mut raw)
             || say_transport(&term, matching, &mut raw);
-        if !said && faith == Faith::Exact {
-            return Err(w.cannot("this match field or mask"));
+        if !said && fidelity == Fidelity::Lossless {
+            return Err(w.unsupported("this match field or mask"));
         }
     }
-    if faith == Faith::Exact && terms.options().next().is_some() {
-        return Err(w.cannot("tunnel options"));
+    if fidelity == Fidelity::Lossless && terms.options().next().is_some() {
+        return Err(w.unsupported("tunnel options"));
     }
     w.nested(2, |w| {
         w.u16(STANDARD);

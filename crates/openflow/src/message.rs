@@ -8,7 +8,6 @@ pub(crate) mod bundle;
 pub(crate) mod config;
 pub(crate) mod controller_status;
 pub(crate) mod error;
-pub(crate) mod extension;
 pub(crate) mod features;
 pub(crate) mod flow_mod;
 pub(crate) mod flow_removed;
@@ -16,6 +15,7 @@ pub(crate) mod group_mod;
 pub(crate) mod hello;
 pub(crate) mod meter_mod;
 pub(crate) mod multipart;
+pub(crate) mod nicira_setting;
 pub(crate) mod packet_in;
 mod packet_in_nicira;
 pub(crate) mod packet_out;
@@ -39,7 +39,7 @@ use flow::{
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, NiciraSetting};
 use crate::header::Header;
-use crate::kinds::{self, Kind, Number, Row, Sender};
+use crate::kinds::{self, MessageKind, MessageKindRow, MessageSender, TypeNumber};
 use asynchronous::{AsyncChange, AsyncConfig};
 use bundle::{BundleAdd, BundleControl};
 use controller_status::ControllerStatus;
@@ -154,7 +154,7 @@ pub enum Message {
 }
 
 /// How one body is read and written, in every version, side by side.
-pub(crate) trait Body: Sized {
+pub(crate) trait WireFormat: Sized {
     /// Reads the whole of `r`, as its version lays it out.
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed>;
 
@@ -176,18 +176,18 @@ impl Message {
     /// the answer that it deserves.
     pub fn decode(bytes: &[u8], dialect: impl Into<Dialect>) -> Result<(Xid, Self), Malformed> {
         let mut message = Self::BarrierReply;
-        let (xid, _) = message.decode_over(bytes, dialect.into())?;
+        let (xid, _) = message.decode_into(bytes, dialect.into())?;
         Ok((xid, message))
     }
 
     /// As [`Self::decode`], in place of this message; and who may send such a one. A flow-mod
     /// takes over the memory of the one that was here: there may be a million, one after the
     /// other. After an error what is here means nothing.
-    pub(crate) fn decode_over(
+    pub(crate) fn decode_into(
         &mut self,
         bytes: &[u8],
         dialect: Dialect,
-    ) -> Result<(Xid, Sender), Malformed> {
+    ) -> Result<(Xid, MessageSender), Malformed> {
         let mut r = Reader::new(bytes, dialect);
         let header = Header::decode(&mut r)?;
         let start = |refusal| Malformed { refusal, at: 0 };
@@ -197,18 +197,18 @@ impl Message {
         // A hello comes before there is an agreement to break.
         if header.kind == hello::NUMBER {
             *self = Self::Hello(Hello::decode(header.version, &mut r));
-            return Ok((header.xid, Sender::Either));
+            return Ok((header.xid, MessageSender::Either));
         }
         if header.version != dialect.version.number() {
             return Err(start(Refusal::RequestBadVersion));
         }
-        let row = row_of(&header, &mut r)?;
-        if r.len() < row.least {
+        let row = message_row(&header, &mut r)?;
+        if r.len() < row.body_min {
             return Err(start(Refusal::RequestBadLength));
         }
         match (row.kind, &mut *self) {
-            (Kind::FlowMod, Self::FlowMod(read)) => flow_mod::decode_over(read, &mut r)?,
-            (Kind::BundleAdd, _) => {
+            (MessageKind::FlowMod, Self::FlowMod(read)) => flow_mod::decode_into(read, &mut r)?,
+            (MessageKind::BundleAdd, _) => {
                 *self = Self::BundleAdd(bundle::decode_add(header.xid, &mut r)?);
             }
             (kind, _) => *self = decode_body(kind, &mut r)?,
@@ -236,10 +236,10 @@ impl Message {
             }
             Self::Hello(hello) => hello.encode(xid, out),
             Self::BundleAdd(add) => bundle::encode_add(add, xid, dialect, out),
-            Self::RequestForward(told) => request_forward::encode(told, xid, dialect, out),
+            Self::RequestForward(forward) => request_forward::encode(forward, xid, dialect, out),
             _ => {
                 let kind = self.kind(dialect);
-                frame(kind, xid, dialect, out, |w| encode_body(self, w))
+                encode_framed(kind, xid, dialect, out, |w| encode_body(self, w))
             }
         };
         if done.is_err() {
@@ -249,52 +249,52 @@ impl Message {
     }
 
     /// Which body the message has in `dialect`.
-    fn kind(&self, dialect: Dialect) -> Kind {
+    fn kind(&self, dialect: Dialect) -> MessageKind {
         match self {
-            Self::Hello(_) => Kind::Hello,
-            Self::Error(_) => Kind::Error,
-            Self::EchoRequest(_) => Kind::EchoRequest,
-            Self::EchoReply(_) => Kind::EchoReply,
-            Self::NiciraSetting(extension) => extension::kind(*extension),
-            Self::FeaturesRequest => Kind::FeaturesRequest,
-            Self::FeaturesReply(_) => Kind::FeaturesReply,
-            Self::GetConfigRequest => Kind::GetConfigRequest,
-            Self::GetConfigReply(_) => Kind::GetConfigReply,
-            Self::SetConfig(_) => Kind::SetConfig,
+            Self::Hello(_) => MessageKind::Hello,
+            Self::Error(_) => MessageKind::Error,
+            Self::EchoRequest(_) => MessageKind::EchoRequest,
+            Self::EchoReply(_) => MessageKind::EchoReply,
+            Self::NiciraSetting(extension) => nicira_setting::kind(*extension),
+            Self::FeaturesRequest => MessageKind::FeaturesRequest,
+            Self::FeaturesReply(_) => MessageKind::FeaturesReply,
+            Self::GetConfigRequest => MessageKind::GetConfigRequest,
+            Self::GetConfigReply(_) => MessageKind::GetConfigReply,
+            Self::SetConfig(_) => MessageKind::SetConfig,
             Self::PacketIn(_) => packet_in::kind(dialect),
-            Self::Resume(_) => Kind::Resume,
-            Self::ControllerId(_) => Kind::ControllerId,
-            Self::TlvTableMod(_) => Kind::TlvTableMod,
-            Self::TlvTableRequest => Kind::TlvTableRequest,
-            Self::TlvTableReply(_) => Kind::TlvTableReply,
+            Self::Resume(_) => MessageKind::Resume,
+            Self::ControllerId(_) => MessageKind::ControllerId,
+            Self::TlvTableMod(_) => MessageKind::TlvTableMod,
+            Self::TlvTableRequest => MessageKind::TlvTableRequest,
+            Self::TlvTableReply(_) => MessageKind::TlvTableReply,
             Self::FlowRemoved(_) => flow_removed::kind(dialect),
-            Self::PortStatus(_) => Kind::PortStatus,
-            Self::PacketOut(_) => Kind::PacketOut,
+            Self::PortStatus(_) => MessageKind::PortStatus,
+            Self::PacketOut(_) => MessageKind::PacketOut,
             Self::FlowMod(flow_mod) => flow_mod::kind(flow_mod, dialect),
-            Self::GroupMod(_) => Kind::GroupMod,
-            Self::PortMod(_) => Kind::PortMod,
-            Self::TableMod(_) => Kind::TableMod,
-            Self::MeterMod(_) => Kind::MeterMod,
-            Self::MultipartRequest(_) | Self::MultipartFragment(_) => Kind::MultipartRequest,
-            Self::MultipartReply { .. } => Kind::MultipartReply,
-            Self::BarrierRequest => Kind::BarrierRequest,
-            Self::BarrierReply => Kind::BarrierReply,
-            Self::QueueConfigRequest(_) => Kind::QueueConfigRequest,
-            Self::QueueConfigReply(_) => Kind::QueueConfigReply,
-            Self::RoleRequest(_) => Kind::RoleRequest,
-            Self::RoleReply(_) => Kind::RoleReply,
-            Self::RoleStatus(_) => Kind::RoleStatus,
-            Self::GetAsyncRequest => Kind::GetAsyncRequest,
-            Self::GetAsyncReply(_) => Kind::GetAsyncReply,
+            Self::GroupMod(_) => MessageKind::GroupMod,
+            Self::PortMod(_) => MessageKind::PortMod,
+            Self::TableMod(_) => MessageKind::TableMod,
+            Self::MeterMod(_) => MessageKind::MeterMod,
+            Self::MultipartRequest(_) | Self::MultipartFragment(_) => MessageKind::MultipartRequest,
+            Self::MultipartReply { .. } => MessageKind::MultipartReply,
+            Self::BarrierRequest => MessageKind::BarrierRequest,
+            Self::BarrierReply => MessageKind::BarrierReply,
+            Self::QueueConfigRequest(_) => MessageKind::QueueConfigRequest,
+            Self::QueueConfigReply(_) => MessageKind::QueueConfigReply,
+            Self::RoleRequest(_) => MessageKind::RoleRequest,
+            Self::RoleReply(_) => MessageKind::RoleReply,
+            Self::RoleStatus(_) => MessageKind::RoleStatus,
+            Self::GetAsyncRequest => MessageKind::GetAsyncRequest,
+            Self::GetAsyncReply(_) => MessageKind::GetAsyncReply,
             Self::SetAsync(change) => asynchronous::kind(change, dialect.version),
-            Self::TableStatus(_) => Kind::TableStatus,
-            Self::ControllerStatus(_) => Kind::ControllerStatus,
-            Self::RequestForward(_) => Kind::RequestForward,
-            Self::BundleControl(_) => Kind::BundleControl,
-            Self::BundleAdd(_) => Kind::BundleAdd,
-            Self::MonitorCancel(_) => Kind::MonitorCancel,
-            Self::MonitorPaused => Kind::MonitorPaused,
-            Self::MonitorResumed => Kind::MonitorResumed,
+            Self::TableStatus(_) => MessageKind::TableStatus,
+            Self::ControllerStatus(_) => MessageKind::ControllerStatus,
+            Self::RequestForward(_) => MessageKind::RequestForward,
+            Self::BundleControl(_) => MessageKind::BundleControl,
+            Self::BundleAdd(_) => MessageKind::BundleAdd,
+            Self::MonitorCancel(_) => MessageKind::MonitorCancel,
+            Self::MonitorPaused => MessageKind::MonitorPaused,
+            Self::MonitorResumed => MessageKind::MonitorResumed,
         }
     }
 }
@@ -306,22 +306,25 @@ impl From<MultipartReply> for Message {
 }
 
 /// The row of a message whose header has been read; `r` then stands at its body.
-pub(crate) fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row, Malformed> {
+pub(crate) fn message_row(
+    header: &Header,
+    r: &mut Reader<'_>,
+) -> Result<&'static MessageKindRow, Malformed> {
     let (version, at) = (r.version(), 0);
     let number = u16::from(header.kind);
     if number != kinds::EXPERIMENTER_MESSAGE {
-        return Row::numbered(Number::Own(number), version).ok_or(Malformed {
+        return MessageKindRow::by_number(TypeNumber::Standard(number), version).ok_or(Malformed {
             refusal: Refusal::RequestBadType,
             at,
         });
     }
     let experimenter = r.u32()?;
-    if Number::of(experimenter, 0).is_none() {
+    if TypeNumber::of(experimenter, 0).is_none() {
         let refusal = Refusal::RequestBadExperimenter;
         return Err(Malformed { refusal, at });
     }
-    let number = Number::of(experimenter, r.u32()?);
-    let row = number.and_then(|number| Row::numbered(number, version));
+    let number = TypeNumber::of(experimenter, r.u32()?);
+    let row = number.and_then(|number| MessageKindRow::by_number(number, version));
     row.ok_or(Malformed {
         refusal: Refusal::RequestBadExperimenterType,
         at,
@@ -329,64 +332,70 @@ pub(crate) fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row
 }
 
 /// Reads the body of a message.
-fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
+fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(match kind {
-        Kind::Hello => Message::Hello(Hello::decode(r.version().number(), r)),
-        Kind::Error => Message::Error(Body::decode(r)?),
-        Kind::EchoRequest => Message::EchoRequest(r.rest().to_vec()),
-        Kind::EchoReply => Message::EchoReply(r.rest().to_vec()),
-        Kind::FeaturesRequest => Message::FeaturesRequest,
-        Kind::FeaturesReply => Message::FeaturesReply(Body::decode(r)?),
-        Kind::GetConfigRequest => Message::GetConfigRequest,
-        Kind::GetConfigReply => Message::GetConfigReply(config::decode_reply(r)?),
-        Kind::SetConfig => Message::SetConfig(config::decode_set(r)?),
-        Kind::PacketIn => Message::PacketIn(packet_in::decode(r)?),
-        Kind::NxPacketIn => Message::PacketIn(packet_in_nicira::decode(r)?),
-        Kind::NxPacketIn2 => Message::PacketIn(packet_in_nicira::decode_second(r)?),
-        Kind::Resume => Message::Resume(Body::decode(r)?),
-        Kind::ControllerId => Message::ControllerId(extension::decode_controller_id(r)?),
-        Kind::TlvTableMod => Message::TlvTableMod(Body::decode(r)?),
-        Kind::TlvTableRequest => Message::TlvTableRequest,
-        Kind::TlvTableReply => Message::TlvTableReply(Body::decode(r)?),
-        Kind::FlowRemoved => Message::FlowRemoved(flow_removed::decode(r)?),
-        Kind::NxFlowRemoved => Message::FlowRemoved(flow_removed::decode_nicira(r)?),
-        Kind::PortStatus => Message::PortStatus(Body::decode(r)?),
-        Kind::PacketOut => Message::PacketOut(Body::decode(r)?),
-        Kind::FlowMod => Message::FlowMod(flow_mod::decode(r)?),
-        Kind::NxFlowMod => Message::FlowMod(flow_mod::decode_nicira(r)?),
-        Kind::GroupMod => Message::GroupMod(Body::decode(r)?),
-        Kind::PortMod => Message::PortMod(Body::decode(r)?),
-        Kind::TableMod => Message::TableMod(Body::decode(r)?),
-        Kind::MeterMod => Message::MeterMod(Body::decode(r)?),
-        Kind::MultipartRequest => match multipart::decode_request(r)? {
+        MessageKind::Hello => Message::Hello(Hello::decode(r.version().number(), r)),
+        MessageKind::Error => Message::Error(WireFormat::decode(r)?),
+        MessageKind::EchoRequest => Message::EchoRequest(r.rest().to_vec()),
+        MessageKind::EchoReply => Message::EchoReply(r.rest().to_vec()),
+        MessageKind::FeaturesRequest => Message::FeaturesRequest,
+        MessageKind::FeaturesReply => Message::FeaturesReply(WireFormat::decode(r)?),
+        MessageKind::GetConfigRequest => Message::GetConfigRequest,
+        MessageKind::GetConfigReply => Message::GetConfigReply(config::decode_reply(r)?),
+        MessageKind::SetConfig => Message::SetConfig(config::decode_set(r)?),
+        MessageKind::PacketIn => Message::PacketIn(packet_in::decode(r)?),
+        MessageKind::NxPacketIn => Message::PacketIn(packet_in_nicira::decode(r)?),
+        MessageKind::NxPacketIn2 => Message::PacketIn(packet_in_nicira::decode_second(r)?),
+        MessageKind::Resume => Message::Resume(WireFormat::decode(r)?),
+        MessageKind::ControllerId => {
+            Message::ControllerId(nicira_setting::decode_controller_id(r)?)
+        }
+        MessageKind::TlvTableMod => Message::TlvTableMod(WireFormat::decode(r)?),
+        MessageKind::TlvTableRequest => Message::TlvTableRequest,
+        MessageKind::TlvTableReply => Message::TlvTableReply(WireFormat::decode(r)?),
+        MessageKind::FlowRemoved => Message::FlowRemoved(flow_removed::decode(r)?),
+        MessageKind::NxFlowRemoved => Message::FlowRemoved(flow_removed::decode_nicira(r)?),
+        MessageKind::PortStatus => Message::PortStatus(WireFormat::decode(r)?),
+        MessageKind::PacketOut => Message::PacketOut(WireFormat::decode(r)?),
+        MessageKind::FlowMod => Message::FlowMod(flow_mod::decode(r)?),
+        MessageKind::NxFlowMod => Message::FlowMod(flow_mod::decode_nicira(r)?),
+        MessageKind::GroupMod => Message::GroupMod(WireFormat::decode(r)?),
+        MessageKind::PortMod => Message::PortMod(WireFormat::decode(r)?),
+        MessageKind::TableMod => Message::TableMod(WireFormat::decode(r)?),
+        MessageKind::MeterMod => Message::MeterMod(WireFormat::decode(r)?),
+        MessageKind::MultipartRequest => match multipart::decode_request(r)? {
             (request, false) => Message::MultipartRequest(request),
             (request, true) => Message::MultipartFragment(request),
         },
-        Kind::MultipartReply => {
+        MessageKind::MultipartReply => {
             let (reply, more) = multipart::decode_reply(r)?;
             Message::MultipartReply { reply, more }
         }
-        Kind::BarrierRequest => Message::BarrierRequest,
-        Kind::BarrierReply => Message::BarrierReply,
-        Kind::QueueConfigRequest => Message::QueueConfigRequest(queue_config::decode_request(r)?),
-        Kind::QueueConfigReply => Message::QueueConfigReply(Body::decode(r)?),
-        Kind::RoleRequest => Message::RoleRequest(Body::decode(r)?),
-        Kind::RoleReply => Message::RoleReply(Body::decode(r)?),
-        Kind::RoleStatus => Message::RoleStatus(Body::decode(r)?),
-        Kind::GetAsyncRequest => Message::GetAsyncRequest,
-        Kind::GetAsyncReply => Message::GetAsyncReply(Body::decode(r)?),
-        Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
-        Kind::SetAsyncProperties => Message::SetAsync(asynchronous::decode_properties(r)?),
-        Kind::TableStatus => Message::TableStatus(Body::decode(r)?),
-        Kind::ControllerStatus => Message::ControllerStatus(Body::decode(r)?),
-        Kind::RequestForward => Message::RequestForward(request_forward::decode(r)?),
-        Kind::BundleControl => Message::BundleControl(Body::decode(r)?),
-        Kind::BundleAdd => unreachable!("its transaction id is needed, which the caller has"),
-        Kind::MonitorCancel => Message::MonitorCancel(MonitorId(r.u32()?)),
-        Kind::MonitorPaused => Message::MonitorPaused,
-        Kind::MonitorResumed => Message::MonitorResumed,
-        Kind::FlowFormat | Kind::TableIds | Kind::PacketInFormat => {
-            Message::NiciraSetting(extension::decode(kind, r)?)
+        MessageKind::BarrierRequest => Message::BarrierRequest,
+        MessageKind::BarrierReply => Message::BarrierReply,
+        MessageKind::QueueConfigRequest => {
+            Message::QueueConfigRequest(queue_config::decode_request(r)?)
+        }
+        MessageKind::QueueConfigReply => Message::QueueConfigReply(WireFormat::decode(r)?),
+        MessageKind::RoleRequest => Message::RoleRequest(WireFormat::decode(r)?),
+        MessageKind::RoleReply => Message::RoleReply(WireFormat::decode(r)?),
+        MessageKind::RoleStatus => Message::RoleStatus(WireFormat::decode(r)?),
+        MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
+        MessageKind::GetAsyncReply => Message::GetAsyncReply(WireFormat::decode(r)?),
+        MessageKind::SetAsync => Message::SetAsync(WireFormat::decode(r)?),
+        MessageKind::SetAsyncProperties => Message::SetAsync(asynchronous::decode_properties(r)?),
+        MessageKind::TableStatus => Message::TableStatus(WireFormat::decode(r)?),
+        MessageKind::ControllerStatus => Message::ControllerStatus(WireFormat::decode(r)?),
+        MessageKind::RequestForward => Message::RequestForward(request_forward::decode(r)?),
+        MessageKind::BundleControl => Message::BundleControl(WireFormat::decode(r)?),
+        MessageKind::BundleAdd => {
+            unreachable!("its transaction id is needed, which the caller has")
+        }
+        MessageKind::MonitorCancel => Message::MonitorCancel(MonitorId(r.u32()?)),
+        MessageKind::MonitorPaused => Message::MonitorPaused,
+        MessageKind::MonitorResumed => Message::MonitorResumed,
+        MessageKind::FlowFormat | MessageKind::TableIds | MessageKind::PacketInFormat => {
+            Message::NiciraSetting(nicira_setting::decode(kind, r)?)
         }
     })
 }
@@ -405,7 +414,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError>
         Message::MonitorCancel(monitor) => w.u32(monitor.0),
         Message::EchoRequest(data) | Message::EchoReply(data) => w.bytes(data),
         Message::Error(body) => body.encode(w)?,
-        Message::NiciraSetting(body) => extension::encode(*body, w),
+        Message::NiciraSetting(body) => nicira_setting::encode(*body, w),
         Message::FeaturesReply(body) => body.encode(w)?,
         Message::GetConfigReply(body) | Message::SetConfig(body) => config::encode(body, w),
         Message::PacketIn(body) => packet_in::encode(body, w)?,
@@ -432,7 +441,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError>
         Message::RoleReply(body) => body.encode(w)?,
         Message::GetAsyncReply(body) => body.encode(w)?,
         Message::SetAsync(body) => match asynchronous::kind(body, w.version()) {
-            Kind::SetAsyncProperties => asynchronous::encode_properties(body, w)?,
+            MessageKind::SetAsyncProperties => asynchronous::encode_properties(body, w)?,
             _ => body.encode(w)?,
         },
         Message::TableStatus(body) => body.encode(w)?,
@@ -450,19 +459,20 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError>
 }
 
 /// Appends a message: its header, the experimenter's if it is one's, and a body.
-pub(crate) fn frame(
-    kind: Kind,
+pub(crate) fn encode_framed(
+    kind: MessageKind,
     xid: Xid,
     dialect: Dialect,
     out: &mut Vec<u8>,
     body: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let mut w = Writer::new(out, dialect);
-    let row = Row::of(kind, dialect.version).ok_or_else(|| w.cannot("this message"))?;
+    let row = MessageKindRow::by_kind(kind, dialect.version)
+        .ok_or_else(|| w.unsupported("this message"))?;
     w.nested(2, |w| {
         let number = match row.number {
-            Number::Own(number) => number,
-            Number::Nicira(_) | Number::Onf(_) => kinds::EXPERIMENTER_MESSAGE,
+            TypeNumber::Standard(number) => number,
+            TypeNumber::Nicira(_) | TypeNumber::Onf(_) => kinds::EXPERIMENTER_MESSAGE,
         };
         w.u8(dialect.version.number());
         w.number(1, number.into());

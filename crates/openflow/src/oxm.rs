@@ -11,8 +11,8 @@ use flow::field::{EXPERIMENTER, ONF, WireId};
 use flow::{Field, Match, MatchBuilder, OptionTerm, Refusal, Term, Wide};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
-use crate::kinds::NICIRA;
+use crate::experimenter::NICIRA;
+use crate::fidelity::Fidelity;
 use crate::match11;
 use crate::port_no;
 use crate::version::Version;
@@ -51,14 +51,14 @@ const fn id(class: u16, number: u8) -> WireId {
 
 /// What a header says about the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct OxmHeader {
     pub(crate) id: WireId,
     pub(crate) masked: bool,
     /// Bytes behind it: the value, the mask, and an experimenter's number.
     pub(crate) length: usize,
 }
 
-impl Header {
+impl OxmHeader {
     /// Reads a header.
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let class = r.u16()?;
@@ -114,7 +114,7 @@ impl Header {
 
 /// Bytes behind the header `id` of `field`, without a mask.
 pub(crate) fn length_of(field: Field, id: WireId) -> usize {
-    Header::new(field, id, false).length
+    OxmHeader::new(field, id, false).length
 }
 
 /// Reads the value of a tunnel option and, if there is one, its mask: as many bytes as whoever
@@ -122,7 +122,7 @@ pub(crate) fn length_of(field: Field, id: WireId) -> usize {
 /// "Tunnel Metadata").
 pub(crate) fn decode_option(
     field: Field,
-    header: Header,
+    header: OxmHeader,
     payload: &mut Reader<'_>,
 ) -> Result<OptionTerm, Malformed> {
     let width = header.length >> usize::from(header.masked);
@@ -138,10 +138,10 @@ pub(crate) fn decode_option(
 }
 
 /// Appends the header of a tunnel option, the value, and the mask unless it is all ones.
-pub(crate) fn put_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub(crate) fn encode_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let masked = !term.is_exact();
-    let header = header_of(term.field, Prefer::Nxm, masked);
-    let mut header = header.ok_or_else(|| w.cannot("a field without header"))?;
+    let header = header_of(term.field, HeaderFamily::Nxm, masked);
+    let mut header = header.ok_or_else(|| w.unsupported("a field without header"))?;
     let width = term.width();
     header.length = width << usize::from(masked);
     header.encode(w);
@@ -157,15 +157,15 @@ pub(crate) fn put_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), En
 }
 
 /// Appends the header of `field`, the value, and the mask unless it is all ones.
-pub(crate) fn put_value(
+pub(crate) fn encode_value(
     field: Field,
-    prefer: Prefer,
+    family: HeaderFamily,
     (value, mask): (u128, u128),
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     let masked = mask != field.full_mask();
-    let header = header_of(field, prefer, masked);
-    let header = header.ok_or_else(|| w.cannot("a field without header"))?;
+    let header = header_of(field, family, masked);
+    let header = header.ok_or_else(|| w.unsupported("a field without header"))?;
     let width = field.bytes();
     header.encode(w);
     w.number(width, value);
@@ -176,18 +176,18 @@ pub(crate) fn put_value(
 }
 
 /// The header to write for a field, with a mask behind its value or without.
-pub(crate) fn header_of(field: Field, prefer: Prefer, masked: bool) -> Option<Header> {
+pub(crate) fn header_of(field: Field, family: HeaderFamily, masked: bool) -> Option<OxmHeader> {
     let row = field.info();
-    let id = match prefer {
-        Prefer::Oxm => row.oxm.or(row.nxm),
-        Prefer::Nxm => row.nxm.or(row.oxm),
+    let id = match family {
+        HeaderFamily::Oxm => row.oxm.or(row.nxm),
+        HeaderFamily::Nxm => row.nxm.or(row.oxm),
     }?;
-    Some(Header::new(field, id, masked))
+    Some(OxmHeader::new(field, id, masked))
 }
 
 /// Which of its two headers a field should bear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefer {
+pub(crate) enum HeaderFamily {
     Oxm,
     Nxm,
 }
@@ -201,12 +201,12 @@ pub(crate) struct CookieFilter {
 
 /// A match and, beside it, what NXM may say about cookies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub(crate) struct NxmMatch {
     pub(crate) matching: Match,
     pub(crate) cookies: CookieFilter,
 }
 
-impl Filter {
+impl NxmMatch {
     /// `matching`, whatever the cookie.
     pub(crate) fn of(matching: Match) -> Self {
         Self {
@@ -219,22 +219,22 @@ impl Filter {
 /// Reads fields to the end of `r`. A cookie is refused as an unknown field.
 pub(crate) fn decode(r: Reader<'_>) -> Result<Match, Malformed> {
     let at_start = r.fail(Refusal::MatchBadField);
-    let filter = decode_filter(r)?;
-    if filter.cookies.mask == 0 {
-        Ok(filter.matching)
+    let nxm_match = decode_nxm_fields(r)?;
+    if nxm_match.cookies.mask == 0 {
+        Ok(nxm_match.matching)
     } else {
         Err(at_start)
     }
 }
 
 /// Reads fields, cookies among them, to the end of `r`.
-pub(crate) fn decode_filter(r: Reader<'_>) -> Result<Filter, Malformed> {
+pub(crate) fn decode_nxm_fields(r: Reader<'_>) -> Result<NxmMatch, Malformed> {
     let mut r = r.on_short(Refusal::MatchBadLength);
     let mut building = MatchBuilder::default();
     let mut cookies = CookieFilter::default();
     while !r.is_empty() {
         let start = r.clone();
-        let header = Header::decode(&mut r)?;
+        let header = OxmHeader::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
         if header.id == NXM_COOKIE && header.length >= 8 {
             let (cookie, mask) = value_and_mask(&mut payload, header, u64::MAX, Reader::u64)?;
@@ -247,7 +247,7 @@ pub(crate) fn decode_filter(r: Reader<'_>) -> Result<Filter, Malformed> {
             add(&mut building, header, &mut payload, &start)?;
         }
     }
-    Ok(Filter {
+    Ok(NxmMatch {
         matching: building.build(),
         cookies,
     })
@@ -256,7 +256,7 @@ pub(crate) fn decode_filter(r: Reader<'_>) -> Result<Filter, Malformed> {
 /// Adds the one field whose header has been read.
 fn add(
     building: &mut MatchBuilder,
-    header: Header,
+    header: OxmHeader,
     payload: &mut Reader<'_>,
     start: &Reader<'_>,
 ) -> Result<(), Malformed> {
@@ -289,7 +289,7 @@ fn is_port(number: u128, r: &Reader<'_>) -> bool {
 /// behind them.
 fn value_and_mask<'a, T>(
     payload: &mut Reader<'a>,
-    header: Header,
+    header: OxmHeader,
     ones: T,
     read: impl Fn(&mut Reader<'a>) -> Result<T, Malformed>,
 ) -> Result<(T, T), Malformed> {
@@ -303,19 +303,22 @@ fn value_and_mask<'a, T>(
 pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let mut terms = matching.terms();
     for term in terms.by_ref() {
-        encode_term(&term, Prefer::Oxm, w)?;
+        encode_term(&term, HeaderFamily::Oxm, w)?;
     }
-    terms.options().try_for_each(|term| put_option(&term, w))
+    terms.options().try_for_each(|term| encode_option(&term, w))
 }
 
-/// Appends `filter` as NXM.
-pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let mut terms = filter.matching.terms();
+/// Appends `nxm_match` as NXM.
+pub(crate) fn encode_nxm_fields(
+    nxm_match: &NxmMatch,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let mut terms = nxm_match.matching.terms();
     for term in terms.by_ref() {
         match term.field {
             Field::InPort => encode_in_port(&term, w)?,
             Field::IpDscp => {
-                Header {
+                OxmHeader {
                     id: NXM_IP_TOS,
                     masked: false,
                     length: 1,
@@ -323,18 +326,20 @@ pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), E
                 .encode(w);
                 w.number(1, term.value << 2);
             }
-            Field::VlanVid => encode_tci(&filter.matching, &term, w),
+            Field::VlanVid => encode_tci(&nxm_match.matching, &term, w),
             // Said together with the id, which it needs.
             Field::VlanPcp => {}
-            _ => encode_term(&term, Prefer::Nxm, w)?,
+            _ => encode_term(&term, HeaderFamily::Nxm, w)?,
         }
     }
-    terms.options().try_for_each(|term| put_option(&term, w))?;
-    let CookieFilter { cookie, mask } = filter.cookies;
+    terms
+        .options()
+        .try_for_each(|term| encode_option(&term, w))?;
+    let CookieFilter { cookie, mask } = nxm_match.cookies;
     if mask != 0 {
         let masked = mask != u64::MAX;
         let length = if masked { 16 } else { 8 };
-        Header {
+        OxmHeader {
             id: NXM_COOKIE,
             masked,
             length,
@@ -353,12 +358,12 @@ fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let number = match port.and_then(port_no::to_u16) {
         Some(number) => number,
         None if w.version() == Version::V10 => {
-            return Err(w.cannot("a port number beyond 0xff00"));
+            return Err(w.unsupported("a port number beyond 0xff00"));
         }
         // Where ports have 32 bits there is a field for them.
-        None => return encode_term(term, Prefer::Oxm, w),
+        None => return encode_term(term, HeaderFamily::Oxm, w),
     };
-    Header {
+    OxmHeader {
         id: NXM_IN_PORT,
         masked: false,
         length: 2,
@@ -379,7 +384,7 @@ fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
     }
     let masked = mask != 0xffff;
     let length = if masked { 4 } else { 2 };
-    Header {
+    OxmHeader {
         id: NXM_VLAN_TCI,
         masked,
         length,
@@ -392,8 +397,8 @@ fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
 }
 
 /// Appends one field with a header of its own bits.
-fn encode_term(term: &Term, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    put_value(term.field, prefer, (term.value, term.mask), w)
+fn encode_term(term: &Term, family: HeaderFamily, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    encode_value(term.field, family, (term.value, term.mask), w)
 }
 
 /// Reads an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1); in 1.1 it
@@ -418,18 +423,18 @@ pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
 
 /// Appends an `ofp_match` structure with its padding, that says exactly `matching`.
 pub(crate) fn encode_structure(matching: &Match, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    encode_structure_with(matching, Faith::Exact, w)
+    encode_structure_with(matching, Fidelity::Lossless, w)
 }
 
 /// Appends an `ofp_match` structure with its padding. In good faith that of 1.1 may
 /// come out wider; the others say every match.
 pub(crate) fn encode_structure_with(
     matching: &Match,
-    faith: Faith,
+    fidelity: Fidelity,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     if w.version() == Version::V11 {
-        return match11::encode(matching, faith, w);
+        return match11::encode(matching, fidelity, w);
     }
     w.nested_padded(2, |w| {
         w.u16(OFPMT_OXM);
@@ -441,7 +446,7 @@ pub(crate) fn encode_structure_with(
 
 /// Appends the bytes of an `ofp_match` structure without its padding, as a number, then
 /// what comes `between`, then the structure and its padding.
-pub(crate) fn encode_structure_counted(
+pub(crate) fn encode_structure_with_length(
     matching: &Match,
     w: &mut Writer<'_>,
     between: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
@@ -459,16 +464,16 @@ pub(crate) fn encode_structure_counted(
 }
 
 /// Reads NXM fields of so many bytes, and their padding.
-pub(crate) fn decode_nxm(r: &mut Reader<'_>, match_len: usize) -> Result<Filter, Malformed> {
+pub(crate) fn decode_nxm(r: &mut Reader<'_>, match_len: usize) -> Result<NxmMatch, Malformed> {
     let padded = match_len.next_multiple_of(8);
     let mut whole = r.sub_or(padded, Refusal::MatchBadLength)?;
-    decode_filter(whole.sub(match_len)?)
+    decode_nxm_fields(whole.sub(match_len)?)
 }
 
 /// Appends the count of bytes of NXM fields, what comes `between`, the fields, and
 /// their padding.
-pub(crate) fn encode_nxm_around(
-    filter: &Filter,
+pub(crate) fn encode_nxm_with_length(
+    nxm_match: &NxmMatch,
     w: &mut Writer<'_>,
     between: impl FnOnce(&mut Writer<'_>),
 ) -> Result<(), EncodeError> {
@@ -476,7 +481,7 @@ pub(crate) fn encode_nxm_around(
         between(w);
         Ok(())
     };
-    let match_len = w.counted(between, |w| encode_filter(filter, w))?;
+    let match_len = w.counted(between, |w| encode_nxm_fields(nxm_match, w))?;
     w.zeros(match_len.next_multiple_of(8) - match_len);
     Ok(())
 }

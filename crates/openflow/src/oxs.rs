@@ -22,7 +22,7 @@ mod field {
 
 /// What a list of fields tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct OxsCounts {
     pub(crate) duration: Option<Duration>,
     pub(crate) idle: Option<Duration>,
     pub(crate) flows: Option<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct Counts {
 }
 
 /// Reads an `ofp_stats` structure with its padding.
-pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Counts, Malformed> {
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<OxsCounts, Malformed> {
     let bad = r.fail(Refusal::RequestBadLength);
     let mut head = r.clone();
     head.skip(2)?;
@@ -39,7 +39,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Counts, Malformed> {
     let mut structure = r.sub(length.next_multiple_of(8))?;
     structure.skip(4)?;
     let mut fields = structure.sub(length.checked_sub(4).ok_or(bad)?)?;
-    let mut counts = Counts::default();
+    let mut counts = OxsCounts::default();
     while !fields.is_empty() {
         let class = fields.u16()?;
         let [number, length] = fields.take()?;
@@ -58,7 +58,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Counts, Malformed> {
 }
 
 /// Appends an `ofp_stats` structure with its padding.
-pub(crate) fn encode(counts: &Counts, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub(crate) fn encode(counts: &OxsCounts, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested_padded(2, |w| {
         w.u16(0);
         w.u16(0);
@@ -102,8 +102,8 @@ mod tests {
     const V15: Dialect = Dialect::new(Version::V15);
 
     #[test]
-    fn counts_are_read_as_they_were_written() {
-        let counts = Counts {
+    fn counts_round_trip() {
+        let counts = OxsCounts {
             duration: Some(Duration::new(3, 4)),
             idle: None,
             flows: Some(5),
@@ -119,15 +119,15 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_nobody_knows_are_passed_over() {
+    fn unknown_oxs_fields_are_skipped() {
         let bytes = [0, 0, 0, 13, 0x80, 2, 9 << 1, 5, 1, 2, 3, 4, 5, 0, 0, 0];
         let mut r = Reader::new(&bytes, V15);
-        assert_eq!(decode(&mut r), Ok(Counts::default()));
+        assert_eq!(decode(&mut r), Ok(OxsCounts::default()));
         assert!(r.is_empty());
     }
 
     #[test]
-    fn a_length_that_lies_is_refused() {
+    fn wrong_oxs_length_is_refused() {
         for length in [3, 9, 200] {
             let bytes = [0, 0, 0, length, 0x80, 2, 4 << 1, 8];
             let refusal = decode(&mut Reader::new(&bytes, V15)).map_err(|bad| bad.refusal);

@@ -55,7 +55,7 @@ pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError
 
 /// Writes a port number of sixteen bits.
 pub(crate) fn encode_u16(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let number = to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    let number = to_u16(port).ok_or_else(|| w.unsupported("a port number beyond 0xff00"))?;
     w.u16(number);
     Ok(())
 }

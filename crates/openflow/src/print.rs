@@ -15,7 +15,7 @@ mod config;
 mod controllers;
 mod error;
 mod error_names;
-mod fields;
+mod field_names;
 mod flow;
 mod flow_stats;
 mod forward;
@@ -24,16 +24,16 @@ mod group;
 mod hello;
 mod ipfix;
 mod match10;
+mod messages;
 mod meter;
 mod monitor;
 mod multipart;
-mod names;
 mod packet;
 mod packet_nicira;
 mod port;
 mod port_counters;
 mod queue;
-mod rows;
+mod refusal_names;
 mod table;
 mod table_features;
 mod text;
@@ -44,16 +44,16 @@ use ::flow::text::Roster;
 use crate::codec::{Malformed, Reader};
 use crate::dialect::{Dialect, NiciraSetting};
 use crate::header::Header;
-use crate::kinds::{Kind, Number};
+use crate::kinds::{MessageKind, TypeNumber};
 use crate::message::hello::NUMBER as HELLO;
-use crate::message::row_of;
+use crate::message::message_row;
 use crate::version::Version;
 use ::flow::Refusal;
 pub use frame::describe as describe_frame;
-use names::Unreadable;
+use refusal_names::DecodeErrorName;
 #[cfg(test)]
-pub(crate) use names::refusal as name_of;
-use text::Text;
+pub(crate) use refusal_names::refusal_name as name_of;
+use text::PrintBuffer;
 
 /// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ pub fn print(bytes: &[u8], detail: Detail) -> String {
 pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
     print_within(
         bytes,
-        Manner {
+        PrintContext {
             detail,
             names,
             depth: 0,
@@ -98,7 +98,7 @@ pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
 
 /// How a message is printed.
 #[derive(Clone, Copy, Debug)]
-struct Manner<'a> {
+struct PrintContext<'a> {
     detail: Detail,
     /// What ports are called.
     names: &'a Roster,
@@ -106,7 +106,7 @@ struct Manner<'a> {
     depth: usize,
 }
 
-impl Manner<'_> {
+impl PrintContext<'_> {
     /// That of a message within.
     const fn within(self, detail: Detail) -> Self {
         let depth = self.depth + 1;
@@ -120,25 +120,25 @@ impl Manner<'_> {
 
 /// The text of a list of actions, or the name of what is wrong with it.
 pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
-    action::list(r, Roster::nameless()).map_err(|Unreadable(name)| name)
+    action::list(r, Roster::nameless()).map_err(|DecodeErrorName(name)| name)
 }
 
 /// The text of what a rule does, or the name of what is wrong with it.
 pub(crate) fn instructions(mut r: Reader<'_>) -> Result<String, &'static str> {
-    action::instructions(&mut r).map_err(|Unreadable(name)| name)
+    action::instructions(&mut r).map_err(|DecodeErrorName(name)| name)
 }
 
 /// Open vSwitch's name for what is wrong.
 pub(crate) fn reason(malformed: Malformed) -> &'static str {
-    Unreadable::from(malformed).0
+    DecodeErrorName::from(malformed).0
 }
 
 /// As `print`, within so many other messages.
-fn print_within(bytes: &[u8], manner: Manner<'_>) -> String {
+fn print_within(bytes: &[u8], context: PrintContext<'_>) -> String {
     if bytes.is_empty() {
         return "OpenFlow message is empty\n".to_owned();
     }
-    let mut text = Text::new(bytes, manner);
+    let mut text = PrintBuffer::new(bytes, context);
     let Some(header) = Header::peek(bytes) else {
         write!(
             text,
@@ -149,9 +149,9 @@ fn print_within(bytes: &[u8], manner: Manner<'_>) -> String {
     };
     let length = usize::from(header.length);
     if length > bytes.len() {
-        if let Ok(told) = Told::of(&header, bytes) {
-            told.write_title(&header, &mut text);
-            text.line();
+        if let Ok(info) = MessageInfo::of(&header, bytes) {
+            info.write_title(&header, &mut text);
+            text.end_line();
         }
         write!(
             text,
@@ -169,10 +169,10 @@ fn print_within(bytes: &[u8], manner: Manner<'_>) -> String {
         return text.with_dump();
     }
     match print_whole(&header, bytes, &mut text) {
-        Ok(()) if manner.detail < Detail::BYTES => text.finish(),
+        Ok(()) if context.detail < Detail::BYTES => text.finish(),
         Ok(()) => text.with_dump(),
-        Err(Unreadable(name)) => {
-            text.part();
+        Err(DecodeErrorName(name)) => {
+            text.separate_error();
             write!(text, "***decode error: {name}***");
             text.with_dump()
         }
@@ -180,15 +180,15 @@ fn print_within(bytes: &[u8], manner: Manner<'_>) -> String {
 }
 
 /// What a message is, and the reader that stands at its body.
-struct Told<'a> {
-    kind: Kind,
-    row: &'static rows::Row,
-    number: Number,
-    least: usize,
+struct MessageInfo<'a> {
+    kind: MessageKind,
+    printer: &'static messages::MessagePrinter,
+    number: TypeNumber,
+    body_min: usize,
     body: Reader<'a>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> MessageInfo<'a> {
     /// What the message is that begins with `header`.
     fn of(header: &Header, bytes: &'a [u8]) -> Result<Self, Malformed> {
         let hello = header.kind == HELLO && header.version != 0;
@@ -206,23 +206,23 @@ impl<'a> Told<'a> {
         let dialect = Dialect::new(version).after(NiciraSetting::TableIds(true));
         let mut body = Reader::new(bytes, dialect);
         Header::decode(&mut body)?;
-        let found = row_of(header, &mut body)?;
+        let found = message_row(header, &mut body)?;
         Ok(Self {
             kind: found.kind,
-            row: rows::of(found.kind),
+            printer: messages::printer(found.kind),
             number: found.number,
-            least: if hello { 0 } else { found.least },
+            body_min: if hello { 0 } else { found.body_min },
             body,
         })
     }
 
     /// Writes what the message is called, its version and its transaction.
-    fn write_title(&self, header: &Header, text: &mut Text<'_>) {
+    fn write_title(&self, header: &Header, text: &mut PrintBuffer<'_>) {
         match self.kind {
-            Kind::MultipartRequest | Kind::MultipartReply => {
+            MessageKind::MultipartRequest | MessageKind::MultipartReply => {
                 multipart::write_name(self.kind, self.body.clone(), text);
             }
-            _ => write!(text, "{}", self.row.name(self.number)),
+            _ => write!(text, "{}", self.printer.name(self.number)),
         }
         match header.version {
             1 => {}
@@ -234,22 +234,29 @@ impl<'a> Told<'a> {
 }
 
 /// Writes the whole of a message that has the length which its header says.
-fn print_whole(header: &Header, bytes: &[u8], text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let mut told = Told::of(header, bytes)?;
-    let least = told.row.least(told.least, told.body.version());
-    if !told
-        .row
+fn print_whole(
+    header: &Header,
+    bytes: &[u8],
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let mut info = MessageInfo::of(header, bytes)?;
+    let body_min = info.printer.body_min(info.body_min, info.body.version());
+    if !info
+        .printer
         .body
-        .takes(least, told.body.len(), told.body.version())
+        .takes(body_min, info.body.len(), info.body.version())
     {
-        return Err(told.body.fail(Refusal::RequestBadLength).into());
+        return Err(info.body.fail(Refusal::RequestBadLength).into());
     }
-    if matches!(told.kind, Kind::MultipartRequest | Kind::MultipartReply) {
-        multipart::check(told.kind, told.body.clone())?;
+    if matches!(
+        info.kind,
+        MessageKind::MultipartRequest | MessageKind::MultipartReply
+    ) {
+        multipart::check(info.kind, info.body.clone())?;
     }
-    told.write_title(header, text);
-    text.titled();
-    (told.row.print)(&mut told.body, text)
+    info.write_title(header, text);
+    text.mark_title();
+    (info.printer.print)(&mut info.body, text)
 }
 
 #[cfg(test)]
@@ -257,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_bundle_is_told() {
+    fn bundle_time_is_printed() {
         let bytes = [
             6, 33, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 4, 0, 6, 0, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0,
             0x65, 0x53, 0xf1, 0, 0, 0, 1, 0xf4, 0, 0, 0, 0,
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_messages_are_printed_so_deep_and_no_deeper() {
+    fn nested_messages_print_up_to_nesting_limit() {
         // Errors of 1.3, each about the one within; a bad type of an echo request within all.
         let mut bytes = vec![4, 2, 0, 8, 0, 0, 0, 1];
         for _ in 0..2 * NESTING_MAX {

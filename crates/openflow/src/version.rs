@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_common_version_is_one_that_we_speak() {
+    fn newest_common_version_is_supported() {
         // Bit 7 is a version that nobody has thought of.
         let peer = VersionSet(1 << 1 | 1 << 5 | 1 << 7);
         assert_eq!(peer.newest(), Some(Version::V14));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_has_the_name_that_ovs_vsctl_knows() {
+    fn version_names_match_ovs_vsctl() {
         assert_eq!("openflow13".parse(), Ok(Version::V13));
         assert_eq!("OpenFlow16".parse::<Version>(), Err(ParseVersionError));
         for version in Version::ALL {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_named_by_its_members() {
+    fn version_set_parses_member_names() {
         let set = VersionSet::only(Version::V10).with(Version::V14);
         assert_eq!("OpenFlow10, OpenFlow14".parse(), Ok(set));
         assert_eq!("OpenFlow10,".parse::<VersionSet>(), Err(ParseVersionError));

@@ -16,7 +16,7 @@ use testkit::pair::{Pair, events};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn speaking(versions: VersionSet) -> ChannelOptions {
+fn options_for(versions: VersionSet) -> ChannelOptions {
     ChannelOptions {
         versions,
         ..ChannelOptions::default()
@@ -49,22 +49,22 @@ fn bytes(xid: Xid, message: &Message, dialect: impl Into<Dialect>) -> Vec<u8> {
 }
 
 /// The messages that are pending, taken.
-fn said(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
+fn take_sent(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
     let mut rest = channel.pending();
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     while let Some(length) = rest.get(2..4) {
         let length = u16::from_be_bytes([length[0], length[1]]).into();
-        said.push(Message::decode(&rest[..length], version).expect("we understand ourselves"));
+        sent.push(Message::decode(&rest[..length], version).expect("we understand ourselves"));
         rest = &rest[length..];
     }
     channel.transmitted(channel.backlog());
-    said
+    sent
 }
 
 // --- greeting
 
 #[test]
-fn both_ends_agree_on_the_newest_version_that_both_speak() {
+fn channels_negotiate_newest_common_version() {
     for (switch, controller, agreed) in [
         (VersionSet::ALL, VersionSet::ALL, Version::V15),
         (
@@ -83,7 +83,7 @@ fn both_ends_agree_on_the_newest_version_that_both_speak() {
             Version::V10,
         ),
     ] {
-        let mut pair = Pair::new(speaking(switch), speaking(controller));
+        let mut pair = Pair::new(options_for(switch), options_for(controller));
         pair.drive();
         assert_eq!(events(&mut pair.switch), [ChannelEvent::Up(agreed)]);
         assert_eq!(events(&mut pair.controller), [ChannelEvent::Up(agreed)]);
@@ -92,25 +92,29 @@ fn both_ends_agree_on_the_newest_version_that_both_speak() {
 }
 
 #[test]
-fn any_two_sets_agree_on_their_newest_common_version_or_not_at_all() {
+fn version_sets_negotiate_newest_common_or_fail() {
     // Bits 1 to 6 are OpenFlow 1.0 to 1.5.
     for switch in 1..64_u32 {
         for controller in 1..64_u32 {
-            let (ours, theirs) = (VersionSet(switch << 1), VersionSet(controller << 1));
-            let mut pair = Pair::new(speaking(ours), speaking(theirs));
+            let (own, peer_versions) = (VersionSet(switch << 1), VersionSet(controller << 1));
+            let mut pair = Pair::new(options_for(own), options_for(peer_versions));
             pair.drive();
             let newest = (1..=6_u8)
                 .rev()
                 .find(|bit| switch & controller & 1 << (bit - 1) != 0)
                 .and_then(Version::from_number);
-            assert_eq!(pair.switch.version(), newest, "{ours} and {theirs}");
-            assert_eq!(pair.controller.version(), newest, "{ours} and {theirs}");
+            assert_eq!(pair.switch.version(), newest, "{own} and {peer_versions}");
+            assert_eq!(
+                pair.controller.version(),
+                newest,
+                "{own} and {peer_versions}"
+            );
         }
     }
 }
 
 #[test]
-fn the_bitmap_decides_though_the_header_says_more() {
+fn hello_bitmap_overrides_header_version() {
     // A peer of 1.0, 1.3 and a version that nobody has thought of, as its header says.
     let mut channel = Channel::new(
         ChannelSide::Switch,
@@ -127,7 +131,7 @@ fn the_bitmap_decides_though_the_header_says_more() {
 }
 
 #[test]
-fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
+fn hello_without_bitmap_negotiates_lower_header_version() {
     for (highest, agreed) in [
         (1, Some(Version::V10)),
         (4, Some(Version::V13)),
@@ -137,7 +141,7 @@ fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
         (0, None),
     ] {
         let versions = [Version::V10, Version::V13, Version::V14];
-        let options = speaking(versions.into_iter().collect());
+        let options = options_for(versions.into_iter().collect());
         let mut channel = Channel::new(ChannelSide::Switch, options, Instant::START);
         let peer = Hello {
             highest,
@@ -150,17 +154,17 @@ fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
 }
 
 #[test]
-fn without_a_common_version_the_reason_is_said_in_words_and_the_channel_is_down() {
+fn version_mismatch_sends_error_text_and_closes_channel() {
     let mut pair = Pair::new(
-        speaking(VersionSet::only(Version::V10)),
-        speaking(VersionSet::only(Version::V13)),
+        options_for(VersionSet::only(Version::V10)),
+        options_for(VersionSet::only(Version::V13)),
     );
     let now = pair.now();
     let hello = pair.controller.pending().to_vec();
     let greeting = pair.switch.backlog();
     pair.switch.handle_input(&hello, now);
-    let theirs = VersionSet::only(Version::V13);
-    let down = ChannelEvent::Down(DownReason::Incompatible(theirs));
+    let peer_versions = VersionSet::only(Version::V13);
+    let down = ChannelEvent::Down(DownReason::Incompatible(peer_versions));
     assert_eq!(events(&mut pair.switch), [down]);
     // In the version that the other end said it speaks.
     let error = pair.switch.pending()[greeting..].to_vec();
@@ -175,7 +179,7 @@ fn without_a_common_version_the_reason_is_said_in_words_and_the_channel_is_down(
 }
 
 #[test]
-fn an_error_in_place_of_a_hello_is_told_with_its_words() {
+fn error_instead_of_hello_is_reported_with_text() {
     let mut channel = Channel::new(
         ChannelSide::Controller,
         ChannelOptions::default(),
@@ -192,7 +196,7 @@ fn an_error_in_place_of_a_hello_is_told_with_its_words() {
 }
 
 #[test]
-fn anything_but_a_hello_comes_too_early() {
+fn message_before_hello_closes_channel() {
     let mut channel = Channel::new(
         ChannelSide::Switch,
         ChannelOptions::default(),
@@ -207,7 +211,7 @@ fn anything_but_a_hello_comes_too_early() {
 }
 
 #[test]
-fn a_hello_that_does_not_come_in_time_ends_the_channel() {
+fn hello_timeout_closes_channel() {
     let mut channel = Channel::new(
         ChannelSide::Switch,
         ChannelOptions::default(),
@@ -230,7 +234,7 @@ fn a_hello_that_does_not_come_in_time_ends_the_channel() {
 }
 
 #[test]
-fn what_follows_a_hello_at_once_is_read_in_the_version_agreed_on() {
+fn message_after_hello_is_decoded_in_negotiated_version() {
     let mut channel = Channel::new(
         ChannelSide::Switch,
         ChannelOptions::default(),
@@ -254,7 +258,7 @@ fn what_follows_a_hello_at_once_is_read_in_the_version_agreed_on() {
 }
 
 #[test]
-fn a_second_hello_is_ignored() {
+fn second_hello_is_ignored() {
     let mut channel = switch_up(Version::V13);
     channel.handle_input(&hello(VersionSet::only(Version::V10)), Instant::START);
     assert_eq!(events(&mut channel), []);
@@ -265,7 +269,7 @@ fn a_second_hello_is_ignored() {
 // --- cutting the stream
 
 #[test]
-fn messages_are_the_same_however_the_stream_is_cut() {
+fn messages_are_independent_of_input_chunking() {
     for chunk in [1, 3, 7, 8, 64, 1 << 20] {
         let mut pair = Pair::up(ChannelOptions::default());
         pair.chunk = chunk;
@@ -279,19 +283,19 @@ fn messages_are_the_same_however_the_stream_is_cut() {
             pair.controller.send(xid, request).expect("1.3 has words");
         }
         pair.drive();
-        let heard: Vec<_> = events(&mut pair.switch)
+        let received: Vec<_> = events(&mut pair.switch)
             .into_iter()
             .map(|event| match event {
                 ChannelEvent::Received(received) => (received.xid, received.message),
                 event => panic!("{event:?}"),
             })
             .collect();
-        let wanted = [
+        let expected = [
             (Xid(10), requests[0].clone()),
             (Xid(12), requests[2].clone()),
             (Xid(13), requests[3].clone()),
         ];
-        assert_eq!(heard, wanted, "in pieces of {chunk}");
+        assert_eq!(received, expected, "in pieces of {chunk}");
         let [ChannelEvent::Received(echo)] = &events(&mut pair.controller)[..] else {
             panic!("the echo request was answered");
         };
@@ -300,7 +304,7 @@ fn messages_are_the_same_however_the_stream_is_cut() {
 }
 
 #[test]
-fn a_length_shorter_than_a_header_ends_the_channel() {
+fn length_shorter_than_header_closes_channel() {
     for length in 0..8 {
         let mut channel = switch_up(Version::V13);
         channel.handle_input(&[4, 5, 0, length, 0, 0, 0, 1], Instant::START);
@@ -310,7 +314,7 @@ fn a_length_shorter_than_a_header_ends_the_channel() {
 }
 
 #[test]
-fn input_after_the_end_is_ignored_and_nothing_is_sent() {
+fn closed_channel_ignores_input_and_sends_nothing() {
     let mut channel = switch_up(Version::V13);
     let mut input = vec![4, 5, 0, 0, 0, 0, 0, 1];
     input.extend(bytes(Xid(2), &Message::FeaturesRequest, Version::V13));
@@ -329,7 +333,7 @@ fn input_after_the_end_is_ignored_and_nothing_is_sent() {
 // --- refusing
 
 #[test]
-fn what_cannot_be_understood_is_answered_with_its_first_64_bytes() {
+fn malformed_message_is_answered_with_first_64_bytes() {
     let mut channel = switch_up(Version::V13);
     let mut bad = vec![4, 99, 0, 200, 0, 0, 0, 42];
     bad.resize(200, 0xab);
@@ -341,30 +345,30 @@ fn what_cannot_be_understood_is_answered_with_its_first_64_bytes() {
     assert_eq!(events(&mut channel), [ChannelEvent::Refused(malformed)]);
     let error = ErrorMessage::new(Refusal::RequestBadType, Version::V13, bad[..64].to_vec());
     assert_eq!(
-        said(&mut channel, Version::V13),
+        take_sent(&mut channel, Version::V13),
         [(Xid(42), Message::Error(error))]
     );
 }
 
 #[test]
-fn another_version_than_the_one_agreed_on_is_refused_and_the_channel_stays_up() {
+fn wrong_version_is_refused_and_channel_stays_up() {
     let mut channel = switch_up(Version::V13);
     let request = bytes(Xid(7), &Message::FeaturesRequest, Version::V10);
     channel.handle_input(&request, Instant::START);
     let error = ErrorMessage::new(Refusal::RequestBadVersion, Version::V13, request);
     assert_eq!(
-        said(&mut channel, Version::V13),
+        take_sent(&mut channel, Version::V13),
         [(Xid(7), Message::Error(error))]
     );
     assert_eq!(channel.version(), Some(Version::V13));
 }
 
 #[test]
-fn a_switch_does_not_take_what_only_a_switch_may_say() {
+fn switch_refuses_messages_only_switch_may_send() {
     let mut channel = switch_up(Version::V13);
     let reply = bytes(Xid(7), &Message::BarrierReply, Version::V13);
     channel.handle_input(&reply, Instant::START);
-    let [(Xid(7), Message::Error(error))] = &said(&mut channel, Version::V13)[..] else {
+    let [(Xid(7), Message::Error(error))] = &take_sent(&mut channel, Version::V13)[..] else {
         panic!("it is refused");
     };
     assert_eq!(
@@ -374,7 +378,7 @@ fn a_switch_does_not_take_what_only_a_switch_may_say() {
 }
 
 #[test]
-fn a_controller_tells_its_user_what_it_cannot_understand_and_nobody_else() {
+fn controller_reports_malformed_message_without_answering() {
     let mut pair = Pair::up(ChannelOptions::default());
     let now = pair.now();
     pair.controller
@@ -387,7 +391,7 @@ fn a_controller_tells_its_user_what_it_cannot_understand_and_nobody_else() {
 }
 
 #[test]
-fn an_error_is_never_answered_with_an_error() {
+fn error_is_not_answered_with_error() {
     let mut channel = switch_up(Version::V13);
     channel.handle_input(&[4, 1, 0, 8, 0, 0, 0, 1], Instant::START);
     assert!(matches!(
@@ -398,7 +402,7 @@ fn an_error_is_never_answered_with_an_error() {
 }
 
 #[test]
-fn the_user_refuses_with_the_numbers_of_the_version() {
+fn refuse_encodes_code_of_negotiated_version() {
     for (version, kind, code) in [(Version::V10, 4, 0), (Version::V13, 7, 0)] {
         let mut channel = switch_up(version);
         channel.refuse(Xid(3), Refusal::PortModBadPort, &Excerpt::of(b"message"));
@@ -407,7 +411,7 @@ fn the_user_refuses_with_the_numbers_of_the_version() {
             data: b"message".to_vec(),
         };
         assert_eq!(
-            said(&mut channel, version),
+            take_sent(&mut channel, version),
             [(Xid(3), Message::Error(error))]
         );
     }
@@ -416,12 +420,12 @@ fn the_user_refuses_with_the_numbers_of_the_version() {
 // --- staying alive
 
 #[test]
-fn a_silent_peer_is_asked_and_then_given_up() {
+fn silent_peer_is_probed_then_declared_unresponsive() {
     let mut pair = Pair::up(ChannelOptions::default());
     pair.cut = true;
     pair.advance(5 * SECOND);
     assert_eq!(
-        said(&mut pair.switch, Version::V15),
+        take_sent(&mut pair.switch, Version::V15),
         [(Xid(0), Message::EchoRequest(Vec::new()))]
     );
     assert_eq!(events(&mut pair.switch), []);
@@ -433,7 +437,7 @@ fn a_silent_peer_is_asked_and_then_given_up() {
 }
 
 #[test]
-fn peers_that_answer_stay_up_and_their_users_hear_nothing_of_it() {
+fn answered_probes_keep_channel_up_without_events() {
     let mut pair = Pair::up(ChannelOptions::default());
     pair.advance(3_600 * SECOND);
     assert_eq!(events(&mut pair.switch), []);
@@ -442,7 +446,7 @@ fn peers_that_answer_stay_up_and_their_users_hear_nothing_of_it() {
 }
 
 #[test]
-fn half_a_message_is_no_sign_of_life() {
+fn partial_message_does_not_reset_liveness() {
     let mut channel = switch_up(Version::V13);
     let message = bytes(Xid(1), &Message::EchoRequest(vec![0; 100]), Version::V13);
     for (second, byte) in (0..9).zip(&message) {
@@ -457,7 +461,7 @@ fn half_a_message_is_no_sign_of_life() {
 }
 
 #[test]
-fn any_message_after_the_question_is_an_answer() {
+fn message_after_probe_counts_as_answer() {
     let mut channel = switch_up(Version::V13);
     channel.handle_timeout(Instant::from_secs(5));
     let request = bytes(Xid(1), &Message::BarrierRequest, Version::V13);
@@ -468,7 +472,7 @@ fn any_message_after_the_question_is_an_answer() {
 }
 
 #[test]
-fn a_users_own_echo_is_told() {
+fn echo_reply_with_own_xid_is_reported() {
     let mut pair = Pair::up(ChannelOptions::default());
     pair.controller
         .send(Xid(77), &Message::EchoRequest(b"mine".to_vec()))
@@ -487,7 +491,7 @@ fn a_users_own_echo_is_told() {
 // --- limits
 
 #[test]
-fn the_longest_message_is_taken_and_no_more_of_the_next_is_kept_than_came() {
+fn longest_message_is_received() {
     let mut channel = switch_up(Version::V13);
     let longest = bytes(
         Xid(1),
@@ -500,7 +504,7 @@ fn the_longest_message_is_taken_and_no_more_of_the_next_is_kept_than_came() {
 }
 
 #[test]
-fn a_channel_whose_peer_does_not_read_is_congested() {
+fn channel_with_unread_output_is_congested() {
     let options = ChannelOptions {
         backlog_max: 1_000,
         ..ChannelOptions::default()
@@ -523,17 +527,17 @@ fn a_channel_whose_peer_does_not_read_is_congested() {
 // --- what the channel does for its user
 
 #[test]
-fn a_reply_too_long_for_a_message_comes_in_parts() {
+fn oversized_reply_is_sent_in_parts() {
     for version in Version::ALL {
-        let mut pair = Pair::up(speaking(VersionSet::only(version)));
+        let mut pair = Pair::up(options_for(VersionSet::only(version)));
         let ports: Vec<_> = (1..=3_000).map(port).collect();
         let reply = MultipartReply::PortDesc(ports.clone());
         pair.switch
             .send(Xid(5), &reply.into())
             .expect("both versions have words");
         pair.drive();
-        let (mut told, mut parts) = (Vec::new(), 0);
-        let mut goes_on = true;
+        let (mut collected, mut parts) = (Vec::new(), 0);
+        let mut more_expected = true;
         for event in events(&mut pair.controller) {
             let ChannelEvent::Received(received) = event else {
                 panic!("{event:?}");
@@ -542,17 +546,17 @@ fn a_reply_too_long_for_a_message_comes_in_parts() {
             let Message::MultipartReply { reply, more } = message else {
                 panic!("{message:?}");
             };
-            assert!(goes_on, "nothing follows the last part");
+            assert!(more_expected, "nothing follows the last part");
             assert_eq!(xid, Xid(5));
-            goes_on = more;
+            more_expected = more;
             parts += 1;
             let MultipartReply::PortDesc(part) = reply else {
                 panic!("{reply:?}");
             };
-            told.extend(part);
+            collected.extend(part);
         }
-        assert!(!goes_on && parts > 1, "{parts} parts");
-        assert_eq!(told, ports);
+        assert!(!more_expected && parts > 1, "{parts} parts");
+        assert_eq!(collected, ports);
     }
 }
 
@@ -573,8 +577,8 @@ fn port(number: u32) -> PortDesc {
 }
 
 #[test]
-fn what_the_version_cannot_say_is_not_sent() {
-    let mut pair = Pair::up(speaking(VersionSet::only(Version::V10)));
+fn unsupported_message_is_not_sent() {
+    let mut pair = Pair::up(options_for(VersionSet::only(Version::V10)));
     let error = pair
         .controller
         .send(Xid(1), &Message::GetAsyncRequest)
@@ -584,8 +588,8 @@ fn what_the_version_cannot_say_is_not_sent() {
 }
 
 #[test]
-fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
-    let mut pair = Pair::up(speaking(VersionSet::only(Version::V10)));
+fn nicira_settings_apply_to_both_ends() {
+    let mut pair = Pair::up(options_for(VersionSet::only(Version::V10)));
     let delete = FlowMod {
         consistency: Consistency::Waived,
         table: TableId(3),
@@ -640,7 +644,7 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
 }
 
 #[test]
-fn an_excerpt_lets_the_user_refuse_what_was_well_formed() {
+fn well_formed_message_can_be_refused_with_its_excerpt() {
     let mut pair = Pair::up(ChannelOptions::default());
     let config = SwitchConfig::default();
     pair.controller
@@ -653,10 +657,10 @@ fn an_excerpt_lets_the_user_refuse_what_was_well_formed() {
     pair.switch
         .refuse(received.xid, Refusal::ConfigPermission, &received.excerpt);
     pair.drive();
-    let [ChannelEvent::Received(told)] = &events(&mut pair.controller)[..] else {
+    let [ChannelEvent::Received(collected)] = &events(&mut pair.controller)[..] else {
         panic!("it is told");
     };
-    let ReceivedMessage { message, xid, .. } = &**told;
+    let ReceivedMessage { message, xid, .. } = &**collected;
     let request = bytes(Xid(9), &Message::SetConfig(config), Version::V15);
     let error = ErrorMessage::new(Refusal::ConfigPermission, Version::V15, request);
     assert_eq!((*xid, message), (Xid(9), &Message::Error(error)));
@@ -705,7 +709,7 @@ fn flow_mods(version: Version) -> Vec<Message> {
 }
 
 #[test]
-fn what_is_written_over_another_message_says_no_more_than_alone() {
+fn decoding_into_recycled_message_equals_fresh_decoding() {
     for version in Version::ALL {
         let mut sent = flow_mods(version);
         sent.extend([Message::BarrierRequest, Message::GetConfigRequest]);

@@ -112,7 +112,7 @@ impl Atom {
     }
 
     /// About how many bytes it takes in memory.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let text = match self {
             Self::String(text) => text.len(),
             Self::Integer(_) | Self::Real(_) | Self::Boolean(_) | Self::Uuid(_) => 0,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_is_read_and_written_alike_and_nothing_else_is_one() {
+    fn uuid_round_trips_and_rejects_other_text() {
         let text = "550e8400-e29b-41d4-a716-446655440000";
         let uuid: Uuid = text.parse().expect("a UUID");
         assert_eq!(uuid.to_string(), text);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_kind_is_refused() {
+    fn atom_of_wrong_type_is_refused() {
         let read = |value, kind| Atom::from_json(&value, kind);
         assert_eq!(read(json!(7), AtomicType::Integer), Ok(Atom::Integer(7)));
         assert_eq!(read(json!(7), AtomicType::Real), Ok(Atom::Real(7.0)));

@@ -7,33 +7,33 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::schema::ColumnType;
-use crate::update::{Change, UpdateFormat, read_change};
+use crate::update::{RowChange, UpdateFormat, read_change};
 use crate::{Datum, Malformed, Schema, Uuid, excerpt};
 
-/// The most that all rows may take together, in bytes as [`Datum::weight`] counts them: a
+/// The most that all rows may take together, in bytes as [`Datum::memory`] counts them: a
 /// hundred times what a thousand ports take. A server that tells of more is not believed.
-const WEIGHT_MAX: usize = 512 << 20;
+const MEMORY_MAX: usize = 512 << 20;
 
 /// What a row weighs beside what its columns hold: its name, and theirs.
-const ROW_WEIGHT: usize = 2048;
+const ROW_OVERHEAD: usize = 2048;
 
 /// One row: its columns by name.
 pub type DatabaseRow = BTreeMap<Arc<str>, Datum>;
 
 /// The columns of a table that are followed.
-pub(crate) type Columns = BTreeMap<Arc<str>, ColumnType>;
+pub(crate) type MonitoredColumns = BTreeMap<Arc<str>, ColumnType>;
 
 /// The tables that are followed, with their rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Database {
-    tables: BTreeMap<String, Table>,
+    tables: BTreeMap<String, MonitoredTable>,
     /// What all rows weigh.
-    weight: usize,
+    memory: usize,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Table {
-    columns: Columns,
+struct MonitoredTable {
+    columns: MonitoredColumns,
     rows: BTreeMap<Uuid, DatabaseRow>,
 }
 
@@ -42,17 +42,17 @@ impl Database {
     /// not have is left out.
     pub fn monitoring<'a>(
         schema: &Schema,
-        wanted: impl IntoIterator<Item = (&'a str, &'a [&'a str])>,
+        monitored: impl IntoIterator<Item = (&'a str, &'a [&'a str])>,
     ) -> Self {
         let columns = |table: &str, names: &[&str]| {
             let column = |name: &&str| Some((Arc::from(*name), *schema.column(table, name)?));
             names.iter().filter_map(column).collect()
         };
-        let known = wanted
+        let known = monitored
             .into_iter()
             .filter(|(table, _)| schema.tables.contains_key(*table));
         let table = |(name, names): (&str, &[&str])| {
-            let table = Table {
+            let table = MonitoredTable {
                 columns: columns(name, names),
                 rows: BTreeMap::new(),
             };
@@ -60,7 +60,7 @@ impl Database {
         };
         Self {
             tables: known.map(table).collect(),
-            weight: 0,
+            memory: 0,
         }
     }
 
@@ -103,7 +103,7 @@ impl Database {
             let table = self.tables.get_mut(name);
             let table = table
                 .ok_or_else(|| Malformed(format!("news of a table nobody follows: {name}")))?;
-            let applied = table.apply(rows, form, &mut self.weight);
+            let applied = table.apply(rows, form, &mut self.memory);
             applied.map_err(|error| error.within(name))?;
         }
         Ok(())
@@ -111,16 +111,16 @@ impl Database {
 }
 
 /// What a whole row weighs.
-fn weight_of(row: &DatabaseRow) -> usize {
-    ROW_WEIGHT + row.values().map(Datum::weight).sum::<usize>()
+fn row_memory(row: &DatabaseRow) -> usize {
+    ROW_OVERHEAD + row.values().map(Datum::memory).sum::<usize>()
 }
 
-impl Table {
+impl MonitoredTable {
     fn apply(
         &mut self,
         rows: &Value,
         form: UpdateFormat,
-        weight: &mut usize,
+        memory: &mut usize,
     ) -> Result<(), Malformed> {
         let rows = rows.as_object();
         let rows = rows.ok_or_else(|| Malformed::new("rows that are no object"))?;
@@ -129,9 +129,9 @@ impl Table {
                 .parse()
                 .map_err(|error| Malformed(format!("{error}")))?;
             let change = read_change(change, form, &self.columns);
-            let applied = change.and_then(|change| self.apply_change(uuid, change, weight));
+            let applied = change.and_then(|change| self.apply_change(uuid, change, memory));
             applied.map_err(|error| error.within(&uuid.to_string()))?;
-            if *weight > WEIGHT_MAX {
+            if *memory > MEMORY_MAX {
                 return Err(Malformed::new("more rows than can be"));
             }
         }
@@ -141,42 +141,42 @@ impl Table {
     fn apply_change(
         &mut self,
         uuid: Uuid,
-        change: Change,
-        weight: &mut usize,
+        change: RowChange,
+        memory: &mut usize,
     ) -> Result<(), Malformed> {
         let unknown = || Malformed::new("a change of a row nobody told of");
         match change {
-            Change::Insert(row) => {
-                *weight += weight_of(&row);
+            RowChange::Insert(row) => {
+                *memory += row_memory(&row);
                 if self.rows.insert(uuid, row).is_some() {
                     return Err(Malformed::new("a row that came a second time"));
                 }
             }
-            Change::Delete => {
+            RowChange::Delete => {
                 let row = self.rows.remove(&uuid).ok_or_else(unknown)?;
-                *weight = weight.saturating_sub(weight_of(&row));
+                *memory = memory.saturating_sub(row_memory(&row));
             }
-            Change::Replace(columns) => {
+            RowChange::Replace(columns) => {
                 let row = self.rows.get_mut(&uuid).ok_or_else(unknown)?;
                 for (name, after) in columns {
-                    *weight += after.weight();
+                    *memory += after.memory();
                     let before = row.insert(name, after);
-                    let before = before.as_ref().map_or(0, Datum::weight);
-                    *weight = weight.saturating_sub(before);
+                    let before = before.as_ref().map_or(0, Datum::memory);
+                    *memory = memory.saturating_sub(before);
                 }
             }
-            Change::Differ(columns) => {
+            RowChange::Differ(columns) => {
                 let row = self.rows.get_mut(&uuid).ok_or_else(unknown)?;
                 for (name, difference) in columns {
                     let of = &self.columns[&name];
                     let before = row.remove(&name).unwrap_or_else(|| Datum::initial(of));
-                    *weight = weight.saturating_sub(before.weight());
-                    let after = before.changed(difference, of);
+                    *memory = memory.saturating_sub(before.memory());
+                    let after = before.with_difference(difference, of);
                     if !of.allows(after.len()) {
                         let len = after.len();
                         return Err(Malformed(format!("{len} values of {name}")));
                     }
-                    *weight += after.weight();
+                    *memory += after.memory();
                     row.insert(name, after);
                 }
             }
@@ -188,7 +188,7 @@ impl Table {
 /// Reads the columns of a row.
 pub(crate) fn read_row(
     row: &Value,
-    columns: &Columns,
+    columns: &MonitoredColumns,
     read: impl Fn(&Value, &ColumnType) -> Result<Datum, Malformed>,
 ) -> Result<DatabaseRow, Malformed> {
     let row_columns = row.as_object();

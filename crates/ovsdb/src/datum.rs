@@ -131,7 +131,7 @@ impl Datum {
     /// one value at most it is the new value; of a set, what comes or, where it is there,
     /// goes; of a map, pairs that come or, where they are there, go, and other values of keys.
     #[must_use]
-    pub fn changed(self, difference: Self, of: &ColumnType) -> Self {
+    pub fn with_difference(self, difference: Self, of: &ColumnType) -> Self {
         if !of.holds_several() {
             return difference;
         }
@@ -160,12 +160,12 @@ impl Datum {
 
     /// About how many bytes it takes in memory.
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub fn memory(&self) -> usize {
         match self {
-            Self::Set(set) => set.iter().map(Atom::weight).sum(),
+            Self::Set(set) => set.iter().map(Atom::memory).sum(),
             Self::Map(map) => map
                 .iter()
-                .map(|(key, value)| key.weight() + value.weight())
+                .map(|(key, value)| key.memory() + value.memory())
                 .sum(),
         }
     }

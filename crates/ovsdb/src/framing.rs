@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn non_object_json_is_refused() {
         for wrong in ["7", "[{}]", "}", "\"x\" ", "{]", "{\"a\":}", "nonsense"] {
             let mut framing = Framing::default();
             framing.handle_input(wrong.as_bytes());
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_in_strings_do_not_count() {
+    fn braces_in_strings_are_ignored() {
         let mut framing = Framing::default();
         let text = r#" {"a":"}{\"\\"} {"b":["]"]}{"c""#;
         framing.handle_input(text.as_bytes());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_an_end_is_given_up() {
+    fn message_beyond_length_limit_is_refused() {
         let mut framing = Framing::default();
         framing.handle_input(b"{\"a\":\"");
         let piece = vec![b'x'; MESSAGE_LEN_MAX / 4];
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_are_the_same_wherever_the_stream_is_cut(
+        fn rpc_messages_are_independent_of_input_chunking(
             texts in proptest::collection::vec(".{0,20}", 1..6),
             cuts in proptest::collection::vec(1_usize..30, 0..60),
         ) {

@@ -45,13 +45,13 @@ impl RpcMessage {
     /// # Errors
     /// It is none.
     pub fn from_json(value: Value) -> Result<Self, Malformed> {
-        let strange = || Malformed(format!("no message of JSON-RPC: {}", excerpt(&value)));
-        let parts = value.as_object().ok_or_else(strange)?;
+        let malformed = || Malformed(format!("no message of JSON-RPC: {}", excerpt(&value)));
+        let parts = value.as_object().ok_or_else(malformed)?;
         let part = |name: &str| parts.get(name).cloned().unwrap_or(Value::Null);
         let id = part("id");
         if let Some(method) = parts.get("method") {
             let (Some(method), Value::Array(params)) = (method.as_str(), part("params")) else {
-                return Err(strange());
+                return Err(malformed());
             };
             let method = method.to_owned();
             return Ok(match id {
@@ -60,7 +60,7 @@ impl RpcMessage {
             });
         }
         if id.is_null() || !parts.contains_key("result") {
-            return Err(strange());
+            return Err(malformed());
         }
         Ok(match part("error") {
             Value::Null => Self::Reply {

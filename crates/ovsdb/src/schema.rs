@@ -115,8 +115,8 @@ impl ColumnType {
 fn kind(value: &Value) -> Result<AtomicType, Malformed> {
     let name = value.as_str().or_else(|| value.get("type")?.as_str());
     let kind = name.and_then(|name| KINDS.iter().find(|(known, _)| *known == name));
-    let strange = || Malformed(format!("{} is no kind of value", excerpt(value)));
-    kind.map(|(_, kind)| *kind).ok_or_else(strange)
+    let malformed = || Malformed(format!("{} is no kind of value", excerpt(value)));
+    kind.map(|(_, kind)| *kind).ok_or_else(malformed)
 }
 
 /// The tables of a database, each with its columns.

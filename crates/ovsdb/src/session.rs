@@ -67,7 +67,7 @@ pub enum SessionEvent {
 
 /// What an answer is awaited for.
 #[derive(Clone, Copy, Debug)]
-enum Awaited {
+enum PendingRequest {
     Schema,
     Lock,
     /// Rows, asked for in this of the ways.
@@ -83,14 +83,14 @@ pub struct Session {
     framing: Framing,
     output: Vec<u8>,
     next_id: u64,
-    awaited: BTreeMap<u64, Awaited>,
+    pending: BTreeMap<u64, PendingRequest>,
     database: Database,
     /// The form in which changes come; none until the rows are there.
     form: Option<UpdateFormat>,
     events: VecDeque<SessionEvent>,
     last_heard: Instant,
     /// When the server was asked whether it is there, if it was since.
-    probed: Option<Instant>,
+    probe_sent: Option<Instant>,
     closed: bool,
 }
 
@@ -103,22 +103,22 @@ impl Session {
             framing: Framing::default(),
             output: Vec::new(),
             next_id: 0,
-            awaited: BTreeMap::new(),
+            pending: BTreeMap::new(),
             database: Database::default(),
             form: None,
             events: VecDeque::new(),
             last_heard: now,
-            probed: None,
+            probe_sent: None,
             closed: false,
         };
         let params = json!([session.options.database]);
-        session.ask("get_schema", params, Awaited::Schema);
+        session.request("get_schema", params, PendingRequest::Schema);
         session
     }
 
     /// Takes in what the server sent.
     pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
-        (self.last_heard, self.probed) = (now, None);
+        (self.last_heard, self.probe_sent) = (now, None);
         self.framing.handle_input(bytes);
         while !self.closed {
             let message = match self.framing.poll_message() {
@@ -137,18 +137,18 @@ impl Session {
         if self.next_timeout().is_none_or(|due| now < due) {
             return;
         }
-        if self.probed.is_some() {
+        if self.probe_sent.is_some() {
             return self.close("the database does not answer".to_owned());
         }
-        self.probed = Some(now);
-        self.ask("echo", json!([]), Awaited::Echo);
+        self.probe_sent = Some(now);
+        self.request("echo", json!([]), PendingRequest::Echo);
     }
 
     /// When [`Session::handle_timeout`] has something to do.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         // Who was busy with something else asks late, and waits for the answer all the same.
-        let since = self.probed.unwrap_or(self.last_heard);
+        let since = self.probe_sent.unwrap_or(self.last_heard);
         (!self.closed).then(|| since + PROBE_INTERVAL)
     }
 
@@ -177,23 +177,27 @@ impl Session {
     /// Hands in a transaction: all of it is done or nothing. None, if the session is over
     /// or too many wait for an answer.
     pub fn transact(&mut self, operations: &[Operation]) -> Option<TransactionId> {
-        if self.closed || self.awaited.len() >= TRANSACTIONS_MAX {
+        if self.closed || self.pending.len() >= TRANSACTIONS_MAX {
             return None;
         }
         let mut params = vec![json!(self.options.database)];
         params.extend(operations.iter().map(Operation::to_json));
         let id = TransactionId(self.next_id);
-        self.ask("transact", Value::Array(params), Awaited::Transaction(id));
+        self.request(
+            "transact",
+            Value::Array(params),
+            PendingRequest::Transaction(id),
+        );
         Some(id)
     }
 
-    fn ask(&mut self, method: &str, params: Value, awaited: Awaited) {
+    fn request(&mut self, method: &str, params: Value, pending: PendingRequest) {
         let Value::Array(params) = params else {
             unreachable!("parameters are written as a list");
         };
         let id = self.next_id;
         self.next_id += 1;
-        self.awaited.insert(id, awaited);
+        self.pending.insert(id, pending);
         self.send(&RpcMessage::Request {
             id: json!(id),
             method: method.to_owned(),
@@ -229,24 +233,26 @@ impl Session {
                 self.send(&reply);
                 Ok(())
             }
-            RpcMessage::Notification { method, params } => self.handle_news(&method, &params),
+            RpcMessage::Notification { method, params } => {
+                self.handle_notification(&method, &params)
+            }
             RpcMessage::Reply { id, result } => {
-                let awaited = self.take_awaited(&id)?;
-                self.handle_reply(awaited, &result)
+                let pending = self.take_pending(&id)?;
+                self.handle_reply(pending, &result)
             }
             RpcMessage::Failure { id, error } => {
-                let awaited = self.take_awaited(&id)?;
-                self.handle_failure(awaited, &error)
+                let pending = self.take_pending(&id)?;
+                self.handle_failure(pending, &error)
             }
         }
     }
 
-    fn take_awaited(&mut self, id: &Value) -> Result<Awaited, Malformed> {
-        let awaited = id.as_u64().and_then(|id| self.awaited.remove(&id));
-        awaited.ok_or_else(|| Malformed(format!("an answer to no question: {}", excerpt(id))))
+    fn take_pending(&mut self, id: &Value) -> Result<PendingRequest, Malformed> {
+        let pending = id.as_u64().and_then(|id| self.pending.remove(&id));
+        pending.ok_or_else(|| Malformed(format!("an answer to no question: {}", excerpt(id))))
     }
 
-    fn handle_news(&mut self, method: &str, params: &[Value]) -> Result<(), Malformed> {
+    fn handle_notification(&mut self, method: &str, params: &[Value]) -> Result<(), Malformed> {
         let about = params.first().unwrap_or(&Value::Null);
         let form = match method {
             "locked" | "stolen" => {
@@ -274,16 +280,16 @@ impl Session {
         Ok(())
     }
 
-    fn handle_reply(&mut self, awaited: Awaited, result: &Value) -> Result<(), Malformed> {
-        match awaited {
-            Awaited::Schema => {
+    fn handle_reply(&mut self, pending: PendingRequest, result: &Value) -> Result<(), Malformed> {
+        match pending {
+            PendingRequest::Schema => {
                 let schema = Schema::from_json(result)?;
                 self.database = Database::monitoring(&schema, self.options.tables.iter().copied());
                 let lock = json!([self.options.lock]);
-                self.ask("lock", lock, Awaited::Lock);
-                self.ask_for_rows(0);
+                self.request("lock", lock, PendingRequest::Lock);
+                self.request_rows(0);
             }
-            Awaited::Lock => {
+            PendingRequest::Lock => {
                 let locked = result.get("locked").and_then(Value::as_bool);
                 let locked = locked.ok_or_else(|| Malformed::new("a lock neither had nor not"))?;
                 self.events.push_back(match locked {
@@ -291,8 +297,8 @@ impl Session {
                     false => SessionEvent::Contended,
                 });
             }
-            Awaited::Rows(way) => {
-                let (method, form) = MONITORS[way];
+            PendingRequest::Rows(attempt) => {
+                let (method, form) = MONITORS[attempt];
                 let rows = match method {
                     "monitor_cond_since" => result.get(2),
                     _ => Some(result),
@@ -302,31 +308,35 @@ impl Session {
                 self.form = Some(form);
                 self.events.push_back(SessionEvent::Ready);
             }
-            Awaited::Transaction(id) => {
-                let outcome = outcome(result)?;
-                self.events.push_back(SessionEvent::Done(id, outcome));
+            PendingRequest::Transaction(id) => {
+                let done = transaction_result(result)?;
+                self.events.push_back(SessionEvent::Done(id, done));
             }
-            Awaited::Echo => {}
+            PendingRequest::Echo => {}
         }
         Ok(())
     }
 
-    fn handle_failure(&mut self, awaited: Awaited, error: &Value) -> Result<(), Malformed> {
-        match awaited {
-            Awaited::Rows(way) if way + 1 < MONITORS.len() => self.ask_for_rows(way + 1),
-            Awaited::Transaction(id) => {
-                let outcome = Err(complaint(error));
-                self.events.push_back(SessionEvent::Done(id, outcome));
+    fn handle_failure(&mut self, pending: PendingRequest, error: &Value) -> Result<(), Malformed> {
+        match pending {
+            PendingRequest::Rows(attempt) if attempt + 1 < MONITORS.len() => {
+                self.request_rows(attempt + 1)
             }
-            Awaited::Echo => {}
-            Awaited::Schema | Awaited::Lock | Awaited::Rows(_) => self.close(complaint(error)),
+            PendingRequest::Transaction(id) => {
+                let done = Err(error_text(error));
+                self.events.push_back(SessionEvent::Done(id, done));
+            }
+            PendingRequest::Echo => {}
+            PendingRequest::Schema | PendingRequest::Lock | PendingRequest::Rows(_) => {
+                self.close(error_text(error))
+            }
         }
         Ok(())
     }
 
     /// Asks for the rows of all tables in this of the ways.
-    fn ask_for_rows(&mut self, way: usize) {
-        let (method, _) = MONITORS[way];
+    fn request_rows(&mut self, attempt: usize) {
+        let (method, _) = MONITORS[attempt];
         let table = |(name, columns): (&str, Vec<&str>)| {
             let request = json!([{"columns": columns}]);
             (name.to_owned(), request)
@@ -337,22 +347,22 @@ impl Session {
             // Since nothing that was: all rows.
             params.push(json!("00000000-0000-0000-0000-000000000000"));
         }
-        self.ask(method, Value::Array(params), Awaited::Rows(way));
+        self.request(method, Value::Array(params), PendingRequest::Rows(attempt));
     }
 }
 
 /// What came of a transaction: the first complaint of an operation, or of the whole
 /// (RFC 7047, 4.1.3).
-fn outcome(result: &Value) -> Result<Result<(), String>, Malformed> {
+fn transaction_result(result: &Value) -> Result<Result<(), String>, Malformed> {
     let results = result.as_array();
     let results = results.ok_or_else(|| Malformed::new("a transaction without results"))?;
     let refused = |result: &&Value| result.get("error").is_some_and(|error| !error.is_null());
     let refused = results.iter().find(refused);
-    Ok(refused.map_or(Ok(()), |result| Err(complaint(result))))
+    Ok(refused.map_or(Ok(()), |result| Err(error_text(result))))
 }
 
 /// An `<error>` in a line.
-fn complaint(error: &Value) -> String {
+fn error_text(error: &Value) -> String {
     let part = |name| error.get(name).and_then(Value::as_str);
     match (part("error"), part("details")) {
         (Some(error), Some(details)) => format!("{error}: {details}"),

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::database::{Columns, DatabaseRow, read_row};
+use crate::database::{DatabaseRow, MonitoredColumns, read_row};
 use crate::{Datum, Malformed, excerpt};
 
 /// In which form changes are told.
@@ -16,7 +16,7 @@ pub enum UpdateFormat {
 }
 
 /// What has become of a row.
-pub(crate) enum Change {
+pub(crate) enum RowChange {
     /// It has come, with all columns.
     Insert(DatabaseRow),
     /// It is gone.
@@ -31,41 +31,41 @@ pub(crate) enum Change {
 pub(crate) fn read_change(
     value: &Value,
     form: UpdateFormat,
-    columns: &Columns,
-) -> Result<Change, Malformed> {
+    columns: &MonitoredColumns,
+) -> Result<RowChange, Malformed> {
     let part = |name: &str| value.get(name).filter(|part| !part.is_null());
-    let strange = || Malformed(format!("no change of a row: {}", excerpt(value)));
+    let malformed = || Malformed(format!("no change of a row: {}", excerpt(value)));
     match form {
         UpdateFormat::Values => match (part("old"), part("new")) {
-            (None, Some(new)) => Ok(Change::Insert(whole(new, columns)?)),
+            (None, Some(new)) => Ok(RowChange::Insert(whole(new, columns)?)),
             (Some(_), Some(new)) => {
                 let row = read_row(new, columns, Datum::from_json)?;
-                Ok(Change::Replace(row))
+                Ok(RowChange::Replace(row))
             }
-            (Some(_), None) => Ok(Change::Delete),
-            (None, None) => Err(strange()),
+            (Some(_), None) => Ok(RowChange::Delete),
+            (None, None) => Err(malformed()),
         },
         UpdateFormat::Differences => {
             // What is deleted stands there as null, so it is the member that counts.
             let object = value.as_object().filter(|object| object.len() == 1);
             let (kind, row) = object
                 .and_then(|object| object.iter().next())
-                .ok_or_else(strange)?;
+                .ok_or_else(malformed)?;
             match kind.as_str() {
-                "initial" | "insert" => Ok(Change::Insert(whole(row, columns)?)),
-                "delete" => Ok(Change::Delete),
+                "initial" | "insert" => Ok(RowChange::Insert(whole(row, columns)?)),
+                "delete" => Ok(RowChange::Delete),
                 "modify" => {
                     let row = read_row(row, columns, Datum::difference_from_json)?;
-                    Ok(Change::Differ(row))
+                    Ok(RowChange::Differ(row))
                 }
-                _ => Err(strange()),
+                _ => Err(malformed()),
             }
         }
     }
 }
 
 /// A row with all its columns: what is not told holds what it holds at first.
-fn whole(row: &Value, columns: &Columns) -> Result<DatabaseRow, Malformed> {
+fn whole(row: &Value, columns: &MonitoredColumns) -> Result<DatabaseRow, Malformed> {
     let mut row = read_row(row, columns, Datum::from_json)?;
     for (name, of) in columns {
         if !row.contains_key(name) {

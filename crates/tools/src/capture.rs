@@ -41,34 +41,38 @@ const ETHERNET: usize = 14;
 /// # Errors
 /// The file is none that this reads.
 pub fn print_capture(file: &[u8], ports: &[u16], detail: Detail) -> Result<String, ToolError> {
-    let mut streams: HashMap<Ends, Stream> = HashMap::new();
-    let mut told: Vec<String> = Vec::new();
-    for bytes in Packets::new(file)? {
-        let Some(segment) = Segment::read(&bytes?) else {
+    let mut streams: HashMap<StreamEndpoints, StreamAssembler> = HashMap::new();
+    let mut texts: Vec<String> = Vec::new();
+    for bytes in PacketReader::new(file)? {
+        let Some(segment) = TcpSegment::read(&bytes?) else {
             continue;
         };
-        let Ends { from, to } = segment.ends;
+        let StreamEndpoints { from, to } = segment.endpoints;
         if ports.contains(&from.1) || ports.contains(&to.1) {
-            let stream = streams.entry(segment.ends).or_default();
-            stream.take(&segment);
+            let stream = streams.entry(segment.endpoints).or_default();
+            stream.add(&segment);
             for message in stream.messages() {
-                told.push(format!("{}:\n{}", segment.ends, print(&message, detail)));
+                texts.push(format!(
+                    "{}:\n{}",
+                    segment.endpoints,
+                    print(&message, detail)
+                ));
             }
         }
     }
-    Ok(told.join("\n"))
+    Ok(texts.join("\n"))
 }
 
 /// The packets of a file.
-struct Packets<'a> {
+struct PacketReader<'a> {
     rest: &'a [u8],
     big_endian: bool,
-    link: Link,
+    link: LinkType,
 }
 
 /// What stands before the network header.
 #[derive(Clone, Copy)]
-enum Link {
+enum LinkType {
     Ethernet,
     /// Nothing.
     Raw,
@@ -76,7 +80,7 @@ enum Link {
     Cooked(usize),
 }
 
-impl Link {
+impl LinkType {
     /// By the number that the file has for it.
     const fn numbered(number: u32) -> Option<Self> {
         match number {
@@ -110,7 +114,7 @@ impl Link {
     }
 }
 
-impl<'a> Packets<'a> {
+impl<'a> PacketReader<'a> {
     fn new(file: &'a [u8]) -> Result<Self, ToolError> {
         let bad = |problem: &str| ToolError::NotCapture(problem.to_owned());
         let (head, rest) = file
@@ -128,28 +132,28 @@ impl<'a> Packets<'a> {
         Ok(Self {
             rest,
             big_endian,
-            link: Link::numbered(link)
+            link: LinkType::numbered(link)
                 .ok_or_else(|| bad(&format!("link type {link} is not known here")))?,
         })
     }
 }
 
-impl Iterator for Packets<'_> {
+impl Iterator for PacketReader<'_> {
     type Item = Result<Vec<u8>, ToolError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
-        let short = || ToolError::NotCapture("it ends within a packet".to_owned());
-        let cut = self.rest.split_at_checked(PACKET_HEAD);
-        let cut = cut.and_then(|(head, rest)| {
+        let truncated = || ToolError::NotCapture("it ends within a packet".to_owned());
+        let record = self.rest.split_at_checked(PACKET_HEAD);
+        let record = record.and_then(|(head, rest)| {
             let length = usize::try_from(number(head, 8, self.big_endian)).ok()?;
             rest.split_at_checked(length)
         });
-        let Some((packet, rest)) = cut else {
+        let Some((packet, rest)) = record else {
             self.rest = &[];
-            return Some(Err(short()));
+            return Some(Err(truncated()));
         };
         self.rest = rest;
         Some(Ok(self.link.frame(packet)))
@@ -168,12 +172,12 @@ fn number(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
 
 /// From whom to whom.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Ends {
+struct StreamEndpoints {
     from: (IpAddr, u16),
     to: (IpAddr, u16),
 }
 
-impl fmt::Display for Ends {
+impl fmt::Display for StreamEndpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((from, source), (to, destination)) = (self.from, self.to);
         write!(f, "{from}.{source} > {to}.{destination}")
@@ -181,14 +185,14 @@ impl fmt::Display for Ends {
 }
 
 /// A segment of TCP.
-struct Segment {
-    ends: Ends,
+struct TcpSegment {
+    endpoints: StreamEndpoints,
     sequence: u32,
     flags: u8,
     payload: Vec<u8>,
 }
 
-impl Segment {
+impl TcpSegment {
     /// The segment in a frame, if it has one that is whole.
     fn read(bytes: &[u8]) -> Option<Self> {
         let frame = Frame::from_bytes(bytes);
@@ -208,7 +212,7 @@ impl Segment {
         let header = bytes.get(headers.transport_at()?..headers.transport_end()?)?;
         let payload = header.get(usize::from(header.get(12)? >> 4) * 4..)?;
         Some(Self {
-            ends: Ends {
+            endpoints: StreamEndpoints {
                 from: (from, tcp.src),
                 to: (to, tcp.dst),
             },
@@ -221,17 +225,17 @@ impl Segment {
 
 /// What one end sends.
 #[derive(Default)]
-struct Stream {
+struct StreamAssembler {
     /// The number of the next byte, once one is known.
     next: Option<u32>,
     /// Bytes whose messages are not whole yet.
     bytes: Vec<u8>,
     /// Segments that came before others that they follow, by their numbers.
-    early: BTreeMap<u32, Vec<u8>>,
+    out_of_order: BTreeMap<u32, Vec<u8>>,
 }
 
-impl Stream {
-    fn take(&mut self, segment: &Segment) {
+impl StreamAssembler {
+    fn add(&mut self, segment: &TcpSegment) {
         let mut sequence = segment.sequence;
         if segment.flags & SYN != 0 {
             *self = Self::default();
@@ -241,29 +245,32 @@ impl Stream {
         if segment.payload.is_empty() {
             return;
         }
-        if self.early.len() >= EARLY_MAX {
+        if self.out_of_order.len() >= EARLY_MAX {
             // What is waited for was not captured: the stream begins anew here.
             *self = Self::default();
             self.next = Some(sequence);
-        } else if is_behind(sequence, next) {
-            self.early.insert(sequence, segment.payload.clone());
+        } else if is_after(sequence, next) {
+            self.out_of_order.insert(sequence, segment.payload.clone());
             return;
         }
         self.append(sequence, &segment.payload);
-        while let Some(sequence) = self.due() {
-            let payload = self.early.remove(&sequence).expect("it was found there");
+        while let Some(sequence) = self.next_in_order() {
+            let payload = self
+                .out_of_order
+                .remove(&sequence)
+                .expect("it was found there");
             self.append(sequence, &payload);
         }
         if segment.flags & FIN != 0 {
-            self.early.clear();
+            self.out_of_order.clear();
         }
     }
 
     /// An early segment that follows now.
-    fn due(&self) -> Option<u32> {
+    fn next_in_order(&self) -> Option<u32> {
         let next = self.next?;
-        let mut numbers = self.early.keys().copied();
-        numbers.find(|number| !is_behind(*number, next))
+        let mut numbers = self.out_of_order.keys().copied();
+        numbers.find(|number| !is_after(*number, next))
     }
 
     /// Appends what is new of a segment.
@@ -296,19 +303,19 @@ impl Stream {
 }
 
 /// Whether a number of a byte is behind another, as numbers go round.
-const fn is_behind(number: u32, other: u32) -> bool {
-    let ahead = number.wrapping_sub(other);
-    ahead != 0 && ahead < 1 << 31
+const fn is_after(number: u32, other: u32) -> bool {
+    let distance = number.wrapping_sub(other);
+    distance != 0 && distance < 1 << 31
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn segment(sequence: u32, payload: &[u8]) -> Segment {
+    fn segment(sequence: u32, payload: &[u8]) -> TcpSegment {
         let end = (IpAddr::from([10, 0, 0, 1]), 6653);
-        Segment {
-            ends: Ends { from: end, to: end },
+        TcpSegment {
+            endpoints: StreamEndpoints { from: end, to: end },
             sequence,
             flags: 0,
             payload: payload.to_vec(),
@@ -316,17 +323,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_with_a_gap_begins_anew_behind_it() {
-        let mut stream = Stream::default();
-        stream.take(&segment(0, b"ab"));
-        let early = u32::try_from(EARLY_MAX).expect("few");
-        for number in 0..early {
-            stream.take(&segment(10 + 2 * number, b"cd"));
+    fn stream_restarts_after_gap() {
+        let mut stream = StreamAssembler::default();
+        stream.add(&segment(0, b"ab"));
+        let out_of_order = u32::try_from(EARLY_MAX).expect("few");
+        for number in 0..out_of_order {
+            stream.add(&segment(10 + 2 * number, b"cd"));
         }
         assert_eq!(stream.bytes, b"ab", "what is between may still come");
-        stream.take(&segment(10 + 2 * early, b"ef"));
+        stream.add(&segment(10 + 2 * out_of_order, b"ef"));
         assert_eq!(stream.bytes, b"ef");
-        stream.take(&segment(12 + 2 * early, b"gh"));
+        stream.add(&segment(12 + 2 * out_of_order, b"gh"));
         assert_eq!(stream.bytes, b"efgh");
     }
 }

@@ -17,7 +17,7 @@ use openflow::{
 use crate::error::ToolError;
 
 /// How long a switch may be silent.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 16;
@@ -26,7 +26,7 @@ const CHUNK: usize = 1 << 16;
 const BUNDLE: BundleId = BundleId(1);
 
 /// No frame meets a part of it, and its messages are done in their order.
-const TOGETHER: BundleFlags = BundleFlags(BundleFlags::ATOMIC.0 | BundleFlags::ORDERED.0);
+const BUNDLE_FLAGS: BundleFlags = BundleFlags(BundleFlags::ATOMIC.0 | BundleFlags::ORDERED.0);
 
 /// Whether commands are done whole or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,14 +68,14 @@ impl Client {
     /// # Errors
     /// Nobody is there, or speaks no version that this does.
     pub fn connect(path: &Path, naming: Naming) -> Result<Self, ToolError> {
-        let unanswered = |error| ToolError::Unanswered {
+        let no_answer = |error| ToolError::Unanswered {
             path: path.to_owned(),
             error,
         };
-        let stream = UnixStream::connect(path).map_err(unanswered)?;
+        let stream = UnixStream::connect(path).map_err(no_answer)?;
         stream
-            .set_read_timeout(Some(PATIENCE))
-            .map_err(unanswered)?;
+            .set_read_timeout(Some(READ_TIMEOUT))
+            .map_err(no_answer)?;
         // The connection is too short to be probed, so that its clock may stand still.
         let channel = Channel::new(
             ChannelSide::Controller,
@@ -109,7 +109,7 @@ impl Client {
     }
 
     /// The names by which ports and tables are to be told.
-    pub(crate) fn names_told(&mut self) -> Result<&Roster, ToolError> {
+    pub(crate) fn printed_names(&mut self) -> Result<&Roster, ToolError> {
         match self.naming {
             Naming::Show => self.roster(),
             Naming::Off | Naming::Accept => Ok(Roster::nameless()),
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Reads text. The switch is asked for names only where without them it is not understood.
-    pub(crate) fn understand<T>(
+    pub(crate) fn parse_with_names<T>(
         &mut self,
         read: impl Fn(&Roster) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
@@ -131,15 +131,15 @@ impl Client {
     fn roster(&mut self) -> Result<&Roster, ToolError> {
         let roster = match self.roster.take() {
             Some(known) => known,
-            None => self.ask_names()?,
+            None => self.request_names()?,
         };
         Ok(self.roster.insert(roster))
     }
 
-    fn ask_names(&mut self) -> Result<Roster, ToolError> {
+    fn request_names(&mut self) -> Result<Roster, ToolError> {
         let mut roster = Roster::default();
         if let MultipartReply::PortDesc(ports) =
-            self.ask(MultipartRequest::PortDesc(PortNo::ANY))?
+            self.request(MultipartRequest::PortDesc(PortNo::ANY))?
         {
             for port in ports {
                 roster.add_port(port.number, &port.name);
@@ -147,7 +147,7 @@ impl Client {
         }
         if self.version >= Version::V13
             && let MultipartReply::TableFeatures(tables) =
-                self.ask(MultipartRequest::TableFeatures(Vec::new()))?
+                self.request(MultipartRequest::TableFeatures(Vec::new()))?
         {
             for table in tables {
                 roster.add_table(table.table, &table.name);
@@ -160,8 +160,8 @@ impl Client {
     ///
     /// # Errors
     /// The switch refuses, or does not answer.
-    pub fn ask(&mut self, request: MultipartRequest) -> Result<MultipartReply, ToolError> {
-        let asked = self.send(&Message::MultipartRequest(request))?;
+    pub fn request(&mut self, request: MultipartRequest) -> Result<MultipartReply, ToolError> {
+        let request_xid = self.send(&Message::MultipartRequest(request))?;
         let mut whole: Option<MultipartReply> = None;
         loop {
             let event = self.next()?;
@@ -171,7 +171,7 @@ impl Client {
             };
             let ReceivedMessage { xid, message, .. } = *received;
             match message {
-                Message::MultipartReply { reply, more } if xid == asked => {
+                Message::MultipartReply { reply, more } if xid == request_xid => {
                     whole = match whole {
                         None => Some(reply),
                         Some(mut whole) => {
@@ -184,7 +184,7 @@ impl Client {
                         return Ok(whole);
                     }
                 }
-                message => refused(&message, self.version)?,
+                message => check_refusal(&message, self.version)?,
             }
         }
     }
@@ -194,14 +194,18 @@ impl Client {
     /// # Errors
     /// The switch refuses one, or its version has no words for it: those before it are
     /// done, or none if all were to be done together.
-    pub fn tell(&mut self, commands: &[Message], together: Atomicity) -> Result<(), ToolError> {
-        match together {
-            Atomicity::OneByOne => self.tell_each(commands),
-            Atomicity::AllOrNothing => self.tell_bundled(commands),
+    pub fn send_commands(
+        &mut self,
+        commands: &[Message],
+        atomicity: Atomicity,
+    ) -> Result<(), ToolError> {
+        match atomicity {
+            Atomicity::OneByOne => self.send_each(commands),
+            Atomicity::AllOrNothing => self.send_bundle(commands),
         }
     }
 
-    fn tell_each(&mut self, commands: &[Message]) -> Result<(), ToolError> {
+    fn send_each(&mut self, commands: &[Message]) -> Result<(), ToolError> {
         for command in commands {
             self.send(command)?;
         }
@@ -209,12 +213,12 @@ impl Client {
     }
 
     /// Sends commands as a bundle, which is done whole or not at all (OF 1.4.1, 6.9).
-    fn tell_bundled(&mut self, commands: &[Message]) -> Result<(), ToolError> {
+    fn send_bundle(&mut self, commands: &[Message]) -> Result<(), ToolError> {
         self.send(&bundle_step(BundleStep::OpenRequest))?;
         for command in commands {
             self.send(&Message::BundleAdd(BundleAdd {
                 bundle: BUNDLE,
-                flags: TOGETHER,
+                flags: BUNDLE_FLAGS,
                 message: Box::new(command.clone()),
                 excerpt: Excerpt::of(&[]),
                 length: 0,
@@ -238,7 +242,7 @@ impl Client {
             let ReceivedMessage { xid, message, .. } = *received;
             match message {
                 Message::BarrierReply if xid == barrier => return Ok(()),
-                message => refused(&message, self.version)?,
+                message => check_refusal(&message, self.version)?,
             }
         }
     }
@@ -252,7 +256,7 @@ impl Client {
 
     /// The next thing that happens.
     fn next(&mut self) -> Result<ChannelEvent, ToolError> {
-        let unanswered = |error| ToolError::Unanswered {
+        let no_answer = |error| ToolError::Unanswered {
             path: self.path.clone(),
             error,
         };
@@ -260,13 +264,13 @@ impl Client {
             let pending = self.channel.pending().len();
             self.stream
                 .write_all(self.channel.pending())
-                .map_err(unanswered)?;
+                .map_err(no_answer)?;
             self.channel.transmitted(pending);
             if let Some(event) = self.channel.poll_event() {
                 return Ok(event);
             }
             let mut bytes = vec![0; CHUNK];
-            match self.stream.read(&mut bytes).map_err(unanswered)? {
+            match self.stream.read(&mut bytes).map_err(no_answer)? {
                 0 => return Err(ToolError::Down("it hung up".into())),
                 length => self.channel.handle_input(&bytes[..length], Instant::START),
             }
@@ -277,7 +281,7 @@ impl Client {
     fn check(&self, event: ChannelEvent) -> Result<(), ToolError> {
         match event {
             ChannelEvent::Up(_) => Ok(()),
-            ChannelEvent::Received(received) => refused(&received.message, self.version),
+            ChannelEvent::Received(received) => check_refusal(&received.message, self.version),
             ChannelEvent::Down(reason) => Err(ToolError::Down(reason.to_string())),
             ChannelEvent::Refused(malformed) => Err(ToolError::Down(malformed.to_string())),
         }
@@ -289,13 +293,13 @@ const fn bundle_step(step: BundleStep) -> Message {
     Message::BundleControl(BundleControl {
         bundle: BUNDLE,
         step,
-        flags: TOGETHER,
+        flags: BUNDLE_FLAGS,
         time: None,
     })
 }
 
 /// The refusal that a message is, if it is one. What is told unasked is passed over.
-fn refused(message: &Message, version: Version) -> Result<(), ToolError> {
+fn check_refusal(message: &Message, version: Version) -> Result<(), ToolError> {
     let Message::Error(error) = message else {
         return Ok(());
     };

@@ -12,7 +12,7 @@ use openflow::{
 
 use crate::client::{Atomicity, Client};
 use crate::error::ToolError;
-use crate::parse::{LineSubject, read_under};
+use crate::parse::{LineSubject, read_with_command};
 use crate::rules::{self, SortOrder};
 
 /// What is to be told of.
@@ -62,9 +62,9 @@ pub fn dump(client: &mut Client, what: &DumpRequest) -> Result<String, ToolError
         DumpRequest::Ports { counts: false } => MultipartRequest::PortDesc(PortNo::ANY),
         DumpRequest::Ports { counts: true } => MultipartRequest::Port(PortNo::ANY),
     };
-    let reply = sorted(client.ask(request)?);
+    let reply = sorted(client.request(request)?);
     let version = client.version();
-    let names = client.names_told()?;
+    let names = client.printed_names()?;
     Ok(printed(&Message::reply(reply), version, names))
 }
 
@@ -76,33 +76,33 @@ fn flows(
 ) -> Result<String, ToolError> {
     let request = match filter.trim() {
         "" => FlowStatsRequest::all(),
-        filter => client.understand(|names| {
+        filter => client.parse_with_names(|names| {
             let read = names.parse_flow_stats_request(filter);
             read.map_err(|error| ToolError::Text { line: 1, error })
         })?,
     };
-    let mut told_of = ask_flows(client, request)?;
-    rules::sort(&mut told_of, orders);
-    let names = client.names_told()?;
-    let mut told = String::new();
-    for rule in &told_of {
+    let mut rules_found = request_flows(client, request)?;
+    rules::sort(&mut rules_found, orders);
+    let names = client.printed_names()?;
+    let mut text = String::new();
+    for rule in &rules_found {
         // Writing to a string cannot fail.
         let _ = match counts {
-            true => writeln!(told, " {}", Named(rule, names)),
-            false => writeln!(told, " {}", Named(&Brief(rule), names)),
+            true => writeln!(text, " {}", Named(rule, names)),
+            false => writeln!(text, " {}", Named(&Brief(rule), names)),
         };
     }
-    Ok(told)
+    Ok(text)
 }
 
 /// Groups and meters by their numbers. Ports are printed so.
 fn sorted(mut reply: MultipartReply) -> MultipartReply {
     match &mut reply {
-        MultipartReply::Group(all) => all.sort_by_key(|told| told.group),
-        MultipartReply::GroupDesc(all) => all.sort_by_key(|told| told.group),
-        MultipartReply::Meter(all) => all.sort_by_key(|told| told.meter),
-        MultipartReply::MeterConfig(all) => all.sort_by_key(|told| told.meter),
-        MultipartReply::Port(all) => all.sort_by_key(|told| told.port),
+        MultipartReply::Group(all) => all.sort_by_key(|entry| entry.group),
+        MultipartReply::GroupDesc(all) => all.sort_by_key(|entry| entry.group),
+        MultipartReply::Meter(all) => all.sort_by_key(|entry| entry.meter),
+        MultipartReply::MeterConfig(all) => all.sort_by_key(|entry| entry.meter),
+        MultipartReply::Port(all) => all.sort_by_key(|entry| entry.port),
         _ => {}
     }
     reply
@@ -112,14 +112,14 @@ fn sorted(mut reply: MultipartReply) -> MultipartReply {
 /// line that names it.
 fn printed(message: &Message, version: Version, names: &Roster) -> String {
     let mut bytes = Vec::new();
-    let told = message.encode(Xid(0), version, &mut bytes);
-    told.expect("what was told in this version can be told in it");
+    let text = message.encode(Xid(0), version, &mut bytes);
+    text.expect("what was told in this version can be told in it");
     let mut text = String::new();
     let mut rest = &bytes[..];
     while let Some(length) = rest.get(2..4) {
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-        let (part, behind) = rest.split_at(length.min(rest.len()).max(1));
-        rest = behind;
+        let (part, tail) = rest.split_at(length.min(rest.len()).max(1));
+        rest = tail;
         let printed = print_named(part, Detail::BRIEF, names);
         let (_, lines) = printed.split_once('\n').unwrap_or_default();
         text += lines;
@@ -168,7 +168,7 @@ pub struct ChangeRequest {
     /// How.
     pub command: Command,
     /// All of it or nothing, or one after the other.
-    pub together: Atomicity,
+    pub atomicity: Atomicity,
 }
 
 /// Changes what a switch holds by the commands in `lines`.
@@ -177,28 +177,29 @@ pub struct ChangeRequest {
 /// A line is wrong: then nothing is done. Or the switch refuses a command: those before it
 /// are done, or nothing if all were to be done together.
 pub fn change(client: &mut Client, change: ChangeRequest, lines: &str) -> Result<(), ToolError> {
-    let own = change.command == Command::Add;
+    let allow_commands = change.command == Command::Add;
     let word = change.command.word();
-    let commands =
-        client.understand(|names| read_under(change.subject, word, own, lines, names))?;
-    client.tell(&commands, change.together)
+    let commands = client.parse_with_names(|names| {
+        read_with_command(change.subject, word, allow_commands, lines, names)
+    })?;
+    client.send_commands(&commands, change.atomicity)
 }
 
 /// Has a switch hold the rules in `lines`, which are written as they are added, and no
-/// others. Only what differs is changed, unless all is to be added `again`.
+/// others. Only what differs is changed, unless all is to be added `readd_all`.
 ///
 /// # Errors
 /// As for [`change`].
 pub fn replace(
     client: &mut Client,
     lines: &str,
-    again: bool,
-    together: Atomicity,
+    readd_all: bool,
+    atomicity: Atomicity,
 ) -> Result<(), ToolError> {
-    let told = all_flows(client)?;
-    let wanted = client.understand(|names| rules::wanted(lines, names))?;
-    let commands = rules::replacement(told, wanted, again);
-    client.tell(&commands, together)
+    let current = request_all_flows(client)?;
+    let desired = client.parse_with_names(|names| rules::parse(lines, names))?;
+    let commands = rules::replacement(current, desired, readd_all);
+    client.send_commands(&commands, atomicity)
 }
 
 /// What differs between the rules of a switch and those in `lines`, in the words of
@@ -207,17 +208,24 @@ pub fn replace(
 /// # Errors
 /// A line is no rule, or the switch does not answer.
 pub fn difference(client: &mut Client, lines: &str) -> Result<String, ToolError> {
-    let told = all_flows(client)?;
-    let wanted = client.understand(|names| rules::wanted(lines, names))?;
-    Ok(rules::difference(told, &wanted, client.names_told()?))
+    let current = request_all_flows(client)?;
+    let desired = client.parse_with_names(|names| rules::parse(lines, names))?;
+    Ok(rules::difference(
+        current,
+        &desired,
+        client.printed_names()?,
+    ))
 }
 
-fn all_flows(client: &mut Client) -> Result<Vec<FlowStats>, ToolError> {
-    ask_flows(client, FlowStatsRequest::all())
+fn request_all_flows(client: &mut Client) -> Result<Vec<FlowStats>, ToolError> {
+    request_flows(client, FlowStatsRequest::all())
 }
 
-fn ask_flows(client: &mut Client, request: FlowStatsRequest) -> Result<Vec<FlowStats>, ToolError> {
-    match client.ask(MultipartRequest::Flow(FlowFormat::Standard, request))? {
+fn request_flows(
+    client: &mut Client,
+    request: FlowStatsRequest,
+) -> Result<Vec<FlowStats>, ToolError> {
+    match client.request(MultipartRequest::Flow(FlowFormat::Standard, request))? {
         MultipartReply::Flow(_, rules) => Ok(rules),
         _ => Err(ToolError::Down("it told of something else".into())),
     }

@@ -48,13 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_may_stand_apart() {
+    fn bytes_may_have_separators() {
         let read = bytes("01 0a\n:ff.00").ok();
         assert_eq!(read, Some(vec![1, 10, 255, 0]));
     }
 
     #[test]
-    fn what_is_no_digit_is_named_with_its_place() {
+    fn non_hexadecimal_character_error_names_position() {
         let error = |text: &str| bytes(text).map_err(|error| error.to_string());
         let wanted = "`g` is not hexadecimal (at character 5): two digits a byte are wanted";
         assert_eq!(error("01 0g"), Err(wanted.to_owned()));

@@ -51,15 +51,15 @@ pub fn parse_lines(
     lines: &str,
     version: Option<Version>,
 ) -> Result<String, ToolError> {
-    let mut told = String::new();
+    let mut output = String::new();
     let mut xid = Xid(0);
     for (line, message) in read_lines(subject, lines, Roster::nameless())? {
         xid.0 += 1;
         let bytes = encode(&message, xid, version);
         let bytes = bytes.map_err(|error| ToolError::Encode { line, error })?;
-        told += &format!("{}\n{}", hex::digits(&bytes), print(&bytes, Detail::BRIEF));
+        output += &format!("{}\n{}", hex::digits(&bytes), print(&bytes, Detail::BRIEF));
     }
-    Ok(told)
+    Ok(output)
 }
 
 /// Reads each line of `lines` as a part of a message and tells its bytes in `version`, in
@@ -69,19 +69,19 @@ pub fn parse_lines(
 /// # Errors
 /// As for [`parse_lines`].
 pub fn parse_parts(piece: MessagePart, lines: &str, version: Version) -> Result<String, ToolError> {
-    let mut told = String::new();
-    for (line, text) in spoken(lines) {
+    let mut output = String::new();
+    for (line, text) in content_lines(lines) {
         let bytes = piece_bytes(piece, line, text, version)?;
-        told += &format!(
+        output += &format!(
             "{}\n{}",
             hex::digits(&bytes),
             print_part(piece, &bytes, version)
         );
     }
-    if told.is_empty() {
+    if output.is_empty() {
         Err(ToolError::Empty)
     } else {
-        Ok(told)
+        Ok(output)
     }
 }
 
@@ -97,8 +97,8 @@ fn piece_bytes(
         MessagePart::Actions => encode_actions(&text::parse_actions(text).map_err(wrong)?, version),
         MessagePart::Instructions => {
             let text = text.strip_prefix("actions=").unwrap_or(text);
-            let does: Instructions = text.parse().map_err(wrong)?;
-            encode_instructions(&does, version)
+            let instructions: Instructions = text.parse().map_err(wrong)?;
+            encode_instructions(&instructions, version)
         }
         MessagePart::Match if text.contains('(') || text.trim() == "<any>" => {
             return parse_oxm_text(text).map_err(|error| ToolError::Entry { line, error });
@@ -112,7 +112,7 @@ fn piece_bytes(
 }
 
 /// Lines that say something, with their numbers, from one.
-fn spoken(lines: &str) -> impl Iterator<Item = (usize, &str)> {
+fn content_lines(lines: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = (1..).zip(lines.lines());
     numbered.filter(|(_, line)| {
         let line = line.trim();
@@ -122,23 +122,23 @@ fn spoken(lines: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The messages that lines are under a command, which stands before each that does not begin
 /// with one of its own where that may be.
-pub(crate) fn read_under(
+pub(crate) fn read_with_command(
     subject: LineSubject,
     command: &str,
-    own: bool,
+    allow_commands: bool,
     lines: &str,
     names: &Roster,
 ) -> Result<Vec<Message>, ToolError> {
-    let read = spoken(lines).map(|(line, text)| {
+    let read = content_lines(lines).map(|(line, text)| {
         let text = text.trim();
         let first = text.split([' ', ',', '\t']).next().unwrap_or_default();
-        let (said, before) = match text {
-            text if own && COMMANDS.contains(&first) => (text.to_owned(), 0),
+        let (line_with_command, before) = match text {
+            text if allow_commands && COMMANDS.contains(&first) => (text.to_owned(), 0),
             // What is named by `all` is what is named by nothing.
             "all" => (command.to_owned(), 0),
             text => (format!("{command} {text}"), command.len() + 1),
         };
-        read(subject, &said, names).map_err(|mut error| {
+        read(subject, &line_with_command, names).map_err(|mut error| {
             error.at = error.at.saturating_sub(before);
             ToolError::Text { line, error }
         })
@@ -157,7 +157,7 @@ pub(crate) fn read_lines(
     lines: &str,
     names: &Roster,
 ) -> Result<Vec<(usize, Message)>, ToolError> {
-    let read = spoken(lines).map(|(number, line)| match read(subject, line, names) {
+    let read = content_lines(lines).map(|(number, line)| match read(subject, line, names) {
         Ok(message) => Ok((number, message)),
         Err(error) => Err(ToolError::Text {
             line: number,
@@ -215,49 +215,49 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_told_as_bytes_and_as_text() {
-        let told = parsed(LineSubject::Match, "tcp", Some(Version::V13));
-        let (bytes, text) = told.split_once('\n').expect("two lines");
+    fn line_becomes_bytes_and_text() {
+        let output = parsed(LineSubject::Match, "tcp", Some(Version::V13));
+        let (bytes, text) = output.split_once('\n').expect("two lines");
         assert!(bytes.starts_with("0412004000000001"), "{bytes}");
         assert_eq!(text, "OFPST_FLOW request (OF1.3) (xid=0x1): tcp\n");
     }
 
     #[test]
-    fn the_oldest_version_that_has_the_words_is_taken() {
-        let told = parsed(LineSubject::Flow, "actions=write_actions(output:2)", None);
-        assert!(told.starts_with("02"), "{told}");
-        let told = parsed(
+    fn oldest_sufficient_version_is_chosen() {
+        let output = parsed(LineSubject::Flow, "actions=write_actions(output:2)", None);
+        assert!(output.starts_with("02"), "{output}");
+        let output = parsed(
             LineSubject::Meter,
             "meter=1 kbps bands=type=drop,rate=1",
             None,
         );
-        assert!(told.starts_with("04"), "{told}");
-        let told = parsed(
+        assert!(output.starts_with("04"), "{output}");
+        let output = parsed(
             LineSubject::Meter,
             "meter=1 kbps bands=type=drop,rate=1",
             Some(Version::V10),
         );
         assert!(
-            told.starts_with("line 1: OpenFlow10 cannot express"),
-            "{told}"
+            output.starts_with("line 1: OpenFlow10 cannot express"),
+            "{output}"
         );
     }
 
     #[test]
-    fn each_line_is_a_message_of_its_own_and_the_wrong_one_is_named() {
-        let told = parsed(
+    fn lines_are_separate_messages_and_error_names_line() {
+        let output = parsed(
             LineSubject::Flow,
             "# two\nactions=drop\n\ntcp,actions=drop\n",
             None,
         );
         assert!(
-            told.contains("(xid=0x1)") && told.contains("(xid=0x2)"),
-            "{told}"
+            output.contains("(xid=0x1)") && output.contains("(xid=0x2)"),
+            "{output}"
         );
-        let told = parsed(LineSubject::Flow, "actions=drop\nactions=dorp", None);
+        let output = parsed(LineSubject::Flow, "actions=drop\nactions=dorp", None);
         assert!(
-            told.starts_with("line 2, column 9, `dorp`: unknown action"),
-            "{told}"
+            output.starts_with("line 2, column 9, `dorp`: unknown action"),
+            "{output}"
         );
     }
 }

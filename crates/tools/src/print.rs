@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_a_message() {
+    fn lines_print_as_messages() {
         let printed = print_lines("0105000800000002\n\n01 12 0008 00000003\n", Detail::USUAL);
         let wanted = "OFPT_FEATURES_REQUEST (xid=0x2):\nOFPT_BARRIER_REQUEST (xid=0x3):\n";
         assert_eq!(printed.expect("both are messages"), wanted);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_cut_into_messages_and_its_rest_is_shown() {
+    fn stream_splits_into_messages_and_prints_remainder() {
         let bytes = [1, 5, 0, 8, 0, 0, 0, 2, 1, 18, 0, 8, 0, 0, 0, 3, 1, 18, 0, 8];
         let printed = print_stream(&bytes, Detail::BRIEF).expect("there are some");
         assert!(printed.starts_with("OFPT_FEATURES_REQUEST (xid=0x2):\nOFPT_BARRIER_REQUEST"));

@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::parse::{LineSubject, read_lines};
 
 /// The flags that a rule keeps; the others say how it is added.
-const KEPT: [(FlowFlags, &str); 3] = [
+const RULE_FLAGS: [(FlowFlags, &str); 3] = [
     (FlowFlags::SEND_FLOW_REMOVED, "send_flow_rem"),
     (FlowFlags::NO_PACKET_COUNTS, "no_packet_counts"),
     (FlowFlags::NO_BYTE_COUNTS, "no_byte_counts"),
@@ -22,11 +22,11 @@ const KEPT: [(FlowFlags, &str); 3] = [
 
 /// What makes a rule this one, in the order in which rules are told: its table, its
 /// priority, and its match as text.
-pub(crate) type Key = (TableId, Reverse<u16>, String);
+pub(crate) type RuleKey = (TableId, Reverse<u16>, String);
 
 /// A rule, without what it counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct RuleSpec {
     table: TableId,
     priority: u16,
     matching: Match,
@@ -38,8 +38,8 @@ pub(crate) struct Rule {
     instructions: Instructions,
 }
 
-impl Rule {
-    fn told(stats: FlowStats) -> Self {
+impl RuleSpec {
+    fn from_stats(stats: FlowStats) -> Self {
         Self {
             table: stats.table,
             priority: stats.priority,
@@ -48,12 +48,12 @@ impl Rule {
             idle_timeout_s: stats.idle_timeout_s,
             hard_timeout_s: stats.hard_timeout_s,
             importance: stats.importance,
-            flags: kept(stats.flags),
+            flags: rule_flags(stats.flags),
             instructions: stats.instructions,
         }
     }
 
-    fn wanted(flow: &FlowMod) -> Self {
+    fn from_flow_mod(flow: &FlowMod) -> Self {
         Self {
             table: flow.table,
             priority: flow.priority,
@@ -62,12 +62,12 @@ impl Rule {
             idle_timeout_s: flow.idle_timeout_s,
             hard_timeout_s: flow.hard_timeout_s,
             importance: flow.importance,
-            flags: kept(flow.flags),
+            flags: rule_flags(flow.flags),
             instructions: flow.instructions.clone(),
         }
     }
 
-    fn key(&self) -> Key {
+    fn key(&self) -> RuleKey {
         let matching = self.matching.to_string();
         (self.table, Reverse(self.priority), matching)
     }
@@ -85,14 +85,14 @@ impl Rule {
     }
 }
 
-fn kept(flags: FlowFlags) -> FlowFlags {
-    let bits = KEPT.iter().map(|(flag, _)| flag.0 & flags.0);
+fn rule_flags(flags: FlowFlags) -> FlowFlags {
+    let bits = RULE_FLAGS.iter().map(|(flag, _)| flag.0 & flags.0);
     FlowFlags(bits.fold(0, |all, bit| all | bit))
 }
 
-impl Rule {
+impl RuleSpec {
     /// The words of a line of `ovs-ofctl diff-flows`, without its sign.
-    fn told_with(&self, names: &Roster) -> String {
+    fn format(&self, names: &Roster) -> String {
         let mut words = Vec::new();
         if self.table != TableId::FIRST {
             words.push(format!("table={}", Named(&self.table, names)));
@@ -113,7 +113,9 @@ impl Rule {
         ] {
             words.extend((number != 0).then(|| format!("{name}={number}")));
         }
-        let flags = KEPT.iter().filter(|(flag, _)| self.flags.contains(*flag));
+        let flags = RULE_FLAGS
+            .iter()
+            .filter(|(flag, _)| self.flags.contains(*flag));
         words.extend(flags.map(|(_, name)| (*name).to_owned()));
         words.push(format!("actions={}", Named(&self.instructions, names)));
         words.join(" ")
@@ -121,17 +123,17 @@ impl Rule {
 }
 
 /// The rules of a file, by what makes them what they are.
-pub(crate) type Wanted = BTreeMap<Key, (Rule, FlowMod)>;
+pub(crate) type DesiredRules = BTreeMap<RuleKey, (RuleSpec, FlowMod)>;
 
 /// Reads the rules of a file; of one that is there twice the latter. With the commands that add them.
-pub(crate) fn wanted(lines: &str, names: &Roster) -> Result<Wanted, ToolError> {
+pub(crate) fn parse(lines: &str, names: &Roster) -> Result<DesiredRules, ToolError> {
     let read = match read_lines(LineSubject::Flow, lines, names) {
         Err(ToolError::Empty) => Vec::new(),
         read => read?,
     };
     let rules = read.into_iter().map(|(line, message)| match message {
         Message::FlowMod(flow) if flow.command == FlowModCommand::Add => {
-            let rule = Rule::wanted(&flow);
+            let rule = RuleSpec::from_flow_mod(&flow);
             Ok((rule.key(), (rule, flow)))
         }
         _ => Err(ToolError::NotRule { line }),
@@ -139,22 +141,26 @@ pub(crate) fn wanted(lines: &str, names: &Roster) -> Result<Wanted, ToolError> {
     rules.collect()
 }
 
-fn present(told: Vec<FlowStats>) -> BTreeMap<Key, Rule> {
-    let rules = told.into_iter().map(Rule::told);
+fn present(current: Vec<FlowStats>) -> BTreeMap<RuleKey, RuleSpec> {
+    let rules = current.into_iter().map(RuleSpec::from_stats);
     rules.map(|rule| (rule.key(), rule)).collect()
 }
 
 /// What differs between the rules of a switch and those of a file: lines with `-` for those
 /// that only the switch has, or has otherwise, and with `+` for those of the file.
-pub(crate) fn difference(told: Vec<FlowStats>, wanted: &Wanted, names: &Roster) -> String {
-    let present = present(told);
-    let keys: BTreeSet<&Key> = present.keys().chain(wanted.keys()).collect();
+pub(crate) fn difference(
+    current: Vec<FlowStats>,
+    desired: &DesiredRules,
+    names: &Roster,
+) -> String {
+    let present = present(current);
+    let keys: BTreeSet<&RuleKey> = present.keys().chain(desired.keys()).collect();
     let mut differing = String::new();
     for key in keys {
-        let (old, new) = (present.get(key), wanted.get(key).map(|(rule, _)| rule));
+        let (old, new) = (present.get(key), desired.get(key).map(|(rule, _)| rule));
         if old != new {
-            let old = old.map(|rule| format!("-{}\n", rule.told_with(names)));
-            let new = new.map(|rule| format!("+{}\n", rule.told_with(names)));
+            let old = old.map(|rule| format!("-{}\n", rule.format(names)));
+            let new = new.map(|rule| format!("+{}\n", rule.format(names)));
             differing.extend(old.into_iter().chain(new));
         }
     }
@@ -162,17 +168,21 @@ pub(crate) fn difference(told: Vec<FlowStats>, wanted: &Wanted, names: &Roster) 
 }
 
 /// The commands after which a switch has the rules of a file and no others: first those are
-/// added that are not there so, or all if `again` says so, and then others are deleted.
-pub(crate) fn replacement(told: Vec<FlowStats>, wanted: Wanted, again: bool) -> Vec<Message> {
-    let mut present = present(told);
+/// added that are not there so, or all if `readd_all` says so, and then others are deleted.
+pub(crate) fn replacement(
+    current: Vec<FlowStats>,
+    desired: DesiredRules,
+    readd_all: bool,
+) -> Vec<Message> {
+    let mut present = present(current);
     let mut commands = Vec::new();
-    for (key, (rule, flow)) in wanted {
+    for (key, (rule, flow)) in desired {
         let same = present.remove(&key).is_some_and(|old| old == rule);
-        if again || !same {
+        if readd_all || !same {
             commands.push(Message::FlowMod(flow));
         }
     }
-    let others = present.into_values().map(Rule::deletion);
+    let others = present.into_values().map(RuleSpec::deletion);
     commands.extend(others.map(Message::FlowMod));
     commands
 }
@@ -277,25 +287,25 @@ mod tests {
                        udp,actions=normal";
 
     #[test]
-    fn what_differs_is_told_from_both_sides() {
+    fn difference_lists_rules_of_both_sides() {
         let differs = |lines| {
-            let wanted = wanted(lines, Roster::nameless()).expect("these are rules");
-            difference(rules(OLD), &wanted, Roster::nameless())
+            let desired = parse(lines, Roster::nameless()).expect("these are rules");
+            difference(rules(OLD), &desired, Roster::nameless())
         };
         let told = differs(NEW);
-        let wanted = "-arp actions=NORMAL\n\
+        let desired = "-arp actions=NORMAL\n\
                       +udp actions=NORMAL\n\
                       -table=1 priority=5,tcp cookie=0x7 idle_timeout=5 actions=output:2\n\
                       +table=1 priority=5,tcp cookie=0x7 actions=output:2\n";
-        assert_eq!(told, wanted);
+        assert_eq!(told, desired);
         assert_eq!(differs(OLD), "");
     }
 
     #[test]
-    fn only_what_differs_is_changed_unless_all_is_to_be_added_again() {
-        let commands = |again| {
-            let wanted = wanted(NEW, Roster::nameless()).expect("these are rules");
-            let commands = replacement(rules(OLD), wanted, again);
+    fn replacement_changes_only_differing_rules_unless_readding_all() {
+        let commands = |readd_all| {
+            let desired = parse(NEW, Roster::nameless()).expect("these are rules");
+            let commands = replacement(rules(OLD), desired, readd_all);
             let told = commands.into_iter().map(|command| match command {
                 Message::FlowMod(flow) => flow.to_string(),
                 other => panic!("{other:?}"),
@@ -309,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_without_the_field_are_last_in_either_order() {
+    fn rules_without_sort_field_are_last() {
         let told = |name: &str, descending| {
             let order = SortOrder::by(name, descending).expect("there is one");
             let mut rules =
@@ -325,8 +335,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_rules_holds_rules_and_nothing_else() {
-        let error = wanted("tcp,actions=drop\ndelete tcp", Roster::nameless()).err();
+    fn rule_file_rejects_other_commands() {
+        let error = parse("tcp,actions=drop\ndelete tcp", Roster::nameless()).err();
         let said = error.map(|error| error.to_string());
         assert_eq!(
             said.as_deref(),

@@ -4,33 +4,32 @@ use base::{MeterId, PortNo, TableId};
 use flow::field::VID_PRESENT;
 use flow::{Action, Field, Match, MetadataWrite, OptionTerm};
 
-use super::legacy::{self, Tag};
-use super::{EXPERIMENTER, Kind, Length, Number, Row, extension};
+use super::legacy::{self, VlanTagState};
+use super::{ActionKind, ActionLength, ActionNumber, ActionRow, EXPERIMENTER, extension};
 use crate::codec::{EncodeError, Writer};
-use crate::faith::Faith;
-use crate::faults::ONF;
-use crate::kinds::NICIRA;
-use crate::oxm::{self, Header, Prefer};
+use crate::experimenter::{NICIRA, ONF};
+use crate::fidelity::Fidelity;
+use crate::oxm::{self, HeaderFamily, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
 
 /// Where a list of actions stands: what frames it meets, and how true its
 /// translation has to be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct EncodeContext<'a> {
     pub(crate) matching: &'a Match,
-    pub(crate) faith: Faith,
+    pub(crate) fidelity: Fidelity,
 }
 
 /// What is known at a place of a list, from the match and the actions before it.
 #[derive(Clone, Copy, Debug)]
-struct Before {
-    tag: Tag,
+struct ListState {
+    tag: VlanTagState,
     /// Whether later outputs have a queue to go by already.
     queue_set: bool,
 }
 
-impl Before {
+impl ListState {
     const fn and(self, action: &Action) -> Self {
         Self {
             tag: self.tag.after(action),
@@ -42,17 +41,17 @@ impl Before {
 /// Appends `actions`. In good faith those without words are left out.
 pub(crate) fn encode(
     actions: &[Action],
-    context: Context<'_>,
+    context: EncodeContext<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let mut before = Before {
-        tag: Tag::of(context.matching),
+    let mut before = ListState {
+        tag: VlanTagState::of(context.matching),
         queue_set: false,
     };
     for action in actions {
         let length = w.len();
         match encode_one(action, context, before, w) {
-            Err(_) if context.faith == Faith::Good => w.truncate(length),
+            Err(_) if context.fidelity == Fidelity::BestEffort => w.truncate(length),
             result => result?,
         }
         before = before.and(action);
@@ -62,7 +61,7 @@ pub(crate) fn encode(
 
 /// Appends `goto_table` as an action, as OpenFlow 1.0 has to have it.
 pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    put(Kind::ResubmitTable, w, |w| {
+    put(ActionKind::ResubmitTable, w, |w| {
         port_no::encode_u16(PortNo::IN_PORT, w)?;
         w.u8(table.0);
         Ok(())
@@ -71,7 +70,7 @@ pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Enco
 
 /// Appends `write_metadata` as an action, as OpenFlow 1.0 has to have it.
 pub(crate) fn encode_metadata(write: MetadataWrite, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    put(Kind::WriteMetadata, w, |w| {
+    put(ActionKind::WriteMetadata, w, |w| {
         w.u64(write.value);
         w.u64(write.mask);
         Ok(())
@@ -80,33 +79,35 @@ pub(crate) fn encode_metadata(write: MetadataWrite, w: &mut Writer<'_>) -> Resul
 
 fn encode_one(
     action: &Action,
-    context: Context<'_>,
-    before: Before,
+    context: EncodeContext<'_>,
+    before: ListState,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     match *action {
-        Action::Output { port, max_len } => put(Kind::Output, w, |w| {
+        Action::Output { port, max_len } => put(ActionKind::Output, w, |w| {
             port_no::encode(port, w)?;
             w.u16(max_len.0);
             Ok(())
         }),
-        Action::SetQueue(queue) => put_u32(Kind::SetQueue, queue.0, w),
-        Action::Group(group) => put_u32(Kind::Group, group.0, w),
-        Action::Meter(meter) => put_u32(Kind::Meter, meter.0, w),
+        Action::SetQueue(queue) => put_u32(ActionKind::SetQueue, queue.0, w),
+        Action::Group(group) => put_u32(ActionKind::Group, group.0, w),
+        Action::Meter(meter) => put_u32(ActionKind::Meter, meter.0, w),
         Action::SetField { field, value, mask } => set_field(field, value, mask, w),
-        Action::PushVlan(eth_type) => put_u16(Kind::PushVlan, eth_type, w),
-        Action::PopVlan => put_nothing(Kind::PopVlan, w),
-        Action::PushMpls(eth_type) => put_u16(Kind::PushMpls, eth_type, w),
-        Action::PopMpls(eth_type) => put_u16(Kind::PopMpls, eth_type, w),
-        Action::PushPbb(eth_type) => put_u16(Kind::PushPbb, eth_type, w),
-        Action::PopPbb => put_nothing(Kind::PopPbb, w),
-        Action::SetMplsTtl(ttl) => put_u8(Kind::SetMplsTtl, ttl, w),
-        Action::DecMplsTtl => put_nothing(Kind::DecMplsTtl, w),
-        Action::SetIpTtl(ttl) if has(Kind::SetIpTtl, w) => put_u8(Kind::SetIpTtl, ttl, w),
+        Action::PushVlan(eth_type) => put_u16(ActionKind::PushVlan, eth_type, w),
+        Action::PopVlan => put_empty(ActionKind::PopVlan, w),
+        Action::PushMpls(eth_type) => put_u16(ActionKind::PushMpls, eth_type, w),
+        Action::PopMpls(eth_type) => put_u16(ActionKind::PopMpls, eth_type, w),
+        Action::PushPbb(eth_type) => put_u16(ActionKind::PushPbb, eth_type, w),
+        Action::PopPbb => put_empty(ActionKind::PopPbb, w),
+        Action::SetMplsTtl(ttl) => put_u8(ActionKind::SetMplsTtl, ttl, w),
+        Action::DecMplsTtl => put_empty(ActionKind::DecMplsTtl, w),
+        Action::SetIpTtl(ttl) if has(ActionKind::SetIpTtl, w) => {
+            put_u8(ActionKind::SetIpTtl, ttl, w)
+        }
         Action::SetIpTtl(ttl) => reg_loads(Field::IpTtl, ttl.into(), Field::IpTtl.full_mask(), w),
-        Action::DecIpTtl => put_nothing(Kind::DecIpTtl, w),
-        Action::CopyTtlOut => put_nothing(Kind::CopyTtlOut, w),
-        Action::CopyTtlIn => put_nothing(Kind::CopyTtlIn, w),
+        Action::DecIpTtl => put_empty(ActionKind::DecIpTtl, w),
+        Action::CopyTtlOut => put_empty(ActionKind::CopyTtlOut, w),
+        Action::CopyTtlIn => put_empty(ActionKind::CopyTtlIn, w),
         Action::Extended(ref extension) => extension::encode(extension, context, w),
         Action::Enqueue { .. }
         | Action::SetVlanVid(_)
@@ -115,54 +116,71 @@ fn encode_one(
         | Action::SetNwDst(_)
         | Action::SetNwTos(_)
         | Action::SetTpSrc(_)
-        | Action::SetTpDst(_) => encode_old(action, context, before, w),
+        | Action::SetTpDst(_) => encode_legacy(action, context, before, w),
     }
 }
 
 /// Appends an action that only the oldest versions have, or what says the same
 /// elsewhere.
-fn encode_old(
+fn encode_legacy(
     action: &Action,
-    context: Context<'_>,
-    before: Before,
+    context: EncodeContext<'_>,
+    before: ListState,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     match *action {
-        Action::Enqueue { port, queue } if has(Kind::Enqueue, w) => put(Kind::Enqueue, w, |w| {
-            port_no::encode(port, w)?;
-            w.zeros(6);
-            w.u32(queue.0);
-            Ok(())
-        }),
+        Action::Enqueue { port, queue } if has(ActionKind::Enqueue, w) => {
+            put(ActionKind::Enqueue, w, |w| {
+                port_no::encode(port, w)?;
+                w.zeros(6);
+                w.u32(queue.0);
+                Ok(())
+            })
+        }
         // Those of 1.1 push no tag.
-        Action::SetVlanVid(vid) if w.version() == Version::V10 => put_u16(Kind::SetVlanVid, vid, w),
-        Action::SetVlanPcp(pcp) if w.version() == Version::V10 => put_u8(Kind::SetVlanPcp, pcp, w),
-        Action::SetNwSrc(address) if has(Kind::SetNwSrc, w) => put_u32(Kind::SetNwSrc, address, w),
-        Action::SetNwDst(address) if has(Kind::SetNwDst, w) => put_u32(Kind::SetNwDst, address, w),
-        Action::SetNwTos(tos) if has(Kind::SetNwTos, w) => put_u8(Kind::SetNwTos, tos, w),
-        Action::SetTpSrc(port) if has(Kind::SetTpSrc, w) => put_u16(Kind::SetTpSrc, port, w),
-        Action::SetTpDst(port) if has(Kind::SetTpDst, w) => put_u16(Kind::SetTpDst, port, w),
-        _ => encode_modern(action, context, before, w),
+        Action::SetVlanVid(vid) if w.version() == Version::V10 => {
+            put_u16(ActionKind::SetVlanVid, vid, w)
+        }
+        Action::SetVlanPcp(pcp) if w.version() == Version::V10 => {
+            put_u8(ActionKind::SetVlanPcp, pcp, w)
+        }
+        Action::SetNwSrc(address) if has(ActionKind::SetNwSrc, w) => {
+            put_u32(ActionKind::SetNwSrc, address, w)
+        }
+        Action::SetNwDst(address) if has(ActionKind::SetNwDst, w) => {
+            put_u32(ActionKind::SetNwDst, address, w)
+        }
+        Action::SetNwTos(tos) if has(ActionKind::SetNwTos, w) => {
+            put_u8(ActionKind::SetNwTos, tos, w)
+        }
+        Action::SetTpSrc(port) if has(ActionKind::SetTpSrc, w) => {
+            put_u16(ActionKind::SetTpSrc, port, w)
+        }
+        Action::SetTpDst(port) if has(ActionKind::SetTpDst, w) => {
+            put_u16(ActionKind::SetTpDst, port, w)
+        }
+        _ => encode_translated(action, context, before, w),
     }
 }
 
 /// Appends what says the same as `action`, which only older versions have.
-fn encode_modern(
+fn encode_translated(
     action: &Action,
-    context: Context<'_>,
-    before: Before,
+    context: EncodeContext<'_>,
+    before: ListState,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let modern = legacy::modern(action, context, before.tag).map_err(|what| w.cannot(what))?;
+    let modern =
+        legacy::translate(action, context, before.tag).map_err(|what| w.unsupported(what))?;
     modern
         .iter()
         .try_for_each(|action| encode_one(action, context, before, w))?;
-    match (action, before.queue_set, context.faith) {
+    match (action, before.queue_set, context.fidelity) {
         // Back to the queue that the frame came with, as Nicira says it;
-        (Action::Enqueue { .. }, false, _) => put_nothing(Kind::PopQueue, w),
+        (Action::Enqueue { .. }, false, _) => put_empty(ActionKind::PopQueue, w),
         // to another there is no way back.
-        (Action::Enqueue { .. }, true, Faith::Exact) => {
-            Err(w.cannot("an output to a queue between outputs to another"))
+        (Action::Enqueue { .. }, true, Fidelity::Lossless) => {
+            Err(w.unsupported("an output to a queue between outputs to another"))
         }
         _ => Ok(()),
     }
@@ -180,7 +198,7 @@ pub(super) fn set_field(
         return reg_loads(field, value, mask, w);
     }
     if let Some((kind, bytes, value)) = setter(field, value)
-        && !has(Kind::SetField, w)
+        && !has(ActionKind::SetField, w)
         && has(kind, w)
     {
         return put(kind, w, |w| {
@@ -188,43 +206,43 @@ pub(super) fn set_field(
             Ok(())
         });
     }
-    if !has(Kind::SetField, w) {
+    if !has(ActionKind::SetField, w) {
         return reg_loads(field, value, mask, w);
     }
-    put(Kind::SetField, w, |w| {
-        oxm::put_value(field, Prefer::Oxm, (value, mask), w)
+    put(ActionKind::SetField, w, |w| {
+        oxm::encode_value(field, HeaderFamily::Oxm, (value, mask), w)
     })
 }
 
 /// Appends the writing of a tunnel option. Nicira's action takes masks in all versions.
 pub(super) fn set_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let is_standard = term.is_exact() || w.version() == Version::V15;
-    let kind = match has(Kind::SetField, w) && is_standard {
-        true => Kind::SetField,
-        false => Kind::RegLoad2,
+    let kind = match has(ActionKind::SetField, w) && is_standard {
+        true => ActionKind::SetField,
+        false => ActionKind::RegLoad2,
     };
-    put(kind, w, |w| oxm::put_option(term, w))
+    put(kind, w, |w| oxm::encode_option(term, w))
 }
 
 /// The action of its own that OpenFlow 1.0, 1.1 or Nicira has for writing `field`, how
 /// many bytes its argument has, and the argument.
-fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
+fn setter(field: Field, value: u128) -> Option<(ActionKind, usize, u128)> {
     let vid_bits = u128::from(VID_PRESENT - 1);
     Some(match field {
-        Field::EthSrc => (Kind::SetDlSrc, 6, value),
-        Field::EthDst => (Kind::SetDlDst, 6, value),
-        Field::VlanVid => (Kind::SetVlanVid, 2, value & vid_bits),
-        Field::VlanPcp => (Kind::SetVlanPcp, 1, value),
-        Field::Ipv4Src => (Kind::SetNwSrc, 4, value),
-        Field::Ipv4Dst => (Kind::SetNwDst, 4, value),
-        Field::IpDscp => (Kind::SetNwTos, 1, value << 2),
-        Field::IpEcn => (Kind::SetNwEcn, 1, value),
-        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => (Kind::SetTpSrc, 2, value),
-        Field::TcpDst | Field::UdpDst | Field::SctpDst => (Kind::SetTpDst, 2, value),
-        Field::MplsLabel => (Kind::SetMplsLabel, 4, value),
-        Field::MplsTc => (Kind::SetMplsTc, 1, value),
-        Field::TunnelId if value <= u32::MAX.into() => (Kind::SetTunnel, 4, value),
-        Field::TunnelId => (Kind::SetTunnel64, 8, value),
+        Field::EthSrc => (ActionKind::SetDlSrc, 6, value),
+        Field::EthDst => (ActionKind::SetDlDst, 6, value),
+        Field::VlanVid => (ActionKind::SetVlanVid, 2, value & vid_bits),
+        Field::VlanPcp => (ActionKind::SetVlanPcp, 1, value),
+        Field::Ipv4Src => (ActionKind::SetNwSrc, 4, value),
+        Field::Ipv4Dst => (ActionKind::SetNwDst, 4, value),
+        Field::IpDscp => (ActionKind::SetNwTos, 1, value << 2),
+        Field::IpEcn => (ActionKind::SetNwEcn, 1, value),
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => (ActionKind::SetTpSrc, 2, value),
+        Field::TcpDst | Field::UdpDst | Field::SctpDst => (ActionKind::SetTpDst, 2, value),
+        Field::MplsLabel => (ActionKind::SetMplsLabel, 4, value),
+        Field::MplsTc => (ActionKind::SetMplsTc, 1, value),
+        Field::TunnelId if value <= u32::MAX.into() => (ActionKind::SetTunnel, 4, value),
+        Field::TunnelId => (ActionKind::SetTunnel64, 8, value),
         _ => return None,
     })
 }
@@ -240,7 +258,7 @@ fn reg_loads(field: Field, value: u128, mask: u128, w: &mut Writer<'_>) -> Resul
         let offset = left.trailing_zeros();
         let bits = (left >> offset).trailing_ones().min(64);
         let ones = (1_u128 << bits) - 1;
-        put(Kind::RegLoad, w, |w| {
+        put(ActionKind::RegLoad, w, |w| {
             w.number(2, (offset << 6 | (bits - 1)).into());
             header.encode(w);
             w.number(8, value >> offset & ones);
@@ -252,8 +270,8 @@ fn reg_loads(field: Field, value: u128, mask: u128, w: &mut Writer<'_>) -> Resul
 }
 
 /// The header of `field`, if nobody is named behind it.
-pub(super) fn short_header(field: Field) -> Option<Header> {
-    let header = oxm::header_of(field, Prefer::Nxm, false);
+pub(super) fn short_header(field: Field) -> Option<OxmHeader> {
+    let header = oxm::header_of(field, HeaderFamily::Nxm, false);
     header.filter(|header| header.length == field.bytes())
 }
 
@@ -264,39 +282,39 @@ pub(super) fn reg_load2(
     mask: u128,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    put(Kind::RegLoad2, w, |w| {
-        oxm::put_value(field, Prefer::Nxm, (value, mask), w)
+    put(ActionKind::RegLoad2, w, |w| {
+        oxm::encode_value(field, HeaderFamily::Nxm, (value, mask), w)
     })
 }
 
 /// Appends a meter as the action that it is in 1.5.
 pub(crate) fn encode_meter(meter: MeterId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    put_u32(Kind::Meter, meter.0, w)
+    put_u32(ActionKind::Meter, meter.0, w)
 }
 
-fn has(kind: Kind, w: &Writer<'_>) -> bool {
-    Row::of(kind, w.version()).is_some()
+fn has(kind: ActionKind, w: &Writer<'_>) -> bool {
+    ActionRow::by_kind(kind, w.version()).is_some()
 }
 
-fn put_nothing(kind: Kind, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn put_empty(kind: ActionKind, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |_| Ok(()))
 }
 
-fn put_u8(kind: Kind, argument: u8, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn put_u8(kind: ActionKind, argument: u8, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u8(argument);
         Ok(())
     })
 }
 
-fn put_u16(kind: Kind, argument: u16, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn put_u16(kind: ActionKind, argument: u16, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u16(argument);
         Ok(())
     })
 }
 
-fn put_u32(kind: Kind, argument: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn put_u32(kind: ActionKind, argument: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u32(argument);
         Ok(())
@@ -313,25 +331,25 @@ fn experimenter(whose: u32, number: u16, w: &mut Writer<'_>) {
 
 /// Appends an action by its row: header, padding, arguments, padding.
 pub(super) fn put(
-    kind: Kind,
+    kind: ActionKind,
     w: &mut Writer<'_>,
     arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
-    let row = Row::of(kind, w.version()).ok_or_else(|| w.cannot("this action"))?;
+    let row = ActionRow::by_kind(kind, w.version()).ok_or_else(|| w.unsupported("this action"))?;
     w.nested(2, |w| {
         match row.number {
-            Number::Own(number) => {
+            ActionNumber::Standard(number) => {
                 w.u16(number);
                 w.u16(0);
             }
-            Number::Nicira(number) => experimenter(NICIRA, number, w),
-            Number::Onf(number) => experimenter(ONF, number, w),
+            ActionNumber::Nicira(number) => experimenter(NICIRA, number, w),
+            ActionNumber::Onf(number) => experimenter(ONF, number, w),
         }
         w.zeros(row.skip);
         arguments(w)?;
         match row.length {
-            Length::Exactly(length) => w.zeros(length - w.len()),
-            Length::AtLeast(_) => w.pad_to(8),
+            ActionLength::Exactly(length) => w.zeros(length - w.len()),
+            ActionLength::AtLeast(_) => w.pad_to(8),
         }
         Ok(())
     })

@@ -15,57 +15,57 @@ use flow::{
     Extension, Field, MaxLen, OptionTerm, PacketInReason, Part, Refusal, ToController, Wide,
 };
 
-use super::encode::{Context, put, reg_load2, set_field, set_option, short_header};
-use super::{Bad, Kind};
+use super::encode::{EncodeContext, put, reg_load2, set_field, set_option, short_header};
+use super::{ActionKind, BodyError};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::packet_in;
-use crate::oxm::{self, Header, Prefer};
+use crate::oxm::{self, HeaderFamily, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
 
 /// Reads the arguments of an action of Nicira's.
-pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(match kind {
-        Kind::Resubmit | Kind::ResubmitTable => decode_resubmit(kind, r)?,
-        Kind::RegLoad => decode_load(r)?,
-        Kind::RegMove => decode_move(r)?,
-        Kind::CopyField => decode_copy_field(r)?,
-        Kind::StackPush => Extension::Push(decode_stack(r)?),
-        Kind::StackPop => Extension::Pop(decode_stack(r)?),
-        Kind::OutputReg | Kind::OutputReg2 => decode_output(kind, r)?,
-        Kind::OutputTruncated => Extension::OutputTruncated {
+        ActionKind::Resubmit | ActionKind::ResubmitTable => decode_resubmit(kind, r)?,
+        ActionKind::RegLoad => decode_load(r)?,
+        ActionKind::RegMove => decode_move(r)?,
+        ActionKind::CopyField => decode_copy_field(r)?,
+        ActionKind::StackPush => Extension::Push(decode_stack(r)?),
+        ActionKind::StackPop => Extension::Pop(decode_stack(r)?),
+        ActionKind::OutputReg | ActionKind::OutputReg2 => decode_output(kind, r)?,
+        ActionKind::OutputTruncated => Extension::OutputTruncated {
             port: port_no::from_u16(r.u16()?),
             max_len: r.u32()?,
         },
-        Kind::Controller => Extension::Controller(Arc::new(ToController {
+        ActionKind::Controller => Extension::Controller(Arc::new(ToController {
             max_len: MaxLen(r.u16()?),
             controller: r.u16()?,
             reason: decode_reason(r)?,
             ..ToController::default()
         })),
-        Kind::Controller2 => Extension::Controller(Arc::new(decode_controller2(r)?)),
-        Kind::DecTtlIds => decode_dec_ttl(r)?,
-        Kind::Note => Extension::Note(r.rest().into()),
-        Kind::Exit => Extension::Exit,
-        Kind::Clone => decode_clone(r)?,
-        Kind::Learn | Kind::Learn2 => {
-            Extension::Learn(Arc::new(learn::decode(kind == Kind::Learn2, r)?))
+        ActionKind::Controller2 => Extension::Controller(Arc::new(decode_controller2(r)?)),
+        ActionKind::DecTtlIds => decode_dec_ttl(r)?,
+        ActionKind::Note => Extension::Note(r.rest().into()),
+        ActionKind::Exit => Extension::Exit,
+        ActionKind::Clone => decode_clone(r)?,
+        ActionKind::Learn | ActionKind::Learn2 => {
+            Extension::Learn(Arc::new(learn::decode(kind == ActionKind::Learn2, r)?))
         }
-        Kind::FinTimeout => Extension::FinTimeout {
+        ActionKind::FinTimeout => Extension::FinTimeout {
             idle_s: r.u16()?,
             hard_s: r.u16()?,
         },
-        Kind::Multipath => Extension::Multipath(hash::decode_multipath(r)?),
-        Kind::Bundle | Kind::BundleLoad => {
-            Extension::Bundle(Arc::new(hash::decode_bundle(kind == Kind::BundleLoad, r)?))
-        }
-        Kind::Conjunction => decode_conjunction(r)?,
-        Kind::CheckPacketLarger => decode_check_packet_larger(r)?,
-        Kind::Encap => encap::decode(r)?,
-        Kind::Decap => encap::decode_decap(r)?,
-        Kind::DecNshTtl => Extension::DecNshTtl,
-        Kind::DeleteField => Extension::DeleteField(decode_deleted(r)?),
-        Kind::Sample | Kind::Sample2 | Kind::Sample3 => sample::decode(kind, r)?,
+        ActionKind::Multipath => Extension::Multipath(hash::decode_multipath(r)?),
+        ActionKind::Bundle | ActionKind::BundleLoad => Extension::Bundle(Arc::new(
+            hash::decode_bundle(kind == ActionKind::BundleLoad, r)?,
+        )),
+        ActionKind::Conjunction => decode_conjunction(r)?,
+        ActionKind::CheckPacketLarger => decode_check_packet_larger(r)?,
+        ActionKind::Encap => encap::decode(r)?,
+        ActionKind::Decap => encap::decode_decap(r)?,
+        ActionKind::DecNshTtl => Extension::DecNshTtl,
+        ActionKind::DeleteField => Extension::DeleteField(decode_deleted(r)?),
+        ActionKind::Sample | ActionKind::Sample2 | ActionKind::Sample3 => sample::decode(kind, r)?,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
 }
@@ -73,41 +73,43 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
 /// Appends an action of Nicira's.
 pub(super) fn encode(
     extension: &Extension,
-    context: Context<'_>,
+    context: EncodeContext<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     match extension {
-        Extension::Resubmit { port, table } => put(Kind::ResubmitTable, w, |w| {
+        Extension::Resubmit { port, table } => put(ActionKind::ResubmitTable, w, |w| {
             encode_u16_port(*port, w)?;
             w.u8(table.unwrap_or(TableId::ALL).0);
             Ok(())
         }),
         Extension::Load { to, value } => encode_load(*to, *value, w),
         Extension::Move { from, to } => encode_move(*from, *to, w),
-        Extension::Push(from) => encode_stack(Kind::StackPush, *from, w),
-        Extension::Pop(to) => encode_stack(Kind::StackPop, *to, w),
+        Extension::Push(from) => encode_stack(ActionKind::StackPush, *from, w),
+        Extension::Pop(to) => encode_stack(ActionKind::StackPop, *to, w),
         Extension::OutputPart { from, max_len } => encode_output(*from, *max_len, w),
-        Extension::OutputTruncated { port, max_len } => put(Kind::OutputTruncated, w, |w| {
+        Extension::OutputTruncated { port, max_len } => put(ActionKind::OutputTruncated, w, |w| {
             encode_u16_port(*port, w)?;
             w.u32(*max_len);
             Ok(())
         }),
-        Extension::Controller(told) => encode_controller(told, w),
-        Extension::DecTtl(ids) => put(Kind::DecTtlIds, w, |w| {
+        Extension::Controller(to_controller) => encode_controller(to_controller, w),
+        Extension::DecTtl(ids) => put(ActionKind::DecTtlIds, w, |w| {
             w.number(2, ids.len() as u128);
             w.zeros(4);
             ids.iter().for_each(|id| w.u16(*id));
             Ok(())
         }),
-        Extension::Note(bytes) => put(Kind::Note, w, |w| {
+        Extension::Note(bytes) => put(ActionKind::Note, w, |w| {
             w.bytes(bytes);
             Ok(())
         }),
-        Extension::PopQueue => put(Kind::PopQueue, w, |_| Ok(())),
-        Extension::Exit => put(Kind::Exit, w, |_| Ok(())),
-        Extension::Clone(actions) => put(Kind::Clone, w, |w| super::encode(actions, context, w)),
+        Extension::PopQueue => put(ActionKind::PopQueue, w, |_| Ok(())),
+        Extension::Exit => put(ActionKind::Exit, w, |_| Ok(())),
+        Extension::Clone(actions) => {
+            put(ActionKind::Clone, w, |w| super::encode(actions, context, w))
+        }
         Extension::Learn(learn) => learn::encode(learn, w),
-        Extension::FinTimeout { idle_s, hard_s } => put(Kind::FinTimeout, w, |w| {
+        Extension::FinTimeout { idle_s, hard_s } => put(ActionKind::FinTimeout, w, |w| {
             w.u16(*idle_s);
             w.u16(*hard_s);
             Ok(())
@@ -118,29 +120,31 @@ pub(super) fn encode(
             id,
             clause,
             clauses,
-        } => put(Kind::Conjunction, w, |w| {
+        } => put(ActionKind::Conjunction, w, |w| {
             w.u8(*clause);
             w.u8(*clauses);
             w.u32(*id);
             Ok(())
         }),
-        Extension::CheckPacketLarger { bytes, to } => put(Kind::CheckPacketLarger, w, |w| {
+        Extension::CheckPacketLarger { bytes, to } => put(ActionKind::CheckPacketLarger, w, |w| {
             w.u16(*bytes);
             w.u16(to.offset());
             encode_field(to.field(), w)
         }),
         Extension::Encap(header) => encap::encode(header, w),
         Extension::Decap { left } => encap::encode_decap(*left, w),
-        Extension::DecNshTtl => put(Kind::DecNshTtl, w, |_| Ok(())),
+        Extension::DecNshTtl => put(ActionKind::DecNshTtl, w, |_| Ok(())),
         Extension::SetOption(term) => set_option(term, w),
-        Extension::DeleteField(field) => put(Kind::DeleteField, w, |w| encode_field(*field, w)),
+        Extension::DeleteField(field) => {
+            put(ActionKind::DeleteField, w, |w| encode_field(*field, w))
+        }
         Extension::Sample(sample) => sample::encode(sample, w),
     }
 }
 
 /// Reads the header of a field, and whose it is if it is an experimenter's.
-fn decode_field(r: &mut Reader<'_>) -> Result<Field, Bad> {
-    let header = Header::decode(r)?;
+fn decode_field(r: &mut Reader<'_>) -> Result<Field, BodyError> {
+    let header = OxmHeader::decode(r)?;
     let known = header.field(r)?;
     match known {
         Some(field) if !header.masked && has_length_of(field, header) => Ok(field),
@@ -149,65 +153,70 @@ fn decode_field(r: &mut Reader<'_>) -> Result<Field, Bad> {
 }
 
 /// Whether a header alone has the length of its field. A tunnel option's may have any.
-fn has_length_of(field: Field, header: Header) -> bool {
+fn has_length_of(field: Field, header: OxmHeader) -> bool {
     field.option().is_some() || header.length == oxm::length_of(field, header.id)
 }
 
 fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    encode_header(field, Prefer::Nxm, w)
+    encode_header(field, HeaderFamily::Nxm, w)
 }
 
-fn encode_header(field: Field, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let header = oxm::header_of(field, prefer, false)
-        .ok_or_else(|| w.cannot("a part of a field without header"))?;
+fn encode_header(
+    field: Field,
+    family: HeaderFamily,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let header = oxm::header_of(field, family, false)
+        .ok_or_else(|| w.unsupported("a part of a field without header"))?;
     header.encode(w);
     Ok(())
 }
 
 /// Reads the field to take away, and the padding behind it.
-fn decode_deleted(r: &mut Reader<'_>) -> Result<Field, Bad> {
+fn decode_deleted(r: &mut Reader<'_>) -> Result<Field, BodyError> {
     let field = decode_field(r)?;
     r.rest();
     Ok(field)
 }
 
 /// The part of a field; bits that it does not have are a fault of the action.
-fn part(field: Field, offset: u16, bits: u16) -> Result<Part, Bad> {
+fn part(field: Field, offset: u16, bits: u16) -> Result<Part, BodyError> {
     Ok(Part::new(field, offset, bits).ok_or(Refusal::ActionBadArgument)?)
 }
 
 /// The offset and the width that Nicira writes in one number.
-fn split_place(place: u16) -> (u16, u16) {
-    (place >> 6, (place & 0x3f) + 1)
+fn split_ofs_nbits(ofs_nbits: u16) -> (u16, u16) {
+    (ofs_nbits >> 6, (ofs_nbits & 0x3f) + 1)
 }
 
-fn place(part: Part, w: &Writer<'_>) -> Result<u16, EncodeError> {
+fn ofs_nbits(part: Part, w: &Writer<'_>) -> Result<u16, EncodeError> {
     match part.bits() {
         bits @ 1..=64 => Ok(part.offset() << 6 | (bits - 1)),
-        _ => Err(w.cannot("a part of more than 64 bits")),
+        _ => Err(w.unsupported("a part of more than 64 bits")),
     }
 }
 
 fn encode_u16_port(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let number = port_no::to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    let number =
+        port_no::to_u16(port).ok_or_else(|| w.unsupported("a port number beyond 0xff00"))?;
     w.u16(number);
     Ok(())
 }
 
 /// `NXAST_RESUBMIT` names no table, though there is room for one.
-fn decode_resubmit(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+fn decode_resubmit(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let port = port_no::from_u16(r.u16()?);
     let table = match (kind, TableId(r.u8()?)) {
-        (Kind::Resubmit, _) | (_, TableId::ALL) => None,
+        (ActionKind::Resubmit, _) | (_, TableId::ALL) => None,
         (_, table) => Some(table),
     };
     Ok(Extension::Resubmit { port, table })
 }
 
 /// Up to 64 bits of a number into consecutive bits of a field.
-fn decode_load(r: &mut Reader<'_>) -> Result<Extension, Bad> {
-    let (offset, bits) = split_place(r.u16()?);
-    let header = Header::decode(r)?;
+fn decode_load(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
+    let (offset, bits) = split_ofs_nbits(r.u16()?);
+    let header = OxmHeader::decode(r)?;
     let value = r.u64()?;
     // An experimenter's field has no room for whose it is here.
     let field = Field::from_oxm(header.id).or_else(|| Field::from_nxm(header.id));
@@ -236,16 +245,16 @@ fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), EncodeErr
     let Some(header) = short_header(to.field()) else {
         return reg_load2(to.field(), to.place(u128::from(value)), to.mask(), w);
     };
-    let place = place(to, w)?;
-    put(Kind::RegLoad, w, |w| {
-        w.u16(place);
+    let ofs_nbits = ofs_nbits(to, w)?;
+    put(ActionKind::RegLoad, w, |w| {
+        w.u16(ofs_nbits);
         header.encode(w);
         w.u64(value);
         Ok(())
     })
 }
 
-fn decode_move(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+fn decode_move(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let (bits, from_offset, to_offset) = (r.u16()?, r.u16()?, r.u16()?);
     let from = part(decode_field(r)?, from_offset, bits)?;
     let to = part(decode_field(r)?, to_offset, bits)?;
@@ -254,7 +263,7 @@ fn decode_move(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 
 /// `OFPAT_COPY_FIELD` (OF 1.5.1, 7.2.6.8), and the Open Networking Foundation's
 /// extension of 1.3, `ONFACT_COPY_FIELD` (EXT-320).
-fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let (bits, from_offset, to_offset) = (r.u16()?, r.u16()?, r.u16()?);
     r.skip(2)?;
     let from = part(decode_field(r)?, from_offset, bits)?;
@@ -264,33 +273,33 @@ fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 
 /// 1.5 has an action of its own for it.
 fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let places = |w: &mut Writer<'_>| {
+    let offsets = |w: &mut Writer<'_>| {
         w.u16(from.bits());
         w.u16(from.offset());
         w.u16(to.offset());
     };
     if w.version() == Version::V15 {
-        return put(Kind::CopyField, w, |w| {
-            places(w);
+        return put(ActionKind::CopyField, w, |w| {
+            offsets(w);
             w.zeros(2);
-            encode_header(from.field(), Prefer::Oxm, w)?;
-            encode_header(to.field(), Prefer::Oxm, w)
+            encode_header(from.field(), HeaderFamily::Oxm, w)?;
+            encode_header(to.field(), HeaderFamily::Oxm, w)
         });
     }
-    put(Kind::RegMove, w, |w| {
-        places(w);
+    put(ActionKind::RegMove, w, |w| {
+        offsets(w);
         encode_field(from.field(), w)?;
         encode_field(to.field(), w)
     })
 }
 
-fn decode_stack(r: &mut Reader<'_>) -> Result<Part, Bad> {
+fn decode_stack(r: &mut Reader<'_>) -> Result<Part, BodyError> {
     let offset = r.u16()?;
     let field = decode_field(r)?;
     part(field, offset, r.u16()?)
 }
 
-fn encode_stack(kind: Kind, part: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_stack(kind: ActionKind, part: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u16(part.offset());
         encode_field(part.field(), w)?;
@@ -300,9 +309,9 @@ fn encode_stack(kind: Kind, part: Part, w: &mut Writer<'_>) -> Result<(), Encode
 }
 
 /// The second form has the field last, so that an experimenter's has room.
-fn decode_output(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
-    let (offset, bits) = split_place(r.u16()?);
-    let (field, max_len) = if kind == Kind::OutputReg {
+fn decode_output(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
+    let (offset, bits) = split_ofs_nbits(r.u16()?);
+    let (field, max_len) = if kind == ActionKind::OutputReg {
         (decode_field(r)?, MaxLen(r.u16()?))
     } else {
         let max_len = MaxLen(r.u16()?);
@@ -313,25 +322,25 @@ fn decode_output(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
 }
 
 fn encode_output(from: Part, max_len: MaxLen, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let place = place(from, w)?;
-    let header = oxm::header_of(from.field(), Prefer::Nxm, false);
+    let ofs_nbits = ofs_nbits(from, w)?;
+    let header = oxm::header_of(from.field(), HeaderFamily::Nxm, false);
     let own = header.is_some_and(|header| header.length == from.field().bytes());
     if own {
-        return put(Kind::OutputReg, w, |w| {
-            w.u16(place);
+        return put(ActionKind::OutputReg, w, |w| {
+            w.u16(ofs_nbits);
             encode_field(from.field(), w)?;
             w.u16(max_len.0);
             Ok(())
         });
     }
-    put(Kind::OutputReg2, w, |w| {
-        w.u16(place);
+    put(ActionKind::OutputReg2, w, |w| {
+        w.u16(ofs_nbits);
         w.u16(max_len.0);
         encode_field(from.field(), w)
     })
 }
 
-fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Bad> {
+fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, BodyError> {
     let number = r.u8()?;
     Ok(packet_in::reason_of(number).ok_or(Refusal::ActionBadArgument)?)
 }
@@ -344,8 +353,8 @@ const CONTROLLER_PAUSE: u16 = 4;
 const CONTROLLER_METER: u16 = 5;
 
 /// `NXAST_CONTROLLER2`: properties, each padded to eight bytes.
-fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, Bad> {
-    let mut told = ToController::default();
+fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, BodyError> {
+    let mut to_controller = ToController::default();
     while !r.is_empty() {
         let start = r.clone();
         let (kind, length) = (r.u16()?, usize::from(r.u16()?));
@@ -355,24 +364,24 @@ fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, Bad> {
         let mut property = r.sub(inside)?;
         r.skip(length.next_multiple_of(8) - length)?;
         match kind {
-            CONTROLLER_MAX_LEN => told.max_len = MaxLen(property.u16()?),
-            CONTROLLER_ID => told.controller = property.u16()?,
-            CONTROLLER_REASON => told.reason = decode_reason(&mut property)?,
-            CONTROLLER_USERDATA => told.userdata = property.rest().to_vec(),
-            CONTROLLER_PAUSE => told.pause = true,
+            CONTROLLER_MAX_LEN => to_controller.max_len = MaxLen(property.u16()?),
+            CONTROLLER_ID => to_controller.controller = property.u16()?,
+            CONTROLLER_REASON => to_controller.reason = decode_reason(&mut property)?,
+            CONTROLLER_USERDATA => to_controller.userdata = property.rest().to_vec(),
+            CONTROLLER_PAUSE => to_controller.pause = true,
             CONTROLLER_METER => {
                 let meter = property.u32()?;
-                told.meter = (meter != 0).then_some(MeterId(meter));
+                to_controller.meter = (meter != 0).then_some(MeterId(meter));
             }
             _ => return Err(Refusal::ActionBadArgument.into()),
         }
         property.end()?;
     }
-    Ok(told)
+    Ok(to_controller)
 }
 
 /// The first form says what it can; the second says all.
-fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_controller(to_controller: &ToController, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let ToController {
         max_len,
         controller,
@@ -380,17 +389,17 @@ fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), Enco
         userdata,
         meter,
         pause,
-    } = told;
+    } = to_controller;
     let reason = packet_in::any_reason_number(*reason);
     if userdata.is_empty() && meter.is_none() && !pause {
-        return put(Kind::Controller, w, |w| {
+        return put(ActionKind::Controller, w, |w| {
             w.u16(max_len.0);
             w.u16(*controller);
             w.u8(reason);
             Ok(())
         });
     }
-    put(Kind::Controller2, w, |w| {
+    put(ActionKind::Controller2, w, |w| {
         if *max_len != MaxLen::WHOLE {
             property(CONTROLLER_MAX_LEN, &max_len.0.to_be_bytes(), w)?;
         }
@@ -423,7 +432,7 @@ fn property(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeErr
     .map(drop)
 }
 
-fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let count = usize::from(r.u16()?);
     r.zeros(4, Refusal::RequestMustBeZero)?;
     if count == 0 || r.len() < 2 * count {
@@ -434,7 +443,7 @@ fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 }
 
 /// Actions within an action. How deep they are is asked before anybody walks them.
-fn decode_clone(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+fn decode_clone(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let mut inner = r.nested().ok_or(Refusal::ActionTooMany)?;
     let actions = super::decode(&mut inner)?;
     r.rest();
@@ -449,7 +458,7 @@ fn decode_conjunction(r: &mut Reader<'_>) -> Result<Extension, Malformed> {
     })
 }
 
-fn decode_check_packet_larger(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+fn decode_check_packet_larger(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let (bytes, offset) = (r.u16()?, r.u16()?);
     let to = part(decode_field(r)?, offset, 1)?;
     Ok(Extension::CheckPacketLarger { bytes, to })

@@ -7,27 +7,27 @@
 use flow::field::VID_PRESENT;
 use flow::{Action, Field, Match};
 
-use super::encode::Context;
-use crate::faith::Faith;
+use super::encode::EncodeContext;
+use crate::fidelity::Fidelity;
 
 /// What is known of the outermost tag of the frames at some point of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum VlanTagState {
     /// There is one.
-    There,
+    Present,
     /// There is none.
-    Missing,
+    Absent,
     /// There may be one.
     Unknown,
 }
 
-impl Tag {
+impl VlanTagState {
     /// What the match says.
     pub(super) fn of(matching: &Match) -> Self {
         let present = u128::from(VID_PRESENT);
         match matching.term(Field::VlanVid) {
-            Some(vid) if vid.value & present != 0 => Self::There,
-            Some(vid) if vid.mask & present != 0 => Self::Missing,
+            Some(vid) if vid.value & present != 0 => Self::Present,
+            Some(vid) if vid.mask & present != 0 => Self::Absent,
             Some(_) | None => Self::Unknown,
         }
     }
@@ -35,7 +35,7 @@ impl Tag {
     /// What is known when `action` is done.
     pub(super) const fn after(self, action: &Action) -> Self {
         match action {
-            Action::SetVlanVid(_) | Action::SetVlanPcp(_) | Action::PushVlan(_) => Self::There,
+            Action::SetVlanVid(_) | Action::SetVlanPcp(_) | Action::PushVlan(_) => Self::Present,
             // There may be another below it.
             Action::PopVlan => Self::Unknown,
             _ => self,
@@ -45,19 +45,19 @@ impl Tag {
 
 /// The actions of a later version that mean the same as `action` in its place,
 /// or why there are none.
-pub(super) fn modern(
+pub(super) fn translate(
     action: &Action,
-    context: Context<'_>,
-    tag: Tag,
+    context: EncodeContext<'_>,
+    tag: VlanTagState,
 ) -> Result<Vec<Action>, &'static str> {
     Ok(match *action {
         Action::SetVlanVid(vid) => {
-            let mut actions = push_if_missing(tag, context.faith)?;
+            let mut actions = push_if_missing(tag, context.fidelity)?;
             actions.push(Action::set(Field::VlanVid, (VID_PRESENT | vid).into()));
             actions
         }
         Action::SetVlanPcp(pcp) => {
-            let mut actions = push_if_missing(tag, context.faith)?;
+            let mut actions = push_if_missing(tag, context.fidelity)?;
             actions.push(Action::set(Field::VlanPcp, pcp.into()));
             actions
         }
@@ -80,11 +80,13 @@ pub(super) fn modern(
 
 /// The push that a setter of 1.0 does by itself. Where nobody knows, good faith
 /// tells it as Open vSwitch does: with the push.
-fn push_if_missing(tag: Tag, faith: Faith) -> Result<Vec<Action>, &'static str> {
-    match (tag, faith) {
-        (Tag::There, _) => Ok(Vec::new()),
-        (Tag::Missing, _) | (Tag::Unknown, Faith::Good) => Ok(vec![Action::PushVlan(0x8100)]),
-        (Tag::Unknown, Faith::Exact) => {
+fn push_if_missing(tag: VlanTagState, fidelity: Fidelity) -> Result<Vec<Action>, &'static str> {
+    match (tag, fidelity) {
+        (VlanTagState::Present, _) => Ok(Vec::new()),
+        (VlanTagState::Absent, _) | (VlanTagState::Unknown, Fidelity::BestEffort) => {
+            Ok(vec![Action::PushVlan(0x8100)])
+        }
+        (VlanTagState::Unknown, Fidelity::Lossless) => {
             Err("a VLAN setter where the match does not say whether there is a tag")
         }
     }

@@ -5,17 +5,17 @@ use std::slice;
 use base::PortNo;
 use flow::{Extension, Match, Part};
 
-use super::rows::ROWS;
+use super::numbers::ACTIONS;
 use super::*;
 use crate::codec::{EncodeError, Writer};
 use crate::dialect::Dialect;
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 
 fn write(actions: &[Action], matching: &Match, version: Version) -> Result<Vec<u8>, EncodeError> {
     let mut out = Vec::new();
-    let context = Context {
+    let context = EncodeContext {
         matching,
-        faith: Faith::Exact,
+        fidelity: Fidelity::Lossless,
     };
     encode(actions, context, &mut Writer::new(&mut out, version.into()))?;
     Ok(out)
@@ -64,25 +64,25 @@ fn load(field: Field, offset: u16, bits: u16, value: u64) -> Action {
 }
 
 #[test]
-fn a_number_means_one_action_and_lengths_are_legal() {
+fn action_numbers_are_unique_and_lengths_are_legal() {
     for version in Version::ALL {
-        for row in ROWS.iter().filter(|row| row.versions.contains(&version)) {
-            let found = Row::numbered(row.number, version).expect("it is there");
+        for row in ACTIONS.iter().filter(|row| row.versions.contains(&version)) {
+            let found = ActionRow::by_number(row.number, version).expect("it is there");
             assert_eq!(found.kind, row.kind);
-            let (Length::Exactly(length) | Length::AtLeast(length)) = row.length;
+            let (ActionLength::Exactly(length) | ActionLength::AtLeast(length)) = row.length;
             assert!(length >= 8 && length % 8 == 0, "{:?}", row.kind);
         }
     }
 }
 
 #[test]
-fn an_action_takes_a_few_times_its_bytes_on_the_wire() {
+fn action_in_memory_is_at_most_six_times_its_wire_size() {
     // The shortest has eight: a message of 65,535 bytes becomes no more than 400 kB.
     assert!(size_of::<Action>() <= 6 * 8);
 }
 
 /// How the version says it: 1.5 has one action for all writes.
-fn said(action: Action, version: Version) -> Action {
+fn in_version(action: Action, version: Version) -> Action {
     match action {
         Action::Extended(Extension::Load { to, value }) if version == Version::V15 => {
             Action::SetField {
@@ -96,7 +96,7 @@ fn said(action: Action, version: Version) -> Action {
 }
 
 #[test]
-fn what_every_version_can_say_is_read_as_it_was_written() {
+fn common_actions_round_trip_in_all_versions() {
     for version in Version::ALL {
         for action in common() {
             let bytes = write(slice::from_ref(&action), &Match::any(), version)
@@ -104,7 +104,7 @@ fn what_every_version_can_say_is_read_as_it_was_written() {
             assert_eq!(bytes.len() % 8, 0);
             assert_eq!(
                 read(&bytes, version),
-                Ok(vec![said(action, version)]),
+                Ok(vec![in_version(action, version)]),
                 "{version}"
             );
         }
@@ -112,7 +112,7 @@ fn what_every_version_can_say_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_only_one_version_has_is_refused_by_the_other() {
+fn version_specific_actions_are_refused_by_other_versions() {
     let old = [
         Action::SetVlanVid(5),
         Action::SetVlanPcp(5),
@@ -141,11 +141,11 @@ fn what_only_one_version_has_is_refused_by_the_other() {
 }
 
 #[test]
-fn in_good_faith_what_has_no_words_is_left_out() {
+fn best_effort_encoding_omits_unsupported_actions() {
     let mut out = Vec::new();
-    let context = Context {
+    let context = EncodeContext {
         matching: &Match::any(),
-        faith: Faith::Good,
+        fidelity: Fidelity::BestEffort,
     };
     let actions = [
         Action::CopyTtlIn,
@@ -167,7 +167,7 @@ fn in_good_faith_what_has_no_words_is_left_out() {
 }
 
 #[test]
-fn a_part_of_a_field_is_loaded_run_by_run() {
+fn masked_set_field_becomes_one_load_per_run_of_ones() {
     let action = Action::SetField {
         field: Field::EthDst,
         value: 0x0100_0000_0005,
@@ -180,7 +180,7 @@ fn a_part_of_a_field_is_loaded_run_by_run() {
 }
 
 #[test]
-fn a_queue_taken_back_behind_one_output_is_an_output_by_way_of_it() {
+fn pop_queue_after_single_output_folds_into_enqueue() {
     let set = || Action::SetQueue(QueueId(7));
     let out = || Action::output(PortNo(2));
     let pop = [0xff, 0xff, 0, 16, 0, 0, 0x23, 0x20, 0, 5, 0, 0, 0, 0, 0, 0];
@@ -206,7 +206,7 @@ fn a_queue_taken_back_behind_one_output_is_an_output_by_way_of_it() {
 }
 
 #[test]
-fn nicira_loads_under_a_mask() {
+fn reg_load2_accepts_mask() {
     // NXAST_REG_LOAD2 of eth_src under a mask: 10 + 4 + 12 bytes, and padding.
     let mut bytes = vec![0xff, 0xff, 0, 32, 0, 0, 0x23, 0x20, 0, 33];
     bytes.extend([0, 0, 5, 12, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0xff]);

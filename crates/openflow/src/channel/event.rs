@@ -6,7 +6,7 @@ use base::Xid;
 use flow::FlowMod;
 
 use crate::codec::Malformed;
-use crate::faults::ErrorCode;
+use crate::error_codes::ErrorCode;
 use crate::message::Message;
 use crate::version::{Version, VersionSet};
 

@@ -17,7 +17,7 @@ fn flow_mod(actions: u32) -> BoxedMessage {
 }
 
 #[test]
-fn of_messages_given_back_the_small_are_kept_and_not_too_many() {
+fn recycled_messages_are_small_and_bounded() {
     let mut channel = Channel::new(
         ChannelSide::Switch,
         ChannelOptions::default(),

@@ -8,32 +8,32 @@ use super::DOCUMENT;
 use super::files::texts;
 
 /// What happens beyond a limit.
-enum Beyond {
+enum LimitEffect {
     /// Whoever asks is refused, for this reason.
     Refused(Refusal),
     /// This happens.
-    Happens(&'static str),
+    Effect(&'static str),
 }
 
 /// A limit.
-struct Limit {
-    what: &'static str,
+struct LimitRow {
+    description: &'static str,
     /// Where its constant is, and what it is called there.
     file: &'static str,
     name: &'static str,
-    beyond: Beyond,
+    beyond: LimitEffect,
     /// What shows it: a test, or a case.
     proof: &'static str,
 }
 
 const fn limit(
-    what: &'static str,
+    description: &'static str,
     (file, name): (&'static str, &'static str),
-    beyond: Beyond,
+    beyond: LimitEffect,
     proof: &'static str,
-) -> Limit {
-    Limit {
-        what,
+) -> LimitRow {
+    LimitRow {
+        description,
         file,
         name,
         beyond,
@@ -42,7 +42,7 @@ const fn limit(
 }
 
 #[rustfmt::skip]
-const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
+const LIMITS: &[LimitRow] = { use {LimitEffect::*, Refusal::*}; &[
     limit("number of the last table", ("base/src/ids.rs", "LAST"),
         Refused(FlowModBadTable), "tables_that_are_not_there.case"),
     limit("rules, in one table or all", ("pipeline/src/limits.rs", "RULES"),
@@ -52,7 +52,7 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
     limit("actions in actions, one in another", ("flow/src/extension.rs", "NESTING_MAX"),
         Refused(ActionBadArgument), "nicira_actions_that_cannot_be.case"),
     limit("actions of an action set", ("pipeline/src/limits.rs", "ACTION_SET_MAX"),
-        Happens("the frame is dropped, counted"), "an_action_set_has_an_end"),
+        Effect("the frame is dropped, counted"), "an_action_set_has_an_end"),
     limit("actions of a bucket", ("pipeline/src/limits.rs", "BUCKET_ACTIONS_MAX"),
         Refused(ActionTooMany), "a_bucket_has_so_many_actions_and_no_more"),
     limit("groups", ("pipeline/src/limits.rs", "GROUPS"),
@@ -64,7 +64,7 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
     limit("groups in a row", ("pipeline/src/limits.rs", "CHAIN_MAX"),
         Refused(GroupModChainingUnsupported), "groups_stand_in_a_row_so_long_and_no_longer"),
     limit("buckets that one frame goes through", ("pipeline/src/limits.rs", "BUCKETS_PER_FRAME_MAX"),
-        Happens("the frame is dropped, counted"), "a_frame_meets_so_many_buckets_and_no_more"),
+        Effect("the frame is dropped, counted"), "a_frame_meets_so_many_buckets_and_no_more"),
     limit("meters", ("pipeline/src/limits.rs", "METERS"),
         Refused(MeterModOutOfMeters), "there_are_so_many_meters_and_no_more"),
     limit("bands of a meter", ("pipeline/src/limits.rs", "BANDS_MAX"),
@@ -76,15 +76,15 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
     limit("bytes of all tunnel options' values", ("pipeline/src/limits.rs", "TLV_SPACE_MAX"),
         Refused(TlvTableFull), "tlv_map_errors_name_the_reason"),
     limit("resubmissions, one in another", ("pipeline/src/limits.rs", "RECURSION_MAX"),
-        Happens("the frame is dropped, counted"), "resubmit_in_circles_ends.case"),
+        Effect("the frame is dropped, counted"), "resubmit_in_circles_ends.case"),
     limit("resubmissions of a frame", ("pipeline/src/limits.rs", "RESUBMITS_MAX"),
-        Happens("the frame is dropped, counted"), "resubmit_too_often_ends.case"),
+        Effect("the frame is dropped, counted"), "resubmit_too_often_ends.case"),
     limit("entries of a frame's stack", ("pipeline/src/limits.rs", "STACK_MAX"),
-        Happens("the frame is dropped, counted"), "a_stack_has_an_end.case"),
+        Effect("the frame is dropped, counted"), "a_stack_has_an_end.case"),
     limit("bytes that say how a frame that waits goes on", ("flow/src/continuation.rs", "CONTINUATION_BYTES_MAX"),
-        Happens("the frame is dropped, counted"), "what_is_left_to_be_done_comes_back_whatever_it_is"),
+        Effect("the frame is dropped, counted"), "continuations_round_trip"),
     limit("bytes before a received frame for headers that are put there, 16 of them a device's", ("packet/src/frame.rs", "HEADROOM"),
-        Happens("the frame is dropped, counted"), "without_room_for_a_tag_the_frame_is_dropped"),
+        Effect("the frame is dropped, counted"), "without_room_for_a_tag_the_frame_is_dropped"),
     limit("bundles of a connection", ("switch/src/core/bundles.rs", "BUNDLES_MAX"),
         Refused(BundleOutOfBundles), "bundles_and_their_bytes_are_bounded_and_given_back"),
     limit("bytes of a connection's bundles", ("switch/src/core/bundles.rs", "BYTES_MAX"),
@@ -98,67 +98,67 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
     limit("flow monitors of a connection", ("switch/src/core/monitors.rs", "MONITORS_MAX"),
         Refused(MonitorUnknown), "monitors_are_set_up_all_or_none_and_there_are_so_many_at_most"),
     limit("changes of rules that wait for a watcher", ("switch/src/core/monitors.rs", "WAITING_MAX"),
-        Happens("its monitors are paused"), "slow_flow_monitor_is_paused_and_misses_nothing"),
+        Effect("its monitors are paused"), "slow_flow_monitor_is_paused_and_misses_nothing"),
     limit("connections of a bridge whose monitors are paused", ("switch/src/core/monitors.rs", "PAUSED_MAX"),
-        Happens("the next that does not read is left, logged"), "when_too_many_are_paused_the_next_slow_reader_is_left"),
+        Effect("the next that does not read is left, logged"), "when_too_many_are_paused_the_next_slow_reader_is_left"),
     limit("questions of a connection that come in several messages", ("switch/src/core/bridge/tables.rs", "FRAGMENTED_MAX"),
         Refused(RequestMultipartOverflow), "a_question_comes_in_parts_and_is_bounded"),
     limit("entries of such a question", ("switch/src/core/bridge/tables.rs", "ENTRIES_MAX"),
         Refused(RequestMultipartOverflow), "a_question_comes_in_parts_and_is_bounded"),
     limit("bytes of a connection's messages in work", ("switch/src/shell/connection.rs", "IN_FLIGHT_MAX"),
-        Happens("it is read no further until they are answered"), "memory_stays_bounded_with_a_peer_that_reads_no_replies"),
+        Effect("it is read no further until they are answered"), "memory_stays_bounded_with_a_peer_that_reads_no_replies"),
     limit("flow-mods of a connection that are kept to be written over", ("openflow/src/channel.rs", "SPARE_MAX"),
-        Happens("freed"), "of_messages_given_back_the_small_are_kept_and_not_too_many"),
+        Effect("freed"), "recycled_messages_are_small_and_bounded"),
     limit("messages sent unasked that wait for a connection", ("switch/src/shell/connection.rs", "UNASKED_MAX"),
-        Happens("dropped, counted"), "memory_stays_bounded_with_a_controller_that_reads_no_packet_ins"),
+        Effect("dropped, counted"), "memory_stays_bounded_with_a_controller_that_reads_no_packet_ins"),
     limit("connections at one socket", ("switch/src/shell/peers.rs", "PEERS_MAX"),
-        Happens("turned away, logged"), "switch_serves_a_thousand_connections"),
+        Effect("turned away, logged"), "switch_serves_a_thousand_connections"),
     limit("auxiliary connections to a controller", ("switch/src/config/auxiliaries.rs", "MAX"),
-        Happens("refused at the start, in one line"), "a_number_of_auxiliary_connections_has_a_limit"),
+        Effect("refused at the start, in one line"), "a_number_of_auxiliary_connections_has_a_limit"),
     limit("frames of a worker on their way to controllers", ("switch/src/shell/worker_thread.rs", "EVENTS_MAX"),
-        Happens("dropped, counted"), "more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else"),
+        Effect("dropped, counted"), "more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else"),
     limit("frames a second of a port that go to controllers, unless set", ("switch/src/config/policing.rs", "PER_SECOND_USUAL"),
-        Happens("dropped, counted"), "storm_of_table_misses_delays_no_other_frames_and_is_counted"),
+        Effect("dropped, counted"), "storm_of_table_misses_delays_no_other_frames_and_is_counted"),
     limit("frames of a port that go to controllers at once, unless set", ("switch/src/config/policing.rs", "BURST_USUAL"),
-        Happens("dropped, counted"), "frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else"),
+        Effect("dropped, counted"), "frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else"),
     limit("buffers of a worker for frames", ("switch/src/dataplane/worker.rs", "BUFFERS_MAX"),
-        Happens("the copy is dropped, counted"), "no_copy_is_left_behind_when_buffers_run_out"),
+        Effect("the copy is dropped, counted"), "no_copy_is_left_behind_when_buffers_run_out"),
     limit("queues of a port, and of the device of an AF_XDP port", ("ports/src/lib.rs", "QUEUES_MAX"),
-        Happens("refused at the start, in one line"), "more_queues_than_cores"),
+        Effect("refused at the start, in one line"), "more_queues_than_cores"),
     limit("queues that rules may name, of a port", ("base/src/ids.rs", "COUNT"),
-        Happens("said in the interface's `error`"), "what_cannot_have_queues_is_said"),
+        Effect("said in the interface's `error`"), "what_cannot_have_queues_is_said"),
     limit("MTU of an AF_XDP port", ("ports/src/xdp.rs", "MTU_MAX"),
-        Happens("refused at the start, in one line"), "what_cannot_be_opened_says_what_to_do"),
+        Effect("refused at the start, in one line"), "what_cannot_be_opened_says_what_to_do"),
     limit("frames that come by a queue of an AF_XDP port", ("ports/src/xdp.rs", "COMING"),
-        Happens("dropped, counted"), "frames_beyond_the_memory_are_counted_and_the_rest_arrives"),
+        Effect("dropped, counted"), "frames_beyond_the_memory_are_counted_and_the_rest_arrives"),
     limit("frames that go by a queue of an AF_XDP port", ("ports/src/xdp.rs", "GOING"),
-        Happens("dropped, counted"), "a_port_that_does_not_send_keeps_no_more_than_its_own"),
+        Effect("dropped, counted"), "a_port_that_does_not_send_keeps_no_more_than_its_own"),
     limit("queues that an AF_XDP memory of a worker is made for", ("ports/src/xdp/memories.rs", "SOCKETS_MAX"),
-        Happens("those beyond have another; frames between are copied, counted"), "more_ports_than_a_memory_is_for_have_another_and_frames_go_between_them"),
+        Effect("those beyond have another; frames between are copied, counted"), "more_ports_than_a_memory_is_for_have_another_and_frames_go_between_them"),
     limit("frames that the memory of a DPDK port is made for", ("dpdk/src/arguments.rs", "BUFFERS_MAX"),
-        Happens("refused at the start, in one line"), "what_is_wrong_with_a_devices_words_is_said"),
+        Effect("refused at the start, in one line"), "what_is_wrong_with_a_devices_words_is_said"),
     limit("MTU of a DPDK port", ("dpdk/src/arguments.rs", "MTU_MAX"),
-        Happens("refused at the start, in one line"), "what_is_wrong_with_a_devices_words_is_said"),
+        Effect("refused at the start, in one line"), "what_is_wrong_with_a_devices_words_is_said"),
     limit("segments that a frame is cut into at a DPDK port", ("dpdk/src/queue.rs", "SEGMENTS_MAX"),
-        Happens("dropped, counted"), "a_frame_of_too_many_segments_is_dropped_and_counted"),
+        Effect("dropped, counted"), "a_frame_of_too_many_segments_is_dropped_and_counted"),
     limit("flows that a worker counts for a bridge's NetFlow between two reports", ("switch/src/dataplane/flows.rs", "FLOWS_MAX"),
-        Happens("frames of others are not told of, counted"), "what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays"),
+        Effect("frames of others are not told of, counted"), "what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays"),
     limit("flows of a bridge that are kept for NetFlow", ("switch/src/export/netflow.rs", "FLOWS_MAX"),
-        Happens("the one that would be told first is told"), "of_more_than_are_kept_the_first_that_would_be_told_is_told"),
+        Effect("the one that would be told first is told"), "of_more_than_are_kept_the_first_that_would_be_told_is_told"),
     limit("stations of a bridge", ("switch/src/config/switching.rs", "STATIONS_MAX"),
-        Happens("the busiest port's oldest goes, counted"), "a_flood_of_addresses_costs_the_port_that_sends_it"),
+        Effect("the busiest port's oldest goes, counted"), "a_flood_of_addresses_costs_the_port_that_sends_it"),
     limit("multicast groups of a bridge that listens in", ("switch/src/config/switching.rs", "GROUPS_MAX"),
-        Happens("the one of which nothing was heard for longest goes"), "a_new_group_costs_the_one_that_was_silent_for_longest"),
+        Effect("the one of which nothing was heard for longest goes"), "a_new_group_costs_the_one_that_was_silent_for_longest"),
     limit("messages in messages that are printed: errors, bundles", ("openflow/src/print.rs", "NESTING_MAX"),
-        Happens("the rest is left out"), "messages_in_messages_are_printed_so_deep_and_no_deeper"),
+        Effect("the rest is left out"), "nested_messages_print_up_to_nesting_limit"),
     limit("segments of a captured stream that wait for one before them", ("tools/src/capture.rs", "EARLY_MAX"),
-        Happens("the stream begins anew behind the gap"), "a_stream_with_a_gap_begins_anew_behind_it"),
+        Effect("the stream begins anew behind the gap"), "stream_restarts_after_gap"),
 ] };
 
 /// Holds the document's table against the constants, and the proofs against the tests.
 pub(super) fn limits() {
     let files = texts(&["crates", "tests"]);
-    let line = |limit: &Limit| {
+    let line = |limit: &LimitRow| {
         let proof = match limit.proof.strip_suffix(".case") {
             Some(_) => files.iter().any(|(path, _)| path.ends_with(limit.proof)),
             None => {
@@ -168,8 +168,8 @@ pub(super) fn limits() {
         };
         assert!(proof, "nothing is called {}", limit.proof);
         let beyond = match limit.beyond {
-            Beyond::Refused(refusal) => format!("refused: {refusal}"),
-            Beyond::Happens(what) => what.to_owned(),
+            LimitEffect::Refused(refusal) => format!("refused: {refusal}"),
+            LimitEffect::Effect(what) => what.to_owned(),
         };
         let path = format!("crates/{}", limit.file);
         let (_, text) = files
@@ -177,7 +177,7 @@ pub(super) fn limits() {
             .find(|(path_of, _)| path_of.ends_with(&path))
             .unwrap_or_else(|| panic!("there is no {path}"));
         vec![
-            limit.what.to_owned(),
+            limit.description.to_owned(),
             value(text, limit),
             beyond,
             format!("`{}`", limit.proof),
@@ -189,7 +189,7 @@ pub(super) fn limits() {
 }
 
 /// What a constant is.
-fn value(text: &str, limit: &Limit) -> String {
+fn value(text: &str, limit: &LimitRow) -> String {
     let written = written(text, limit.name);
     let written = written.unwrap_or_else(|| panic!("{} has no {}", limit.file, limit.name));
     let units = [
@@ -217,14 +217,14 @@ fn written<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The value of a number, a product, a power of two, or another constant of the file.
-fn number(text: &str, said: &str) -> Option<u64> {
-    if let Some((base, power)) = said.split_once(" << ") {
+fn number(text: &str, expression: &str) -> Option<u64> {
+    if let Some((base, power)) = expression.split_once(" << ") {
         return Some(number(text, base)? << number(text, power)?);
     }
-    if let Some((first, rest)) = said.split_once(" * ") {
+    if let Some((first, rest)) = expression.split_once(" * ") {
         return Some(number(text, first)? * number(text, rest)?);
     }
-    let name = said.strip_prefix("Self::").unwrap_or(said);
+    let name = expression.strip_prefix("Self::").unwrap_or(expression);
     match name.starts_with(char::is_uppercase) {
         true => number(text, written(text, name)?),
         false => name.replace('_', "").parse().ok(),

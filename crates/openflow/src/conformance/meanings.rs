@@ -33,126 +33,126 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// A value of a type, and what shows it.
-struct Meaning {
+struct ValueProof {
     of: &'static str,
     name: &'static str,
-    shown: Shown,
+    evidence: Evidence,
 }
 
 /// What shows a value.
-enum Shown {
+enum Evidence {
     /// A case or a test, and how the value is called in its file.
-    By(&'static str, &'static str),
+    Test(&'static str, &'static str),
     /// Nothing, for it is never said or does nothing, and why.
-    Never(&'static str),
+    Unused(&'static str),
 }
 
-const fn shown(
+const fn proven(
     of: &'static str,
     name: &'static str,
     word: &'static str,
     proof: &'static str,
-) -> Meaning {
-    let shown = Shown::By(word, proof);
-    Meaning { of, name, shown }
+) -> ValueProof {
+    let evidence = Evidence::Test(word, proof);
+    ValueProof { of, name, evidence }
 }
 
-const fn never(of: &'static str, name: &'static str, why: &'static str) -> Meaning {
-    let shown = Shown::Never(why);
-    Meaning { of, name, shown }
+const fn unused(of: &'static str, name: &'static str, why: &'static str) -> ValueProof {
+    let evidence = Evidence::Unused(why);
+    ValueProof { of, name, evidence }
 }
 
 #[rustfmt::skip]
-const MEANINGS: &[Meaning] = &[
-    shown("FlowModCommand", "Add",          "flow add",           "a_rule_added_again_replaces.case"),
-    shown("FlowModCommand", "Modify",       "flow modify",        "modify_changes_instructions_only.case"),
-    shown("FlowModCommand", "ModifyStrict", "flow modify_strict", "modify_strict_changes_the_one_rule.case"),
-    shown("FlowModCommand", "Delete",       "flow delete",        "delete_takes_what_its_match_covers.case"),
-    shown("FlowModCommand", "DeleteStrict", "flow delete_strict", "delete_strict_takes_the_one_rule.case"),
-    shown("FlowFlags", "SEND_FLOW_REMOVED", "send_flow_rem",      "hard_timeout.case"),
-    shown("FlowFlags", "CHECK_OVERLAP",     "check_overlap",      "overlap_is_refused_on_request.case"),
-    shown("FlowFlags", "RESET_COUNTS",      "reset_counts",       "modify_with_reset_counts.case"),
-    shown("FlowFlags", "NO_PACKET_COUNTS",  "no_packet_counts",   "counts_that_need_not_be_kept.case"),
-    shown("FlowFlags", "NO_BYTE_COUNTS",    "no_byte_counts",     "counts_that_need_not_be_kept.case"),
-    shown("Timeout", "Idle",                "idle_timeout=",      "idle_timeout.case"),
-    shown("Timeout", "Hard",                "hard_timeout=",      "hard_timeout.case"),
-    shown("Timeout", "Both",                "hard_timeout=",      "a_replaced_rule_expires_by_its_own_timeouts.case"),
-    shown("GroupModCommand", "Add",           "group add",           "group_all.case"),
-    shown("GroupModCommand", "Modify",        "group modify",        "group_counters_go_on.case"),
-    shown("GroupModCommand", "AddOrModify",   "group add_or_mod",    "group_that_may_be_there.case"),
-    shown("GroupModCommand", "Delete",        "group delete",        "group_delete_takes_its_rules.case"),
-    shown("GroupModCommand", "InsertBuckets", "group insert_bucket", "buckets_come_and_go.case"),
-    shown("GroupModCommand", "RemoveBuckets", "group remove_bucket", "buckets_come_and_go.case"),
-    shown("GroupKind", "All",          "type=all",      "group_all.case"),
-    shown("GroupKind", "Select",       "type=select",   "group_select.case"),
-    shown("GroupKind", "Indirect",     "type=indirect", "group_indirect.case"),
-    shown("GroupKind", "FastFailover", "type=ff",       "group_fast_failover.case"),
-    shown("MeterModCommand", "Add",    "meter add",     "meter_drop.case"),
-    shown("MeterModCommand", "Modify", "meter modify",  "meter_dscp_remark.case"),
-    shown("MeterModCommand", "Delete", "meter delete",  "meter_delete_takes_its_rules.case"),
-    shown("MeterFlags", "KBPS",  "kbps",  "meter_kbps.case"),
-    shown("MeterFlags", "PKTPS", "pktps", "meter_drop.case"),
-    shown("MeterFlags", "BURST", "burst", "meter_drop.case"),
-    shown("MeterFlags", "STATS", "stats", "meter_drop.case"),
-    shown("BandKind", "Drop",       "type=drop",        "meter_drop.case"),
-    shown("BandKind", "DscpRemark", "type=dscp_remark", "meter_dscp_remark.case"),
-    shown("FragmentHandling", "Normal",     "fragments normal",     "fragments_dropped.case"),
-    shown("FragmentHandling", "Drop",       "fragments drop",       "fragments_dropped.case"),
-    shown("FragmentHandling", "Reassemble", "fragments reassemble", "fragments_dropped.case"),
-    shown("FragmentHandling", "NxMatch",    "fragments nx_match",   "fragments_matched.case"),
-    shown("PortConfig", "DOWN",         "(down)",         "all_and_flood.case"),
-    shown("PortConfig", "NO_STP",       "PortConfig::NO_STP", "a_port_that_is_to_be_in_no_tree_is_in_none"),
-    shown("PortConfig", "NO_RECV",      "(no_recv)",      "ports_that_do_not_receive.case"),
-    shown("PortConfig", "NO_RECV_STP",  "(no_recv_stp)",  "ports_that_do_not_receive.case"),
-    shown("PortConfig", "NO_FLOOD",     "(no_flood)",     "all_and_flood.case"),
-    shown("PortConfig", "NO_FWD",       "(no_fwd)",       "all_and_flood.case"),
-    shown("PortConfig", "NO_PACKET_IN", "(no_packet_in)", "the_table_miss_rule.case"),
-    shown("PortState", "LINK_DOWN", "(link_down)", "group_fast_failover.case"),
-    shown("PortState", "BLOCKED",   "(blocked)",   "all_and_flood.case"),
-    shown("PortState", "LIVE",      "\"LIVE\"",    "fast_failover_group_follows_port_state"),
-    shown("PortState", "STP_LEARN", "PortState::STP_LEARN", "of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it"),
-    shown("Role", "Equal",  "Role::Equal",  "slaves_are_read_only_and_a_new_master_replaces_the_old"),
-    shown("Role", "Master", "Role::Master", "slaves_are_read_only_and_a_new_master_replaces_the_old"),
-    shown("Role", "Slave",  "Role::Slave",  "slaves_are_read_only_and_a_new_master_replaces_the_old"),
-    shown("MonitorFlags", "INITIAL",      "!initial",               "flow_monitor_filters_events"),
-    shown("MonitorFlags", "ADD",          "MonitorFlags::ADD",      "a_monitor_tells_only_what_it_was_asked_for"),
-    shown("MonitorFlags", "REMOVED",      "MonitorFlags::REMOVED",  "a_monitor_tells_only_what_it_was_asked_for"),
-    shown("MonitorFlags", "MODIFY",       "!modify",                "flow_monitor_filters_events"),
-    shown("MonitorFlags", "INSTRUCTIONS", "!actions",               "flow_monitor_filters_events"),
-    shown("MonitorFlags", "NO_ABBREV",    "MonitorFlags::NO_ABBREV", "ones_own_changes_are_abbreviated_once_a_message"),
-    shown("MonitorFlags", "ONLY_OWN",     "MonitorFlags::ONLY_OWN", "ones_own_changes_are_abbreviated_once_a_message"),
-    shown("FlowEvent", "Initial",  "Initial",            "a_monitor_tells_what_is_there_and_what_happens"),
-    shown("FlowEvent", "Added",    "Added",              "a_monitor_tells_what_is_there_and_what_happens"),
-    shown("FlowEvent", "Removed",  "FlowEvent::Removed", "what_ends_by_itself_is_told_with_its_reason"),
-    shown("FlowEvent", "Modified", "Modified",           "a_monitor_tells_what_is_there_and_what_happens"),
-    shown("PacketInReason", "NoMatch",    "reason=no_match",    "the_table_miss_rule.case"),
-    shown("PacketInReason", "Action",     "reason=action",      "controllers_by_id_and_reason.case"),
-    shown("PacketInReason", "InvalidTtl", "reason=invalid_ttl", "ttl_at_its_end.case"),
-    shown("PacketInReason", "ActionSet",  "reason=action_set",  "packet_in_by_the_action_set.case"),
-    shown("PacketInReason", "Group",      "reason=group",       "group_with_niciras_actions.case"),
-    shown("PacketInReason", "PacketOut",  "reason=packet_out",  "packet_out.case"),
-    shown("FlowRemovedReason", "IdleTimeout", "reason=idle_timeout", "idle_timeout.case"),
-    shown("FlowRemovedReason", "HardTimeout", "reason=hard_timeout", "hard_timeout.case"),
-    shown("FlowRemovedReason", "Delete",      "reason=delete",       "delete_takes_what_its_match_covers.case"),
-    shown("FlowRemovedReason", "GroupDelete", "reason=group_delete", "group_delete_takes_its_rules.case"),
-    shown("FlowRemovedReason", "MeterDelete", "reason=meter_delete", "meter_delete_takes_its_rules.case"),
-    shown("FlowRemovedReason", "Eviction",    "FlowRemovedReason::Eviction", "full_table_evicts_rules_and_reports_vacancy"),
-    shown("PortReason", "Add",    "PortReason::Add",    "what_happens_to_a_port_is_told_with_its_reason"),
-    shown("PortReason", "Delete", "PortReason::Delete", "what_happens_to_a_port_is_told_with_its_reason"),
-    shown("PortReason", "Modify", "PortReason::Modify", "what_happens_to_a_port_is_told_with_its_reason"),
-    shown("TableReason", "VacancyDown", "TableReason::VacancyDown", "vacancy_is_told_once_each_way"),
-    shown("TableReason", "VacancyUp",   "TableReason::VacancyUp",   "vacancy_is_told_once_each_way"),
-    shown("RoleReason", "MasterRequest", "RoleReason::MasterRequest",
+const MEANINGS: &[ValueProof] = &[
+    proven("FlowModCommand", "Add",          "flow add",           "a_rule_added_again_replaces.case"),
+    proven("FlowModCommand", "Modify",       "flow modify",        "modify_changes_instructions_only.case"),
+    proven("FlowModCommand", "ModifyStrict", "flow modify_strict", "modify_strict_changes_the_one_rule.case"),
+    proven("FlowModCommand", "Delete",       "flow delete",        "delete_takes_what_its_match_covers.case"),
+    proven("FlowModCommand", "DeleteStrict", "flow delete_strict", "delete_strict_takes_the_one_rule.case"),
+    proven("FlowFlags", "SEND_FLOW_REMOVED", "send_flow_rem",      "hard_timeout.case"),
+    proven("FlowFlags", "CHECK_OVERLAP",     "check_overlap",      "overlap_is_refused_on_request.case"),
+    proven("FlowFlags", "RESET_COUNTS",      "reset_counts",       "modify_with_reset_counts.case"),
+    proven("FlowFlags", "NO_PACKET_COUNTS",  "no_packet_counts",   "counts_that_need_not_be_kept.case"),
+    proven("FlowFlags", "NO_BYTE_COUNTS",    "no_byte_counts",     "counts_that_need_not_be_kept.case"),
+    proven("Timeout", "Idle",                "idle_timeout=",      "idle_timeout.case"),
+    proven("Timeout", "Hard",                "hard_timeout=",      "hard_timeout.case"),
+    proven("Timeout", "Both",                "hard_timeout=",      "a_replaced_rule_expires_by_its_own_timeouts.case"),
+    proven("GroupModCommand", "Add",           "group add",           "group_all.case"),
+    proven("GroupModCommand", "Modify",        "group modify",        "group_counters_go_on.case"),
+    proven("GroupModCommand", "AddOrModify",   "group add_or_mod",    "group_that_may_be_there.case"),
+    proven("GroupModCommand", "Delete",        "group delete",        "group_delete_takes_its_rules.case"),
+    proven("GroupModCommand", "InsertBuckets", "group insert_bucket", "buckets_come_and_go.case"),
+    proven("GroupModCommand", "RemoveBuckets", "group remove_bucket", "buckets_come_and_go.case"),
+    proven("GroupKind", "All",          "type=all",      "group_all.case"),
+    proven("GroupKind", "Select",       "type=select",   "group_select.case"),
+    proven("GroupKind", "Indirect",     "type=indirect", "group_indirect.case"),
+    proven("GroupKind", "FastFailover", "type=ff",       "group_fast_failover.case"),
+    proven("MeterModCommand", "Add",    "meter add",     "meter_drop.case"),
+    proven("MeterModCommand", "Modify", "meter modify",  "meter_dscp_remark.case"),
+    proven("MeterModCommand", "Delete", "meter delete",  "meter_delete_takes_its_rules.case"),
+    proven("MeterFlags", "KBPS",  "kbps",  "meter_kbps.case"),
+    proven("MeterFlags", "PKTPS", "pktps", "meter_drop.case"),
+    proven("MeterFlags", "BURST", "burst", "meter_drop.case"),
+    proven("MeterFlags", "STATS", "stats", "meter_drop.case"),
+    proven("BandKind", "Drop",       "type=drop",        "meter_drop.case"),
+    proven("BandKind", "DscpRemark", "type=dscp_remark", "meter_dscp_remark.case"),
+    proven("FragmentHandling", "Normal",     "fragments normal",     "fragments_dropped.case"),
+    proven("FragmentHandling", "Drop",       "fragments drop",       "fragments_dropped.case"),
+    proven("FragmentHandling", "Reassemble", "fragments reassemble", "fragments_dropped.case"),
+    proven("FragmentHandling", "NxMatch",    "fragments nx_match",   "fragments_matched.case"),
+    proven("PortConfig", "DOWN",         "(down)",         "all_and_flood.case"),
+    proven("PortConfig", "NO_STP",       "PortConfig::NO_STP", "a_port_that_is_to_be_in_no_tree_is_in_none"),
+    proven("PortConfig", "NO_RECV",      "(no_recv)",      "ports_that_do_not_receive.case"),
+    proven("PortConfig", "NO_RECV_STP",  "(no_recv_stp)",  "ports_that_do_not_receive.case"),
+    proven("PortConfig", "NO_FLOOD",     "(no_flood)",     "all_and_flood.case"),
+    proven("PortConfig", "NO_FWD",       "(no_fwd)",       "all_and_flood.case"),
+    proven("PortConfig", "NO_PACKET_IN", "(no_packet_in)", "the_table_miss_rule.case"),
+    proven("PortState", "LINK_DOWN", "(link_down)", "group_fast_failover.case"),
+    proven("PortState", "BLOCKED",   "(blocked)",   "all_and_flood.case"),
+    proven("PortState", "LIVE",      "\"LIVE\"",    "fast_failover_group_follows_port_state"),
+    proven("PortState", "STP_LEARN", "PortState::STP_LEARN", "of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it"),
+    proven("Role", "Equal",  "Role::Equal",  "slaves_are_read_only_and_a_new_master_replaces_the_old"),
+    proven("Role", "Master", "Role::Master", "slaves_are_read_only_and_a_new_master_replaces_the_old"),
+    proven("Role", "Slave",  "Role::Slave",  "slaves_are_read_only_and_a_new_master_replaces_the_old"),
+    proven("MonitorFlags", "INITIAL",      "!initial",               "flow_monitor_filters_events"),
+    proven("MonitorFlags", "ADD",          "MonitorFlags::ADD",      "a_monitor_tells_only_what_it_was_asked_for"),
+    proven("MonitorFlags", "REMOVED",      "MonitorFlags::REMOVED",  "a_monitor_tells_only_what_it_was_asked_for"),
+    proven("MonitorFlags", "MODIFY",       "!modify",                "flow_monitor_filters_events"),
+    proven("MonitorFlags", "INSTRUCTIONS", "!actions",               "flow_monitor_filters_events"),
+    proven("MonitorFlags", "NO_ABBREV",    "MonitorFlags::NO_ABBREV", "ones_own_changes_are_abbreviated_once_a_message"),
+    proven("MonitorFlags", "ONLY_OWN",     "MonitorFlags::ONLY_OWN", "ones_own_changes_are_abbreviated_once_a_message"),
+    proven("FlowEvent", "Initial",  "Initial",            "a_monitor_tells_what_is_there_and_what_happens"),
+    proven("FlowEvent", "Added",    "Added",              "a_monitor_tells_what_is_there_and_what_happens"),
+    proven("FlowEvent", "Removed",  "FlowEvent::Removed", "what_ends_by_itself_is_told_with_its_reason"),
+    proven("FlowEvent", "Modified", "Modified",           "a_monitor_tells_what_is_there_and_what_happens"),
+    proven("PacketInReason", "NoMatch",    "reason=no_match",    "the_table_miss_rule.case"),
+    proven("PacketInReason", "Action",     "reason=action",      "controllers_by_id_and_reason.case"),
+    proven("PacketInReason", "InvalidTtl", "reason=invalid_ttl", "ttl_at_its_end.case"),
+    proven("PacketInReason", "ActionSet",  "reason=action_set",  "packet_in_by_the_action_set.case"),
+    proven("PacketInReason", "Group",      "reason=group",       "group_with_niciras_actions.case"),
+    proven("PacketInReason", "PacketOut",  "reason=packet_out",  "packet_out.case"),
+    proven("FlowRemovedReason", "IdleTimeout", "reason=idle_timeout", "idle_timeout.case"),
+    proven("FlowRemovedReason", "HardTimeout", "reason=hard_timeout", "hard_timeout.case"),
+    proven("FlowRemovedReason", "Delete",      "reason=delete",       "delete_takes_what_its_match_covers.case"),
+    proven("FlowRemovedReason", "GroupDelete", "reason=group_delete", "group_delete_takes_its_rules.case"),
+    proven("FlowRemovedReason", "MeterDelete", "reason=meter_delete", "meter_delete_takes_its_rules.case"),
+    proven("FlowRemovedReason", "Eviction",    "FlowRemovedReason::Eviction", "full_table_evicts_rules_and_reports_vacancy"),
+    proven("PortReason", "Add",    "PortReason::Add",    "what_happens_to_a_port_is_told_with_its_reason"),
+    proven("PortReason", "Delete", "PortReason::Delete", "what_happens_to_a_port_is_told_with_its_reason"),
+    proven("PortReason", "Modify", "PortReason::Modify", "what_happens_to_a_port_is_told_with_its_reason"),
+    proven("TableReason", "VacancyDown", "TableReason::VacancyDown", "vacancy_is_told_once_each_way"),
+    proven("TableReason", "VacancyUp",   "TableReason::VacancyUp",   "vacancy_is_told_once_each_way"),
+    proven("RoleReason", "MasterRequest", "RoleReason::MasterRequest",
         "a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be"),
-    never("RoleReason", "Config",        "roles are the controllers' own matter: no configuration gives or takes one"),
-    never("RoleReason", "Experimenter",  "there is no experimenter that changes roles"),
-    shown("ControllerReason", "Request",       "Up Request", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
-    shown("ControllerReason", "ChannelStatus", "Up ChannelStatus", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
-    shown("ControllerReason", "Role",          "Up Role", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
-    shown("ControllerReason", "Added",         "Down Added", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
-    shown("ControllerReason", "Removed",       "Down Removed", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
-    shown("ControllerReason", "ShortId",       "Up ShortId", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
-    never("ControllerReason", "Experimenter",  "there is no experimenter that tells of controllers"),
+    unused("RoleReason", "Config",        "roles are the controllers' own matter: no configuration gives or takes one"),
+    unused("RoleReason", "Experimenter",  "there is no experimenter that changes roles"),
+    proven("ControllerReason", "Request",       "Up Request", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
+    proven("ControllerReason", "ChannelStatus", "Up ChannelStatus", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
+    proven("ControllerReason", "Role",          "Up Role", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
+    proven("ControllerReason", "Added",         "Down Added", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
+    proven("ControllerReason", "Removed",       "Down Removed", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
+    proven("ControllerReason", "ShortId",       "Up ShortId", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
+    unused("ControllerReason", "Experimenter",  "there is no experimenter that tells of controllers"),
 ];
 
 /// Holds the rows against the types and the proofs, and the document's table against them.
@@ -164,14 +164,14 @@ pub(super) fn meanings() {
     };
     for (of, file) in TYPES {
         let named = names(text_of(&format!("crates/{file}")), of);
-        let rows = MEANINGS.iter().filter(|meaning| meaning.of == *of);
-        let rows: Vec<_> = rows.map(|meaning| meaning.name).collect();
+        let rows = MEANINGS.iter().filter(|row| row.of == *of);
+        let rows: Vec<_> = rows.map(|row| row.name).collect();
         assert_eq!(rows, named, "the values of {of}, in their order");
     }
-    let line = |meaning: &Meaning| {
-        let shown = match meaning.shown {
-            Shown::Never(why) => format!("never: {why}"),
-            Shown::By(word, proof) => {
+    let line = |row: &ValueProof| {
+        let proof = match row.evidence {
+            Evidence::Unused(why) => format!("never: {why}"),
+            Evidence::Test(word, proof) => {
                 let head = format!("fn {proof}(");
                 let by = files.iter().find(|(path, text)| match proof.contains('.') {
                     true => path.ends_with(proof),
@@ -182,7 +182,7 @@ pub(super) fn meanings() {
                 format!("`{proof}`")
             }
         };
-        vec![words(meaning.of), words(meaning.name), shown]
+        vec![words(row.of), words(row.name), proof]
     };
     let rows: Vec<_> = MEANINGS.iter().map(line).collect();
     check_part(DOCUMENT, "meanings", &table(&["of", "", "shown by"], &rows));

@@ -10,12 +10,12 @@ use crate::dialect::Dialect;
 fn write(
     instructions: &Instructions,
     version: Version,
-    faith: Faith,
+    fidelity: Fidelity,
 ) -> Result<Vec<u8>, EncodeError> {
     let mut out = Vec::new();
-    let context = Context {
+    let context = EncodeContext {
         matching: &Match::any(),
-        faith,
+        fidelity,
     };
     encode(
         instructions,
@@ -41,18 +41,18 @@ fn everything() -> Instructions {
 }
 
 #[test]
-fn all_instructions_are_read_as_they_were_written() {
-    let bytes = write(&everything(), Version::V13, Faith::Exact).expect("1.3 has words");
+fn instructions_round_trip() {
+    let bytes = write(&everything(), Version::V13, Fidelity::Lossless).expect("1.3 has words");
     assert_eq!(read(&bytes, Version::V13), Ok(everything()));
 }
 
 #[test]
-fn in_1_0_a_list_may_end_with_metadata() {
+fn openflow_1_0_list_may_end_with_write_metadata() {
     let list = Instructions {
         metadata: everything().metadata,
         ..Instructions::apply(everything().apply)
     };
-    let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+    let bytes = write(&list, Version::V10, Fidelity::Lossless).expect("Nicira has words");
     assert_eq!(read(&bytes, Version::V10), Ok(list));
 }
 
@@ -65,42 +65,44 @@ fn resubmit(table: TableId) -> Action {
 }
 
 #[test]
-fn in_1_0_a_later_table_is_resubmitted_to() {
+fn openflow_1_0_goto_table_becomes_resubmit() {
     let list = Instructions {
         goto: Some(TableId(9)),
         ..Instructions::apply(everything().apply)
     };
-    let mut said = Instructions::apply(list.apply.clone());
-    said.apply.push(resubmit(TableId(9)));
-    let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
-    assert_eq!(read(&bytes, Version::V10), Ok(said));
+    let mut expected = Instructions::apply(list.apply.clone());
+    expected.apply.push(resubmit(TableId(9)));
+    let bytes = write(&list, Version::V10, Fidelity::Lossless).expect("Nicira has words");
+    assert_eq!(read(&bytes, Version::V10), Ok(expected));
 }
 
 #[test]
-fn in_1_0_metadata_before_a_later_table_is_written_as_a_field() {
+fn openflow_1_0_metadata_before_goto_becomes_field_load() {
     let both = Instructions {
         meter: None,
         clear: false,
         write: Vec::new(),
         ..everything()
     };
-    let mut said = both.clone();
-    (said.metadata, said.goto) = (None, None);
+    let mut expected = both.clone();
+    (expected.metadata, expected.goto) = (None, None);
     let to = Part::new(Field::Metadata, 0, 3).expect("of 64");
-    said.apply
+    expected
+        .apply
         .push(Action::Extended(Extension::Load { to, value: 5 }));
-    said.apply.push(resubmit(TableId(9)));
-    let bytes = write(&both, Version::V10, Faith::Exact).expect("Nicira has words");
-    assert_eq!(read(&bytes, Version::V10), Ok(said));
-    assert!(write(&everything(), Version::V10, Faith::Exact).is_err());
-    let told = write(&everything(), Version::V10, Faith::Good).expect("good faith");
-    assert_eq!(told, bytes, "what it has no words for is left out");
+    expected.apply.push(resubmit(TableId(9)));
+    let bytes = write(&both, Version::V10, Fidelity::Lossless).expect("Nicira has words");
+    assert_eq!(read(&bytes, Version::V10), Ok(expected));
+    assert!(write(&everything(), Version::V10, Fidelity::Lossless).is_err());
+    let encoded = write(&everything(), Version::V10, Fidelity::BestEffort).expect("good faith");
+    assert_eq!(encoded, bytes, "what it has no words for is left out");
 }
 
 #[test]
-fn in_1_0_both_are_read_as_ovs_ofctl_sends_them() {
-    let part =
-        |list: Instructions| write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+fn openflow_1_0_decodes_metadata_and_goto_of_ovs_ofctl() {
+    let part = |list: Instructions| {
+        write(&list, Version::V10, Fidelity::Lossless).expect("Nicira has words")
+    };
     let metadata = Instructions {
         metadata: everything().metadata,
         ..Instructions::default()
@@ -119,7 +121,7 @@ fn in_1_0_both_are_read_as_ovs_ofctl_sends_them() {
 }
 
 #[test]
-fn in_1_0_nothing_comes_behind_metadata_but_a_later_table() {
+fn openflow_1_0_only_goto_may_follow_write_metadata() {
     let goto = Instructions {
         goto: Some(TableId(9)),
         ..Instructions::default()
@@ -130,10 +132,10 @@ fn in_1_0_nothing_comes_behind_metadata_but_a_later_table() {
         ..Instructions::default()
     };
     let bytes = |parts: Vec<&Instructions>| {
-        let told = parts
+        let encoded = parts
             .into_iter()
-            .map(|part| write(part, Version::V10, Faith::Exact).expect("Nicira has words"));
-        told.collect::<Vec<_>>().concat()
+            .map(|part| write(part, Version::V10, Fidelity::Lossless).expect("Nicira has words"));
+        encoded.collect::<Vec<_>>().concat()
     };
     for parts in [
         vec![&metadata, &output],
@@ -149,8 +151,8 @@ fn in_1_0_nothing_comes_behind_metadata_but_a_later_table() {
 }
 
 #[test]
-fn an_instruction_may_come_once() {
-    let bytes = write(&everything(), Version::V13, Faith::Exact).expect("1.3 has words");
+fn duplicate_instruction_is_refused() {
+    let bytes = write(&everything(), Version::V13, Fidelity::Lossless).expect("1.3 has words");
     let twice = [bytes.clone(), bytes].concat();
     assert_eq!(
         read(&twice, Version::V13),

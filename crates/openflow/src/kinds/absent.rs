@@ -2,9 +2,12 @@
 
 use flow::Refusal;
 
-use super::{EXPERIMENTER_MESSAGE, EXPERIMENTER_PART, Kind, NICIRA, Number, PartRow, Row};
+use super::{
+    EXPERIMENTER_MESSAGE, EXPERIMENTER_MULTIPART, MessageKind, MessageKindRow, MultipartKindRow,
+    TypeNumber,
+};
 use crate::Message;
-use crate::faults::ONF;
+use crate::experimenter::{NICIRA, ONF};
 use crate::header::Header;
 use crate::version::Version;
 
@@ -21,10 +24,11 @@ fn refusal(version: Version, kind: u8, body: &[u8]) -> Option<Refusal> {
 }
 
 #[test]
-fn a_type_that_a_version_does_not_have_is_refused() {
+fn message_type_missing_in_version_is_refused() {
     for version in Version::ALL {
         for kind in 0..=u8::MAX {
-            let absent = Row::numbered(Number::Own(kind.into()), version).is_none();
+            let absent =
+                MessageKindRow::by_number(TypeNumber::Standard(kind.into()), version).is_none();
             if absent && u16::from(kind) != EXPERIMENTER_MESSAGE {
                 let refusal = refusal(version, kind, &[0; 64]);
                 assert_eq!(refusal, Some(Refusal::RequestBadType), "{version}: {kind}");
@@ -34,14 +38,15 @@ fn a_type_that_a_version_does_not_have_is_refused() {
 }
 
 #[test]
-fn statistics_that_a_version_does_not_have_are_refused() {
+fn multipart_type_missing_in_version_is_refused() {
     for version in Version::ALL {
-        let request = Row::of(Kind::MultipartRequest, version).map(|row| row.number);
-        let Some(Number::Own(request)) = request else {
+        let request =
+            MessageKindRow::by_kind(MessageKind::MultipartRequest, version).map(|row| row.number);
+        let Some(TypeNumber::Standard(request)) = request else {
             panic!("all versions have requests");
         };
-        for part in (0..64).chain(u16::MAX - 64..EXPERIMENTER_PART) {
-            if PartRow::numbered(Number::Own(part), version).is_none() {
+        for part in (0..64).chain(u16::MAX - 64..EXPERIMENTER_MULTIPART) {
+            if MultipartKindRow::by_number(TypeNumber::Standard(part), version).is_none() {
                 let body = [&part.to_be_bytes()[..], &[0; 64]].concat();
                 let kind = request.try_into().expect("a byte");
                 let refusal = refusal(version, kind, &body);
@@ -56,7 +61,7 @@ fn statistics_that_a_version_does_not_have_are_refused() {
 }
 
 #[test]
-fn an_experimenters_message_that_is_not_known_is_refused() {
+fn unknown_experimenter_message_is_refused() {
     let kind = EXPERIMENTER_MESSAGE.try_into().expect("a byte");
     let body = |whose: u32, number: u32| {
         [&whose.to_be_bytes()[..], &number.to_be_bytes(), &[0; 64]].concat()
@@ -70,7 +75,8 @@ fn an_experimenters_message_that_is_not_known_is_refused() {
             .map(|n| (NICIRA, n))
             .chain((2295..2320).map(|n| (ONF, n)))
         {
-            let known = Number::of(whose, number).and_then(|number| Row::numbered(number, version));
+            let known = TypeNumber::of(whose, number)
+                .and_then(|number| MessageKindRow::by_number(number, version));
             if known.is_none() {
                 let refusal = refusal(version, kind, &body(whose, number));
                 let unknown = Some(Refusal::RequestBadExperimenterType);

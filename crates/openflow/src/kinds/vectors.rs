@@ -4,24 +4,27 @@
 use std::fs;
 use std::path::Path;
 
-use super::{EXPERIMENTER_MESSAGE, EXPERIMENTER_PART, Kind, Number, PARTS, Part, ROWS};
+use super::{
+    EXPERIMENTER_MESSAGE, EXPERIMENTER_MULTIPART, MESSAGES, MULTIPARTS, MessageKind, MultipartKind,
+    TypeNumber,
+};
 use crate::version::Version;
 
 /// A message on its way: a kind, and of which statistics it is.
-type Seen = (Kind, Option<Part>);
+type VectorKind = (MessageKind, Option<MultipartKind>);
 
 /// What no program at hand writes, and why.
 #[rustfmt::skip]
-const UNWRITTEN: &[(Seen, &[Version], &str)] = { use Version::*; &[
-    ((Kind::RoleRequest, None), &[V11],
+const UNWRITTEN: &[(VectorKind, &[Version], &str)] = { use Version::*; &[
+    ((MessageKind::RoleRequest, None), &[V11],
         "ovs-ofctl asks for no role, and os-ken does not speak 1.1; the answer is Open vSwitch's"),
-    ((Kind::SetAsync, None), &[V11, V12],
+    ((MessageKind::SetAsync, None), &[V11, V12],
         "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
-    ((Kind::ControllerId, None), &[V11, V12, V13, V14, V15],
+    ((MessageKind::ControllerId, None), &[V11, V12, V13, V14, V15],
         "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
-    ((Kind::TlvTableMod, None), &[V11],
+    ((MessageKind::TlvTableMod, None), &[V11],
         "ovs-ofctl does not send it in 1.1, and os-ken does not know it"),
-    ((Kind::MultipartReply, Some(Part::BundleFeatures)), &[V15],
+    ((MessageKind::MultipartReply, Some(MultipartKind::BundleFeatures)), &[V15],
         "Open vSwitch refuses the request, os-ken reads the answer but does not write it, and \
          libofproto's has times that are none"),
 ] };
@@ -59,38 +62,47 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// What a vector is, by the tables.
-fn seen(bytes: &[u8], version: Version) -> Seen {
+fn kind_of(bytes: &[u8], version: Version) -> VectorKind {
     let number = match u16::from(bytes[1]) {
         EXPERIMENTER_MESSAGE => {
-            Number::of(word(bytes, 8), word(bytes, 12)).expect("a known experimenter")
+            TypeNumber::of(word(bytes, 8), word(bytes, 12)).expect("a known experimenter")
         }
-        number => Number::Own(number),
+        number => TypeNumber::Standard(number),
     };
-    let kind = super::Row::numbered(number, version)
+    let kind = super::MessageKindRow::by_number(number, version)
         .expect("a known message")
         .kind;
-    let part = matches!(kind, Kind::MultipartRequest | Kind::MultipartReply).then(|| {
+    let part = matches!(
+        kind,
+        MessageKind::MultipartRequest | MessageKind::MultipartReply
+    )
+    .then(|| {
         // 1.0 has no padding behind the flags.
         let at = if version == Version::V10 { 12 } else { 16 };
         let number = match half(bytes, 8) {
-            EXPERIMENTER_PART => Number::of(word(bytes, at), word(bytes, at + 4)),
-            number => Some(Number::Own(number)),
+            EXPERIMENTER_MULTIPART => TypeNumber::of(word(bytes, at), word(bytes, at + 4)),
+            number => Some(TypeNumber::Standard(number)),
         };
-        let row = super::PartRow::numbered(number.expect("a known experimenter"), version);
-        row.expect("known statistics").part
+        let row =
+            super::MultipartKindRow::by_number(number.expect("a known experimenter"), version);
+        row.expect("known statistics").kind
     });
     (kind, part)
 }
 
 /// All that `version` has.
-fn all(version: Version) -> Vec<Seen> {
-    let rows = ROWS.iter().filter(|row| row.versions.contains(&version));
+fn all(version: Version) -> Vec<VectorKind> {
+    let rows = MESSAGES
+        .iter()
+        .filter(|row| row.versions.contains(&version));
     let kinds = rows.map(|row| row.kind);
-    let parts = PARTS.iter().filter(|row| row.versions.contains(&version));
-    let parts: Vec<_> = parts.map(|row| Some(row.part)).collect();
+    let parts = MULTIPARTS
+        .iter()
+        .filter(|row| row.versions.contains(&version));
+    let parts: Vec<_> = parts.map(|row| Some(row.kind)).collect();
     kinds
         .flat_map(|kind| match kind {
-            Kind::MultipartRequest | Kind::MultipartReply => {
+            MessageKind::MultipartRequest | MessageKind::MultipartReply => {
                 parts.iter().map(|part| (kind, *part)).collect()
             }
             kind => vec![(kind, None)],
@@ -99,12 +111,12 @@ fn all(version: Version) -> Vec<Seen> {
 }
 
 #[test]
-fn every_message_of_every_version_has_a_vector_of_another_program() {
+fn messages_of_all_versions_have_foreign_vectors() {
     let mut wrong = Vec::new();
     for version in Version::ALL {
         let there: Vec<_> = vectors(version)
             .iter()
-            .map(|bytes| seen(bytes, version))
+            .map(|bytes| kind_of(bytes, version))
             .collect();
         for (kind, part) in all(version) {
             let listed = UNWRITTEN.iter().any(|(unwritten, versions, why)| {

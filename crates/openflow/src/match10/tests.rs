@@ -30,14 +30,19 @@ fn matching(terms: &[(Field, u128)]) -> Match {
 /// What is left of a match when it is told in good faith.
 fn told(matching: &Match) -> Match {
     let mut out = Vec::new();
-    encode(matching, Faith::Good, &mut Writer::new(&mut out, V10)).expect("good faith");
+    encode(
+        matching,
+        Fidelity::BestEffort,
+        &mut Writer::new(&mut out, V10),
+    )
+    .expect("good faith");
     decode(&mut Reader::new(&out, V10))
         .expect("we understand ourselves")
         .matching
 }
 
 #[test]
-fn a_field_without_its_prerequisites_is_ignored() {
+fn field_without_prerequisites_is_ignored() {
     let all = read(|raw| {
         raw.wildcards = wild::DL_TYPE;
         raw.dl_vlan = 0xffff;
@@ -69,7 +74,7 @@ fn a_field_without_its_prerequisites_is_ignored() {
 }
 
 #[test]
-fn arp_gives_the_protocol_and_the_addresses_other_meanings() {
+fn arp_reuses_protocol_and_address_members() {
     let arp = read(|raw| {
         raw.wildcards &= !(wild::DL_TYPE | wild::NW_PROTO | wild::NW_TOS | wild::TP_SRC);
         (raw.dl_type, raw.nw_proto) = (0x0806, 2);
@@ -88,7 +93,7 @@ fn arp_gives_the_protocol_and_the_addresses_other_meanings() {
 }
 
 #[test]
-fn icmp_gives_the_ports_other_meanings() {
+fn icmp_reuses_port_members() {
     for (eth_type, proto, kind, code) in [
         (0x0800, 1, Field::Icmpv4Type, Field::Icmpv4Code),
         (0x86dd, 58, Field::Icmpv6Type, Field::Icmpv6Code),
@@ -110,7 +115,7 @@ fn icmp_gives_the_ports_other_meanings() {
 }
 
 #[test]
-fn more_than_32_open_bits_of_an_address_are_all() {
+fn address_wildcard_of_32_or_more_bits_matches_any_address() {
     for bits in [32, 33, 63] {
         let any = read(|raw| {
             raw.wildcards &= !(wild::DL_TYPE | wild::NW_BITS << wild::NW_SRC_SHIFT);
@@ -122,7 +127,7 @@ fn more_than_32_open_bits_of_an_address_are_all() {
 }
 
 #[test]
-fn tags() {
+fn vlan_members_map_to_vlan_match() {
     let vlan = |vid: u16, counts: u32, pcp: u8| {
         read(|raw| {
             raw.wildcards &= !counts;
@@ -153,7 +158,7 @@ fn tags() {
 }
 
 #[test]
-fn what_has_no_place_is_left_out_in_good_faith_and_else_refused() {
+fn unsupported_terms_are_omitted_best_effort_and_refused_lossless() {
     let ipv6 = matching(&[(Field::EthType, 0x86dd), (Field::Ipv6Src, 1)]);
     assert_eq!(told(&ipv6), matching(&[(Field::EthType, 0x86dd)]));
     assert!(says(&ipv6).is_none());
@@ -171,11 +176,18 @@ fn what_has_no_place_is_left_out_in_good_faith_and_else_refused() {
     assert_eq!(told(&any_tag), Match::any());
     assert!(says(&any_tag).is_none());
     let mut out = Vec::new();
-    assert!(encode(&any_tag, Faith::Exact, &mut Writer::new(&mut out, V10)).is_err());
+    assert!(
+        encode(
+            &any_tag,
+            Fidelity::Lossless,
+            &mut Writer::new(&mut out, V10)
+        )
+        .is_err()
+    );
 }
 
 #[test]
-fn a_match_that_leaves_nothing_open_is_known() {
+fn match_without_wildcards_is_exact() {
     let mut raw = Raw::ANY;
     raw.wildcards = 0;
     raw.dl_type = 0x88cc;
@@ -188,7 +200,7 @@ fn a_match_that_leaves_nothing_open_is_known() {
 }
 
 #[test]
-fn ports_are_widened() {
+fn reserved_ports_are_widened() {
     let local = read(|raw| {
         raw.wildcards &= !wild::IN_PORT;
         raw.in_port = 0xfffe;

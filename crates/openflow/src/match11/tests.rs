@@ -10,16 +10,16 @@ fn read(bytes: &[u8]) -> Result<Match, Refusal> {
     decode(&mut Reader::new(bytes, V11)).map_err(|malformed| malformed.refusal)
 }
 
-fn write(matching: &Match, faith: Faith) -> Option<Vec<u8>> {
+fn write(matching: &Match, fidelity: Fidelity) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    encode(matching, faith, &mut Writer::new(&mut out, V11))
+    encode(matching, fidelity, &mut Writer::new(&mut out, V11))
         .ok()
         .map(|()| out)
 }
 
 /// The match that leaves everything open, with these bytes written over it.
 fn patched(patches: &[(usize, &[u8])]) -> Vec<u8> {
-    let mut bytes = write(&Match::any(), Faith::Exact).expect("it can be said");
+    let mut bytes = write(&Match::any(), Fidelity::Lossless).expect("it can be said");
     for (at, patch) in patches {
         bytes[*at..*at + patch.len()].copy_from_slice(patch);
     }
@@ -34,15 +34,15 @@ fn net(address: u128, mask: u128) -> Match {
 }
 
 #[test]
-fn it_has_88_bytes_and_says_so() {
+fn structure_has_88_bytes_and_declares_them() {
     let bytes = patched(&[]);
     assert_eq!((bytes.len(), &bytes[..4]), (88, &[0, 0, 0, 88][..]));
     assert_eq!(read(&bytes), Ok(Match::any()));
 }
 
 #[test]
-fn the_ones_of_a_mask_do_not_count() {
-    let bytes = write(&net(0x0a00_0000, 0xff00_0000), Faith::Exact).expect("it can be said");
+fn mask_ones_are_wildcards() {
+    let bytes = write(&net(0x0a00_0000, 0xff00_0000), Fidelity::Lossless).expect("it can be said");
     assert_eq!(bytes[52..60], [10, 0, 0, 0, 0, 0xff, 0xff, 0xff]);
     assert_eq!(read(&bytes), Ok(net(0x0a00_0000, 0xff00_0000)));
 }
@@ -50,11 +50,14 @@ fn the_ones_of_a_mask_do_not_count() {
 #[test]
 fn masks_need_not_be_prefixes() {
     let odd = net(0x0000_0001, 0x0000_0101);
-    assert_eq!(read(&write(&odd, Faith::Exact).expect("it can")), Ok(odd));
+    assert_eq!(
+        read(&write(&odd, Fidelity::Lossless).expect("it can")),
+        Ok(odd)
+    );
 }
 
 #[test]
-fn a_tag_is_a_certain_one_or_any_or_none() {
+fn vlan_member_means_id_any_tag_or_no_tag() {
     let vlan = |vid: u16| {
         let open = (wild::ALL & !wild::DL_VLAN).to_be_bytes();
         read(&patched(&[(8, &open), (36, &vid.to_be_bytes())]))
@@ -70,14 +73,14 @@ fn a_tag_is_a_certain_one_or_any_or_none() {
 }
 
 #[test]
-fn a_field_without_its_prerequisites_is_ignored() {
+fn field_without_prerequisites_is_ignored() {
     let open = (wild::ALL & !wild::NW_PROTO & !wild::TP_DST).to_be_bytes();
     let bytes = patched(&[(8, &open), (43, &[6]), (66, &[0, 80])]);
     assert_eq!(read(&bytes), Ok(Match::any()));
 }
 
 #[test]
-fn another_type_or_length_is_refused() {
+fn wrong_match_type_or_length_is_refused() {
     assert_eq!(read(&patched(&[(0, &[0, 1])])), Err(Refusal::MatchBadType));
     assert_eq!(
         read(&patched(&[(2, &[0, 87])])),
@@ -87,12 +90,12 @@ fn another_type_or_length_is_refused() {
 }
 
 #[test]
-fn what_has_no_place_is_left_out_in_good_faith_only() {
+fn unsupported_terms_are_omitted_best_effort_only() {
     let ipv6 = Match::any()
         .with(Field::EthType, IPV6)
         .and_then(|matching| matching.with(Field::Ipv6Src, 1))
         .expect("legal");
-    assert_eq!(write(&ipv6, Faith::Exact), None);
-    let told = read(&write(&ipv6, Faith::Good).expect("good faith"));
+    assert_eq!(write(&ipv6, Fidelity::Lossless), None);
+    let told = read(&write(&ipv6, Fidelity::BestEffort).expect("good faith"));
     assert_eq!(told, Match::any().with(Field::EthType, IPV6));
 }

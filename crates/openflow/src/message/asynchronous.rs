@@ -7,9 +7,9 @@ use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, TableReason};
 use super::controller_status::{self, ControllerReason};
 use super::request_forward::ForwardedRequest;
 use super::role::{self, RoleReason};
-use super::{Body, flow_removed, packet_in, port_status, property, table_mod};
+use super::{WireFormat, flow_removed, packet_in, port_status, property, table_mod};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 use crate::version::Version;
 
 /// Masks: bit `n` stands for the reason with the number `n`. As properties, nobody may ask
@@ -134,9 +134,9 @@ impl AsyncConfig {
     #[must_use]
     pub fn after(self, change: &AsyncChange) -> Self {
         let mut next = self;
-        for (place, mask) in change.masks() {
+        for (property, mask) in change.masks() {
             if let Some(mask) = mask {
-                *place.of(&mut next) = mask;
+                *property.mask(&mut next) = mask;
             }
         }
         next
@@ -197,17 +197,24 @@ impl From<AsyncConfig> for AsyncChange {
 
 /// One of the masks, by the number of its property: `OFPACPT_*`, odd for a master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place(u16);
+struct MaskProperty(u16);
 
 /// The masks that 1.3 has, in its order; each is that of a master, then of a slave.
-const PLACES_V13: [Place; 6] = [Place(1), Place(0), Place(3), Place(2), Place(5), Place(4)];
+const MASKS_V13: [MaskProperty; 6] = [
+    MaskProperty(1),
+    MaskProperty(0),
+    MaskProperty(3),
+    MaskProperty(2),
+    MaskProperty(5),
+    MaskProperty(4),
+];
 
 /// All masks. The numbers that are left out are those of a message of 1.5 that this
 /// switch never sends: of triggers by statistics.
-const PLACES: [u16; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15];
+const MASKS: [u16; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15];
 
-impl Place {
-    fn of(self, config: &mut AsyncConfig) -> &mut u32 {
+impl MaskProperty {
+    fn mask(self, config: &mut AsyncConfig) -> &mut u32 {
         let masks = if self.0 % 2 == 1 {
             &mut config.active
         } else {
@@ -224,7 +231,7 @@ impl Place {
         }
     }
 
-    fn of_change(self, change: &mut AsyncChange) -> &mut Option<u32> {
+    fn changed_mask(self, change: &mut AsyncChange) -> &mut Option<u32> {
         let masks = if self.0 % 2 == 1 {
             &mut change.active
         } else {
@@ -244,12 +251,12 @@ impl Place {
 
 impl AsyncChange {
     /// Every mask, in the order of the properties' numbers.
-    fn masks(&self) -> impl Iterator<Item = (Place, Option<u32>)> {
+    fn masks(&self) -> impl Iterator<Item = (MaskProperty, Option<u32>)> {
         let mut change = *self;
-        PLACES
-            .map(Place)
+        MASKS
+            .map(MaskProperty)
             .into_iter()
-            .map(move |place| (place, *place.of_change(&mut change)))
+            .map(move |property| (property, *property.changed_mask(&mut change)))
     }
 }
 
@@ -261,7 +268,7 @@ const fn has_properties(version: Version) -> bool {
     }
 }
 
-impl Body for AsyncConfig {
+impl WireFormat for AsyncConfig {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let nothing = Self {
             active: AsyncMasks::default(),
@@ -278,23 +285,23 @@ impl Body for AsyncConfig {
         let mut change = AsyncChange::from(*self);
         if has_properties(w.version()) {
             let mut config = *self;
-            let known = PLACES.map(Place).into_iter();
-            for place in known.filter(|place| place.0 < last_kind(w.version())) {
-                *place.of_change(&mut change) = Some(*place.of(&mut config));
+            let known = MASKS.map(MaskProperty).into_iter();
+            for property in known.filter(|property| property.0 < kinds_end(w.version())) {
+                *property.changed_mask(&mut change) = Some(*property.mask(&mut config));
             }
         }
         change.encode(w)
     }
 }
 
-impl Body for AsyncChange {
+impl WireFormat for AsyncChange {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         if has_properties(r.version()) {
             return decode_properties(r);
         }
         let mut change = Self::default();
-        for place in PLACES_V13 {
-            *place.of_change(&mut change) = Some(r.u32()?);
+        for property in MASKS_V13 {
+            *property.changed_mask(&mut change) = Some(r.u32()?);
         }
         Ok(change)
     }
@@ -304,9 +311,9 @@ impl Body for AsyncChange {
             return encode_properties(self, w);
         }
         let mut change = *self;
-        for place in PLACES_V13 {
-            let mask = *place.of_change(&mut change);
-            w.u32(mask.ok_or_else(|| w.cannot("a part of what is told unasked"))?);
+        for property in MASKS_V13 {
+            let mask = *property.changed_mask(&mut change);
+            w.u32(mask.ok_or_else(|| w.unsupported("a part of what is told unasked"))?);
         }
         Ok(())
     }
@@ -314,22 +321,23 @@ impl Body for AsyncChange {
 
 /// Which message says it: before 1.4 the form with properties is Nicira's, and is for
 /// what the other has no place for.
-pub(crate) fn kind(change: &AsyncChange, version: Version) -> Kind {
-    let is_basic = |(place, mask): (Place, Option<u32>)| mask.is_some() == (place.0 < 6);
+pub(crate) fn kind(change: &AsyncChange, version: Version) -> MessageKind {
+    let is_basic =
+        |(property, mask): (MaskProperty, Option<u32>)| mask.is_some() == (property.0 < 6);
     match has_properties(version) || change.masks().all(is_basic) {
-        true => Kind::SetAsync,
-        false => Kind::SetAsyncProperties,
+        true => MessageKind::SetAsync,
+        false => MessageKind::SetAsyncProperties,
     }
 }
 
 /// Reads masks as properties, by which reasons are asked for.
 pub(crate) fn decode_properties(r: &mut Reader<'_>) -> Result<AsyncChange, Malformed> {
-    read_properties(r, known)
+    read_properties(r, known_reasons)
 }
 
 /// The reasons that there are for the messages of the property of this number: `OFPR_*`,
 /// `OFPPR_*` and so on.
-pub(crate) const fn known(kind: u16, version: Version) -> u32 {
+pub(crate) const fn known_reasons(kind: u16, version: Version) -> u32 {
     match (kind / 2, has_properties(version)) {
         (0, false) => 0b111,
         (0 | 2, _) => 0b11_1111,
@@ -359,14 +367,14 @@ fn read_properties(
         if !property.value.is_empty() {
             return Err(property.fail(Refusal::PropertyBadLength));
         }
-        if property.kind >= last_kind(r.version()) {
+        if property.kind >= kinds_end(r.version()) {
             return Err(property.fail(Refusal::PropertyBadType));
         }
-        if PLACES.contains(&property.kind) {
+        if MASKS.contains(&property.kind) {
             if mask & !known(property.kind, r.version()) != 0 {
                 return Err(property.fail(Refusal::AsyncInvalid));
             }
-            *Place(property.kind).of_change(&mut change) = Some(mask);
+            *MaskProperty(property.kind).changed_mask(&mut change) = Some(mask);
         } else if mask != 0 {
             // Messages that this switch never sends cannot be asked for.
             return Err(property.fail(Refusal::AsyncUnsupported));
@@ -380,10 +388,10 @@ pub(crate) fn encode_properties(
     change: &AsyncChange,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    for (Place(kind), mask) in change.masks() {
+    for (MaskProperty(kind), mask) in change.masks() {
         let Some(mask) = mask else { continue };
-        if kind >= last_kind(w.version()) {
-            return Err(w.cannot("a mask of such messages"));
+        if kind >= kinds_end(w.version()) {
+            return Err(w.unsupported("a mask of such messages"));
         }
         property::put_u32(kind, mask, w)?;
     }
@@ -392,7 +400,7 @@ pub(crate) fn encode_properties(
 
 /// The number behind that of the last property that a version has.
 /// Before 1.4 that is of Nicira's form.
-const fn last_kind(version: Version) -> u16 {
+const fn kinds_end(version: Version) -> u16 {
     match version {
         Version::V15 => 16,
         _ => 12,

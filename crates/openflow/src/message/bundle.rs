@@ -16,12 +16,12 @@ use std::time::Duration;
 use base::Xid;
 use flow::Refusal;
 
-use super::{Body, Message, frame, property, row_of};
+use super::{Message, WireFormat, encode_framed, message_row, property};
 use crate::channel::Excerpt;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 use crate::version::Version;
 
 /// Names a bundle among those of a connection; the controller chooses.
@@ -145,7 +145,7 @@ pub struct BundleAdd {
     pub length: u16,
 }
 
-impl Body for BundleControl {
+impl WireFormat for BundleControl {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bundle = BundleId(r.u32()?);
         let bad = r.fail(Refusal::BundleBadType);
@@ -182,7 +182,7 @@ impl Body for BundleControl {
                 time.encode(w);
                 Ok(())
             }),
-            (Some(_), _) => Err(w.cannot("when a bundle is to be done")),
+            (Some(_), _) => Err(w.unsupported("when a bundle is to be done")),
         }
     }
 }
@@ -244,11 +244,17 @@ fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Ref
         return Err(Refusal::RequestBadVersion);
     }
     let mut r = Reader::new(bytes, dialect);
-    let row = r.skip(Header::LENGTH).and_then(|()| row_of(header, &mut r));
+    let row = r
+        .skip(Header::LENGTH)
+        .and_then(|()| message_row(header, &mut r));
     match row.map(|row| row.kind) {
-        Ok(Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PortMod | Kind::PacketOut) => {
-            Ok(())
-        }
+        Ok(
+            MessageKind::FlowMod
+            | MessageKind::GroupMod
+            | MessageKind::MeterMod
+            | MessageKind::PortMod
+            | MessageKind::PacketOut,
+        ) => Ok(()),
         Ok(_) | Err(_) => Err(Refusal::BundleMessageUnsupported),
     }
 }
@@ -262,7 +268,7 @@ pub(super) fn encode_add(
 ) -> Result<(), EncodeError> {
     let mut message = Vec::new();
     add.message.encode(xid, dialect, &mut message)?;
-    frame(Kind::BundleAdd, xid, dialect, out, |w| {
+    encode_framed(MessageKind::BundleAdd, xid, dialect, out, |w| {
         w.u32(add.bundle.0);
         w.zeros(2);
         w.u16(add.flags.0);

@@ -5,7 +5,7 @@
 use flow::{Refusal, Role, ShortId};
 
 use super::role::{decode_role, encode_role, short_number};
-use super::{Body, property};
+use super::{WireFormat, property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 /// `OFPCSPT_URI`.
@@ -77,7 +77,7 @@ pub(crate) const fn reason_number(reason: ControllerReason) -> u8 {
     }
 }
 
-impl Body for ControllerStatus {
+impl WireFormat for ControllerStatus {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let length = usize::from(r.clone().u16()?);
         let mut r = r.sub_or(length, Refusal::RequestBadLength)?;

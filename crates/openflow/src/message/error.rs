@@ -3,10 +3,10 @@
 
 use flow::Refusal;
 
-use super::Body;
+use super::WireFormat;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faults::ErrorCode;
-use crate::kinds::NICIRA;
+use crate::error_codes::ErrorCode;
+use crate::experimenter::NICIRA;
 use crate::version::Version;
 
 /// The message's type, the same in all versions.
@@ -37,7 +37,7 @@ impl ErrorMessage {
     }
 }
 
-impl Body for ErrorMessage {
+impl WireFormat for ErrorMessage {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (kind, code) = (r.u16()?, r.u16()?);
         let code = match r.version() {
@@ -88,12 +88,12 @@ impl Body for ErrorMessage {
 
 /// Nicira's own numbers, if they are there; else nothing is read.
 fn decode_nicira(r: &mut Reader<'_>) -> Option<ErrorCode> {
-    let mut ahead = r.clone();
-    if ahead.u32() != Ok(NICIRA) {
+    let mut rest = r.clone();
+    if rest.u32() != Ok(NICIRA) {
         return None;
     }
-    let (kind, code) = (ahead.u16().ok()?, ahead.u16().ok()?);
-    *r = ahead;
+    let (kind, code) = (rest.u16().ok()?, rest.u16().ok()?);
+    *r = rest;
     Some(ErrorCode::Nicira { kind, code })
 }
 

@@ -4,7 +4,7 @@
 use base::DatapathId;
 use flow::{Capabilities, Features, PortDesc};
 
-use super::{Body, port};
+use super::{WireFormat, port};
 use crate::action;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
@@ -24,7 +24,7 @@ pub struct FeaturesReply {
 }
 
 /// The capability bits that a version has.
-const fn known(version: Version) -> u32 {
+const fn known_capabilities(version: Version) -> u32 {
     let common = Capabilities::FLOW_STATS
         .with(Capabilities::TABLE_STATS)
         .with(Capabilities::PORT_STATS)
@@ -66,16 +66,16 @@ const fn has_auxiliaries(version: Version) -> bool {
 
 /// OpenFlow 1.0's bitmap of actions: each that the codec has a row for.
 fn actions_v10() -> u32 {
-    action::own_numbers(Version::V10).fold(0, |bits, number| bits | 1 << number)
+    action::standard_numbers(Version::V10).fold(0, |bits, number| bits | 1 << number)
 }
 
-impl Body for FeaturesReply {
+impl WireFormat for FeaturesReply {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let version = r.version();
         let datapath_id = DatapathId(r.u64()?);
         let (buffers, tables, auxiliary_id) = (r.u32()?, r.u8()?, r.u8()?);
         r.skip(2)?;
-        let capabilities = Capabilities(r.u32()? & known(version));
+        let capabilities = Capabilities(r.u32()? & known_capabilities(version));
         r.skip(4)?;
         let mut ports = Vec::new();
         if ports_max(version) > 0 {
@@ -115,7 +115,7 @@ impl Body for FeaturesReply {
             0
         });
         w.zeros(2);
-        w.u32(capabilities.0 & known(w.version()));
+        w.u32(capabilities.0 & known_capabilities(w.version()));
         w.u32(match w.version() {
             Version::V10 => actions_v10(),
             Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => 0,

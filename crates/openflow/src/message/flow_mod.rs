@@ -16,14 +16,14 @@ use base::{Cookie, GroupId, TableId};
 use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, Missing, Refusal};
 
 use super::packet_out::{decode_buffer, encode_buffer};
-use crate::action::Context;
+use crate::action::EncodeContext;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::instruction;
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 use crate::match10;
-use crate::oxm::{self, CookieFilter, Filter};
+use crate::oxm::{self, CookieFilter, NxmMatch};
 use crate::port_no;
 use crate::version::Version;
 
@@ -54,22 +54,22 @@ const fn flags(version: Version) -> u16 {
 const COOKIE_UNCHANGED: u64 = u64::MAX;
 
 /// Which message says it: in 1.0 the specification's if it can, else Nicira's.
-pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> Kind {
+pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> MessageKind {
     match dialect.version {
-        Version::V10 if !plain_says(flow_mod) => Kind::NxFlowMod,
+        Version::V10 if !fits_standard(flow_mod) => MessageKind::NxFlowMod,
         Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
-            Kind::FlowMod
+            MessageKind::FlowMod
         }
     }
 }
 
 /// Whether OpenFlow 1.0's own message says all of it.
-fn plain_says(flow_mod: &FlowMod) -> bool {
+fn fits_standard(flow_mod: &FlowMod) -> bool {
     let leaves_cookies = is_modify(flow_mod.command) && flow_mod.new_cookie.is_none();
     // A match that leaves nothing open would give the rule the highest priority.
-    let says_match = match10::says(&flow_mod.matching)
-        .is_some_and(|said| !said.exact || flow_mod.priority == u16::MAX);
-    says_match && flow_mod.cookie_mask == 0 && !leaves_cookies
+    let fits_match = match10::says(&flow_mod.matching)
+        .is_some_and(|structure| !structure.exact || flow_mod.priority == u16::MAX);
+    fits_match && flow_mod.cookie_mask == 0 && !leaves_cookies
 }
 
 const fn is_modify(command: FlowModCommand) -> bool {
@@ -81,16 +81,16 @@ const fn is_modify(command: FlowModCommand) -> bool {
 
 /// Reads the specification's message.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
-    let mut read = blank();
-    decode_over(&mut read, r)?;
+    let mut read = empty();
+    decode_into(&mut read, r)?;
     Ok(read)
 }
 
 /// As [`decode`], over another flow-mod, whose memory for actions it takes.
-pub(crate) fn decode_over(read: &mut FlowMod, r: &mut Reader<'_>) -> Result<(), Malformed> {
+pub(crate) fn decode_into(read: &mut FlowMod, r: &mut Reader<'_>) -> Result<(), Malformed> {
     let mut actions = std::mem::take(&mut read.instructions.apply);
     actions.clear();
-    *read = blank();
+    *read = empty();
     read.instructions.apply = actions;
     match r.version() {
         Version::V10 => decode_v10(r, read),
@@ -102,13 +102,13 @@ pub(crate) fn decode_over(read: &mut FlowMod, r: &mut Reader<'_>) -> Result<(), 
 
 #[inline]
 fn decode_v10(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
-    let said = match10::decode(r)?;
+    let structure = match10::decode(r)?;
     let cookie = Cookie(r.u64()?);
     decode_middle(r, read)?;
-    if said.exact {
+    if structure.exact {
         read.priority = u16::MAX;
     }
-    read.matching = said.matching;
+    read.matching = structure.matching;
     instruction::decode_into(r, &mut read.instructions)?;
     set_cookies(read, cookie, CookieFilter::default());
     Ok(())
@@ -117,18 +117,18 @@ fn decode_v10(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
 /// Reads Nicira's message.
 pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let cookie = Cookie(r.u64()?);
-    let mut read = blank();
+    let mut read = empty();
     decode_middle(r, &mut read)?;
     let match_len = usize::from(r.u16()?);
     r.skip(6)?;
     let place = r.fail(Refusal::MatchBadField);
-    let filter = oxm::decode_nxm(r, match_len)?;
-    if read.command == FlowModCommand::Add && filter.cookies.mask != 0 {
+    let nxm_match = oxm::decode_nxm(r, match_len)?;
+    if read.command == FlowModCommand::Add && nxm_match.cookies.mask != 0 {
         return Err(place);
     }
-    read.matching = filter.matching;
+    read.matching = nxm_match.matching;
     read.instructions = instruction::decode(r)?;
-    set_cookies(&mut read, cookie, filter.cookies);
+    set_cookies(&mut read, cookie, nxm_match.cookies);
     Ok(read)
 }
 
@@ -196,12 +196,12 @@ fn decode_flags_v10(r: &mut Reader<'_>, read: &FlowMod) -> Result<FlowFlags, Mal
 }
 
 /// Takes the cookie of 1.0 as the command does.
-fn set_cookies(read: &mut FlowMod, cookie: Cookie, filter: CookieFilter) {
+fn set_cookies(read: &mut FlowMod, cookie: Cookie, nxm_match: CookieFilter) {
     if matches!(read.command, FlowModCommand::Add) {
         read.cookie = cookie;
     } else {
-        read.cookie = filter.cookie;
-        read.cookie_mask = filter.mask;
+        read.cookie = nxm_match.cookie;
+        read.cookie_mask = nxm_match.mask;
         if is_modify(read.command) && cookie.0 != COOKIE_UNCHANGED {
             read.new_cookie = Some(cookie);
         }
@@ -263,24 +263,24 @@ const fn has_importance(version: Version) -> bool {
 /// A flow-mod that says nothing yet. It is large: what is read of it is written where
 /// it lies.
 #[inline]
-fn blank() -> FlowMod {
+fn empty() -> FlowMod {
     let nothing = flow::Instructions::default();
     FlowMod::new(FlowModCommand::Add, 0, Match::any(), nothing)
 }
 
 /// Appends the body of the message that [`kind`] names.
 pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let context = Context {
+    let context = EncodeContext {
         matching: &flow_mod.matching,
-        faith: Faith::Exact,
+        fidelity: Fidelity::Lossless,
     };
     match (w.version(), kind(flow_mod, w.dialect())) {
         (Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15, _) => {
             encode_later(flow_mod, w)?;
         }
-        (Version::V10, Kind::NxFlowMod) => encode_nicira(flow_mod, w)?,
+        (Version::V10, MessageKind::NxFlowMod) => encode_nicira(flow_mod, w)?,
         (Version::V10, _) => {
-            match10::encode(&flow_mod.matching, Faith::Exact, w)?;
+            match10::encode(&flow_mod.matching, Fidelity::Lossless, w)?;
             w.u64(cookie_v10(flow_mod).0);
             encode_middle(flow_mod, w)?;
         }
@@ -298,11 +298,11 @@ fn encode_nicira(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErr
             mask: flow_mod.cookie_mask,
         },
     };
-    let filter = Filter {
+    let nxm_match = NxmMatch {
         matching: flow_mod.matching.clone(),
         cookies,
     };
-    oxm::encode_nxm_around(&filter, w, |w| w.zeros(6))
+    oxm::encode_nxm_with_length(&nxm_match, w, |w| w.zeros(6))
 }
 
 /// What 1.0 writes where a cookie stands.
@@ -322,12 +322,12 @@ fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErr
     let table = match (w.dialect().table_ids, flow_mod.table, flow_mod.command) {
         (true, TableId(table), _) => table,
         (false, TableId::FIRST, FlowModCommand::Add) => 0,
-        (false, _, FlowModCommand::Add) => return Err(w.cannot("a table without table ids")),
+        (false, _, FlowModCommand::Add) => return Err(w.unsupported("a table without table ids")),
         (false, TableId::ALL, _) => 0,
-        (false, _, _) => return Err(w.cannot("a table without table ids")),
+        (false, _, _) => return Err(w.unsupported("a table without table ids")),
     };
     if flow_mod.out_group != GroupId::ANY {
-        return Err(w.cannot("rules that use a group"));
+        return Err(w.unsupported("rules that use a group"));
     }
     w.u8(table);
     w.u8(command);
@@ -336,7 +336,7 @@ fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErr
     w.u16(flow_mod.priority);
     encode_buffer(flow_mod.buffer, w);
     port_no::encode(flow_mod.out_port, w)?;
-    w.u16(flags_v10(flow_mod).ok_or_else(|| w.cannot("these flags"))?);
+    w.u16(flags_v10(flow_mod).ok_or_else(|| w.unsupported("these flags"))?);
     Ok(())
 }
 
@@ -363,10 +363,10 @@ const fn number_of(command: FlowModCommand) -> u8 {
 
 fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if flow_mod.new_cookie.is_some() {
-        return Err(w.cannot("a modification of cookies"));
+        return Err(w.unsupported("a modification of cookies"));
     }
     if flow_mod.table == TableId::ALL && !flow_mod.command.is_deletion() {
-        return Err(w.cannot("every table, but for a deletion"));
+        return Err(w.unsupported("every table, but for a deletion"));
     }
     let implied = if implies_reset(flow_mod.command, w.version()) {
         FlowFlags::RESET_COUNTS.0
@@ -375,10 +375,10 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErro
     };
     let known = flags(w.version());
     if flow_mod.flags.0 & !(known | implied) != 0 {
-        return Err(w.cannot("these flags"));
+        return Err(w.unsupported("these flags"));
     }
     if flow_mod.missing == Missing::Added && w.version() != Version::V11 {
-        return Err(w.cannot("a modification that may add"));
+        return Err(w.unsupported("a modification that may add"));
     }
     w.u64(flow_mod.cookie.0);
     w.u64(flow_mod.cookie_mask);

@@ -12,11 +12,11 @@ use flow::{FlowRemoved, FlowRemovedReason, Match, Refusal};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::duration;
-use crate::faith::Faith;
-use crate::kinds::Kind;
+use crate::fidelity::Fidelity;
+use crate::kinds::MessageKind;
 use crate::match10;
-use crate::oxm::{self, Filter};
-use crate::oxs::{self, Counts};
+use crate::oxm::{self, NxmMatch};
+use crate::oxs::{self, OxsCounts};
 use crate::version::Version;
 
 const REASONS: [FlowRemovedReason; 6] = [
@@ -62,11 +62,11 @@ pub(crate) fn reason_numbered(number: u16) -> Option<FlowRemovedReason> {
 }
 
 /// Which message tells it.
-pub(crate) const fn kind(dialect: Dialect) -> Kind {
+pub(crate) const fn kind(dialect: Dialect) -> MessageKind {
     match dialect.version {
-        Version::V10 if dialect.nxm => Kind::NxFlowRemoved,
+        Version::V10 if dialect.nxm => MessageKind::NxFlowRemoved,
         Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
-            Kind::FlowRemoved
+            MessageKind::FlowRemoved
         }
     }
 }
@@ -76,40 +76,40 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     match r.version() {
         Version::V10 => {
             let matching = match10::decode(r)?.matching;
-            let mut told = decode_head(r)?;
+            let mut removed = decode_head(r)?;
             // In 1.0 a byte of padding stands for the table.
-            told.table = TableId::ALL;
-            told.idle_timeout_s = r.u16()?;
+            removed.table = TableId::ALL;
+            removed.idle_timeout_s = r.u16()?;
             r.skip(2)?;
-            decode_counts(r, &mut told)?;
-            told.matching = matching;
-            Ok(told)
+            decode_counts(r, &mut removed)?;
+            removed.matching = matching;
+            Ok(removed)
         }
-        Version::V15 if r.dialect().oxs() => decode_v15(r),
+        Version::V15 if r.dialect().uses_oxs() => decode_v15(r),
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
-            let mut told = decode_head(r)?;
-            (told.idle_timeout_s, told.hard_timeout_s) = (r.u16()?, r.u16()?);
+            let mut removed = decode_head(r)?;
+            (removed.idle_timeout_s, removed.hard_timeout_s) = (r.u16()?, r.u16()?);
             if r.version() == Version::V11 {
                 // It is padding there.
-                told.hard_timeout_s = 0;
+                removed.hard_timeout_s = 0;
             }
-            decode_counts(r, &mut told)?;
-            told.matching = oxm::decode_structure(r)?;
-            Ok(told)
+            decode_counts(r, &mut removed)?;
+            removed.matching = oxm::decode_structure(r)?;
+            Ok(removed)
         }
     }
 }
 
 /// Reads Nicira's message.
 pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
-    let mut told = decode_head(r)?;
+    let mut removed = decode_head(r)?;
     // One more than the table, and zero where it is not known.
-    told.table = TableId(told.table.0.wrapping_sub(1));
-    told.idle_timeout_s = r.u16()?;
+    removed.table = TableId(removed.table.0.wrapping_sub(1));
+    removed.idle_timeout_s = r.u16()?;
     let match_len = usize::from(r.u16()?);
-    decode_counts(r, &mut told)?;
-    told.matching = oxm::decode_nxm(r, match_len)?.matching;
-    Ok(told)
+    decode_counts(r, &mut removed)?;
+    removed.matching = oxm::decode_nxm(r, match_len)?.matching;
+    Ok(removed)
 }
 
 /// Cookie, priority, reason, table and duration.
@@ -121,7 +121,7 @@ fn decode_head(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
         priority,
         table: TableId(r.u8()?),
         duration: duration::decode(r)?,
-        ..blank(reason)
+        ..empty(reason)
     })
 }
 
@@ -132,7 +132,7 @@ fn decode_reason(r: &mut Reader<'_>) -> Result<FlowRemovedReason, Malformed> {
 }
 
 /// The end of a rule of which only the reason is known yet.
-const fn blank(reason: FlowRemovedReason) -> FlowRemoved {
+const fn empty(reason: FlowRemovedReason) -> FlowRemoved {
     FlowRemoved {
         matching: Match::any(),
         cookie: Cookie(0),
@@ -165,73 +165,73 @@ fn decode_v15(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
         duration: counts.duration.unwrap_or_default(),
         packets: counts.packets.unwrap_or(0),
         bytes: counts.bytes.unwrap_or(0),
-        ..blank(reason)
+        ..empty(reason)
     })
 }
 
-fn encode_v15(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    w.u8(told.table.0);
-    w.u8(reason_number(told.reason, w.version()));
-    w.u16(told.priority);
-    w.u16(told.idle_timeout_s);
-    w.u16(told.hard_timeout_s);
-    w.u64(told.cookie.0);
-    oxm::encode_structure(&told.matching, w)?;
-    let counts = Counts {
-        duration: Some(told.duration),
-        packets: Some(told.packets),
-        bytes: Some(told.bytes),
-        ..Counts::default()
+fn encode_v15(removed: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    w.u8(removed.table.0);
+    w.u8(reason_number(removed.reason, w.version()));
+    w.u16(removed.priority);
+    w.u16(removed.idle_timeout_s);
+    w.u16(removed.hard_timeout_s);
+    w.u64(removed.cookie.0);
+    oxm::encode_structure(&removed.matching, w)?;
+    let counts = OxsCounts {
+        duration: Some(removed.duration),
+        packets: Some(removed.packets),
+        bytes: Some(removed.bytes),
+        ..OxsCounts::default()
     };
     oxs::encode(&counts, w)
 }
 
-fn decode_counts(r: &mut Reader<'_>, told: &mut FlowRemoved) -> Result<(), Malformed> {
-    (told.packets, told.bytes) = (r.u64()?, r.u64()?);
+fn decode_counts(r: &mut Reader<'_>, removed: &mut FlowRemoved) -> Result<(), Malformed> {
+    (removed.packets, removed.bytes) = (r.u64()?, r.u64()?);
     Ok(())
 }
 
 /// Appends the message that the dialect wants. A match that 1.0 or 1.1 has no place
 /// for comes out wider.
-pub(crate) fn encode(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub(crate) fn encode(removed: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match (w.version(), w.dialect().nxm) {
         (Version::V10, false) => {
-            match10::encode(&told.matching, Faith::Good, w)?;
-            encode_head(told, 0, w);
-            w.u16(told.idle_timeout_s);
+            match10::encode(&removed.matching, Fidelity::BestEffort, w)?;
+            encode_head(removed, 0, w);
+            w.u16(removed.idle_timeout_s);
             w.zeros(2);
-            encode_counts(told, w);
+            encode_counts(removed, w);
             Ok(())
         }
         (Version::V10, true) => {
-            encode_head(told, told.table.0.wrapping_add(1), w);
-            w.u16(told.idle_timeout_s);
-            let filter = Filter::of(told.matching.clone());
-            oxm::encode_nxm_around(&filter, w, |w| encode_counts(told, w))
+            encode_head(removed, removed.table.0.wrapping_add(1), w);
+            w.u16(removed.idle_timeout_s);
+            let nxm_match = NxmMatch::of(removed.matching.clone());
+            oxm::encode_nxm_with_length(&nxm_match, w, |w| encode_counts(removed, w))
         }
-        (Version::V15, _) if w.dialect().oxs() => encode_v15(told, w),
+        (Version::V15, _) if w.dialect().uses_oxs() => encode_v15(removed, w),
         (Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15, _) => {
-            encode_head(told, told.table.0, w);
-            w.u16(told.idle_timeout_s);
+            encode_head(removed, removed.table.0, w);
+            w.u16(removed.idle_timeout_s);
             w.u16(match w.version() {
                 Version::V11 => 0,
-                _ => told.hard_timeout_s,
+                _ => removed.hard_timeout_s,
             });
-            encode_counts(told, w);
-            oxm::encode_structure_with(&told.matching, Faith::Good, w)
+            encode_counts(removed, w);
+            oxm::encode_structure_with(&removed.matching, Fidelity::BestEffort, w)
         }
     }
 }
 
-fn encode_head(told: &FlowRemoved, table: u8, w: &mut Writer<'_>) {
-    w.u64(told.cookie.0);
-    w.u16(told.priority);
-    w.u8(reason_number(told.reason, w.version()));
+fn encode_head(removed: &FlowRemoved, table: u8, w: &mut Writer<'_>) {
+    w.u64(removed.cookie.0);
+    w.u16(removed.priority);
+    w.u8(reason_number(removed.reason, w.version()));
     w.u8(table);
-    duration::encode(told.duration, w);
+    duration::encode(removed.duration, w);
 }
 
-fn encode_counts(told: &FlowRemoved, w: &mut Writer<'_>) {
-    w.u64(told.packets);
-    w.u64(told.bytes);
+fn encode_counts(removed: &FlowRemoved, w: &mut Writer<'_>) {
+    w.u64(removed.packets);
+    w.u64(removed.bytes);
 }

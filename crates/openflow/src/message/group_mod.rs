@@ -6,10 +6,10 @@
 use base::{BucketId, GroupId, PortNo};
 use flow::{Bucket, GroupKind, GroupMod, GroupModCommand, Match, Refusal};
 
-use super::{Body, property, selection};
-use crate::action::{self, Context};
+use super::{WireFormat, property, selection};
+use crate::action::{self, EncodeContext};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::port_no;
 use crate::version::Version;
 
@@ -58,7 +58,7 @@ const fn number_of(command: GroupModCommand) -> u16 {
     }
 }
 
-impl Body for GroupMod {
+impl WireFormat for GroupMod {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad_command = r.fail(Refusal::GroupModBadCommand);
         let command = command_of(r.u16()?, r.version()).ok_or(bad_command)?;
@@ -92,7 +92,7 @@ impl Body for GroupMod {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if command_of(number_of(self.command), w.version()).is_none() {
-            return Err(w.cannot("buckets that come and go one by one"));
+            return Err(w.unsupported("buckets that come and go one by one"));
         }
         w.u16(number_of(self.command));
         w.u8(kind_number(self.kind));
@@ -101,20 +101,20 @@ impl Body for GroupMod {
         let mut buckets = self.buckets.iter();
         if !numbers_buckets(w.version()) {
             if self.selection.is_some() {
-                return Err(w.cannot("how a select group chooses"));
+                return Err(w.unsupported("how a select group chooses"));
             }
-            return buckets.try_for_each(|bucket| encode_bucket(bucket, Faith::Exact, w));
+            return buckets.try_for_each(|bucket| encode_bucket(bucket, Fidelity::Lossless, w));
         }
-        let place = |w: &mut Writer<'_>| {
+        let position = |w: &mut Writer<'_>| {
             w.zeros(2);
             w.u32(self.place.0);
             Ok(())
         };
         let buckets = |w: &mut Writer<'_>| {
-            let faith = Faith::Exact;
-            buckets.try_for_each(|bucket| encode_bucket_v15(bucket, self.kind, faith, w))
+            let fidelity = Fidelity::Lossless;
+            buckets.try_for_each(|bucket| encode_bucket_v15(bucket, self.kind, fidelity, w))
         };
-        w.counted(place, buckets)?;
+        w.counted(position, buckets)?;
         match &self.selection {
             Some(selection) => selection::encode(selection, w),
             None => Ok(()),
@@ -147,12 +147,12 @@ fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Mal
     while !buckets.is_empty() {
         read.buckets.push(decode_bucket_v15(&mut buckets)?);
     }
-    read.selection = selection::decode(r, chooses(read.command, read.kind))?;
+    read.selection = selection::decode(r, may_have_selection(read.command, read.kind))?;
     Ok(())
 }
 
 /// Whether a group-mod may say how the group chooses.
-const fn chooses(command: GroupModCommand, kind: GroupKind) -> bool {
+const fn may_have_selection(command: GroupModCommand, kind: GroupKind) -> bool {
     use GroupModCommand::{Add, AddOrModify, Modify};
     matches!(
         (command, kind),
@@ -161,7 +161,7 @@ const fn chooses(command: GroupModCommand, kind: GroupKind) -> bool {
 }
 
 /// A bucket that is told nothing of, with this number.
-const fn blank(id: BucketId) -> Bucket {
+const fn empty_bucket(id: BucketId) -> Bucket {
     Bucket {
         id,
         weight: 0,
@@ -172,7 +172,7 @@ const fn blank(id: BucketId) -> Bucket {
 }
 
 /// The bucket at hand, of which so many bytes come before its actions.
-fn bucket_at<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malformed> {
+fn next_bucket<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malformed> {
     let bad = r.fail(Refusal::GroupModBadBucket);
     let length = usize::from(r.clone().on_short(bad.refusal).u16()?);
     if length < head || length % 8 != 0 {
@@ -185,9 +185,9 @@ fn bucket_at<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malforme
 
 /// Reads a bucket of 1.1 to 1.4, whose number is its place.
 pub(crate) fn decode_bucket(r: &mut Reader<'_>, place: usize) -> Result<Bucket, Malformed> {
-    let mut r = bucket_at(r, BUCKET_HEAD)?;
+    let mut r = next_bucket(r, BUCKET_HEAD)?;
     let id = u32::try_from(place).expect("a message has a few thousand buckets at most");
-    let mut bucket = blank(BucketId(id));
+    let mut bucket = empty_bucket(BucketId(id));
     bucket.weight = r.u16()?;
     (bucket.watch_port, bucket.watch_group) = (port_no::decode(&mut r)?, GroupId(r.u32()?));
     r.skip(4)?;
@@ -197,10 +197,10 @@ pub(crate) fn decode_bucket(r: &mut Reader<'_>, place: usize) -> Result<Bucket, 
 
 /// Reads a bucket as 1.5 and Nicira's extension of 1.0 have it.
 pub(crate) fn decode_bucket_v15(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
-    let mut r = bucket_at(r, BUCKET_HEAD_V15)?;
+    let mut r = next_bucket(r, BUCKET_HEAD_V15)?;
     let actions_len = usize::from(r.u16()?);
     let bad = r.fail(Refusal::GroupModBadBucket);
-    let mut bucket = blank(BucketId(r.u32()?));
+    let mut bucket = empty_bucket(BucketId(r.u32()?));
     if bucket.id > BucketId::MAX {
         return Err(bad);
     }
@@ -224,18 +224,18 @@ pub(crate) fn decode_bucket_v15(r: &mut Reader<'_>) -> Result<Bucket, Malformed>
 }
 
 /// A group meets the frames of whatever rules send there.
-const fn context(faith: Faith) -> Context<'static> {
+const fn context(fidelity: Fidelity) -> EncodeContext<'static> {
     const ANY: &Match = &Match::any();
-    Context {
+    EncodeContext {
         matching: ANY,
-        faith,
+        fidelity,
     }
 }
 
 /// Appends a bucket as 1.1 to 1.4 have it.
 pub(crate) fn encode_bucket(
     bucket: &Bucket,
-    faith: Faith,
+    fidelity: Fidelity,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     w.nested(0, |w| {
@@ -244,7 +244,7 @@ pub(crate) fn encode_bucket(
         port_no::encode(bucket.watch_port, w)?;
         w.u32(bucket.watch_group.0);
         w.zeros(4);
-        action::encode(&bucket.actions, context(faith), w)
+        action::encode(&bucket.actions, context(fidelity), w)
     })
     .map(drop)
 }
@@ -253,7 +253,7 @@ pub(crate) fn encode_bucket(
 pub(crate) fn encode_bucket_v15(
     bucket: &Bucket,
     kind: GroupKind,
-    faith: Faith,
+    fidelity: Fidelity,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     w.nested(0, |w| {
@@ -262,7 +262,9 @@ pub(crate) fn encode_bucket_v15(
             w.u32(bucket.id.0);
             Ok(())
         };
-        w.counted(id, |w| action::encode(&bucket.actions, context(faith), w))?;
+        w.counted(id, |w| {
+            action::encode(&bucket.actions, context(fidelity), w)
+        })?;
         if kind == GroupKind::Select || bucket.weight != 0 {
             property::put(bucket_property::WEIGHT, w, |w| {
                 w.u16(bucket.weight);

@@ -3,7 +3,7 @@
 use base::MeterId;
 use flow::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand, Refusal};
 
-use super::Body;
+use super::WireFormat;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 const COMMANDS: [MeterModCommand; 3] = [
@@ -17,7 +17,7 @@ const BAND: usize = 16;
 const DROP: u16 = 1;
 const DSCP_REMARK: u16 = 2;
 
-impl Body for MeterMod {
+impl WireFormat for MeterMod {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad_command = r.fail(Refusal::MeterModBadCommand);
         let command = usize::from(r.u16()?);

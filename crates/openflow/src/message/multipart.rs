@@ -13,12 +13,12 @@ mod flow_stats_v15;
 mod groups;
 mod ipfix;
 mod meters;
-mod parts;
 mod port_stats;
 mod queue_stats;
+mod reassembly;
+mod reply_writer;
 mod table_features;
 mod table_stats;
-mod whole;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
@@ -31,15 +31,15 @@ pub use bundle_features::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
 pub use queue_stats::QueueStatsRequest;
 pub use table_features::{TableFeatures, TableFeaturesCommand};
 
-use parts::Parts;
+use reply_writer::ReplyWriter;
 
-use super::Body;
+use super::WireFormat;
 use super::controller_status::ControllerStatus;
 use super::queue_config::QueueDesc;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, FlowFormat};
 use crate::header::Header;
-use crate::kinds::{EXPERIMENTER_PART, Number, Part, PartRow};
+use crate::kinds::{EXPERIMENTER_MULTIPART, MultipartKind, MultipartKindRow, TypeNumber};
 use crate::version::Version;
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
@@ -137,67 +137,71 @@ pub enum MultipartReply {
 }
 
 impl MultipartReply {
-    const fn part(&self) -> Part {
+    const fn kind(&self) -> MultipartKind {
         match self {
-            Self::Description(_) => Part::Description,
-            Self::Flow(FlowFormat::Standard, _) => Part::Flow,
-            Self::Flow(FlowFormat::Nicira, _) => Part::NxFlow,
-            Self::Flow(FlowFormat::Counts, _) => Part::FlowCounts,
-            Self::Aggregate(FlowFormat::Standard | FlowFormat::Counts, _) => Part::Aggregate,
-            Self::Aggregate(FlowFormat::Nicira, _) => Part::NxAggregate,
-            Self::Table(_) => Part::Table,
-            Self::Port(_) => Part::Port,
-            Self::Queue(_) => Part::Queue,
-            Self::Group(_) => Part::Group,
-            Self::GroupDesc(_) => Part::GroupDesc,
-            Self::GroupFeatures(_) => Part::GroupFeatures,
-            Self::Meter(_) => Part::Meter,
-            Self::MeterConfig(_) => Part::MeterConfig,
-            Self::MeterFeatures(_) => Part::MeterFeatures,
-            Self::TableFeatures(_) => Part::TableFeatures,
-            Self::PortDesc(_) => Part::PortDesc,
-            Self::TableDesc(_) => Part::TableDesc,
-            Self::QueueDesc(_) => Part::QueueDesc,
-            Self::FlowMonitor(_) => Part::FlowMonitor,
-            Self::BundleFeatures(_) => Part::BundleFeatures,
-            Self::ControllerStatus(_) => Part::ControllerStatus,
-            Self::Ipfix(of, _) => ipfix::part(*of),
+            Self::Description(_) => MultipartKind::Description,
+            Self::Flow(FlowFormat::Standard, _) => MultipartKind::Flow,
+            Self::Flow(FlowFormat::Nicira, _) => MultipartKind::NxFlow,
+            Self::Flow(FlowFormat::Counts, _) => MultipartKind::FlowCounts,
+            Self::Aggregate(FlowFormat::Standard | FlowFormat::Counts, _) => {
+                MultipartKind::Aggregate
+            }
+            Self::Aggregate(FlowFormat::Nicira, _) => MultipartKind::NxAggregate,
+            Self::Table(_) => MultipartKind::Table,
+            Self::Port(_) => MultipartKind::Port,
+            Self::Queue(_) => MultipartKind::Queue,
+            Self::Group(_) => MultipartKind::Group,
+            Self::GroupDesc(_) => MultipartKind::GroupDesc,
+            Self::GroupFeatures(_) => MultipartKind::GroupFeatures,
+            Self::Meter(_) => MultipartKind::Meter,
+            Self::MeterConfig(_) => MultipartKind::MeterConfig,
+            Self::MeterFeatures(_) => MultipartKind::MeterFeatures,
+            Self::TableFeatures(_) => MultipartKind::TableFeatures,
+            Self::PortDesc(_) => MultipartKind::PortDesc,
+            Self::TableDesc(_) => MultipartKind::TableDesc,
+            Self::QueueDesc(_) => MultipartKind::QueueDesc,
+            Self::FlowMonitor(_) => MultipartKind::FlowMonitor,
+            Self::BundleFeatures(_) => MultipartKind::BundleFeatures,
+            Self::ControllerStatus(_) => MultipartKind::ControllerStatus,
+            Self::Ipfix(of, _) => ipfix::kind(*of),
         }
     }
 }
 
 impl MultipartRequest {
-    const fn part(&self) -> Part {
+    const fn kind(&self) -> MultipartKind {
         match self {
-            Self::Description => Part::Description,
-            Self::Flow(FlowFormat::Standard, _) => Part::Flow,
-            Self::Flow(FlowFormat::Nicira, _) => Part::NxFlow,
-            Self::Flow(FlowFormat::Counts, _) => Part::FlowCounts,
-            Self::Aggregate(FlowFormat::Standard | FlowFormat::Counts, _) => Part::Aggregate,
-            Self::Aggregate(FlowFormat::Nicira, _) => Part::NxAggregate,
-            Self::Table => Part::Table,
-            Self::Port(_) => Part::Port,
-            Self::Queue(_) => Part::Queue,
-            Self::Group(_) => Part::Group,
-            Self::GroupDesc(_) => Part::GroupDesc,
-            Self::GroupFeatures => Part::GroupFeatures,
-            Self::Meter(_) => Part::Meter,
-            Self::MeterConfig(_) => Part::MeterConfig,
-            Self::MeterFeatures => Part::MeterFeatures,
-            Self::TableFeatures(_) => Part::TableFeatures,
-            Self::PortDesc(_) => Part::PortDesc,
-            Self::TableDesc => Part::TableDesc,
-            Self::QueueDesc(_) => Part::QueueDesc,
-            Self::FlowMonitor(_) => Part::FlowMonitor,
-            Self::BundleFeatures(_) => Part::BundleFeatures,
-            Self::ControllerStatus => Part::ControllerStatus,
-            Self::Ipfix(of) => ipfix::part(*of),
+            Self::Description => MultipartKind::Description,
+            Self::Flow(FlowFormat::Standard, _) => MultipartKind::Flow,
+            Self::Flow(FlowFormat::Nicira, _) => MultipartKind::NxFlow,
+            Self::Flow(FlowFormat::Counts, _) => MultipartKind::FlowCounts,
+            Self::Aggregate(FlowFormat::Standard | FlowFormat::Counts, _) => {
+                MultipartKind::Aggregate
+            }
+            Self::Aggregate(FlowFormat::Nicira, _) => MultipartKind::NxAggregate,
+            Self::Table => MultipartKind::Table,
+            Self::Port(_) => MultipartKind::Port,
+            Self::Queue(_) => MultipartKind::Queue,
+            Self::Group(_) => MultipartKind::Group,
+            Self::GroupDesc(_) => MultipartKind::GroupDesc,
+            Self::GroupFeatures => MultipartKind::GroupFeatures,
+            Self::Meter(_) => MultipartKind::Meter,
+            Self::MeterConfig(_) => MultipartKind::MeterConfig,
+            Self::MeterFeatures => MultipartKind::MeterFeatures,
+            Self::TableFeatures(_) => MultipartKind::TableFeatures,
+            Self::PortDesc(_) => MultipartKind::PortDesc,
+            Self::TableDesc => MultipartKind::TableDesc,
+            Self::QueueDesc(_) => MultipartKind::QueueDesc,
+            Self::FlowMonitor(_) => MultipartKind::FlowMonitor,
+            Self::BundleFeatures(_) => MultipartKind::BundleFeatures,
+            Self::ControllerStatus => MultipartKind::ControllerStatus,
+            Self::Ipfix(of) => ipfix::kind(*of),
         }
     }
 }
 
 /// Reads what kind of thing a request or reply is about, and its flags.
-pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
+pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(MultipartKind, u16), Malformed> {
     let fail = |refusal| Malformed {
         refusal,
         at: Header::LENGTH,
@@ -206,39 +210,40 @@ pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> 
     if r.version() != Version::V10 {
         r.skip(4)?;
     }
-    let number = if number == EXPERIMENTER_PART {
+    let number = if number == EXPERIMENTER_MULTIPART {
         let (experimenter, number) = (r.u32()?, r.u32()?);
-        let number = Number::of(experimenter, number);
+        let number = TypeNumber::of(experimenter, number);
         let number = number.ok_or_else(|| fail(Refusal::RequestBadExperimenter))?;
-        let row = PartRow::numbered(number, r.version());
+        let row = MultipartKindRow::by_number(number, r.version());
         row.ok_or_else(|| fail(Refusal::RequestBadExperimenterType))?;
         if r.version() == Version::V10 {
             r.skip(4)?;
         }
         number
     } else {
-        Number::Own(number)
+        TypeNumber::Standard(number)
     };
-    let row = PartRow::numbered(number, r.version());
+    let row = MultipartKindRow::by_number(number, r.version());
     let row = row.ok_or_else(|| fail(Refusal::RequestBadMultipart))?;
-    Ok((row.part, flags))
+    Ok((row.kind, flags))
 }
 
-fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let row = PartRow::of(part, w.version()).ok_or_else(|| w.cannot("this kind of statistics"))?;
+fn encode_head(part: MultipartKind, more: bool, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let row = MultipartKindRow::by_kind(part, w.version())
+        .ok_or_else(|| w.unsupported("this kind of statistics"))?;
     let flags = if more { MORE } else { 0 };
     match row.number {
-        Number::Own(number) => {
+        TypeNumber::Standard(number) => {
             w.u16(number);
             w.u16(flags);
             if w.version() != Version::V10 {
                 w.zeros(4);
             }
         }
-        Number::Nicira(_) | Number::Onf(_) => {
+        TypeNumber::Nicira(_) | TypeNumber::Onf(_) => {
             let numbers = row.number.experimenter();
             let (experimenter, number) = numbers.expect("both are experimenters'");
-            w.u16(EXPERIMENTER_PART);
+            w.u16(EXPERIMENTER_MULTIPART);
             w.u16(flags);
             if w.version() != Version::V10 {
                 w.zeros(4);
@@ -258,7 +263,12 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), EncodeE
 pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bool), Malformed> {
     let (part, flags) = decode_head(r)?;
     let more = flags & MORE != 0;
-    if more && !matches!(part, Part::TableFeatures | Part::FlowMonitor) {
+    if more
+        && !matches!(
+            part,
+            MultipartKind::TableFeatures | MultipartKind::FlowMonitor
+        )
+    {
         return Err(Malformed {
             refusal: Refusal::RequestMultipartOverflow,
             at: Header::LENGTH + 2,
@@ -267,44 +277,53 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bo
     Ok((decode_request_body(part, r)?, more))
 }
 
-fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
+fn decode_request_body(
+    part: MultipartKind,
+    r: &mut Reader<'_>,
+) -> Result<MultipartRequest, Malformed> {
     Ok(match part {
-        Part::Description => MultipartRequest::Description,
-        Part::Flow => MultipartRequest::Flow(FlowFormat::Standard, Body::decode(r)?),
-        Part::NxFlow => {
+        MultipartKind::Description => MultipartRequest::Description,
+        MultipartKind::Flow => MultipartRequest::Flow(FlowFormat::Standard, WireFormat::decode(r)?),
+        MultipartKind::NxFlow => {
             MultipartRequest::Flow(FlowFormat::Nicira, flow_stats::decode_nx_request(r)?)
         }
-        Part::Aggregate => MultipartRequest::Aggregate(FlowFormat::Standard, Body::decode(r)?),
-        Part::NxAggregate => {
+        MultipartKind::Aggregate => {
+            MultipartRequest::Aggregate(FlowFormat::Standard, WireFormat::decode(r)?)
+        }
+        MultipartKind::NxAggregate => {
             MultipartRequest::Aggregate(FlowFormat::Nicira, flow_stats::decode_nx_request(r)?)
         }
-        Part::Table => MultipartRequest::Table,
-        Part::Port => MultipartRequest::Port(port_stats::decode_request(r)?),
-        Part::Queue => MultipartRequest::Queue(Body::decode(r)?),
-        Part::Group => MultipartRequest::Group(groups::decode_request(r)?),
-        Part::GroupDesc if names_group(r.version()) => {
+        MultipartKind::Table => MultipartRequest::Table,
+        MultipartKind::Port => MultipartRequest::Port(port_stats::decode_request(r)?),
+        MultipartKind::Queue => MultipartRequest::Queue(WireFormat::decode(r)?),
+        MultipartKind::Group => MultipartRequest::Group(groups::decode_request(r)?),
+        MultipartKind::GroupDesc if names_group(r.version()) => {
             MultipartRequest::GroupDesc(groups::decode_request(r)?)
         }
-        Part::GroupDesc => MultipartRequest::GroupDesc(GroupId::ALL),
-        Part::GroupFeatures => MultipartRequest::GroupFeatures,
-        Part::Meter => MultipartRequest::Meter(meters::decode_request(r)?),
-        Part::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
-        Part::MeterFeatures => MultipartRequest::MeterFeatures,
-        Part::TableFeatures => {
-            MultipartRequest::TableFeatures(entries(r, table_features::decode_request)?)
+        MultipartKind::GroupDesc => MultipartRequest::GroupDesc(GroupId::ALL),
+        MultipartKind::GroupFeatures => MultipartRequest::GroupFeatures,
+        MultipartKind::Meter => MultipartRequest::Meter(meters::decode_request(r)?),
+        MultipartKind::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
+        MultipartKind::MeterFeatures => MultipartRequest::MeterFeatures,
+        MultipartKind::TableFeatures => {
+            MultipartRequest::TableFeatures(decode_all(r, table_features::decode_request)?)
         }
-        Part::BundleFeatures => MultipartRequest::BundleFeatures(Body::decode(r)?),
-        Part::PortDesc => MultipartRequest::PortDesc(match r.version() {
+        MultipartKind::BundleFeatures => MultipartRequest::BundleFeatures(WireFormat::decode(r)?),
+        MultipartKind::PortDesc => MultipartRequest::PortDesc(match r.version() {
             Version::V15 => port_stats::decode_request(r)?,
             _ => PortNo::ANY,
         }),
-        Part::TableDesc => MultipartRequest::TableDesc,
-        Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
-        Part::FlowCounts => MultipartRequest::Flow(FlowFormat::Counts, Body::decode(r)?),
-        Part::FlowMonitor => MultipartRequest::FlowMonitor(entries(r, Body::decode)?),
-        Part::ControllerStatus => MultipartRequest::ControllerStatus,
-        Part::IpfixBridge => MultipartRequest::Ipfix(IpfixOf::Bridge),
-        Part::IpfixFlow => MultipartRequest::Ipfix(IpfixOf::Collectors),
+        MultipartKind::TableDesc => MultipartRequest::TableDesc,
+        MultipartKind::QueueDesc => MultipartRequest::QueueDesc(WireFormat::decode(r)?),
+        MultipartKind::FlowCounts => {
+            MultipartRequest::Flow(FlowFormat::Counts, WireFormat::decode(r)?)
+        }
+        MultipartKind::FlowMonitor => {
+            MultipartRequest::FlowMonitor(decode_all(r, WireFormat::decode)?)
+        }
+        MultipartKind::ControllerStatus => MultipartRequest::ControllerStatus,
+        MultipartKind::IpfixBridge => MultipartRequest::Ipfix(IpfixOf::Bridge),
+        MultipartKind::IpfixFlow => MultipartRequest::Ipfix(IpfixOf::Collectors),
     })
 }
 
@@ -314,7 +333,7 @@ pub(crate) fn encode_request(
     more: bool,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    encode_head(request.part(), more, w)?;
+    encode_head(request.kind(), more, w)?;
     match request {
         MultipartRequest::Flow(FlowFormat::Standard | FlowFormat::Counts, request)
         | MultipartRequest::Aggregate(FlowFormat::Standard | FlowFormat::Counts, request) => {
@@ -331,7 +350,7 @@ pub(crate) fn encode_request(
         MultipartRequest::PortDesc(port) => match (w.version(), *port) {
             (Version::V15, port) => port_stats::encode_request(port, w)?,
             (_, PortNo::ANY) => {}
-            (_, _) => return Err(w.cannot("a question after one port's description")),
+            (_, _) => return Err(w.unsupported("a question after one port's description")),
         },
         MultipartRequest::Group(group) => groups::encode_request(*group, w),
         MultipartRequest::Meter(meter) | MultipartRequest::MeterConfig(meter) => {
@@ -342,7 +361,7 @@ pub(crate) fn encode_request(
             groups::encode_request(*group, w);
         }
         MultipartRequest::GroupDesc(GroupId::ALL) => {}
-        MultipartRequest::GroupDesc(_) => return Err(w.cannot("a question about one group")),
+        MultipartRequest::GroupDesc(_) => return Err(w.unsupported("a question about one group")),
         MultipartRequest::FlowMonitor(list) => {
             list.iter().try_for_each(|request| request.encode(w))?;
         }
@@ -357,7 +376,7 @@ pub(crate) fn encode_request(
             let encode = |table| table_features::encode_request(table, w);
             tables.iter().try_for_each(encode)?;
         }
-        MultipartRequest::BundleFeatures(asked) => asked.encode(w)?,
+        MultipartRequest::BundleFeatures(request) => request.encode(w)?,
     }
     Ok(())
 }
@@ -366,34 +385,52 @@ pub(crate) fn encode_request(
 pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool), Malformed> {
     let (part, flags) = decode_head(r)?;
     let reply = match part {
-        Part::Description => MultipartReply::Description(Body::decode(r)?),
-        Part::Flow => MultipartReply::Flow(FlowFormat::Standard, entries(r, Body::decode)?),
-        Part::NxFlow => {
-            MultipartReply::Flow(FlowFormat::Nicira, entries(r, flow_stats::decode_nx)?)
+        MultipartKind::Description => MultipartReply::Description(WireFormat::decode(r)?),
+        MultipartKind::Flow => {
+            MultipartReply::Flow(FlowFormat::Standard, decode_all(r, WireFormat::decode)?)
         }
-        Part::Aggregate => MultipartReply::Aggregate(FlowFormat::Standard, Body::decode(r)?),
-        Part::NxAggregate => MultipartReply::Aggregate(FlowFormat::Nicira, Body::decode(r)?),
-        Part::Table => MultipartReply::Table(entries(r, Body::decode)?),
-        Part::Port => MultipartReply::Port(entries(r, Body::decode)?),
-        Part::Queue => MultipartReply::Queue(entries(r, Body::decode)?),
-        Part::Group => MultipartReply::Group(entries(r, Body::decode)?),
-        Part::GroupDesc => MultipartReply::GroupDesc(entries(r, Body::decode)?),
-        Part::GroupFeatures => MultipartReply::GroupFeatures(Body::decode(r)?),
-        Part::Meter => MultipartReply::Meter(entries(r, Body::decode)?),
-        Part::MeterConfig => MultipartReply::MeterConfig(entries(r, Body::decode)?),
-        Part::MeterFeatures => MultipartReply::MeterFeatures(Body::decode(r)?),
-        Part::TableFeatures => MultipartReply::TableFeatures(entries(r, Body::decode)?),
-        Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
-        Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
-        Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
-        Part::FlowMonitor => MultipartReply::FlowMonitor(entries(r, Body::decode)?),
-        Part::BundleFeatures => MultipartReply::BundleFeatures(Body::decode(r)?),
-        Part::ControllerStatus => MultipartReply::ControllerStatus(entries(r, Body::decode)?),
-        Part::IpfixBridge => MultipartReply::Ipfix(IpfixOf::Bridge, vec![Body::decode(r)?]),
-        Part::IpfixFlow => MultipartReply::Ipfix(IpfixOf::Collectors, entries(r, Body::decode)?),
-        Part::FlowCounts => MultipartReply::Flow(
+        MultipartKind::NxFlow => {
+            MultipartReply::Flow(FlowFormat::Nicira, decode_all(r, flow_stats::decode_nx)?)
+        }
+        MultipartKind::Aggregate => {
+            MultipartReply::Aggregate(FlowFormat::Standard, WireFormat::decode(r)?)
+        }
+        MultipartKind::NxAggregate => {
+            MultipartReply::Aggregate(FlowFormat::Nicira, WireFormat::decode(r)?)
+        }
+        MultipartKind::Table => MultipartReply::Table(decode_all(r, WireFormat::decode)?),
+        MultipartKind::Port => MultipartReply::Port(decode_all(r, WireFormat::decode)?),
+        MultipartKind::Queue => MultipartReply::Queue(decode_all(r, WireFormat::decode)?),
+        MultipartKind::Group => MultipartReply::Group(decode_all(r, WireFormat::decode)?),
+        MultipartKind::GroupDesc => MultipartReply::GroupDesc(decode_all(r, WireFormat::decode)?),
+        MultipartKind::GroupFeatures => MultipartReply::GroupFeatures(WireFormat::decode(r)?),
+        MultipartKind::Meter => MultipartReply::Meter(decode_all(r, WireFormat::decode)?),
+        MultipartKind::MeterConfig => {
+            MultipartReply::MeterConfig(decode_all(r, WireFormat::decode)?)
+        }
+        MultipartKind::MeterFeatures => MultipartReply::MeterFeatures(WireFormat::decode(r)?),
+        MultipartKind::TableFeatures => {
+            MultipartReply::TableFeatures(decode_all(r, WireFormat::decode)?)
+        }
+        MultipartKind::PortDesc => MultipartReply::PortDesc(decode_all(r, WireFormat::decode)?),
+        MultipartKind::TableDesc => MultipartReply::TableDesc(decode_all(r, WireFormat::decode)?),
+        MultipartKind::QueueDesc => MultipartReply::QueueDesc(decode_all(r, WireFormat::decode)?),
+        MultipartKind::FlowMonitor => {
+            MultipartReply::FlowMonitor(decode_all(r, WireFormat::decode)?)
+        }
+        MultipartKind::BundleFeatures => MultipartReply::BundleFeatures(WireFormat::decode(r)?),
+        MultipartKind::ControllerStatus => {
+            MultipartReply::ControllerStatus(decode_all(r, WireFormat::decode)?)
+        }
+        MultipartKind::IpfixBridge => {
+            MultipartReply::Ipfix(IpfixOf::Bridge, vec![WireFormat::decode(r)?])
+        }
+        MultipartKind::IpfixFlow => {
+            MultipartReply::Ipfix(IpfixOf::Collectors, decode_all(r, WireFormat::decode)?)
+        }
+        MultipartKind::FlowCounts => MultipartReply::Flow(
             FlowFormat::Counts,
-            entries(r, flow_stats::decode_counts_alone)?,
+            decode_all(r, flow_stats::decode_counts_only)?,
         ),
     };
     Ok((reply, flags & MORE != 0))
@@ -405,7 +442,7 @@ const fn names_group(version: Version) -> bool {
     matches!(version, Version::V10 | Version::V15)
 }
 
-fn entries<T>(
+fn decode_all<T>(
     r: &mut Reader<'_>,
     decode: impl Fn(&mut Reader<'_>) -> Result<T, Malformed>,
 ) -> Result<Vec<T>, Malformed> {
@@ -425,34 +462,38 @@ pub(crate) fn encode_reply(
     dialect: Dialect,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let mut parts = Parts::new(reply.part(), xid, dialect, out)?;
+    let mut writer = ReplyWriter::new(reply.kind(), xid, dialect, out)?;
     match reply {
-        MultipartReply::Description(body) => parts.one(|w| body.encode(w))?,
-        MultipartReply::Aggregate(_, body) => parts.one(|w| body.encode(w))?,
-        MultipartReply::Flow(FlowFormat::Standard, list) => parts.all(list, Body::encode)?,
-        MultipartReply::Flow(FlowFormat::Nicira, list) => parts.all(list, flow_stats::encode_nx)?,
-        MultipartReply::Flow(FlowFormat::Counts, list) => {
-            parts.all(list, flow_stats::encode_counts_alone)?;
+        MultipartReply::Description(body) => writer.write_entry(|w| body.encode(w))?,
+        MultipartReply::Aggregate(_, body) => writer.write_entry(|w| body.encode(w))?,
+        MultipartReply::Flow(FlowFormat::Standard, list) => {
+            writer.write_all(list, WireFormat::encode)?
         }
-        MultipartReply::Table(list) => parts.all(list, Body::encode)?,
-        MultipartReply::Port(list) => parts.all(list, Body::encode)?,
-        MultipartReply::Queue(list) => parts.all(list, Body::encode)?,
-        MultipartReply::TableFeatures(list) => parts.all(list, Body::encode)?,
-        MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
-        MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
-        MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
-        MultipartReply::FlowMonitor(list) => parts.all(list, Body::encode)?,
-        MultipartReply::Group(list) => parts.all(list, Body::encode)?,
-        MultipartReply::GroupDesc(list) => parts.all(list, Body::encode)?,
-        MultipartReply::GroupFeatures(body) => parts.one(|w| body.encode(w))?,
-        MultipartReply::Meter(list) => parts.all(list, Body::encode)?,
-        MultipartReply::MeterConfig(list) => parts.all(list, Body::encode)?,
-        MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
-        MultipartReply::BundleFeatures(body) => parts.one(|w| body.encode(w))?,
-        MultipartReply::ControllerStatus(list) => parts.all(list, Body::encode)?,
-        MultipartReply::Ipfix(_, list) => parts.all(list, Body::encode)?,
+        MultipartReply::Flow(FlowFormat::Nicira, list) => {
+            writer.write_all(list, flow_stats::encode_nx)?
+        }
+        MultipartReply::Flow(FlowFormat::Counts, list) => {
+            writer.write_all(list, flow_stats::encode_counts_only)?;
+        }
+        MultipartReply::Table(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::Port(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::Queue(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::TableFeatures(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::PortDesc(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::TableDesc(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::QueueDesc(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::FlowMonitor(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::Group(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::GroupDesc(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::GroupFeatures(body) => writer.write_entry(|w| body.encode(w))?,
+        MultipartReply::Meter(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::MeterConfig(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::MeterFeatures(body) => writer.write_entry(|w| body.encode(w))?,
+        MultipartReply::BundleFeatures(body) => writer.write_entry(|w| body.encode(w))?,
+        MultipartReply::ControllerStatus(list) => writer.write_all(list, WireFormat::encode)?,
+        MultipartReply::Ipfix(_, list) => writer.write_all(list, WireFormat::encode)?,
     }
-    parts.close(more);
+    writer.close(more);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use flow::{Field, Match, PacketIn, PacketInReason, Refusal, Registers};
 use super::packet_in_nicira;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, PacketInFormat};
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 use crate::oxm;
 use crate::port_no;
 use crate::version::Version;
@@ -70,11 +70,11 @@ pub(super) fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malfor
 }
 
 /// Which body a packet-in has in `dialect`.
-pub(crate) const fn kind(dialect: Dialect) -> Kind {
+pub(crate) const fn kind(dialect: Dialect) -> MessageKind {
     match dialect.packet_in {
-        PacketInFormat::Standard => Kind::PacketIn,
-        PacketInFormat::Nicira => Kind::NxPacketIn,
-        PacketInFormat::Nicira2 => Kind::NxPacketIn2,
+        PacketInFormat::Standard => MessageKind::PacketIn,
+        PacketInFormat::Nicira => MessageKind::NxPacketIn,
+        PacketInFormat::Nicira2 => MessageKind::NxPacketIn2,
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
             Ok(PacketIn {
                 total_len,
                 data: r.rest().to_vec(),
-                ..blank(reason, in_port)
+                ..empty(reason, in_port)
             })
         }
         Version::V11 => {
@@ -113,7 +113,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
                 total_len,
                 table: TableId(r.u8()?),
                 data: r.rest().to_vec(),
-                ..blank(reason, in_port)
+                ..empty(reason, in_port)
             })
         }
         Version::V12 | Version::V13 | Version::V14 | Version::V15 => decode_with_match(r),
@@ -154,7 +154,7 @@ fn encode_standard(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Encod
 }
 
 /// A packet-in of which only the reason and the port are known yet.
-pub(super) const fn blank(reason: PacketInReason, in_port: PortNo) -> PacketIn {
+pub(super) const fn empty(reason: PacketInReason, in_port: PortNo) -> PacketIn {
     PacketIn {
         reason,
         table: TableId::ALL,
@@ -176,10 +176,10 @@ fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
         Version::V12 => Cookie::NONE,
         _ => Cookie(r.u64()?),
     };
-    let place = r.fail(Refusal::MatchBadField);
+    let missing_port = r.fail(Refusal::MatchBadField);
     let matching = oxm::decode_structure(r)?;
     r.skip(2)?;
-    let registers = surroundings(&matching).ok_or(place)?;
+    let registers = pipeline_fields(&matching).ok_or(missing_port)?;
     let from = registers.in_port;
     Ok(PacketIn {
         table,
@@ -187,14 +187,14 @@ fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
         registers,
         total_len,
         data: r.rest().to_vec(),
-        ..blank(reason, from)
+        ..empty(reason, from)
     })
 }
 
 /// What surrounds a frame, as a match tells it (OF 1.3.5, 7.4.1): a register that is
 /// not told is zero, and fields that are no registers are left out. None if there is
 /// no port.
-pub(super) fn surroundings(matching: &Match) -> Option<Registers> {
+pub(super) fn pipeline_fields(matching: &Match) -> Option<Registers> {
     matching.exact(Field::InPort)?;
     let registers = Registers::of(matching);
     Some(Registers {

@@ -9,11 +9,11 @@
 use base::{BufferId, Cookie, PortNo, TableId};
 use flow::{Match, PacketIn, PacketInReason, Refusal, Registers, Resume};
 
-use super::Body;
-use super::packet_in::{blank, decode_reason, reason_number, surroundings};
+use super::WireFormat;
+use super::packet_in::{decode_reason, empty, pipeline_fields, reason_number};
 use super::property::{self, Property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::oxm::{self, Filter};
+use crate::oxm::{self, NxmMatch};
 
 /// Reads the first form.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
@@ -23,10 +23,10 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let (table, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
     let match_len = usize::from(r.u16()?);
     r.skip(6)?;
-    let place = r.fail(Refusal::MatchBadField);
-    let filter = oxm::decode_nxm(r, match_len)?;
+    let missing_port = r.fail(Refusal::MatchBadField);
+    let nxm_match = oxm::decode_nxm(r, match_len)?;
     r.skip(2)?;
-    let registers = surroundings(&filter.matching).ok_or(place)?;
+    let registers = pipeline_fields(&nxm_match.matching).ok_or(missing_port)?;
     let from = registers.in_port;
     Ok(PacketIn {
         table,
@@ -34,7 +34,7 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
         registers,
         total_len,
         data: r.rest().to_vec(),
-        ..blank(reason, from)
+        ..empty(reason, from)
     })
 }
 
@@ -45,8 +45,8 @@ pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Enc
     w.u8(reason_number(packet_in.reason, w.version()));
     w.u8(packet_in.table.0);
     w.u64(packet_in.cookie.0);
-    let filter = Filter::of(packet_in.registers.told());
-    oxm::encode_nxm_around(&filter, w, |w| w.zeros(6))?;
+    let nxm_match = NxmMatch::of(packet_in.registers.told());
+    oxm::encode_nxm_with_length(&nxm_match, w, |w| w.zeros(6))?;
     w.zeros(2);
     w.bytes(&packet_in.data);
     Ok(())
@@ -64,7 +64,7 @@ const USERDATA: u16 = 7;
 const CONTINUATION: u16 = 8;
 
 /// What the second form has said so far.
-struct Told {
+struct PacketIn2Builder {
     packet_in: PacketIn,
     full_len: Option<u32>,
 }
@@ -72,19 +72,19 @@ struct Told {
 /// Reads the second form.
 pub(super) fn decode_second(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let start = r.clone();
-    let mut told = Told {
-        packet_in: blank(PacketInReason::NoMatch, PortNo::ANY),
+    let mut builder = PacketIn2Builder {
+        packet_in: empty(PacketInReason::NoMatch, PortNo::ANY),
         full_len: None,
     };
-    told.packet_in.table = TableId::FIRST;
+    builder.packet_in.table = TableId::FIRST;
     while !r.is_empty() {
-        take(&mut told, property::next(r)?)?;
+        apply_property(&mut builder, property::next(r)?)?;
     }
     let bad_length = start.fail(Refusal::RequestBadLength);
-    let Told {
+    let PacketIn2Builder {
         mut packet_in,
         full_len,
-    } = told;
+    } = builder;
     let len = packet_in.data.len();
     let total = full_len.map_or(Ok(len), usize::try_from);
     packet_in.total_len = match total.map(|total| (total >= len, u16::try_from(total))) {
@@ -95,13 +95,13 @@ pub(super) fn decode_second(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
 }
 
 /// Takes in a property.
-fn take(told: &mut Told, property: Property<'_>) -> Result<(), Malformed> {
-    let packet_in = &mut told.packet_in;
+fn apply_property(builder: &mut PacketIn2Builder, property: Property<'_>) -> Result<(), Malformed> {
+    let packet_in = &mut builder.packet_in;
     let short = Refusal::PropertyBadLength;
     let mut value = property.value.clone().on_short(short);
     match property.kind {
         PACKET => packet_in.data = value.rest().to_vec(),
-        FULL_LEN => told.full_len = Some(value.u32()?),
+        FULL_LEN => builder.full_len = Some(value.u32()?),
         BUFFER_ID => value.skip(4)?,
         TABLE_ID => packet_in.table = TableId(value.u8()?),
         // Numbers of eight bytes are aligned.
@@ -125,9 +125,9 @@ fn take(told: &mut Told, property: Property<'_>) -> Result<(), Malformed> {
 }
 
 fn decode_metadata(property: &Property<'_>) -> Result<Registers, Malformed> {
-    let place = property.fail(Refusal::RequestBadPort);
+    let missing_port = property.fail(Refusal::RequestBadPort);
     let matching: Match = oxm::decode(property.value.clone())?;
-    surroundings(&matching).ok_or(place)
+    pipeline_fields(&matching).ok_or(missing_port)
 }
 
 /// Appends the second form.
@@ -176,18 +176,18 @@ fn put_continuation(continuation: &[u8], w: &mut Writer<'_>) -> Result<(), Encod
     })
 }
 
-impl Body for Resume {
+impl WireFormat for Resume {
     /// Whatever else it tells (table, cookie, reason) is of the past.
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let start = r.clone();
-        let told = decode_second(r)?;
-        if told.data.is_empty() {
+        let packet_in = decode_second(r)?;
+        if packet_in.data.is_empty() {
             return Err(start.fail(Refusal::RequestBadLength));
         }
         Ok(Self {
-            registers: told.registers,
-            data: told.data,
-            continuation: told.continuation,
+            registers: packet_in.registers,
+            data: packet_in.data,
+            continuation: packet_in.continuation,
         })
     }
 

@@ -7,10 +7,10 @@
 use base::{BufferId, PortNo};
 use flow::{Field, Match, PacketOut, Refusal, Registers};
 
-use super::{Body, packet_in};
-use crate::action::{self, Context};
+use super::{WireFormat, packet_in};
+use crate::action::{self, EncodeContext};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::oxm;
 use crate::port_no;
 use crate::version::Version;
@@ -26,7 +26,7 @@ pub(crate) fn encode_buffer(buffer: Option<BufferId>, w: &mut Writer<'_>) {
     w.u32(buffer.unwrap_or(BufferId::NONE).0);
 }
 
-impl Body for PacketOut {
+impl WireFormat for PacketOut {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let buffer = decode_buffer(r)?;
         let (registers, actions_len) = match r.version() {
@@ -62,13 +62,13 @@ impl Body for PacketOut {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         encode_buffer(self.buffer, w);
-        let context = Context {
+        let context = EncodeContext {
             matching: &Match::any(),
-            faith: Faith::Exact,
+            fidelity: Fidelity::Lossless,
         };
         let actions = |w: &mut Writer<'_>| action::encode(&self.actions, context, w);
         if w.version() != Version::V15 && self.registers != Registers::new(self.registers.in_port) {
-            return Err(w.cannot("what comes with a frame besides its port"));
+            return Err(w.unsupported("what comes with a frame besides its port"));
         }
         match w.version() {
             Version::V10 => {
@@ -120,7 +120,7 @@ fn decode_context(r: &mut Reader<'_>) -> Result<Registers, Malformed> {
             _ => return Err(start.fail(Refusal::RequestPipelineFieldsOnly)),
         }
     }
-    packet_in::surroundings(&matching).ok_or_else(|| start.fail(Refusal::RequestBadPort))
+    packet_in::pipeline_fields(&matching).ok_or_else(|| start.fail(Refusal::RequestBadPort))
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     use crate::message::Message;
 
     #[test]
-    fn only_in_15_does_more_than_a_port_come_with_a_frame() {
+    fn packet_out_pipeline_fields_encode_only_in_1_5() {
         let registers = Registers {
             metadata: 5,
             ..Registers::new(PortNo(1))

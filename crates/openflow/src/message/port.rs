@@ -4,7 +4,7 @@
 use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
-use super::{Body, property};
+use super::{WireFormat, property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
@@ -69,7 +69,7 @@ pub(crate) fn encode_features(PortFeatures(bits): PortFeatures, w: &mut Writer<'
     w.u32(bits);
 }
 
-impl Body for PortDesc {
+impl WireFormat for PortDesc {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         match r.version() {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => {

@@ -5,12 +5,12 @@ use flow::{PortConfig, PortMod, Refusal};
 use packet::MacAddr;
 
 use super::port::{ETHERNET, decode_features, encode_features, known_config};
-use super::{Body, property};
+use super::{WireFormat, property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
 
-impl Body for PortMod {
+impl WireFormat for PortMod {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let port = port_no::decode(r)?;
         if r.version() != Version::V10 {
@@ -44,7 +44,7 @@ impl Body for PortMod {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if self.mask.0 & !known_config(w.version()).0 != 0 {
-            return Err(w.cannot("this port configuration"));
+            return Err(w.unsupported("this port configuration"));
         }
         port_no::encode(self.port, w)?;
         if w.version() != Version::V10 {

@@ -3,7 +3,7 @@
 
 use flow::{PortDesc, PortReason, PortStatus, Refusal};
 
-use super::Body;
+use super::WireFormat;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 const REASONS: [PortReason; 3] = [PortReason::Add, PortReason::Delete, PortReason::Modify];
@@ -17,7 +17,7 @@ pub(crate) const fn reason_number(reason: PortReason) -> u8 {
     }
 }
 
-impl Body for PortStatus {
+impl WireFormat for PortStatus {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let unknown = r.fail(Refusal::RequestBadType);
         let reason = REASONS.get(usize::from(r.u8()?)).copied().ok_or(unknown)?;

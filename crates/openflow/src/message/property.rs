@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_counts_the_head_but_not_the_padding() {
+    fn property_length_includes_head_but_not_padding() {
         let mut out = Vec::new();
         let mut w = Writer::new(&mut out, V14);
         put(7, &mut w, |w| {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_that_lies_about_its_length_is_refused_as_one() {
+    fn property_with_wrong_length_is_refused() {
         let bad = Some(Refusal::PropertyBadLength);
         assert_eq!(refusal(&[0, 1, 0, 3, 0, 0, 0, 0]), bad);
         assert_eq!(refusal(&[0, 1, 0, 9, 0, 0, 0, 0]), bad);

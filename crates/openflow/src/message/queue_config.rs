@@ -4,7 +4,7 @@
 use base::{PortNo, QueueId};
 use flow::Refusal;
 
-use super::{Body, property};
+use super::{WireFormat, property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
@@ -56,7 +56,7 @@ pub(crate) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), Enc
     Ok(())
 }
 
-impl Body for QueueConfigReply {
+impl WireFormat for QueueConfigReply {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let port = port_no::decode(r)?;
         r.skip(match r.version() {
@@ -91,7 +91,7 @@ pub struct QueueDesc {
     pub config: QueueConfig,
 }
 
-impl Body for QueueDesc {
+impl WireFormat for QueueDesc {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let start = r.clone();
         let (port, queue) = (port_no::decode(r)?, QueueId(r.u32()?));
@@ -149,11 +149,15 @@ const fn names_port(version: Version) -> bool {
 }
 
 /// Reads a queue of the port that is asked about, or of the one that it names.
-fn decode_queue(asked: PortNo, r: &mut Reader<'_>) -> Result<QueueDesc, Malformed> {
+fn decode_queue(requested_port: PortNo, r: &mut Reader<'_>) -> Result<QueueDesc, Malformed> {
     let start = r.clone();
     let queue = QueueId(r.u32()?);
     let named = names_port(r.version());
-    let port = if named { port_no::decode(r)? } else { asked };
+    let port = if named {
+        port_no::decode(r)?
+    } else {
+        requested_port
+    };
     let length = usize::from(r.u16()?);
     r.skip(if named { 6 } else { 2 })?;
     let head = start.len() - r.len();

@@ -5,11 +5,11 @@
 use base::Xid;
 use flow::{GroupMod, MeterMod, Refusal};
 
-use super::{Message, frame};
+use super::{Message, encode_framed};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 
 /// What was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,19 +62,19 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<RequestForward, Malformed> {
 
 /// Appends such a message, its header included.
 pub(super) fn encode(
-    told: &RequestForward,
+    forward: &RequestForward,
     xid: Xid,
     dialect: Dialect,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let message = match &told.request {
+    let message = match &forward.request {
         ForwardedRequest::GroupMod(command) => Message::GroupMod(command.clone()),
         ForwardedRequest::MeterMod(command) => Message::MeterMod(command.clone()),
     };
     let mut bytes = Vec::new();
-    message.encode(told.xid, dialect, &mut bytes)?;
-    frame(
-        Kind::RequestForward,
+    message.encode(forward.xid, dialect, &mut bytes)?;
+    encode_framed(
+        MessageKind::RequestForward,
         xid,
         dialect,
         out,

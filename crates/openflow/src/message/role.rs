@@ -4,7 +4,7 @@
 
 use flow::{Refusal, Role, RoleRequest, ShortId};
 
-use super::Body;
+use super::WireFormat;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
@@ -60,7 +60,7 @@ fn encode_short_id(short_id: Option<ShortId>, w: &mut Writer<'_>) -> Result<(), 
 }
 
 fn encode_no_short_id(short_id: Option<ShortId>, w: &Writer<'_>) -> Result<(), EncodeError> {
-    short_id.map_or(Ok(()), |_| Err(w.cannot("a short id of a controller")))
+    short_id.map_or(Ok(()), |_| Err(w.unsupported("a short id of a controller")))
 }
 
 /// The number of a short id on the wire.
@@ -81,7 +81,7 @@ pub(super) fn encode_role(role: Role, w: &mut Writer<'_>) {
     });
 }
 
-impl Body for RoleRequest {
+impl WireFormat for RoleRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let role = decode_role(r)?;
         if is_nicira(r.version()) {
@@ -105,11 +105,11 @@ impl Body for RoleRequest {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match (is_nicira(w.version()), self.role) {
-            (true, None) => return Err(w.cannot("a question after the role")),
+            (true, None) => return Err(w.unsupported("a question after the role")),
             (true, Some(role)) => {
                 encode_role(role, w);
                 if self.generation.is_some() {
-                    return Err(w.cannot("an election among controllers"));
+                    return Err(w.unsupported("an election among controllers"));
                 }
                 return encode_no_short_id(self.short_id, w);
             }
@@ -119,14 +119,14 @@ impl Body for RoleRequest {
         encode_short_id(self.short_id, w)?;
         let elected = matches!(self.role, Some(Role::Master | Role::Slave));
         if elected && self.generation.is_none() {
-            return Err(w.cannot("this role without an election"));
+            return Err(w.unsupported("this role without an election"));
         }
         w.u64(self.generation.unwrap_or(0));
         Ok(())
     }
 }
 
-impl Body for RoleReply {
+impl WireFormat for RoleReply {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::RoleBad);
         let role = decode_role(r)?.ok_or(bad)?;
@@ -192,7 +192,7 @@ pub(crate) const fn reason_number(reason: RoleReason) -> u8 {
     }
 }
 
-impl Body for RoleStatus {
+impl WireFormat for RoleStatus {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::RoleBad);
         let role = decode_role(r)?.ok_or(bad)?;

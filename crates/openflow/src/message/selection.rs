@@ -5,7 +5,7 @@ use flow::{Refusal, Selection, SelectionFields, SelectionMethod};
 
 use super::property::{self, Property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::oxm::{self, Prefer};
+use crate::oxm::{self, HeaderFamily};
 use crate::version::Version;
 
 /// Netronome's experimenter id, and the one that it used before it had one.
@@ -18,9 +18,9 @@ const SELECTION_METHOD: u32 = 1;
 /// Bytes of a method's name with the zero behind it.
 const NAME: usize = 16;
 
-/// Reads the properties of a group, of which there is this one; `wanted` is whether it has
+/// Reads the properties of a group, of which there is this one; `allowed` is whether it has
 /// a meaning there: where a select group is made or told of.
-pub(crate) fn decode(r: &mut Reader<'_>, wanted: bool) -> Result<Option<Selection>, Malformed> {
+pub(crate) fn decode(r: &mut Reader<'_>, allowed: bool) -> Result<Option<Selection>, Malformed> {
     let mut read = None;
     while !r.is_empty() {
         let mut property = property::next(r)?;
@@ -34,7 +34,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, wanted: bool) -> Result<Option<Selectio
         if value.u32()? != SELECTION_METHOD {
             return Err(property.fail(Refusal::PropertyBadExperimenterType));
         }
-        if !wanted {
+        if !allowed {
             return Err(property.fail(Refusal::PropertyBadValue));
         }
         let selection = selection(value, &property)?;
@@ -68,7 +68,7 @@ fn fields(r: Reader<'_>) -> Result<SelectionFields, Malformed> {
     let mut fields = SelectionFields::default();
     while !r.is_empty() {
         let start = r.clone();
-        let header = oxm::Header::decode(&mut r)?;
+        let header = oxm::OxmHeader::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
         let field = header.field(&mut payload)?;
         // No group chooses by a tunnel's options.
@@ -101,14 +101,16 @@ pub(crate) fn encode(selection: &Selection, w: &mut Writer<'_>) -> Result<(), En
 }
 
 fn encode_fields(fields: &SelectionFields, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let prefer = match w.version() {
-        Version::V10 => Prefer::Nxm,
-        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => Prefer::Oxm,
+    let family = match w.version() {
+        Version::V10 => HeaderFamily::Nxm,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            HeaderFamily::Oxm
+        }
     };
     for (field, mask) in fields.iter() {
-        let header = oxm::header_of(field, prefer, false);
+        let header = oxm::header_of(field, family, false);
         header
-            .ok_or_else(|| w.cannot("a field without header"))?
+            .ok_or_else(|| w.unsupported("a field without header"))?
             .encode(w);
         // All of a field is all of its bytes.
         let whole = mask == field.full_mask();

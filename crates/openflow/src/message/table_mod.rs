@@ -9,7 +9,7 @@ use flow::{
     VacancyLimits,
 };
 
-use super::{Body, property};
+use super::{WireFormat, property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
@@ -38,12 +38,12 @@ const fn has_properties(version: Version) -> bool {
 
 /// What the properties say.
 #[derive(Clone, Copy, Default)]
-struct Properties {
+struct TableProperties {
     eviction: Option<EvictionFlags>,
     vacancy: Option<Vacancy>,
 }
 
-impl Body for TableMod {
+impl WireFormat for TableMod {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let table = TableId(r.u8()?);
         r.skip(3)?;
@@ -52,44 +52,44 @@ impl Body for TableMod {
         if config & !known_config(r.version()) != 0 {
             return Err(unknown);
         }
-        let properties = r.clone();
-        let said = match has_properties(r.version()) {
+        let start = r.clone();
+        let properties = match has_properties(r.version()) {
             true => decode_properties(r)?,
-            false => Properties::default(),
+            false => TableProperties::default(),
         };
         // How much is free is the switch's to say (OF 1.4.1, 7.3.4.1).
-        if said.vacancy.is_some_and(|vacancy| vacancy.now != 0) {
-            return Err(properties.fail(Refusal::PropertyBadValue));
+        if properties.vacancy.is_some_and(|vacancy| vacancy.now != 0) {
+            return Err(start.fail(Refusal::PropertyBadValue));
         }
         Ok(Self {
             table,
             config: TableFlags(config),
-            eviction: said.eviction,
-            vacancy: said.vacancy.map(|vacancy| vacancy.limits),
+            eviction: properties.eviction,
+            vacancy: properties.vacancy.map(|vacancy| vacancy.limits),
         })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if self.config.0 & !known_config(w.version()) != 0 {
-            return Err(w.cannot("this table configuration"));
+            return Err(w.unsupported("this table configuration"));
         }
         w.u8(self.table.0);
         w.zeros(3);
         w.u32(self.config.0);
-        let said = Properties {
+        let properties = TableProperties {
             eviction: self.eviction,
             vacancy: self.vacancy.map(|limits| Vacancy { limits, now: 0 }),
         };
         match (has_properties(w.version()), self.eviction, self.vacancy) {
-            (true, ..) => encode_properties(said, w),
+            (true, ..) => encode_properties(properties, w),
             (false, None, None) => Ok(()),
-            (false, ..) => Err(w.cannot("how a table evicts or warns")),
+            (false, ..) => Err(w.unsupported("how a table evicts or warns")),
         }
     }
 }
 
-fn decode_properties(r: &mut Reader<'_>) -> Result<Properties, Malformed> {
-    let mut said = Properties::default();
+fn decode_properties(r: &mut Reader<'_>) -> Result<TableProperties, Malformed> {
+    let mut properties = TableProperties::default();
     while !r.is_empty() {
         let mut property = property::next(r)?;
         let duplicate = property.fail(Refusal::PropertyDuplicate);
@@ -101,7 +101,7 @@ fn decode_properties(r: &mut Reader<'_>) -> Result<Properties, Malformed> {
         let is_new = match property.kind {
             EVICTION => {
                 let flags = EvictionFlags(property.value.u32()?);
-                said.eviction.replace(flags).is_none()
+                properties.eviction.replace(flags).is_none()
             }
             VACANCY => {
                 let [down, up, now, _] = property.value.take()?;
@@ -109,7 +109,10 @@ fn decode_properties(r: &mut Reader<'_>) -> Result<Properties, Malformed> {
                     return Err(bad_value);
                 }
                 let limits = VacancyLimits { down, up };
-                said.vacancy.replace(Vacancy { limits, now }).is_none()
+                properties
+                    .vacancy
+                    .replace(Vacancy { limits, now })
+                    .is_none()
             }
             _ => return Err(property.unknown()),
         };
@@ -117,14 +120,14 @@ fn decode_properties(r: &mut Reader<'_>) -> Result<Properties, Malformed> {
             return Err(duplicate);
         }
     }
-    Ok(said)
+    Ok(properties)
 }
 
-fn encode_properties(said: Properties, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    if let Some(EvictionFlags(flags)) = said.eviction {
+fn encode_properties(properties: TableProperties, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    if let Some(EvictionFlags(flags)) = properties.eviction {
         property::put_u32(EVICTION, flags, w)?;
     }
-    if let Some(Vacancy { limits, now }) = said.vacancy {
+    if let Some(Vacancy { limits, now }) = properties.vacancy {
         property::put(VACANCY, w, |w| {
             w.bytes(&[limits.down, limits.up, now, 0]);
             Ok(())
@@ -133,7 +136,7 @@ fn encode_properties(said: Properties, w: &mut Writer<'_>) -> Result<(), EncodeE
     Ok(())
 }
 
-impl Body for TableDesc {
+impl WireFormat for TableDesc {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let length = usize::from(r.clone().u16()?);
         let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
@@ -141,17 +144,17 @@ impl Body for TableDesc {
         let table = TableId(r.u8()?);
         r.skip(1)?;
         let config = TableFlags(r.u32()?);
-        let said = decode_properties(&mut r)?;
+        let properties = decode_properties(&mut r)?;
         Ok(Self {
             table,
             config,
-            eviction: said.eviction,
-            vacancy: said.vacancy,
+            eviction: properties.eviction,
+            vacancy: properties.vacancy,
         })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        let said = Properties {
+        let properties = TableProperties {
             eviction: self.eviction,
             vacancy: self.vacancy,
         };
@@ -160,7 +163,7 @@ impl Body for TableDesc {
             w.u8(self.table.0);
             w.zeros(1);
             w.u32(self.config.0);
-            encode_properties(said, w)
+            encode_properties(properties, w)
         })
         .map(drop)
     }
@@ -174,7 +177,7 @@ pub(crate) const fn reason_number(reason: TableReason) -> u8 {
     }
 }
 
-impl Body for TableStatus {
+impl WireFormat for TableStatus {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let unknown = r.fail(Refusal::RequestBadType);
         let reason = match r.u8()? {

@@ -3,7 +3,7 @@
 
 use flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
 
-use super::Body;
+use super::WireFormat;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 /// Bytes of a mapping.
@@ -12,7 +12,7 @@ const MAPPING: usize = 8;
 /// `NXTTMC_*`.
 const COMMANDS: [TlvCommand; 3] = [TlvCommand::Add, TlvCommand::Delete, TlvCommand::Clear];
 
-impl Body for TlvTableMod {
+impl WireFormat for TlvTableMod {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::TlvBadCommand);
         let number = usize::from(r.u16()?);
@@ -35,7 +35,7 @@ impl Body for TlvTableMod {
     }
 }
 
-impl Body for TlvTable {
+impl WireFormat for TlvTable {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (space_max, fields_max) = (r.u32()?, r.u16()?);
         r.skip(10)?;

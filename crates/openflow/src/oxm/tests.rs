@@ -10,8 +10,8 @@ const V13: Dialect = Dialect::new(Version::V13);
 
 fn nxm(matching: &Match) -> Vec<u8> {
     let mut out = Vec::new();
-    let filter = Filter::of(matching.clone());
-    encode_filter(&filter, &mut Writer::new(&mut out, V10)).expect("NXM can say it");
+    let nxm_match = NxmMatch::of(matching.clone());
+    encode_nxm_fields(&nxm_match, &mut Writer::new(&mut out, V10)).expect("NXM can say it");
     out
 }
 
@@ -92,7 +92,7 @@ fn least(field: Field) -> Match {
 }
 
 #[test]
-fn every_field_is_read_as_it_was_written_whole_and_in_part() {
+fn fields_round_trip_exact_and_masked() {
     for row in Field::all().filter(|row| row.field.view().is_none()) {
         let full = row.field.full_mask();
         let masks = match row.maskable {
@@ -120,7 +120,7 @@ fn every_field_is_read_as_it_was_written_whole_and_in_part() {
 }
 
 #[test]
-fn a_tag_as_one_number_is_taken_apart() {
+fn vlan_tci_splits_into_vid_and_pcp() {
     let pcp = |matching: Match, pcp| matching.with(Field::VlanPcp, pcp).expect("there is a tag");
     assert_eq!(tci(0, 0), Ok(Match::any()));
     assert_eq!(tci(0, 0xffff), Ok(vid(0, 0x1fff)), "no tag");
@@ -136,7 +136,7 @@ fn a_tag_as_one_number_is_taken_apart() {
 }
 
 #[test]
-fn a_part_of_a_tag_that_a_match_cannot_hold_is_refused() {
+fn unsupported_vlan_tci_mask_is_refused() {
     assert_eq!(tci(0, 0xe000), Err(Refusal::MatchBadMask));
     assert_eq!(tci(0x3000, 0x3000), Err(Refusal::MatchBadMask));
     assert_eq!(tci(0x2000, 0xf000), Err(Refusal::MatchBadMask));
@@ -144,7 +144,7 @@ fn a_part_of_a_tag_that_a_match_cannot_hold_is_refused() {
 }
 
 #[test]
-fn a_tag_and_its_priority_are_one_number_again() {
+fn vid_and_pcp_join_into_vlan_tci() {
     assert_eq!(nxm(&vid(0, 0x1fff)), [0, 0, 8, 2, 0, 0]);
     assert_eq!(nxm(&vid(0x1005, 0x1fff)), [0, 0, 9, 4, 0x10, 5, 0x1f, 0xff]);
     let tagged = vid(0x1005, 0x1fff)
@@ -154,15 +154,15 @@ fn a_tag_and_its_priority_are_one_number_again() {
 }
 
 #[test]
-fn a_wide_port_number_has_no_place_in_nxm() {
+fn wide_port_number_does_not_encode_as_nxm() {
     let matching = Match::any().with(Field::InPort, 0x1_0000).expect("legal");
     let mut out = Vec::new();
-    let error = encode_filter(&Filter::of(matching), &mut Writer::new(&mut out, V10));
+    let error = encode_nxm_fields(&NxmMatch::of(matching), &mut Writer::new(&mut out, V10));
     assert!(error.is_err());
 }
 
 #[test]
-fn a_wide_port_number_is_refused_where_ports_are_narrow() {
+fn wide_port_number_is_refused_in_openflow_1_0() {
     // OXM_OF_IN_PORT, 32 bits, in either version.
     let wide = [0x80, 0, 0, 4, 0, 1, 0, 0];
     assert_eq!(read(&wide), Err(Refusal::MatchBadValue));
@@ -173,8 +173,8 @@ fn a_wide_port_number_is_refused_where_ports_are_narrow() {
 }
 
 #[test]
-fn cookies_are_a_field_of_nxm_and_nowhere_else() {
-    let filter = Filter {
+fn cookie_field_is_accepted_only_in_nxm() {
+    let nxm_match = NxmMatch {
         matching: Match::any(),
         cookies: CookieFilter {
             cookie: Cookie(5),
@@ -182,13 +182,13 @@ fn cookies_are_a_field_of_nxm_and_nowhere_else() {
         },
     };
     let mut out = Vec::new();
-    encode_filter(&filter, &mut Writer::new(&mut out, V10)).expect("NXM can say it");
-    assert_eq!(decode_filter(Reader::new(&out, V10)), Ok(filter));
+    encode_nxm_fields(&nxm_match, &mut Writer::new(&mut out, V10)).expect("NXM can say it");
+    assert_eq!(decode_nxm_fields(Reader::new(&out, V10)), Ok(nxm_match));
     assert_eq!(read(&out), Err(Refusal::MatchBadField));
 }
 
 #[test]
-fn a_mask_of_ones_is_none_and_a_mask_of_zeros_asks_nothing() {
+fn full_mask_is_exact_and_zero_mask_is_wildcard() {
     let eth = |mask: u8| {
         let mut bytes = vec![0x80, 0, 0x07, 12, 0, 0, 0, 0, 0, 0];
         bytes.extend([mask; 6]);

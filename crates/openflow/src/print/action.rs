@@ -6,9 +6,9 @@ use packet::MacAddr;
 
 use flow::text::{Named, Roster};
 
-use super::names::Unreadable;
-use super::text::Hex;
-use crate::action::{self, Item, Kind};
+use super::refusal_names::DecodeErrorName;
+use super::text::AlternateHex;
+use crate::action::{self, ActionItem, ActionKind};
 use crate::codec::Reader;
 use crate::instruction;
 use crate::version::Version;
@@ -20,53 +20,57 @@ const CLONE_HEAD: usize = 16;
 const INSTRUCTION_HEAD: usize = 8;
 
 /// A list of actions with commas between them; none are `drop`.
-pub(super) fn list(r: Reader<'_>, names: &Roster) -> Result<String, Unreadable> {
-    let mut told = Vec::new();
-    each(r, names, &mut told)?;
-    Ok(joined(&told))
+pub(super) fn list(r: Reader<'_>, names: &Roster) -> Result<String, DecodeErrorName> {
+    let mut texts = Vec::new();
+    format_each(r, names, &mut texts)?;
+    Ok(join(&texts))
 }
 
 /// Adds the text of each action.
-fn each(mut r: Reader<'_>, names: &Roster, told: &mut Vec<String>) -> Result<(), Unreadable> {
+fn format_each(
+    mut r: Reader<'_>,
+    names: &Roster,
+    texts: &mut Vec<String>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         if let Some(meter) = action::decode_meter(&mut r)? {
-            told.push(format!("meter:{}", meter.0));
+            texts.push(format!("meter:{}", meter.0));
             continue;
         }
         let mut start = r.clone();
-        if told
+        if texts
             .last()
             .is_some_and(|last| last.starts_with("write_metadata:"))
         {
             return Err(r.fail(Refusal::ActionUnsupportedOrder).into());
         }
-        let (kind, item) = action::decode_named(&mut r)?;
+        let (kind, item) = action::decode_with_kind(&mut r)?;
         let nested = start.sub(start.len() - r.len())?;
-        told.push(one(kind, &item, names, nested)?);
+        texts.push(format_action(kind, &item, names, nested)?);
     }
     Ok(())
 }
 
-fn joined(told: &[String]) -> String {
-    match told {
+fn join(texts: &[String]) -> String {
+    match texts {
         [] => "drop".to_owned(),
-        told => told.join(","),
+        texts => texts.join(","),
     }
 }
 
 /// The text of an action, whose bytes `whole` has.
-fn one(
-    kind: Kind,
-    item: &Item,
+fn format_action(
+    kind: ActionKind,
+    item: &ActionItem,
     names: &Roster,
     mut whole: Reader<'_>,
-) -> Result<String, Unreadable> {
+) -> Result<String, DecodeErrorName> {
     let action = match item {
-        Item::Action(action) => action,
-        Item::PopQueue => return Ok("pop_queue".to_owned()),
-        Item::Metadata(write) => return Ok(metadata(write.value, write.mask)),
+        ActionItem::Action(action) => action,
+        ActionItem::PopQueue => return Ok("pop_queue".to_owned()),
+        ActionItem::Metadata(write) => return Ok(metadata(write.value, write.mask)),
     };
-    if kind == Kind::Clone {
+    if kind == ActionKind::Clone {
         whole.skip(CLONE_HEAD)?;
         return Ok(format!("clone({})", list(whole, names)?));
     }
@@ -74,11 +78,11 @@ fn one(
 }
 
 /// The text of a setter that is a set-field under another name.
-fn setter(kind: Kind, action: &Action, version: Version) -> Option<String> {
-    if kind == Kind::PopVlan && version == Version::V10 {
+fn setter(kind: ActionKind, action: &Action, version: Version) -> Option<String> {
+    if kind == ActionKind::PopVlan && version == Version::V10 {
         return Some("strip_vlan".to_owned());
     }
-    if let (Kind::SetField, Action::SetIpTtl(ttl)) = (kind, action) {
+    if let (ActionKind::SetField, Action::SetIpTtl(ttl)) = (kind, action) {
         return Some(format!("set_field:{ttl}->nw_ttl"));
     }
     let Action::SetField { value, .. } = action else {
@@ -86,29 +90,33 @@ fn setter(kind: Kind, action: &Action, version: Version) -> Option<String> {
     };
     let number = u64::try_from(*value).unwrap_or(u64::MAX);
     Some(match kind {
-        Kind::SetDlSrc => format!("mod_dl_src:{}", MacAddr::from_u64(number)),
-        Kind::SetDlDst => format!("mod_dl_dst:{}", MacAddr::from_u64(number)),
-        Kind::SetNwEcn => format!("mod_nw_ecn:{number}"),
-        Kind::SetVlanVid => format!("set_vlan_vid:{}", number & 0xfff),
-        Kind::SetVlanPcp => format!("set_vlan_pcp:{number}"),
-        Kind::SetMplsLabel => format!("set_mpls_label({number})"),
-        Kind::SetMplsTc => format!("set_mpls_tc({number})"),
-        Kind::SetTunnel => format!("set_tunnel:{}", Hex(number)),
-        Kind::SetTunnel64 => format!("set_tunnel64:{}", Hex(number)),
+        ActionKind::SetDlSrc => format!("mod_dl_src:{}", MacAddr::from_u64(number)),
+        ActionKind::SetDlDst => format!("mod_dl_dst:{}", MacAddr::from_u64(number)),
+        ActionKind::SetNwEcn => format!("mod_nw_ecn:{number}"),
+        ActionKind::SetVlanVid => format!("set_vlan_vid:{}", number & 0xfff),
+        ActionKind::SetVlanPcp => format!("set_vlan_pcp:{number}"),
+        ActionKind::SetMplsLabel => format!("set_mpls_label({number})"),
+        ActionKind::SetMplsTc => format!("set_mpls_tc({number})"),
+        ActionKind::SetTunnel => format!("set_tunnel:{}", AlternateHex(number)),
+        ActionKind::SetTunnel64 => format!("set_tunnel64:{}", AlternateHex(number)),
         _ => return None,
     })
 }
 
 fn metadata(value: u64, mask: u64) -> String {
     match mask {
-        u64::MAX => format!("write_metadata:{}", Hex(value)),
-        mask => format!("write_metadata:{}/{}", Hex(value), Hex(mask)),
+        u64::MAX => format!("write_metadata:{}", AlternateHex(value)),
+        mask => format!(
+            "write_metadata:{}/{}",
+            AlternateHex(value),
+            AlternateHex(mask)
+        ),
     }
 }
 
 /// What a rule does: the actions of 1.0, or instructions in the order in which they
 /// are done.
-pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, Unreadable> {
+pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let names = Roster::nameless();
     if r.version() == Version::V10 {
         let whole = r.clone();
@@ -124,26 +132,26 @@ pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, Unreadable> {
         let mut body = rest.sub_or(length, Refusal::InstructionBadLength)?;
         body.skip(INSTRUCTION_HEAD)?;
         match kind {
-            instruction::APPLY_ACTIONS => each(body, names, &mut apply)?,
+            instruction::APPLY_ACTIONS => format_each(body, names, &mut apply)?,
             instruction::WRITE_ACTIONS => {
                 writes = true;
-                each(body, names, &mut write)?;
+                format_each(body, names, &mut write)?;
             }
             _ => {}
         }
     }
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     if let Some(meter) = read.meter.filter(|_| r.version() < Version::V15) {
-        told.push(format!("meter:{}", meter.0));
+        texts.push(format!("meter:{}", meter.0));
     }
-    told.append(&mut apply);
+    texts.append(&mut apply);
     if read.clear {
-        told.push("clear_actions".to_owned());
+        texts.push("clear_actions".to_owned());
     }
     if writes {
-        told.push(format!("write_actions({})", joined(&write)));
+        texts.push(format!("write_actions({})", join(&write)));
     }
-    told.extend(read.metadata.map(|write| metadata(write.value, write.mask)));
-    told.extend(read.goto.map(|table| format!("goto_table:{table}")));
-    Ok(joined(&told))
+    texts.extend(read.metadata.map(|write| metadata(write.value, write.mask)));
+    texts.extend(read.goto.map(|table| format!("goto_table:{table}")));
+    Ok(join(&texts))
 }

@@ -2,16 +2,16 @@
 
 use ::flow::Refusal;
 
-use super::forward::held;
-use super::names::Unreadable;
-use super::text::{Hex, Text};
+use super::forward::nested_message;
+use super::refusal_names::DecodeErrorName;
+use super::text::{AlternateHex, PrintBuffer};
 use super::{NESTING_MAX, print_within};
 use crate::codec::Reader;
 use crate::header::Header;
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 use crate::message::bundle::{self, WallTime};
 use crate::message::multipart::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
-use crate::message::{Body, row_of};
+use crate::message::{WireFormat, message_row};
 use crate::version::Version;
 
 /// The steps, by number.
@@ -37,9 +37,12 @@ fn flags_of(version: Version) -> &'static [(u32, &'static str)] {
 }
 
 /// Writes a step.
-pub(super) fn print_control(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_control(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (bundle, step, flags) = (r.u32()?, r.u16()?, r.u16()?);
-    write!(text, "\n bundle_id={} ", Hex(bundle.into()));
+    write!(text, "\n bundle_id={} ", AlternateHex(bundle.into()));
     let step = STEPS.get(usize::from(step)).copied().unwrap_or_default();
     write!(text, "type={step} flags=");
     text.bits(flags.into(), flags_of(r.version()));
@@ -52,7 +55,7 @@ pub(super) fn print_control(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
 }
 
 /// What may be asked of bundles, by the bit.
-const ASKED: [(u32, &str); 2] = [(1, "timestamp"), (2, "time_set_sched")];
+const REQUEST_FLAGS: [(u32, &str); 2] = [(1, "timestamp"), (2, "time_set_sched")];
 
 /// The flags that a bundle may have, by the bit.
 const CAPABILITIES: [(u32, &str); 3] = [(1, "atomic"), (2, "ordered"), (4, "time")];
@@ -60,17 +63,20 @@ const CAPABILITIES: [(u32, &str); 3] = [(1, "atomic"), (2, "ordered"), (4, "time
 /// Writes what is asked of bundles.
 pub(super) fn print_features_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let BundleFeaturesRequest { flags, times } = BundleFeaturesRequest::decode(r)?;
     text.push(" flags=");
-    text.bits(flags, &ASKED);
+    text.bits(flags, &REQUEST_FLAGS);
     write_times(times, text);
     Ok(())
 }
 
 /// Writes what bundles can do.
-pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_features(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let features = BundleFeatures::decode(r)?;
     text.push(" capabilities=");
     text.bits(features.capabilities.0.into(), &CAPABILITIES);
@@ -78,7 +84,7 @@ pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<
     Ok(())
 }
 
-fn write_times(times: Option<BundleTimes>, text: &mut Text<'_>) {
+fn write_times(times: Option<BundleTimes>, text: &mut PrintBuffer<'_>) {
     let Some(times) = times else { return };
     for (name, time) in [
         ("accuracy", times.accuracy),
@@ -90,34 +96,41 @@ fn write_times(times: Option<BundleTimes>, text: &mut Text<'_>) {
     }
 }
 
-fn write_time(name: &str, time: WallTime, text: &mut Text<'_>) {
+fn write_time(name: &str, time: WallTime, text: &mut PrintBuffer<'_>) {
     let (seconds, nanos) = (time.0.as_secs(), time.0.subsec_nanos());
     write!(text, "\n {name}={seconds}.{nanos:09}s");
 }
 
 /// Writes a message for a bundle.
-pub(super) fn print_add(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_add(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let xid = text.message.get(4..8);
     let bundle = r.u32()?;
     r.skip(2)?;
     let flags = r.u16()?;
-    let place = r.clone();
-    let (header, bytes) = held(r)?;
+    let start = r.clone();
+    let (header, bytes) = nested_message(r)?;
     if bytes.get(4..8) != xid {
-        return Err(place.fail(Refusal::BundleMessageBadXid).into());
+        return Err(start.fail(Refusal::BundleMessageBadXid).into());
     }
-    let mut inside = Reader::new(bytes, r.dialect());
-    inside.skip(Header::LENGTH)?;
-    match row_of(&header, &mut inside)?.kind {
-        Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PacketOut | Kind::PortMod => {}
-        _ => return Err(place.fail(Refusal::BundleMessageUnsupported).into()),
+    let mut nested = Reader::new(bytes, r.dialect());
+    nested.skip(Header::LENGTH)?;
+    match message_row(&header, &mut nested)?.kind {
+        MessageKind::FlowMod
+        | MessageKind::GroupMod
+        | MessageKind::MeterMod
+        | MessageKind::PacketOut
+        | MessageKind::PortMod => {}
+        _ => return Err(start.fail(Refusal::BundleMessageUnsupported).into()),
     }
-    write!(text, "\n bundle_id={} flags=", Hex(bundle.into()));
+    write!(text, "\n bundle_id={} flags=", AlternateHex(bundle.into()));
     text.bits(flags.into(), flags_of(r.version()));
     text.push("\n");
-    if text.manner.depth < NESTING_MAX {
-        let manner = text.manner.within(text.manner.detail);
-        text.push(&print_within(bytes, manner));
+    if text.context.depth < NESTING_MAX {
+        let context = text.context.within(text.context.detail);
+        text.push(&print_within(bytes, context));
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 
 use flow::Refusal;
 
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use crate::codec::Reader;
 use crate::message::asynchronous;
 use crate::version::Version;
@@ -17,7 +17,7 @@ const FRAGMENTS: [&str; 4] = ["normal", "drop", "reassemble", "nx-match"];
 const INVALID_TTL: u16 = 1 << 2;
 
 /// Writes a configuration.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let flags = r.u16()?;
     write!(text, " frags={}", FRAGMENTS[usize::from(flags & 3)]);
     if flags & INVALID_TTL != 0 {
@@ -28,7 +28,10 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unrea
 }
 
 /// Writes a configuration that is to be.
-pub(super) fn print_set(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_set(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::ConfigBadFlags);
     // From 1.3 on the bit is for the tables to say.
     let known = match r.version() {
@@ -42,11 +45,14 @@ pub(super) fn print_set(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
 }
 
 /// Writes a role that is wished for or given.
-pub(super) fn print_role(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_role(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let nicira = r.version() < Version::V12;
-    let (name, keeps) = role(r, nicira)?;
+    let (name, unchanged) = role(r, nicira)?;
     write!(text, " role={name}");
-    if !nicira && !keeps {
+    if !nicira && !unchanged {
         r.skip(4)?;
         write!(text, " generation_id={}", r.u64()?);
     }
@@ -54,7 +60,10 @@ pub(super) fn print_role(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), 
 }
 
 /// Reads a role, and whether it is none.
-pub(super) fn role(r: &mut Reader<'_>, nicira: bool) -> Result<(&'static str, bool), Unreadable> {
+pub(super) fn role(
+    r: &mut Reader<'_>,
+    nicira: bool,
+) -> Result<(&'static str, bool), DecodeErrorName> {
     let unknown = r.fail(Refusal::RoleBad);
     match (r.u32()?, nicira) {
         (0, false) => Ok(("nochange", true)),
@@ -66,7 +75,10 @@ pub(super) fn role(r: &mut Reader<'_>, nicira: bool) -> Result<(&'static str, bo
 }
 
 /// Writes that a role has changed.
-pub(super) fn print_role_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_role_status(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (role, _) = role(r, false)?;
     let reason = r.u8()?;
     r.skip(3)?;
@@ -75,12 +87,16 @@ pub(super) fn print_role_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Resu
         u64::MAX => {}
         generation => write!(text, " generation_id={generation}"),
     }
-    write!(text, " reason={}", name(&ROLE_REASONS, reason.into()));
+    write!(
+        text,
+        " reason={}",
+        reason_name(&ROLE_REASONS, reason.into())
+    );
     Ok(())
 }
 
 /// What is told unasked, by the name that is printed, and its reasons.
-type Told = (&'static str, &'static [&'static str]);
+type AsyncMaskRow = (&'static str, &'static [&'static str]);
 
 const ROLE_REASONS: [&str; 3] = [
     "primary_request",
@@ -89,7 +105,7 @@ const ROLE_REASONS: [&str; 3] = [
 ];
 
 /// In the order of the properties of 1.4.
-const TOLD: [Told; 6] = [
+const ASYNC_MASKS: [AsyncMaskRow; 6] = [
     ("PACKET_IN", &super::packet::REASONS),
     ("PORT_STATUS", &["add", "delete", "modify"]),
     ("FLOW_REMOVED", &super::flow::REASONS),
@@ -102,7 +118,7 @@ const TOLD: [Told; 6] = [
 ];
 
 /// The name of a reason, or its number.
-pub(super) fn name(names: &[&str], number: u32) -> String {
+pub(super) fn reason_name(names: &[&str], number: u32) -> String {
     let known = usize::try_from(number)
         .ok()
         .and_then(|index| names.get(index));
@@ -113,11 +129,14 @@ pub(super) fn name(names: &[&str], number: u32) -> String {
 }
 
 /// What is told unasked: by kind, each for primaries and for secondaries.
-type Masks = [[u32; 2]; TOLD.len()];
+type AsyncMaskTable = [[u32; 2]; ASYNC_MASKS.len()];
 
 /// Writes what is told unasked, to a primary controller and to others.
-pub(super) fn print_async(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let mut masks = Masks::default();
+pub(super) fn print_async(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let mut masks = AsyncMaskTable::default();
     if r.version() < Version::V14 {
         for kind in &mut masks[..3] {
             *kind = [r.u32()?, r.u32()?];
@@ -129,11 +148,14 @@ pub(super) fn print_async(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 }
 
 /// Writes what is told unasked, as a reply says it: with reasons that nobody knows.
-pub(super) fn print_async_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_async_reply(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     if r.version() < Version::V14 {
         return print_async(r, text);
     }
-    let mut masks = Masks::default();
+    let mut masks = AsyncMaskTable::default();
     read_masks(r, &mut masks, |_| Ok(()))?;
     write_masks(&masks, text);
     Ok(())
@@ -142,12 +164,12 @@ pub(super) fn print_async_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Resu
 /// Writes what is told unasked, where properties say it before 1.4.
 pub(super) fn print_async_properties(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
-    let mut masks = Masks::default();
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let mut masks = AsyncMaskTable::default();
     read_masks(r, &mut masks, |unknown| match unknown {
         0 => Ok(()),
-        _ => Err(Unreadable("OFPACFC_INVALID")),
+        _ => Err(DecodeErrorName("OFPACFC_INVALID")),
     })?;
     write_masks(&masks, text);
     Ok(())
@@ -157,28 +179,28 @@ pub(super) fn print_async_properties(
 /// knows.
 fn read_masks(
     r: &mut Reader<'_>,
-    masks: &mut Masks,
-    check: impl Fn(u32) -> Result<(), Unreadable>,
-) -> Result<(), Unreadable> {
+    masks: &mut AsyncMaskTable,
+    check: impl Fn(u32) -> Result<(), DecodeErrorName>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         let (kind, mask) = property(r)?;
-        let place = masks.get_mut(usize::from(kind / 2));
-        if let Some(place) = place {
-            let known = asynchronous::known(kind, r.version());
+        let pair = masks.get_mut(usize::from(kind / 2));
+        if let Some(pair) = pair {
+            let known = asynchronous::known_reasons(kind, r.version());
             check(mask & !known)?;
-            place[usize::from(1 - kind % 2)] = mask & known;
+            pair[usize::from(1 - kind % 2)] = mask & known;
         }
     }
     Ok(())
 }
 
-fn write_masks(masks: &Masks, text: &mut Text<'_>) {
+fn write_masks(masks: &AsyncMaskTable, text: &mut PrintBuffer<'_>) {
     for (which, title) in ["primary", "secondary"].into_iter().enumerate() {
         writeln!(text, "\n {title}:");
-        for ((label, reasons), masks) in TOLD.iter().zip(masks) {
+        for ((label, reasons), masks) in ASYNC_MASKS.iter().zip(masks) {
             let mask = masks[which];
             let names = (0..32).filter(|bit| mask >> bit & 1 == 1);
-            let names: Vec<_> = names.map(|bit| name(reasons, bit)).collect();
+            let names: Vec<_> = names.map(|bit| reason_name(reasons, bit)).collect();
             let names = if names.is_empty() {
                 "(off)".to_owned()
             } else {
@@ -190,7 +212,7 @@ fn write_masks(masks: &Masks, text: &mut Text<'_>) {
 }
 
 /// Reads a property: its kind and its mask.
-fn property(r: &mut Reader<'_>) -> Result<(u16, u32), Unreadable> {
+fn property(r: &mut Reader<'_>) -> Result<(u16, u32), DecodeErrorName> {
     let property = crate::message::property::next(r)?;
     if property.kind >= crate::message::property::EXPERIMENTER - 1 {
         return Err(property.fail(Refusal::PropertyBadExperimenter).into());
@@ -204,7 +226,10 @@ fn property(r: &mut Reader<'_>) -> Result<(u16, u32), Unreadable> {
 }
 
 /// Writes which form of match is wished for.
-pub(super) fn print_flow_format(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_flow_format(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let name = match r.u32()? {
         0 => "openflow10",
         2 => "nxm",
@@ -215,7 +240,10 @@ pub(super) fn print_flow_format(r: &mut Reader<'_>, text: &mut Text<'_>) -> Resu
 }
 
 /// Writes whether flow-mods name their table.
-pub(super) fn print_table_ids(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_table_ids(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     text.push(if r.u8()? == 0 { " disable" } else { " enable" });
     Ok(())
 }
@@ -223,8 +251,8 @@ pub(super) fn print_table_ids(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result
 /// Writes by which number a connection is known to rules.
 pub(super) fn print_controller_id(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     r.skip(6)?;
     write!(text, " id={}", r.u16()?);
     Ok(())
@@ -233,14 +261,14 @@ pub(super) fn print_controller_id(
 /// Writes which form of packet-in is wished for.
 pub(super) fn print_packet_in_format(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let format = r.u32()?;
     match format {
         0 => text.push(" format=standard"),
         1 => text.push(" format=nxt_packet_in"),
         2 => text.push(" format=nxt_packet_in2"),
-        _ => return Err(Unreadable("OFPBRC_EPERM")),
+        _ => return Err(DecodeErrorName("OFPBRC_EPERM")),
     }
     Ok(())
 }

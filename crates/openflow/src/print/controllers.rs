@@ -1,11 +1,11 @@
 //! How the controllers are that a switch goes to. `ovs-ofctl` does not know these
 //! messages: the words are those of its other lines about controllers.
 
-use super::config::{name, role};
-use super::names::Unreadable;
-use super::text::Text;
+use super::config::{reason_name, role};
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use crate::codec::Reader;
-use crate::message::Body as _;
+use crate::message::WireFormat as _;
 use crate::message::controller_status::{ControlChannelStatus, ControllerStatus, reason_number};
 use crate::message::role::short_number;
 
@@ -20,21 +20,24 @@ const REASONS: [&str; 7] = [
 ];
 
 /// Writes news of one.
-pub(super) fn print_news(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_status(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     text.push(" ");
-    print_one(r, text)
+    print_entry(r, text)
 }
 
 /// Writes how all are, a line for each.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         text.push("\n ");
-        print_one(r, text)?;
+        print_entry(r, text)?;
     }
     Ok(())
 }
 
-fn print_one(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+fn print_entry(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let mut entry = r.clone();
     let status = ControllerStatus::decode(r)?;
     entry.skip(4)?;
@@ -46,7 +49,7 @@ fn print_one(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> 
         text,
         "short_id={} role={role} reason={} channel={}",
         short_number(status.short_id),
-        name(&REASONS, reason_number(status.reason).into()),
+        reason_name(&REASONS, reason_number(status.reason).into()),
         match status.channel {
             ControlChannelStatus::Up => "up",
             ControlChannelStatus::Down => "down",

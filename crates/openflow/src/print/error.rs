@@ -1,23 +1,23 @@
 //! Errors: the name of the reason, and the message that is complained of.
 
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use super::{Detail, NESTING_MAX, error_names, print_within};
 use crate::codec::Reader;
-use crate::message::Body;
+use crate::message::WireFormat;
 use crate::message::error::ErrorMessage;
 
 /// The number in the header of an error, the same in all versions.
 pub(super) const NUMBER: u8 = 1;
 
 /// What Open vSwitch says of numbers that it does not know.
-const UNKNOWN: Unreadable = Unreadable("OFPBRC_BAD_LEN");
+const UNKNOWN: DecodeErrorName = DecodeErrorName("OFPBRC_BAD_LEN");
 
 /// What two ends that have no version in common say in words.
 const HELLO_FAILED: u16 = 0;
 
 /// Writes an error.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let ErrorMessage { code, data } = ErrorMessage::decode(r)?;
     let name = error_names::of(code, r.version()).ok_or(UNKNOWN)?;
     writeln!(text, " {name}");
@@ -30,8 +30,8 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unrea
     ) {
         let words: String = data.iter().map(|byte| letter(*byte)).collect();
         write!(text, "{words}");
-    } else if text.manner.depth < NESTING_MAX {
-        text.push(&print_within(&data, text.manner.within(Detail::BRIEF)));
+    } else if text.context.depth < NESTING_MAX {
+        text.push(&print_within(&data, text.context.within(Detail::BRIEF)));
     }
     Ok(())
 }

@@ -6,13 +6,13 @@ use ::flow::{Match, Refusal};
 use base::{BufferId, PortNo, TableId};
 
 use super::Detail;
-use super::names::Unreadable;
-use super::text::{Seconds, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{PrintBuffer, Seconds};
 use super::{action, config, flow_stats, port};
 use crate::codec::Reader;
-use crate::entries;
 use crate::match10;
-use crate::oxm::{self, Filter};
+use crate::oxm::{self, NxmMatch};
+use crate::oxm_text;
 use crate::oxs;
 use crate::version::Version;
 
@@ -49,19 +49,19 @@ const EMERGENCY_V10: u16 = 1 << 2;
 
 /// A flow-mod's members beside its match and what its rule does.
 #[derive(Default)]
-struct Mod {
+struct FlowModMembers {
     command: u16,
     table: u8,
     /// Given to rules.
     cookie: u64,
     /// Asked of rules.
-    wanted: u64,
+    cookie_match: u64,
     mask: u64,
     idle_s: u16,
     hard_s: u16,
     priority: u16,
     /// The priority, where the match is told without it.
-    priority_apart: Option<u16>,
+    priority_last: Option<u16>,
     importance: u16,
     buffer: Option<BufferId>,
     out_port: Option<PortNo>,
@@ -69,87 +69,93 @@ struct Mod {
 }
 
 /// Writes a flow-mod.
-pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_mod(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     if r.version() != Version::V10 {
         return print_mod_later(r, text);
     }
     let mut wire = r.clone();
-    let said = match10::decode(r)?;
-    let mut told = Mod {
+    let structure = match10::decode(r)?;
+    let mut members = FlowModMembers {
         cookie: r.u64()?,
-        ..Mod::default()
+        ..FlowModMembers::default()
     };
-    read_middle(r, &mut told)?;
-    if said.exact {
-        told.priority = u16::MAX;
+    read_middle(r, &mut members)?;
+    if structure.exact {
+        members.priority = u16::MAX;
     }
     let actions = action::instructions(r)?;
-    let fields = if text.manner.detail >= Detail::FRAME_BYTES {
-        told.tell_priority_apart();
+    let fields = if text.context.detail >= Detail::FRAME_BYTES {
+        members.print_priority_last();
         super::match10::members(&mut wire)?
     } else {
-        fields(r, told.priority, &said.matching)
+        fields(r, members.priority, &structure.matching)
     };
-    write_mod(&told, &fields, &actions, text);
+    write_mod(&members, &fields, &actions, text);
     Ok(())
 }
 
 /// Writes a flow-mod of Nicira's.
-pub(super) fn print_mod_nicira(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let mut told = Mod {
+pub(super) fn print_mod_nicira(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let mut members = FlowModMembers {
         cookie: r.u64()?,
-        ..Mod::default()
+        ..FlowModMembers::default()
     };
-    read_middle(r, &mut told)?;
+    read_middle(r, &mut members)?;
     let length = usize::from(r.u16()?);
     r.skip(6)?;
     let mut wire = r.clone();
-    let Filter { matching, cookies } = oxm::decode_nxm(r, length)?;
-    if told.command == ADD && cookies.mask != 0 {
-        return Err(Unreadable("NXBRC_NXM_INVALID"));
+    let NxmMatch { matching, cookies } = oxm::decode_nxm(r, length)?;
+    if members.command == ADD && cookies.mask != 0 {
+        return Err(DecodeErrorName("NXBRC_NXM_INVALID"));
     }
-    (told.wanted, told.mask) = (cookies.cookie.0, cookies.mask);
+    (members.cookie_match, members.mask) = (cookies.cookie.0, cookies.mask);
     let actions = action::instructions(r)?;
-    let fields = if text.manner.detail >= Detail::FRAME_BYTES {
-        told.tell_priority_apart();
-        entries::write(&wire.sub(length)?)?
+    let fields = if text.context.detail >= Detail::FRAME_BYTES {
+        members.print_priority_last();
+        oxm_text::format(&wire.sub(length)?)?
     } else {
-        fields(r, told.priority, &matching)
+        fields(r, members.priority, &matching)
     };
-    write_mod(&told, &fields, &actions, text);
+    write_mod(&members, &fields, &actions, text);
     Ok(())
 }
 
-impl Mod {
+impl FlowModMembers {
     /// Has the priority told behind the match, if it is not the usual one.
-    fn tell_priority_apart(&mut self) {
-        self.priority_apart = Some(self.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
+    fn print_priority_last(&mut self) {
+        self.priority_last = Some(self.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
     }
 }
 
 /// Reads the members that both forms of 1.0 have.
-fn read_middle(r: &mut Reader<'_>, told: &mut Mod) -> Result<(), Unreadable> {
-    told.table = r.u8()?;
-    told.command = command(r)?;
-    (told.idle_s, told.hard_s) = (r.u16()?, r.u16()?);
-    told.priority = r.u16()?;
-    told.buffer = Some(BufferId(r.u32()?));
-    told.out_port = Some(port::read_number(r)?);
-    let place = r.clone();
-    told.flags = r.u16()?;
-    if told.flags & EMERGENCY_V10 != 0 {
-        let timeouts = told.idle_s != 0 || told.hard_s != 0;
-        return Err(Unreadable(if timeouts {
+fn read_middle(r: &mut Reader<'_>, members: &mut FlowModMembers) -> Result<(), DecodeErrorName> {
+    members.table = r.u8()?;
+    members.command = command(r)?;
+    (members.idle_s, members.hard_s) = (r.u16()?, r.u16()?);
+    members.priority = r.u16()?;
+    members.buffer = Some(BufferId(r.u32()?));
+    members.out_port = Some(port::read_number(r)?);
+    let start = r.clone();
+    members.flags = r.u16()?;
+    if members.flags & EMERGENCY_V10 != 0 {
+        let timeouts = members.idle_s != 0 || members.hard_s != 0;
+        return Err(DecodeErrorName(if timeouts {
             "OFPFMFC_BAD_EMERG_TIMEOUT"
         } else {
             "OFPFMFC_TABLE_FULL"
         }));
     }
-    check_flags(&place, told.flags)
+    check_flags(&start, members.flags)
 }
 
 /// Reads the command.
-fn command(r: &mut Reader<'_>) -> Result<u16, Unreadable> {
+fn command(r: &mut Reader<'_>) -> Result<u16, DecodeErrorName> {
     let unknown = r.fail(Refusal::FlowModBadCommand);
     let number = u16::from(r.u8()?);
     if usize::from(number) < COMMANDS.len() {
@@ -160,8 +166,8 @@ fn command(r: &mut Reader<'_>) -> Result<u16, Unreadable> {
 }
 
 /// Refuses flags that the version does not have.
-fn check_flags(place: &Reader<'_>, flags: u16) -> Result<(), Unreadable> {
-    let known = match place.version() {
+fn check_flags(start: &Reader<'_>, flags: u16) -> Result<(), DecodeErrorName> {
+    let known = match start.version() {
         Version::V10 | Version::V11 => 0x03,
         Version::V12 => 0x07,
         Version::V13 | Version::V14 | Version::V15 => 0x1f,
@@ -169,74 +175,83 @@ fn check_flags(place: &Reader<'_>, flags: u16) -> Result<(), Unreadable> {
     if flags & !known == 0 {
         Ok(())
     } else {
-        Err(place.fail(Refusal::FlowModBadFlags).into())
+        Err(start.fail(Refusal::FlowModBadFlags).into())
     }
 }
 
-fn print_mod_later(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let mut told = Mod::default();
+fn print_mod_later(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
+    let mut members = FlowModMembers::default();
     let (cookie, mask) = (r.u64()?, r.u64()?);
-    let place = r.clone();
-    told.table = r.u8()?;
-    told.command = command(r)?;
-    if told.command == ADD {
-        told.cookie = cookie;
+    let start = r.clone();
+    members.table = r.u8()?;
+    members.command = command(r)?;
+    if members.command == ADD {
+        members.cookie = cookie;
     } else {
-        (told.wanted, told.mask) = (cookie, mask);
+        (members.cookie_match, members.mask) = (cookie, mask);
     }
-    if told.table == TableId::ALL.0 && told.command < DELETE {
-        return Err(place.fail(Refusal::FlowModBadTable).into());
+    if members.table == TableId::ALL.0 && members.command < DELETE {
+        return Err(start.fail(Refusal::FlowModBadTable).into());
     }
-    (told.idle_s, told.hard_s) = (r.u16()?, r.u16()?);
-    told.priority = r.u16()?;
-    told.buffer = Some(BufferId(r.u32()?));
-    told.out_port = Some(port::read_number(r)?);
+    (members.idle_s, members.hard_s) = (r.u16()?, r.u16()?);
+    members.priority = r.u16()?;
+    members.buffer = Some(BufferId(r.u32()?));
+    members.out_port = Some(port::read_number(r)?);
     r.skip(4)?;
-    let place = r.clone();
-    told.flags = r.u16()?;
-    check_flags(&place, told.flags)?;
+    let start = r.clone();
+    members.flags = r.u16()?;
+    check_flags(&start, members.flags)?;
     let importance = r.u16()?;
     if r.version() >= Version::V14 {
-        told.importance = importance;
+        members.importance = importance;
     }
     let matching = oxm::decode_structure(r)?;
     let actions = action::instructions(r)?;
-    write_mod(&told, &fields(r, told.priority, &matching), &actions, text);
+    write_mod(
+        &members,
+        &fields(r, members.priority, &matching),
+        &actions,
+        text,
+    );
     Ok(())
 }
 
-fn write_mod(told: &Mod, fields: &str, actions: &str, text: &mut Text<'_>) {
-    write!(text, " {}", COMMANDS[usize::from(told.command)]);
-    if told.table != 0 {
-        write!(text, " table:{}", told.table);
+fn write_mod(members: &FlowModMembers, fields: &str, actions: &str, text: &mut PrintBuffer<'_>) {
+    write!(text, " {}", COMMANDS[usize::from(members.command)]);
+    if members.table != 0 {
+        write!(text, " table:{}", members.table);
     }
     write!(text, " {fields}");
-    text.one_space();
-    if told.cookie != 0 && told.cookie != u64::MAX {
-        write!(text, "cookie:0x{:x} ", told.cookie);
+    text.ensure_space();
+    if members.cookie != 0 && members.cookie != u64::MAX {
+        write!(text, "cookie:0x{:x} ", members.cookie);
     }
-    if told.mask != 0 {
-        write!(text, "cookie:0x{:x}/0x{:x} ", told.wanted, told.mask);
+    if members.mask != 0 {
+        write!(
+            text,
+            "cookie:0x{:x}/0x{:x} ",
+            members.cookie_match, members.mask
+        );
     }
     for (name, number) in [
-        ("idle", told.idle_s),
-        ("hard", told.hard_s),
-        ("importance", told.importance),
+        ("idle", members.idle_s),
+        ("hard", members.hard_s),
+        ("importance", members.importance),
     ] {
         if number != 0 {
             write!(text, "{name}:{number} ");
         }
     }
-    if let Some(priority) = told.priority_apart {
+    if let Some(priority) = members.priority_last {
         write!(text, "pri:{priority} ");
     }
-    if let Some(buffer) = told.buffer.filter(|buffer| *buffer != BufferId::NONE) {
+    if let Some(buffer) = members.buffer.filter(|buffer| *buffer != BufferId::NONE) {
         write!(text, "buf:0x{:x} ", buffer.0);
     }
-    if let Some(port) = told.out_port.filter(|port| *port != PortNo::ANY) {
+    if let Some(port) = members.out_port.filter(|port| *port != PortNo::ANY) {
         write!(text, "out_port:{} ", port::name(port));
     }
-    write!(text, "{}actions={actions}", flags(told.flags));
+    write!(text, "{}actions={actions}", flags(members.flags));
 }
 
 /// The names of flags, each with a space behind it.
@@ -249,15 +264,15 @@ pub(super) fn flags(bits: u16) -> String {
 /// A rule's priority and match. What OpenFlow 1.0 and 1.1 call no tag leaves nothing of
 /// a tag open, which later versions cannot say.
 pub(super) fn fields(r: &Reader<'_>, priority: u16, matching: &Match) -> String {
-    let mut told = String::new();
+    let mut members = String::new();
     if priority != DEFAULT_PRIORITY {
-        told = format!("priority={priority}");
+        members = format!("priority={priority}");
     }
     let matching = matching.to_string();
-    if !told.is_empty() && !matching.is_empty() {
-        told.push(',');
+    if !members.is_empty() && !matching.is_empty() {
+        members.push(',');
     }
-    told + &untagged(r.version(), matching)
+    members + &untagged(r.version(), matching)
 }
 
 pub(super) fn untagged(version: Version, matching: String) -> String {
@@ -270,7 +285,7 @@ pub(super) fn untagged(version: Version, matching: String) -> String {
 }
 
 /// A rule's end.
-struct Removed {
+struct FlowRemovedMembers {
     cookie: u64,
     priority: u16,
     reason: u8,
@@ -283,7 +298,10 @@ struct Removed {
 }
 
 /// Writes a flow-removed.
-pub(super) fn print_removed(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_removed(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     if r.version() == Version::V15 {
         return print_removed_v15(r, text);
     }
@@ -291,39 +309,39 @@ pub(super) fn print_removed(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
         Version::V10 => Some(match10::decode(r)?.matching),
         _ => None,
     };
-    let mut told = read_removed(r)?;
-    told.idle_s = r.u16()?;
+    let mut members = read_removed(r)?;
+    members.idle_s = r.u16()?;
     let last = r.u16()?;
-    (told.packets, told.bytes) = (r.u64()?, r.u64()?);
+    (members.packets, members.bytes) = (r.u64()?, r.u64()?);
     let matching = if let Some(matching) = first {
-        told.table = TableId::ALL.0;
+        members.table = TableId::ALL.0;
         matching
     } else {
-        told.hard_s = last;
+        members.hard_s = last;
         oxm::decode_structure(r)?
     };
-    write_removed(&told, &fields(r, told.priority, &matching), text);
+    write_removed(&members, &fields(r, members.priority, &matching), text);
     Ok(())
 }
 
 /// Writes a flow-removed of Nicira's.
 pub(super) fn print_removed_nicira(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
-    let mut told = read_removed(r)?;
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let mut members = read_removed(r)?;
     // One more than the table, and zero where it is not known.
-    told.table = told.table.wrapping_sub(1);
-    told.idle_s = r.u16()?;
+    members.table = members.table.wrapping_sub(1);
+    members.idle_s = r.u16()?;
     let length = usize::from(r.u16()?);
-    (told.packets, told.bytes) = (r.u64()?, r.u64()?);
+    (members.packets, members.bytes) = (r.u64()?, r.u64()?);
     let matching = oxm::decode_nxm(r, length)?.matching;
-    write_removed(&told, &fields(r, told.priority, &matching), text);
+    write_removed(&members, &fields(r, members.priority, &matching), text);
     Ok(())
 }
 
-fn read_removed(r: &mut Reader<'_>) -> Result<Removed, Unreadable> {
-    Ok(Removed {
+fn read_removed(r: &mut Reader<'_>) -> Result<FlowRemovedMembers, DecodeErrorName> {
+    Ok(FlowRemovedMembers {
         cookie: r.u64()?,
         priority: r.u16()?,
         reason: r.u8()?,
@@ -336,12 +354,15 @@ fn read_removed(r: &mut Reader<'_>) -> Result<Removed, Unreadable> {
     })
 }
 
-fn print_removed_v15(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+fn print_removed_v15(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (table, reason, priority) = (r.u8()?, r.u8()?, r.u16()?);
     let (idle_s, hard_s, cookie) = (r.u16()?, r.u16()?, r.u64()?);
     let matching = oxm::decode_structure(r)?;
     let counts = oxs::decode(r)?;
-    let told = Removed {
+    let members = FlowRemovedMembers {
         cookie,
         priority,
         reason,
@@ -352,22 +373,22 @@ fn print_removed_v15(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unre
         packets: counts.packets.unwrap_or(u64::MAX),
         bytes: counts.bytes.unwrap_or(u64::MAX),
     };
-    write_removed(&told, &fields(r, priority, &matching), text);
+    write_removed(&members, &fields(r, priority, &matching), text);
     Ok(())
 }
 
-fn write_removed(told: &Removed, fields: &str, text: &mut Text<'_>) {
-    let reason = config::name(&REASONS, told.reason.into());
+fn write_removed(members: &FlowRemovedMembers, fields: &str, text: &mut PrintBuffer<'_>) {
+    let reason = config::reason_name(&REASONS, members.reason.into());
     write!(text, " {fields} reason={reason}");
-    if told.table != TableId::ALL.0 {
-        write!(text, " table_id={}", told.table);
+    if members.table != TableId::ALL.0 {
+        write!(text, " table_id={}", members.table);
     }
-    if told.cookie != 0 {
-        write!(text, " cookie:0x{:x}", told.cookie);
+    if members.cookie != 0 {
+        write!(text, " cookie:0x{:x}", members.cookie);
     }
-    write!(text, " duration{} idle{}", told.duration, told.idle_s);
-    if told.hard_s != 0 {
-        write!(text, " hard{}", told.hard_s);
+    write!(text, " duration{} idle{}", members.duration, members.idle_s);
+    if members.hard_s != 0 {
+        write!(text, " hard{}", members.hard_s);
     }
-    write!(text, " pkts{} bytes{}", told.packets, told.bytes);
+    write!(text, " pkts{} bytes{}", members.packets, members.bytes);
 }

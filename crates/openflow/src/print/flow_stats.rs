@@ -5,17 +5,20 @@ use base::{PortNo, TableId};
 
 use super::action;
 use super::flow::{fields, flags, untagged};
-use super::names::Unreadable;
-use super::text::{Known, Seconds, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{OptionalCount, PrintBuffer, Seconds};
 use crate::codec::Reader;
 use crate::match10;
 use crate::oxm;
-use crate::oxs::{self, Counts};
+use crate::oxs::{self, OxsCounts};
 use crate::port_no;
 use crate::version::Version;
 
 /// Writes which rules are asked for, or which are to be summed.
-pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_request(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (table, port, matching) = if r.version() == Version::V10 {
         let matching = match10::decode(r)?.matching;
         let table = r.u8()?;
@@ -35,8 +38,8 @@ pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
 /// Writes which rules are asked for in Nicira's form.
 pub(super) fn print_request_nicira(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let port = port_no::decode(r)?;
     let length = usize::from(r.u16()?);
     let table = r.u8()?;
@@ -46,7 +49,13 @@ pub(super) fn print_request_nicira(
     Ok(())
 }
 
-fn write_request(version: Version, table: u8, port: PortNo, matching: &Match, text: &mut Text<'_>) {
+fn write_request(
+    version: Version,
+    table: u8,
+    port: PortNo,
+    matching: &Match,
+    text: &mut PrintBuffer<'_>,
+) {
     if table != TableId::ALL.0 {
         write!(text, " table={table}");
     }
@@ -60,7 +69,7 @@ fn write_request(version: Version, table: u8, port: PortNo, matching: &Match, te
 }
 
 /// A rule's statistics, as far as they are told.
-struct Entry {
+struct FlowStatsEntry {
     table: u8,
     duration: Seconds,
     priority: u16,
@@ -77,7 +86,10 @@ struct Entry {
 }
 
 /// Writes rules and their counts.
-pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_reply(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     entries(
         r,
         text,
@@ -91,27 +103,27 @@ pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 /// Writes rules and their counts in Nicira's form.
 pub(super) fn print_reply_nicira(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     entries(r, text, read_nicira)
 }
 
 fn entries(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-    read: fn(&mut Reader<'_>) -> Result<Entry, Unreadable>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+    read: fn(&mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
-        let mut r = entry(r)?;
-        let told = read(&mut r)?;
+        let mut r = next_entry(r)?;
+        let stats = read(&mut r)?;
         let actions = action::instructions(&mut r)?;
-        write_entry(&told, &actions, text);
+        write_entry(&stats, &actions, text);
     }
     Ok(())
 }
 
 /// A reader of the next entry, which begins with its length.
-fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Unreadable> {
+fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let bad = r.fail(Refusal::RequestBadLength);
     let mut entry = r.sub(length)?;
@@ -123,8 +135,8 @@ fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Unreadable> {
 }
 
 /// What is told of a table, and of nothing else.
-const fn blank(table: u8) -> Entry {
-    Entry {
+const fn empty(table: u8) -> FlowStatsEntry {
+    FlowStatsEntry {
         table,
         duration: Seconds(0, 0),
         priority: 0,
@@ -141,115 +153,121 @@ const fn blank(table: u8) -> Entry {
     }
 }
 
-fn read_times(r: &mut Reader<'_>, told: &mut Entry) -> Result<(), Unreadable> {
-    told.duration = Seconds(r.u32()?, r.u32()?);
-    told.priority = r.u16()?;
-    (told.idle_s, told.hard_s) = (r.u16()?, r.u16()?);
+fn read_times(r: &mut Reader<'_>, stats: &mut FlowStatsEntry) -> Result<(), DecodeErrorName> {
+    stats.duration = Seconds(r.u32()?, r.u32()?);
+    stats.priority = r.u16()?;
+    (stats.idle_s, stats.hard_s) = (r.u16()?, r.u16()?);
     Ok(())
 }
 
-fn read_counts(r: &mut Reader<'_>, told: &mut Entry) -> Result<(), Unreadable> {
-    told.cookie = r.u64()?;
-    (told.packets, told.bytes) = (r.u64()?, r.u64()?);
+fn read_counts(r: &mut Reader<'_>, stats: &mut FlowStatsEntry) -> Result<(), DecodeErrorName> {
+    stats.cookie = r.u64()?;
+    (stats.packets, stats.bytes) = (r.u64()?, r.u64()?);
     Ok(())
 }
 
-fn read(r: &mut Reader<'_>) -> Result<Entry, Unreadable> {
-    let mut told = blank(r.u8()?);
+fn read(r: &mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName> {
+    let mut stats = empty(r.u8()?);
     r.skip(1)?;
     let matching = if r.version() == Version::V10 {
         let matching = match10::decode(r)?.matching;
-        read_times(r, &mut told)?;
+        read_times(r, &mut stats)?;
         r.skip(6)?;
-        read_counts(r, &mut told)?;
+        read_counts(r, &mut stats)?;
         matching
     } else {
-        read_times(r, &mut told)?;
+        read_times(r, &mut stats)?;
         let (flags, importance) = (r.u16()?, r.u16()?);
         if r.version() >= Version::V13 {
-            told.flags = flags;
+            stats.flags = flags;
         }
         if r.version() >= Version::V14 {
-            told.importance = importance;
+            stats.importance = importance;
         }
         r.skip(2)?;
-        read_counts(r, &mut told)?;
+        read_counts(r, &mut stats)?;
         oxm::decode_structure(r)?
     };
-    told.fields = fields(r, told.priority, &matching);
-    Ok(told)
+    stats.fields = fields(r, stats.priority, &matching);
+    Ok(stats)
 }
 
-fn read_nicira(r: &mut Reader<'_>) -> Result<Entry, Unreadable> {
-    let mut told = blank(r.u8()?);
+fn read_nicira(r: &mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName> {
+    let mut stats = empty(r.u8()?);
     r.skip(1)?;
-    read_times(r, &mut told)?;
+    read_times(r, &mut stats)?;
     let length = usize::from(r.u16()?);
     // One more than the seconds; zero if they are not known.
     let ages = [r.u16()?, r.u16()?].map(|age| age.checked_sub(1).map(u64::from));
-    [told.idle_age, told.hard_age] = ages;
-    read_counts(r, &mut told)?;
+    [stats.idle_age, stats.hard_age] = ages;
+    read_counts(r, &mut stats)?;
     let matching = oxm::decode_nxm(r, length)?.matching;
-    told.fields = fields(r, told.priority, &matching);
-    Ok(told)
+    stats.fields = fields(r, stats.priority, &matching);
+    Ok(stats)
 }
 
-fn read_v15(r: &mut Reader<'_>) -> Result<Entry, Unreadable> {
+fn read_v15(r: &mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName> {
     r.skip(2)?;
-    let mut told = blank(r.u8()?);
+    let mut stats = empty(r.u8()?);
     r.skip(1)?;
-    told.priority = r.u16()?;
-    (told.idle_s, told.hard_s) = (r.u16()?, r.u16()?);
-    (told.flags, told.importance) = (r.u16()?, r.u16()?);
-    told.cookie = r.u64()?;
+    stats.priority = r.u16()?;
+    (stats.idle_s, stats.hard_s) = (r.u16()?, r.u16()?);
+    (stats.flags, stats.importance) = (r.u16()?, r.u16()?);
+    stats.cookie = r.u64()?;
     let matching = oxm::decode_structure(r)?;
     let counts = oxs::decode(r)?;
-    told.duration = duration(&counts);
-    told.idle_age = counts.idle.map(|idle| idle.as_secs());
-    told.packets = counts.packets.unwrap_or(u64::MAX);
-    told.bytes = counts.bytes.unwrap_or(u64::MAX);
-    told.fields = fields(r, told.priority, &matching);
-    Ok(told)
+    stats.duration = duration(&counts);
+    stats.idle_age = counts.idle.map(|idle| idle.as_secs());
+    stats.packets = counts.packets.unwrap_or(u64::MAX);
+    stats.bytes = counts.bytes.unwrap_or(u64::MAX);
+    stats.fields = fields(r, stats.priority, &matching);
+    Ok(stats)
 }
 
-fn write_entry(told: &Entry, actions: &str, text: &mut Text<'_>) {
+fn write_entry(stats: &FlowStatsEntry, actions: &str, text: &mut PrintBuffer<'_>) {
     write!(
         text,
         "\n cookie=0x{:x}, duration={}, ",
-        told.cookie, told.duration
+        stats.cookie, stats.duration
     );
-    write!(text, "table={}, ", told.table);
+    write!(text, "table={}, ", stats.table);
     write!(
         text,
         "n_packets={}, n_bytes={}, ",
-        Known(told.packets),
-        Known(told.bytes)
+        OptionalCount(stats.packets),
+        OptionalCount(stats.bytes)
     );
-    for (name, seconds) in [("idle_timeout", told.idle_s), ("hard_timeout", told.hard_s)] {
+    for (name, seconds) in [
+        ("idle_timeout", stats.idle_s),
+        ("hard_timeout", stats.hard_s),
+    ] {
         if seconds != 0 {
             write!(text, "{name}={seconds}, ");
         }
     }
-    text.push(&flags(told.flags));
-    if told.importance != 0 {
-        write!(text, "importance={}, ", told.importance);
+    text.push(&flags(stats.flags));
+    if stats.importance != 0 {
+        write!(text, "importance={}, ", stats.importance);
     }
-    if let Some(age) = told.idle_age {
+    if let Some(age) = stats.idle_age {
         write!(text, "idle_age={age}, ");
     }
-    if let Some(age) = told
+    if let Some(age) = stats
         .hard_age
-        .filter(|age| *age != u64::from(told.duration.0))
+        .filter(|age| *age != u64::from(stats.duration.0))
     {
         write!(text, "hard_age={age}, ");
     }
-    text.push(&told.fields);
-    text.one_space();
+    text.push(&stats.fields);
+    text.ensure_space();
     write!(text, "actions={actions}");
 }
 
 /// Writes the sums over rules.
-pub(super) fn print_sums(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_sums(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (packets, bytes, flows) = if r.version() == Version::V15 {
         let counts = oxs::decode(r)?;
         let unknown = u64::MAX;
@@ -269,16 +287,19 @@ pub(super) fn print_sums(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), 
 }
 
 /// Writes the counts of rules alone (1.5).
-pub(super) fn print_counts(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_counts(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
-        let mut r = entry(r)?;
+        let mut r = next_entry(r)?;
         r.skip(2)?;
         let table = r.u8()?;
         r.skip(1)?;
         let priority = r.u16()?;
         let matching = oxm::decode_structure(&mut r)?;
         let counts = oxs::decode(&mut r)?;
-        let (packets, bytes) = (known(counts.packets), known(counts.bytes));
+        let (packets, bytes) = (optional_count(counts.packets), optional_count(counts.bytes));
         write!(text, "\n duration={}, table={table}, ", duration(&counts));
         write!(text, "n_packets={packets}, n_bytes={bytes}, ");
         text.push(&fields(&r, priority, &matching));
@@ -287,17 +308,17 @@ pub(super) fn print_counts(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<()
 }
 
 /// How long a rule has been there, as 1.5 tells it.
-pub(super) fn duration(counts: &Counts) -> Seconds {
-    let told = counts.duration.map(|duration| {
+pub(super) fn duration(counts: &OxsCounts) -> Seconds {
+    let stats = counts.duration.map(|duration| {
         let seconds = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
         Seconds(seconds, duration.subsec_nanos())
     });
-    told.unwrap_or(Seconds(u32::MAX, u32::MAX))
+    stats.unwrap_or(Seconds(u32::MAX, u32::MAX))
 }
 
-const fn known(count: Option<u64>) -> Known {
+const fn optional_count(count: Option<u64>) -> OptionalCount {
     match count {
-        Some(count) => Known(count),
-        None => Known(u64::MAX),
+        Some(count) => OptionalCount(count),
+        None => OptionalCount(u64::MAX),
     }
 }

@@ -3,17 +3,19 @@
 
 use ::flow::Refusal;
 
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use super::{group, meter};
 use crate::codec::Reader;
 use crate::header::Header;
-use crate::kinds::Kind;
-use crate::message::row_of;
+use crate::kinds::MessageKind;
+use crate::message::message_row;
 use crate::version::Version;
 
 /// The message in the rest of `r`, without what pads it.
-pub(super) fn held<'a>(r: &mut Reader<'a>) -> Result<(Header, &'a [u8]), Unreadable> {
+pub(super) fn nested_message<'a>(
+    r: &mut Reader<'a>,
+) -> Result<(Header, &'a [u8]), DecodeErrorName> {
     let bad_length = r.fail(Refusal::BundleMessageBadLength);
     let version = r.version();
     let rest = r.rest();
@@ -23,26 +25,26 @@ pub(super) fn held<'a>(r: &mut Reader<'a>) -> Result<(Header, &'a [u8]), Unreada
         .filter(|bytes| bytes.len() >= Header::LENGTH)
         .ok_or(bad_length)?;
     if Version::from_number(header.version) != Some(version) {
-        return Err(Unreadable("OFPBFC_BAD_VERSION"));
+        return Err(DecodeErrorName("OFPBFC_BAD_VERSION"));
     }
     Ok((header, bytes))
 }
 
 /// Writes what another controller asked.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let unsupported = r.fail(Refusal::BundleMessageUnsupported);
     let dialect = r.dialect();
-    let (header, bytes) = held(r)?;
-    let mut inside = Reader::new(bytes, dialect);
-    inside.skip(Header::LENGTH)?;
-    match row_of(&header, &mut inside)?.kind {
-        Kind::GroupMod => {
+    let (header, bytes) = nested_message(r)?;
+    let mut nested = Reader::new(bytes, dialect);
+    nested.skip(Header::LENGTH)?;
+    match message_row(&header, &mut nested)?.kind {
+        MessageKind::GroupMod => {
             text.push(" reason=group_mod");
-            group::print_mod(&mut inside, text)
+            group::print_mod(&mut nested, text)
         }
-        Kind::MeterMod => {
+        MessageKind::MeterMod => {
             text.push(" reason=meter_mod");
-            meter::print_mod(&mut inside, text)
+            meter::print_mod(&mut nested, text)
         }
         _ => Err(unsupported.into()),
     }

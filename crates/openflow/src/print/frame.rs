@@ -6,16 +6,16 @@ use base::PortNo;
 use packet::{Frame, Headers};
 
 use super::Detail;
-use super::text::Text;
+use super::text::PrintBuffer;
 use packet::Transport;
 
 /// Writes the frame's fields in a line, and its bytes if they are asked for.
-pub(super) fn print(bytes: &[u8], text: &mut Text<'_>) {
-    if text.manner.detail >= Detail::BRIEF {
-        text.line();
+pub(super) fn print(bytes: &[u8], text: &mut PrintBuffer<'_>) {
+    if text.context.detail >= Detail::BRIEF {
+        text.end_line();
         writeln!(text, "{}", describe(bytes));
     }
-    if text.manner.detail >= Detail::FRAME_BYTES {
+    if text.context.detail >= Detail::FRAME_BYTES {
         text.plain_dump(bytes);
     }
 }
@@ -33,12 +33,12 @@ pub fn describe(bytes: &[u8]) -> String {
     if let Some(headers) = &read {
         key.fill(headers, &Registers::new(PortNo::ANY));
     }
-    let told = Field::all().filter(|row| row.field.view().is_none());
-    let told = told
+    let fields = Field::all().filter(|row| row.field.view().is_none());
+    let fields = fields
         .map(|row| row.field)
-        .filter(|field| !of_the_switch(*field));
+        .filter(|field| !is_metadata(*field));
     // What cannot be read of a header is zero.
-    let matching = told.fold(Match::any(), |matching, field| {
+    let matching = fields.fold(Match::any(), |matching, field| {
         let value = key.get(field).unwrap_or(0);
         matching.clone().with(field, value).unwrap_or(matching)
     });
@@ -48,7 +48,7 @@ pub fn describe(bytes: &[u8]) -> String {
 }
 
 /// Whether a field is not the frame's own.
-fn of_the_switch(field: Field) -> bool {
+fn is_metadata(field: Field) -> bool {
     use Field as F;
     field > F::Ipv6NdTll
         || matches!(
@@ -68,7 +68,7 @@ fn checksum(headers: Option<&Headers>, bytes: &[u8]) -> String {
     let Some(headers) = headers else {
         return String::new();
     };
-    let (name, place, length) = match headers.transport {
+    let (name, offset, length) = match headers.transport {
         Transport::None => return String::new(),
         Transport::Tcp(_) => ("tcp", 16, 2),
         Transport::Udp(_) => ("udp", 6, 2),
@@ -76,7 +76,7 @@ fn checksum(headers: Option<&Headers>, bytes: &[u8]) -> String {
         Transport::Icmpv4(_) => ("icmp", 2, 2),
         Transport::Icmpv6(_) => ("icmp6", 2, 2),
     };
-    let at = headers.transport_at().unwrap_or(0) + place;
+    let at = headers.transport_at().unwrap_or(0) + offset;
     let field = bytes.get(at..at + length).unwrap_or_default();
     let number = field
         .iter()

@@ -4,8 +4,8 @@ use ::flow::Refusal;
 use ::flow::text::{Named, Roster};
 use base::{BucketId, GroupId, PortNo};
 
-use super::names::Unreadable;
-use super::text::{Hex, Seconds, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{AlternateHex, PrintBuffer, Seconds};
 use super::{action, table};
 use crate::codec::Reader;
 use crate::message::{property, selection};
@@ -27,7 +27,10 @@ const fn numbers_buckets(version: Version) -> bool {
 }
 
 /// Writes a change to a group.
-pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_mod(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::GroupModBadCommand);
     let command = COMMANDS.get(usize::from(r.u16()?)).copied();
     let command = command.filter(|name| !name.is_empty()).ok_or(unknown)?;
@@ -39,21 +42,21 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     }
     r.skip(1)?;
     let group = GroupId(r.u32()?);
-    let (mut place, mut choice) = (None, String::new());
+    let (mut position, mut choice) = (None, String::new());
     let buckets = if numbers_buckets(r.version()) {
         let length = usize::from(r.u16()?);
         r.skip(2)?;
-        place = Some(BucketId(r.u32()?)).filter(|_| one_by_one);
-        let mut inside = r.sub_or(length, Refusal::GroupModBadBucket)?;
-        let told = buckets(kind, text.manner.names, &mut inside)?;
+        position = Some(BucketId(r.u32()?)).filter(|_| one_by_one);
+        let mut list = r.sub_or(length, Refusal::GroupModBadBucket)?;
+        let text_of_buckets = buckets(kind, text.context.names, &mut list)?;
         choice = selection(r, kind == SELECT && !one_by_one && command != "DEL")?;
-        told
+        text_of_buckets
     } else {
-        buckets(kind, text.manner.names, r)?
+        buckets(kind, text.context.names, r)?
     };
     write!(text, "\n {command} ");
-    if let Some(place) = place {
-        write!(text, "command_bucket_id:{},", place_name(place));
+    if let Some(position) = position {
+        write!(text, "command_bucket_id:{},", bucket_id_name(position));
     }
     write!(text, "group_id={}", group.0);
     if !one_by_one {
@@ -64,18 +67,18 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     Ok(())
 }
 
-/// Reads how a group chooses, if it says so; `wanted` is whether it may.
-fn selection(r: &mut Reader<'_>, wanted: bool) -> Result<String, Unreadable> {
-    let read = selection::decode(r, wanted)?;
+/// Reads how a group chooses, if it says so; `allowed` is whether it may.
+fn selection(r: &mut Reader<'_>, allowed: bool) -> Result<String, DecodeErrorName> {
+    let read = selection::decode(r, allowed)?;
     Ok(read.map_or_else(String::new, |selection| format!(",{selection}")))
 }
 
-fn place_name(place: BucketId) -> String {
-    match place {
+fn bucket_id_name(position: BucketId) -> String {
+    match position {
         BucketId::FIRST => "first".to_owned(),
         BucketId::LAST => "last".to_owned(),
         BucketId::ALL => "all".to_owned(),
-        place => place.0.to_string(),
+        position => position.0.to_string(),
     }
 }
 
@@ -84,7 +87,7 @@ fn kind_name(kind: u8) -> &'static str {
 }
 
 /// A bucket beside its actions.
-struct Bucket {
+struct BucketMembers {
     id: Option<u32>,
     weight: u16,
     watch_port: PortNo,
@@ -92,8 +95,8 @@ struct Bucket {
 }
 
 /// Reads buckets: `,bucket=` and what each is.
-fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, Unreadable> {
-    let mut told = String::new();
+fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
+    let mut text_of_buckets = String::new();
     while !r.is_empty() {
         let bad = r.fail(Refusal::GroupModBadBucket);
         let length = usize::from(r.clone().on_short(bad.refusal).u16()?);
@@ -107,26 +110,29 @@ fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, Unrea
         } else {
             bucket_v11(names, &mut r)?
         };
-        told += ",bucket=";
+        text_of_buckets += ",bucket=";
         if let Some(id) = bucket.id {
-            told += &format!("bucket_id:{id},");
+            text_of_buckets += &format!("bucket_id:{id},");
         }
         if bucket.weight != u16::from(kind == SELECT) {
-            told += &format!("weight:{},", bucket.weight);
+            text_of_buckets += &format!("weight:{},", bucket.weight);
         }
         if bucket.watch_port != PortNo::ANY {
-            told += &format!("watch_port:{},", Named(&bucket.watch_port, names));
+            text_of_buckets += &format!("watch_port:{},", Named(&bucket.watch_port, names));
         }
         if bucket.watch_group != GroupId::ANY {
-            told += &format!("watch_group:{},", bucket.watch_group.0);
+            text_of_buckets += &format!("watch_group:{},", bucket.watch_group.0);
         }
-        told += &format!("actions={actions}");
+        text_of_buckets += &format!("actions={actions}");
     }
-    Ok(told)
+    Ok(text_of_buckets)
 }
 
-fn bucket_v11(names: &Roster, r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
-    let bucket = Bucket {
+fn bucket_v11(
+    names: &Roster,
+    r: &mut Reader<'_>,
+) -> Result<(BucketMembers, String), DecodeErrorName> {
+    let bucket = BucketMembers {
         id: None,
         weight: r.u16()?,
         watch_port: port_no::decode(r)?,
@@ -142,9 +148,9 @@ fn bucket_v15(
     kind: u8,
     names: &Roster,
     r: &mut Reader<'_>,
-) -> Result<(Bucket, String), Unreadable> {
+) -> Result<(BucketMembers, String), DecodeErrorName> {
     let length = usize::from(r.u16()?);
-    let mut bucket = Bucket {
+    let mut bucket = BucketMembers {
         id: Some(r.u32()?),
         weight: u16::from(kind == SELECT),
         watch_port: PortNo::ANY,
@@ -164,7 +170,10 @@ fn bucket_v15(
 }
 
 /// Writes which group is asked for.
-pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_request(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     match GroupId(r.u32()?) {
         GroupId::ALL => text.push(" group_id=ALL"),
         group => write!(text, " group_id={}", group.0),
@@ -175,8 +184,8 @@ pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
 /// Writes which group's description is asked for.
 pub(super) fn print_desc_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     if numbers_buckets(r.version()) {
         return print_request(r, text);
     }
@@ -185,7 +194,10 @@ pub(super) fn print_desc_request(
 }
 
 /// Writes what groups are.
-pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_descs(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         let length = usize::from(r.clone().u16()?);
         let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
@@ -197,15 +209,15 @@ pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
         let buckets = if numbers_buckets(r.version()) {
             let length = usize::from(r.u16()?);
             r.skip(6)?;
-            let told = buckets(
+            let text_of_buckets = buckets(
                 kind,
-                text.manner.names,
+                text.context.names,
                 &mut r.sub_or(length, Refusal::RequestBadLength)?,
             )?;
             choice = selection(&mut r, kind == SELECT)?;
-            told
+            text_of_buckets
         } else {
-            buckets(kind, text.manner.names, &mut r)?
+            buckets(kind, text.context.names, &mut r)?
         };
         write!(
             text,
@@ -217,9 +229,12 @@ pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 }
 
 /// Writes what groups counted.
-pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_stats(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
-        if let Err(malformed) = entry(r).and_then(|mut r| write_stats(&mut r, text)) {
+        if let Err(malformed) = next_entry(r).and_then(|mut r| write_stats(&mut r, text)) {
             text.push(" ***parse error***");
             return Err(malformed);
         }
@@ -228,7 +243,7 @@ pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 }
 
 /// A reader of the next group's counts.
-fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Unreadable> {
+fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let least = match r.version() {
         Version::V11 | Version::V12 => 32,
@@ -243,7 +258,7 @@ fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Unreadable> {
     }
 }
 
-fn write_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+fn write_stats(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     r.skip(4)?;
     let (group, references) = (r.u32()?, r.u32()?);
     r.skip(4)?;
@@ -268,7 +283,10 @@ fn write_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable
 }
 
 /// Writes which groups there can be.
-pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_features(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (kinds, capabilities) = (r.u32()?, r.u32()?);
     let mut limits = [[0_u32; 4]; 2];
     for limit in limits.as_flattened_mut() {
@@ -284,7 +302,7 @@ pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<
         writeln!(
             text,
             "    {name} group:\n       max_groups={}",
-            Hex(most[index].into())
+            AlternateHex(most[index].into())
         );
         let actions = table::actions(actions[index], r.version());
         writeln!(text, "       actions: {actions}");

@@ -1,23 +1,23 @@
 //! Hello and echo.
 
 use super::Detail;
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use crate::codec::Reader;
 
 /// The element that lists versions (`OFPHET_VERSIONBITMAP`).
 const VERSION_BITMAP: u16 = 1;
 
 /// Writes a hello: which versions it offers, and what else may be in it.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let message = text.message;
     let newest = message.first().copied().unwrap_or(0);
-    let (versions, strange) = versions(newest, r);
+    let (versions, has_unknown) = versions(newest, r);
     let listed = (0..32).filter(|version| versions >> version & 1 == 1);
     let listed: Vec<_> = listed.map(|version| format!("0x{version:02x}")).collect();
-    text.line();
+    text.end_line();
     write!(text, " version bitmap: {}", listed.join(", "));
-    if strange {
+    if has_unknown {
         text.push("\n unknown data in hello:");
         text.dump(message);
     }
@@ -26,13 +26,13 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unrea
 
 /// The versions that a hello offers, and whether there is something strange in it.
 fn versions(newest: u8, r: &mut Reader<'_>) -> (u32, bool) {
-    let (mut versions, mut strange) = (None, false);
+    let (mut versions, mut has_unknown) = (None, false);
     while !r.is_empty() {
         match element(r) {
             Ok(Some(bitmap)) => versions = Some(bitmap),
-            Ok(None) => strange = true,
+            Ok(None) => has_unknown = true,
             Err(_) => {
-                strange = true;
+                has_unknown = true;
                 break;
             }
         }
@@ -40,11 +40,11 @@ fn versions(newest: u8, r: &mut Reader<'_>) -> (u32, bool) {
     let all = 1_u32
         .checked_shl(u32::from(newest) + 1)
         .map_or(!1, |bit| bit - 2);
-    (versions.unwrap_or(all), strange)
+    (versions.unwrap_or(all), has_unknown)
 }
 
 /// Reads an element; none if it lists no versions.
-fn element(r: &mut Reader<'_>) -> Result<Option<u32>, Unreadable> {
+fn element(r: &mut Reader<'_>) -> Result<Option<u32>, DecodeErrorName> {
     let mut head = r.clone();
     let (kind, length) = (head.u16()?, usize::from(head.u16()?));
     let mut element = r.sub(length)?;
@@ -59,10 +59,13 @@ fn element(r: &mut Reader<'_>) -> Result<Option<u32>, Unreadable> {
 }
 
 /// Writes an echo.
-pub(super) fn print_echo(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_echo(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let payload = r.rest();
     writeln!(text, " {} bytes of payload", payload.len());
-    if text.manner.detail >= Detail::USUAL {
+    if text.context.detail >= Detail::USUAL {
         text.dump(payload);
     }
     Ok(())

@@ -2,32 +2,38 @@
 
 use ::flow::IpfixStats;
 
-use super::names::Unreadable;
-use super::text::{Known, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{OptionalCount, PrintBuffer};
 use crate::codec::Reader;
-use crate::message::Body;
+use crate::message::WireFormat;
 
 /// Bytes of what is told at once.
 pub(super) const LENGTH: usize = 88;
 
 /// Writes what was told of the bridge.
-pub(super) fn print_bridge(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_bridge(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     text.push("\n");
     write(&IpfixStats::decode(r)?, "bridge ipfix", text);
     Ok(())
 }
 
 /// Writes what was told to each set of collectors.
-pub(super) fn print_collectors(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_collectors(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     writeln!(text, " {} ids", r.len() / LENGTH);
     while !r.is_empty() {
-        let told = IpfixStats::decode(r)?;
-        write(&told, &format!("id {:>3}", told.collectors), text);
+        let stats = IpfixStats::decode(r)?;
+        write(&stats, &format!("id {:>3}", stats.collectors), text);
     }
     Ok(())
 }
 
-fn write(told: &IpfixStats, whose: &str, text: &mut Text<'_>) {
+fn write(stats: &IpfixStats, whose: &str, text: &mut PrintBuffer<'_>) {
     let IpfixStats {
         flows,
         flows_now,
@@ -36,11 +42,11 @@ fn write(told: &IpfixStats, whose: &str, text: &mut Text<'_>) {
         sent,
         send_failed,
         collectors: _,
-    } = told;
+    } = stats;
     let [flows, flows_now, sent, send_failed] =
-        [flows, flows_now, sent, send_failed].map(|count| Known(*count));
-    let [sampled, sampled_ipv4, sampled_ipv6] = sampled.map(Known);
-    let [failed, failed_ipv4, failed_ipv6] = failed.map(Known);
+        [flows, flows_now, sent, send_failed].map(|count| OptionalCount(*count));
+    let [sampled, sampled_ipv4, sampled_ipv6] = sampled.map(OptionalCount);
+    let [failed, failed_ipv4, failed_ipv6] = failed.map(OptionalCount);
     write!(
         text,
         "  {whose}: flows={flows}, current flows={flows_now}, "

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use packet::MacAddr;
 
-use super::names::Unreadable;
 use super::port;
+use super::refusal_names::DecodeErrorName;
 use crate::codec::Reader;
 use crate::match10::wild;
 use crate::port_no;
@@ -26,14 +26,14 @@ const ARP: u16 = 0x0806;
 const ICMP: u8 = 1;
 
 /// The type and the protocol, as far as they count.
-struct Kind {
+struct PacketProtocol {
     eth_type: Option<u16>,
     protocol: Option<u8>,
     /// Whether the protocol is ICMP, though it may not count.
     icmp: bool,
 }
 
-impl Kind {
+impl PacketProtocol {
     /// The word for the type.
     fn named_type(&self) -> Option<&'static str> {
         let found = TYPES
@@ -51,7 +51,7 @@ impl Kind {
 }
 
 /// Every member of the match that `r` stands at.
-pub(super) fn members(r: &mut Reader<'_>) -> Result<String, Unreadable> {
+pub(super) fn members(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let wildcards = r.u32()?;
     let counts = |bit: u32| wildcards & bit == 0;
     let member = |name: &str, bit: u32, value: String| match counts(bit) {
@@ -64,12 +64,12 @@ pub(super) fn members(r: &mut Reader<'_>) -> Result<String, Unreadable> {
     r.skip(1)?;
     let (eth_type, tos, protocol) = (r.u16()?, r.u8()?, r.u8()?);
     r.skip(2)?;
-    let kind = Kind {
+    let kind = PacketProtocol {
         eth_type: Some(eth_type).filter(|_| counts(wild::DL_TYPE)),
         protocol: Some(protocol).filter(|_| counts(wild::NW_PROTO)),
         icmp: protocol == ICMP,
     };
-    let mut told = vec![
+    let mut texts = vec![
         member("in_port", wild::IN_PORT, in_port),
         member("dl_vlan", wild::DL_VLAN, vlan.to_string()),
         member("dl_vlan_pcp", wild::DL_VLAN_PCP, pcp.to_string()),
@@ -77,34 +77,34 @@ pub(super) fn members(r: &mut Reader<'_>) -> Result<String, Unreadable> {
         member("dl_dst", wild::DL_DST, dst.to_string()),
     ];
     match kind.named_protocol().or_else(|| kind.named_type()) {
-        Some(word) => told.insert(0, word.to_owned()),
-        None => told.push(member(
+        Some(word) => texts.insert(0, word.to_owned()),
+        None => texts.push(member(
             "dl_type",
             wild::DL_TYPE,
             format!("0x{eth_type:04x}"),
         )),
     }
-    told.push(format!(
+    texts.push(format!(
         "nw_src={}",
         network(r.u32()?, wildcards >> wild::NW_SRC_SHIFT)
     ));
-    told.push(format!(
+    texts.push(format!(
         "nw_dst={}",
         network(r.u32()?, wildcards >> wild::NW_DST_SHIFT)
     ));
     if kind.named_protocol().is_none() {
         let is_arp = kind.eth_type == Some(ARP);
         let name = if is_arp { "arp_op" } else { "nw_proto" };
-        told.push(member(name, wild::NW_PROTO, protocol.to_string()));
+        texts.push(member(name, wild::NW_PROTO, protocol.to_string()));
     }
-    told.push(member("nw_tos", wild::NW_TOS, tos.to_string()));
+    texts.push(member("nw_tos", wild::NW_TOS, tos.to_string()));
     let [src, dst] = match kind.icmp {
         true => ["icmp_type", "icmp_code"],
         false => ["tp_src", "tp_dst"],
     };
-    told.push(member(src, wild::TP_SRC, r.u16()?.to_string()));
-    told.push(member(dst, wild::TP_DST, r.u16()?.to_string()));
-    Ok(told.join(","))
+    texts.push(member(src, wild::TP_SRC, r.u16()?.to_string()));
+    texts.push(member(dst, wild::TP_DST, r.u16()?.to_string()));
+    Ok(texts.join(","))
 }
 
 /// An address of which so many lower bits do not count as the lower six bits of `open` say.

@@ -3,8 +3,8 @@
 use ::flow::Refusal;
 use base::MeterId;
 
-use super::names::Unreadable;
-use super::text::{Seconds, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{PrintBuffer, Seconds};
 use crate::codec::Reader;
 
 const COMMANDS: [&str; 3] = ["ADD", "MOD", "DEL"];
@@ -34,13 +34,16 @@ fn name(meter: MeterId) -> String {
 }
 
 /// Writes a change to a meter.
-pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_mod(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::MeterModBadCommand);
     let command = COMMANDS.get(usize::from(r.u16()?)).ok_or(unknown)?;
-    let place = r.fail(Refusal::MeterModBadFlags);
+    let bad_flags = r.fail(Refusal::MeterModBadFlags);
     let flags = r.u16()?;
     if flags & 3 == 3 {
-        return Err(place.into());
+        return Err(bad_flags.into());
     }
     let meter = MeterId(r.u32()?);
     let bands = bands(flags, r)?;
@@ -50,8 +53,8 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
 }
 
 /// Reads bands: a line for each.
-fn bands(flags: u16, r: &mut Reader<'_>) -> Result<String, Unreadable> {
-    let mut told = String::new();
+fn bands(flags: u16, r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
+    let mut lines = String::new();
     while !r.is_empty() {
         let bad_length = r.fail(Refusal::RequestBadLength);
         let unknown = r.fail(Refusal::MeterModBadBand);
@@ -64,18 +67,18 @@ fn bands(flags: u16, r: &mut Reader<'_>) -> Result<String, Unreadable> {
         let bit = 1_u32.checked_shl(kind.into()).unwrap_or(0);
         let named = KINDS.iter().find(|(known, _)| *known == bit);
         let (_, name) = named.ok_or(unknown)?;
-        told += &format!("\ntype={name} rate={rate}");
+        lines += &format!("\ntype={name} rate={rate}");
         if flags & BURST != 0 {
-            told += &format!(" burst_size={burst}");
+            lines += &format!(" burst_size={burst}");
         }
         if kind == DSCP_REMARK {
-            told += &format!(" prec_level={level}");
+            lines += &format!(" prec_level={level}");
         }
     }
-    Ok(told)
+    Ok(lines)
 }
 
-fn write_meter(meter: MeterId, flags: u16, bands: &str, text: &mut Text<'_>) {
+fn write_meter(meter: MeterId, flags: u16, bands: &str, text: &mut PrintBuffer<'_>) {
     write!(text, "meter={} ", name(meter));
     let mut rest = u32::from(flags);
     for (bit, name) in FLAGS {
@@ -91,13 +94,20 @@ fn write_meter(meter: MeterId, flags: u16, bands: &str, text: &mut Text<'_>) {
 }
 
 /// Writes which meters are asked for.
-pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_request(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     write!(text, " meter={}", name(MeterId(r.u32()?)));
     Ok(())
 }
 
 /// A reader of the next entry, with a length of two bytes at `at`.
-fn entry<'a>(r: &mut Reader<'a>, at: usize, least: usize) -> Result<Reader<'a>, Unreadable> {
+fn next_entry<'a>(
+    r: &mut Reader<'a>,
+    at: usize,
+    least: usize,
+) -> Result<Reader<'a>, DecodeErrorName> {
     let mut head = r.clone();
     head.skip(at)?;
     let length = usize::from(head.u16()?);
@@ -108,9 +118,12 @@ fn entry<'a>(r: &mut Reader<'a>, at: usize, least: usize) -> Result<Reader<'a>, 
 }
 
 /// Writes what meters are.
-pub(super) fn print_configs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_configs(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
-        let mut r = entry(r, 0, 8)?;
+        let mut r = next_entry(r, 0, 8)?;
         r.skip(2)?;
         let (flags, meter) = (r.u16()?, MeterId(r.u32()?));
         let bands = bands(flags, &mut r)?;
@@ -121,9 +134,12 @@ pub(super) fn print_configs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
 }
 
 /// Writes what meters counted.
-pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_stats(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
-        let mut r = entry(r, 4, 40)?;
+        let mut r = next_entry(r, 4, 40)?;
         let meter = MeterId(r.u32()?);
         r.skip(8)?;
         let (flows, packets, bytes) = (r.u32()?, r.u64()?, r.u64()?);
@@ -150,7 +166,10 @@ pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 }
 
 /// Writes which meters there can be.
-pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_features(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (max, kinds, flags) = (r.u32()?, r.u32()?, r.u32()?);
     let (bands, colours) = (r.u8()?, r.u8()?);
     writeln!(

@@ -5,8 +5,8 @@ use ::flow::text::Roster;
 use ::flow::{Match, Refusal};
 use base::{GroupId, PortNo, TableId};
 
-use super::names::Unreadable;
-use super::text::{Hex, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{AlternateHex, PrintBuffer};
 use super::{action, config, flow, port};
 use crate::codec::Reader;
 use crate::oxm;
@@ -17,7 +17,7 @@ use crate::version::Version;
 const FLAGS: [&str; 6] = ["initial", "add", "delete", "modify", "actions", "own"];
 
 /// Likewise from 1.4 on, where Open vSwitch has no name for the sixth.
-const FLAGS_LATER: [&str; 7] = [
+const FLAGS_V14: [&str; 7] = [
     "initial",
     "add",
     "delete",
@@ -52,13 +52,16 @@ const fn is_standard(version: Version) -> bool {
 }
 
 /// Writes the number of a monitor that ends.
-pub(super) fn print_cancel(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_cancel(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     write!(text, " id={}", r.u32()?);
     Ok(())
 }
 
 /// A monitor's members beside its number.
-struct Asked {
+struct MonitorMembers {
     flags: u16,
     out_port: PortNo,
     out_group: u32,
@@ -67,31 +70,34 @@ struct Asked {
 }
 
 /// Writes which changes are asked for.
-pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_request(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         r.clone().skip(REQUEST)?;
         let id = r.u32()?;
-        let asked = match r.version() {
+        let monitor = match r.version() {
             Version::V10 | Version::V11 | Version::V12 => Some(read_nicira(r)?),
             Version::V13 => Some(read_onf(r)?),
             Version::V14 | Version::V15 => read_standard(r)?,
         };
         write!(text, "\n id={id}");
-        match asked {
-            Some(asked) => write_asked(&asked, r.version(), text),
+        match monitor {
+            Some(monitor) => write_monitor(&monitor, r.version(), text),
             None => text.push(" command=delete"),
         }
     }
     Ok(())
 }
 
-fn read_nicira(r: &mut Reader<'_>) -> Result<Asked, Unreadable> {
+fn read_nicira(r: &mut Reader<'_>) -> Result<MonitorMembers, DecodeErrorName> {
     let (flags, out_port) = (r.u16()?, port_no::decode_u16(r)?);
     let match_len = usize::from(r.u16()?);
     let table = r.u8()?;
     zeros::<5>(r)?;
     let matching = oxm::decode_nxm(r, match_len)?.matching;
-    Ok(Asked {
+    Ok(MonitorMembers {
         flags,
         out_port,
         out_group: 0,
@@ -100,14 +106,14 @@ fn read_nicira(r: &mut Reader<'_>) -> Result<Asked, Unreadable> {
     })
 }
 
-fn read_onf(r: &mut Reader<'_>) -> Result<Asked, Unreadable> {
+fn read_onf(r: &mut Reader<'_>) -> Result<MonitorMembers, DecodeErrorName> {
     let flags = r.u16()?;
     // The match tells its length itself.
     r.skip(2)?;
     let (out_port, table) = (port::read_number(r)?, r.u8()?);
     zeros::<3>(r)?;
     let matching = oxm::decode_structure(r)?;
-    Ok(Asked {
+    Ok(MonitorMembers {
         flags,
         out_port,
         out_group: 0,
@@ -117,11 +123,11 @@ fn read_onf(r: &mut Reader<'_>) -> Result<Asked, Unreadable> {
 }
 
 /// Reads a monitor of 1.4 or later; none is one that ends, of which nothing else counts.
-fn read_standard(r: &mut Reader<'_>) -> Result<Option<Asked>, Unreadable> {
+fn read_standard(r: &mut Reader<'_>) -> Result<Option<MonitorMembers>, DecodeErrorName> {
     let (out_port, out_group) = (port::read_number(r)?, r.u32()?);
     let (flags, table, command) = (r.u16()?, r.u8()?, r.u8()?);
     let matching = oxm::decode_structure(r)?;
-    Ok((command != DELETE).then_some(Asked {
+    Ok((command != DELETE).then_some(MonitorMembers {
         flags,
         out_port,
         out_group,
@@ -131,40 +137,40 @@ fn read_standard(r: &mut Reader<'_>) -> Result<Option<Asked>, Unreadable> {
 }
 
 /// Reads bytes that have to be zero.
-fn zeros<const N: usize>(r: &mut Reader<'_>) -> Result<(), Unreadable> {
+fn zeros<const N: usize>(r: &mut Reader<'_>) -> Result<(), DecodeErrorName> {
     match r.take::<N>()? {
         zeros if zeros == [0; N] => Ok(()),
-        _ => Err(Unreadable("NXBRC_MUST_BE_ZERO")),
+        _ => Err(DecodeErrorName("NXBRC_MUST_BE_ZERO")),
     }
 }
 
-fn write_asked(asked: &Asked, version: Version, text: &mut Text<'_>) {
+fn write_monitor(monitor: &MonitorMembers, version: Version, text: &mut PrintBuffer<'_>) {
     let known: &[&str] = match is_standard(version) {
         false => &FLAGS,
-        true => &FLAGS_LATER,
+        true => &FLAGS_V14,
     };
     let set = known.iter().enumerate();
-    let set = set.filter(|(bit, _)| asked.flags >> bit & 1 == 1);
+    let set = set.filter(|(bit, _)| monitor.flags >> bit & 1 == 1);
     let mut names: Vec<_> = set.map(|(_, name)| (*name).to_owned()).collect();
-    let rest = asked.flags >> known.len() << known.len();
+    let rest = monitor.flags >> known.len() << known.len();
     if rest != 0 || names.is_empty() {
-        names.push(Hex(rest.into()).to_string());
+        names.push(AlternateHex(rest.into()).to_string());
     }
     write!(text, " flags={}", names.join(","));
-    if asked.out_port != PortNo::ANY {
-        write!(text, " out_port={}", port::name(asked.out_port));
+    if monitor.out_port != PortNo::ANY {
+        write!(text, " out_port={}", port::name(monitor.out_port));
     }
     // A group's number is told with its sign.
-    if asked.out_group != 0 && asked.out_group != GroupId::ANY.0 {
-        write!(text, " out_group={}", asked.out_group.cast_signed());
+    if monitor.out_group != 0 && monitor.out_group != GroupId::ANY.0 {
+        write!(text, " out_group={}", monitor.out_group.cast_signed());
     }
-    if asked.table != TableId::ALL.0 {
-        write!(text, " table={}", asked.table);
+    if monitor.table != TableId::ALL.0 {
+        write!(text, " table={}", monitor.table);
     }
-    write_match(&asked.matching, text);
+    write_match(&monitor.matching, text);
 }
 
-fn write_match(matching: &Match, text: &mut Text<'_>) {
+fn write_match(matching: &Match, text: &mut PrintBuffer<'_>) {
     match matching.to_string() {
         fields if fields.is_empty() => {}
         fields => write!(text, " {fields}"),
@@ -172,7 +178,10 @@ fn write_match(matching: &Match, text: &mut Text<'_>) {
 }
 
 /// Writes what happened to rules.
-pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_reply(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         let bad_length = r.fail(Refusal::RequestBadLength);
         let length = usize::from(r.clone().u16()?);
@@ -199,13 +208,17 @@ pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 fn print_update(
     number: usize,
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<bool, Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<bool, DecodeErrorName> {
     let known = number <= ABBREV || is_standard(r.version());
     let name = EVENTS.get(number).filter(|_| known);
-    let name = name.ok_or(Unreadable("NXBRC_FM_BAD_EVENT"))?;
+    let name = name.ok_or(DecodeErrorName("NXBRC_FM_BAD_EVENT"))?;
     if number == ABBREV {
-        write!(text, "\n event={name} xid={}", Hex(r.u32()?.into()));
+        write!(
+            text,
+            "\n event={name} xid={}",
+            AlternateHex(r.u32()?.into())
+        );
     } else if number >= PAUSED {
         write!(text, "\n event={name}");
     } else {
@@ -218,7 +231,7 @@ fn print_update(
         };
         write!(text, "\n event={name}");
         if number == DELETED {
-            let reason = config::name(&flow::REASONS, change.reason.into());
+            let reason = config::reason_name(&flow::REASONS, change.reason.into());
             write!(text, " reason={reason}");
         }
         return Ok(write_change(&change, &actions, text));
@@ -227,7 +240,7 @@ fn print_update(
 }
 
 /// What is told of a rule beside what it does.
-struct Change {
+struct FlowChangeMembers {
     reason: u16,
     table: u8,
     idle_s: u16,
@@ -236,13 +249,13 @@ struct Change {
     matching: Match,
 }
 
-fn read_change(r: &mut Reader<'_>) -> Result<Change, Unreadable> {
+fn read_change(r: &mut Reader<'_>) -> Result<FlowChangeMembers, DecodeErrorName> {
     if is_standard(r.version()) {
         let (table, reason) = (r.u8()?, r.u8()?.into());
         let (idle_s, hard_s) = (r.u16()?, r.u16()?);
         // The priority is not told.
         r.skip(2 + 4)?;
-        return Ok(Change {
+        return Ok(FlowChangeMembers {
             reason,
             table,
             idle_s,
@@ -257,7 +270,7 @@ fn read_change(r: &mut Reader<'_>) -> Result<Change, Unreadable> {
     let match_len = usize::from(r.u16()?);
     let table = r.u8()?;
     r.skip(1)?;
-    Ok(Change {
+    Ok(FlowChangeMembers {
         reason,
         table,
         idle_s,
@@ -271,7 +284,7 @@ fn read_change(r: &mut Reader<'_>) -> Result<Change, Unreadable> {
 }
 
 /// Writes what is told of a rule, and tells whether the cookie is the last of it.
-fn write_change(change: &Change, actions: &str, text: &mut Text<'_>) -> bool {
+fn write_change(change: &FlowChangeMembers, actions: &str, text: &mut PrintBuffer<'_>) -> bool {
     write!(text, " table={}", change.table);
     for (name, seconds) in [
         ("idle_timeout", change.idle_s),
@@ -281,7 +294,7 @@ fn write_change(change: &Change, actions: &str, text: &mut Text<'_>) -> bool {
             write!(text, " {name}={seconds}");
         }
     }
-    write!(text, " cookie={}", Hex(change.cookie));
+    write!(text, " cookie={}", AlternateHex(change.cookie));
     write_match(&change.matching, text);
     // A rule that does nothing is told like one of which that is not asked.
     let is_idle = actions == "drop";

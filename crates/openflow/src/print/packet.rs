@@ -4,11 +4,11 @@ use ::flow::text::Roster;
 use ::flow::{Field, Match, PacketOut, Refusal};
 use base::BufferId;
 
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use super::{action, config, frame, port};
 use crate::codec::Reader;
-use crate::message::Body;
+use crate::message::WireFormat;
 use crate::oxm;
 use crate::version::Version;
 
@@ -23,7 +23,7 @@ pub(super) const REASONS: [&str; 6] = [
 ];
 
 /// What is told beside the frame.
-pub(super) struct Told {
+pub(super) struct PacketInHead {
     pub(super) total_len: u32,
     pub(super) reason: u8,
     pub(super) table: u8,
@@ -33,31 +33,39 @@ pub(super) struct Told {
 }
 
 /// Writes a packet-in.
-pub(super) fn print_in(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_in(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let buffer = BufferId(r.u32()?);
-    let told = read_in(r)?;
+    let head = read_in(r)?;
     let data = r.rest();
-    write_head(&told, buffer, data, text);
+    write_head(&head, buffer, data, text);
     frame::print(data, text);
     Ok(())
 }
 
 /// Writes what stands before the frame.
-pub(super) fn write_head(told: &Told, buffer: BufferId, data: &[u8], text: &mut Text<'_>) {
-    if told.table != 0 {
-        write!(text, " table_id={}", told.table);
+pub(super) fn write_head(
+    head: &PacketInHead,
+    buffer: BufferId,
+    data: &[u8],
+    text: &mut PrintBuffer<'_>,
+) {
+    if head.table != 0 {
+        write!(text, " table_id={}", head.table);
     }
-    if told.cookie != u64::MAX {
-        write!(text, " cookie=0x{:x}", told.cookie);
+    if head.cookie != u64::MAX {
+        write!(text, " cookie=0x{:x}", head.cookie);
     }
-    write!(text, " total_len={} {}", told.total_len, told.matching);
+    write!(text, " total_len={} {}", head.total_len, head.matching);
     write!(
         text,
         " (via {})",
-        config::name(&REASONS, told.reason.into())
+        config::reason_name(&REASONS, head.reason.into())
     );
     write!(text, " data_len={}", data.len());
-    let total = u64::from(told.total_len).cmp(&(data.len() as u64));
+    let total = u64::from(head.total_len).cmp(&(data.len() as u64));
     if buffer == BufferId::NONE {
         text.push(" (unbuffered)");
         if total.is_ne() {
@@ -72,8 +80,8 @@ pub(super) fn write_head(told: &Told, buffer: BufferId, data: &[u8], text: &mut 
 }
 
 /// Reads what stands before the frame.
-fn read_in(r: &mut Reader<'_>) -> Result<Told, Unreadable> {
-    let mut told = Told {
+fn read_in(r: &mut Reader<'_>) -> Result<PacketInHead, DecodeErrorName> {
+    let mut head = PacketInHead {
         total_len: 0,
         reason: 0,
         table: 0,
@@ -82,37 +90,40 @@ fn read_in(r: &mut Reader<'_>) -> Result<Told, Unreadable> {
     };
     match r.version() {
         Version::V10 => {
-            told.total_len = r.u16()?.into();
-            told.matching = from_port(r)?;
-            told.reason = r.u8()?;
+            head.total_len = r.u16()?.into();
+            head.matching = from_port(r)?;
+            head.reason = r.u8()?;
             r.skip(1)?;
         }
         Version::V11 => {
-            told.matching = from_port(r)?;
+            head.matching = from_port(r)?;
             r.skip(4)?;
-            (told.total_len, told.reason, told.table) = (r.u16()?.into(), r.u8()?, r.u8()?);
+            (head.total_len, head.reason, head.table) = (r.u16()?.into(), r.u8()?, r.u8()?);
         }
         version => {
-            (told.total_len, told.reason, told.table) = (r.u16()?.into(), r.u8()?, r.u8()?);
+            (head.total_len, head.reason, head.table) = (r.u16()?.into(), r.u8()?, r.u8()?);
             if version != Version::V12 {
-                told.cookie = r.u64()?;
+                head.cookie = r.u64()?;
             }
-            told.matching = oxm::decode_structure(r)?;
+            head.matching = oxm::decode_structure(r)?;
             r.skip(2)?;
         }
     }
-    Ok(told)
+    Ok(head)
 }
 
 /// Reads a port as the match of the frames that come in by it.
-fn from_port(r: &mut Reader<'_>) -> Result<Match, Unreadable> {
+fn from_port(r: &mut Reader<'_>) -> Result<Match, DecodeErrorName> {
     let port = port::read_number(r)?;
     let any = Match::any();
     Ok(any.with(Field::InPort, port.0.into()).unwrap_or_default())
 }
 
 /// Writes a packet-out.
-pub(super) fn print_out(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_out(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let mut whole = r.clone();
     let buffer = BufferId(r.u32()?);
     let matching = match r.version() {

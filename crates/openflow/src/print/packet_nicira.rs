@@ -7,16 +7,16 @@ use ::flow::text::Roster;
 use ::flow::{Match, Refusal};
 use base::BufferId;
 
-use super::names::Unreadable;
-use super::packet::{Told, write_head};
-use super::text::{Hex, Text};
+use super::packet::{PacketInHead, write_head};
+use super::refusal_names::DecodeErrorName;
+use super::text::{AlternateHex, PrintBuffer};
 use super::{action, frame};
 use crate::codec::Reader;
 use crate::message::property::{self, Property};
 use crate::oxm;
 
 /// The properties of the second form (`NXPINT_*`).
-mod kind {
+mod packet_in2 {
     pub(super) const PACKET: u16 = 0;
     pub(super) const FULL_LEN: u16 = 1;
     pub(super) const BUFFER: u16 = 2;
@@ -29,7 +29,7 @@ mod kind {
 }
 
 /// The properties of a continuation, as Open vSwitch writes them (`NXCPT_*`).
-mod part {
+mod continuation {
     pub(super) const BRIDGE: u16 = 0x8000;
     pub(super) const STACK: u16 = 0x8001;
     pub(super) const MIRRORS: u16 = 0x8002;
@@ -45,13 +45,13 @@ mod part {
 const STACK_ENTRY_MAX: usize = 128;
 
 /// Writes a packet-in of the first form.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let buffer = BufferId(r.u32()?);
     let (total_len, reason, table) = (r.u16()?.into(), r.u8()?, r.u8()?);
     let cookie = r.u64()?;
     let match_len = usize::from(r.u16()?);
     r.skip(6)?;
-    let told = Told {
+    let head = PacketInHead {
         total_len,
         reason,
         table,
@@ -60,24 +60,24 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unrea
     };
     r.skip(2)?;
     let data = r.rest();
-    write_head(&told, buffer, data, text);
+    write_head(&head, buffer, data, text);
     frame::print(data, text);
     Ok(())
 }
 
 /// What the second form tells.
-struct Second<'a> {
-    told: Told,
+struct PacketIn2Members<'a> {
+    head: PacketInHead,
     buffer: BufferId,
     full_len: Option<u32>,
     data: &'a [u8],
     userdata: &'a [u8],
-    continuation: Continuation,
+    continuation: ContinuationMembers,
 }
 
 /// How to go on.
 #[derive(Default)]
-struct Continuation {
+struct ContinuationMembers {
     bridge: [u8; 16],
     /// The last that was put on it first.
     stack: Vec<String>,
@@ -91,10 +91,13 @@ struct Continuation {
 }
 
 /// Writes a packet-in of the second form, or a frame that goes on.
-pub(super) fn print_second(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_second(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let bad_length = r.fail(Refusal::RequestBadLength);
-    let mut read = Second {
-        told: Told {
+    let mut read = PacketIn2Members {
+        head: PacketInHead {
             total_len: 0,
             reason: 0,
             table: 0,
@@ -105,17 +108,17 @@ pub(super) fn print_second(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<()
         full_len: None,
         data: &[],
         userdata: &[],
-        continuation: Continuation::default(),
+        continuation: ContinuationMembers::default(),
     };
     while !r.is_empty() {
-        take(&mut read, property::next(r)?)?;
+        take_property(&mut read, property::next(r)?)?;
     }
     let length = u32::try_from(read.data.len()).map_err(|_| bad_length)?;
-    read.told.total_len = read.full_len.unwrap_or(length);
-    if length == 0 || read.told.total_len < length {
+    read.head.total_len = read.full_len.unwrap_or(length);
+    if length == 0 || read.head.total_len < length {
         return Err(bad_length.into());
     }
-    write_head(&read.told, read.buffer, read.data, text);
+    write_head(&read.head, read.buffer, read.data, text);
     if !read.userdata.is_empty() {
         let bytes: Vec<_> = read
             .userdata
@@ -130,21 +133,24 @@ pub(super) fn print_second(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<()
 }
 
 /// Takes in a property of the second form.
-fn take<'a>(read: &mut Second<'a>, property: Property<'a>) -> Result<(), Unreadable> {
+fn take_property<'a>(
+    read: &mut PacketIn2Members<'a>,
+    property: Property<'a>,
+) -> Result<(), DecodeErrorName> {
     let mut value = property.value.on_short(Refusal::PropertyBadLength);
     match property.kind {
-        kind::PACKET => read.data = value.rest(),
-        kind::FULL_LEN => read.full_len = Some(value.u32()?),
-        kind::BUFFER => read.buffer = BufferId(value.u32()?),
-        kind::TABLE => read.told.table = value.u8()?,
-        kind::COOKIE => read.told.cookie = aligned(&mut value)?,
-        kind::REASON => read.told.reason = value.u8()?,
-        kind::METADATA => read.told.matching = oxm::decode(value)?,
-        kind::USERDATA => read.userdata = value.rest(),
-        kind::CONTINUATION => {
+        packet_in2::PACKET => read.data = value.rest(),
+        packet_in2::FULL_LEN => read.full_len = Some(value.u32()?),
+        packet_in2::BUFFER => read.buffer = BufferId(value.u32()?),
+        packet_in2::TABLE => read.head.table = value.u8()?,
+        packet_in2::COOKIE => read.head.cookie = aligned(&mut value)?,
+        packet_in2::REASON => read.head.reason = value.u8()?,
+        packet_in2::METADATA => read.head.matching = oxm::decode(value)?,
+        packet_in2::USERDATA => read.userdata = value.rest(),
+        packet_in2::CONTINUATION => {
             value.skip(4)?;
             while !value.is_empty() {
-                go_on(&mut read.continuation, property::next(&mut value)?)?;
+                take_continuation_property(&mut read.continuation, property::next(&mut value)?)?;
             }
         }
         _ => {}
@@ -153,39 +159,42 @@ fn take<'a>(read: &mut Second<'a>, property: Property<'a>) -> Result<(), Unreada
 }
 
 /// Reads a number of eight bytes, which is aligned.
-fn aligned(value: &mut Reader<'_>) -> Result<u64, Unreadable> {
+fn aligned(value: &mut Reader<'_>) -> Result<u64, DecodeErrorName> {
     value.skip(4)?;
     Ok(value.u64()?)
 }
 
 /// Takes in a property of a continuation.
-fn go_on(read: &mut Continuation, property: Property<'_>) -> Result<(), Unreadable> {
+fn take_continuation_property(
+    read: &mut ContinuationMembers,
+    property: Property<'_>,
+) -> Result<(), DecodeErrorName> {
     let mut value = property.value.on_short(Refusal::PropertyBadLength);
     match property.kind {
-        part::BRIDGE => read.bridge = value.take()?,
-        part::STACK if value.len() > STACK_ENTRY_MAX => {
+        continuation::BRIDGE => read.bridge = value.take()?,
+        continuation::STACK if value.len() > STACK_ENTRY_MAX => {
             return Err(value.fail(Refusal::PropertyBadLength).into());
         }
-        part::STACK => read.stack.push(number(value.rest())),
-        part::MIRRORS => read.mirrors = value.u32()?,
-        part::CONNTRACKED => read.conntracked = true,
-        part::TABLE => read.table = value.u8()?,
-        part::COOKIE => read.cookie = aligned(&mut value)?,
-        part::ACTIONS => {
+        continuation::STACK => read.stack.push(number(value.rest())),
+        continuation::MIRRORS => read.mirrors = value.u32()?,
+        continuation::CONNTRACKED => read.conntracked = true,
+        continuation::TABLE => read.table = value.u8()?,
+        continuation::COOKIE => read.cookie = aligned(&mut value)?,
+        continuation::ACTIONS => {
             let (table, cookie) = (read.table, read.cookie);
             read.actions
                 .push(format!("unroll_xlate(table={table}, cookie={cookie})"));
             read.actions.extend(actions(value)?);
         }
-        part::ACTION_SET => read.set = actions(value)?,
-        part::PORT => read.port = value.u32()?,
+        continuation::ACTION_SET => read.set = actions(value)?,
+        continuation::PORT => read.port = value.u32()?,
         _ => {}
     }
     Ok(())
 }
 
 /// The actions in a property, if there are any.
-fn actions(mut value: Reader<'_>) -> Result<Option<String>, Unreadable> {
+fn actions(mut value: Reader<'_>) -> Result<Option<String>, DecodeErrorName> {
     value.skip(4)?;
     if !value.len().is_multiple_of(8) {
         return Err(value.fail(Refusal::RequestBadLength).into());
@@ -205,7 +214,7 @@ fn number(bytes: &[u8]) -> String {
     }
 }
 
-fn write_continuation(read: &Continuation, text: &mut Text<'_>) {
+fn write_continuation(read: &ContinuationMembers, text: &mut PrintBuffer<'_>) {
     if read.bridge != [0; 16] {
         write!(text, "\n continuation.bridge={}", uuid(read.bridge));
     }
@@ -214,7 +223,11 @@ fn write_continuation(read: &Continuation, text: &mut Text<'_>) {
         write!(text, "\n continuation.stack=(top) {stack} (bottom)");
     }
     if read.mirrors != 0 {
-        write!(text, "\n continuation.mirrors={}", Hex(read.mirrors.into()));
+        write!(
+            text,
+            "\n continuation.mirrors={}",
+            AlternateHex(read.mirrors.into())
+        );
     }
     if read.conntracked {
         text.push("\n continuation.conntracked=true");

@@ -6,13 +6,13 @@ use flow::text::Named;
 use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
-use super::names::Unreadable;
-use super::port_counters::Counters;
+use super::port_counters::ExperimenterCounters;
+use super::refusal_names::DecodeErrorName;
 use super::table;
-use super::text::{Known, Seconds, Text};
+use super::text::{OptionalCount, PrintBuffer, Seconds};
 use crate::codec::Reader;
 use crate::message::port::{self, ETHERNET};
-use crate::message::{Body, property};
+use crate::message::{WireFormat, property};
 use crate::port_no;
 use crate::version::Version;
 
@@ -33,8 +33,8 @@ const STATE: [(u32, &str); 3] = [
 ];
 
 /// What a spanning tree makes of a port of 1.0, by two bits of its state.
-const TREE_MASK: u32 = PortState::STP_MASK.0;
-const TREE: [(u32, &str); 3] = [
+const STP_MASK: u32 = PortState::STP_MASK.0;
+const STP_STATES: [(u32, &str); 3] = [
     (PortState::STP_LEARN.0, "STP_LEARN"),
     (PortState::STP_FORWARD.0, "STP_FORWARD"),
     (PortState::STP_BLOCK.0, "STP_BLOCK"),
@@ -117,10 +117,10 @@ const PORT_MAX: u32 = 0xfeff;
 const RESERVED: u32 = 0xffff_ff00;
 
 /// Reads a port, which Open vSwitch takes only if it has sixteen bits or is reserved.
-pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, Unreadable> {
+pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, DecodeErrorName> {
     let port = port_no::decode(r)?;
     if port.0 > PORT_MAX && port.0 < RESERVED {
-        return Err(Unreadable("OFPBAC_BAD_OUT_PORT"));
+        return Err(DecodeErrorName("OFPBAC_BAD_OUT_PORT"));
     }
     Ok(port)
 }
@@ -135,7 +135,10 @@ pub(super) fn name(port: PortNo) -> String {
 }
 
 /// Writes what a switch is.
-pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_features(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (datapath, buffers, tables) = (DatapathId(r.u64()?), r.u32()?, r.u8()?);
     let auxiliary = r.u8()?;
     r.skip(2)?;
@@ -166,10 +169,10 @@ pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<
 /// Writes ports, in the order of their numbers.
 pub(super) fn print_descriptions(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
-    text.line();
-    let (mut ports, done) = all(r, read_port);
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    text.end_line();
+    let (mut ports, done) = read_all(r, read_port);
     ports.sort_by_key(|port| port.number);
     for port in &ports {
         write_port(port, r.version(), text);
@@ -178,38 +181,43 @@ pub(super) fn print_descriptions(
 }
 
 /// Reads a port with a number that Open vSwitch takes.
-fn read_port(r: &mut Reader<'_>) -> Result<PortDesc, Unreadable> {
+fn read_port(r: &mut Reader<'_>) -> Result<PortDesc, DecodeErrorName> {
     read_number(&mut r.clone())?;
     Ok(PortDesc::decode(r)?)
 }
 
 /// What the state bits of 1.0 say of a spanning tree: nothing of a port that listens, since
 /// that is also how a port is without one (OF 1.0.1, 5.2.1).
-fn tree(state: u32) -> &'static str {
-    let found = TREE.iter().find(|(bits, _)| state & TREE_MASK == *bits);
+fn stp_state(state: u32) -> &'static str {
+    let found = STP_STATES
+        .iter()
+        .find(|(bits, _)| state & STP_MASK == *bits);
     found.map_or("", |(_, name)| name)
 }
 
 /// Reads what follows one another: those in front of the first that cannot be read, and
 /// why that one cannot.
-pub(super) fn all<'a, T>(
+pub(super) fn read_all<'a, T>(
     r: &mut Reader<'a>,
-    next: impl Fn(&mut Reader<'a>) -> Result<T, Unreadable>,
-) -> (Vec<T>, Result<(), Unreadable>) {
-    let mut told = Vec::new();
+    next: impl Fn(&mut Reader<'a>) -> Result<T, DecodeErrorName>,
+) -> (Vec<T>, Result<(), DecodeErrorName>) {
+    let mut entries = Vec::new();
     while !r.is_empty() {
         match next(r) {
-            Ok(one) => told.push(one),
-            Err(unreadable) => return (told, Err(unreadable)),
+            Ok(one) => entries.push(one),
+            Err(unreadable) => return (entries, Err(unreadable)),
         }
     }
-    (told, Ok(()))
+    (entries, Ok(()))
 }
 
 /// Writes what became of a port.
-pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_status(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let reason = REASONS.get(usize::from(r.u8()?));
-    let reason = reason.ok_or(Unreadable("NXBRC_BAD_REASON"))?;
+    let reason = reason.ok_or(DecodeErrorName("NXBRC_BAD_REASON"))?;
     r.skip(7)?;
     let port = read_port(r)?;
     write!(text, " {reason}:");
@@ -217,7 +225,7 @@ pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<()
     Ok(())
 }
 
-fn write_port(port: &PortDesc, version: Version, text: &mut Text<'_>) {
+fn write_port(port: &PortDesc, version: Version, text: &mut PrintBuffer<'_>) {
     let label: String = port
         .name
         .chars()
@@ -232,12 +240,12 @@ fn write_port(port: &PortDesc, version: Version, text: &mut Text<'_>) {
     text.push("     config:     ");
     text.bits(port.config.0, &CONFIG);
     text.push("\n     state:      ");
-    let tree = tree(port.state.0);
-    match (tree.is_empty(), port.state.0 & !TREE_MASK) {
+    let stp_state = stp_state(port.state.0);
+    match (stp_state.is_empty(), port.state.0 & !STP_MASK) {
         (true, state) => text.bits(state, &STATE),
-        (false, 0) => text.push(tree),
+        (false, 0) => text.push(stp_state),
         (false, state) => {
-            write!(text, "{tree} ");
+            write!(text, "{stp_state} ");
             text.bits(state, &STATE);
         }
     }
@@ -269,7 +277,10 @@ fn speed(PortFeatures(bits): PortFeatures) -> u32 {
 }
 
 /// Writes a change to a port.
-pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_mod(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let late = r.version() != Version::V10;
     let number = name(read_number(r)?);
     r.skip(if late { 4 } else { 0 })?;
@@ -296,7 +307,7 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
 }
 
 /// Reads the property that says what to advertise.
-fn advertised(r: &mut Reader<'_>) -> Result<u32, Unreadable> {
+fn advertised(r: &mut Reader<'_>) -> Result<u32, DecodeErrorName> {
     let mut advertise = 0;
     while !r.is_empty() {
         let mut property = property::next(r)?;
@@ -312,8 +323,8 @@ fn advertised(r: &mut Reader<'_>) -> Result<u32, Unreadable> {
 /// Writes which port's counts are asked for.
 pub(super) fn print_stats_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     write!(text, " port_no={}", name(read_number(r)?));
     Ok(())
 }
@@ -321,8 +332,8 @@ pub(super) fn print_stats_request(
 /// Writes which port's description is asked for.
 pub(super) fn print_description_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let port = match r.version() {
         Version::V15 => read_number(r)?,
         _ => PortNo::ANY,
@@ -332,25 +343,28 @@ pub(super) fn print_description_request(
 }
 
 /// The counts of a port, in the order of the wire.
-struct Counts {
+struct PortCounts {
     port: PortNo,
     /// Received and sent, by turns: packets, bytes, dropped, errors; and then of those
     /// received frame errors, overruns and wrong checksums, and collisions.
     numbers: [u64; 12],
     duration: Option<Seconds>,
     /// What is beyond these.
-    further: Counters,
+    experimenter: ExperimenterCounters,
 }
 
 /// Writes what ports counted.
-pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_stats(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let next = match r.version() {
         Version::V14 | Version::V15 => read_v14,
         _ => read,
     };
-    let (ports, done) = all(r, next);
+    let (ports, done) = read_all(r, next);
     writeln!(text, " {} ports", ports.len());
-    if text.manner.detail >= super::Detail::BRIEF {
+    if text.context.detail >= super::Detail::BRIEF {
         for port in &ports {
             write_counts(port, text);
         }
@@ -358,7 +372,7 @@ pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
     done
 }
 
-fn read(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
+fn read(r: &mut Reader<'_>) -> Result<PortCounts, DecodeErrorName> {
     let port = read_number(r)?;
     r.skip(match r.version() {
         Version::V10 => 6,
@@ -372,15 +386,15 @@ fn read(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
         Version::V13 => Some(Seconds(r.u32()?, r.u32()?)),
         _ => None,
     };
-    Ok(Counts {
+    Ok(PortCounts {
         port,
         numbers,
         duration,
-        further: Counters::default(),
+        experimenter: ExperimenterCounters::default(),
     })
 }
 
-fn read_v14(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
+fn read_v14(r: &mut Reader<'_>) -> Result<PortCounts, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
     r.skip(4)?;
@@ -390,7 +404,7 @@ fn read_v14(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
     for number in &mut numbers[..8] {
         *number = r.u64()?;
     }
-    let mut further = Counters::default();
+    let mut experimenter = ExperimenterCounters::default();
     while !r.is_empty() {
         let property = property::next(&mut r)?;
         match property.kind {
@@ -401,19 +415,19 @@ fn read_v14(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
                     *number = r.u64()?;
                 }
             }
-            property::EXPERIMENTER => further.read(&property)?,
+            property::EXPERIMENTER => experimenter.read(&property)?,
             _ => {}
         }
     }
-    Ok(Counts {
+    Ok(PortCounts {
         port,
         numbers,
         duration,
-        further,
+        experimenter,
     })
 }
 
-fn write_counts(counts: &Counts, text: &mut Text<'_>) {
+fn write_counts(counts: &PortCounts, text: &mut PrintBuffer<'_>) {
     let [
         rx,
         tx,
@@ -427,10 +441,10 @@ fn write_counts(counts: &Counts, text: &mut Text<'_>) {
         over,
         crc,
         coll,
-    ] = counts.numbers.map(Known);
+    ] = counts.numbers.map(OptionalCount);
     let space = if counts.port.0 < 10 { " " } else { "" };
     let port = match counts.port {
-        port if port.0 < RESERVED => Named(&port, text.manner.names).to_string(),
+        port if port.0 < RESERVED => Named(&port, text.context.names).to_string(),
         port => name(port),
     };
     write!(
@@ -446,5 +460,5 @@ fn write_counts(counts: &Counts, text: &mut Text<'_>) {
     if let Some(duration) = &counts.duration {
         writeln!(text, "           duration={duration}");
     }
-    counts.further.write(text);
+    counts.experimenter.write(text);
 }

@@ -1,8 +1,8 @@
 //! What ports count beyond OpenFlow's own counters: properties of Intel's, which Open
 //! vSwitch 3.1 tells by (`openflow/intel-ext.h`). Those of others are passed over.
 
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use crate::codec::Reader;
 use crate::message::property::Property;
 use ::flow::Refusal;
@@ -49,14 +49,14 @@ const COUNTERS: [(bool, &str); 21] = [
 
 /// What a port counts beyond OpenFlow's own counters.
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct ExperimenterCounters {
     rfc2819: Option<[u64; COUNTERS.len()]>,
     custom: Vec<(String, u64)>,
 }
 
-impl Counters {
+impl ExperimenterCounters {
     /// Reads an experimenter's property.
-    pub(super) fn read(&mut self, property: &Property<'_>) -> Result<(), Unreadable> {
+    pub(super) fn read(&mut self, property: &Property<'_>) -> Result<(), DecodeErrorName> {
         let mut r = property.value.clone().on_short(Refusal::PropertyBadLength);
         match (r.u32()?, r.u32()?) {
             (INTEL, RFC2819) => self.rfc2819 = Some(read_rfc2819(&mut r)?),
@@ -66,7 +66,7 @@ impl Counters {
         Ok(())
     }
 
-    pub(super) fn write(&self, text: &mut Text<'_>) {
+    pub(super) fn write(&self, text: &mut PrintBuffer<'_>) {
         if let Some(counts) = &self.rfc2819 {
             write_side("rx", true, counts, text);
             write_side("tx", false, counts, text);
@@ -77,7 +77,7 @@ impl Counters {
     }
 }
 
-fn read_rfc2819(r: &mut Reader<'_>) -> Result<[u64; COUNTERS.len()], Unreadable> {
+fn read_rfc2819(r: &mut Reader<'_>) -> Result<[u64; COUNTERS.len()], DecodeErrorName> {
     let bad_length = r.fail(Refusal::PropertyBadLength);
     r.skip(4)?;
     let mut counts = [0; COUNTERS.len()];
@@ -91,7 +91,7 @@ fn read_rfc2819(r: &mut Reader<'_>) -> Result<[u64; COUNTERS.len()], Unreadable>
     }
 }
 
-fn read_custom(r: &mut Reader<'_>) -> Result<Vec<(String, u64)>, Unreadable> {
+fn read_custom(r: &mut Reader<'_>) -> Result<Vec<(String, u64)>, DecodeErrorName> {
     r.skip(2)?;
     let mut custom = Vec::new();
     for _ in 0..r.u16()? {
@@ -104,28 +104,33 @@ fn read_custom(r: &mut Reader<'_>) -> Result<Vec<(String, u64)>, Unreadable> {
 }
 
 /// Writes what was received or sent, if any of it is known.
-fn write_side(side: &str, received: bool, counts: &[u64; COUNTERS.len()], text: &mut Text<'_>) {
+fn write_side(
+    side: &str,
+    received: bool,
+    counts: &[u64; COUNTERS.len()],
+    text: &mut PrintBuffer<'_>,
+) {
     let named = COUNTERS.iter().zip(counts);
     let known = named.filter(|((of, _), count)| *of == received && **count != UNKNOWN);
-    let told: String = known
+    let texts: String = known
         .map(|((_, name), count)| format!("{name}={count}, "))
         .collect();
-    if !told.is_empty() {
-        writeln!(text, "           {side} rfc2819 {told}");
+    if !texts.is_empty() {
+        writeln!(text, "           {side} rfc2819 {texts}");
     }
 }
 
 /// Writes counters by the names that the switch gives them; those without are passed over.
-fn write_custom(custom: &[(String, u64)], text: &mut Text<'_>) {
+fn write_custom(custom: &[(String, u64)], text: &mut PrintBuffer<'_>) {
     text.push("           CUSTOM Statistics");
     for (index, (name, count)) in custom.iter().enumerate() {
         if !name.is_empty() {
-            let apart = if index.is_multiple_of(LINE) {
+            let separator = if index.is_multiple_of(LINE) {
                 "\n                      "
             } else {
                 " "
             };
-            write!(text, "{apart}{name}={count},");
+            write!(text, "{separator}{name}={count},");
         }
     }
     text.push("\n");

@@ -3,8 +3,8 @@
 use base::{PortNo, QueueId};
 use flow::Refusal;
 
-use super::names::Unreadable;
-use super::text::{Known, Seconds, Text};
+use super::refusal_names::DecodeErrorName;
+use super::text::{OptionalCount, PrintBuffer, Seconds};
 use super::{Detail, port};
 use crate::codec::Reader;
 use crate::message::property;
@@ -19,8 +19,8 @@ const RATE_MAX: u16 = 1000;
 /// Writes of which port the queues are asked for.
 pub(super) fn print_config_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     write!(text, " port={}", port::name(port::read_number(r)?));
     Ok(())
 }
@@ -28,8 +28,8 @@ pub(super) fn print_config_request(
 /// Writes which queues are asked for.
 pub(super) fn print_desc_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     write!(text, " port={}", port::name(port::read_number(r)?));
     match QueueId(r.u32()?) {
         QueueId::ALL => {}
@@ -41,8 +41,8 @@ pub(super) fn print_desc_request(
 /// Writes the queues of a port.
 pub(super) fn print_config_reply(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let port = port::read_number(r)?;
     r.skip(match r.version() {
         Version::V10 => 6,
@@ -56,7 +56,7 @@ pub(super) fn print_config_reply(
     Ok(())
 }
 
-fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), Unreadable> {
+fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), DecodeErrorName> {
     // Later versions name the port again.
     let (port, padding) = match r.version() {
         Version::V10 | Version::V11 => (0, 2),
@@ -79,7 +79,10 @@ fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), Unreadable> {
 }
 
 /// Writes queues and their rates, as 1.4 describes them.
-pub(super) fn print_desc_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_desc_reply(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let (mut port, mut queues) = (PortNo::ANY, Vec::new());
     while !r.is_empty() {
         port = port::read_number(&mut r.clone())?;
@@ -110,7 +113,7 @@ fn rate(kind: u16, tenths: u16) -> String {
     }
 }
 
-fn write_queues(port: PortNo, mut queues: Vec<(u32, String)>, text: &mut Text<'_>) {
+fn write_queues(port: PortNo, mut queues: Vec<(u32, String)>, text: &mut PrintBuffer<'_>) {
     if !queues.is_empty() {
         writeln!(text, " port={}", port::name(port));
     }
@@ -123,8 +126,8 @@ fn write_queues(port: PortNo, mut queues: Vec<(u32, String)>, text: &mut Text<'_
 /// Writes which queues' counts are asked for.
 pub(super) fn print_stats_request(
     r: &mut Reader<'_>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let port = match port::read_number(r)? {
         // 1.0 has no number for any.
         PortNo::ALL if r.version() == Version::V10 => PortNo::ANY,
@@ -139,7 +142,7 @@ pub(super) fn print_stats_request(
 }
 
 /// The counts of a queue.
-struct Counts {
+struct QueueStatsEntry {
     port: PortNo,
     queue: QueueId,
     bytes: u64,
@@ -149,23 +152,26 @@ struct Counts {
 }
 
 /// Writes what queues counted.
-pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_stats(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let next = match r.version() {
         Version::V14 | Version::V15 => read_v14,
         _ => read,
     };
-    let (queues, done) = port::all(r, next);
+    let (queues, done) = port::read_all(r, next);
     writeln!(text, " {} queues", queues.len());
-    if text.manner.detail < Detail::BRIEF {
+    if text.context.detail < Detail::BRIEF {
         return done;
     }
-    for told in &queues {
-        let port = port::name(told.port);
-        write!(text, "  port {port} queue {}: ", name(told.queue));
-        let (bytes, packets) = (Known(told.bytes), Known(told.packets));
-        let errors = Known(told.errors);
+    for stats in &queues {
+        let port = port::name(stats.port);
+        write!(text, "  port {port} queue {}: ", name(stats.queue));
+        let (bytes, packets) = (OptionalCount(stats.bytes), OptionalCount(stats.packets));
+        let errors = OptionalCount(stats.errors);
         write!(text, "bytes={bytes}, pkts={packets}, errors={errors}, ");
-        match &told.duration {
+        match &stats.duration {
             Some(duration) => writeln!(text, "duration={duration}"),
             None => text.push("duration=?\n"),
         }
@@ -181,14 +187,14 @@ fn name(queue: QueueId) -> String {
     }
 }
 
-fn read_v14(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
+fn read_v14(r: &mut Reader<'_>) -> Result<QueueStatsEntry, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
     r.skip(8)?;
     read(&mut r)
 }
 
-fn read(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
+fn read(r: &mut Reader<'_>) -> Result<QueueStatsEntry, DecodeErrorName> {
     let port = port::read_number(r)?;
     if r.version() == Version::V10 {
         r.skip(2)?;
@@ -199,7 +205,7 @@ fn read(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
         Version::V10 | Version::V11 | Version::V12 => None,
         _ => Some(Seconds(r.u32()?, r.u32()?)).filter(|seconds| seconds.0 != u32::MAX),
     };
-    Ok(Counts {
+    Ok(QueueStatsEntry {
         port,
         queue,
         bytes,

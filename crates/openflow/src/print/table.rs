@@ -3,9 +3,9 @@
 
 use base::TableId;
 
-use super::names::Unreadable;
-use super::table_features::{self, Features, MISS, Table};
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::table_features::{self, MISS, PrintedTable, TableFeatureSet};
+use super::text::PrintBuffer;
 use crate::codec::{Malformed, Reader};
 use crate::message::property;
 use crate::version::Version;
@@ -95,7 +95,10 @@ pub(super) fn action_names(bits: u32, version: Version) -> String {
 }
 
 /// Writes how a table is to be.
-pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_mod(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let table = TableId(r.u8()?);
     r.skip(3)?;
     let config = r.u32()?;
@@ -120,7 +123,7 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
 
 /// Asks of a table-mod what is not asked of what a switch tells: properties that there are,
 /// and nothing of how much is free.
-fn check_properties(mut r: Reader<'_>) -> Result<(), Unreadable> {
+fn check_properties(mut r: Reader<'_>) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         let mut property = property::next(&mut r)?;
         match property.kind {
@@ -128,11 +131,11 @@ fn check_properties(mut r: Reader<'_>) -> Result<(), Unreadable> {
             VACANCY_PROPERTY => {
                 let [_, _, now, _] = property.value.take()?;
                 if now != 0 {
-                    return Err(Unreadable("OFPBPC_BAD_VALUE"));
+                    return Err(DecodeErrorName("OFPBPC_BAD_VALUE"));
                 }
             }
             property::EXPERIMENTER => return Err(property.unknown().into()),
-            _ => return Err(Unreadable("OFPBRC_BAD_TYPE")),
+            _ => return Err(DecodeErrorName("OFPBRC_BAD_TYPE")),
         }
     }
     Ok(())
@@ -140,19 +143,19 @@ fn check_properties(mut r: Reader<'_>) -> Result<(), Unreadable> {
 
 /// Reads properties, of which one may say when vacancy is told.
 fn vacancy(r: &mut Reader<'_>) -> Result<Option<[u8; 2]>, Malformed> {
-    let mut told = None;
+    let mut limits = None;
     while !r.is_empty() {
         let mut property = property::next(r)?;
         match property.kind {
-            VACANCY_PROPERTY => told = Some(property.value.take()?),
+            VACANCY_PROPERTY => limits = Some(property.value.take()?),
             property::EXPERIMENTER => return Err(property.unknown()),
             _ => {}
         }
     }
-    Ok(told)
+    Ok(limits)
 }
 
-fn write_settings(config: u32, vacancy: Option<[u8; 2]>, text: &mut Text<'_>) {
+fn write_settings(config: u32, vacancy: Option<[u8; 2]>, text: &mut PrintBuffer<'_>) {
     let on = |bit| if config & bit != 0 { "on" } else { "off" };
     write!(text, ", eviction={}, vacancy={}", on(EVICTION), on(VACANCY));
     if config & VACANCY != 0 {
@@ -162,7 +165,10 @@ fn write_settings(config: u32, vacancy: Option<[u8; 2]>, text: &mut Text<'_>) {
 }
 
 /// Writes how tables are.
-pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_descs(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         print_desc(r, text)?;
     }
@@ -170,7 +176,7 @@ pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
 }
 
 /// Writes how a table is.
-fn print_desc(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+fn print_desc(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
     r.skip(2)?;
@@ -202,7 +208,10 @@ fn print_desc(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable>
 }
 
 /// Writes that a table has changed, and how it is now.
-pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_status(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::PropertyBadValue);
     let reason = STATUS_REASONS.get(usize::from(r.u8()?)).copied();
     let reason = reason.filter(|name| !name.is_empty()).ok_or(unknown)?;
@@ -223,11 +232,14 @@ fn eviction_reasons(bits: u32) -> String {
 }
 
 /// Writes what tables counted, and what they can do if the version tells it here.
-pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_stats(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     table_features::print_tables(r, read_stats, text)
 }
 
-fn read_stats(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
+fn read_stats(r: &mut Reader<'_>) -> Result<PrintedTable, DecodeErrorName> {
     let id = TableId(r.u8()?);
     r.skip(match r.version() {
         Version::V11 | Version::V12 => 7,
@@ -238,12 +250,12 @@ fn read_stats(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
         Version::V13 | Version::V14 | Version::V15 => String::new(),
     };
     let features = match r.version() {
-        Version::V10 => Features::read_v10(r)?,
-        Version::V11 => Features::read_v11(r)?,
-        Version::V12 => Features::read_v12(r)?,
-        Version::V13 | Version::V14 | Version::V15 => Features::default(),
+        Version::V10 => TableFeatureSet::read_v10(r)?,
+        Version::V11 => TableFeatureSet::read_v11(r)?,
+        Version::V12 => TableFeatureSet::read_v12(r)?,
+        Version::V13 | Version::V14 | Version::V15 => TableFeatureSet::default(),
     };
-    Ok(Table {
+    Ok(PrintedTable {
         id,
         name,
         counts: Some((r.u32()?, r.u64()?, r.u64()?)),

@@ -1,21 +1,21 @@
 //! What tables can do: as OpenFlow 1.3 and later describe it, and as the versions before
 //! tell it with what tables counted. How that is written is in `told`.
 
-mod told;
+mod write;
 
 use std::collections::BTreeSet;
 
 use base::TableId;
 
-use super::fields::{self, Fields};
-use super::names::Unreadable;
+use super::field_names::{self, FieldSet};
+use super::refusal_names::DecodeErrorName;
 use super::table;
-use super::text::Text;
+use super::text::PrintBuffer;
 use crate::codec::Reader;
 use crate::message::property::{self, Property};
 use crate::version::Version;
 use ::flow::Refusal;
-use told::Tables;
+use write::TablePrinter;
 
 /// Bytes of a table's name.
 const NAME: usize = 32;
@@ -62,12 +62,12 @@ const REQUIRED: [u16; 8] = [
 
 /// What actions in one place can be.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Actions {
+struct ActionFeatures {
     names: String,
-    set_fields: Fields,
+    set_fields: FieldSet,
 }
 
-impl Actions {
+impl ActionFeatures {
     fn is_empty(&self) -> bool {
         self.names.is_empty() && self.set_fields.is_empty()
     }
@@ -75,14 +75,14 @@ impl Actions {
 
 /// What instructions can be.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Instructions {
+struct InstructionFeatures {
     next: BTreeSet<u8>,
     bits: u32,
-    write: Actions,
-    apply: Actions,
+    write: ActionFeatures,
+    apply: ActionFeatures,
 }
 
-impl Instructions {
+impl InstructionFeatures {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -90,7 +90,7 @@ impl Instructions {
 
 /// What is compared of two tables.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Abilities {
+struct TableAbilities {
     /// Bits of the metadata that can be matched, and written.
     metadata: (u64, u64),
     /// What becomes of a frame that no rule matches, where the version says so.
@@ -98,30 +98,30 @@ struct Abilities {
     /// Whether rules are evicted, and vacancy told, where the version says so.
     eviction_and_vacancy: Option<(bool, bool)>,
     entries_max: u32,
-    hit: Instructions,
-    miss: Instructions,
-    matching: Fields,
+    hit: InstructionFeatures,
+    miss: InstructionFeatures,
+    matching: FieldSet,
 }
 
 /// What a table can do.
 #[derive(Clone, Default)]
-pub(super) struct Features {
-    abilities: Abilities,
-    masked: Fields,
-    wildcards: Fields,
+pub(super) struct TableFeatureSet {
+    abilities: TableAbilities,
+    masked: FieldSet,
+    wildcards: FieldSet,
 }
 
 /// A table: what it is called, what it can do, and what it counted (active rules, lookups
 /// and frames that matched) if that is told.
-pub(super) struct Table {
+pub(super) struct PrintedTable {
     pub(super) id: TableId,
     pub(super) name: String,
     pub(super) counts: Option<(u32, u64, u64)>,
-    pub(super) features: Features,
+    pub(super) features: TableFeatureSet,
 }
 
 /// Writes what tables can do; before the first what is wanted of them, if it is no question.
-pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let command = command(r.clone())?;
     if !command.is_empty() {
         write!(text, "\n  command: {command}");
@@ -130,7 +130,7 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unrea
 }
 
 /// What is wanted of the tables, which 1.5 says in each description (OF 1.5.1, 7.3.5.18.1).
-fn command(mut r: Reader<'_>) -> Result<&'static str, Unreadable> {
+fn command(mut r: Reader<'_>) -> Result<&'static str, DecodeErrorName> {
     if r.version() != Version::V15 || r.len() < HEAD {
         return Ok("");
     }
@@ -146,10 +146,10 @@ fn command(mut r: Reader<'_>) -> Result<&'static str, Unreadable> {
 /// Writes tables, each by `read`: those before the first that cannot be read.
 pub(super) fn print_tables(
     r: &mut Reader<'_>,
-    read: impl Fn(&mut Reader<'_>) -> Result<Table, Unreadable>,
-    text: &mut Text<'_>,
-) -> Result<(), Unreadable> {
-    let mut tables = Tables::default();
+    read: impl Fn(&mut Reader<'_>) -> Result<PrintedTable, DecodeErrorName>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let mut tables = TablePrinter::default();
     while !r.is_empty() {
         match read(r) {
             Ok(table) => tables.write(table, text),
@@ -164,7 +164,7 @@ pub(super) fn print_tables(
 }
 
 /// Reads what a table can do, as 1.3 and later describe it (OF 1.3.5, 7.3.5.5).
-fn read_table(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
+fn read_table(r: &mut Reader<'_>) -> Result<PrintedTable, DecodeErrorName> {
     command(r.clone())?;
     let bad_length = r.fail(Refusal::PropertyBadLength);
     let length = usize::from(r.clone().on_short(Refusal::PropertyBadLength).u16()?);
@@ -179,7 +179,7 @@ fn read_table(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
     }
     r.skip(5)?;
     let name = r.text(NAME)?;
-    let mut features = Features::default();
+    let mut features = TableFeatureSet::default();
     features.abilities.metadata = (r.u64()?, r.u64()?);
     let capabilities = r.u32()?;
     if r.version() >= Version::V14 {
@@ -188,7 +188,7 @@ fn read_table(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
     }
     features.abilities.entries_max = r.u32()?;
     features.read_properties(&mut r)?;
-    Ok(Table {
+    Ok(PrintedTable {
         id,
         name,
         counts: None,
@@ -196,11 +196,11 @@ fn read_table(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
     })
 }
 
-impl Features {
+impl TableFeatureSet {
     /// Reads what 1.0 tells of a table with its counts.
-    pub(super) fn read_v10(r: &mut Reader<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn read_v10(r: &mut Reader<'_>) -> Result<Self, DecodeErrorName> {
         let mut features = Self {
-            wildcards: fields::of_wildcards_v10(r.u32()?),
+            wildcards: field_names::of_wildcards_v10(r.u32()?),
             ..Self::default()
         };
         features.abilities.matching = features.wildcards.clone();
@@ -210,18 +210,18 @@ impl Features {
 
     /// Reads what 1.1 tells of a table with its counts. What may be applied is told by what
     /// may be written, as Open vSwitch tells it.
-    pub(super) fn read_v11(r: &mut Reader<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn read_v11(r: &mut Reader<'_>) -> Result<Self, DecodeErrorName> {
         let mut features = Self {
-            wildcards: fields::of_bits_v11(r.u32()?),
+            wildcards: field_names::of_bits_v11(r.u32()?),
             ..Self::default()
         };
-        features.abilities.matching = fields::of_bits_v11(r.u32()?);
+        features.abilities.matching = field_names::of_bits_v11(r.u32()?);
         let bits = r.u32()? & INSTRUCTIONS_V11;
         let names = table::action_names(r.u32()?, Version::V11);
         r.skip(4)?;
-        let write = Actions {
+        let write = ActionFeatures {
             names,
-            set_fields: Fields::new(),
+            set_fields: FieldSet::new(),
         };
         let apply = write.clone();
         features.read_config(r)?;
@@ -229,24 +229,24 @@ impl Features {
     }
 
     /// Reads what 1.2 tells of a table with its counts.
-    pub(super) fn read_v12(r: &mut Reader<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn read_v12(r: &mut Reader<'_>) -> Result<Self, DecodeErrorName> {
         let mut features = Self::default();
-        features.abilities.matching = fields::of_bits_v12(r.u64()?);
-        features.wildcards = fields::of_bits_v12(r.u64()?);
+        features.abilities.matching = field_names::of_bits_v12(r.u64()?);
+        features.wildcards = field_names::of_bits_v12(r.u64()?);
         let (write, apply) = (r.u32()?, r.u32()?);
         let (write_fields, apply_fields) = (r.u64()?, r.u64()?);
         features.abilities.metadata = (r.u64()?, r.u64()?);
         let bits = r.u32()? & INSTRUCTIONS_V11;
-        let actions = |names, set_fields| Actions {
+        let actions = |names, set_fields| ActionFeatures {
             names: table::action_names(names, Version::V12),
-            set_fields: fields::of_bits_v12(set_fields),
+            set_fields: field_names::of_bits_v12(set_fields),
         };
         let (write, apply) = (actions(write, write_fields), actions(apply, apply_fields));
         features.read_config(r)?;
         Ok(features.with(bits, write, apply))
     }
 
-    fn read_config(&mut self, r: &mut Reader<'_>) -> Result<(), Unreadable> {
+    fn read_config(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeErrorName> {
         let miss = usize::try_from(r.u32()? & 3).unwrap_or(0);
         self.abilities.miss_config = Some(MISS.get(miss).unwrap_or(&MISS[0]));
         self.abilities.entries_max = r.u32()?;
@@ -255,8 +255,8 @@ impl Features {
 
     /// With instructions that are the same whether a rule matches or not, and all fields
     /// that count for nothing among those that count.
-    fn with(mut self, bits: u32, write: Actions, apply: Actions) -> Self {
-        let hit = Instructions {
+    fn with(mut self, bits: u32, write: ActionFeatures, apply: ActionFeatures) -> Self {
+        let hit = InstructionFeatures {
             next: BTreeSet::new(),
             bits,
             write,
@@ -269,7 +269,7 @@ impl Features {
     }
 
     /// Reads properties. What is not told of frames that no rule matches is as for others.
-    fn read_properties(&mut self, r: &mut Reader<'_>) -> Result<(), Unreadable> {
+    fn read_properties(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeErrorName> {
         let bad_features = r.fail(Refusal::TableFeaturesBadFeatures);
         let mut seen = BTreeSet::new();
         while !r.is_empty() {
@@ -280,26 +280,26 @@ impl Features {
             self.read_property(&property)?;
         }
         // In 1.5 nothing need be said of what stays as it is.
-        let unsaid = seen.is_empty() && r.version() == Version::V15;
-        if !unsaid && REQUIRED.iter().any(|kind| !seen.contains(kind)) {
+        let is_omitted = seen.is_empty() && r.version() == Version::V15;
+        if !is_omitted && REQUIRED.iter().any(|kind| !seen.contains(kind)) {
             return Err(bad_features.into());
         }
-        let Abilities { hit, miss, .. } = &mut self.abilities;
-        let told = |kind: u16| seen.contains(&(kind + 1));
-        if !told(INSTRUCTIONS_PROPERTY) {
+        let TableAbilities { hit, miss, .. } = &mut self.abilities;
+        let is_listed = |kind: u16| seen.contains(&(kind + 1));
+        if !is_listed(INSTRUCTIONS_PROPERTY) {
             miss.bits = hit.bits;
         }
-        if !told(NEXT_TABLES) {
+        if !is_listed(NEXT_TABLES) {
             miss.next = hit.next.clone();
         }
         for (actions, set_fields, miss, hit) in [
             (WRITE_ACTIONS, WRITE_SETFIELD, &mut miss.write, &hit.write),
             (APPLY_ACTIONS, APPLY_SETFIELD, &mut miss.apply, &hit.apply),
         ] {
-            if !told(actions) {
+            if !is_listed(actions) {
                 miss.names.clone_from(&hit.names);
             }
-            if !told(set_fields) {
+            if !is_listed(set_fields) {
                 miss.set_fields.clone_from(&hit.set_fields);
             }
         }
@@ -307,9 +307,9 @@ impl Features {
         Ok(())
     }
 
-    fn read_property(&mut self, property: &Property<'_>) -> Result<(), Unreadable> {
+    fn read_property(&mut self, property: &Property<'_>) -> Result<(), DecodeErrorName> {
         let r = &property.value;
-        let Abilities { hit, miss, .. } = &mut self.abilities;
+        let TableAbilities { hit, miss, .. } = &mut self.abilities;
         let of = if property.kind & 1 == 0 { hit } else { miss };
         match property.kind & !1 {
             INSTRUCTIONS_PROPERTY => of.bits = bits(r)?,
@@ -319,7 +319,7 @@ impl Features {
             WRITE_SETFIELD => of.write.set_fields = exact(r)?,
             APPLY_SETFIELD => of.apply.set_fields = exact(r)?,
             MATCH if property.kind == MATCH => {
-                let (exact, masked) = fields::read(r)?;
+                let (exact, masked) = field_names::read(r)?;
                 self.abilities.matching = &exact | &masked;
                 self.masked = masked;
             }
@@ -332,7 +332,7 @@ impl Features {
 }
 
 /// The bits of numbered things that are listed; those beyond them are passed over.
-fn bits(r: &Reader<'_>) -> Result<u32, Unreadable> {
+fn bits(r: &Reader<'_>) -> Result<u32, DecodeErrorName> {
     let mut r = r.clone().on_short(Refusal::PropertyBadLength);
     let mut bits = 0;
     while !r.is_empty() {
@@ -344,7 +344,7 @@ fn bits(r: &Reader<'_>) -> Result<u32, Unreadable> {
     Ok(bits)
 }
 
-fn next_tables(r: &Reader<'_>) -> Result<BTreeSet<u8>, Unreadable> {
+fn next_tables(r: &Reader<'_>) -> Result<BTreeSet<u8>, DecodeErrorName> {
     let next: BTreeSet<u8> = r.clone().rest().iter().copied().collect();
     if next.contains(&TableId::ALL.0) {
         return Err(r.fail(Refusal::PropertyBadValue).into());
@@ -353,8 +353,8 @@ fn next_tables(r: &Reader<'_>) -> Result<BTreeSet<u8>, Unreadable> {
 }
 
 /// Fields none of which may be under a mask.
-fn exact(r: &Reader<'_>) -> Result<Fields, Unreadable> {
-    let (exact, masked) = fields::read(r)?;
+fn exact(r: &Reader<'_>) -> Result<FieldSet, DecodeErrorName> {
+    let (exact, masked) = field_names::read(r)?;
     if masked.is_empty() {
         Ok(exact)
     } else {

@@ -2,29 +2,29 @@
 
 use std::fmt;
 
-use super::Manner;
+use super::PrintContext;
 
 /// Bytes in a line of a dump.
 const LINE: usize = 16;
 
 /// What has been printed of a message.
 #[derive(Debug)]
-pub(super) struct Text<'a> {
+pub(super) struct PrintBuffer<'a> {
     out: String,
     /// The message that is printed, all its bytes.
     pub(super) message: &'a [u8],
     /// How it is to be printed.
-    pub(super) manner: Manner<'a>,
+    pub(super) context: PrintContext<'a>,
     /// How much of it is the title.
     title: usize,
 }
 
-impl<'a> Text<'a> {
-    pub(super) const fn new(message: &'a [u8], manner: Manner<'a>) -> Self {
+impl<'a> PrintBuffer<'a> {
+    pub(super) const fn new(message: &'a [u8], context: PrintContext<'a>) -> Self {
         Self {
             out: String::new(),
             message,
-            manner,
+            context,
             title: 0,
         }
     }
@@ -40,29 +40,29 @@ impl<'a> Text<'a> {
     }
 
     /// Ends the line, if one has begun.
-    pub(super) fn line(&mut self) {
+    pub(super) fn end_line(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with('\n') {
             self.out.push('\n');
         }
     }
 
     /// Remembers that what has been printed is the title.
-    pub(super) const fn titled(&mut self) {
+    pub(super) const fn mark_title(&mut self) {
         self.title = self.out.len();
     }
 
     /// Parts a complaint from what has been printed: in a line of its own, or behind
     /// the title if that is all.
-    pub(super) fn part(&mut self) {
+    pub(super) fn separate_error(&mut self) {
         if self.out.len() > self.title {
-            self.line();
+            self.end_line();
         } else if self.title > 0 {
             self.out.push(' ');
         }
     }
 
     /// A space, unless there is one.
-    pub(super) fn one_space(&mut self) {
+    pub(super) fn ensure_space(&mut self) {
         if !self.out.ends_with(' ') {
             self.out.push(' ');
         }
@@ -86,7 +86,7 @@ impl<'a> Text<'a> {
 
     /// Appends bytes, sixteen in a line, with the letters that they may be.
     pub(super) fn dump(&mut self, bytes: &[u8]) {
-        self.line();
+        self.end_line();
         for (index, line) in bytes.chunks(LINE).enumerate() {
             let hex = hex(line);
             let letters: String = line.iter().map(|byte| letter(*byte)).collect();
@@ -96,7 +96,7 @@ impl<'a> Text<'a> {
 
     /// Appends bytes, sixteen in a line.
     pub(super) fn plain_dump(&mut self, bytes: &[u8]) {
-        self.line();
+        self.end_line();
         for (index, line) in bytes.chunks(LINE).enumerate() {
             let hex = hex(line);
             writeln!(self, "{:08x}  {}", index * LINE, hex.trim_end_matches(' '));
@@ -111,7 +111,7 @@ impl<'a> Text<'a> {
 
     /// The text, in whole lines.
     pub(super) fn finish(mut self) -> String {
-        self.line();
+        self.end_line();
         self.out
     }
 }
@@ -133,9 +133,9 @@ const fn letter(byte: u8) -> char {
 }
 
 /// A number that says by all ones that it is not known.
-pub(super) struct Known(pub(super) u64);
+pub(super) struct OptionalCount(pub(super) u64);
 
-impl fmt::Display for Known {
+impl fmt::Display for OptionalCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             u64::MAX => f.write_str("?"),
@@ -161,9 +161,9 @@ impl fmt::Display for Seconds {
 }
 
 /// A number as C's `%#x` has it: no 0x before a zero.
-pub(super) struct Hex(pub(super) u64);
+pub(super) struct AlternateHex(pub(super) u64);
 
-impl fmt::Display for Hex {
+impl fmt::Display for AlternateHex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str("0"),

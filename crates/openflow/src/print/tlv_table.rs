@@ -2,10 +2,10 @@
 
 use ::flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
 
-use super::names::Unreadable;
-use super::text::Text;
+use super::refusal_names::DecodeErrorName;
+use super::text::PrintBuffer;
 use crate::codec::{Malformed, Reader};
-use crate::message::Body as _;
+use crate::message::WireFormat as _;
 
 /// Bytes of the longest option that Geneve has room for.
 const LENGTH_MAX: u8 = 124;
@@ -14,7 +14,10 @@ const LENGTH_MAX: u8 = 124;
 const FIELDS: u16 = 64;
 
 /// Writes a change of the map.
-pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_mod(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let at = r.fail(Refusal::TlvBadField).at;
     let change = TlvTableMod::decode(r)?;
     check(&change.mappings, at)?;
@@ -32,7 +35,10 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
 }
 
 /// Writes the map.
-pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+pub(super) fn print_reply(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
     let at = r.fail(Refusal::TlvBadField).at;
     let table = TlvTable::decode(r)?;
     check(&table.mappings, at)?;
@@ -63,7 +69,7 @@ fn check(mappings: &[TlvMapping], at: usize) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn print_mappings(mappings: &[TlvMapping], text: &mut Text<'_>) {
+fn print_mappings(mappings: &[TlvMapping], text: &mut PrintBuffer<'_>) {
     text.push(" mapping table:\n");
     text.push("  class  type  length  match field\n");
     text.push(" ------  ----  ------  --------------");

@@ -239,7 +239,7 @@ fn simple() -> BoxedStrategy<Extension> {
         }),
         (port(), any::<u32>())
             .prop_map(|(port, max_len)| Extension::OutputTruncated { port, max_len }),
-        to_controller().prop_map(|told| Extension::Controller(Arc::new(told))),
+        to_controller().prop_map(|to_controller| Extension::Controller(Arc::new(to_controller))),
         vec(any::<u16>(), 1..5).prop_map(|ids| Extension::DecTtl(ids.into())),
         (0..4_usize, any::<u8>())
             .prop_map(|(words, byte)| Extension::Note(vec![byte; 6 + 8 * words].into())),

@@ -88,13 +88,13 @@ pub(crate) fn replies(version: Version) -> BoxedStrategy<Message> {
         capabilities: GroupCapabilities(bits),
         groups_max,
     });
-    let told = prop_oneof![
+    let replies = prop_oneof![
         vec(stats, 0..4).prop_map(MultipartReply::Group),
         vec(desc, 0..4).prop_map(MultipartReply::GroupDesc),
     ];
     match version {
-        Version::V11 => told.prop_map(Message::from).boxed(),
-        _ => prop_oneof![told, features.prop_map(MultipartReply::GroupFeatures)]
+        Version::V11 => replies.prop_map(Message::from).boxed(),
+        _ => prop_oneof![replies, features.prop_map(MultipartReply::GroupFeatures)]
             .prop_map(Message::from)
             .boxed(),
     }
@@ -167,8 +167,8 @@ fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
         SelectionMethod::Hash(fields)
     });
     let method = prop_oneof![fields, Just(SelectionMethod::Datapath)];
-    let told = (method, any::<u64>()).prop_map(|(method, param)| Selection { method, param });
-    option::of(told).boxed()
+    let selection = (method, any::<u64>()).prop_map(|(method, param)| Selection { method, param });
+    option::of(selection).boxed()
 }
 
 /// Changes to groups and meters, of those that the version has.
@@ -180,7 +180,7 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
         any::<bool>(),
     );
     let group = group.prop_map(move |(buckets, selection, group, insert)| {
-        let (command, place) = match version {
+        let (command, position) = match version {
             Version::V10 | Version::V15 if insert => {
                 (GroupModCommand::InsertBuckets, BucketId::LAST)
             }
@@ -191,7 +191,7 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
             command,
             kind: GroupKind::Select,
             group: GroupId(group),
-            place,
+            place: position,
             selection: selection.filter(|_| command != GroupModCommand::InsertBuckets),
             buckets,
         })

@@ -11,7 +11,6 @@ use base::Xid;
 use flow::{Field, FlowStats, Match};
 use openflow::{
     Dialect, FlowFormat, Message, MultipartReply, NiciraSetting, PacketInFormat, Version,
-    continuation,
 };
 use proptest::prelude::*;
 
@@ -25,11 +24,11 @@ fn dialect() -> impl Strategy<Value = Dialect> {
     let mut dialects = vec![plain, nicira];
     dialects.extend(later);
     let forms = [PacketInFormat::Nicira, PacketInFormat::Nicira2];
-    let asked = dialects
+    let with_packet_in_format = dialects
         .clone()
         .into_iter()
         .flat_map(|dialect| forms.map(|form| dialect.after(NiciraSetting::PacketInFormat(form))));
-    dialects.extend(asked);
+    dialects.extend(with_packet_in_format);
     prop::sample::select(dialects)
 }
 
@@ -43,41 +42,42 @@ fn write(message: &Message, xid: Xid, dialect: Dialect) -> Vec<u8> {
 }
 
 /// The rules that a reply tells.
-fn told(rules: &[FlowStats], form: FlowFormat, dialect: Dialect) -> Vec<FlowStats> {
+fn reencode_rules(rules: &[FlowStats], form: FlowFormat, dialect: Dialect) -> Vec<FlowStats> {
     let message = Message::reply(MultipartReply::Flow(form, rules.to_vec()));
     match Message::decode(&write(&message, Xid(0), dialect), dialect) {
         Ok((
             _,
             Message::MultipartReply {
-                reply: MultipartReply::Flow(_, told),
+                reply: MultipartReply::Flow(_, decoded),
                 more: false,
             },
-        )) => told,
+        )) => decoded,
         other => panic!("{other:?}"),
     }
 }
 
-/// Whether `told` leaves out nothing that `meant` accepts. That there is no tag,
+/// Whether `decoded` leaves out nothing that `original` accepts. That there is no tag,
 /// which a rule may ask of some bits of it, 1.0 says of all.
-fn is_as_wide(told: &Match, meant: &Match) -> bool {
+fn is_as_wide(decoded: &Match, original: &Match) -> bool {
     let untagged = |matching: &Match| {
         matching
             .term(Field::VlanVid)
             .is_some_and(|term| term.value == 0 && term.mask & 0x1000 != 0)
     };
-    let both_untagged = untagged(told) && untagged(meant);
-    told.terms()
+    let both_untagged = untagged(decoded) && untagged(original);
+    decoded
+        .terms()
         .filter(|term| !(both_untagged && term.field == Field::VlanVid))
         .all(|term| {
-            meant.term(term.field).is_some_and(|meant| {
-                meant.mask & term.mask == term.mask && meant.value & term.mask == term.value
+            original.term(term.field).is_some_and(|original| {
+                original.mask & term.mask == term.mask && original.value & term.mask == term.value
             })
         })
 }
 
 proptest! {
     #[test]
-    fn a_message_is_read_as_it_was_written(
+    fn message_round_trips(
         (dialect, message) in dialect()
             .prop_flat_map(|dialect| (Just(dialect), strategies::message(dialect))),
         xid: u32,
@@ -87,19 +87,19 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_to_be_done_comes_back_whatever_it_is(left in packet_in::left()) {
+    fn continuations_round_trip(continuation in packet_in::continuation_state()) {
         let of = base::DatapathId(7);
-        let told = continuation::encode(&left, of);
+        let encoded = openflow::continuation::encode(&continuation, of);
         // As long as the interpreter thinks that it may be, it can be told.
-        prop_assert!(told.is_some() || left.bytes() > flow::CONTINUATION_BYTES_MAX);
-        if let Some(told) = told {
-            prop_assert!(told.len() <= left.bytes());
-            prop_assert_eq!(continuation::decode(&told, of), Ok(left));
+        prop_assert!(encoded.is_some() || continuation.bytes() > flow::CONTINUATION_BYTES_MAX);
+        if let Some(encoded) = encoded {
+            prop_assert!(encoded.len() <= continuation.bytes());
+            prop_assert_eq!(openflow::continuation::decode(&encoded, of), Ok(continuation));
         }
     }
 
     #[test]
-    fn no_bytes_make_the_codec_panic(
+    fn random_bytes_do_not_panic_codec(
         mut bytes in prop::collection::vec(any::<u8>(), 8..200),
         kind in 0..36_u8,
         dialect in dialect(),
@@ -110,32 +110,32 @@ proptest! {
     }
 
     #[test]
-    fn a_message_with_a_few_bytes_changed_never_makes_the_codec_panic(
+    fn corrupted_message_does_not_panic_codec(
         (dialect, message) in dialect()
             .prop_flat_map(|dialect| (Just(dialect), strategies::message(dialect))),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut bytes = write(&message, Xid(0), dialect);
-        for (place, byte) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+        for (index, byte) in changes {
+            let index = index.index(bytes.len());
+            bytes[index] = byte;
         }
         testkit::fuzz::openflow::message(&bytes, dialect);
     }
 
     #[test]
-    fn every_rule_is_told_in_every_version_though_not_all_of_it(
+    fn rules_encode_best_effort_in_all_versions(
         rules in strategies::any_rules(),
     ) {
         for version in Version::ALL {
-            let told = told(&rules, FlowFormat::Standard, Dialect::new(version));
-            prop_assert_eq!(told.len(), rules.len());
-            for (told, rule) in told.iter().zip(&rules) {
+            let decoded = reencode_rules(&rules, FlowFormat::Standard, Dialect::new(version));
+            prop_assert_eq!(decoded.len(), rules.len());
+            for (decoded, rule) in decoded.iter().zip(&rules) {
                 prop_assert_eq!(
-                    (told.table, told.priority, told.cookie, told.packets, told.bytes),
+                    (decoded.table, decoded.priority, decoded.cookie, decoded.packets, decoded.bytes),
                     (rule.table, rule.priority, rule.cookie, rule.packets, rule.bytes)
                 );
-                prop_assert!(is_as_wide(&told.matching, &rule.matching));
+                prop_assert!(is_as_wide(&decoded.matching, &rule.matching));
             }
         }
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::strategies::{actions, matching};
 
 /// A match: before 1.3 it is NXM's, with the numbers that ports have in 1.0.
-fn sayable(version: Version) -> BoxedStrategy<Match> {
+fn supported_match(version: Version) -> BoxedStrategy<Match> {
     match version {
         Version::V11 | Version::V12 => matching(Version::V10),
         _ => matching(version),
@@ -18,8 +18,8 @@ fn sayable(version: Version) -> BoxedStrategy<Match> {
 
 fn monitor(version: Version) -> impl Strategy<Value = Monitor> {
     let numbers = any::<(u32, u8, u8, u16, u32)>();
-    (sayable(version), numbers).prop_map(move |(matching, (id, flags, table, port, group))| {
-        Monitor {
+    (supported_match(version), numbers).prop_map(
+        move |(matching, (id, flags, table, port, group))| Monitor {
             id: MonitorId(id),
             flags: match version {
                 Version::V14 | Version::V15 => MonitorFlags(u16::from(flags & 0x7f)),
@@ -35,8 +35,8 @@ fn monitor(version: Version) -> impl Strategy<Value = Monitor> {
                 matching,
                 ..FlowStatsRequest::all()
             },
-        }
-    })
+        },
+    )
 }
 
 fn request(version: Version) -> BoxedStrategy<MonitorRequest> {
@@ -59,7 +59,7 @@ fn update(version: Version) -> BoxedStrategy<FlowUpdate> {
     let change = (
         prop::sample::select(events.to_vec()),
         any::<(u8, u16, u16, u16, u64)>(),
-        sayable(version),
+        supported_match(version),
         actions(version),
     );
     let full = change.prop_map(|(event, numbers, matching, actions)| {

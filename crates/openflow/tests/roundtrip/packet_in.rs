@@ -92,16 +92,16 @@ pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
 }
 
 /// Anything that may be left to be done with a frame.
-pub(crate) fn left() -> impl Strategy<Value = Continuation> {
+pub(crate) fn continuation_state() -> impl Strategy<Value = Continuation> {
     let version = prop::sample::select(Version::ALL.to_vec());
     let step = version
         .prop_flat_map(|version| (any::<(u8, u64)>(), instructions(version)))
         .prop_map(|((table, cookie), rest)| Step {
             table: TableId(table),
             cookie: Cookie(cookie),
-            rest: said(rest),
+            rest: normalized(rest),
         });
-    let set = prop::option::of(actions(Version::V10)).prop_map(|set| set.map(all_said));
+    let set = prop::option::of(actions(Version::V10)).prop_map(|set| set.map(normalized_actions));
     let entry =
         (any::<u128>(), 0..992_usize).prop_map(|(number, place)| Wide::from(number) << place);
     (vec(entry, 0..4), vec(step, 0..4), set).prop_map(|(stack, steps, set)| Continuation {
@@ -113,15 +113,15 @@ pub(crate) fn left() -> impl Strategy<Value = Continuation> {
 
 /// Without what has no meaning: how much to send to a port that is no controller. Nor
 /// is it said of a port that bits of a field name: to a controller then goes all.
-fn said(instructions: Instructions) -> Instructions {
+fn normalized(instructions: Instructions) -> Instructions {
     Instructions {
-        apply: all_said(instructions.apply),
-        write: all_said(instructions.write),
+        apply: normalized_actions(instructions.apply),
+        write: normalized_actions(instructions.write),
         ..instructions
     }
 }
 
-fn all_said(actions: Vec<Action>) -> Vec<Action> {
+fn normalized_actions(actions: Vec<Action>) -> Vec<Action> {
     let one = |action| match action {
         Action::Output { port, .. } if port != PortNo::CONTROLLER => Action::output(port),
         Action::Extended(Extension::OutputPart { from, .. }) => {
@@ -129,7 +129,7 @@ fn all_said(actions: Vec<Action>) -> Vec<Action> {
             Action::Extended(Extension::OutputPart { from, max_len })
         }
         Action::Extended(Extension::Clone(inside)) => {
-            Action::Extended(Extension::Clone(all_said(inside.to_vec()).into()))
+            Action::Extended(Extension::Clone(normalized_actions(inside.to_vec()).into()))
         }
         action => action,
     };

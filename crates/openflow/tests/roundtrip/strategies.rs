@@ -49,7 +49,7 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
     ];
     let fields: Vec<Field> = Field::all()
         .map(|row| row.field)
-        .filter(|field| version != Version::V11 || has_place_in_v11(*field))
+        .filter(|field| version != Version::V11 || has_member_in_v11(*field))
         .collect();
     let term = (
         prop::sample::select(fields),
@@ -100,7 +100,7 @@ fn with_options(matching: &Match, options: Vec<OptionTerm>) -> Match {
 }
 
 /// Whether the match of 1.1 has a place for the field.
-fn has_place_in_v11(field: Field) -> bool {
+fn has_member_in_v11(field: Field) -> bool {
     use Field::*;
     let others = [
         InPort, EthType, VlanVid, VlanPcp, MplsLabel, MplsTc, ArpOp, IpDscp, IpProto,
@@ -233,7 +233,7 @@ pub(crate) fn instructions(version: Version) -> BoxedStrategy<Instructions> {
 
 /// The times and counts that many messages tell.
 #[derive(Clone, Copy, Debug)]
-struct Counts {
+struct TimesAndCounts {
     duration: Duration,
     packets: u64,
     bytes: u64,
@@ -241,7 +241,7 @@ struct Counts {
     hard: u16,
 }
 
-fn counts() -> impl Strategy<Value = Counts> {
+fn counts() -> impl Strategy<Value = TimesAndCounts> {
     let duration = (any::<u32>(), 0..1_000_000_000_u32);
     (
         duration,
@@ -250,13 +250,15 @@ fn counts() -> impl Strategy<Value = Counts> {
         any::<u16>(),
         any::<u16>(),
     )
-        .prop_map(|((seconds, nanos), packets, bytes, idle, hard)| Counts {
-            duration: Duration::new(seconds.into(), nanos),
-            packets,
-            bytes,
-            idle,
-            hard,
-        })
+        .prop_map(
+            |((seconds, nanos), packets, bytes, idle, hard)| TimesAndCounts {
+                duration: Duration::new(seconds.into(), nanos),
+                packets,
+                bytes,
+                idle,
+                hard,
+            },
+        )
 }
 
 fn flow_mod(dialect: Dialect) -> BoxedStrategy<Message> {
@@ -283,10 +285,10 @@ fn flow_mod(dialect: Dialect) -> BoxedStrategy<Message> {
                 built.out_port = port;
             }
             let (table, flags) = (TableId(table), FlowFlags(flags));
-            let asked = (table, flags, GroupId(group), cookies);
+            let arguments = (table, flags, GroupId(group), cookies);
             match version {
-                Version::V10 => finish_v10(&mut built, dialect, asked),
-                _ => finish_later(&mut built, version, asked),
+                Version::V10 => finish_v10(&mut built, dialect, arguments),
+                _ => finish_later(&mut built, version, arguments),
             }
             if version >= Version::V14 {
                 built.importance = importance;
@@ -304,10 +306,10 @@ fn is_delete(command: FlowModCommand) -> bool {
 }
 
 /// Table, flags, group and cookies (the cookie, its mask, a new one).
-type Asked = (TableId, FlowFlags, GroupId, (u64, u64, Option<u64>));
+type FlowModArguments = (TableId, FlowFlags, GroupId, (u64, u64, Option<u64>));
 
 /// What of it a flow-mod of 1.0 takes.
-fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies): Asked) {
+fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies): FlowModArguments) {
     built.consistency = Consistency::Waived;
     let (cookie, mask, new_cookie) = cookies;
     let add = built.command == FlowModCommand::Add;
@@ -330,8 +332,8 @@ fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies):
 }
 
 /// What of it a flow-mod of a later version takes.
-fn finish_later(built: &mut FlowMod, version: Version, asked: Asked) {
-    let (table, flags, group, (cookie, mask, _)) = asked;
+fn finish_later(built: &mut FlowMod, version: Version, arguments: FlowModArguments) {
+    let (table, flags, group, (cookie, mask, _)) = arguments;
     built.flags = match version {
         Version::V11 if built.command == FlowModCommand::Add => FlowFlags(flags.0 & 3 | 4),
         Version::V11 => FlowFlags(flags.0 & 3),
@@ -353,7 +355,7 @@ fn finish_later(built: &mut FlowMod, version: Version, asked: Asked) {
     }
 }
 
-fn flow_stats(form: FlowFormat, version: Version) -> BoxedStrategy<FlowStats> {
+fn flow_stats(format: FlowFormat, version: Version) -> BoxedStrategy<FlowStats> {
     (
         matching(version),
         instructions(version),
@@ -369,7 +371,7 @@ fn flow_stats(form: FlowFormat, version: Version) -> BoxedStrategy<FlowStats> {
                 cookie,
                 (table, priority, flags, importance),
             )| {
-                let age = |seconds: u16| match form {
+                let age = |seconds: u16| match format {
                     FlowFormat::Nicira => Duration::from_secs(u64::from(seconds).min(65_534)),
                     FlowFormat::Standard | FlowFormat::Counts => Duration::ZERO,
                 };
@@ -400,9 +402,9 @@ fn flow_stats(form: FlowFormat, version: Version) -> BoxedStrategy<FlowStats> {
 
 /// Rules: in 1.0 as Nicira tells them.
 fn flow_reply(version: Version) -> BoxedStrategy<Message> {
-    let form = own_form(version);
-    vec(flow_stats(form, version), 0..6)
-        .prop_map(move |rules| MultipartReply::Flow(form, rules).into())
+    let format = lossless_format(version);
+    vec(flow_stats(format, version), 0..6)
+        .prop_map(move |rules| MultipartReply::Flow(format, rules).into())
         .boxed()
 }
 
@@ -422,7 +424,7 @@ fn flow_counts(version: Version) -> BoxedStrategy<Message> {
 }
 
 /// The form in which a version says all of a match.
-fn own_form(version: Version) -> FlowFormat {
+fn lossless_format(version: Version) -> FlowFormat {
     match version {
         Version::V10 => FlowFormat::Nicira,
         _ => FlowFormat::Standard,
@@ -430,7 +432,7 @@ fn own_form(version: Version) -> FlowFormat {
 }
 
 fn flow_request(version: Version) -> BoxedStrategy<Message> {
-    let form = own_form(version);
+    let format = lossless_format(version);
     (
         matching(version),
         port(version),
@@ -438,7 +440,7 @@ fn flow_request(version: Version) -> BoxedStrategy<Message> {
         any::<bool>(),
     )
         .prop_map(
-            move |(matching, out_port, (table, group, cookie, mask), sums)| {
+            move |(matching, out_port, (table, group, cookie, mask), aggregate)| {
                 let request = FlowStatsRequest {
                     table: TableId(table),
                     out_port,
@@ -450,10 +452,10 @@ fn flow_request(version: Version) -> BoxedStrategy<Message> {
                     cookie_mask: mask,
                     matching,
                 };
-                Message::MultipartRequest(if sums {
-                    MultipartRequest::Aggregate(form, request)
+                Message::MultipartRequest(if aggregate {
+                    MultipartRequest::Aggregate(format, request)
                 } else {
-                    MultipartRequest::Flow(form, request)
+                    MultipartRequest::Flow(format, request)
                 })
             },
         )
@@ -546,7 +548,7 @@ fn port_desc(version: Version) -> BoxedStrategy<PortDesc> {
 }
 
 /// How long a port or queue has existed, if the version tells it.
-fn duration(version: Version, counts: Counts) -> Duration {
+fn duration(version: Version, counts: TimesAndCounts) -> Duration {
     if version >= Version::V13 {
         counts.duration
     } else {
@@ -555,20 +557,20 @@ fn duration(version: Version, counts: Counts) -> Duration {
 }
 
 fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
-    let known = option::of(0..u64::MAX);
-    let unsure = (known.clone(), known.clone(), known.clone(), known);
-    (port(version), any::<[u64; 8]>(), unsure, counts())
+    let valid = option::of(0..u64::MAX);
+    let optional = (valid.clone(), valid.clone(), valid.clone(), valid);
+    (port(version), any::<[u64; 8]>(), optional, counts())
         .prop_map(
-            move |(port, sure, (frame, over, crc, collisions), counts)| PortStats {
+            move |(port, required, (frame, over, crc, collisions), counts)| PortStats {
                 port,
-                rx_packets: sure[0],
-                tx_packets: sure[1],
-                rx_bytes: sure[2],
-                tx_bytes: sure[3],
-                rx_dropped: sure[4],
-                tx_dropped: sure[5],
-                rx_errors: sure[6],
-                tx_errors: sure[7],
+                rx_packets: required[0],
+                tx_packets: required[1],
+                rx_bytes: required[2],
+                tx_bytes: required[3],
+                rx_dropped: required[4],
+                tx_dropped: required[5],
+                rx_errors: required[6],
+                tx_errors: required[7],
                 rx_frame_errors: frame,
                 rx_over_errors: over,
                 rx_crc_errors: crc,
@@ -605,15 +607,15 @@ fn packet_out(version: Version) -> BoxedStrategy<Message> {
 fn port_mod(version: Version) -> BoxedStrategy<Message> {
     (port(version), any::<[u8; 6]>(), any::<(u32, u32, u32)>())
         .prop_map(move |(port, mac, (config, mask, advertise))| {
-            let (known, features) = match version {
+            let (valid, features) = match version {
                 Version::V10 => (0x7f, 0xf87f),
                 _ => (0x65, u32::MAX),
             };
             Message::PortMod(PortMod {
                 port,
                 hw_addr: MacAddr(mac),
-                config: PortConfig(config & mask & known),
-                mask: PortConfig(mask & known),
+                config: PortConfig(config & mask & valid),
+                mask: PortConfig(mask & valid),
                 advertise: advertise & features,
             })
         })
@@ -628,7 +630,7 @@ fn features_reply(version: Version) -> BoxedStrategy<Message> {
     };
     (any::<(u64, u32, u8, u8, u32)>(), ports)
         .prop_map(move |((id, buffers, tables, auxiliary_id, bits), ports)| {
-            let (auxiliary_id, known) = match version {
+            let (auxiliary_id, valid) = match version {
                 Version::V10 => (0, 0xe7),
                 Version::V11 => (0, 0xef),
                 Version::V12 => (0, 0x16f),
@@ -640,7 +642,7 @@ fn features_reply(version: Version) -> BoxedStrategy<Message> {
                     buffers,
                     tables,
                     auxiliary_id,
-                    capabilities: Capabilities(bits & known),
+                    capabilities: Capabilities(bits & valid),
                 },
                 ports,
             })
@@ -671,9 +673,9 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
         any::<([Option<u32>; 4], [Option<u32>; 4])>().prop_map(move |(active, slave)| {
             let properties = version >= Version::V14;
             // Of the reasons that there are.
-            let mask = |mask: Option<u32>, known: u32| {
+            let mask = |mask: Option<u32>, valid: u32| {
                 let mask = if properties { mask } else { mask.or(Some(7)) };
-                mask.map(|mask| mask & known)
+                mask.map(|mask| mask & valid)
             };
             let masks = |masks: [Option<u32>; 4]| MaskChange {
                 packet_in: mask(masks[0], 7),
@@ -816,9 +818,9 @@ fn controllers() -> BoxedStrategy<Message> {
         ControllerReason::Experimenter,
     ]);
     let channels = prop::sample::select(vec![ControlChannelStatus::Up, ControlChannelStatus::Down]);
-    let known = (any::<u16>(), option::of("[a-z:.0-9]{0,30}"));
+    let valid = (any::<u16>(), option::of("[a-z:.0-9]{0,30}"));
     let status =
-        (roles, reasons, channels, known).prop_map(|(role, reason, channel, (short_id, uri))| {
+        (roles, reasons, channels, valid).prop_map(|(role, reason, channel, (short_id, uri))| {
             ControllerStatus {
                 short_id: ShortId::new(short_id),
                 role,

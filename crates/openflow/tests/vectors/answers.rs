@@ -7,7 +7,7 @@ use openflow::{
 };
 use openflow::{Version, VersionSet};
 
-use crate::{Vector, dialect, extension, files_of, parse};
+use crate::{Vector, dialect, files_of, parse, setting};
 
 /// Bytes of the offending message that come back: no fewer than 64, if it has them
 /// (OF 1.3.5, 7.4.4).
@@ -17,7 +17,7 @@ const EXCERPT: usize = 64;
 const ERROR: u8 = 1;
 
 #[test]
-fn what_is_refused_is_answered_with_its_reason_and_first_bytes() {
+fn refused_vectors_are_answered_with_code_and_excerpt() {
     let mut count = 0;
     for version in Version::ALL {
         for vector in vectors(version) {
@@ -40,10 +40,10 @@ fn what_is_refused_is_answered_with_its_reason_and_first_bytes() {
             let mut channel = switch_up(&vector, version);
             channel.handle_input(&vector.bytes, Instant::START);
             let head = &vector.head;
-            let Some(ChannelEvent::Refused(told)) = channel.poll_event() else {
+            let Some(ChannelEvent::Refused(reported)) = channel.poll_event() else {
                 panic!("{version}: {head}: not refused");
             };
-            assert_eq!(told, malformed, "{version}: {head}");
+            assert_eq!(reported, malformed, "{version}: {head}");
             let length = vector.bytes.len().min(EXCERPT);
             let data = vector.bytes[..length].to_vec();
             let error = Message::Error(ErrorMessage::new(malformed.refusal, version, data));
@@ -72,7 +72,7 @@ fn switch_up(vector: &Vector, version: Version) -> Channel {
     let hello = Message::Hello(Hello::new(VersionSet::only(version)));
     channel.handle_input(&bytes(1, &hello, version.into()), Instant::START);
     for word in &vector.dialect {
-        let message = Message::NiciraSetting(extension(word));
+        let message = Message::NiciraSetting(setting(word));
         channel.handle_input(&bytes(2, &message, version.into()), Instant::START);
     }
     while channel.poll_event().is_some() {}

@@ -99,13 +99,13 @@ fn check_file(path: &Path, version: Version) -> Option<String> {
     let (preamble, vectors) = parse(&text);
     actual.push_str(&preamble);
     for vector in &vectors {
-        let told = tell(vector, version);
-        if told != vector.expected {
+        let described = describe(vector, version);
+        if described != vector.expected {
             let head = &vector.head;
-            let _ = write!(wrong, "{}\n{head}\n{told}\n", path.display());
+            let _ = write!(wrong, "{}\n{head}\n{described}\n", path.display());
         }
         actual.push_str(&vector.head);
-        actual.push_str(&told);
+        actual.push_str(&described);
         actual.push('\n');
     }
     if std::env::var_os("UPDATE").is_some() {
@@ -116,7 +116,7 @@ fn check_file(path: &Path, version: Version) -> Option<String> {
 }
 
 #[test]
-fn vectors_are_printed_as_another_program_prints_them() {
+fn vectors_print_as_ovs_ofctl_prints_them() {
     let mut wrong = String::new();
     for version in ["v10", "v11", "v12", "v13", "v14", "v15"] {
         for path in files_of(version) {
@@ -135,16 +135,16 @@ fn vectors_are_printed_as_another_program_prints_them() {
 }
 
 #[test]
-fn in_more_detail_a_match_of_1_0_is_told_by_its_members() {
+fn detail_3_prints_members_of_openflow_1_0_match() {
     let bytes = text::bytes(
         "010e0050000000060038104c0001000000000000000000000000000a00000800000600000a010000 \
          000000000000005000000000000000000000000000000007ffffffffffff00000000000800020000",
     );
     let printed = openflow::print(&bytes, openflow::Detail(3));
-    let wanted = "OFPT_FLOW_MOD (xid=0x6): ADD tcp,in_port=1,dl_vlan=10,dl_vlan_pcp=*,dl_src=*,\
+    let expected = "OFPT_FLOW_MOD (xid=0x6): ADD tcp,in_port=1,dl_vlan=10,dl_vlan_pcp=*,dl_src=*,\
                   dl_dst=*,nw_src=10.1.0.0/16,nw_dst=*,nw_tos=*,tp_src=*,tp_dst=80 pri:7 \
                   actions=output:2\n";
-    assert_eq!(printed, wanted);
+    assert_eq!(printed, expected);
 }
 
 /// The text before the first vector, and the vectors.
@@ -182,12 +182,12 @@ fn parse(text: &str) -> (String, Vec<Vector>) {
 
 /// How the connection was to be understood when the vector came.
 fn dialect(vector: &Vector, version: Version) -> Dialect {
-    let turned_on = vector.dialect.iter().map(|word| extension(word));
-    turned_on.fold(Dialect::new(version), Dialect::after)
+    let settings = vector.dialect.iter().map(|word| setting(word));
+    settings.fold(Dialect::new(version), Dialect::after)
 }
 
 /// What the controller turns on by a word of a `with` line.
-fn extension(word: &str) -> NiciraSetting {
+fn setting(word: &str) -> NiciraSetting {
     match word {
         "nxm" => NiciraSetting::FlowFormat(FlowFormat::Nicira),
         "table_ids" => NiciraSetting::TableIds(true),
@@ -198,26 +198,26 @@ fn extension(word: &str) -> NiciraSetting {
 }
 
 /// What we make of a vector: the lines that ought to stand below its head.
-fn tell(vector: &Vector, version: Version) -> String {
+fn describe(vector: &Vector, version: Version) -> String {
     let dialect = dialect(vector, version);
     match Message::decode(&vector.bytes, dialect) {
         Err(malformed) => format!("! {:?} at {:#x}\n", malformed.refusal, malformed.at),
         Ok((xid, message)) => {
-            let mut told = format!("= {}\n", text::pretty(&message));
-            let mut again = Vec::new();
+            let mut described = format!("= {}\n", text::pretty(&message));
+            let mut encoded = Vec::new();
             message
-                .encode(xid, dialect, &mut again)
+                .encode(xid, dialect, &mut encoded)
                 .unwrap_or_else(|error| panic!("{error}: {message:#?}"));
-            if again != vector.bytes {
-                let read = Message::decode(&again, dialect);
+            if encoded != vector.bytes {
+                let read = Message::decode(&encoded, dialect);
                 let (_, read) = read.expect("we understand ourselves");
                 if read == message {
-                    told.push_str("~\n");
+                    described.push_str("~\n");
                 } else {
-                    let _ = writeln!(told, "~ {}", text::pretty(&read));
+                    let _ = writeln!(described, "~ {}", text::pretty(&read));
                 }
             }
-            told
+            described
         }
     }
 }

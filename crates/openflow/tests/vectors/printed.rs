@@ -16,16 +16,17 @@ const CUT: &str = "...";
 /// long text.
 pub(crate) fn difference(file: &str, head: &str, bytes: &[u8]) -> Option<String> {
     let recorded = head.lines().filter_map(|line| line.strip_prefix(':'));
-    let recorded = recorded.map(str::trim).filter(|line| says_something(line));
+    let recorded = recorded.map(str::trim).filter(|line| is_text(line));
     let printed = print(bytes, Detail::BRIEF);
     let printed = printed.lines().map(str::trim);
-    let mut printed = printed.filter(|line| says_something(line));
-    for theirs in recorded.take_while(|line| *line != CUT) {
-        let ours = printed.next().unwrap_or_default();
-        let is_cut = theirs.len() >= RECORDED && ours.starts_with(theirs);
-        if theirs != ours && !is_cut {
-            let explained = is_listed(file, head) || explained(theirs, ours);
-            return (!explained).then(|| format!("{head}  theirs: {theirs}\n  ours:   {ours}\n"));
+    let mut printed = printed.filter(|line| is_text(line));
+    for recorded_line in recorded.take_while(|line| *line != CUT) {
+        let printed_line = printed.next().unwrap_or_default();
+        let is_cut = recorded_line.len() >= RECORDED && printed_line.starts_with(recorded_line);
+        if recorded_line != printed_line && !is_cut {
+            let explained = is_listed(file, head) || is_explained(recorded_line, printed_line);
+            return (!explained)
+                .then(|| format!("{head}  theirs: {recorded_line}\n  ours:   {printed_line}\n"));
         }
     }
     None
@@ -40,15 +41,17 @@ fn is_listed(file: &str, head: &str) -> bool {
 }
 
 /// Whether a row of `vectors/printed.txt` that is for vectors has pieces of both lines.
-fn explained(theirs: &str, ours: &str) -> bool {
+fn is_explained(recorded_line: &str, printed_line: &str) -> bool {
     let text = include_str!("../../vectors/printed.txt");
     let rows = text.lines().filter(|line| !line.starts_with(['#', '~']));
     rows.filter_map(|line| line.split_once('|'))
-        .any(|(their, our)| theirs.contains(their.trim()) && ours.contains(our.trim()))
+        .any(|(their, our)| {
+            recorded_line.contains(their.trim()) && printed_line.contains(our.trim())
+        })
 }
 
 /// Whether a line is neither empty nor one of bytes.
-fn says_something(line: &str) -> bool {
+fn is_text(line: &str) -> bool {
     let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
     let is_dump = digits == DUMP && line[DUMP..].starts_with("  ");
     !line.is_empty() && !is_dump

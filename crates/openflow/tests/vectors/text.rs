@@ -40,7 +40,7 @@ fn fold(lines: &[&str]) -> Vec<String> {
         } else {
             lines[at].to_owned()
         };
-        if says_nothing(&joined) {
+        if is_default(&joined) {
         } else if joined.len() <= WIDTH || end == at {
             folded.push(joined);
         } else {
@@ -78,7 +78,7 @@ fn join(open: &str, inside: &[String], close: &str) -> String {
 }
 
 /// Whether a line is a member that is zero, empty or none, or a list of zeros.
-fn says_nothing(line: &str) -> bool {
+fn is_default(line: &str) -> bool {
     let Some((_, value)) = line.trim_end_matches(',').split_once(": ") else {
         return false;
     };

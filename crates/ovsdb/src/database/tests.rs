@@ -39,7 +39,7 @@ fn holds(database: &Database, column: &str) -> Datum {
 }
 
 #[test]
-fn what_an_older_schema_does_not_have_is_not_followed() {
+fn tables_missing_in_older_schema_are_not_monitored() {
     let database = empty();
     let columns: Vec<_> = database.columns().collect();
     assert_eq!(columns.len(), 1, "{columns:?}");
@@ -48,7 +48,7 @@ fn what_an_older_schema_does_not_have_is_not_followed() {
 }
 
 #[test]
-fn a_row_has_all_its_columns_from_the_start() {
+fn inserted_row_has_default_columns() {
     let mut database = empty();
     let row = one_row(json!({"insert": {"name": "a"}}));
     database
@@ -62,7 +62,7 @@ fn a_row_has_all_its_columns_from_the_start() {
 }
 
 #[test]
-fn differences_of_sets_and_maps_come_and_go_and_single_values_are_replaced() {
+fn differences_toggle_set_members_and_replace_single_values() {
     let mut database = empty();
     let apply = |database: &mut Database, kind: &str, columns: Value| {
         let change = one_row(json!({kind: columns}));
@@ -93,7 +93,7 @@ fn differences_of_sets_and_maps_come_and_go_and_single_values_are_replaced() {
 }
 
 #[test]
-fn values_of_changed_columns_replace_those_before() {
+fn modified_columns_replace_old_values() {
     let mut database = empty();
     let apply = |database: &mut Database, change| {
         database
@@ -112,7 +112,7 @@ fn values_of_changed_columns_replace_those_before() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_says_where() {
+fn inconsistent_update_is_refused_with_location() {
     let refused = |change: Value, form| {
         let mut database = empty();
         let row = one_row(json!({"insert": {"name": "a"}}));
@@ -153,9 +153,9 @@ fn what_cannot_be_is_refused_and_says_where() {
 }
 
 #[test]
-fn more_rows_than_can_be_are_refused() {
+fn rows_beyond_memory_limit_are_refused() {
     let mut database = empty();
-    let long = "x".repeat(WEIGHT_MAX / 16);
+    let long = "x".repeat(MEMORY_MAX / 16);
     let told = (1..=20_u128).map(|row| {
         let row = json!({"T": {Uuid(row).to_string(): {"insert": {"name": long}}}});
         database.apply(&row, UpdateFormat::Differences)
@@ -251,7 +251,7 @@ fn updates(old: &Plain, new: &Plain, form: UpdateFormat) -> Value {
 
 proptest! {
     #[test]
-    fn changes_applied_one_by_one_are_what_a_fresh_dump_is(
+    fn incremental_updates_equal_fresh_dump(
         states in proptest::collection::vec(plain(), 1..8),
         in_differences in any::<bool>(),
     ) {
@@ -267,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_the_same(rows in plain()) {
+    fn datum_round_trips_as_json(rows in plain()) {
         let schema = schema();
         for (name, datum) in rows.values().flat_map(row_of) {
             let of = schema.column("T", name).expect("a column");

@@ -87,7 +87,7 @@ impl Server {
 }
 
 #[test]
-fn schema_lock_and_rows_are_asked_for_and_changes_followed() {
+fn session_requests_schema_lock_and_rows_and_applies_updates() {
     let mut server = Server::up();
     assert_eq!(server.name(), Datum::one("br0"));
     let rows = json!({"Bridge": {BRIDGE.to_string(): {"modify": {"name": "br1"}}}});
@@ -98,7 +98,7 @@ fn schema_lock_and_rows_are_asked_for_and_changes_followed() {
 }
 
 #[test]
-fn an_older_server_is_asked_in_an_older_way() {
+fn session_falls_back_to_older_monitor_methods() {
     let mut server = Server::new();
     let asked = server.received();
     server.answer(&asked[0], schema());
@@ -122,7 +122,7 @@ fn an_older_server_is_asked_in_an_older_way() {
 }
 
 #[test]
-fn a_lock_that_another_has_is_waited_for_and_may_be_stolen() {
+fn contended_lock_is_awaited_and_may_be_stolen() {
     let mut server = Server::new();
     let asked = server.received();
     server.answer(&asked[0], schema());
@@ -144,7 +144,7 @@ fn a_lock_that_another_has_is_waited_for_and_may_be_stolen() {
 }
 
 #[test]
-fn a_transaction_is_done_or_refused_in_words() {
+fn transaction_reports_success_or_error_text() {
     let mut server = Server::up();
     let lock = "ovs_vswitchd".to_owned();
     let update = Operation::Update {
@@ -165,11 +165,11 @@ fn a_transaction_is_done_or_refused_in_words() {
         "op": "update", "table": "Bridge", "row": row,
         "where": [["_uuid", "==", ["uuid", BRIDGE.to_string()]]],
     });
-    let wanted = json!([
+    let monitored = json!([
         "Open_vSwitch", {"op": "assert", "lock": "ovs_vswitchd"}, update,
         {"op": "comment", "comment": "why"},
     ]);
-    assert_eq!(asked["params"], wanted);
+    assert_eq!(asked["params"], monitored);
     let done = server.answer(&asked, json!([{}, {"count": 1}, {}]));
     assert_eq!(done, [SessionEvent::Done(id, Ok(()))]);
     let id = server.session.transact(&operations).expect("room");
@@ -183,7 +183,7 @@ fn a_transaction_is_done_or_refused_in_words() {
 }
 
 #[test]
-fn a_silent_server_is_asked_and_then_given_up() {
+fn silent_server_is_probed_then_session_closes() {
     let mut server = Server::up();
     let due = server.session.next_timeout().expect("due");
     server.session.handle_timeout(due);
@@ -204,7 +204,7 @@ fn a_silent_server_is_asked_and_then_given_up() {
 }
 
 #[test]
-fn who_asks_late_waits_for_the_answer_all_the_same() {
+fn late_probe_still_waits_full_interval() {
     let mut server = Server::up();
     let due = server.session.next_timeout().expect("due");
     let late = due + PROBE_INTERVAL * 6;
@@ -215,7 +215,7 @@ fn who_asks_late_waits_for_the_answer_all_the_same() {
 }
 
 #[test]
-fn its_questions_are_answered() {
+fn server_requests_are_answered() {
     let mut server = Server::up();
     server.say(&json!({"id": "echo", "method": "echo", "params": [1]}));
     assert_eq!(
@@ -227,7 +227,7 @@ fn its_questions_are_answered() {
 }
 
 #[test]
-fn what_breaks_the_protocol_closes_the_session_with_the_reason() {
+fn protocol_violation_closes_session_with_reason() {
     let lies = [
         (json!([]), "no object"),
         (
@@ -260,7 +260,7 @@ fn what_breaks_the_protocol_closes_the_session_with_the_reason() {
 }
 
 #[test]
-fn a_database_that_is_not_there_is_named() {
+fn missing_database_is_named_in_close_reason() {
     let mut server = Server::new();
     let asked = server.received();
     let error = json!({"error": "unknown database", "details": "get_schema request specifies unknown database"});

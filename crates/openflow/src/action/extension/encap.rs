@@ -4,7 +4,7 @@
 use flow::{Encap, Extension, NshProperty, PacketType, Refusal};
 
 use super::super::encode::put;
-use super::super::{Bad, Kind};
+use super::super::{ActionKind, BodyError};
 use crate::codec::{EncodeError, Reader, Writer};
 
 /// The class of properties that are the network service header's.
@@ -16,7 +16,7 @@ const NSH_TLV: u8 = 2;
 
 /// Reads the header to be put around: bytes of it, which nobody needs, its kind, and
 /// properties, each padded to eight bytes.
-pub(super) fn decode(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+pub(super) fn decode(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     r.skip(2)?;
     let kind = PacketType(r.u32()?);
     let mut properties = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     }
 }
 
-fn decode_property(r: &mut Reader<'_>) -> Result<NshProperty, Bad> {
+fn decode_property(r: &mut Reader<'_>) -> Result<NshProperty, BodyError> {
     let bad = Refusal::ActionBadProperty;
     let (class, kind, length) = (r.u16()?, r.u8()?, usize::from(r.u8()?));
     let inside = length.checked_sub(4).ok_or(bad)?;
@@ -60,7 +60,7 @@ fn decode_property(r: &mut Reader<'_>) -> Result<NshProperty, Bad> {
 
 /// Appends the header to be put around.
 pub(super) fn encode(encap: &Encap, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    put(Kind::Encap, w, |w| {
+    put(ActionKind::Encap, w, |w| {
         w.zeros(2);
         w.u32(encap.makes().0);
         if let Encap::Nsh(properties) = encap {
@@ -95,7 +95,7 @@ fn encode_property(property: &NshProperty, w: &mut Writer<'_>) {
 }
 
 /// Reads what is left when the outermost header is taken off.
-pub(super) fn decode_decap(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+pub(super) fn decode_decap(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     r.skip(2)?;
     let left = PacketType(r.u32()?);
     let left = (left != PacketType::NEXT).then_some(left);
@@ -107,7 +107,7 @@ pub(super) fn encode_decap(
     left: Option<PacketType>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    put(Kind::Decap, w, |w| {
+    put(ActionKind::Decap, w, |w| {
         w.zeros(2);
         w.u32(left.unwrap_or(PacketType::NEXT).0);
         Ok(())

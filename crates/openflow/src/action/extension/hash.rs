@@ -4,31 +4,32 @@ use base::PortNo;
 use flow::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, Refusal};
 
 use super::{
-    Bad, Kind, decode_field, encode_field, encode_u16_port, part, place, put, split_place,
+    ActionKind, BodyError, decode_field, encode_field, encode_u16_port, ofs_nbits, part, put,
+    split_ofs_nbits,
 };
 use crate::codec::{EncodeError, Reader, Writer};
 use crate::port_no;
 
-fn named<T: Copy>(number: u16, names: &[(T, &str)]) -> Result<T, Bad> {
+fn variant<T: Copy>(number: u16, names: &[(T, &str)]) -> Result<T, BodyError> {
     let known = names.get(usize::from(number));
     Ok(known
         .map(|(value, _)| *value)
         .ok_or(Refusal::ActionBadArgument)?)
 }
 
-fn number_of<T: PartialEq>(wanted: &T, names: &[(T, &str)]) -> u128 {
-    let place = names.iter().position(|(known, _)| known == wanted);
-    place.expect("every variant has its row") as u128
+fn index_of<T: PartialEq>(value: &T, names: &[(T, &str)]) -> u128 {
+    let index = names.iter().position(|(known, _)| known == value);
+    index.expect("every variant has its row") as u128
 }
 
-pub(super) fn decode_multipath(r: &mut Reader<'_>) -> Result<Multipath, Bad> {
-    let fields = named(r.u16()?, &HashFields::ALL)?;
+pub(super) fn decode_multipath(r: &mut Reader<'_>) -> Result<Multipath, BodyError> {
+    let fields = variant(r.u16()?, &HashFields::ALL)?;
     let basis = r.u16()?;
     r.skip(2)?;
-    let algorithm = named(r.u16()?, &MultipathAlgorithm::ALL)?;
+    let algorithm = variant(r.u16()?, &MultipathAlgorithm::ALL)?;
     let (link_max, argument) = (r.u16()?, r.u32()?);
     r.skip(2)?;
-    let (offset, bits) = split_place(r.u16()?);
+    let (offset, bits) = split_ofs_nbits(r.u16()?);
     let to = part(decode_field(r)?, offset, bits)?;
     if u128::from(link_max) > to.ones() {
         return Err(Refusal::ActionBadArgument.into());
@@ -47,16 +48,16 @@ pub(super) fn encode_multipath(
     multipath: &Multipath,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let place = place(multipath.to, w)?;
-    put(Kind::Multipath, w, |w| {
-        w.number(2, number_of(&multipath.fields, &HashFields::ALL));
+    let ofs_nbits = ofs_nbits(multipath.to, w)?;
+    put(ActionKind::Multipath, w, |w| {
+        w.number(2, index_of(&multipath.fields, &HashFields::ALL));
         w.u16(multipath.basis);
         w.zeros(2);
-        w.number(2, number_of(&multipath.algorithm, &MultipathAlgorithm::ALL));
+        w.number(2, index_of(&multipath.algorithm, &MultipathAlgorithm::ALL));
         w.u16(multipath.link_max);
         w.u32(multipath.argument);
         w.zeros(2);
-        w.u16(place);
+        w.u16(ofs_nbits);
         encode_field(multipath.to.field(), w)
     })
 }
@@ -64,9 +65,9 @@ pub(super) fn encode_multipath(
 /// The header of `NXM_OF_IN_PORT`: members are ports.
 const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
-pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, Bad> {
-    let algorithm = named(r.u16()?, &BundleAlgorithm::ALL)?;
-    let fields = named(r.u16()?, &HashFields::ALL)?;
+pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, BodyError> {
+    let algorithm = variant(r.u16()?, &BundleAlgorithm::ALL)?;
+    let fields = variant(r.u16()?, &HashFields::ALL)?;
     let basis = r.u16()?;
     if r.u32()? != MEMBERS_ARE_PORTS {
         return Err(Refusal::ActionBadArgument.into());
@@ -75,14 +76,14 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
     if count > Bundle::MEMBERS_MAX {
         return Err(Refusal::ActionBadArgument.into());
     }
-    let place = r.u16()?;
-    let (offset, bits) = split_place(place);
+    let ofs_nbits = r.u16()?;
+    let (offset, bits) = split_ofs_nbits(ofs_nbits);
     let to = if loads {
         let to = part(decode_field(r)?, offset, bits)?;
         r.zeros(4, Refusal::ActionBadArgument)?;
         Some(to)
     } else {
-        if place != 0 {
+        if ofs_nbits != 0 {
             return Err(Refusal::ActionBadArgument.into());
         }
         r.zeros(8, Refusal::ActionBadArgument)?;
@@ -104,17 +105,17 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
 
 pub(super) fn encode_bundle(bundle: &Bundle, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match bundle.to {
-        Some(_) => Kind::BundleLoad,
-        None => Kind::Bundle,
+        Some(_) => ActionKind::BundleLoad,
+        None => ActionKind::Bundle,
     };
-    let place = bundle.to.map_or(Ok(0), |to| place(to, w))?;
+    let ofs_nbits = bundle.to.map_or(Ok(0), |to| ofs_nbits(to, w))?;
     put(kind, w, |w| {
-        w.number(2, number_of(&bundle.algorithm, &BundleAlgorithm::ALL));
-        w.number(2, number_of(&bundle.fields, &HashFields::ALL));
+        w.number(2, index_of(&bundle.algorithm, &BundleAlgorithm::ALL));
+        w.number(2, index_of(&bundle.fields, &HashFields::ALL));
         w.u16(bundle.basis);
         w.u32(MEMBERS_ARE_PORTS);
         w.number(2, bundle.members.len() as u128);
-        w.u16(place);
+        w.u16(ofs_nbits);
         match bundle.to {
             Some(to) => {
                 encode_field(to.field(), w)?;

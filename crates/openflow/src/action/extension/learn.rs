@@ -4,7 +4,7 @@
 use base::{Cookie, TableId};
 use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Part, Refusal, Wide};
 
-use super::{Bad, Kind, decode_field, encode_field, part, put};
+use super::{ActionKind, BodyError, decode_field, encode_field, part, put};
 use crate::codec::{EncodeError, Reader, Writer};
 
 /// Beside the flags of [`LearnFlags`]: the bit for the result is named.
@@ -20,7 +20,7 @@ const OUTPUT: u16 = 2 << 11;
 /// In a line's header: how many bits.
 const BITS: u16 = 0x3ff;
 
-pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, Bad> {
+pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, BodyError> {
     let (idle_timeout_s, hard_timeout_s, priority) = (r.u16()?, r.u16()?, r.u16()?);
     let (cookie, flags, table) = (Cookie(r.u64()?), r.u16()?, TableId(r.u8()?));
     r.zeros(1, Refusal::ActionBadArgument)?;
@@ -62,7 +62,7 @@ pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, Bad> {
     })
 }
 
-fn decode_spec(header: u16, r: &mut Reader<'_>) -> Result<LearnSpec, Bad> {
+fn decode_spec(header: u16, r: &mut Reader<'_>) -> Result<LearnSpec, BodyError> {
     let bits = header & BITS;
     if bits == 0 || header & !(IMMEDIATE | DESTINATION | BITS) != 0 {
         return Err(Refusal::ActionBadArgument.into());
@@ -86,13 +86,13 @@ fn decode_spec(header: u16, r: &mut Reader<'_>) -> Result<LearnSpec, Bad> {
     }
 }
 
-fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Part, Bad> {
+fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Part, BodyError> {
     let field = decode_field(r)?;
     part(field, r.u16()?, bits)
 }
 
 /// A number in whole words of two bytes, in the lower bits.
-fn decode_immediate(bits: u16, r: &mut Reader<'_>) -> Result<Wide, Bad> {
+fn decode_immediate(bits: u16, r: &mut Reader<'_>) -> Result<Wide, BodyError> {
     let value = Wide::from_be_bytes(r.bytes(immediate_bytes(bits))?);
     let value = value.filter(|value| (*value & !Wide::ones(bits.into())).is_zero());
     Ok(value.ok_or(Refusal::ActionBadArgument)?)
@@ -105,7 +105,11 @@ const fn immediate_bytes(bits: u16) -> usize {
 
 pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let second = learn.limit != 0 || learn.result.is_some();
-    let kind = if second { Kind::Learn2 } else { Kind::Learn };
+    let kind = if second {
+        ActionKind::Learn2
+    } else {
+        ActionKind::Learn
+    };
     put(kind, w, |w| {
         w.u16(learn.idle_timeout_s);
         w.u16(learn.hard_timeout_s);

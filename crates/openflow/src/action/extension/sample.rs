@@ -3,12 +3,12 @@
 use base::PortNo;
 use flow::{Extension, Refusal, Sample, SampleDirection};
 
-use super::{Bad, Kind, encode_u16_port, put};
+use super::{ActionKind, BodyError, encode_u16_port, put};
 use crate::codec::{EncodeError, Reader, Writer};
 use crate::port_no;
 
 /// Reads any of the three forms: the second names a port, the third a direction too.
-pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let mut sample = Sample {
         probability: r.u16()?,
         collectors: r.u32()?,
@@ -17,11 +17,11 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
         port: None,
         direction: SampleDirection::Unsaid,
     };
-    if kind != Kind::Sample {
+    if kind != ActionKind::Sample {
         let port = port_no::from_u16(r.u16()?);
         sample.port = (port != PortNo::ANY).then_some(port);
     }
-    if kind == Kind::Sample3 {
+    if kind == ActionKind::Sample3 {
         sample.direction = match r.u8()? {
             0 => SampleDirection::Unsaid,
             1 => SampleDirection::Ingress,
@@ -38,16 +38,16 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
 /// Appends the form that says all of it in the fewest words.
 pub(super) fn encode(sample: &Sample, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match (sample.port, sample.direction) {
-        (None, SampleDirection::Unsaid) => Kind::Sample,
-        (Some(_), SampleDirection::Unsaid) => Kind::Sample2,
-        (_, SampleDirection::Ingress | SampleDirection::Egress) => Kind::Sample3,
+        (None, SampleDirection::Unsaid) => ActionKind::Sample,
+        (Some(_), SampleDirection::Unsaid) => ActionKind::Sample2,
+        (_, SampleDirection::Ingress | SampleDirection::Egress) => ActionKind::Sample3,
     };
     put(kind, w, |w| {
         w.u16(sample.probability);
         w.u32(sample.collectors);
         w.u32(sample.domain);
         w.u32(sample.point);
-        if kind != Kind::Sample {
+        if kind != ActionKind::Sample {
             encode_u16_port(sample.port.unwrap_or(PortNo::ANY), w)?;
         }
         match sample.direction {

@@ -13,7 +13,7 @@ fn rewritten(error: &ErrorMessage, version: Version) -> ErrorMessage {
 }
 
 #[test]
-fn every_shape_of_number_is_read_as_it_was_written() {
+fn error_code_forms_round_trip() {
     for (refusal, version) in [
         (Refusal::RequestBadType, Version::V10),
         (Refusal::MatchBadField, Version::V10),
@@ -28,7 +28,7 @@ fn every_shape_of_number_is_read_as_it_was_written() {
 }
 
 #[test]
-fn numbers_that_nobody_gave_survive() {
+fn unassigned_code_round_trips() {
     let error = ErrorMessage {
         code: ErrorCode::Plain {
             kind: 77,
@@ -40,7 +40,7 @@ fn numbers_that_nobody_gave_survive() {
 }
 
 #[test]
-fn a_vendors_error_of_1_0_that_is_not_niciras_is_left_as_it_is() {
+fn foreign_vendor_error_of_1_0_stays_plain() {
     let body = [0xb0, 0xc2, 0, 0, 0, 0, 0x12, 0x34, 0, 1, 0, 2];
     let mut r = Reader::new(&body, Dialect::new(Version::V10));
     let error = ErrorMessage::decode(&mut r).expect("it is long enough");

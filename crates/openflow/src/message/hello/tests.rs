@@ -12,7 +12,7 @@ fn read(highest: u8, body: &[u8]) -> Hello {
 const BITMAP: [u8; 8] = [0, 1, 0, 8, 0, 0, 0, 0x12];
 
 #[test]
-fn elements_that_nobody_knows_are_passed_over() {
+fn unknown_hello_elements_are_skipped() {
     let known = Some(VersionSet(0x12));
     let unknown = [0, 9, 0, 5, 0xff, 0, 0, 0];
     assert_eq!(read(4, &BITMAP).versions, known);
@@ -21,7 +21,7 @@ fn elements_that_nobody_knows_are_passed_over() {
 }
 
 #[test]
-fn whatever_makes_no_sense_is_ignored() {
+fn malformed_hello_elements_are_ignored() {
     for body in [
         &[][..],
         &[0],
@@ -37,7 +37,7 @@ fn whatever_makes_no_sense_is_ignored() {
 }
 
 #[test]
-fn a_bitmap_counts_once_and_in_its_first_word() {
+fn first_bitmap_word_is_used() {
     let second = [0, 1, 0, 8, 0, 0, 0, 0x40];
     assert_eq!(
         read(4, &[BITMAP, second].concat()).versions,
@@ -48,7 +48,7 @@ fn a_bitmap_counts_once_and_in_its_first_word() {
 }
 
 #[test]
-fn without_a_bitmap_all_up_to_the_highest_are_spoken() {
+fn hello_without_bitmap_means_all_versions_up_to_highest() {
     let spoken = |highest| {
         let versions = None;
         Hello { highest, versions }.spoken()

@@ -10,7 +10,7 @@
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::bundle::{BundleFlags, WallTime};
-use crate::message::{Body, property};
+use crate::message::{WireFormat, property};
 use flow::Refusal;
 
 /// `OFPTMPBF_TIME_CAPABILITY`.
@@ -58,7 +58,7 @@ pub struct BundleFeatures {
     pub times: Option<BundleTimes>,
 }
 
-impl Body for BundleFeaturesRequest {
+impl WireFormat for BundleFeaturesRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let flags = r.u32()?;
         r.skip(4)?;
@@ -73,7 +73,7 @@ impl Body for BundleFeaturesRequest {
     }
 }
 
-impl Body for BundleFeatures {
+impl WireFormat for BundleFeatures {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let capabilities = BundleFlags(r.u16()?);
         r.skip(6)?;

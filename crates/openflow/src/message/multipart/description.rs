@@ -3,9 +3,9 @@
 use flow::Description;
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::message::Body;
+use crate::message::WireFormat;
 
-impl Body for Description {
+impl WireFormat for Description {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             manufacturer: r.text(256)?,

@@ -22,21 +22,21 @@ use flow::{
     MonitorId, MonitorRequest, Refusal,
 };
 
-use crate::action::Context;
+use crate::action::EncodeContext;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::instruction;
-use crate::message::{Body, flow_removed};
-use crate::oxm::{self, Filter};
+use crate::message::{WireFormat, flow_removed};
+use crate::oxm::{self, NxmMatch};
 use crate::port_no;
 use crate::version::Version;
 
 /// The flags that came with 1.4. `NXFMF_OWN` is what it calls `OFPFMF_NO_ABBREV`, and
 /// has the same bit.
-const FLAGS_LATER: u16 = MonitorFlags::ONLY_OWN.0;
+const FLAGS_V14: u16 = MonitorFlags::ONLY_OWN.0;
 
 /// One of these has to be in a request before 1.4.
-const OCCASIONS: u16 = MonitorFlags::ADD.0 | MonitorFlags::REMOVED.0 | MonitorFlags::MODIFY.0;
+const EVENT_FLAGS: u16 = MonitorFlags::ADD.0 | MonitorFlags::REMOVED.0 | MonitorFlags::MODIFY.0;
 
 /// `OFPFMC_*`.
 mod command {
@@ -58,35 +58,35 @@ mod event {
 
 /// How a version writes monitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum MonitorFormat {
     Nicira,
     Onf,
     Standard,
 }
 
-const fn shape(version: Version) -> Shape {
+const fn monitor_format(version: Version) -> MonitorFormat {
     match version {
-        Version::V10 | Version::V11 | Version::V12 => Shape::Nicira,
-        Version::V13 => Shape::Onf,
-        Version::V14 | Version::V15 => Shape::Standard,
+        Version::V10 | Version::V11 | Version::V12 => MonitorFormat::Nicira,
+        Version::V13 => MonitorFormat::Onf,
+        Version::V14 | Version::V15 => MonitorFormat::Standard,
     }
 }
 
-impl Body for MonitorRequest {
+impl WireFormat for MonitorRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        match shape(r.version()) {
-            Shape::Nicira => decode_nicira(r).map(Self::Add),
-            Shape::Onf => decode_onf(r).map(Self::Add),
-            Shape::Standard => decode_standard(r),
+        match monitor_format(r.version()) {
+            MonitorFormat::Nicira => decode_nicira(r).map(Self::Add),
+            MonitorFormat::Onf => decode_onf(r).map(Self::Add),
+            MonitorFormat::Standard => decode_standard(r),
         }
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        match (shape(w.version()), self) {
-            (Shape::Standard, request) => encode_standard(request, w),
-            (Shape::Nicira, Self::Add(monitor)) => encode_nicira(monitor, w),
-            (Shape::Onf, Self::Add(monitor)) => encode_onf(monitor, w),
-            (_, Self::Modify(_) | Self::Delete(_)) => Err(w.cannot("a change of a monitor")),
+        match (monitor_format(w.version()), self) {
+            (MonitorFormat::Standard, request) => encode_standard(request, w),
+            (MonitorFormat::Nicira, Self::Add(monitor)) => encode_nicira(monitor, w),
+            (MonitorFormat::Onf, Self::Add(monitor)) => encode_onf(monitor, w),
+            (_, Self::Modify(_) | Self::Delete(_)) => Err(w.unsupported("a change of a monitor")),
         }
     }
 }
@@ -120,8 +120,8 @@ fn decode_onf(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
 fn decode_flags_before(r: &mut Reader<'_>) -> Result<MonitorFlags, Malformed> {
     let bad = r.fail(Refusal::MonitorBadFlags);
     let flags = r.u16()?;
-    let known = MonitorFlags::ALL.0 & !FLAGS_LATER;
-    if flags & !known != 0 || flags & OCCASIONS == 0 {
+    let known = MonitorFlags::ALL.0 & !FLAGS_V14;
+    if flags & !known != 0 || flags & EVENT_FLAGS == 0 {
         return Err(bad);
     }
     Ok(MonitorFlags(flags))
@@ -157,10 +157,10 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
 fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let asked = &monitor.asked;
     w.u32(monitor.id.0);
-    w.u16(flags_before(monitor, w)?);
+    w.u16(flags_pre_v14(monitor, w)?);
     port_no::encode_u16(asked.out_port, w)?;
-    let filter = Filter::of(asked.matching.clone());
-    oxm::encode_nxm_around(&filter, w, |w| {
+    let nxm_match = NxmMatch::of(asked.matching.clone());
+    oxm::encode_nxm_with_length(&nxm_match, w, |w| {
         w.u8(asked.table.0);
         w.zeros(5);
     })
@@ -169,20 +169,20 @@ fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeErro
 fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let asked = &monitor.asked;
     w.u32(monitor.id.0);
-    w.u16(flags_before(monitor, w)?);
+    w.u16(flags_pre_v14(monitor, w)?);
     let between = |w: &mut Writer<'_>| {
         port_no::encode(asked.out_port, w)?;
         w.u8(asked.table.0);
         w.zeros(3);
         Ok(())
     };
-    oxm::encode_structure_counted(&asked.matching, w, between)
+    oxm::encode_structure_with_length(&asked.matching, w, between)
 }
 
 /// The flags, where there is no word for a group either.
-fn flags_before(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, EncodeError> {
+fn flags_pre_v14(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, EncodeError> {
     if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.asked.out_group != GroupId::ANY {
-        return Err(w.cannot("a monitor of a group or of one's own changes"));
+        return Err(w.unsupported("a monitor of a group or of one's own changes"));
     }
     Ok(monitor.flags.0)
 }
@@ -208,7 +208,7 @@ fn encode_standard(request: &MonitorRequest, w: &mut Writer<'_>) -> Result<(), E
     oxm::encode_structure(&asked.matching, w)
 }
 
-impl Body for FlowUpdate {
+impl WireFormat for FlowUpdate {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad_length = r.fail(Refusal::RequestBadLength);
         let length = usize::from(r.clone().u16()?);
@@ -218,13 +218,15 @@ impl Body for FlowUpdate {
         let mut r = r.sub(length)?;
         r.skip(2)?;
         let unknown = r.fail(Refusal::RequestBadType);
-        let standard = shape(r.version()) == Shape::Standard;
+        let standard = monitor_format(r.version()) == MonitorFormat::Standard;
         let number = r.u16()?.saturating_add(u16::from(!standard));
         let update = match number {
-            event::INITIAL => full(&mut r, FlowEvent::Initial)?,
-            event::ADDED => full(&mut r, FlowEvent::Added)?,
-            event::REMOVED => full(&mut r, FlowEvent::Removed(flow::FlowRemovedReason::Delete))?,
-            event::MODIFIED => full(&mut r, FlowEvent::Modified)?,
+            event::INITIAL => decode_full(&mut r, FlowEvent::Initial)?,
+            event::ADDED => decode_full(&mut r, FlowEvent::Added)?,
+            event::REMOVED => {
+                decode_full(&mut r, FlowEvent::Removed(flow::FlowRemovedReason::Delete))?
+            }
+            event::MODIFIED => decode_full(&mut r, FlowEvent::Modified)?,
             event::ABBREV => Self::Abbrev(Xid(r.u32()?)),
             event::PAUSED if standard => Self::Paused,
             event::RESUMED if standard => Self::Resumed,
@@ -235,7 +237,7 @@ impl Body for FlowUpdate {
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        let standard = shape(w.version()) == Shape::Standard;
+        let standard = monitor_format(w.version()) == MonitorFormat::Standard;
         let short = |number: u16, word: u32, w: &mut Writer<'_>| {
             w.u16(8);
             w.u16(number - u16::from(!standard));
@@ -244,7 +246,9 @@ impl Body for FlowUpdate {
         };
         match self {
             Self::Abbrev(xid) => short(event::ABBREV, xid.0, w),
-            Self::Paused | Self::Resumed if !standard => Err(w.cannot("a pause in this message")),
+            Self::Paused | Self::Resumed if !standard => {
+                Err(w.unsupported("a pause in this message"))
+            }
             Self::Paused => short(event::PAUSED, 0, w),
             Self::Resumed => short(event::RESUMED, 0, w),
             Self::Full(change) => encode_full(change, w),
@@ -253,19 +257,19 @@ impl Body for FlowUpdate {
 }
 
 /// Reads the rest of an update that tells of a rule.
-fn full(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowUpdate, Malformed> {
-    let mut change = match shape(r.version()) {
-        Shape::Nicira | Shape::Onf => decode_before(r, event)?,
-        Shape::Standard => decode_later(r, event)?,
+fn decode_full(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowUpdate, Malformed> {
+    let mut change = match monitor_format(r.version()) {
+        MonitorFormat::Nicira | MonitorFormat::Onf => decode_pre_v14(r, event)?,
+        MonitorFormat::Standard => decode_v14(r, event)?,
     };
-    change.instructions = match shape(r.version()) {
-        Shape::Nicira => instruction::decode_list(r)?,
-        Shape::Onf | Shape::Standard => instruction::decode(r)?,
+    change.instructions = match monitor_format(r.version()) {
+        MonitorFormat::Nicira => instruction::decode_list(r)?,
+        MonitorFormat::Onf | MonitorFormat::Standard => instruction::decode(r)?,
     };
     Ok(FlowUpdate::Full(Box::new(change)))
 }
 
-fn decode_before(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malformed> {
+fn decode_pre_v14(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malformed> {
     let event = with_reason(event, r.clone(), r.u16()?)?;
     let priority = r.u16()?;
     let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
@@ -280,15 +284,15 @@ fn decode_before(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Mal
         idle_timeout_s,
         hard_timeout_s,
         cookie,
-        matching: match shape(r.version()) {
-            Shape::Nicira => oxm::decode_nxm(r, match_len)?.matching,
-            Shape::Onf | Shape::Standard => oxm::decode_structure(r)?,
+        matching: match monitor_format(r.version()) {
+            MonitorFormat::Nicira => oxm::decode_nxm(r, match_len)?.matching,
+            MonitorFormat::Onf | MonitorFormat::Standard => oxm::decode_structure(r)?,
         },
         instructions: Instructions::default(),
     })
 }
 
-fn decode_later(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malformed> {
+fn decode_v14(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malformed> {
     let table = TableId(r.u8()?);
     let event = with_reason(event, r.clone(), r.u8()?.into())?;
     let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
@@ -307,11 +311,11 @@ fn decode_later(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malf
 }
 
 /// `event`, with the reason of this number if it is one that has a reason.
-fn with_reason(event: FlowEvent, place: Reader<'_>, number: u16) -> Result<FlowEvent, Malformed> {
+fn with_reason(event: FlowEvent, start: Reader<'_>, number: u16) -> Result<FlowEvent, Malformed> {
     match event {
         FlowEvent::Removed(_) => {
             let reason = flow_removed::reason_numbered(number);
-            let unknown = place.fail(Refusal::RequestBadType);
+            let unknown = start.fail(Refusal::RequestBadType);
             reason.map(FlowEvent::Removed).ok_or(unknown)
         }
         FlowEvent::Initial | FlowEvent::Added | FlowEvent::Modified => Ok(event),
@@ -335,36 +339,38 @@ fn encode_entry(
     instructions: &Instructions,
     w: &mut Writer<'_>,
 ) -> Result<usize, EncodeError> {
-    let context = Context {
+    let context = EncodeContext {
         matching: &change.matching,
-        faith: Faith::Good,
+        fidelity: Fidelity::BestEffort,
     };
-    let number = match (change.event, shape(w.version())) {
-        (FlowEvent::Initial, Shape::Standard) => event::INITIAL,
+    let number = match (change.event, monitor_format(w.version())) {
+        (FlowEvent::Initial, MonitorFormat::Standard) => event::INITIAL,
         (FlowEvent::Initial | FlowEvent::Added, _) => event::ADDED,
         (FlowEvent::Removed(_), _) => event::REMOVED,
         (FlowEvent::Modified, _) => event::MODIFIED,
     };
     w.nested(0, |w| {
         w.u16(0);
-        match shape(w.version()) {
-            Shape::Nicira | Shape::Onf => {
+        match monitor_format(w.version()) {
+            MonitorFormat::Nicira | MonitorFormat::Onf => {
                 w.u16(number - 1);
-                encode_before(change, w)?;
+                encode_pre_v14(change, w)?;
             }
-            Shape::Standard => {
+            MonitorFormat::Standard => {
                 w.u16(number);
-                encode_later(change, w)?;
+                encode_v14(change, w)?;
             }
         }
-        match shape(w.version()) {
-            Shape::Nicira => instruction::encode_list(instructions, context, w),
-            Shape::Onf | Shape::Standard => instruction::encode(instructions, context, w),
+        match monitor_format(w.version()) {
+            MonitorFormat::Nicira => instruction::encode_list(instructions, context, w),
+            MonitorFormat::Onf | MonitorFormat::Standard => {
+                instruction::encode(instructions, context, w)
+            }
         }
     })
 }
 
-fn encode_before(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_pre_v14(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u16(reason_number(change.event).into());
     w.u16(change.priority);
     w.u16(change.idle_timeout_s);
@@ -374,17 +380,17 @@ fn encode_before(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeEr
         w.zeros(1);
         w.u64(change.cookie.0);
     };
-    if shape(w.version()) == Shape::Nicira {
-        let filter = Filter::of(change.matching.clone());
-        return oxm::encode_nxm_around(&filter, w, between);
+    if monitor_format(w.version()) == MonitorFormat::Nicira {
+        let nxm_match = NxmMatch::of(change.matching.clone());
+        return oxm::encode_nxm_with_length(&nxm_match, w, between);
     }
-    oxm::encode_structure_counted(&change.matching, w, |w| {
+    oxm::encode_structure_with_length(&change.matching, w, |w| {
         between(w);
         Ok(())
     })
 }
 
-fn encode_later(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_v14(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u8(change.table.0);
     w.u8(reason_number(change.event));
     w.u16(change.idle_timeout_s);

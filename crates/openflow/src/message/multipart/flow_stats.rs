@@ -13,16 +13,16 @@ use base::{Cookie, GroupId, TableId};
 use flow::{AggregateStats, FlowFlags, FlowStats, FlowStatsRequest, Instructions, Match, Refusal};
 
 use super::flow_stats_v15;
-use crate::action::Context;
+use crate::action::EncodeContext;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::FlowFormat;
 use crate::duration;
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::instruction;
 use crate::match10;
-use crate::message::Body;
-use crate::oxm::{self, CookieFilter, Filter};
-use crate::oxs::{self, Counts};
+use crate::message::WireFormat;
+use crate::oxm::{self, CookieFilter, NxmMatch};
+use crate::oxs::{self, OxsCounts};
 use crate::port_no;
 use crate::version::Version;
 
@@ -30,7 +30,7 @@ use crate::version::Version;
 /// header of replies, Nicira's.
 pub(super) const ENTRY_MAX: usize = u16::MAX as usize - 24;
 
-impl Body for FlowStatsRequest {
+impl WireFormat for FlowStatsRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         match r.version() {
             Version::V10 => {
@@ -64,9 +64,9 @@ impl Body for FlowStatsRequest {
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match w.version() {
             Version::V10 => {
-                match10::encode(&self.matching, Faith::Exact, w)?;
+                match10::encode(&self.matching, Fidelity::Lossless, w)?;
                 if self.cookie_mask != 0 || self.out_group != GroupId::ANY {
-                    return Err(w.cannot("a question by cookie or group"));
+                    return Err(w.unsupported("a question by cookie or group"));
                 }
                 w.u8(self.table.0);
                 w.zeros(1);
@@ -92,7 +92,7 @@ pub(super) fn decode_nx_request(r: &mut Reader<'_>) -> Result<FlowStatsRequest, 
     let match_len = usize::from(r.u16()?);
     let table = TableId(r.u8()?);
     r.skip(3)?;
-    let Filter { matching, cookies } = oxm::decode_nxm(r, match_len)?;
+    let NxmMatch { matching, cookies } = oxm::decode_nxm(r, match_len)?;
     Ok(FlowStatsRequest {
         table,
         out_port,
@@ -109,139 +109,139 @@ pub(super) fn encode_nx_request(
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     if request.out_group != GroupId::ANY {
-        return Err(w.cannot("a question by group"));
+        return Err(w.unsupported("a question by group"));
     }
     port_no::encode(request.out_port, w)?;
-    let filter = Filter {
+    let nxm_match = NxmMatch {
         matching: request.matching.clone(),
         cookies: CookieFilter {
             cookie: request.cookie,
             mask: request.cookie_mask,
         },
     };
-    oxm::encode_nxm_around(&filter, w, |w| {
+    oxm::encode_nxm_with_length(&nxm_match, w, |w| {
         w.u8(request.table.0);
         w.zeros(3);
     })
 }
 
-impl Body for FlowStats {
+impl WireFormat for FlowStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut r = entry(r)?;
-        if r.dialect().oxs() {
+        let mut r = next_entry(r)?;
+        if r.dialect().uses_oxs() {
             return flow_stats_v15::decode(&mut r);
         }
         let r = &mut r;
         let table = TableId(r.u8()?);
         r.skip(1)?;
-        let mut told = blank(table);
+        let mut stats = empty(table);
         match r.version() {
             Version::V10 => {
-                told.matching = match10::decode(r)?.matching;
-                decode_times(r, &mut told)?;
+                stats.matching = match10::decode(r)?.matching;
+                decode_times(r, &mut stats)?;
                 r.skip(6)?;
-                decode_counts(r, &mut told)?;
+                decode_counts(r, &mut stats)?;
             }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
-                decode_times(r, &mut told)?;
-                decode_flags(r, &mut told)?;
-                decode_counts(r, &mut told)?;
-                told.matching = oxm::decode_structure(r)?;
+                decode_times(r, &mut stats)?;
+                decode_flags(r, &mut stats)?;
+                decode_counts(r, &mut stats)?;
+                stats.matching = oxm::decode_structure(r)?;
             }
         }
-        told.instructions = instruction::decode(r)?;
-        Ok(told)
+        stats.instructions = instruction::decode(r)?;
+        Ok(stats)
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        encode_either(self, FlowFormat::Standard, w)
+        encode_bounded(self, FlowFormat::Standard, w)
     }
 }
 
 /// Reads Nicira's entry.
 pub(super) fn decode_nx(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
-    let mut r = entry(r)?;
+    let mut r = next_entry(r)?;
     let r = &mut r;
     let table = TableId(r.u8()?);
     r.skip(1)?;
-    let mut told = blank(table);
-    decode_times(r, &mut told)?;
+    let mut stats = empty(table);
+    decode_times(r, &mut stats)?;
     let match_len = usize::from(r.u16()?);
-    (told.idle_age, told.hard_age) = (decode_age(r)?, decode_age(r)?);
-    decode_counts(r, &mut told)?;
-    told.matching = oxm::decode_nxm(r, match_len)?.matching;
-    told.instructions = instruction::decode(r)?;
-    Ok(told)
+    (stats.idle_age, stats.hard_age) = (decode_age(r)?, decode_age(r)?);
+    decode_counts(r, &mut stats)?;
+    stats.matching = oxm::decode_nxm(r, match_len)?.matching;
+    stats.instructions = instruction::decode(r)?;
+    Ok(stats)
 }
 
 /// Appends Nicira's entry.
-pub(super) fn encode_nx(told: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    encode_either(told, FlowFormat::Nicira, w)
+pub(super) fn encode_nx(stats: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    encode_bounded(stats, FlowFormat::Nicira, w)
 }
 
 /// Reads an entry of counts alone (1.5).
-pub(super) fn decode_counts_alone(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
-    flow_stats_v15::decode_counts(&mut entry(r)?)
+pub(super) fn decode_counts_only(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
+    flow_stats_v15::decode_counts(&mut next_entry(r)?)
 }
 
 /// Appends an entry of counts alone (1.5).
-pub(super) fn encode_counts_alone(told: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    encode_either(told, FlowFormat::Counts, w)
+pub(super) fn encode_counts_only(stats: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    encode_bounded(stats, FlowFormat::Counts, w)
 }
 
 /// Appends an entry. One that is too long for any message, which translation can
 /// make it, is told without what it does.
-fn encode_either(
-    told: &FlowStats,
-    form: FlowFormat,
+fn encode_bounded(
+    stats: &FlowStats,
+    format: FlowFormat,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     let before = w.len();
-    let written = encode_entry(told, &told.instructions, form, w);
+    let written = encode_entry(stats, &stats.instructions, format, w);
     if written.is_ok_and(|length| length <= ENTRY_MAX) {
         return Ok(());
     }
     w.truncate(before);
-    encode_entry(told, &Instructions::default(), form, w).map(drop)
+    encode_entry(stats, &Instructions::default(), format, w).map(drop)
 }
 
 fn encode_entry(
-    told: &FlowStats,
+    stats: &FlowStats,
     instructions: &Instructions,
-    form: FlowFormat,
+    format: FlowFormat,
     w: &mut Writer<'_>,
 ) -> Result<usize, EncodeError> {
-    let context = Context {
-        matching: &told.matching,
-        faith: Faith::Good,
+    let context = EncodeContext {
+        matching: &stats.matching,
+        fidelity: Fidelity::BestEffort,
     };
     w.nested(0, |w| {
         w.u16(0);
-        if w.dialect().oxs() {
-            return flow_stats_v15::encode(told, instructions, context, form, w);
+        if w.dialect().uses_oxs() {
+            return flow_stats_v15::encode(stats, instructions, context, format, w);
         }
-        w.u8(told.table.0);
+        w.u8(stats.table.0);
         w.zeros(1);
-        match (w.version(), form) {
+        match (w.version(), format) {
             (Version::V10, FlowFormat::Standard | FlowFormat::Counts) => {
-                match10::encode(&told.matching, Faith::Good, w)?;
-                encode_times(told, w);
+                match10::encode(&stats.matching, Fidelity::BestEffort, w)?;
+                encode_times(stats, w);
                 w.zeros(6);
-                encode_counts(told, w);
+                encode_counts(stats, w);
             }
             (_, FlowFormat::Standard | FlowFormat::Counts) => {
-                encode_times(told, w);
-                encode_flags(told, w);
-                encode_counts(told, w);
-                oxm::encode_structure_with(&told.matching, Faith::Good, w)?;
+                encode_times(stats, w);
+                encode_flags(stats, w);
+                encode_counts(stats, w);
+                oxm::encode_structure_with(&stats.matching, Fidelity::BestEffort, w)?;
             }
             (_, FlowFormat::Nicira) => {
-                encode_times(told, w);
-                let filter = Filter::of(told.matching.clone());
-                oxm::encode_nxm_around(&filter, w, |w| {
-                    encode_age(told.idle_age, w);
-                    encode_age(told.hard_age, w);
-                    encode_counts(told, w);
+                encode_times(stats, w);
+                let nxm_match = NxmMatch::of(stats.matching.clone());
+                oxm::encode_nxm_with_length(&nxm_match, w, |w| {
+                    encode_age(stats.idle_age, w);
+                    encode_age(stats.hard_age, w);
+                    encode_counts(stats, w);
                 })?;
             }
         }
@@ -250,7 +250,7 @@ fn encode_entry(
 }
 
 /// The entry at hand, behind its length.
-fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
+fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
     let length = usize::from(r.clone().u16()?);
     if length < 2 {
         return Err(r.fail(Refusal::RequestBadLength));
@@ -261,7 +261,7 @@ fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
 }
 
 /// A rule of which nothing is known yet.
-pub(super) fn blank(table: TableId) -> FlowStats {
+pub(super) fn empty(table: TableId) -> FlowStats {
     FlowStats {
         table,
         priority: 0,
@@ -281,50 +281,50 @@ pub(super) fn blank(table: TableId) -> FlowStats {
 }
 
 /// What all forms share: duration, priority and timeouts.
-fn decode_times(r: &mut Reader<'_>, told: &mut FlowStats) -> Result<(), Malformed> {
-    told.duration = duration::decode(r)?;
-    told.priority = r.u16()?;
-    (told.idle_timeout_s, told.hard_timeout_s) = (r.u16()?, r.u16()?);
+fn decode_times(r: &mut Reader<'_>, stats: &mut FlowStats) -> Result<(), Malformed> {
+    stats.duration = duration::decode(r)?;
+    stats.priority = r.u16()?;
+    (stats.idle_timeout_s, stats.hard_timeout_s) = (r.u16()?, r.u16()?);
     Ok(())
 }
 
-fn encode_times(told: &FlowStats, w: &mut Writer<'_>) {
-    duration::encode(told.duration, w);
-    w.u16(told.priority);
-    w.u16(told.idle_timeout_s);
-    w.u16(told.hard_timeout_s);
+fn encode_times(stats: &FlowStats, w: &mut Writer<'_>) {
+    duration::encode(stats.duration, w);
+    w.u16(stats.priority);
+    w.u16(stats.idle_timeout_s);
+    w.u16(stats.hard_timeout_s);
 }
 
 /// Flags and importance, where a version has a place for them.
-fn decode_flags(r: &mut Reader<'_>, told: &mut FlowStats) -> Result<(), Malformed> {
+fn decode_flags(r: &mut Reader<'_>, stats: &mut FlowStats) -> Result<(), Malformed> {
     let (flags, importance) = (r.u16()?, r.u16()?);
     if r.version() >= Version::V13 {
-        told.flags = FlowFlags(flags);
+        stats.flags = FlowFlags(flags);
     }
     if r.version() >= Version::V14 {
-        told.importance = importance;
+        stats.importance = importance;
     }
     r.skip(2)
 }
 
-fn encode_flags(told: &FlowStats, w: &mut Writer<'_>) {
+fn encode_flags(stats: &FlowStats, w: &mut Writer<'_>) {
     let or_zero = |has: bool, value: u16| if has { value } else { 0 };
-    w.u16(or_zero(w.version() >= Version::V13, told.flags.0));
-    w.u16(or_zero(w.version() >= Version::V14, told.importance));
+    w.u16(or_zero(w.version() >= Version::V13, stats.flags.0));
+    w.u16(or_zero(w.version() >= Version::V14, stats.importance));
     w.zeros(2);
 }
 
 /// What all forms share: cookie, frames and bytes.
-fn decode_counts(r: &mut Reader<'_>, told: &mut FlowStats) -> Result<(), Malformed> {
-    told.cookie = Cookie(r.u64()?);
-    (told.packets, told.bytes) = (r.u64()?, r.u64()?);
+fn decode_counts(r: &mut Reader<'_>, stats: &mut FlowStats) -> Result<(), Malformed> {
+    stats.cookie = Cookie(r.u64()?);
+    (stats.packets, stats.bytes) = (r.u64()?, r.u64()?);
     Ok(())
 }
 
-fn encode_counts(told: &FlowStats, w: &mut Writer<'_>) {
-    w.u64(told.cookie.0);
-    w.u64(told.packets);
-    w.u64(told.bytes);
+fn encode_counts(stats: &FlowStats, w: &mut Writer<'_>) {
+    w.u64(stats.cookie.0);
+    w.u64(stats.packets);
+    w.u64(stats.bytes);
 }
 
 /// Nicira's ages: whole seconds and one, zero where it is not known.
@@ -338,9 +338,9 @@ fn encode_age(age: Duration, w: &mut Writer<'_>) {
     w.u16(u16::try_from(seconds).unwrap_or(u16::MAX));
 }
 
-impl Body for AggregateStats {
+impl WireFormat for AggregateStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        if r.dialect().oxs() {
+        if r.dialect().uses_oxs() {
             let counts = oxs::decode(r)?;
             return Ok(Self {
                 packets: counts.packets.unwrap_or(0),
@@ -358,12 +358,12 @@ impl Body for AggregateStats {
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        if w.dialect().oxs() {
-            let counts = Counts {
+        if w.dialect().uses_oxs() {
+            let counts = OxsCounts {
                 flows: Some(self.flows),
                 packets: Some(self.packets),
                 bytes: Some(self.bytes),
-                ..Counts::default()
+                ..OxsCounts::default()
             };
             return oxs::encode(&counts, w);
         }

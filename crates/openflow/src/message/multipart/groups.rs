@@ -12,11 +12,11 @@ use flow::{
 use crate::action;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
-use crate::faith::Faith;
+use crate::fidelity::Fidelity;
 use crate::message::group_mod::{
     decode_bucket, decode_bucket_v15, encode_bucket, encode_bucket_v15, kind_number,
 };
-use crate::message::{Body, selection};
+use crate::message::{WireFormat, selection};
 use crate::version::Version;
 
 /// The longest that a description may be: what a message holds behind the longest
@@ -27,13 +27,13 @@ const ENTRY_MAX: usize = u16::MAX as usize - 24;
 const BUCKET_STATS: usize = 16;
 
 /// Whether a group's age is told: from 1.3 on, and by Nicira's extension of 1.0.
-const fn tells_age(version: Version) -> bool {
+const fn has_duration(version: Version) -> bool {
     !matches!(version, Version::V11 | Version::V12)
 }
 
 /// Bytes of a group's counts before those of its buckets.
 const fn stats_head(version: Version) -> usize {
-    if tells_age(version) { 40 } else { 32 }
+    if has_duration(version) { 40 } else { 32 }
 }
 
 /// Reads which group is asked about.
@@ -49,30 +49,30 @@ pub(super) fn encode_request(group: GroupId, w: &mut Writer<'_>) {
     w.zeros(4);
 }
 
-impl Body for GroupStats {
+impl WireFormat for GroupStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut r = entry(r, stats_head(r.version()))?;
+        let mut r = next_entry(r, stats_head(r.version()))?;
         r.skip(2)?;
         let (group, references) = (GroupId(r.u32()?), r.u32()?);
         r.skip(4)?;
-        let mut told = Self {
+        let mut stats = Self {
             group,
             references,
             packets: r.u64()?,
             bytes: r.u64()?,
-            duration: match tells_age(r.version()) {
+            duration: match has_duration(r.version()) {
                 true => duration::decode(&mut r)?,
                 false => Duration::ZERO,
             },
             buckets: Vec::with_capacity(r.len() / BUCKET_STATS),
         };
         while !r.is_empty() {
-            told.buckets.push(BucketStats {
+            stats.buckets.push(BucketStats {
                 packets: r.u64()?,
                 bytes: r.u64()?,
             });
         }
-        Ok(told)
+        Ok(stats)
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
@@ -83,7 +83,7 @@ impl Body for GroupStats {
             w.zeros(4);
             w.u64(self.packets);
             w.u64(self.bytes);
-            if tells_age(w.version()) {
+            if has_duration(w.version()) {
                 duration::encode(self.duration, w);
             }
             for bucket in &self.buckets {
@@ -96,9 +96,9 @@ impl Body for GroupStats {
     }
 }
 
-impl Body for GroupDesc {
+impl WireFormat for GroupDesc {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut r = entry(r, 8)?;
+        let mut r = next_entry(r, 8)?;
         let bad_type = r.fail(Refusal::GroupModBadType);
         let kind = *GroupKind::ALL.get(usize::from(r.u8()?)).ok_or(bad_type)?;
         r.skip(1)?;
@@ -142,15 +142,15 @@ impl Body for GroupDesc {
 }
 
 fn encode_desc(
-    told: &GroupDesc,
+    desc: &GroupDesc,
     buckets: &[Bucket],
     w: &mut Writer<'_>,
 ) -> Result<usize, EncodeError> {
     w.nested(0, |w| {
         w.u16(0);
-        w.u8(kind_number(told.kind));
+        w.u8(kind_number(desc.kind));
         w.zeros(1);
-        w.u32(told.group.0);
+        w.u32(desc.group.0);
         match w.version() {
             Version::V10 | Version::V15 => {
                 let padding = |w: &mut Writer<'_>| {
@@ -159,28 +159,29 @@ fn encode_desc(
                 };
                 let mut buckets = buckets.iter();
                 w.counted(padding, |w| {
-                    buckets
-                        .try_for_each(|bucket| encode_bucket_v15(bucket, told.kind, Faith::Good, w))
+                    buckets.try_for_each(|bucket| {
+                        encode_bucket_v15(bucket, desc.kind, Fidelity::BestEffort, w)
+                    })
                 })?;
-                match &told.selection {
+                match &desc.selection {
                     Some(selection) => selection::encode(selection, w),
                     None => Ok(()),
                 }
             }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => buckets
                 .iter()
-                .try_for_each(|bucket| encode_bucket(bucket, Faith::Good, w)),
+                .try_for_each(|bucket| encode_bucket(bucket, Fidelity::BestEffort, w)),
         }
     })
 }
 
-impl Body for GroupFeatures {
+impl WireFormat for GroupFeatures {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (kinds, capabilities) = (r.u32()?, GroupCapabilities(r.u32()?));
         let mut groups_max = [0; 4];
         for (kind, most) in groups_max.iter_mut().enumerate() {
-            let told = r.u32()?;
-            *most = if kinds >> kind & 1 == 1 { told } else { 0 };
+            let count = r.u32()?;
+            *most = if kinds >> kind & 1 == 1 { count } else { 0 };
         }
         // Which actions another switch's buckets can do is not read.
         r.skip(16)?;
@@ -198,7 +199,7 @@ impl Body for GroupFeatures {
         }));
         w.u32(self.capabilities.0);
         self.groups_max.iter().for_each(|most| w.u32(*most));
-        let numbers = action::own_numbers(w.version()).filter(|number| *number < 32);
+        let numbers = action::standard_numbers(w.version()).filter(|number| *number < 32);
         let actions = numbers.fold(0, |bits, number| bits | 1 << number);
         for is_there in is_there {
             w.u32(if is_there { actions } else { 0 });
@@ -208,7 +209,7 @@ impl Body for GroupFeatures {
 }
 
 /// The entry at hand, of at least so many bytes, behind its length.
-fn entry<'a>(r: &mut Reader<'a>, least: usize) -> Result<Reader<'a>, Malformed> {
+fn next_entry<'a>(r: &mut Reader<'a>, least: usize) -> Result<Reader<'a>, Malformed> {
     let length = usize::from(r.clone().u16()?);
     if length < least {
         return Err(r.fail(Refusal::RequestBadLength));

@@ -4,18 +4,18 @@
 use flow::{IpfixOf, IpfixStats};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::kinds::Part;
-use crate::message::Body;
+use crate::kinds::MultipartKind;
+use crate::message::WireFormat;
 
 /// The statistics that these are.
-pub(super) const fn part(of: IpfixOf) -> Part {
+pub(super) const fn kind(of: IpfixOf) -> MultipartKind {
     match of {
-        IpfixOf::Bridge => Part::IpfixBridge,
-        IpfixOf::Collectors => Part::IpfixFlow,
+        IpfixOf::Bridge => MultipartKind::IpfixBridge,
+        IpfixOf::Collectors => MultipartKind::IpfixFlow,
     }
 }
 
-impl Body for IpfixStats {
+impl WireFormat for IpfixStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut three = || Ok([r.u64()?, r.u64()?, r.u64()?]);
         let [flows, flows_now, sampled] = three()?;

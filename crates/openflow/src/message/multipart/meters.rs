@@ -5,7 +5,7 @@ use flow::{BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterSt
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
-use crate::message::Body;
+use crate::message::WireFormat;
 use crate::message::meter_mod::{decode_band, encode_band};
 use crate::version::Version;
 
@@ -32,7 +32,7 @@ pub(super) fn decode_request(r: &mut Reader<'_>) -> Result<MeterId, Malformed> {
     Ok(meter)
 }
 
-impl Body for MeterStats {
+impl WireFormat for MeterStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut head = r.clone();
         head.skip(4)?;
@@ -43,7 +43,7 @@ impl Body for MeterStats {
         let mut r = r.sub(length)?;
         let meter = MeterId(r.u32()?);
         r.skip(8)?;
-        let mut told = Self {
+        let mut stats = Self {
             meter,
             flows: r.u32()?,
             packets: r.u64()?,
@@ -52,12 +52,12 @@ impl Body for MeterStats {
             bands: Vec::with_capacity(r.len() / BAND_STATS),
         };
         while !r.is_empty() {
-            told.bands.push(BandStats {
+            stats.bands.push(BandStats {
                 packets: r.u64()?,
                 bytes: r.u64()?,
             });
         }
-        Ok(told)
+        Ok(stats)
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
@@ -78,7 +78,7 @@ impl Body for MeterStats {
     }
 }
 
-impl Body for MeterConfig {
+impl WireFormat for MeterConfig {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let length = usize::from(r.clone().u16()?);
         if length < CONFIG_HEAD {
@@ -109,11 +109,11 @@ impl Body for MeterConfig {
     }
 }
 
-impl Body for MeterFeatures {
+impl WireFormat for MeterFeatures {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let meters_max = r.u32()?;
         let (kinds, flags) = (BandKinds(r.u32()?), r.u32()?);
-        let told = Self {
+        let stats = Self {
             meters_max,
             kinds,
             // The flags are those of meters, which are half as wide.
@@ -126,7 +126,7 @@ impl Body for MeterFeatures {
         if !r.is_empty() {
             r.skip(features_tail(r.version()))?;
         }
-        Ok(told)
+        Ok(stats)
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {

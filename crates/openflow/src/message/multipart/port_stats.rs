@@ -9,7 +9,7 @@ use flow::{PortStats, Refusal};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 use crate::message::port::ETHERNET;
-use crate::message::{Body, property};
+use crate::message::{WireFormat, property};
 use crate::port_no;
 use crate::version::Version;
 
@@ -42,17 +42,17 @@ fn decode_count(r: &mut Reader<'_>) -> Result<Option<u64>, Malformed> {
     r.u64().map(|count| (count != UNKNOWN).then_some(count))
 }
 
-impl Body for PortStats {
+impl WireFormat for PortStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         match r.version() {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
                 let port = decode_request(r)?;
-                let mut told = decode_common(port, r)?;
-                decode_ethernet(r, &mut told)?;
+                let mut stats = decode_common(port, r)?;
+                decode_ethernet(r, &mut stats)?;
                 if r.version() == Version::V13 {
-                    told.duration = duration::decode(r)?;
+                    stats.duration = duration::decode(r)?;
                 }
-                Ok(told)
+                Ok(stats)
             }
             Version::V14 | Version::V15 => decode_with_properties(r),
         }
@@ -94,36 +94,36 @@ fn decode_common(port: PortNo, r: &mut Reader<'_>) -> Result<PortStats, Malforme
     })
 }
 
-fn encode_common(told: &PortStats, w: &mut Writer<'_>) {
+fn encode_common(stats: &PortStats, w: &mut Writer<'_>) {
     for count in [
-        told.rx_packets,
-        told.tx_packets,
-        told.rx_bytes,
-        told.tx_bytes,
-        told.rx_dropped,
-        told.tx_dropped,
-        told.rx_errors,
-        told.tx_errors,
+        stats.rx_packets,
+        stats.tx_packets,
+        stats.rx_bytes,
+        stats.tx_bytes,
+        stats.rx_dropped,
+        stats.tx_dropped,
+        stats.rx_errors,
+        stats.tx_errors,
     ] {
         w.u64(count);
     }
 }
 
 /// Reads the counts of an Ethernet port.
-fn decode_ethernet(r: &mut Reader<'_>, told: &mut PortStats) -> Result<(), Malformed> {
-    told.rx_frame_errors = decode_count(r)?;
-    told.rx_over_errors = decode_count(r)?;
-    told.rx_crc_errors = decode_count(r)?;
-    told.collisions = decode_count(r)?;
+fn decode_ethernet(r: &mut Reader<'_>, stats: &mut PortStats) -> Result<(), Malformed> {
+    stats.rx_frame_errors = decode_count(r)?;
+    stats.rx_over_errors = decode_count(r)?;
+    stats.rx_crc_errors = decode_count(r)?;
+    stats.collisions = decode_count(r)?;
     Ok(())
 }
 
-fn encode_ethernet(told: &PortStats, w: &mut Writer<'_>) {
+fn encode_ethernet(stats: &PortStats, w: &mut Writer<'_>) {
     for count in [
-        told.rx_frame_errors,
-        told.rx_over_errors,
-        told.rx_crc_errors,
-        told.collisions,
+        stats.rx_frame_errors,
+        stats.rx_over_errors,
+        stats.rx_crc_errors,
+        stats.collisions,
     ] {
         w.u64(count.unwrap_or(UNKNOWN));
     }
@@ -137,27 +137,27 @@ fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
     r.skip(4)?;
     let port = port_no::decode(&mut r)?;
     let duration = duration::decode(&mut r)?;
-    let mut told = decode_common(port, &mut r)?;
-    told.duration = duration;
+    let mut stats = decode_common(port, &mut r)?;
+    stats.duration = duration;
     while !r.is_empty() {
         let mut property = property::next(&mut r)?;
         if property.kind == ETHERNET {
             property.value.skip(4)?;
-            decode_ethernet(&mut property.value, &mut told)?;
+            decode_ethernet(&mut property.value, &mut stats)?;
         }
     }
-    Ok(told)
+    Ok(stats)
 }
 
-fn encode_with_properties(told: &PortStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_with_properties(stats: &PortStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested(0, |w| {
         w.zeros(4);
-        port_no::encode(told.port, w)?;
-        duration::encode(told.duration, w);
-        encode_common(told, w);
+        port_no::encode(stats.port, w)?;
+        duration::encode(stats.duration, w);
+        encode_common(stats, w);
         property::put(ETHERNET, w, |w| {
             w.zeros(4);
-            encode_ethernet(told, w);
+            encode_ethernet(stats, w);
             Ok(())
         })
     })

@@ -8,7 +8,7 @@ use flow::{QueueStats, Refusal};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
-use crate::message::Body;
+use crate::message::WireFormat;
 use crate::port_no;
 use crate::version::Version;
 
@@ -21,7 +21,7 @@ pub struct QueueStatsRequest {
     pub queue: QueueId,
 }
 
-impl Body for QueueStatsRequest {
+impl WireFormat for QueueStatsRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         // 1.0 says "every port" by OFPP_ALL, later versions by OFPP_ANY.
         let port = match (r.version(), port_no::decode(r)?) {
@@ -47,7 +47,7 @@ impl Body for QueueStatsRequest {
     }
 }
 
-impl Body for QueueStats {
+impl WireFormat for QueueStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         match r.version() {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => decode_plain(r),
@@ -55,10 +55,10 @@ impl Body for QueueStats {
                 let length = usize::from(r.clone().u16()?);
                 let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
                 r.skip(8)?;
-                let told = decode_plain(&mut r)?;
+                let stats = decode_plain(&mut r)?;
                 // Only experimenters have any properties here.
                 r.rest();
-                Ok(told)
+                Ok(stats)
             }
         }
     }
@@ -103,17 +103,17 @@ fn decode_plain(r: &mut Reader<'_>) -> Result<QueueStats, Malformed> {
     })
 }
 
-fn encode_plain(told: &QueueStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    port_no::encode(told.port, w)?;
+fn encode_plain(stats: &QueueStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    port_no::encode(stats.port, w)?;
     if w.version() == Version::V10 {
         w.zeros(2);
     }
-    w.u32(told.queue.0);
-    for count in [told.tx_bytes, told.tx_packets, told.tx_errors] {
+    w.u32(stats.queue.0);
+    for count in [stats.tx_bytes, stats.tx_packets, stats.tx_errors] {
         w.u64(count);
     }
     if has_duration(w.version()) {
-        duration::encode(told.duration, w);
+        duration::encode(stats.duration, w);
     }
     Ok(())
 }

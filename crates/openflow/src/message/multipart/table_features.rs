@@ -15,8 +15,8 @@ use flow::{Field, Refusal, TableFlags};
 use crate::action;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::instruction;
-use crate::message::Body;
-use crate::oxm::{self, Prefer};
+use crate::message::WireFormat;
+use crate::oxm::{self, HeaderFamily};
 use crate::version::Version;
 
 mod request;
@@ -91,7 +91,7 @@ pub struct TableFeatures {
     pub next: Vec<TableId>,
 }
 
-impl Body for TableFeatures {
+impl WireFormat for TableFeatures {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         decode_entry(r, |_, _, _| Ok(()))
     }
@@ -117,7 +117,7 @@ impl TableFeatures {
         let mut numbers = numbered.filter(|(_, command)| *command == self.command);
         let (command, _) = numbers.next().expect("every command is in the list");
         if command != 0 && w.version() != Version::V15 {
-            return Err(w.cannot("a command for tables"));
+            return Err(w.unsupported("a command for tables"));
         }
         w.u16(0);
         w.u8(self.table.0);
@@ -209,8 +209,8 @@ fn decode_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), Malforme
 }
 
 fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let actions: Vec<u16> = action::own_numbers(w.version()).collect();
-    let instructions: Vec<u16> = instruction::known(w.version()).collect();
+    let actions: Vec<u16> = action::standard_numbers(w.version()).collect();
+    let instructions: Vec<u16> = instruction::supported_numbers(w.version()).collect();
     put_ids(property::INSTRUCTIONS, &instructions, w)?;
     put(property::NEXT_TABLES, w, |w| {
         next.iter().for_each(|table| w.u8(table.0));
@@ -244,7 +244,7 @@ fn put_fields(
     put(kind, w, |w| {
         for row in Field::all().filter(|row| can(row)) {
             let masked = masks && row.maskable != Maskable::No;
-            if let Some(header) = oxm::header_of(row.field, Prefer::Oxm, masked) {
+            if let Some(header) = oxm::header_of(row.field, HeaderFamily::Oxm, masked) {
                 header.encode(w);
             }
         }

@@ -10,7 +10,7 @@ use flow::{Field, TableStats};
 use crate::action;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::instruction;
-use crate::message::Body;
+use crate::message::WireFormat;
 use crate::version::Version;
 
 /// Bytes of a table's name.
@@ -37,7 +37,7 @@ const fn padding(version: Version) -> usize {
 }
 
 /// Bytes that tell what the table can do, where it is told here.
-const fn abilities(version: Version) -> Option<usize> {
+const fn capability_bytes(version: Version) -> Option<usize> {
     match version {
         Version::V10 => Some(4),
         Version::V11 => Some(6 * 4),
@@ -47,9 +47,10 @@ const fn abilities(version: Version) -> Option<usize> {
 }
 
 /// Appends what the table can do.
-fn encode_abilities(w: &mut Writer<'_>) {
-    let actions = action::own_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
-    let instructions = instruction::known(w.version()).fold(0, |bits, number| bits | 1 << number);
+fn encode_capabilities(w: &mut Writer<'_>) {
+    let actions = action::standard_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
+    let instructions =
+        instruction::supported_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
     match w.version() {
         Version::V10 => w.u32(WILDCARDS_ALL),
         Version::V11 => {
@@ -85,13 +86,13 @@ fn fields(can: impl Fn(&FieldInfo) -> bool) -> u64 {
         .fold(0, |bits, id| bits | 1 << id.number)
 }
 
-impl Body for TableStats {
+impl WireFormat for TableStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let table = TableId(r.u8()?);
         r.skip(padding(r.version()))?;
-        let flows_max = match abilities(r.version()) {
-            Some(abilities) => {
-                r.skip(NAME + abilities)?;
+        let flows_max = match capability_bytes(r.version()) {
+            Some(capability_bytes) => {
+                r.skip(NAME + capability_bytes)?;
                 r.u32()?
             }
             None => 0,
@@ -108,9 +109,9 @@ impl Body for TableStats {
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.u8(self.table.0);
         w.zeros(padding(w.version()));
-        if abilities(w.version()).is_some() {
+        if capability_bytes(w.version()).is_some() {
             w.zeros(NAME);
-            encode_abilities(w);
+            encode_capabilities(w);
             w.u32(self.flows_max);
         }
         w.u32(self.active);

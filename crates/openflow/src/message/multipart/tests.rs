@@ -47,7 +47,7 @@ fn parts(message: &Message, version: Version) -> Vec<(MultipartReply, bool)> {
 }
 
 #[test]
-fn parts_are_as_long_as_they_can_be_and_all_but_the_last_say_so() {
+fn parts_are_full_and_carry_more_flag_except_last() {
     let rules: Vec<_> = (0..2_000).map(|priority| rule(priority, 0)).collect();
     let reply = MultipartReply::Flow(FlowFormat::Standard, rules);
     // 56 bytes each in 1.3, 88 in 1.0.
@@ -67,7 +67,7 @@ fn parts_are_as_long_as_they_can_be_and_all_but_the_last_say_so() {
 }
 
 #[test]
-fn a_part_of_a_longer_answer_says_that_more_follows() {
+fn part_of_longer_reply_carries_more_flag() {
     let message = Message::MultipartReply {
         reply: MultipartReply::Port(Vec::new()),
         more: true,
@@ -79,40 +79,40 @@ fn a_part_of_a_longer_answer_says_that_more_follows() {
 }
 
 #[test]
-fn an_answer_with_nothing_in_it_is_one_message() {
+fn empty_reply_is_one_message() {
     let empty = MultipartReply::Flow(FlowFormat::Standard, Vec::new());
     assert_eq!(parts(&empty.clone().into(), Version::V10), [(empty, false)]);
 }
 
 #[test]
-fn a_rule_that_fits_no_message_is_told_without_what_it_does() {
+fn oversized_rule_is_encoded_without_instructions() {
     // Eight bytes an action in 1.0, sixteen in 1.3.
     let rules = vec![rule(1, 1), rule(2, 8_000), rule(3, 1)];
     let reply = MultipartReply::Flow(FlowFormat::Standard, rules);
-    let [(told, false)] = &parts(&reply.clone().into(), Version::V10)[..] else {
+    let [(stats, false)] = &parts(&reply.clone().into(), Version::V10)[..] else {
         panic!("it fits in 1.0");
     };
-    assert_eq!(told, &reply);
+    assert_eq!(stats, &reply);
     let parts = parts(&reply.into(), Version::V13);
-    let [(MultipartReply::Flow(_, told), false)] = &parts[..] else {
+    let [(MultipartReply::Flow(_, stats), false)] = &parts[..] else {
         panic!("{parts:?}");
     };
-    let told: Vec<_> = told
+    let stats: Vec<_> = stats
         .iter()
         .map(|rule| (rule.priority, rule.instructions.apply.len()))
         .collect();
-    assert_eq!(told, [(1, 1), (2, 0), (3, 1)]);
+    assert_eq!(stats, [(1, 1), (2, 0), (3, 1)]);
 }
 
 #[test]
-fn answers_about_different_things_are_not_put_together() {
+fn replies_of_different_kinds_are_not_appended() {
     let mut ports = MultipartReply::Port(Vec::new());
     let tables = MultipartReply::Table(Vec::new());
     assert_eq!(ports.append(tables.clone()), Err(tables));
 }
 
 #[test]
-fn every_kind_is_asked_in_the_versions_that_have_it() {
+fn requests_encode_in_versions_that_have_their_kind() {
     for (request, version, has) in [
         (MultipartRequest::Meter(MeterId::ALL), Version::V10, false),
         (
@@ -143,7 +143,7 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
 }
 
 #[test]
-fn buckets_promise_groups_and_meters() {
+fn group_features_include_group_and_meter_actions() {
     let features = MultipartReply::GroupFeatures(GroupFeatures {
         capabilities: flow::GroupCapabilities::default(),
         groups_max: [1; 4],

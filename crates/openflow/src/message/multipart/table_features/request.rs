@@ -9,7 +9,7 @@ use super::property;
 use crate::action;
 use crate::codec::{Malformed, Reader};
 use crate::instruction;
-use crate::oxm::Header;
+use crate::oxm::OxmHeader;
 use crate::version::Version;
 
 /// Whether a table can do what a property of this kind and value says.
@@ -18,7 +18,7 @@ pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), 
     // What holds for frames that match nothing has the odd numbers, and is the same.
     match kind & !1 {
         property::INSTRUCTIONS => ids(&mut r, |number| {
-            instruction::known(version).any(|known| known == number)
+            instruction::supported_numbers(version).any(|known| known == number)
         }),
         property::NEXT_TABLES => {
             let bad = r.fail(Refusal::TableFeaturesBadFeatures);
@@ -26,7 +26,7 @@ pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), 
             r.rest().iter().all(follows).then_some(()).ok_or(bad)
         }
         property::WRITE_ACTIONS | property::APPLY_ACTIONS => ids(&mut r, |number| {
-            action::own_numbers(version).any(|known| known == number)
+            action::standard_numbers(version).any(|known| known == number)
         }),
         property::MATCH => fields(&mut r, |field, masked| {
             !masked || field.info().maskable != Maskable::No
@@ -66,7 +66,7 @@ fn ids(r: &mut Reader<'_>, can: impl Fn(u16) -> bool) -> Result<(), Malformed> {
 fn fields(r: &mut Reader<'_>, can: impl Fn(Field, bool) -> bool) -> Result<(), Malformed> {
     while !r.is_empty() {
         let bad = r.fail(Refusal::TableFeaturesBadFeatures);
-        let header = Header::decode(r)?;
+        let header = OxmHeader::decode(r)?;
         let field = header.field(r)?.ok_or(bad)?;
         if !can(field, header.masked) {
             return Err(bad);

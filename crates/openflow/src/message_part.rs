@@ -3,14 +3,14 @@
 
 use flow::{Action, Instructions, Match};
 
-use crate::action::{self, Context};
+use crate::action::{self, EncodeContext};
 use crate::codec::{EncodeError, Reader, Writer};
 use crate::dialect::{Dialect, NiciraSetting};
-use crate::faith::Faith;
-use crate::oxm::{self, Filter};
+use crate::fidelity::Fidelity;
+use crate::oxm::{self, NxmMatch};
 use crate::print;
 use crate::version::Version;
-use crate::{entries, instruction};
+use crate::{instruction, oxm_text};
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,24 +28,25 @@ pub enum MessagePart {
 #[must_use]
 pub fn print_part(piece: MessagePart, bytes: &[u8], version: Version) -> String {
     let r = Reader::new(bytes, dialect(version));
-    let told = match piece {
-        MessagePart::Actions => print::actions(r).map(|told| format!("actions={told}")),
-        MessagePart::Instructions => print::instructions(r).map(|told| format!("actions={told}")),
-        MessagePart::Match => told_match(&r),
+    let text = match piece {
+        MessagePart::Actions => print::actions(r).map(|text| format!("actions={text}")),
+        MessagePart::Instructions => print::instructions(r).map(|text| format!("actions={text}")),
+        MessagePart::Match => match_text(&r),
     };
-    told.unwrap_or_else(|name| format!("***decode error: {name}***")) + "\n"
+    text.unwrap_or_else(|name| format!("***decode error: {name}***")) + "\n"
 }
 
-fn told_match(r: &Reader<'_>) -> Result<String, &'static str> {
-    let Filter { matching, cookies } = oxm::decode_filter(r.clone()).map_err(print::reason)?;
-    let listed = entries::write(r).map_err(print::reason)?;
-    let mut meant = matching.to_string();
+fn match_text(r: &Reader<'_>) -> Result<String, &'static str> {
+    let NxmMatch { matching, cookies } =
+        oxm::decode_nxm_fields(r.clone()).map_err(print::reason)?;
+    let fields = oxm_text::format(r).map_err(print::reason)?;
+    let mut meaning = matching.to_string();
     if cookies.mask != 0 {
-        let apart = if meant.is_empty() { "" } else { "," };
+        let separator = if meaning.is_empty() { "" } else { "," };
         let (cookie, mask) = (cookies.cookie.0, cookies.mask);
-        meant = format!("cookie={cookie:#x}/{mask:#x}{apart}{meant}");
+        meaning = format!("cookie={cookie:#x}/{mask:#x}{separator}{meaning}");
     }
-    Ok(format!("{listed}\n{meant}"))
+    Ok(format!("{fields}\n{meaning}"))
 }
 
 /// The bytes of a list of actions, for frames of which nothing is known.
@@ -53,8 +54,8 @@ fn told_match(r: &Reader<'_>) -> Result<String, &'static str> {
 /// # Errors
 /// The version has no words for one of them.
 pub fn encode_actions(actions: &[Action], version: Version) -> Result<Vec<u8>, EncodeError> {
-    encoded(version, |w| {
-        action::encode(actions, any(&Match::default()), w)
+    encode_with(version, |w| {
+        action::encode(actions, any_frame(&Match::default()), w)
     })
 }
 
@@ -66,8 +67,8 @@ pub fn encode_instructions(
     instructions: &Instructions,
     version: Version,
 ) -> Result<Vec<u8>, EncodeError> {
-    encoded(version, |w| {
-        instruction::encode(instructions, any(&Match::default()), w)
+    encode_with(version, |w| {
+        instruction::encode(instructions, any_frame(&Match::default()), w)
     })
 }
 
@@ -76,8 +77,8 @@ pub fn encode_instructions(
 /// # Errors
 /// A field has no header that a version of that number knows.
 pub fn encode_match(matching: &Match, version: Version) -> Result<Vec<u8>, EncodeError> {
-    encoded(version, |w| match version {
-        Version::V10 | Version::V11 => oxm::encode_filter(&Filter::of(matching.clone()), w),
+    encode_with(version, |w| match version {
+        Version::V10 | Version::V11 => oxm::encode_nxm_fields(&NxmMatch::of(matching.clone()), w),
         Version::V12 | Version::V13 | Version::V14 | Version::V15 => oxm::encode(matching, w),
     })
 }
@@ -87,14 +88,14 @@ const fn dialect(version: Version) -> Dialect {
     Dialect::new(version).after(NiciraSetting::TableIds(true))
 }
 
-const fn any(matching: &Match) -> Context<'_> {
-    Context {
+const fn any_frame(matching: &Match) -> EncodeContext<'_> {
+    EncodeContext {
         matching,
-        faith: Faith::Exact,
+        fidelity: Fidelity::Lossless,
     }
 }
 
-fn encoded(
+fn encode_with(
     version: Version,
     encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<Vec<u8>, EncodeError> {
@@ -108,34 +109,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_rule_does_has_the_bytes_of_its_version() {
-        let does: Instructions = "output:2,goto_table:5".parse().expect("it is one");
-        let bytes = encode_instructions(&does, Version::V13).expect("1.3 can");
-        let told = print_part(MessagePart::Instructions, &bytes, Version::V13);
-        assert_eq!(told, "actions=output:2,goto_table:5\n");
+    fn instructions_encode_per_version() {
+        let instructions: Instructions = "output:2,goto_table:5".parse().expect("it is one");
+        let bytes = encode_instructions(&instructions, Version::V13).expect("1.3 can");
+        let text = print_part(MessagePart::Instructions, &bytes, Version::V13);
+        assert_eq!(text, "actions=output:2,goto_table:5\n");
         let bytes = [0, 0, 0, 8, 0, 2, 0, 0];
-        let told = print_part(MessagePart::Instructions, &bytes, Version::V10);
-        assert_eq!(told, "actions=output:2\n");
-        let told = print_part(MessagePart::Actions, &bytes, Version::V13);
-        assert_eq!(told, "***decode error: OFPBAC_BAD_LEN***\n");
+        let text = print_part(MessagePart::Instructions, &bytes, Version::V10);
+        assert_eq!(text, "actions=output:2\n");
+        let text = print_part(MessagePart::Actions, &bytes, Version::V13);
+        assert_eq!(text, "***decode error: OFPBAC_BAD_LEN***\n");
     }
 
     #[test]
-    fn a_match_is_told_by_its_entries_and_by_what_they_mean() {
+    fn match_prints_entries_and_meaning() {
         let matching: Match = "tcp,in_port=1".parse().expect("it is one");
         let bytes = encode_match(&matching, Version::V12).expect("1.2 can");
-        let told = print_part(MessagePart::Match, &bytes, Version::V12);
-        let wanted = "OXM_OF_IN_PORT(00000001), OXM_OF_ETH_TYPE(0800), OXM_OF_IP_PROTO(06)\n\
+        let text = print_part(MessagePart::Match, &bytes, Version::V12);
+        let expected = "OXM_OF_IN_PORT(00000001), OXM_OF_ETH_TYPE(0800), OXM_OF_IP_PROTO(06)\n\
                       tcp,in_port=1\n";
-        assert_eq!(told, wanted);
+        assert_eq!(text, expected);
         let bytes = encode_match(&matching, Version::V10).expect("NXM can");
-        let told = print_part(MessagePart::Match, &bytes, Version::V10);
-        assert!(told.starts_with("NXM_OF_IN_PORT(0001), "), "{told}");
+        let text = print_part(MessagePart::Match, &bytes, Version::V10);
+        assert!(text.starts_with("NXM_OF_IN_PORT(0001), "), "{text}");
         let bytes = crate::parse_oxm_text("NXM_NX_COOKIE(0000000000000005)").expect("it is one");
-        let told = print_part(MessagePart::Match, &bytes, Version::V10);
+        let text = print_part(MessagePart::Match, &bytes, Version::V10);
         assert!(
-            told.ends_with("\ncookie=0x5/0xffffffffffffffff\n"),
-            "{told}"
+            text.ends_with("\ncookie=0x5/0xffffffffffffffff\n"),
+            "{text}"
         );
     }
 }

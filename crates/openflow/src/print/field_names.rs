@@ -6,21 +6,21 @@
 
 use std::collections::BTreeSet;
 
-use super::names::Unreadable;
+use super::refusal_names::DecodeErrorName;
 use crate::codec::Reader;
-use crate::faults::ONF;
-use crate::oxm::Header;
+use crate::experimenter::ONF;
+use crate::oxm::OxmHeader;
 use ::flow::Refusal;
 
 /// A field: its row, and which of the row's it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Known {
+pub(super) struct FieldIndex {
     row: usize,
     nth: u8,
 }
 
 /// Fields, in the order in which they are told.
-pub(super) type Fields = BTreeSet<Known>;
+pub(super) type FieldSet = BTreeSet<FieldIndex>;
 
 /// Whose fields begin with the number of whose they are, and those numbers.
 const EXPERIMENTER: u16 = 0xffff;
@@ -41,23 +41,23 @@ const RANGE: usize = 3;
 
 /// Fields that differ in a number: their name, how many there are, their bytes, and the
 /// header that the first has, or the headers.
-struct Row {
+struct FieldRow {
     stem: &'static str,
     count: u8,
-    bytes: Bytes,
-    headers: &'static [Id],
+    bytes: FieldLength,
+    headers: &'static [HeaderId],
 }
 
 /// How long a field is.
 #[derive(Clone, Copy)]
-enum Bytes {
+enum FieldLength {
     Exactly(usize),
     UpTo(usize),
 }
 
-impl Bytes {
+impl FieldLength {
     /// Whether a header may say so.
-    const fn are(self, length: usize, masked: bool) -> bool {
+    const fn allows(self, length: usize, masked: bool) -> bool {
         match self {
             Self::Exactly(bytes) if masked => length == 2 * bytes,
             Self::Exactly(bytes) => length == bytes,
@@ -68,30 +68,35 @@ impl Bytes {
 
 /// What stands in a header: the class, whose field it is, and its number.
 #[derive(PartialEq, Eq)]
-struct Id(u16, Option<u32>, u8);
+struct HeaderId(u16, Option<u32>, u8);
 
-const fn of(number: u8) -> Id {
-    Id(0, None, number)
+const fn of(number: u8) -> HeaderId {
+    HeaderId(0, None, number)
 }
 
-const fn nx(number: u8) -> Id {
-    Id(1, None, number)
+const fn nx(number: u8) -> HeaderId {
+    HeaderId(1, None, number)
 }
 
-const fn oxm(number: u8) -> Id {
-    Id(BASIC, None, number)
+const fn oxm(number: u8) -> HeaderId {
+    HeaderId(BASIC, None, number)
 }
 
-const fn ext(experimenter: u32, number: u8) -> Id {
-    Id(EXPERIMENTER, Some(experimenter), number)
+const fn ext(experimenter: u32, number: u8) -> HeaderId {
+    HeaderId(EXPERIMENTER, Some(experimenter), number)
 }
 
-const fn row(stem: &'static str, bytes: usize, headers: &'static [Id]) -> Row {
-    many(stem, 1, Bytes::Exactly(bytes), headers)
+const fn row(stem: &'static str, bytes: usize, headers: &'static [HeaderId]) -> FieldRow {
+    many(stem, 1, FieldLength::Exactly(bytes), headers)
 }
 
-const fn many(stem: &'static str, count: u8, bytes: Bytes, headers: &'static [Id]) -> Row {
-    Row {
+const fn many(
+    stem: &'static str,
+    count: u8,
+    bytes: FieldLength,
+    headers: &'static [HeaderId],
+) -> FieldRow {
+    FieldRow {
         stem,
         count,
         bytes,
@@ -102,7 +107,7 @@ const fn many(stem: &'static str, count: u8, bytes: Bytes, headers: &'static [Id
 /// In the order in which Open vSwitch tells them. The two fields of its class `0x1000` are
 /// parts of neighbour discovery.
 #[rustfmt::skip]
-static ROWS: &[Row] = &[
+static FIELDS: &[FieldRow] = &[
     row("dp_hash",         4,  &[nx(35), ext(NICIRA, 0)]),
     row("recirc_id",       4,  &[nx(36)]),
     row("packet_type",     4,  &[oxm(44)]),
@@ -121,7 +126,7 @@ static ROWS: &[Row] = &[
     row("tun_erspan_hwid", 1,  &[ext(NICIRA, 14)]),
     row("tun_gtpu_flags",  1,  &[ext(NICIRA, 15)]),
     row("tun_gtpu_msgtype", 1, &[ext(NICIRA, 16)]),
-    many("tun_metadata", 64, Bytes::UpTo(124), &[nx(40)]),
+    many("tun_metadata", 64, FieldLength::UpTo(124), &[nx(40)]),
     row("metadata",        8,  &[oxm(2)]),
     row("in_port",         2,  &[of(0)]),
     row("in_port_oxm",     4,  &[oxm(0)]),
@@ -138,9 +143,9 @@ static ROWS: &[Row] = &[
     row("ct_ipv6_dst",     16, &[nx(123)]),
     row("ct_tp_src",       2,  &[nx(124)]),
     row("ct_tp_dst",       2,  &[nx(125)]),
-    many("reg",   16, Bytes::Exactly(4),  &[nx(0)]),
-    many("xreg",  8,  Bytes::Exactly(8),  &[Id(0x8001, None, 0)]),
-    many("xxreg", 4,  Bytes::Exactly(16), &[nx(111)]),
+    many("reg",   16, FieldLength::Exactly(4),  &[nx(0)]),
+    many("xreg",  8,  FieldLength::Exactly(8),  &[HeaderId(0x8001, None, 0)]),
+    many("xxreg", 4,  FieldLength::Exactly(16), &[nx(111)]),
     row("eth_src",         6,  &[of(2), oxm(4)]),
     row("eth_dst",         6,  &[of(1), oxm(3)]),
     row("eth_type",        2,  &[of(3), oxm(5)]),
@@ -181,8 +186,8 @@ static ROWS: &[Row] = &[
     row("nd_target",       16, &[nx(23), oxm(31)]),
     row("nd_sll",          6,  &[nx(24), oxm(32)]),
     row("nd_tll",          6,  &[nx(25), oxm(33)]),
-    row("nd_reserved",     4,  &[Id(0x1000, None, 1)]),
-    row("nd_options_type", 1,  &[Id(0x1000, None, 2)]),
+    row("nd_reserved",     4,  &[HeaderId(0x1000, None, 1)]),
+    row("nd_options_type", 1,  &[HeaderId(0x1000, None, 2)]),
     row("nsh_flags",       1,  &[ext(NSH, 1)]),
     row("nsh_mdtype",      1,  &[ext(NSH, 2)]),
     row("nsh_np",          1,  &[ext(NSH, 3)]),
@@ -231,76 +236,76 @@ const BITS_V11: [(u32, &str); 15] = [
 ];
 
 /// The fields whose bits of 1.0 are set.
-pub(super) fn of_wildcards_v10(bits: u32) -> Fields {
+pub(super) fn of_wildcards_v10(bits: u32) -> FieldSet {
     by_bits(bits, &WILDCARDS_V10)
 }
 
 /// The fields whose bits of 1.1 are set.
-pub(super) fn of_bits_v11(bits: u32) -> Fields {
+pub(super) fn of_bits_v11(bits: u32) -> FieldSet {
     by_bits(bits, &BITS_V11)
 }
 
-fn by_bits(bits: u32, names: &[(u32, &str)]) -> Fields {
+fn by_bits(bits: u32, names: &[(u32, &str)]) -> FieldSet {
     let set = names.iter().filter(|(bit, _)| bits & bit != 0);
     set.filter_map(|(_, name)| {
-        let row = ROWS.iter().position(|row| row.stem == *name)?;
-        Some(Known { row, nth: 0 })
+        let row = FIELDS.iter().position(|row| row.stem == *name)?;
+        Some(FieldIndex { row, nth: 0 })
     })
     .collect()
 }
 
 /// The fields whose bits of 1.2 are set: each has the bit of its number.
-pub(super) fn of_bits_v12(bits: u64) -> Fields {
+pub(super) fn of_bits_v12(bits: u64) -> FieldSet {
     let set = (0..=NEWEST_OF_12).filter(|number| bits >> number & 1 == 1);
-    set.filter_map(|number| find(&oxm(number)).map(|(known, _)| known))
+    set.filter_map(|number| find(&oxm(number)).map(|(index, _)| index))
         .collect()
 }
 
 /// Headers to the end of `r`: the fields that are told exactly, and those under masks.
 /// What nobody knows is passed over.
-pub(super) fn read(r: &Reader<'_>) -> Result<(Fields, Fields), Unreadable> {
+pub(super) fn read(r: &Reader<'_>) -> Result<(FieldSet, FieldSet), DecodeErrorName> {
     let mut r = r.clone().on_short(Refusal::MatchBadLength);
-    let (mut exact, mut masked) = (Fields::new(), Fields::new());
+    let (mut exact, mut masked) = (FieldSet::new(), FieldSet::new());
     while !r.is_empty() {
-        let header = Header::decode(&mut r)?;
+        let header = OxmHeader::decode(&mut r)?;
         let (experimenter, length) = if header.id.class == EXPERIMENTER {
             let length = header.length.checked_sub(EXPERIMENTER_BYTES);
             (Some(r.u32()?), length.unwrap_or(0))
         } else {
             (None, header.length)
         };
-        let id = Id(header.id.class, experimenter, header.id.number);
-        let found = find(&id).filter(|(_, bytes)| bytes.are(length, header.masked));
-        if let Some((known, _)) = found {
+        let id = HeaderId(header.id.class, experimenter, header.id.number);
+        let found = find(&id).filter(|(_, bytes)| bytes.allows(length, header.masked));
+        if let Some((index, _)) = found {
             let fields = if header.masked {
                 &mut masked
             } else {
                 &mut exact
             };
-            fields.insert(known);
+            fields.insert(index);
         }
     }
     Ok((exact, masked))
 }
 
 /// The field with this header, and how long it is.
-fn find(id: &Id) -> Option<(Known, Bytes)> {
-    ROWS.iter().enumerate().find_map(|(index, row)| {
+fn find(id: &HeaderId) -> Option<(FieldIndex, FieldLength)> {
+    FIELDS.iter().enumerate().find_map(|(index, row)| {
         let nth = row.headers.iter().find_map(|first| {
             let nth = id.2.checked_sub(first.2)?;
             (first.0 == id.0 && first.1 == id.1 && nth < row.count).then_some(nth)
         })?;
-        Some((Known { row: index, nth }, row.bytes))
+        Some((FieldIndex { row: index, nth }, row.bytes))
     })
 }
 
 /// The names of fields, in short.
-pub(super) fn names(fields: &Fields) -> String {
-    let names = fields.iter().map(|known| {
-        let row = &ROWS[known.row];
+pub(super) fn names(fields: &FieldSet) -> String {
+    let names = fields.iter().map(|index| {
+        let row = &FIELDS[index.row];
         match row.count {
             1 => row.stem.to_owned(),
-            _ => format!("{}{}", row.stem, known.nth),
+            _ => format!("{}{}", row.stem, index.nth),
         }
     });
     let names: Vec<String> = names.collect();
@@ -311,7 +316,7 @@ pub(super) fn names(fields: &Fields) -> String {
 /// Names in short: those that begin alike are told together, and of those that count on
 /// the first and the last.
 fn abbreviate(mut names: &[&str]) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     while let [first, ..] = names {
         let alike = alike(names);
         let counting = counting(names);
@@ -319,18 +324,18 @@ fn abbreviate(mut names: &[&str]) -> Vec<String> {
             let (prefix, _) = first.split_once('_').expect("names alike have a prefix");
             let rests = names[..alike].iter().map(|name| &name[prefix.len() + 1..]);
             let rests = abbreviate(&rests.collect::<Vec<_>>()).join(",");
-            told.push(format!("{prefix}_{{{rests}}}"));
+            texts.push(format!("{prefix}_{{{rests}}}"));
             alike
         } else if counting >= RANGE {
-            told.push(format!("{first}...{}", names[counting - 1]));
+            texts.push(format!("{first}...{}", names[counting - 1]));
             counting
         } else {
-            told.push((*first).to_owned());
+            texts.push((*first).to_owned());
             1
         };
         names = &names[taken..];
     }
-    told
+    texts
 }
 
 /// How many names at the front have the same words before their first underscore.
@@ -366,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_alike_are_told_together() {
+    fn names_with_common_prefix_are_grouped() {
         assert_eq!(
             short("tcp_src tcp_dst tcp_flags nw_tos"),
             "tcp_{src,dst,flags} nw_tos"
@@ -380,13 +385,13 @@ mod tests {
     }
 
     #[test]
-    fn of_names_that_count_on_the_first_and_the_last_are_told() {
+    fn consecutive_numbered_names_become_range() {
         assert_eq!(short("reg1 reg2 reg3 reg5 reg6"), "reg1...reg3 reg5 reg6");
         assert_eq!(short("nsh_c1 nsh_c2 nsh_c3 nsh_ttl"), "nsh_{c1...c3,ttl}");
     }
 
     #[test]
-    fn every_name_of_older_bits_is_a_field() {
+    fn names_of_legacy_bits_are_fields() {
         assert_eq!(of_wildcards_v10(u32::MAX).len(), WILDCARDS_V10.len());
         assert_eq!(of_bits_v11(u32::MAX).len(), BITS_V11.len());
         // There is no field for a port below a port.

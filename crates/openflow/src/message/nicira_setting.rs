@@ -5,7 +5,7 @@ use flow::Refusal;
 
 use crate::codec::{Malformed, Reader, Writer};
 use crate::dialect::{FlowFormat, NiciraSetting, PacketInFormat};
-use crate::kinds::Kind;
+use crate::kinds::MessageKind;
 
 /// `NXFF_OPENFLOW10` and `NXFF_NXM`; 1 was never used.
 const FLOW_FORMATS: [(u32, FlowFormat); 2] = [(0, FlowFormat::Standard), (2, FlowFormat::Nicira)];
@@ -18,25 +18,25 @@ const PACKET_IN_FORMATS: [(u32, PacketInFormat); 3] = [
 ];
 
 /// Which message turns this switch.
-pub(crate) const fn kind(extension: NiciraSetting) -> Kind {
+pub(crate) const fn kind(extension: NiciraSetting) -> MessageKind {
     match extension {
-        NiciraSetting::FlowFormat(_) => Kind::FlowFormat,
-        NiciraSetting::TableIds(_) => Kind::TableIds,
-        NiciraSetting::PacketInFormat(_) => Kind::PacketInFormat,
+        NiciraSetting::FlowFormat(_) => MessageKind::FlowFormat,
+        NiciraSetting::TableIds(_) => MessageKind::TableIds,
+        NiciraSetting::PacketInFormat(_) => MessageKind::PacketInFormat,
     }
 }
 
 /// Reads the body of such a message. A format that is not done is refused like
 /// an unknown subtype, and `ovs-ofctl` then tries its next.
-pub(crate) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<NiciraSetting, Malformed> {
+pub(crate) fn decode(kind: MessageKind, r: &mut Reader<'_>) -> Result<NiciraSetting, Malformed> {
     let unknown = r.fail(Refusal::RequestBadExperimenterType);
     match kind {
-        Kind::TableIds => {
+        MessageKind::TableIds => {
             let on = r.u8()? != 0;
             r.skip(7)?;
             Ok(NiciraSetting::TableIds(on))
         }
-        Kind::FlowFormat => {
+        MessageKind::FlowFormat => {
             let number = r.u32()?;
             let known = FLOW_FORMATS.iter().find(|(known, _)| *known == number);
             let (_, form) = known.ok_or(unknown)?;

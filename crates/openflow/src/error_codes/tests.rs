@@ -1,12 +1,12 @@
 //! Tests of the number table of errors.
 
-mod witnesses;
+mod coverage;
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::codec::Writer;
-use crate::message::Body as _;
+use crate::message::WireFormat as _;
 use crate::message::error::ErrorMessage;
 
 /// What another program calls our numbers.
@@ -34,16 +34,16 @@ fn elsewhere() -> BTreeMap<(String, Version), String> {
 }
 
 #[test]
-fn rows_stand_in_the_order_of_the_enum() {
-    for (index, row) in ROWS.iter().enumerate() {
+fn rows_are_in_order_of_refusal_enum() {
+    for (index, row) in ERROR_CODES.iter().enumerate() {
         assert_eq!(row.refusal as usize, index, "{:?}", row.refusal);
     }
 }
 
 #[test]
-fn a_number_of_its_own_leads_back_to_the_reason() {
+fn exact_code_maps_back_to_refusal() {
     for version in Version::ALL {
-        for row in ROWS.iter().filter(|row| row.entry(version).own) {
+        for row in ERROR_CODES.iter().filter(|row| row.entry(version).is_exact) {
             let code = ErrorCode::of(row.refusal, version);
             assert_eq!(code.refusal(version), Some(row.refusal), "{version}");
         }
@@ -51,7 +51,7 @@ fn a_number_of_its_own_leads_back_to_the_reason() {
 }
 
 #[test]
-fn a_stand_in_is_never_an_unknown_type() {
+fn substitute_code_uses_type_of_its_version() {
     // The last type of each (OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5,
     // 7.4.4; OF 1.4.1, 7.5.4; OF 1.5.1, 7.5.4).
     for version in Version::ALL {
@@ -62,7 +62,7 @@ fn a_stand_in_is_never_an_unknown_type() {
             Version::V13 => 13,
             Version::V14 | Version::V15 => 17,
         };
-        for row in &ROWS {
+        for row in &ERROR_CODES {
             match row.entry(version).code {
                 ErrorCode::Plain { kind, .. } => assert!(kind <= last, "{:?}", row.refusal),
                 ErrorCode::Nicira { .. } => assert!(version <= Version::V11, "{:?}", row.refusal),
@@ -73,9 +73,9 @@ fn a_stand_in_is_never_an_unknown_type() {
 }
 
 #[test]
-fn an_exception_is_one_for_some_version_and_for_each_at_most_one() {
+fn exceptions_do_not_overlap_per_version() {
     for version in Version::ALL {
-        for row in &ROWS {
+        for row in &ERROR_CODES {
             let count = EXCEPTIONS
                 .iter()
                 .filter(|exception| exception.applies(row.refusal, version))
@@ -86,7 +86,7 @@ fn an_exception_is_one_for_some_version_and_for_each_at_most_one() {
 }
 
 #[test]
-fn a_reason_may_change_its_number() {
+fn refusal_code_changes_between_versions() {
     let code = |version| ErrorCode::of(Refusal::InstructionDuplicate, version);
     assert_eq!(code(Version::V14), ErrorCode::Plain { kind: 3, code: 9 });
     assert_eq!(
@@ -100,16 +100,16 @@ fn a_reason_may_change_its_number() {
 }
 
 #[test]
-fn numbers_that_nobody_gave_are_no_reason() {
+fn unassigned_code_has_no_refusal() {
     let code = ErrorCode::Plain { kind: 99, code: 1 };
     assert_eq!(code.refusal(Version::V13), None);
 }
 
 #[test]
-fn another_program_knows_each_number_by_the_name_of_its_reason() {
+fn ovs_ofctl_names_exact_codes_like_our_refusals() {
     let mut elsewhere = elsewhere();
     for version in Version::ALL {
-        for row in ROWS.iter().filter(|row| row.entry(version).own) {
+        for row in ERROR_CODES.iter().filter(|row| row.entry(version).is_exact) {
             let mut bytes = Vec::new();
             let error = ErrorMessage::new(row.refusal, version, Vec::new());
             let mut w = Writer::new(&mut bytes, version.into());

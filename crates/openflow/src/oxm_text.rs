@@ -8,8 +8,8 @@ use flow::Field;
 use flow::field::WireId;
 
 use crate::codec::{Malformed, Reader};
-use crate::faults::ONF;
-use crate::oxm::Header;
+use crate::experimenter::ONF;
+use crate::oxm::OxmHeader;
 
 /// The class whose fields begin with the number of whose they are.
 const EXPERIMENTER: u16 = 0xffff;
@@ -40,11 +40,11 @@ pub struct OxmTextError {
 ///
 /// # Errors
 /// The bytes end within an entry.
-pub(crate) fn write(r: &Reader<'_>) -> Result<String, Malformed> {
+pub(crate) fn format(r: &Reader<'_>) -> Result<String, Malformed> {
     let mut r = r.clone();
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     while !r.is_empty() {
-        let header = Header::decode(&mut r)?;
+        let header = OxmHeader::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
         let id = match header.id.class {
             EXPERIMENTER => WireId::of_experimenter(payload.u32()?, header.id.number),
@@ -53,19 +53,19 @@ pub(crate) fn write(r: &Reader<'_>) -> Result<String, Malformed> {
         let name = name(&header, id);
         let half = payload.len() / (1 + usize::from(header.masked));
         let value = hex(payload.bytes(half)?);
-        told.push(match header.masked {
+        texts.push(match header.masked {
             true => format!("{name}_W({value}/{})", hex(payload.rest())),
             false => format!("{name}({value})"),
         });
     }
-    Ok(match told.as_slice() {
+    Ok(match texts.as_slice() {
         [] => ANY.to_owned(),
-        told => told.join(", "),
+        texts => texts.join(", "),
     })
 }
 
 /// The name of a header, without its mask. Whose it is, is known from `id`.
-fn name(header: &Header, id: WireId) -> String {
+fn name(header: &OxmHeader, id: WireId) -> String {
     let cookie = COOKIE_BYTES << usize::from(header.masked);
     if header.id == COOKIE && header.length == cookie {
         return COOKIE_NAME.to_owned();
@@ -104,17 +104,17 @@ pub fn parse_oxm_text(text: &str) -> Result<Vec<u8>, OxmTextError> {
             return Ok(bytes);
         }
         let end = rest.find(')').map_or(rest.len(), |end| end + 1);
-        let (entry, behind) = rest.split_at(end);
-        entry_bytes(entry, &mut bytes).map_err(|problem| OxmTextError {
+        let (entry, tail) = rest.split_at(end);
+        append_entry(entry, &mut bytes).map_err(|problem| OxmTextError {
             entry: entry.to_owned(),
             problem,
         })?;
-        rest = behind;
+        rest = tail;
     }
 }
 
 /// Appends an entry.
-fn entry_bytes(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
+fn append_entry(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
     let inside = entry
         .strip_suffix(')')
         .and_then(|text| text.split_once('('));
@@ -177,14 +177,14 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::version::Version;
 
-    fn again(text: &str) -> Result<String, OxmTextError> {
+    fn reformat(text: &str) -> Result<String, OxmTextError> {
         let bytes = parse_oxm_text(text)?;
-        let read = write(&Reader::new(&bytes, Dialect::new(Version::V10)));
+        let read = format(&Reader::new(&bytes, Dialect::new(Version::V10)));
         Ok(read.expect("we understand ourselves"))
     }
 
     #[test]
-    fn entries_are_read_as_they_are_written() {
+    fn oxm_text_round_trips() {
         for text in [
             "<any>",
             "NXM_OF_IN_PORT(0001), NXM_OF_ETH_TYPE(0800)",
@@ -195,36 +195,39 @@ mod tests {
             "ONFOXM_ET_TCP_FLAGS(0002), OXM_OF_TCP_FLAGS(0002)",
             "OXM_OF_PKT_REG1(0000000000000012)",
         ] {
-            assert_eq!(again(text).as_deref(), Ok(text));
+            assert_eq!(reformat(text).as_deref(), Ok(text));
         }
-        assert_eq!(again("").as_deref(), Ok(ANY));
+        assert_eq!(reformat("").as_deref(), Ok(ANY));
     }
 
     #[test]
-    fn what_is_no_entry_is_said() {
-        let problem = |text: &str| again(text).map_err(|bad| bad.problem);
-        let wanted = |text: &str| Err(text.to_owned());
+    fn malformed_entry_error_names_problem() {
+        let problem = |text: &str| reformat(text).map_err(|bad| bad.problem);
+        let expected = |text: &str| Err(text.to_owned());
         assert_eq!(
             problem("NXM_OF_IN_PORT(1)"),
-            wanted("4 hexadecimal digits are wanted")
+            expected("4 hexadecimal digits are wanted")
         );
-        assert_eq!(problem("NXM_OF_NONE(1)"), wanted("no field has this name"));
+        assert_eq!(
+            problem("NXM_OF_NONE(1)"),
+            expected("no field has this name")
+        );
         assert_eq!(
             problem("NXM_OF_IN_PORT(0001/0001)"),
-            wanted("a mask wants a name that ends in _W")
+            expected("a mask wants a name that ends in _W")
         );
         assert_eq!(
             problem("NXM_OF_IN_PORT_W(0001)"),
-            wanted("_W wants a mask: VALUE/MASK")
+            expected("_W wants a mask: VALUE/MASK")
         );
         assert_eq!(
             problem("tcp"),
-            wanted("an entry is NAME(VALUE), or NAME_W(VALUE/MASK)")
+            expected("an entry is NAME(VALUE), or NAME_W(VALUE/MASK)")
         );
     }
 
     #[test]
-    fn every_header_has_a_name_of_its_own() {
+    fn header_names_are_unique() {
         for row in Field::all() {
             for id in [row.nxm, row.oxm].into_iter().flatten() {
                 let found = header_of(&row.field.header_name(id));

@@ -6,7 +6,7 @@ use super::{MORE, encode_head};
 use crate::codec::{EncodeError, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
-use crate::kinds::{Kind, Part};
+use crate::kinds::{MessageKind, MultipartKind};
 use crate::message;
 
 /// The longest message there can be.
@@ -14,8 +14,8 @@ const MESSAGE_MAX: usize = u16::MAX as usize;
 
 /// A reply that is being written: the message that is open, behind those that
 /// are full.
-pub(super) struct Parts<'a> {
-    part: Part,
+pub(super) struct ReplyWriter<'a> {
+    kind: MultipartKind,
     xid: Xid,
     dialect: Dialect,
     out: &'a mut Vec<u8>,
@@ -25,35 +25,35 @@ pub(super) struct Parts<'a> {
     body: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ReplyWriter<'a> {
     /// Opens the first message.
     pub(super) fn new(
-        part: Part,
+        kind: MultipartKind,
         xid: Xid,
         dialect: Dialect,
         out: &'a mut Vec<u8>,
     ) -> Result<Self, EncodeError> {
-        let mut parts = Self {
-            part,
+        let mut writer = Self {
+            kind,
             xid,
             dialect,
             out,
             start: 0,
             body: 0,
         };
-        parts.open()?;
-        Ok(parts)
+        writer.open()?;
+        Ok(writer)
     }
 
     fn open(&mut self) -> Result<(), EncodeError> {
         self.start = self.out.len();
-        let part = self.part;
-        message::frame(
-            Kind::MultipartReply,
+        let kind = self.kind;
+        message::encode_framed(
+            MessageKind::MultipartReply,
             self.xid,
             self.dialect,
             self.out,
-            |w| encode_head(part, false, w),
+            |w| encode_head(kind, false, w),
         )?;
         self.body = self.out.len();
         Ok(())
@@ -71,17 +71,17 @@ impl<'a> Parts<'a> {
     }
 
     /// Appends each entry, in the open message or else the next.
-    pub(super) fn all<T>(
+    pub(super) fn write_all<T>(
         &mut self,
         list: &[T],
         encode: impl Fn(&T, &mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         list.iter()
-            .try_for_each(|entry| self.one(|w| encode(entry, w)))
+            .try_for_each(|entry| self.write_entry(|w| encode(entry, w)))
     }
 
     /// Appends an entry, in the open message or else the next.
-    pub(super) fn one(
+    pub(super) fn write_entry(
         &mut self,
         encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
@@ -95,7 +95,7 @@ impl<'a> Parts<'a> {
         }
         if self.out.len() - self.start > MESSAGE_MAX {
             let w = Writer::new(self.out, self.dialect);
-            return Err(w.cannot("an entry that no message can hold"));
+            return Err(w.unsupported("an entry that no message can hold"));
         }
         Ok(())
     }

@@ -2,13 +2,13 @@
 
 /// A queue of bytes whose front is one slice.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Output {
+pub(crate) struct SendBuffer {
     bytes: Vec<u8>,
     /// How many of them are sent.
     sent: usize,
 }
 
-impl Output {
+impl SendBuffer {
     /// The buffer to append to. What is in it already stays as it is.
     pub(crate) fn back(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -31,21 +31,21 @@ impl Output {
             self.bytes.drain(..self.sent);
             self.sent = 0;
             // An answer as long as a table is rare; the next need not find room for it.
-            self.bytes.shrink_to(ROOM_KEPT);
+            self.bytes.shrink_to(CAPACITY_KEPT);
         }
     }
 }
 
 /// Room kept when all is sent: two messages of the greatest length.
-const ROOM_KEPT: usize = 1 << 17;
+const CAPACITY_KEPT: usize = 1 << 17;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn bytes_leave_in_order_however_they_are_taken() {
-        let mut output = Output::default();
+    fn bytes_are_sent_in_order_for_any_chunk_size() {
+        let mut output = SendBuffer::default();
         let mut taken = Vec::new();
         for round in 0..100_u8 {
             output.back().extend([round; 7]);
@@ -60,10 +60,10 @@ mod tests {
     }
 
     #[test]
-    fn room_for_a_long_answer_is_given_back() {
-        let mut output = Output::default();
+    fn capacity_of_long_reply_is_released() {
+        let mut output = SendBuffer::default();
         output.back().resize(1 << 24, 0);
         output.transmitted(1 << 24);
-        assert!(output.bytes.capacity() <= ROOM_KEPT);
+        assert!(output.bytes.capacity() <= CAPACITY_KEPT);
     }
 }

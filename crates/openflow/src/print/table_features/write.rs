@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use base::TableId;
 
-use super::super::fields;
-use super::super::text::{Hex, Text};
-use super::{Abilities, Actions, Features, Instructions, Table};
+use super::super::field_names;
+use super::super::text::{AlternateHex, PrintBuffer};
+use super::{ActionFeatures, InstructionFeatures, PrintedTable, TableAbilities, TableFeatureSet};
 
 /// Instructions by the bit of their number, as they are ordered in a list.
 const INSTRUCTIONS: [(u32, &str); 6] = [
@@ -21,15 +21,15 @@ const INSTRUCTIONS: [(u32, &str); 6] = [
 
 /// Tables as they are told one after the other.
 #[derive(Default)]
-pub(super) struct Tables {
-    last: Option<Table>,
+pub(super) struct TablePrinter {
+    last: Option<PrintedTable>,
     /// The first and the last of those without names that are as the one before them.
     same: Option<(TableId, TableId)>,
 }
 
-impl Tables {
-    pub(super) fn write(&mut self, table: Table, text: &mut Text<'_>) {
-        if self.last.as_ref().is_some_and(|last| table.is_as(last)) && table.name.is_empty() {
+impl TablePrinter {
+    pub(super) fn write(&mut self, table: PrintedTable, text: &mut PrintBuffer<'_>) {
+        if self.last.as_ref().is_some_and(|last| table.equals(last)) && table.name.is_empty() {
             let first = self.same.map_or(table.id, |(first, _)| first);
             self.same = Some((first, table.id));
         } else {
@@ -39,7 +39,7 @@ impl Tables {
         self.last = Some(table);
     }
 
-    pub(super) fn write_same(&mut self, text: &mut Text<'_>) {
+    pub(super) fn write_same(&mut self, text: &mut PrintBuffer<'_>) {
         match self.same.take() {
             None => {}
             Some((first, last)) if first == last => writeln!(text, "\n  table {first}: ditto"),
@@ -48,14 +48,14 @@ impl Tables {
     }
 }
 
-impl Table {
+impl PrintedTable {
     /// Whether there is nothing to tell of it that was not told of another.
-    fn is_as(&self, other: &Self) -> bool {
+    fn equals(&self, other: &Self) -> bool {
         self.features.abilities == other.features.abilities && self.counts == other.counts
     }
 
     /// Writes a table, whose predecessor is `last`.
-    fn write(&self, last: Option<&Self>, text: &mut Text<'_>) {
+    fn write(&self, last: Option<&Self>, text: &mut PrintBuffer<'_>) {
         write!(text, "\n  table {}", self.id);
         if !self.name.is_empty() {
             write!(text, " (\"{}\")", self.name);
@@ -63,7 +63,7 @@ impl Table {
         text.push(":");
         let abilities = &self.features.abilities;
         let before = last.map(|table| &table.features.abilities);
-        if last.is_some_and(|last| self.is_as(last)) {
+        if last.is_some_and(|last| self.equals(last)) {
             text.push(" ditto");
             return;
         }
@@ -77,17 +77,17 @@ impl Table {
         if before != Some(abilities) {
             abilities.write(before, text);
             self.features.write_matching(before, text);
-        } else if *abilities != Abilities::default() {
+        } else if *abilities != TableAbilities::default() {
             text.push("    (same features)\n");
         }
     }
 }
 
-impl Abilities {
-    fn write(&self, before: Option<&Self>, text: &mut Text<'_>) {
+impl TableAbilities {
+    fn write(&self, before: Option<&Self>, text: &mut PrintBuffer<'_>) {
         let (matched, written) = self.metadata;
         if matched != 0 || written != 0 {
-            let (matched, written) = (Hex(matched), Hex(written));
+            let (matched, written) = (AlternateHex(matched), AlternateHex(written));
             writeln!(text, "    metadata: match={matched} write={written}");
         }
         if let Some(miss) = self.miss_config {
@@ -104,7 +104,7 @@ impl Abilities {
         self.write_instructions(before, text);
     }
 
-    fn write_instructions(&self, before: Option<&Self>, text: &mut Text<'_>) {
+    fn write_instructions(&self, before: Option<&Self>, text: &mut PrintBuffer<'_>) {
         let same = |before: &Self| before.hit == self.hit && before.miss == self.miss;
         if before.is_some_and(same) {
             if !self.hit.is_empty() {
@@ -125,8 +125,8 @@ impl Abilities {
     }
 }
 
-impl Instructions {
-    fn write(&self, before: Option<&Self>, text: &mut Text<'_>) {
+impl InstructionFeatures {
+    fn write(&self, before: Option<&Self>, text: &mut PrintBuffer<'_>) {
         if !self.next.is_empty() {
             writeln!(text, "      next tables: {}", ranges(&self.next));
         }
@@ -154,20 +154,20 @@ impl Instructions {
     }
 }
 
-impl Actions {
-    fn write(&self, text: &mut Text<'_>) {
+impl ActionFeatures {
+    fn write(&self, text: &mut PrintBuffer<'_>) {
         if !self.names.is_empty() {
             writeln!(text, "        actions: {}", self.names);
         }
         if !self.set_fields.is_empty() {
-            let names = fields::names(&self.set_fields);
+            let names = field_names::names(&self.set_fields);
             writeln!(text, "        supported on Set-Field: {names}");
         }
     }
 }
 
-impl Features {
-    fn write_matching(&self, before: Option<&Abilities>, text: &mut Text<'_>) {
+impl TableFeatureSet {
+    fn write_matching(&self, before: Option<&TableAbilities>, text: &mut PrintBuffer<'_>) {
         let matching = &self.abilities.matching;
         if matching.is_empty() {
             return;
@@ -185,7 +185,7 @@ impl Features {
             ("must exact match", &exact),
         ] {
             if !fields.is_empty() {
-                writeln!(text, "      {how}: {}", fields::names(fields));
+                writeln!(text, "      {how}: {}", field_names::names(fields));
             }
         }
     }
@@ -193,16 +193,16 @@ impl Features {
 
 /// Numbers, those that follow one another by the first and the last.
 fn ranges(numbers: &BTreeSet<u8>) -> String {
-    let mut told: Vec<(u8, u8)> = Vec::new();
+    let mut runs: Vec<(u8, u8)> = Vec::new();
     for number in numbers {
-        match told.last_mut() {
+        match runs.last_mut() {
             Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => told.push((*number, *number)),
+            _ => runs.push((*number, *number)),
         }
     }
-    let told = told.iter().map(|(first, last)| match first == last {
+    let runs = runs.iter().map(|(first, last)| match first == last {
         true => first.to_string(),
         false => format!("{first}-{last}"),
     });
-    told.collect::<Vec<_>>().join(",")
+    runs.collect::<Vec<_>>().join(",")
 }

@@ -5,7 +5,7 @@
 use flow::Refusal;
 
 use crate::conformance::files::texts;
-use crate::faults::refusals;
+use crate::error_codes::refusals;
 use crate::print::name_of;
 
 /// Numbers that the specification has and that this switch never sends.
@@ -42,12 +42,12 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
 
 /// What the project's files say: what the switch does, and what shows it.
 #[derive(Default)]
-struct Files {
+struct SourceTexts {
     code: String,
     tests: String,
 }
 
-impl Files {
+impl SourceTexts {
     fn read() -> Self {
         let mut files = Self::default();
         for (path, text) in texts(&["crates", "tests", "suites"]) {
@@ -60,10 +60,11 @@ impl Files {
         // Where names are only listed.
         let lists = [
             "flow/src/refusal.rs",
-            "faults.rs",
-            "faults/exceptions.rs",
-            "witnesses.rs",
-            "names.rs",
+            "error_codes.rs",
+            "error_codes/exceptions.rs",
+            "coverage.rs",
+            "error_names.rs",
+            "refusal_names.rs",
             "conformance/limits.rs",
         ];
         if lists.iter().any(|list| name.ends_with(list)) {
@@ -85,11 +86,11 @@ impl Files {
 }
 
 /// Whether `text` has `word` in it, as a word.
-fn says(text: &str, word: &str) -> bool {
-    let goes_on = |letter: Option<char>| letter.is_some_and(|c| c.is_alphanumeric() || c == '_');
+fn has_word(text: &str, word: &str) -> bool {
+    let continues = |letter: Option<char>| letter.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + word.len()..]);
-        !goes_on(before.chars().next_back()) && !goes_on(after.chars().next())
+        !continues(before.chars().next_back()) && !continues(after.chars().next())
     })
 }
 
@@ -106,18 +107,18 @@ fn snake(name: &str) -> String {
 }
 
 #[test]
-fn each_refusal_is_given_and_shown_or_listed_with_the_reason() {
-    let files = Files::read();
+fn refusals_are_sent_and_tested_or_listed_as_unsent() {
+    let files = SourceTexts::read();
     let mut wrong = Vec::new();
     for refusal in refusals() {
         let name = format!("{refusal:?}");
         let listed = UNSENT
             .iter()
             .any(|(unsent, why)| *unsent == refusal && !why.is_empty());
-        let given = says(&files.code, &name);
+        let given = has_word(&files.code, &name);
         let shown = [name.clone(), snake(&name), name_of(refusal).to_owned()]
             .iter()
-            .any(|name| says(&files.tests, name));
+            .any(|name| has_word(&files.tests, name));
         match (listed, given, shown) {
             (true, false, _) | (false, true, true) => {}
             (true, true, _) => wrong.push(format!("{name} is given, though it is listed")),

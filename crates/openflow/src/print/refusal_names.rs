@@ -7,16 +7,16 @@ use crate::codec::Malformed;
 
 /// Why a message cannot be printed, by the name that Open vSwitch gives the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unreadable(pub(super) &'static str);
+pub(super) struct DecodeErrorName(pub(super) &'static str);
 
-impl From<Malformed> for Unreadable {
+impl From<Malformed> for DecodeErrorName {
     fn from(malformed: Malformed) -> Self {
-        Self(refusal(malformed.refusal))
+        Self(refusal_name(malformed.refusal))
     }
 }
 
 /// The name of a reason.
-pub(crate) fn refusal(refusal: Refusal) -> &'static str {
+pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
     let found = NAMES.iter().find(|(known, _)| *known == refusal);
     found.map_or("OFPERR_UNKNOWN", |(_, name)| name)
 }
@@ -191,12 +191,12 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults;
+    use crate::error_codes;
 
     #[test]
-    fn every_reason_has_a_name() {
-        for known in faults::refusals() {
-            assert_ne!(refusal(known), "OFPERR_UNKNOWN", "{known:?}");
+    fn refusals_have_names() {
+        for known in error_codes::refusals() {
+            assert_ne!(refusal_name(known), "OFPERR_UNKNOWN", "{known:?}");
         }
     }
 }
