@@ -30,7 +30,7 @@ struct Bridge {
 
 impl Bridge {
     fn call(&self) -> Result<Client, ToolError> {
-        let socket = switch::management_socket(self.rundir.as_deref(), &self.bridge);
+        let socket = control_api::management_socket(self.rundir.as_deref(), &self.bridge);
         Client::connect(&socket, self.naming())
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use switch::SwitchError;
+use control_api::RequestError;
 
 /// Tell how the tables of a bridge find their rules, and what a lookup costs.
 #[derive(Args)]
@@ -22,9 +22,9 @@ pub(crate) struct TablesArgs {
 
 impl TablesArgs {
     /// What the switch tells.
-    pub(crate) fn ask(self) -> Result<String, SwitchError> {
+    pub(crate) fn ask(self) -> Result<String, RequestError> {
         let bridge = std::slice::from_ref(&self.bridge);
         let rundir = self.rundir.as_deref();
-        switch::ask(rundir, &self.bridge, "comporta/tables", bridge)
+        control_api::request(rundir, &self.bridge, "comporta/tables", bridge)
     }
 }

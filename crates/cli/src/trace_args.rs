@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use switch::SwitchError;
+use control_api::RequestError;
 
 /// Tell what would become of a frame, table by table; nothing is sent or counted.
 #[derive(Args)]
@@ -22,10 +22,10 @@ pub(crate) struct TraceArgs {
 
 impl TraceArgs {
     /// What the switch tells.
-    pub(crate) fn ask(self) -> Result<String, SwitchError> {
+    pub(crate) fn ask(self) -> Result<String, RequestError> {
         let arguments = [self.bridge.clone(), self.flow];
         let arguments: Vec<String> = arguments.into_iter().chain(self.packet).collect();
-        switch::ask(
+        control_api::request(
             self.rundir.as_deref(),
             &self.bridge,
             "ofproto/trace",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use switch::SwitchError;
+use control_api::RequestError;
 
 /// Tell which worker takes the frames of which port, and how many it has taken and sent.
 #[derive(Args)]
@@ -20,8 +20,8 @@ pub(crate) struct WorkersArgs {
 
 impl WorkersArgs {
     /// What the switch tells.
-    pub(crate) fn ask(self) -> Result<String, SwitchError> {
+    pub(crate) fn ask(self) -> Result<String, RequestError> {
         let rundir = self.rundir.as_deref();
-        switch::ask(rundir, &self.bridge, "comporta/workers", &[])
+        control_api::request(rundir, &self.bridge, "comporta/workers", &[])
     }
 }

@@ -59,9 +59,6 @@ pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
 pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet, VlansSeen};
 
-/// Where sockets are made when nobody says otherwise, as for Open vSwitch.
-pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";
-
 /// Longest name of a Linux interface, and so of a bridge, in bytes.
 pub const NAME_LEN_MAX: usize = 15;
 
@@ -316,7 +313,7 @@ impl BridgeConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Where sockets are made; `OVS_RUNDIR` or [`RUNDIR_DEFAULT`] if absent.
+    /// Where sockets are made; `OVS_RUNDIR` or Open vSwitch's if absent.
     #[serde(default)]
     pub rundir: Option<PathBuf>,
     /// The cores that workers run on, one worker each; the last core if empty.

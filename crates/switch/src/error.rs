@@ -93,17 +93,6 @@ pub enum SwitchError {
         /// What the system said.
         error: io::Error,
     },
-    /// No switch answers at the control socket.
-    #[error("no switch answers at {path}: {error}; start one, or name its directory with --rundir")]
-    Unanswered {
-        /// The socket.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The switch that was asked refuses, in its own words.
-    #[error("{0}")]
-    Refused(String),
     /// A worker cannot run where it should.
     #[error("--cores: this process may not use core {core}: choose from {allowed}")]
     Core {

@@ -5,7 +5,6 @@
 //! Bytes are `openflow`'s business, rules are `pipeline`'s, frames are `packet`'s.
 
 mod bond;
-pub mod capture;
 pub mod config;
 mod core;
 mod dataplane;
@@ -20,7 +19,6 @@ mod police;
 mod reconcile;
 mod shell;
 mod spanning;
-pub mod telemetry;
 mod vswitch;
 
 /// What `--version` says of the program in the place of ovs-vswitchd, and `version` of its control
@@ -38,7 +36,6 @@ pub use dpdk::IS_THERE as HAS_DPDK;
 pub use error::SwitchError;
 pub use logging::{LogFile, Logging, Outlets, Syslog, SyslogTarget};
 pub use shell::{
-    Detached, Managed, PROGRAM, Person, Pidfile, ask, ask_at, control_sockets, detach,
-    is_monitored, keep_in_memory, manage, management_socket, monitor, run, rundir_file, settle,
-    start_logging,
+    Detached, Managed, PROGRAM, Person, Pidfile, detach, is_monitored, keep_in_memory, manage,
+    monitor, run, rundir_file, settle, start_logging,
 };

@@ -1,6 +1,5 @@
 //! The thin shell around the daemon's core: threads, sockets, signals, the clock.
 
-mod ask;
 mod clock;
 mod connection;
 mod control;
@@ -45,7 +44,6 @@ use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
 use crate::vswitch::Manager;
-pub use ask::{ask, ask_at, control_sockets};
 use clock::Clock;
 use control::{Control, Tools};
 pub use daemon::{Detached, Pidfile, detach, is_monitored, keep_in_memory, settle};
@@ -54,8 +52,7 @@ pub use log::start_logging;
 pub use monitor::monitor;
 use peers::Exchange;
 use reaper::Reaper;
-use rundir::RunDir;
-pub use rundir::{management_socket, rundir_file};
+pub use rundir::rundir_file;
 pub use user::Person;
 use worker_thread::WorkerHandle;
 
@@ -171,7 +168,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         };
         follow_links(runtime, inbox)?;
         let desk = control.desk();
-        let manager = Manager::new(managed.dummies, managed.confined.then(|| rundir.whole()));
+        let manager = Manager::new(managed.dummies, managed.confined.then(|| rundir.absolute()));
         runtime.spawn(database::follow(
             remote,
             managed.tls,
@@ -205,7 +202,7 @@ fn operate(
         false => Clock::start(),
     };
     raise_file_limit();
-    let rundir = RunDir::open(parts.rundir.as_deref())?;
+    let rundir = rundir::open(parts.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
     let cores = choose_cores(&parts.cores, &allowed)?;
     keep_off(&cores, &allowed);

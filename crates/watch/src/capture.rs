@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use control_api::capture::{Captured, READ, Reading, RuleTaken, START, STOP};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use switch::capture::{Captured, READ, Reading, RuleTaken, START, STOP};
 
 use crate::clock;
 use crate::error::WatchError;
@@ -180,7 +180,7 @@ fn port_told<'a>(port: &'a str, names: &'a std::collections::BTreeMap<String, St
 mod tests {
     use std::collections::BTreeMap;
 
-    use switch::capture::{Exit, RuleName, Snapped};
+    use control_api::capture::{Exit, RuleName, Snapped};
 
     use super::*;
 

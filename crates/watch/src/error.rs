@@ -3,14 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use switch::SwitchError;
+use control_api::RequestError;
 
 /// A switch cannot be watched as it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The switch does not answer, or refuses.
     #[error(transparent)]
-    Switch(#[from] SwitchError),
+    Request(#[from] RequestError),
     /// No socket of a switch is in the run directory.
     #[error(
         "no switch answers at a socket in {0}: is one running? Choose another directory with --rundir, or its socket with --target"

@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use switch::telemetry::{TELEMETRY, Telemetry};
-use switch::{SwitchError, ask_at, control_sockets};
+use control_api::telemetry::{TELEMETRY, Telemetry};
+use control_api::{RequestError, control_sockets, request_at};
 
 use crate::error::WatchError;
 
@@ -37,12 +37,12 @@ impl Target {
         let (directory, sockets) = self.sockets()?;
         let mut refused = None;
         for socket in &sockets {
-            match ask_at(socket, command, arguments) {
+            match request_at(socket, command, arguments) {
                 Ok(said) => return Ok(said),
-                Err(error @ SwitchError::Unanswered { .. }) if sockets.len() == 1 => {
+                Err(error @ RequestError::NoAnswer { .. }) if sockets.len() == 1 => {
                     return Err(error.into());
                 }
-                Err(SwitchError::Unanswered { .. }) => {}
+                Err(RequestError::NoAnswer { .. }) => {}
                 Err(error) => refused = Some(error),
             }
         }

@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
+use control_api::RunDir;
 use openflow::{AsyncConfig, AsyncMasks, BoxedMessage};
 use pipeline::Removal;
 use ports::OpenError;
@@ -45,7 +46,6 @@ use super::connection::{Outbox, Outgoing, Room, room_of};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
-use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
 use crate::config::{Config, Dummies, Tls};
 use crate::core::bridge::{Bridge, Effect};

@@ -1,6 +1,8 @@
 //! `/metrics` for Prometheus, by HTTP: each scrape is a connection of its own, a few are served
 //! at once, and none for long. Who may ask is settled by the address that it listens at.
 
+mod exposition;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +21,6 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use super::inbox::{Inbox, Input};
-use crate::telemetry::exposition;
 
 /// Where it is served.
 const PATH: &str = "/metrics";

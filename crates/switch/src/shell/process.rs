@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::telemetry::ProcessTelemetry;
+use control_api::telemetry::ProcessTelemetry;
 
 /// What of it is known now; what cannot be read is zero.
 pub(crate) fn telemetry() -> ProcessTelemetry {

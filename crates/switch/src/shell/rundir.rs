@@ -7,51 +7,20 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use crate::config::RUNDIR_DEFAULT;
+use control_api::RunDir;
+
 use crate::error::SwitchError;
 
-/// The directory where sockets are made.
-#[derive(Clone, Debug)]
-pub(crate) struct RunDir(PathBuf);
-
-impl RunDir {
-    /// Makes the directory if need be.
-    pub(crate) fn open(wanted: Option<&Path>) -> Result<Self, SwitchError> {
-        let Self(path) = Self::named(wanted);
-        match fs::create_dir_all(&path) {
-            Ok(()) => Ok(Self(path)),
-            Err(error) => Err(SwitchError::RunDir { path, error }),
-        }
+/// Finds the run directory, and makes it if need be.
+pub(crate) fn open(wanted: Option<&Path>) -> Result<RunDir, SwitchError> {
+    let rundir = RunDir::named(wanted);
+    match fs::create_dir_all(rundir.path()) {
+        Ok(()) => Ok(rundir),
+        Err(error) => Err(SwitchError::RunDir {
+            path: rundir.path().to_owned(),
+            error,
+        }),
     }
-
-    /// The directory asked for, else `OVS_RUNDIR`, else Open vSwitch's, whether it is
-    /// there or not.
-    pub(crate) fn named(wanted: Option<&Path>) -> Self {
-        let from_environment = || {
-            std::env::var_os("OVS_RUNDIR")
-                .filter(|path| !path.is_empty())
-                .map(PathBuf::from)
-        };
-        let path = wanted.map(Path::to_owned).or_else(from_environment);
-        Self(path.unwrap_or_else(|| RUNDIR_DEFAULT.into()))
-    }
-
-    /// Its path from the root on.
-    pub(crate) fn whole(&self) -> PathBuf {
-        std::path::absolute(&self.0).unwrap_or_else(|_| self.0.clone())
-    }
-
-    /// The path of a file in it; one that begins at the root stands for itself.
-    pub(crate) fn file(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-/// Where the switch that runs `bridge` listens for tools. The run directory is found as
-/// the switch finds its own.
-#[must_use]
-pub fn management_socket(rundir: Option<&Path>, bridge: &str) -> PathBuf {
-    RunDir::named(rundir).file(format!("{bridge}.mgmt"))
 }
 
 /// The path of a file in the run directory, which is found as the switch finds its own,
@@ -60,7 +29,7 @@ pub fn management_socket(rundir: Option<&Path>, bridge: &str) -> PathBuf {
 /// # Errors
 /// It cannot be made.
 pub fn rundir_file(rundir: Option<&Path>, name: &Path) -> Result<PathBuf, SwitchError> {
-    Ok(RunDir::open(rundir)?.file(name))
+    Ok(open(rundir)?.file(name))
 }
 
 /// A listening Unix socket whose file goes when it is dropped.
@@ -133,7 +102,7 @@ mod tests {
     fn scratch(name: &str) -> PathBuf {
         let directory =
             std::env::temp_dir().join(format!("comporta-rundir-{}", std::process::id()));
-        RunDir::open(Some(&directory))
+        open(Some(&directory))
             .expect("a directory can be made")
             .file(name)
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use control_api::capture::{Captured, Snapped};
 use ports::pcapng::{self, Direction, Packet};
-use switch::capture::{Captured, Snapped};
 
 use super::{port_told, rules_told};
 

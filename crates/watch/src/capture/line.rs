@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use switch::capture::{Captured, Snapped};
+use control_api::capture::{Captured, Snapped};
 
 use super::{port_told, rules_told};
 

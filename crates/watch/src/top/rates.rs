@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use switch::telemetry::{BridgeTelemetry, Counts, RuleTelemetry, Telemetry};
+use control_api::telemetry::{BridgeTelemetry, Counts, RuleTelemetry, Telemetry};
 
 use super::sheet::{Cell, Column, Sheet};
 
@@ -149,7 +149,7 @@ impl<'a> Change<'a> {
         for bridge in self.bridges(only) {
             let before = self.bridge_before(&bridge.name);
             for port in &bridge.ports {
-                let same = |old: &&switch::telemetry::PortTelemetry| {
+                let same = |old: &&control_api::telemetry::PortTelemetry| {
                     (&old.number, &old.name) == (&port.number, &port.name)
                 };
                 let before = before.and_then(|bridge| bridge.ports.iter().find(same));
@@ -317,7 +317,7 @@ fn reasons(before: Option<&Counts>, now: &Counts) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use switch::telemetry::{
+    use control_api::telemetry::{
         ControllerTelemetry, PortTelemetry, ProcessTelemetry, TableTelemetry, WorkerTelemetry,
     };
 

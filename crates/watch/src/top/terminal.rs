@@ -7,10 +7,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use control_api::telemetry::Telemetry;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use switch::telemetry::Telemetry;
 
 use super::Options;
 use super::draw::draw;

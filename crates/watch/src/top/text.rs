@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use switch::telemetry::Telemetry;
+use control_api::telemetry::Telemetry;
 
 use super::Options;
 use super::rates::Change;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use control_api::telemetry::Telemetry;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use switch::telemetry::Telemetry;
 
 use super::rates::Change;
 use super::sheet::{Order, Sheet};

@@ -10,9 +10,9 @@ use flow::Match;
 
 use super::Control;
 use super::commands::Told;
-use crate::capture::{Captured, Exit, Reading, RuleName, RuleTaken, SILENCE_MAX, Snapped};
 use crate::dataplane::capture::{Capture, CaptureId, Captures, Record, Snap};
 use crate::dataplane::program::BridgeId;
+use control_api::capture::{Captured, Exit, Reading, RuleName, RuleTaken, SILENCE_MAX, Snapped};
 
 /// Captures at once: each costs workers a look at every frame of its bridge.
 const CAPTURES_MAX: usize = 4;

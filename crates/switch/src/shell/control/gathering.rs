@@ -19,7 +19,7 @@ use crate::core::bridge::PortEntry;
 use crate::dataplane::counters::WorkerCounters;
 use crate::mac::MacView;
 use crate::shell::process;
-use crate::telemetry::{
+use control_api::telemetry::{
     BridgeTelemetry, ControllerTelemetry, PortTelemetry, RuleTelemetry, TableTelemetry, Telemetry,
     WorkerTelemetry,
 };
@@ -231,8 +231,8 @@ fn rule_told(rule: &Rule, now: Instant) -> RuleTelemetry {
     }
 }
 
-fn not_zero(counts: impl Iterator<Item = (&'static str, u64)>) -> crate::telemetry::Counts {
-    let mut sums = crate::telemetry::Counts::new();
+fn not_zero(counts: impl Iterator<Item = (&'static str, u64)>) -> control_api::telemetry::Counts {
+    let mut sums = control_api::telemetry::Counts::new();
     for (name, count) in counts.filter(|(_, count)| *count > 0) {
         *sums.entry(name.to_owned()).or_default() += count;
     }

@@ -10,8 +10,8 @@ use super::site::{PortSite, Site};
 use crate::config::Controller;
 use crate::core::bridge::Spanning;
 use crate::shell::database::Desk;
-use crate::shell::rundir::RunDir;
 use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
+use control_api::RunDir;
 
 impl Control {
     /// Where sockets are made.

@@ -1,7 +1,7 @@
 //! Commands that only this switch has, `comporta/*`, and its counters.
 
 use crate::shell::control::gathering::telemetry;
-use crate::telemetry::TELEMETRY;
+use control_api::telemetry::TELEMETRY;
 use std::collections::BTreeMap;
 
 use ports::Counter;

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::{BridgeTelemetry, Counts, PortTelemetry, Telemetry, WorkerTelemetry};
+use control_api::telemetry::{BridgeTelemetry, Counts, PortTelemetry, Telemetry, WorkerTelemetry};
 
 /// What the text is, for HTTP (OpenMetrics 1.0, "Protocol Negotiation").
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -257,7 +257,7 @@ fn ports(
 fn tables(
     telemetry: &Telemetry,
     sink: &mut Sink<'_>,
-    value: fn(&super::TableTelemetry) -> u64,
+    value: fn(&control_api::telemetry::TableTelemetry) -> u64,
 ) -> fmt::Result {
     let mut bridges = telemetry.bridges.iter();
     bridges.try_for_each(|bridge| {

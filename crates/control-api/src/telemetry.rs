@@ -1,8 +1,5 @@
-//! How a switch that runs is and what it has counted, as one value: gathered by the control
-//! thread (`shell::control::gathering`), told to Prometheus (`exposition`) and, as JSON, to
-//! whoever asks the control socket, as `comporta top` does.
-
-pub(crate) mod exposition;
+//! State and counters of a running switch as one value: gathered by the control thread, exported
+//! to Prometheus and, as JSON, by the control socket (`comporta top`).
 
 use std::collections::BTreeMap;
 

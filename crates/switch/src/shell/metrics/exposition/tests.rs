@@ -1,10 +1,10 @@
 //! What is told to Prometheus, and what the dashboard asks for. Not how it is served: that is tried in `tests/`.
 
 use super::*;
-use crate::telemetry::{ControllerTelemetry, TableTelemetry};
+use control_api::telemetry::{ControllerTelemetry, TableTelemetry};
 
 /// The dashboard that goes with this program.
-const DASHBOARD: &str = include_str!("../../../../../docs/grafana/comporta.json");
+const DASHBOARD: &str = include_str!("../../../../../../docs/grafana/comporta.json");
 
 fn telemetry() -> Telemetry {
     let port = PortTelemetry {
