@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use switch::config::{
+use config::{
     BridgeConfig, Config, ConfigError, FailMode, Tls, parse_datapath_id, parse_protocols,
 };
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Command};
-use switch::config::{ConfigError, Dummies, Remote, Tls};
+use config::{ConfigError, Dummies, Remote, Tls};
 use switch::{
     Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, SwitchError, Syslog,
     SyslogTarget,

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use base::PortNo;
 
-pub(crate) use crate::config::BondMode as Mode;
+pub(crate) use config::BondMode as Mode;
 
 /// Frames are told apart by so many values of a hash, as Open vSwitch has it.
 pub(crate) const BUCKETS: usize = 256;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::config::ConfigError;
+use config::ConfigError;
 
 /// The switch cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]

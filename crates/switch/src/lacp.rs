@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use packet::wire::slow::LacpSystem;
 
-pub(crate) use crate::config::Activity;
+pub(crate) use config::Activity;
 
 /// How often a port sends if its partner wants to hear each second, and otherwise
 /// (802.1AX-2014, 6.4.4, `Fast_Periodic_Time` and `Slow_Periodic_Time`).

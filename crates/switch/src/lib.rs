@@ -5,7 +5,6 @@
 //! Bytes are `openflow`'s business, rules are `pipeline`'s, frames are `packet`'s.
 
 mod bond;
-pub mod config;
 mod core;
 mod dataplane;
 mod error;
@@ -16,7 +15,6 @@ mod mac;
 mod mcast;
 mod odp;
 mod police;
-mod reconcile;
 mod shell;
 mod spanning;
 mod vswitch;

@@ -13,7 +13,7 @@ use base::{Instant, PortNo};
 use imbl::OrdMap;
 use packet::{MembershipChange, MembershipMessage};
 
-use crate::config::{Snooping, Switching};
+use config::{Snooping, Switching};
 
 /// How long a router that asks nothing is remembered: Open vSwitch's, for want of a setting.
 const ROUTER_AGEING: Duration = Duration::from_secs(180);
@@ -123,7 +123,7 @@ impl MulticastTable {
 
     /// Goes by this from now on.
     pub(crate) fn set(&mut self, snooping: &Snooping, config: &Switching) {
-        let ports = |wants: fn(&crate::config::LogicalPort) -> bool| -> Arc<[PortNo]> {
+        let ports = |wants: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
             let ports = config.ports.iter().filter(|port| wants(port));
             ports
                 .filter_map(|port| port.members.first().copied())
@@ -312,7 +312,7 @@ fn put<K: Ord + Clone>(map: &mut OrdMap<K, Arc<[PortNo]>>, key: K, ports: Arc<[P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LogicalPort, MulticastPort};
+    use config::{LogicalPort, MulticastPort};
 
     fn table(groups_max: usize) -> MulticastTable {
         let port = |number, floods, floods_reports| LogicalPort {

@@ -15,7 +15,7 @@ use packet::{Depth, Frame, Packet};
 use pipeline::Cause;
 use ports::shaping::Shape;
 
-use crate::config::{Allowance, EgressLimit, IngressLimit, Rate};
+use config::{Allowance, EgressLimit, IngressLimit, Rate};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

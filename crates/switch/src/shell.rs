@@ -39,12 +39,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
-use crate::config::{Config, Dummies, Remote, Tls};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
 use crate::vswitch::Manager;
 use clock::Clock;
+use config::{Config, Dummies, Remote, Tls};
 use control::{Control, Tools};
 pub use daemon::{Detached, Pidfile, detach, is_monitored, keep_in_memory, settle};
 use inbox::Inbox;

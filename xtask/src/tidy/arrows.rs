@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 27] = {
+const ARROWS: [Arrows; 28] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -26,8 +26,9 @@ const ARROWS: [Arrows; 27] = {
         row("ports",    &["base", "packet", "sys"]),
         row("dpdk",     &["base", "packet", "sys", "ports"]),
         row("ovsdb",    &["base"]),
+        row("config",   &["base", "packet", "openflow", "ports", "dpdk"]),
         row("control-api", &[]),
-        row("switch",   &["base", "control-api", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
+        row("switch",   &["base", "config", "control-api", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
@@ -36,7 +37,7 @@ const ARROWS: [Arrows; 27] = {
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["control-api", "openflow", "ports"]),
-        row("cli",      &["control-api", "switch", "lab", "tools", "watch", "doctor"]),
+        row("cli",      &["config", "control-api", "switch", "lab", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),

@@ -48,7 +48,6 @@ use pipeline::{
 use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use crate::config::{AGEING, FailMode, Rate, STATIONS_MAX};
 use crate::dataplane::gates::Gates;
 use crate::dataplane::in_band::InBand;
 use crate::dataplane::intercept::Intercepts;
@@ -57,6 +56,7 @@ use crate::dataplane::program::Generation;
 use crate::dataplane::switching::SwitchingView;
 use crate::mac::MacTable;
 use crate::mcast::MulticastTable;
+use config::{AGEING, FailMode, Rate, STATIONS_MAX};
 
 pub(crate) use bonds::Bonded;
 use bonds::Bonds;

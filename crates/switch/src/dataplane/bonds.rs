@@ -296,8 +296,8 @@ mod tests {
 
     use super::*;
     use crate::bond::{Bond, Mode, Settings};
-    use crate::config::{AGEING, BondConfig, LogicalPort, Switching};
     use crate::mac::{MacTable, MacView};
+    use config::{AGEING, BondConfig, LogicalPort, Switching};
 
     const BOND: [PortNo; 2] = [PortNo(2), PortNo(3)];
     const HOST: PortNo = PortNo(1);

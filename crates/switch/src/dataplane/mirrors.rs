@@ -15,7 +15,7 @@ use pipeline::Pipeline;
 
 use super::switching::SwitchingView;
 use super::vlans::{Came, Vlans, admit, carries, leave};
-use crate::config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
+use config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
 
 #[cfg(test)]
 mod tests;

@@ -309,8 +309,8 @@ mod tests {
     use packet::MacAddr;
 
     use super::*;
-    use crate::config::AGEING;
     use crate::mac::MacTable;
+    use config::AGEING;
 
     const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
     const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::PortNo;
 
 use super::bonds::BondState;
-use crate::config::{LogicalPort, Switching};
+use config::{LogicalPort, Switching};
 
 /// Ports with a number below this are found without a search; it is that of most.
 const NUMBERS: usize = 256;

@@ -14,7 +14,7 @@ use packet::wire::ethernet::{self, EtherType};
 use packet::{Frame, Link, MacAddr};
 use pipeline::Pipeline;
 
-use crate::config::{End, Inherited, Tunnel, TunnelKey};
+use config::{End, Inherited, Tunnel, TunnelKey};
 
 /// The flag of `tun_flags`: the packet is for the tunnel's ends alone (`ovs-fields(7)`).
 const OAM: u8 = 1;

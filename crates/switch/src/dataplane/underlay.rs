@@ -10,7 +10,7 @@ use packet::MacAddr;
 use packet::tunnel::{OuterTransport, TunnelHeader, TunnelPacket, TunnelPayload, TunnelProtocol};
 
 use super::slots::PortKey;
-use crate::config::{End, Tunnel, TunnelKey};
+use config::{End, Tunnel, TunnelKey};
 
 /// The range of UDP source ports by which flows are told apart on their way, where nobody says
 /// another: the one of Open vSwitch, and Linux' for programs.
@@ -299,8 +299,8 @@ mod tests {
     use packet::tunnel::{OuterHeaders, VxlanExtension};
 
     use super::*;
-    use crate::config::PortSpec;
     use crate::dataplane::program::BridgeId;
+    use config::PortSpec;
 
     fn key(port: u32) -> PortKey {
         PortKey {
@@ -312,7 +312,7 @@ mod tests {
     fn tunnel(words: &str) -> std::sync::Arc<Tunnel> {
         let spec: PortSpec = format!("vxlan:t,{words}").parse().expect("a tunnel");
         match spec.kind {
-            crate::config::PortKind::Tunnel(tunnel) => tunnel,
+            config::PortKind::Tunnel(tunnel) => tunnel,
             _ => unreachable!("it is one"),
         }
     }

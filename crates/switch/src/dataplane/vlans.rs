@@ -8,7 +8,7 @@ mod retag;
 use packet::Link;
 use packet::wire::vlan::VlanTag;
 
-use crate::config::{LogicalPort, PriorityTags, TagType, VlanMode, VlansSeen};
+use config::{LogicalPort, PriorityTags, TagType, VlanMode, VlansSeen};
 pub(crate) use retag::Retag;
 use retag::Tags;
 

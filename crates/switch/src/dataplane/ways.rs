@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::slots::PortKey;
-use crate::config::Tunnel;
+use config::Tunnel;
 
 /// What is behind a port within the process.
 #[derive(Clone, Debug, PartialEq, Eq)]

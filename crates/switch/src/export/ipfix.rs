@@ -14,8 +14,8 @@ use std::time::Duration;
 use base::Instant;
 use flow::IpfixStats;
 
-use crate::config::FlowCache;
 use crate::dataplane::sampling::Glimpse;
+use config::FlowCache;
 use record::{Counts, Key};
 use template::Shape;
 

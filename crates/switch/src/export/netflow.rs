@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 
-use crate::config::NetflowSettings;
 use crate::dataplane::flows::{Flow, FlowCounts, FlowKey, Output};
+use config::NetflowSettings;
 
 /// A flow of which no frame has come for so long is told, as Cisco's routers do it if nothing
 /// else is said.

@@ -1,7 +1,7 @@
 //! Stations that come, move and go, and what is remembered of them.
 
 use super::*;
-use crate::config::AGEING;
+use config::AGEING;
 
 fn address(number: u64) -> Address {
     Address {

@@ -19,8 +19,8 @@ use super::host;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
-use crate::config::{Config, Remote, Tls};
 use crate::vswitch::{DATABASE, Facts, LOCK, Manager, TABLES};
+use config::{Config, Remote, Tls};
 
 /// The first pause after the database was not reached; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);

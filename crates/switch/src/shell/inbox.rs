@@ -13,13 +13,13 @@ use super::connection::{Outbox, Purpose, Room};
 use super::control::Gathered;
 use super::reaper::Remains;
 use super::unixctl::Question;
-use crate::config::Config;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
 use crate::core::tracing::Lesson;
 use crate::core::underlay::KernelTables;
 use crate::dataplane::program::BridgeId;
 use crate::vswitch::Facts;
+use config::Config;
 
 /// What the control thread is told.
 pub(crate) enum Input {

@@ -19,8 +19,8 @@ use super::clock::Clock;
 use super::connection::{Ending, Purpose, serve};
 use super::inbox::{Inbox, Input};
 use super::tls::Secrets;
-use crate::config::Target;
 use crate::core::connection::ConnectionId;
+use config::Target;
 
 /// The first pause after a controller did not answer; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);

@@ -20,7 +20,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use crate::config::Tls;
+use config::Tls;
 use verify::AnyName;
 
 /// The longest file of keys or certificates that is read: some hundred certificates.

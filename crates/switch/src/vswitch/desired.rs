@@ -28,8 +28,8 @@ use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
-use crate::config::{Config, Listen, PortKind, Target, Tls};
 use bridge::read_bridge;
+use config::{Config, Listen, PortKind, Target, Tls};
 
 /// How often statistics are written when nobody says otherwise, and the most often
 /// (ovs-vswitchd.conf.db(5), `other_config:stats-update-interval`).

@@ -15,7 +15,7 @@ use super::desired::{Desired, desire, mirrors};
 use super::facts::Facts;
 use super::report::{Extent, report};
 use super::rows::root;
-use crate::config::{Config, Dummies};
+use config::{Config, Dummies};
 
 /// The most keys that nothing comes of which are said at once: there are some eighty.
 const UNHEEDED_MAX: usize = 100;

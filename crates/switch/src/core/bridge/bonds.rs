@@ -15,11 +15,11 @@ use packet::{Frame, Link, MacAddr};
 
 use super::{Bridge, Effect, PortEntry};
 use crate::bond::{self, BUCKETS, Bond};
-use crate::config::{BondConfig, LogicalPort};
 use crate::dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
 use crate::dataplane::normal::Knowledge;
 use crate::dataplane::vlans::Vlans;
 use crate::lacp::{self, Group, Receive, Status};
+use config::{BondConfig, LogicalPort};
 
 /// What RARP asks of the network by the frames that tell it where a station is (RFC 903).
 const REVERSE_REQUEST: u16 = 3;

@@ -6,12 +6,12 @@ use flow::{PortConfig, PortDesc, PortState};
 use packet::{Frame, MacAddr};
 
 use super::{Bridge, Effect};
-use crate::config::{SpanningConfig, SpanningPort, TreeProtocol};
 use crate::dataplane::gates::{Gates, Passage};
 use crate::dataplane::intercept;
 use crate::spanning::{
     Action, BridgeId, PortId, PortSettings, Settings, SpanningTree, State, Version,
 };
+use config::{SpanningConfig, SpanningPort, TreeProtocol};
 
 /// What a port of unknown speed is taken to carry, in Mbit/s, as by Open vSwitch.
 const SPEED_UNKNOWN: u32 = 10_000;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 
 use super::Bridge;
-use crate::config::{LogicalPort, Switching};
 use crate::dataplane::switching::SwitchingView;
+use config::{LogicalPort, Switching};
 
 impl Bridge {
     /// Does this in `NORMAL` from now on. Stations behind ports that are another thing now are

@@ -8,8 +8,8 @@ use openflow::{
 };
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::config::TableConfig;
 use crate::core::monitors::Author;
+use config::TableConfig;
 
 /// Questions in several messages that a connection may have under way.
 const FRAGMENTED_MAX: usize = 4;

@@ -7,12 +7,12 @@ use packet::{Frame, Link};
 use pipeline::TracePrinter;
 
 use super::{Lesson, Traced};
-use crate::config::{LogicalPort, VlanMode};
 use crate::dataplane::bonds::Leaving;
 use crate::dataplane::normal::{Forward, Knowledge};
 use crate::dataplane::vlans::{Retag, Vlans};
 use crate::mac::Address;
 use crate::mcast::Audience;
+use config::{LogicalPort, VlanMode};
 
 impl Traced {
     /// What `NORMAL` learns and does, in Open vSwitch's words.

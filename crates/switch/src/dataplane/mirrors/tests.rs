@@ -4,7 +4,7 @@ use flow::{PortDesc, PortState};
 use pipeline::Limits;
 
 use super::*;
-use crate::config::{PortVlans, Switching, VlanMode};
+use config::{PortVlans, Switching, VlanMode};
 
 /// What was sent: by which port, in which VLAN by its tag, at most how long.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use packet::build;
 use pipeline::Limits;
 
 use super::*;
-use crate::config::{PortKind, PortSpec};
+use config::{PortKind, PortSpec};
 
 fn tunnel(text: &str) -> std::sync::Arc<Tunnel> {
     let spec: PortSpec = text.parse().expect("a tunnel");

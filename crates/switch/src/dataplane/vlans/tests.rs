@@ -4,7 +4,7 @@ use packet::Frame;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{PortVlans, VlanSet};
+use config::{PortVlans, VlanSet};
 
 fn port(mode: VlanMode, priority_tags: PriorityTags) -> LogicalPort {
     LogicalPort {

@@ -14,8 +14,6 @@ use ports::{Port, QueueCounters};
 use rtrb::RingBuffer;
 
 use super::*;
-use crate::config::AGEING;
-use crate::config::{Mirror, MirrorOutput, Rate};
 use crate::dataplane::capture::Captures;
 use crate::dataplane::gates::{Gates, Passage};
 use crate::dataplane::in_band::{InBand, InBandConfig};
@@ -26,6 +24,8 @@ use crate::dataplane::program::{BridgeId, Posture};
 use crate::dataplane::sampling::SamplingView;
 use crate::mac::{MacTable, MacView};
 use crate::police::{Gate, Police};
+use config::AGEING;
+use config::{Mirror, MirrorOutput, Rate};
 
 const BRIDGE: BridgeId = BridgeId(0);
 

@@ -16,13 +16,13 @@ use ports::{Batch, Counter};
 
 use super::Worker;
 use super::onward::Passage;
-use crate::config::Tunnel;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::messages::Event;
 use crate::dataplane::program::Program;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::tunnels;
 use crate::dataplane::underlay::{Ground, Hop, Judged};
+use config::Tunnel;
 
 /// What all packets of a batch have in common.
 struct Wrapping<'a> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use openflow::{ChannelOptions, VersionSet};
 
-use crate::config::Tuning;
 use crate::core::connection::Kind;
 use crate::shell::snoop::{Ear, Talk};
+use config::Tuning;
 
 /// Longer than any switch runs: a peer that is never asked whether it is there.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);

@@ -10,12 +10,12 @@ use ports::InterfaceName;
 use sys::interface::Interfaces;
 
 use super::{BURST_MAX, Control};
-use crate::config::{Exporters, Sflow};
 use crate::core::bridge::Bridge;
 use crate::dataplane::flows::Flow;
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::sampling::{Sampled, SampledByRule};
 use crate::shell::worker_thread::EVENTS_MAX;
+use config::{Exporters, Sflow};
 
 /// The collectors that were told something.
 #[derive(Debug, Default)]

@@ -24,8 +24,8 @@ mod watching;
 mod workers;
 
 use super::{Control, Site};
-use crate::config::Dummies;
 use crate::shell::unixctl::Question;
+use config::Dummies;
 pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.

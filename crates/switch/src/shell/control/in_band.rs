@@ -8,10 +8,10 @@ use base::PortNo;
 use packet::MacAddr;
 
 use super::{Control, Site};
-use crate::config::{Controller, Target};
 use crate::core::underlay::{KernelRoute, KernelTables};
 use crate::dataplane::in_band::InBandConfig;
 use crate::dataplane::underlay::is_within;
+use config::{Controller, Target};
 
 impl Control {
     /// Lets frames of controllers and managers, and for them, pass through the bridges that are to.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::Control;
 use super::site::PortSite;
-use crate::config::PortKind;
 use crate::core::link::Link;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::ways::{Way, Ways};
+use config::PortKind;
 
 impl Control {
     /// Joins patch ports that name each other, and parts those that do so no more.

@@ -7,10 +7,10 @@ use base::{Instant, PortNo};
 
 use super::Control;
 use super::site::PortSite;
-use crate::config::PortKind;
 use crate::core::link::{Link, LinkEvent};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
+use config::PortKind;
 
 /// How often a TAP interface that was moved to another network namespace and a device
 /// that the kernel does not know are looked after, and a port tried again that could not

@@ -7,10 +7,10 @@ use base::{Instant, PortNo};
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::config::Controller;
 use crate::core::bridge::Spanning;
 use crate::shell::database::Desk;
 use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
+use config::Controller;
 use control_api::RunDir;
 
 impl Control {

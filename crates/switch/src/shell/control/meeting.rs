@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::Control;
 use super::site::ListenSite;
-use crate::config::{Controller, Listen, Tuning};
 use crate::core::connection::Kind;
 use crate::error::SwitchError;
 use crate::shell::connection::{Purpose, Speaking};
 use crate::shell::peers::{Listener, connect, listen};
 use crate::shell::rundir::SocketFile;
 use crate::shell::{snoop, unixctl};
+use config::{Controller, Listen, Tuning};
 
 impl Control {
     /// Goes to a controller, again and again; not yet, while rules are to be restored.

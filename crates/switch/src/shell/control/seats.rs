@@ -15,10 +15,10 @@ use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
 use super::site::PortSite;
-use crate::config::Affinity;
 use crate::dataplane::messages::{Command, Exchange, Purpose, Returned};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
+use config::Affinity;
 
 /// A worker's place at a port.
 pub(super) struct Seat {

@@ -11,17 +11,17 @@ use ports::shaping::{Shape, Shaped};
 use ports::{Port, Queue};
 
 use super::seats::Seat;
-use crate::config::{
-    Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
-};
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
 use crate::police::{Gate, GateCounters, Police};
-use crate::reconcile::NumberedPort;
 use crate::shell::connection::Speaking;
 use crate::shell::peers::Task;
 use crate::shell::rundir::SocketFile;
+use config::reconcile::NumberedPort;
+use config::{
+    Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
+};
 
 /// A port that is wanted.
 pub(super) struct PortSite {

@@ -10,12 +10,12 @@ use packet::MacAddr;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Control;
-use crate::config::PortKind;
 use crate::core::underlay::{KernelRoute, KernelTables};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::underlay::{EGRESS_PORTS, Ground, Route, Underlay};
 use crate::shell::underlay::{Wanted, follow};
+use config::PortKind;
 
 /// So long the kernel is not asked again where a host is.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ovsdb::Datum;
 
 use crate::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
-use crate::config::{Activity, BondConfig, BondMode, LacpConfig, LacpMember, LogicalPort};
 use crate::vswitch::rows::Record;
+use config::{Activity, BondConfig, BondMode, LacpConfig, LacpMember, LogicalPort};
 
 /// Keys of a port's `other_config` that only a bond heeds. Of what says how frames are output
 /// (`lb-output-action`) nothing need come: no frame goes through the tables twice for a bond.
@@ -147,9 +147,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::Config;
     use crate::vswitch::desired::{InterfaceFate, desire};
     use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+    use config::Config;
 
     /// The logical ports of a bridge with a bond of these columns, and what is said of one of its
     /// interfaces, which has these.

@@ -10,13 +10,13 @@ use super::mirrors::read_mirrors;
 use super::numbers::{Wish, number};
 use super::tables::read_tables;
 use super::{BridgeFate, Claims, Desired, InterfaceFate, bond, by_name, spanning, switching};
-use crate::config::{
-    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, Snooping,
-    check_name, parse_datapath_id, parse_protocols,
-};
 use crate::vswitch::desired::controller::read_controllers;
 use crate::vswitch::rows::Record;
 use base::{PortNo, QueueId};
+use config::{
+    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, Snooping,
+    check_name, parse_datapath_id, parse_protocols,
+};
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
 #[rustfmt::skip]

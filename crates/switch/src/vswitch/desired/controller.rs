@@ -9,10 +9,8 @@ use ovsdb::Database;
 
 use super::interface::unheeded;
 use super::{ControllerFate, Desired, Place};
-use crate::config::{
-    BridgeConfig, Controller, ControllerRate, Listen, Rate, Remote, Target, Tuning,
-};
 use crate::vswitch::rows::{Record, root};
+use config::{BridgeConfig, Controller, ControllerRate, Listen, Rate, Remote, Target, Tuning};
 
 /// Columns that only tune something.
 const UNHEEDED: [&str; 4] = [
@@ -255,9 +253,9 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use crate::config::Config;
     use crate::vswitch::desired::desire;
     use crate::vswitch::testing::{empty, names, pairs, put, put_bridge};
+    use config::Config;
 
     #[test]
     fn managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be() {

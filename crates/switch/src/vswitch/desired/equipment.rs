@@ -7,8 +7,8 @@ use ovsdb::{Atom, Database, Datum};
 use ports::shaping::{Qdisc, QueueShape, Shape};
 
 use super::bridge::read_address;
-use crate::config::{Allowance, EgressLimit, Equipment, IngressLimit};
 use crate::vswitch::rows::Record;
+use config::{Allowance, EgressLimit, Equipment, IngressLimit};
 
 /// What comes at once after a pause when nobody says how much: kilobits, and thousands of
 /// frames (ovs-vswitchd.conf.db(5), `ingress_policing_burst`, `ingress_policing_kpkts_burst`).

@@ -14,11 +14,11 @@ use super::bond::{self, read_member};
 use super::equipment::{Leaving, read_equipment};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
-use crate::config::{
+use crate::vswitch::rows::Record;
+use config::{
     BondMember, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, PortVlans, TUNNEL_TYPES,
     Tunnel, VlanMode, VlanSet, name_of, read_peer,
 };
-use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
 pub(super) struct Wanted {

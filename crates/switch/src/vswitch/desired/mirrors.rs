@@ -6,8 +6,8 @@ use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::{BridgeFate, Desired, InterfaceFate, by_name};
-use crate::config::{BridgeConfig, MIRRORS_MAX, Mirror, MirrorOutput};
 use crate::vswitch::rows::Record;
+use config::{BridgeConfig, MIRRORS_MAX, Mirror, MirrorOutput};
 
 /// The column of `Bridge` that names mirrors, under which `status` says what is wrong with one.
 pub(in crate::vswitch) const COLUMN: &str = "mirrors";
@@ -153,9 +153,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::Config;
     use crate::vswitch::desired::desire;
     use crate::vswitch::testing::{empty, names, put, put_bridge, put_root, uuid};
+    use config::Config;
 
     /// Two bridges, of which the first has a mirror with these columns.
     fn with(mirror: Value) -> Desired {

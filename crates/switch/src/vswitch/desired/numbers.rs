@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use base::PortNo;
 
-use crate::config::NUMBER_MAX;
 use crate::vswitch::rows::Record;
+use config::NUMBER_MAX;
 
 /// What is wished for a port.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,8 +9,8 @@ use ovsdb::{Database, Uuid};
 
 use super::bridge::read_address;
 use super::{BridgeFate, Desired, InterfaceFate, by_name};
-use crate::config::{BridgeConfig, SpanningConfig, SpanningPort, TreeProtocol};
 use crate::vswitch::rows::Record;
+use config::{BridgeConfig, SpanningConfig, SpanningPort, TreeProtocol};
 
 /// Keys of `other_config` of a bridge that are read here.
 pub(super) const BRIDGE_KEYS: [&str; 11] = [
@@ -302,9 +302,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::Config;
     use crate::vswitch::desired::desire;
     use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+    use config::Config;
 
     /// A port: its name, columns of its interface, and keys of its `other_config`.
     type AnyPort<'a> = (&'a str, Value, &'a [(&'a str, &'a str)]);

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use crate::config::{
+use crate::vswitch::desired::bond;
+use crate::vswitch::rows::Record;
+use config::{
     LogicalPort, MulticastPort, PortVlans, PriorityTags, Snooping, Switching, TagType, VID_MAX,
     VlanMode, VlanSet, VlansSeen,
 };
-use crate::vswitch::desired::bond;
-use crate::vswitch::rows::Record;
 
 /// The bounds of `other_config:mac-aging-time`, in seconds: Open vSwitch's.
 const AGEING: (u64, u64) = (15, 3600);

@@ -4,8 +4,8 @@ use base::TableId;
 use ovsdb::{Atom, Database, Datum};
 
 use super::BridgeFate;
-use crate::config::{BridgeConfig, TableConfig};
 use crate::vswitch::rows::Record;
+use config::{BridgeConfig, TableConfig};
 
 /// Reads what is said of a bridge's tables.
 pub(super) fn read_tables(

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{FailMode, TagType, VlanMode, VlanSet, VlansSeen};
-use crate::reconcile::reconcile;
 use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+use config::reconcile::reconcile;
+use config::{FailMode, TagType, VlanMode, VlanSet, VlansSeen};
 
 /// What one bridge of these columns, ports and controllers comes to.
 fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> Desired {
@@ -70,7 +70,7 @@ fn bridges_ports_and_controllers_become_a_configuration() {
     assert_eq!(bridge.listen, ["ptcp:6654".parse().expect("a place")]);
     assert_eq!(
         bridge.protocols,
-        crate::config::parse_protocols("OpenFlow10,OpenFlow13").expect("legal")
+        config::parse_protocols("OpenFlow10,OpenFlow13").expect("legal")
     );
     assert_eq!(desired.next_cfg, Some(3));
     assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());

@@ -6,7 +6,7 @@ use base::PortNo;
 use packet::tunnel::TunnelProtocol;
 
 use super::{Desired, InterfaceFate};
-use crate::config::{End, PortKind, Tunnel, TunnelKey};
+use config::{End, PortKind, Tunnel, TunnelKey};
 
 /// By what arriving packets know a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,9 +8,9 @@ use flow::{IpfixStats, SampleDirection};
 use openflow::WallTime;
 
 use super::super::Effect;
-use crate::config::FlowCache;
 use crate::dataplane::sampling::{Sampled, SampledByRule};
 use crate::export::ipfix::{Exporter, Observation};
+use config::FlowCache;
 
 /// An exporter and those whom it tells.
 pub(super) struct Flows {

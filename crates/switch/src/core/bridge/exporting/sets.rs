@@ -9,10 +9,10 @@ use packet::Frame;
 
 use super::super::{Bridge, Effect};
 use super::flows::Flows;
-use crate::config::CollectorSet;
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::sampling::SampledByRule;
 use crate::dataplane::slots::PortKey;
+use config::CollectorSet;
 
 /// The sets of a bridge, by their numbers.
 #[derive(Default)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use packet::wire::slow::{LacpState, SlowPdu};
 
 use super::*;
-use crate::config::{
-    Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember, LogicalPort, Switching,
-};
 use crate::core::link::Link;
 use crate::dataplane::intercept::Intercept;
+use config::{
+    Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember, LogicalPort, Switching,
+};
 
 const MEMBERS: [PortNo; 2] = [PortNo(2), PortNo(3)];
 const STATION: Address = Address {

@@ -10,10 +10,10 @@ use packet::MacAddr;
 use super::Answer::AtOnce;
 use super::Command;
 use crate::bond::{Member, Mode, bucket, hash_of_source};
-use crate::config::BondMember;
 use crate::core::bridge::{Bonded, Bridge};
 use crate::lacp::Status;
 use crate::shell::control::Control;
+use config::BondMember;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [

@@ -6,10 +6,10 @@ use packet::wire::slow::{LacpInfo, LacpState};
 
 use super::Answer::AtOnce;
 use super::Command;
-use crate::config::BondMember;
 use crate::core::bridge::Bonded;
 use crate::lacp::{Activity, Group, Port, Status};
 use crate::shell::control::Control;
+use config::BondMember;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [

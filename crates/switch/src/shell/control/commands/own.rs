@@ -8,9 +8,9 @@ use ports::Counter;
 
 use super::Answer::{AtOnce, Later};
 use super::{Command, Told, named};
-use crate::config::parse_cores;
 use crate::shell::control::Control;
 use crate::shell::control::lookups::Lookups;
+use config::parse_cores;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 5] = [

@@ -8,9 +8,9 @@ use ports::shaping::{ClassCounts, ClassRates, Shaped};
 
 use super::Answer::AtOnce;
 use super::Command;
-use crate::config::{EgressLimit, PortKind, name_of};
 use crate::shell::control::Control;
 use crate::shell::control::site::PortSite;
+use config::{EgressLimit, PortKind, name_of};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [

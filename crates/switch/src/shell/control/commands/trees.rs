@@ -6,10 +6,10 @@ use packet::MacAddr;
 
 use super::Answer::AtOnce;
 use super::{Command, site_of};
-use crate::config::TreeProtocol;
 use crate::core::bridge::{Bridge, Spanning};
 use crate::shell::control::Control;
 use crate::spanning::{BridgeId, Info, State, Times};
+use config::TreeProtocol;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 4] = [

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::Config;
 use crate::vswitch::desired::{Desired, desire};
 use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+use config::Config;
 
 /// What bridges `br0` and `br1` are to tell, by this row of both.
 fn both(table: &str, column: &str, row: &Value) -> Desired {

@@ -12,10 +12,10 @@ use super::bond::BondConfig;
 use super::vlan::{PortVlans, VlanSet, VlansSeen};
 
 /// How long a silent station is remembered, as for Open vSwitch and 802.1D.
-pub(crate) const AGEING: Duration = Duration::from_secs(300);
+pub const AGEING: Duration = Duration::from_secs(300);
 
 /// Stations remembered by a bridge: Open vSwitch's default.
-pub(crate) const STATIONS_MAX: usize = 8192;
+pub const STATIONS_MAX: usize = 8192;
 
 /// Multicast groups remembered by a bridge: Open vSwitch's default.
 const GROUPS_MAX: usize = 2048;

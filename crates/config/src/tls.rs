@@ -31,7 +31,7 @@ const ALL: &str = "none";
 
 impl Tls {
     /// Where the authority of peers is; none, if all are let in.
-    pub(crate) fn authority(&self) -> Option<&Path> {
+    pub fn authority(&self) -> Option<&Path> {
         (self.ca_cert != Path::new(ALL)).then_some(&self.ca_cert)
     }
 }

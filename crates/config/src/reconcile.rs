@@ -10,7 +10,7 @@ use std::fmt;
 use base::{DatapathId, PortNo, TableId};
 use openflow::VersionSet;
 
-use crate::config::{
+use crate::{
     Affinity, BridgeConfig, Config, Controller, Equipment, Exporters, FailMode, InBandSettings,
     Listen, Mirror, Policing, PortKind, PortSpec, SpanningConfig, Switching, TableConfig,
     number_ports,
@@ -18,18 +18,18 @@ use crate::config::{
 
 /// A port with its number settled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NumberedPort {
+pub struct NumberedPort {
     /// Its number.
-    pub(crate) number: PortNo,
+    pub number: PortNo,
     /// The interface's name.
-    pub(crate) name: String,
+    pub name: String,
     /// What lies behind it.
-    pub(crate) kind: PortKind,
+    pub kind: PortKind,
 }
 
 /// One step towards the wanted configuration; the bridge comes first in each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Take a bridge away, with all it has.
     RemoveBridge(String),
     /// Make a bridge without ports, controllers or sockets.
@@ -132,7 +132,7 @@ impl fmt::Display for Step {
 ///
 /// Both configurations have passed [`Config::check`].
 #[must_use]
-pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
+pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let (old, new) = (by_name(old), by_name(new));
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
@@ -328,7 +328,7 @@ mod properties;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::LogicalPort;
+    use crate::LogicalPort;
 
     fn config(text: &str) -> Config {
         Config::from_toml(text).expect("legal")

@@ -115,9 +115,11 @@ impl TryFrom<String> for PacketInRate {
 /// vSwitch's database has for them (`ovs-vswitchd.conf.db(5)`, Controller). No limit, if
 /// no rate is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ControllerRate {
-    pub(crate) limit: Option<u32>,
-    pub(crate) burst: Option<u32>,
+pub struct ControllerRate {
+    /// Packets per second.
+    pub limit: Option<u32>,
+    /// Packets at once.
+    pub burst: Option<u32>,
 }
 
 /// The least that either may be.
@@ -129,7 +131,7 @@ impl ControllerRate {
     ///
     /// # Errors
     /// One of them is too small or too large, or there is a burst of no rate.
-    pub(crate) fn rate(self) -> Result<Option<Rate>, ConfigError> {
+    pub fn rate(self) -> Result<Option<Rate>, ConfigError> {
         let limit = checked("--controller-rate-limit", self.limit, LIMIT_MIN)?;
         let burst = checked("--controller-burst-limit", self.burst, BURST_MIN)?;
         match (limit, burst) {
@@ -155,11 +157,11 @@ fn checked(option: &str, value: Option<u32>, least: u32) -> Result<Option<u32>, 
 
 /// Both, of one bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Policing {
+pub struct Policing {
     /// What each port may send.
-    pub(crate) port: Option<Rate>,
+    pub port: Option<Rate>,
     /// What each controller is sent.
-    pub(crate) controller: Option<Rate>,
+    pub controller: Option<Rate>,
 }
 
 impl fmt::Display for Policing {

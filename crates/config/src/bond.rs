@@ -21,10 +21,10 @@ pub enum BondMode {
 
 impl BondMode {
     /// All modes.
-    pub(crate) const ALL: [Self; 3] = [Self::ActiveBackup, Self::BalanceSlb, Self::BalanceTcp];
+    pub const ALL: [Self; 3] = [Self::ActiveBackup, Self::BalanceSlb, Self::BalanceTcp];
 
     /// As the database has it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::ActiveBackup => "active-backup",
             Self::BalanceSlb => "balance-slb",

@@ -48,7 +48,7 @@ pub struct Tuning {
 impl Tuning {
     /// For tools on this machine, which may be busy for long and whose end is heard of at
     /// once: they are not asked whether they are there, as by Open vSwitch.
-    pub(crate) fn of_tools() -> Self {
+    pub fn of_tools() -> Self {
         Self {
             inactivity_probe: None,
             ..Self::default()

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 
 use super::{NumberedPort, Parts, Step, reconcile};
-use crate::config::{
+use crate::{
     Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen, Sflow,
     Switching, TableConfig, Target, Tuning,
 };

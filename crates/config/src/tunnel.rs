@@ -72,7 +72,7 @@ pub struct Tunnel {
 }
 
 /// Types of tunnels, as the database calls them.
-pub(crate) const TYPES: [&str; 3] = ["vxlan", "geneve", "gre"];
+pub const TYPES: [&str; 3] = ["vxlan", "geneve", "gre"];
 
 impl Tunnel {
     /// Reads a tunnel of this type from options, of which those are taken out that are
@@ -80,11 +80,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// One that must be there is not, or a value is none that can be.
-    pub(crate) fn read(
-        of: &str,
-        name: &str,
-        options: &mut BTreeMap<&str, &str>,
-    ) -> Result<Self, String> {
+    pub fn read(of: &str, name: &str, options: &mut BTreeMap<&str, &str>) -> Result<Self, String> {
         let protocol = match of {
             "vxlan" => TunnelProtocol::Vxlan(extension(options.remove("exts"))?),
             "geneve" => TunnelProtocol::Geneve,
@@ -139,7 +135,7 @@ impl Tunnel {
     }
 
     /// What tells it apart from others, as the database has it.
-    pub(crate) fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         let key = |key: TunnelKey| match key {
             TunnelKey::Given(key) => Some(key.to_string()),
             TunnelKey::Flow => Some("flow".to_owned()),

@@ -50,7 +50,7 @@ impl PortKind {
     }
 
     /// Checks that a port of this kind can have this name.
-    pub(crate) fn check_name(&self, option: &str, name: &str) -> Result<(), ConfigError> {
+    pub fn check_name(&self, option: &str, name: &str) -> Result<(), ConfigError> {
         match self {
             // Its name was read with its arguments.
             Self::Dpdk(_) => Ok(()),
@@ -77,7 +77,7 @@ pub struct PortSpec {
 }
 
 /// The highest number a user may give: what OpenFlow 1.0 can say.
-pub(crate) const NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
+pub const NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
 
 impl FromStr for PortSpec {
     type Err = ConfigError;
@@ -140,7 +140,7 @@ impl FromStr for PortSpec {
 }
 
 /// The other end of the cable at the port `name`.
-pub(crate) fn read_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
+pub fn read_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
     if peer.is_empty() {
         return Err("a patch port needs the name of its peer".to_owned());
     }

@@ -44,12 +44,12 @@ impl Dummies {
     }
 
     /// Whether a bridge of this type has dummies for interfaces of its own.
-    pub(crate) fn take_bridge(self, kind: &str) -> bool {
+    pub fn take_bridge(self, kind: &str) -> bool {
         self == Self::All || (self.are_there() && kind == TYPE)
     }
 
     /// Whether an interface of this type is one, of such a bridge or of another.
-    pub(crate) fn take_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
+    pub fn take_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
         let asked = TYPES.contains(&kind) || (is_dummy_bridge && kind == "internal");
         match self {
             Self::None => false,

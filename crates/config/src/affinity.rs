@@ -38,7 +38,7 @@ impl FromStr for Affinity {
 }
 
 /// Reads cores between commas, each once; none if there are none, or it is something else.
-pub(crate) fn parse_cores(text: &str) -> Option<Vec<usize>> {
+pub fn parse_cores(text: &str) -> Option<Vec<usize>> {
     let mut cores = Vec::new();
     for word in text.split(',') {
         let core = word.parse().ok()?;

@@ -129,7 +129,7 @@ impl fmt::Display for Exporters {
 ///
 /// # Errors
 /// The text is something else.
-pub(crate) fn parse_collector(text: &str, usual_port: Option<u16>) -> Result<SocketAddr, String> {
+pub fn parse_collector(text: &str, usual_port: Option<u16>) -> Result<SocketAddr, String> {
     let with_port = text.parse::<SocketAddr>().ok();
     let bare = text
         .strip_prefix('[')

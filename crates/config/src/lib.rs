@@ -3,7 +3,7 @@
 //! string is parsed at this edge into a type that cannot be wrong.
 //!
 //! A value only: nothing is opened and nothing is started here. How one value
-//! is turned into the next is `reconcile`'s business.
+//! is turned into the next is [`reconcile`]'s business.
 
 mod affinity;
 mod auxiliaries;
@@ -16,6 +16,7 @@ mod in_band;
 mod mirror;
 mod policing;
 mod port;
+pub mod reconcile;
 mod remote;
 mod spanning;
 mod switching;
@@ -34,28 +35,28 @@ use packet::MacAddr;
 use serde::Deserialize;
 
 pub use affinity::Affinity;
-pub(crate) use affinity::parse_cores;
+pub use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 pub use bond::{Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember};
 pub use controller::{Controller, Tuning};
 pub use dummies::Dummies;
 pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit, name_of};
-pub(crate) use exporters::parse_collector;
+pub use exporters::parse_collector;
 pub use exporters::{CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow};
 pub use in_band::InBandSettings;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput};
-pub(crate) use policing::{ControllerRate, Policing};
+pub use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
-pub(crate) use port::{NUMBER_MAX, read_peer};
+pub use port::{NUMBER_MAX, read_peer};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
 pub use spanning::{SpanningConfig, SpanningPort, TreeProtocol};
-pub(crate) use switching::{AGEING, STATIONS_MAX};
+pub use switching::{AGEING, STATIONS_MAX};
 pub use switching::{LogicalPort, MulticastPort, Snooping, Switching};
 pub use tables::TableConfig;
 pub use target::{Listen, Target};
 pub use tls::Tls;
-pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
+pub use tunnel::TYPES as TUNNEL_TYPES;
 pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet, VlansSeen};
 
@@ -273,7 +274,7 @@ impl BridgeConfig {
     }
 
     /// How many frames may go to controllers. The configuration was checked.
-    pub(crate) fn policing(&self) -> Policing {
+    pub fn policing(&self) -> Policing {
         Policing {
             port: self.packet_in_rate.rate(),
             controller: self.controller_rate().ok().flatten(),
@@ -407,7 +408,11 @@ fn claim<'a>(
     Err(ConfigError::new(option, problem))
 }
 
-pub(crate) fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
+/// Checks the name of a Linux interface. `option` is the option that the error names.
+///
+/// # Errors
+/// The name is empty, too long, or contains a character that Linux refuses.
+pub fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
     let legal = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
     let problem = if name.is_empty() {
         "an interface needs a name".to_owned()
