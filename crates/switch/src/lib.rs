@@ -4,19 +4,14 @@
 //!
 //! Bytes are `openflow`'s business, rules are `pipeline`'s, frames are `packet`'s.
 
-mod bond;
 mod core;
 mod dataplane;
 mod error;
 mod export;
-mod lacp;
 mod logging;
-mod mac;
-mod mcast;
 mod odp;
 mod police;
 mod shell;
-mod spanning;
 mod vswitch;
 
 /// What `--version` says of the program in the place of ovs-vswitchd, and `version` of its control

@@ -54,9 +54,9 @@ use crate::dataplane::intercept::Intercepts;
 use crate::dataplane::mirrors::Mirrors;
 use crate::dataplane::program::Generation;
 use crate::dataplane::switching::SwitchingView;
-use crate::mac::MacTable;
-use crate::mcast::MulticastTable;
 use config::{AGEING, FailMode, Rate, STATIONS_MAX};
+use l2::mac::MacTable;
+use l2::mcast::MulticastTable;
 
 pub(crate) use bonds::Bonded;
 use bonds::Bonds;

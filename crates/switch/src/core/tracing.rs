@@ -25,9 +25,9 @@ use crate::dataplane::slots::PortKey;
 use crate::dataplane::switching::SwitchingView;
 use crate::dataplane::vlans::Retag;
 use crate::dataplane::ways::{Way, Ways};
-use crate::mac::{Address, MacView};
-use crate::mcast::MulticastView;
 use crate::odp;
+use l2::mac::{Address, MacView};
+use l2::mcast::MulticastView;
 use looks::Looks;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.

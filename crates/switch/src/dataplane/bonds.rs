@@ -21,8 +21,8 @@ pub(crate) use just_heard::JustHeard;
 use super::normal::{Forward, Knowledge};
 use super::switching::SwitchingView;
 use super::vlans::Vlans;
-use crate::bond::{self, Admission, BUCKETS, BondView, Outlet};
-use crate::mac::Address;
+use l2::bond::{self, Admission, BUCKETS, BondView, Outlet};
+use l2::mac::Address;
 
 /// What an ARP packet is (RFC 826).
 const ARP_REQUEST: u16 = 1;
@@ -295,9 +295,9 @@ mod tests {
     use packet::wire::arp::ArpAddresses;
 
     use super::*;
-    use crate::bond::{Bond, Mode, Settings};
-    use crate::mac::{MacTable, MacView};
     use config::{AGEING, BondConfig, LogicalPort, Switching};
+    use l2::bond::{Bond, Mode, Settings};
+    use l2::mac::{MacTable, MacView};
 
     const BOND: [PortNo; 2] = [PortNo(2), PortNo(3)];
     const HOST: PortNo = PortNo(1);

@@ -14,8 +14,8 @@ use super::flows::Flow;
 use super::program::BridgeId;
 use super::sampling::{Sampled, SampledByRule};
 use super::slots::PortKey;
-use crate::mac::Address;
 use crate::police::Gate;
+use l2::mac::Address;
 
 /// What the control thread tells a worker, in order.
 pub(crate) enum Command {

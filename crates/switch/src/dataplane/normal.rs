@@ -12,8 +12,8 @@ use super::bonds::Leaving;
 use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
 use super::vlans::{Came, Retag, Vlans, admit, carries, leave};
-use crate::mac::{Address, MacView};
-use crate::mcast::{Audience, Group, MulticastView};
+use l2::mac::{Address, MacView};
+use l2::mcast::{Audience, Group, MulticastView};
 
 /// Where the frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,8 +309,8 @@ mod tests {
     use packet::MacAddr;
 
     use super::*;
-    use crate::mac::MacTable;
     use config::AGEING;
+    use l2::mac::MacTable;
 
     const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
     const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];

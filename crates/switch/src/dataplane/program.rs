@@ -21,8 +21,8 @@ use super::slots::PortKey;
 use super::switching::SwitchingView;
 use super::underlay::Underlay;
 use super::ways::Ways;
-use crate::mac::MacView;
-use crate::mcast::MulticastView;
+use l2::mac::MacView;
+use l2::mcast::MulticastView;
 
 /// A bridge's place in a program. Not used again while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -29,8 +29,8 @@ use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::tether::{Tether, Wake};
 use crate::dataplane::worker::{Shared, Worker};
-use crate::mac::MacView;
 use crate::police::{Gate, Police};
+use l2::mac::MacView;
 
 /// Orders that each scheduler tries.
 const ORDERS: usize = 1_000;

@@ -7,8 +7,8 @@ use flow::{PortStats, Role};
 use packet::MacAddr;
 use ports::Status;
 
-use crate::spanning::{BridgeId, Info, PortId, Priority};
 use config::{Listen, TreeProtocol};
+use l2::spanning::{BridgeId, Info, PortId, Priority};
 
 /// How all bridges are.
 #[derive(Clone, Debug, Default)]

@@ -14,12 +14,12 @@ use packet::wire::slow::{LacpSystem, SlowPdu};
 use packet::{Frame, Link, MacAddr};
 
 use super::{Bridge, Effect, PortEntry};
-use crate::bond::{self, BUCKETS, Bond};
 use crate::dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
 use crate::dataplane::normal::Knowledge;
 use crate::dataplane::vlans::Vlans;
-use crate::lacp::{self, Group, Receive, Status};
 use config::{BondConfig, LogicalPort};
+use l2::bond::{self, BUCKETS, Bond};
+use l2::lacp::{self, Group, Receive, Status};
 
 /// What RARP asks of the network by the frames that tell it where a station is (RFC 903).
 const REVERSE_REQUEST: u16 = 3;

@@ -4,8 +4,8 @@ use base::{Instant, PortNo};
 use packet::MembershipMessage;
 
 use super::Bridge;
-use crate::mcast::{MulticastTable, MulticastView};
 use config::Switching;
+use l2::mcast::{MulticastTable, MulticastView};
 
 impl Bridge {
     /// Listens in as it is told from now on, or no longer.

@@ -7,7 +7,7 @@ use pipeline::{Pipeline, Removal};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::dataplane::program::Generation;
-use crate::mac::MacView;
+use l2::mac::MacView;
 
 /// Something that waits for the workers.
 #[derive(Debug)]

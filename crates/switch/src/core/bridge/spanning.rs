@@ -8,10 +8,10 @@ use packet::{Frame, MacAddr};
 use super::{Bridge, Effect};
 use crate::dataplane::gates::{Gates, Passage};
 use crate::dataplane::intercept;
-use crate::spanning::{
+use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use l2::spanning::{
     Action, BridgeId, PortId, PortSettings, Settings, SpanningTree, State, Version,
 };
-use config::{SpanningConfig, SpanningPort, TreeProtocol};
 
 /// What a port of unknown speed is taken to carry, in Mbit/s, as by Open vSwitch.
 const SPEED_UNKNOWN: u32 = 10_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 
 use super::Bridge;
-use crate::mac::{Address, ByHand, MacTable, Station};
+use l2::mac::{Address, ByHand, MacTable, Station};
 
 impl Bridge {
     /// The stations, for those who want to see them.

@@ -16,7 +16,7 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::core::connection::Kind;
-use crate::mac::Address;
+use l2::mac::Address;
 
 mod bonds;
 mod controllers;

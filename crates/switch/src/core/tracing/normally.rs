@@ -10,9 +10,9 @@ use super::{Lesson, Traced};
 use crate::dataplane::bonds::Leaving;
 use crate::dataplane::normal::{Forward, Knowledge};
 use crate::dataplane::vlans::{Retag, Vlans};
-use crate::mac::Address;
-use crate::mcast::Audience;
 use config::{LogicalPort, VlanMode};
+use l2::mac::Address;
+use l2::mcast::Audience;
 
 impl Traced {
     /// What `NORMAL` learns and does, in Open vSwitch's words.

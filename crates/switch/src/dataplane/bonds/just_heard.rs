@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use base::Instant;
 
-use crate::bond;
-use crate::mac::Address;
+use l2::bond;
+use l2::mac::Address;
 
 /// For how long a station that spoke is known here. The table has it long before that.
 const MOMENT: Duration = Duration::from_secs(1);

@@ -22,10 +22,10 @@ use crate::dataplane::messages::Purpose;
 use crate::dataplane::mirrors::Mirrors;
 use crate::dataplane::program::{BridgeId, Posture};
 use crate::dataplane::sampling::SamplingView;
-use crate::mac::{MacTable, MacView};
 use crate::police::{Gate, Police};
 use config::AGEING;
 use config::{Mirror, MirrorOutput, Rate};
+use l2::mac::{MacTable, MacView};
 
 const BRIDGE: BridgeId = BridgeId(0);
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ovsdb::Datum;
 
-use crate::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
 use crate::vswitch::rows::Record;
 use config::{Activity, BondConfig, BondMode, LacpConfig, LacpMember, LogicalPort};
+use l2::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
 
 /// Keys of a port's `other_config` that only a bond heeds. Of what says how frames are output
 /// (`lb-output-action`) nothing need come: no frame goes through the tables twice for a bond.

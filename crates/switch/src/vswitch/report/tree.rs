@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use ovsdb::{DatabaseRow, Datum};
 
 use super::{Columns, Extent, is_alike};
-use crate::spanning::Info;
 use crate::vswitch::TreeFacts;
 use config::TreeProtocol;
+use l2::spanning::Info;
 
 /// What is said of a bridge in the older tree.
 pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {

@@ -9,11 +9,11 @@ use packet::MacAddr;
 
 use super::Answer::AtOnce;
 use super::Command;
-use crate::bond::{Member, Mode, bucket, hash_of_source};
 use crate::core::bridge::{Bonded, Bridge};
-use crate::lacp::Status;
 use crate::shell::control::Control;
 use config::BondMember;
+use l2::bond::{Member, Mode, bucket, hash_of_source};
+use l2::lacp::Status;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [

@@ -7,9 +7,9 @@ use packet::wire::slow::{LacpInfo, LacpState};
 use super::Answer::AtOnce;
 use super::Command;
 use crate::core::bridge::Bonded;
-use crate::lacp::{Activity, Group, Port, Status};
 use crate::shell::control::Control;
 use config::BondMember;
+use l2::lacp::{Activity, Group, Port, Status};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [

@@ -8,9 +8,9 @@ use packet::MacAddr;
 
 use super::Answer::AtOnce;
 use super::{Command, named};
-use crate::mac::{Address, ByHand};
 use crate::shell::control::{Control, Site};
 use config::VID_MAX;
+use l2::mac::{Address, ByHand};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 8] = [

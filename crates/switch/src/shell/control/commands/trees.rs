@@ -8,8 +8,8 @@ use super::Answer::AtOnce;
 use super::{Command, site_of};
 use crate::core::bridge::{Bridge, Spanning};
 use crate::shell::control::Control;
-use crate::spanning::{BridgeId, Info, State, Times};
 use config::TreeProtocol;
+use l2::spanning::{BridgeId, Info, State, Times};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 4] = [

@@ -9,7 +9,7 @@ use super::{Counts, MIGRATE_TIME, PortSettings, Settings, Version};
 
 /// What a port is in the tree (17.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Role {
+pub enum Role {
     /// Nothing: its link is down.
     Disabled,
     /// The way to the root.
@@ -24,7 +24,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// As Open vSwitch calls it in the older tree, where another way is another way.
-    pub(crate) const fn stp_name(self) -> &'static str {
+    pub const fn stp_name(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
             Self::Root => "root",
@@ -34,7 +34,7 @@ impl Role {
     }
 
     /// As Open vSwitch calls it in the newer tree.
-    pub(crate) const fn rstp_name(self) -> &'static str {
+    pub const fn rstp_name(self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
             Self::Root => "Root",
@@ -47,7 +47,7 @@ impl Role {
 
 /// What a port may do (17.10; `Listening` is that of 802.1D-1998, 8.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum State {
+pub enum State {
     /// Nothing: its link is down.
     Disabled,
     /// Nothing but hear BPDUs.
@@ -62,12 +62,12 @@ pub(crate) enum State {
 
 impl State {
     /// Whether stations are learned.
-    pub(crate) const fn learns(self) -> bool {
+    pub const fn learns(self) -> bool {
         matches!(self, Self::Learning | Self::Forwarding)
     }
 
     /// As Open vSwitch calls it in the older tree.
-    pub(crate) const fn stp_name(self) -> &'static str {
+    pub const fn stp_name(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
             Self::Discarding => "blocking",
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// As Open vSwitch calls it in the newer tree.
-    pub(crate) const fn rstp_name(self) -> &'static str {
+    pub const fn rstp_name(self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
             Self::Discarding | Self::Listening => "Discarding",
@@ -90,23 +90,23 @@ impl State {
 
 /// What others may know of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Info {
+pub struct Info {
     /// What is settled.
-    pub(crate) settings: PortSettings,
+    pub settings: PortSettings,
     /// Its role.
-    pub(crate) role: Role,
+    pub role: Role,
     /// What it may do.
-    pub(crate) state: State,
+    pub state: State,
     /// Since how many seconds.
-    pub(crate) seconds_in_state: u32,
+    pub seconds_in_state: u32,
     /// What is known of the root behind it.
-    pub(crate) designated: Priority,
+    pub designated: Priority,
     /// Whether it takes a host to be behind it.
     pub(crate) is_edge: bool,
     /// Whether it speaks the rapid protocol.
     pub(crate) is_rapid: bool,
     /// What was counted.
-    pub(crate) counts: Counts,
+    pub counts: Counts,
 }
 
 /// Where what a port knows comes from (`infoIs`, 17.19.10).

@@ -11,7 +11,7 @@ use super::port::{Port, PortSettings, Receive};
 
 /// What has come of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
     /// LACP is not spoken.
     #[default]
     Off,
@@ -23,7 +23,7 @@ pub(crate) enum Status {
 
 impl Status {
     /// The word of `bond/show`.
-    pub(crate) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::Configured => "configured",
@@ -37,7 +37,7 @@ type Partner = (LacpSystem, u16, u16);
 
 /// The ports of a bond.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub struct Group {
     settings: Settings,
     ports: BTreeMap<PortNo, Port>,
     partner: Option<Partner>,
@@ -45,7 +45,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// A group without ports.
-    pub(crate) const fn new(settings: Settings) -> Self {
+    pub const fn new(settings: Settings) -> Self {
         Self {
             settings,
             ports: BTreeMap::new(),
@@ -54,7 +54,7 @@ impl Group {
     }
 
     /// Goes on with these settings and these ports; those that stay keep what they know.
-    pub(crate) fn configure(&mut self, settings: Settings, ports: &BTreeMap<PortNo, PortSettings>) {
+    pub fn configure(&mut self, settings: Settings, ports: &BTreeMap<PortNo, PortSettings>) {
         let changed = self.settings != settings;
         self.settings = settings;
         self.ports.retain(|number, _| ports.contains_key(number));
@@ -70,22 +70,22 @@ impl Group {
     }
 
     /// How it speaks.
-    pub(crate) const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
     /// Its ports.
-    pub(crate) fn ports(&self) -> impl Iterator<Item = (PortNo, &Port)> {
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, &Port)> {
         self.ports.iter().map(|(number, port)| (*number, port))
     }
 
     /// One of them.
-    pub(crate) fn port(&self, number: PortNo) -> Option<&Port> {
+    pub fn port(&self, number: PortNo) -> Option<&Port> {
         self.ports.get(&number)
     }
 
     /// What has come of it.
-    pub(crate) const fn status(&self) -> Status {
+    pub const fn status(&self) -> Status {
         match self.partner {
             Some(_) => Status::Negotiated,
             None => Status::Configured,
@@ -93,7 +93,7 @@ impl Group {
     }
 
     /// Whether frames may come and go by this port.
-    pub(crate) fn may_enable(&self, number: PortNo) -> bool {
+    pub fn may_enable(&self, number: PortNo) -> bool {
         let Some(port) = self.ports.get(&number) else {
             return false;
         };
@@ -102,7 +102,7 @@ impl Group {
     }
 
     /// The carrier of a port came or went.
-    pub(crate) fn handle_carrier(&mut self, number: PortNo, up: bool, now: Instant) {
+    pub fn handle_carrier(&mut self, number: PortNo, up: bool, now: Instant) {
         if let Some(port) = self.ports.get_mut(&number) {
             port.handle_carrier(up, now);
             self.select();
@@ -110,12 +110,7 @@ impl Group {
     }
 
     /// A message has come by a port. What there is to be sent back at once is returned.
-    pub(crate) fn handle_frame(
-        &mut self,
-        number: PortNo,
-        frame: &[u8],
-        now: Instant,
-    ) -> Option<SlowPdu> {
+    pub fn handle_frame(&mut self, number: PortNo, frame: &[u8], now: Instant) -> Option<SlowPdu> {
         let port = self.ports.get_mut(&number)?;
         match SlowPdu::parse(frame) {
             Ok(SlowPdu::Lacp(pdu)) => {
@@ -135,7 +130,7 @@ impl Group {
     }
 
     /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         for port in self.ports.values_mut() {
             port.handle_timeout(now);
         }
@@ -143,7 +138,7 @@ impl Group {
     }
 
     /// What a port is to send now.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(PortNo, Lacpdu)> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(PortNo, Lacpdu)> {
         let settings = &self.settings;
         self.ports
             .iter_mut()
@@ -151,7 +146,7 @@ impl Group {
     }
 
     /// When there is something to do or to send.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         let ports = self.ports.values();
         let due =
             ports.flat_map(|port| [port.next_timeout(), port.next_transmission(&self.settings)]);

@@ -10,7 +10,7 @@ use super::BUCKETS;
 
 /// What becomes of a frame that came in by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// It is taken.
     Take,
     /// It is dropped.
@@ -22,7 +22,7 @@ pub(crate) enum Admission {
 
 /// By whom frames leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outlet {
+pub enum Outlet {
     /// By none.
     Nobody,
     /// All by this one.
@@ -35,18 +35,18 @@ pub(crate) enum Outlet {
 
 /// A bond at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BondView {
+pub struct BondView {
     /// By whom frames leave.
-    pub(crate) outlet: Outlet,
+    pub outlet: Outlet,
     /// What hashes begin with.
-    pub(crate) basis: u32,
+    pub basis: u32,
     /// What becomes of frames to one station, and of those to many, by member.
     pub(super) admissions: BTreeMap<PortNo, (Admission, Admission)>,
 }
 
 impl BondView {
     /// What becomes of a frame to this address that came in by this member.
-    pub(crate) fn admission(&self, member: PortNo, dst: MacAddr) -> Admission {
+    pub fn admission(&self, member: PortNo, dst: MacAddr) -> Admission {
         match self.admissions.get(&member) {
             None => Admission::Drop,
             Some((_, many)) if dst.is_multicast() => *many,
@@ -55,7 +55,7 @@ impl BondView {
     }
 
     /// By whom a frame leaves that has this hash.
-    pub(crate) fn exit(&self, hash: u32) -> Option<PortNo> {
+    pub fn exit(&self, hash: u32) -> Option<PortNo> {
         match &self.outlet {
             Outlet::Nobody => None,
             Outlet::One(port) => Some(*port),
@@ -65,13 +65,13 @@ impl BondView {
 }
 
 /// The bucket of a hash.
-pub(crate) const fn bucket(hash: u32) -> usize {
+pub const fn bucket(hash: u32) -> usize {
     hash as usize % BUCKETS
 }
 
 /// The hash of a source address and a VLAN, by which balance-slb shares: that of MurmurHash3 (x86,
 /// 32 bits) over the eight bytes of both, which is what `bond/hash` of Open vSwitch tells.
-pub(crate) fn hash_of_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
+pub fn hash_of_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
     let [one, two] = vid.to_be_bytes();
     let [a, b, c, d, e, f] = address.0;
     let words = [[c, d, e, f], [one, two, a, b]];
@@ -79,7 +79,7 @@ pub(crate) fn hash_of_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
 }
 
 /// The same hash of any words.
-pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
+pub fn hash_of_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
     let (mut hash, mut len) = (basis, 0);
     for word in words {
         hash = mix(hash, word);

@@ -5,30 +5,30 @@ use std::fmt;
 
 /// A bridge: its priority in the upper 16 bits, its address in the lower 48 (9.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BridgeId(pub(crate) u64);
+pub struct BridgeId(pub(crate) u64);
 
 impl BridgeId {
     /// Of a priority and an address.
-    pub(crate) fn new(priority: u16, address: packet::MacAddr) -> Self {
+    pub fn new(priority: u16, address: packet::MacAddr) -> Self {
         let [a, b, c, d, e, f] = address.0;
         Self(u64::from(priority) << 48 | u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
     /// The priority.
-    pub(crate) const fn priority(self) -> u16 {
+    pub const fn priority(self) -> u16 {
         let [high, low, ..] = self.0.to_be_bytes();
         u16::from_be_bytes([high, low])
     }
 
     /// The address.
-    pub(crate) const fn address(self) -> packet::MacAddr {
+    pub const fn address(self) -> packet::MacAddr {
         let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
         packet::MacAddr([a, b, c, d, e, f])
     }
 
     /// As Open vSwitch writes it of the newer tree, in which the lower 12 bits of the priority are
     /// a number beside it: `8.000.02aabbccddee`.
-    pub(crate) fn split(self) -> String {
+    pub fn split(self) -> String {
         let (priority, address) = (self.priority(), self.0 & ((1 << 48) - 1));
         format!(
             "{:x}.{:03x}.{address:012x}",
@@ -49,7 +49,7 @@ impl fmt::Display for BridgeId {
 /// A port of a bridge: its priority above its number (9.2.7). The older protocol has 8 bits
 /// of each, the newer one 4 and 12; whoever makes one keeps to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct PortId(pub(crate) u16);
+pub struct PortId(pub u16);
 
 impl PortId {
     /// The number without the priority, in both protocols for numbers up to 255.
@@ -58,20 +58,20 @@ impl PortId {
 
 /// What a bridge says of the way to the root (17.5, 17.6): compared part by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Priority {
+pub struct Priority {
     /// The root.
-    pub(crate) root: BridgeId,
+    pub root: BridgeId,
     /// What the way there costs.
-    pub(crate) cost: u32,
+    pub cost: u32,
     /// Who says so.
-    pub(crate) bridge: BridgeId,
+    pub bridge: BridgeId,
     /// By which of its ports.
-    pub(crate) port: PortId,
+    pub port: PortId,
 }
 
 impl Priority {
     /// That of a bridge which is the root.
-    pub(crate) const fn of_bridge(id: BridgeId) -> Self {
+    pub const fn of_bridge(id: BridgeId) -> Self {
         Self {
             root: id,
             cost: 0,
@@ -91,15 +91,15 @@ impl Priority {
 
 /// The times that go with what is said of the root, in whole seconds (17.17.5 and others).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Times {
+pub struct Times {
     /// How old it is.
     pub(crate) message_age: u16,
     /// How old it may grow.
-    pub(crate) max_age: u16,
+    pub max_age: u16,
     /// How often it is said.
-    pub(crate) hello_time: u16,
+    pub hello_time: u16,
     /// How long ports wait before they forward.
-    pub(crate) forward_delay: u16,
+    pub forward_delay: u16,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use base::Instant;
 
 /// One interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Member {
+pub struct Member {
     /// Whether it has a carrier.
     pub(super) carrier: bool,
     /// Whether LACP lets it be used; always, where LACP is not spoken.
@@ -21,17 +21,17 @@ pub(crate) struct Member {
 
 impl Member {
     /// Whether it is used.
-    pub(crate) const fn is_enabled(&self) -> bool {
+    pub const fn is_enabled(&self) -> bool {
         self.enabled
     }
 
     /// Whether it may be used.
-    pub(crate) fn may_enable(&self) -> bool {
+    pub fn may_enable(&self) -> bool {
         self.forced.unwrap_or(self.carrier && self.is_let)
     }
 
     /// When it will be used, or given up, and no earlier.
-    pub(crate) const fn changes_at(&self) -> Option<Instant> {
+    pub const fn changes_at(&self) -> Option<Instant> {
         self.changes_at
     }
 

@@ -11,7 +11,7 @@ use crate::lacp::Status;
 
 /// A bond.
 #[derive(Debug)]
-pub(crate) struct Bond {
+pub struct Bond {
     settings: Settings,
     lacp: Status,
     members: BTreeMap<PortNo, Member>,
@@ -30,7 +30,7 @@ pub(crate) struct Bond {
 
 impl Bond {
     /// A bond without members.
-    pub(crate) const fn new(settings: Settings) -> Self {
+    pub const fn new(settings: Settings) -> Self {
         Self {
             settings,
             lacp: Status::Off,
@@ -46,7 +46,7 @@ impl Bond {
     }
 
     /// Goes on with these settings and members; those that stay are as they were.
-    pub(crate) fn configure(&mut self, settings: Settings, members: &[PortNo], now: Instant) {
+    pub fn configure(&mut self, settings: Settings, members: &[PortNo], now: Instant) {
         self.settings = settings;
         self.members.retain(|port, _| members.contains(port));
         for port in members {
@@ -65,37 +65,37 @@ impl Bond {
     }
 
     /// Its members.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (PortNo, &Member)> {
+    pub fn members(&self) -> impl Iterator<Item = (PortNo, &Member)> {
         self.members.iter().map(|(port, member)| (*port, member))
     }
 
     /// Who carries what only one may carry.
-    pub(crate) const fn active(&self) -> Option<PortNo> {
+    pub const fn active(&self) -> Option<PortNo> {
         self.active
     }
 
     /// Who was active last: it is again if there is a choice, and nobody is.
-    pub(crate) const fn last(&self) -> Option<PortNo> {
+    pub const fn last(&self) -> Option<PortNo> {
         self.last
     }
 
     /// Somebody remembers who was active before this bond was there.
-    pub(crate) fn recall(&mut self, port: PortNo) {
+    pub fn recall(&mut self, port: PortNo) {
         self.last = self.last.or(Some(port));
     }
 
     /// What LACP has come to.
-    pub(crate) const fn lacp(&self) -> Status {
+    pub const fn lacp(&self) -> Status {
         self.lacp
     }
 
     /// When frames are shared anew.
-    pub(crate) fn next_rebalance(&self) -> Option<Instant> {
+    pub fn next_rebalance(&self) -> Option<Instant> {
         self.next_rebalance.filter(|_| self.shares())
     }
 
     /// The carrier of a member came or went.
-    pub(crate) fn handle_carrier(&mut self, port: PortNo, carrier: bool, now: Instant) {
+    pub fn handle_carrier(&mut self, port: PortNo, carrier: bool, now: Instant) {
         if let Some(member) = self.members.get_mut(&port)
             && member.carrier != carrier
         {
@@ -106,7 +106,7 @@ impl Bond {
     }
 
     /// What LACP has come to, and whom it lets be used.
-    pub(crate) fn handle_lacp(
+    pub fn handle_lacp(
         &mut self,
         status: Status,
         may_enable: impl Fn(PortNo) -> bool,
@@ -121,7 +121,7 @@ impl Bond {
     }
 
     /// Somebody says by hand that a member is to be used, or not, until its carrier changes.
-    pub(crate) fn force(&mut self, port: PortNo, enabled: bool, now: Instant) {
+    pub fn force(&mut self, port: PortNo, enabled: bool, now: Instant) {
         if let Some(member) = self.members.get_mut(&port) {
             member.forced = Some(enabled);
             self.look(now);
@@ -129,7 +129,7 @@ impl Bond {
     }
 
     /// Somebody says by hand who is to be active. Tells whether it can be.
-    pub(crate) fn activate(&mut self, port: PortNo) -> bool {
+    pub fn activate(&mut self, port: PortNo) -> bool {
         let can = self.members.get(&port).is_some_and(Member::is_enabled);
         if can && self.active != Some(port) {
             self.set_active(Some(port));
@@ -138,7 +138,7 @@ impl Bond {
     }
 
     /// Somebody says by hand who is to carry a bucket. Tells whether it can.
-    pub(crate) fn migrate(&mut self, place: usize, port: PortNo) -> bool {
+    pub fn migrate(&mut self, place: usize, port: PortNo) -> bool {
         let can = self.members.get(&port).is_some_and(Member::is_enabled);
         let carrier = self.share.carriers.get_mut(place).filter(|_| can);
         if let Some(carrier) = carrier {
@@ -149,14 +149,14 @@ impl Bond {
     }
 
     /// Bytes that were sent, by bucket, since this was said last.
-    pub(crate) fn handle_loads(&mut self, bytes: &[u64; BUCKETS]) {
+    pub fn handle_loads(&mut self, bytes: &[u64; BUCKETS]) {
         for (load, bytes) in self.share.loads.iter_mut().zip(bytes) {
             *load = load.saturating_add(*bytes);
         }
     }
 
     /// Bytes of the buckets that a member carries, of those that have any.
-    pub(crate) fn loads_of(&self, port: PortNo) -> impl Iterator<Item = (usize, u64)> {
+    pub fn loads_of(&self, port: PortNo) -> impl Iterator<Item = (usize, u64)> {
         let share = &self.share;
         (0..BUCKETS)
             .filter(move |place| share.carriers[*place] == Some(port))
@@ -165,7 +165,7 @@ impl Bond {
     }
 
     /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         self.look(now);
         if self.next_rebalance().is_some_and(|due| due <= now) {
             let enabled = self.enabled();
@@ -176,19 +176,19 @@ impl Bond {
     }
 
     /// When [`Bond::handle_timeout`] has something to do.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         let members = self.members.values().filter_map(Member::changes_at);
         members.chain(self.next_rebalance()).min()
     }
 
     /// What workers are to be told, if it is news.
-    pub(crate) fn poll_view(&mut self) -> Option<BondView> {
+    pub fn poll_view(&mut self) -> Option<BondView> {
         std::mem::take(&mut self.is_news).then(|| self.view())
     }
 
     /// Whether the other end is to be told by which member our stations are reached now, since
     /// another is active. One that speaks LACP and is sent each flow by one member knows.
-    pub(crate) fn poll_moved(&mut self) -> bool {
+    pub fn poll_moved(&mut self) -> bool {
         std::mem::take(&mut self.is_moved) && self.mode() != Some(Mode::BalanceTcp)
     }
 
@@ -270,7 +270,7 @@ impl Bond {
     }
 
     /// What workers are told.
-    pub(crate) fn view(&self) -> BondView {
+    pub fn view(&self) -> BondView {
         let mode = self.mode();
         let carriers = || Box::new(self.share.carriers);
         let outlet = match (mode, self.active) {

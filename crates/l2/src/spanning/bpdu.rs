@@ -27,7 +27,7 @@ const ACKNOWLEDGED: u8 = 0x80;
 
 /// Why bytes are no BPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum MalformedBpdu {
+pub enum MalformedBpdu {
     /// Not in LLC as spanning trees are.
     #[error("not to the spanning tree's address in LLC")]
     NotSpanningTree,

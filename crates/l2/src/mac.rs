@@ -27,16 +27,16 @@ const EVICTION_TRIES: usize = 8;
 
 /// An address in its VLAN; frames without a tag are in VLAN 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Address {
+pub struct Address {
     /// The VLAN.
-    pub(crate) vid: u16,
+    pub vid: u16,
     /// The Ethernet address.
-    pub(crate) mac: MacAddr,
+    pub mac: MacAddr,
 }
 
 /// Where a station is, and when it was last heard.
 #[derive(Debug)]
-pub(crate) struct Station {
+pub struct Station {
     port: PortNo,
     is_static: bool,
     last_seen_ns: AtomicU64,
@@ -45,25 +45,25 @@ pub(crate) struct Station {
 impl Station {
     /// The port it is behind.
     #[must_use]
-    pub(crate) fn port(&self) -> PortNo {
+    pub fn port(&self) -> PortNo {
         self.port
     }
 
     /// Whether it was put in by hand.
     #[must_use]
-    pub(crate) fn is_static(&self) -> bool {
+    pub fn is_static(&self) -> bool {
         self.is_static
     }
 
     /// When it last sent a frame, to within a second.
     #[must_use]
-    pub(crate) fn last_seen(&self) -> Instant {
+    pub fn last_seen(&self) -> Instant {
         Instant::from_nanos(self.last_seen_ns.load(Ordering::Relaxed))
     }
 
     /// Notes that it sent a frame. Several workers may do so at once: whichever
     /// time stays is right to within [`MARK_INTERVAL_NS`].
-    pub(crate) fn mark_seen(&self, now: Instant) {
+    pub fn mark_seen(&self, now: Instant) {
         let now = now.as_nanos();
         if now.saturating_sub(self.last_seen_ns.load(Ordering::Relaxed)) >= MARK_INTERVAL_NS {
             self.last_seen_ns.store(now, Ordering::Relaxed);
@@ -73,19 +73,19 @@ impl Station {
 
 /// The table at one moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MacView {
+pub struct MacView {
     stations: OrdMap<Address, Arc<Station>>,
 }
 
 impl MacView {
     /// The station with this address.
     #[must_use]
-    pub(crate) fn find(&self, address: Address) -> Option<&Station> {
+    pub fn find(&self, address: Address) -> Option<&Station> {
         self.stations.get(&address).map(AsRef::as_ref)
     }
 
     /// All stations, by VLAN and address.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Address, &Station)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Address, &Station)> {
         self.stations
             .iter()
             .map(|(address, station)| (*address, station.as_ref()))
@@ -94,20 +94,20 @@ impl MacView {
 
 /// What has happened to a table since it was asked to forget that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MacCounts {
+pub struct MacCounts {
     /// Stations that were not known.
-    pub(crate) learned: u64,
+    pub learned: u64,
     /// Stations that were silent for too long.
-    pub(crate) expired: u64,
+    pub expired: u64,
     /// Stations that were given up for want of room.
-    pub(crate) evicted: u64,
+    pub evicted: u64,
     /// Stations that were seen behind another port.
-    pub(crate) moved: u64,
+    pub moved: u64,
 }
 
 /// What is done by hand and cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ByHand {
+pub enum ByHand {
     /// There is no room, since all others were put in by hand, too.
     Full,
 }
@@ -115,7 +115,7 @@ pub(crate) enum ByHand {
 /// The table itself, bounded; a flood of new addresses costs the port that
 /// sends them its own oldest stations first.
 #[derive(Debug)]
-pub(crate) struct MacTable {
+pub struct MacTable {
     limit: usize,
     ageing: Duration,
     view: MacView,
@@ -132,7 +132,7 @@ pub(crate) struct MacTable {
 impl MacTable {
     /// An empty table for at most `limit` stations, each forgotten after `ageing` in silence.
     #[must_use]
-    pub(crate) fn new(limit: usize, ageing: Duration) -> Self {
+    pub fn new(limit: usize, ageing: Duration) -> Self {
         let (view, known, by_age) = Default::default();
         Self {
             limit,
@@ -147,7 +147,7 @@ impl MacTable {
 
     /// Holds at most `limit` stations from now on, each for `ageing`. Tells whether any was
     /// given up for that.
-    pub(crate) fn set_limits(&mut self, limit: usize, ageing: Duration) -> bool {
+    pub fn set_limits(&mut self, limit: usize, ageing: Duration) -> bool {
         let before = self.len();
         (self.limit, self.ageing) = (limit, ageing);
         while self.len() > self.limit && self.evict() {}
@@ -156,47 +156,47 @@ impl MacTable {
 
     /// How many stations it holds at most.
     #[must_use]
-    pub(crate) fn limit(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.limit
     }
 
     /// The table as it is now.
     #[must_use]
-    pub(crate) fn view(&self) -> MacView {
+    pub fn view(&self) -> MacView {
         self.view.clone()
     }
 
     /// How many stations there are.
     #[must_use]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.known.len() + self.statics
     }
 
     /// Whether there are none.
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How many stations were put in by hand.
     #[must_use]
-    pub(crate) fn statics(&self) -> usize {
+    pub fn statics(&self) -> usize {
         self.statics
     }
 
     /// What has happened to stations.
     #[must_use]
-    pub(crate) fn counts(&self) -> MacCounts {
+    pub fn counts(&self) -> MacCounts {
         self.counts
     }
 
     /// Counts from zero again.
-    pub(crate) fn clear_counts(&mut self) {
+    pub fn clear_counts(&mut self) {
         self.counts = MacCounts::default();
     }
 
     /// Learns that `address` is behind `port`. Tells whether that was news.
-    pub(crate) fn learn(&mut self, address: Address, port: PortNo, now: Instant) -> bool {
+    pub fn learn(&mut self, address: Address, port: PortNo, now: Instant) -> bool {
         match self.view.stations.get(&address).cloned() {
             Some(station) if station.is_static => return false,
             Some(station) if station.port == port => {
@@ -220,7 +220,7 @@ impl MacTable {
     ///
     /// # Errors
     /// There is no room.
-    pub(crate) fn add_static(
+    pub fn add_static(
         &mut self,
         address: Address,
         port: PortNo,
@@ -239,7 +239,7 @@ impl MacTable {
     }
 
     /// Takes out a station that was put in by hand. Tells whether there was one.
-    pub(crate) fn remove_static(&mut self, address: Address) -> bool {
+    pub fn remove_static(&mut self, address: Address) -> bool {
         let station = self.view.find(address);
         let is_there = station.is_some_and(Station::is_static);
         if is_there {
@@ -249,7 +249,7 @@ impl MacTable {
     }
 
     /// Forgets the stations behind `port` that were learned. Tells whether there were any.
-    pub(crate) fn unlearn_port(&mut self, port: PortNo) -> bool {
+    pub fn unlearn_port(&mut self, port: PortNo) -> bool {
         let Some(aged) = self.by_age.remove(&port) else {
             return false;
         };
@@ -261,7 +261,7 @@ impl MacTable {
     }
 
     /// Forgets all stations behind `port`. Tells whether there were any.
-    pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
+    pub fn forget_port(&mut self, port: PortNo) -> bool {
         let learned = self.unlearn_port(port);
         let by_hand = self.addresses(|station| station.is_static && station.port == port);
         by_hand.iter().for_each(|address| self.forget(*address));
@@ -269,7 +269,7 @@ impl MacTable {
     }
 
     /// Forgets every station that was learned. Tells whether there were any.
-    pub(crate) fn flush(&mut self) -> bool {
+    pub fn flush(&mut self) -> bool {
         let learned = self.addresses(|station| !station.is_static);
         learned.iter().for_each(|address| self.forget(*address));
         !learned.is_empty()
@@ -293,7 +293,7 @@ impl MacTable {
 
     /// Forgets the stations that have been silent for too long. Tells whether
     /// there were any.
-    pub(crate) fn expire(&mut self, now: Instant) -> bool {
+    pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.len();
         for port in self.by_age.keys().copied().collect::<Vec<_>>() {
             while let Some((known, address)) = self.oldest(port)
@@ -313,7 +313,7 @@ impl MacTable {
 
     /// When [`MacTable::expire`] may have something to do.
     #[must_use]
-    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+    pub fn next_expiry(&self) -> Option<Instant> {
         let oldest = self.by_age.values().filter_map(BTreeSet::first);
         oldest.map(|(known, _)| *known + self.ageing).min()
     }

@@ -20,8 +20,8 @@ use base::{Instant, PortNo};
 
 pub(crate) use bpdu::{Bpdu, MalformedBpdu};
 use port::Port;
-pub(crate) use port::{Info, State};
-pub(crate) use vector::{BridgeId, PortId, Priority, Times};
+pub use port::{Info, State};
+pub use vector::{BridgeId, PortId, Priority, Times};
 
 /// How long a bridge waits before it takes a neighbour for one of the older protocol, in
 /// seconds (`Migrate Time`, 17.13.9).
@@ -36,7 +36,7 @@ const TICKS_MAX: u32 = 64;
 
 /// Which protocol a bridge speaks (`Force Protocol Version`, 17.13.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Version {
+pub enum Version {
     /// That of 802.1D-1998.
     Stp,
     /// That of 802.1D-2004; the older one by ports whose neighbour speaks that.
@@ -46,24 +46,24 @@ pub(crate) enum Version {
 
 /// What is settled for a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Which protocol.
-    pub(crate) version: Version,
+    pub version: Version,
     /// Its id: the priority in the upper 16 bits, its address in the lower 48.
-    pub(crate) id: BridgeId,
+    pub id: BridgeId,
     /// How long information lives, in seconds (6 to 40).
-    pub(crate) max_age: u16,
+    pub max_age: u16,
     /// How often it says something, in seconds (1 to 10).
-    pub(crate) hello_time: u16,
+    pub hello_time: u16,
     /// How long a port waits in each state before it forwards, in seconds (4 to 30).
-    pub(crate) forward_delay: u16,
+    pub forward_delay: u16,
     /// How many BPDUs a port sends in a second (1 to 10).
-    pub(crate) transmit_hold_count: u32,
+    pub transmit_hold_count: u32,
 }
 
 impl Settings {
     /// Those that the standard recommends (17.14, table 17-1).
-    pub(crate) const fn new(version: Version, id: BridgeId) -> Self {
+    pub const fn new(version: Version, id: BridgeId) -> Self {
         Self {
             version,
             id,
@@ -75,7 +75,7 @@ impl Settings {
     }
 
     /// What a bridge says of times that is the root.
-    pub(crate) const fn times(&self) -> Times {
+    pub const fn times(&self) -> Times {
         Times {
             message_age: 0,
             max_age: self.max_age,
@@ -87,22 +87,22 @@ impl Settings {
 
 /// What is settled for a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PortSettings {
+pub struct PortSettings {
     /// Its id among the bridge's.
-    pub(crate) id: PortId,
+    pub id: PortId,
     /// What a way through it costs.
-    pub(crate) path_cost: u32,
+    pub path_cost: u32,
     /// Whether a host is taken to be behind it from the start.
-    pub(crate) admin_edge: bool,
+    pub admin_edge: bool,
     /// Whether a host is taken to be behind it where no bridge speaks.
-    pub(crate) auto_edge: bool,
+    pub auto_edge: bool,
     /// Whether there is one bridge at most behind it.
-    pub(crate) point_to_point: bool,
+    pub point_to_point: bool,
 }
 
 /// What a bridge has to do because of its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     /// Send a BPDU by a port: what follows the length of an 802.3 frame.
     Send(PortNo, Vec<u8>),
     /// From now on a port may do this.
@@ -113,18 +113,18 @@ pub(crate) enum Action {
 
 /// What was counted of a port's BPDUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// Sent.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// Received and understood.
-    pub(crate) received: u64,
+    pub received: u64,
     /// Received and not understood.
-    pub(crate) malformed: u64,
+    pub malformed: u64,
 }
 
 /// The tree as one bridge sees it.
 #[derive(Debug)]
-pub(crate) struct SpanningTree {
+pub struct SpanningTree {
     settings: Settings,
     ports: Vec<Port>,
     places: BTreeMap<PortNo, usize>,
@@ -139,7 +139,7 @@ pub(crate) struct SpanningTree {
 
 impl SpanningTree {
     /// A bridge without ports.
-    pub(crate) fn new(settings: Settings, now: Instant) -> Self {
+    pub fn new(settings: Settings, now: Instant) -> Self {
         Self {
             settings,
             ports: Vec::new(),
@@ -153,7 +153,7 @@ impl SpanningTree {
     }
 
     /// Goes over to other settings. Those of the older or newer protocol begin anew.
-    pub(crate) fn set(&mut self, settings: Settings) {
+    pub fn set(&mut self, settings: Settings) {
         if self.settings == settings {
             return;
         }
@@ -169,12 +169,12 @@ impl SpanningTree {
     }
 
     /// The settings.
-    pub(crate) const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
     /// Has a port, or has it otherwise. A new one is down until [`SpanningTree::link`] says else.
-    pub(crate) fn set_port(&mut self, number: PortNo, settings: PortSettings) {
+    pub fn set_port(&mut self, number: PortNo, settings: PortSettings) {
         if let Some(&place) = self.places.get(&number) {
             let port = &mut self.ports[place];
             if port.settings == settings {
@@ -191,7 +191,7 @@ impl SpanningTree {
     }
 
     /// Has a port no longer.
-    pub(crate) fn remove_port(&mut self, number: PortNo) {
+    pub fn remove_port(&mut self, number: PortNo) {
         let Some(place) = self.places.remove(&number) else {
             return;
         };
@@ -204,7 +204,7 @@ impl SpanningTree {
     }
 
     /// A port's link comes or goes (`portEnabled`).
-    pub(crate) fn link(&mut self, number: PortNo, is_up: bool) {
+    pub fn link(&mut self, number: PortNo, is_up: bool) {
         if let Some(&place) = self.places.get(&number)
             && self.ports[place].enabled != is_up
         {
@@ -217,7 +217,7 @@ impl SpanningTree {
     ///
     /// # Errors
     /// It is none. It was counted.
-    pub(crate) fn hear(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
+    pub fn hear(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
         let Some(&place) = self.places.get(&number) else {
             return Ok(());
         };
@@ -235,7 +235,7 @@ impl SpanningTree {
     }
 
     /// Lets the time pass.
-    pub(crate) fn pass(&mut self, now: Instant) {
+    pub fn pass(&mut self, now: Instant) {
         for _ in 0..TICKS_MAX {
             if now < self.next_tick {
                 return;
@@ -248,12 +248,12 @@ impl SpanningTree {
     }
 
     /// When [`SpanningTree::pass`] has something to do next.
-    pub(crate) const fn due(&self) -> Instant {
+    pub const fn due(&self) -> Instant {
         self.next_tick
     }
 
     /// Has a port find out anew which protocol its neighbour speaks (`mcheck`, 17.19.13).
-    pub(crate) fn check_migration(&mut self, number: PortNo) {
+    pub fn check_migration(&mut self, number: PortNo) {
         if let Some(&place) = self.places.get(&number) {
             self.ports[place].mcheck = true;
             self.run();
@@ -261,7 +261,7 @@ impl SpanningTree {
     }
 
     /// Has all ports act as if the topology had changed there (`stp/tcn`).
-    pub(crate) fn change_topology(&mut self) {
+    pub fn change_topology(&mut self) {
         for port in &mut self.ports {
             if port.forwarding {
                 port.received_tc = true;
@@ -271,33 +271,33 @@ impl SpanningTree {
     }
 
     /// What there is to do since the last call, in order.
-    pub(crate) fn actions(&mut self) -> Vec<Action> {
+    pub fn actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
     /// The root's id, the cost of the way there and who told it.
-    pub(crate) const fn root(&self) -> &Priority {
+    pub const fn root(&self) -> &Priority {
         &self.root
     }
 
     /// The port towards the root; none if this bridge is it.
-    pub(crate) const fn root_port(&self) -> Option<PortNo> {
+    pub const fn root_port(&self) -> Option<PortNo> {
         self.root_port
     }
 
     /// The times that the root has settled.
-    pub(crate) const fn root_times(&self) -> &Times {
+    pub const fn root_times(&self) -> &Times {
         &self.root_times
     }
 
     /// What is known of a port.
-    pub(crate) fn port(&self, number: PortNo) -> Option<Info> {
+    pub fn port(&self, number: PortNo) -> Option<Info> {
         let &place = self.places.get(&number)?;
         Some(self.ports[place].info())
     }
 
     /// What is known of all ports, by number.
-    pub(crate) fn ports(&self) -> impl Iterator<Item = (PortNo, Info)> {
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, Info)> {
         let info = |(number, place): (&PortNo, &usize)| (*number, self.ports[*place].info());
         self.places.iter().map(info)
     }

@@ -10,43 +10,44 @@ mod member;
 mod share;
 mod view;
 
-pub(crate) use engine::Bond;
-pub(crate) use member::Member;
-pub(crate) use view::{Admission, BondView, Outlet, bucket, hash_of_source, hash_of_words};
+pub use engine::Bond;
+pub use member::Member;
+pub use view::{Admission, BondView, Outlet, bucket, hash_of_source, hash_of_words};
 
 use std::time::Duration;
 
 use base::PortNo;
 
-pub(crate) use config::BondMode as Mode;
+pub use config::BondMode as Mode;
 
 /// Frames are told apart by so many values of a hash, as Open vSwitch has it.
-pub(crate) const BUCKETS: usize = 256;
+pub const BUCKETS: usize = 256;
 
-/// How often frames are shared anew, and the most often
+/// Default interval between two rebalancings
 /// (ovs-vswitchd.conf.db(5), `other_config:bond-rebalance-interval`).
-pub(crate) const REBALANCE_INTERVAL: Duration = Duration::from_secs(10);
-pub(crate) const REBALANCE_INTERVAL_MIN: Duration = Duration::from_secs(1);
+pub const REBALANCE_INTERVAL: Duration = Duration::from_secs(10);
+/// Shortest interval between two rebalancings (the same).
+pub const REBALANCE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// What is asked of a bond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// How frames are shared.
-    pub(crate) mode: Mode,
+    pub mode: Mode,
     /// How long a carrier must have been there before its member is used.
-    pub(crate) updelay: Duration,
+    pub updelay: Duration,
     /// How long it must have been away before its member is given up.
-    pub(crate) downdelay: Duration,
+    pub downdelay: Duration,
     /// How often frames are shared anew; never, if absent.
-    pub(crate) rebalance_interval: Option<Duration>,
+    pub rebalance_interval: Option<Duration>,
     /// What hashes begin with.
-    pub(crate) hash_basis: u32,
+    pub hash_basis: u32,
     /// Who is active whenever it can be, where one member carries all.
-    pub(crate) primary: Option<PortNo>,
+    pub primary: Option<PortNo>,
     /// Whether every member takes frames to many, where the other end knows nothing of the bond.
-    pub(crate) takes_all: bool,
+    pub takes_all: bool,
     /// Whether one member carries all while LACP has no partner; none does, otherwise.
-    pub(crate) falls_back: bool,
+    pub falls_back: bool,
 }
 
 #[cfg(test)]

@@ -20,16 +20,16 @@ const ROUTER_AGEING: Duration = Duration::from_secs(180);
 
 /// A group in a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Group {
+pub struct Group {
     /// The VLAN.
-    pub(crate) vid: u16,
+    pub vid: u16,
     /// Its address.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
 }
 
 /// To whom a frame goes, that does not go to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Audience {
+pub enum Audience {
     /// Who is in this group.
     Members(Group),
     /// Who wants all, of a group that nobody is in.
@@ -40,7 +40,7 @@ pub(crate) enum Audience {
 
 /// The table at one moment, and what ports want whatever is said.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MulticastView {
+pub struct MulticastView {
     members: OrdMap<Group, Arc<[PortNo]>>,
     routers: OrdMap<u16, Arc<[PortNo]>>,
     /// By which every group's frames leave.
@@ -53,7 +53,7 @@ pub(crate) struct MulticastView {
 
 impl MulticastView {
     /// To whom frames of a group go; none if to all.
-    pub(crate) fn audience(&self, group: Group) -> Option<Audience> {
+    pub fn audience(&self, group: Group) -> Option<Audience> {
         match self.members.contains_key(&group) {
             true => Some(Audience::Members(group)),
             false => (!self.floods_unregistered).then_some(Audience::Unregistered),
@@ -61,7 +61,7 @@ impl MulticastView {
     }
 
     /// The ports of an audience in a VLAN, each once.
-    pub(crate) fn ports(&self, audience: Audience, vid: u16) -> impl Iterator<Item = PortNo> {
+    pub fn ports(&self, audience: Audience, vid: u16) -> impl Iterator<Item = PortNo> {
         let routers = self.routers.get(&vid).map_or(&[][..], AsRef::as_ref);
         let parts: [&[PortNo]; 3] = match audience {
             Audience::Members(group) => {
@@ -88,7 +88,7 @@ enum Row {
 
 /// The table itself, bounded: a new group costs the one of which nothing was heard for longest.
 #[derive(Debug)]
-pub(crate) struct MulticastTable {
+pub struct MulticastTable {
     limit: usize,
     ageing: Duration,
     /// When each row was heard last.
@@ -109,7 +109,7 @@ impl Row {
 
 impl MulticastTable {
     /// An empty table of a bridge that is told this.
-    pub(crate) fn new(snooping: &Snooping, config: &Switching) -> Self {
+    pub fn new(snooping: &Snooping, config: &Switching) -> Self {
         let mut table = Self {
             limit: 0,
             ageing: Duration::ZERO,
@@ -122,7 +122,7 @@ impl MulticastTable {
     }
 
     /// Goes by this from now on.
-    pub(crate) fn set(&mut self, snooping: &Snooping, config: &Switching) {
+    pub fn set(&mut self, snooping: &Snooping, config: &Switching) {
         let ports = |wants: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
             let ports = config.ports.iter().filter(|port| wants(port));
             ports
@@ -139,12 +139,12 @@ impl MulticastTable {
     }
 
     /// The table as it is now.
-    pub(crate) fn view(&self) -> MulticastView {
+    pub fn view(&self) -> MulticastView {
         self.view.clone()
     }
 
     /// Who is in which group, by which port, and for how long nothing was heard of that.
-    pub(crate) fn members(&self, now: Instant) -> impl Iterator<Item = (Group, PortNo, Duration)> {
+    pub fn members(&self, now: Instant) -> impl Iterator<Item = (Group, PortNo, Duration)> {
         self.heard.iter().filter_map(move |(row, heard)| match row {
             Row::Member(group, port) => Some((*group, *port, now - *heard)),
             Row::Router(..) => None,
@@ -152,7 +152,7 @@ impl MulticastTable {
     }
 
     /// In which VLANs routers are, by which port, and for how long nothing was heard of them.
-    pub(crate) fn routers(&self, now: Instant) -> impl Iterator<Item = (u16, PortNo, Duration)> {
+    pub fn routers(&self, now: Instant) -> impl Iterator<Item = (u16, PortNo, Duration)> {
         self.heard.iter().filter_map(move |(row, heard)| match row {
             Row::Router(vid, port) => Some((*vid, *port, now - *heard)),
             Row::Member(..) => None,
@@ -160,12 +160,7 @@ impl MulticastTable {
     }
 
     /// Takes in what was said by a port. Tells whether that was news.
-    pub(crate) fn hear(
-        &mut self,
-        (port, vid): (PortNo, u16),
-        said: &MembershipMessage,
-        now: Instant,
-    ) -> bool {
+    pub fn hear(&mut self, (port, vid): (PortNo, u16), said: &MembershipMessage, now: Instant) -> bool {
         // What leaves there in any case need not be asked for.
         if self.view.floods.contains(&port) {
             return false;
@@ -202,19 +197,19 @@ impl MulticastTable {
     }
 
     /// Forgets what is behind a port. Tells whether there was anything.
-    pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
+    pub fn forget_port(&mut self, port: PortNo) -> bool {
         self.forget_all(|row| match row {
             Row::Member(_, at) | Row::Router(_, at) => *at == port,
         })
     }
 
     /// Forgets everything. Tells whether there was anything.
-    pub(crate) fn flush(&mut self) -> bool {
+    pub fn flush(&mut self) -> bool {
         self.forget_all(|_| true)
     }
 
     /// Forgets those that have been silent for too long. Tells whether there were any.
-    pub(crate) fn expire(&mut self, now: Instant) -> bool {
+    pub fn expire(&mut self, now: Instant) -> bool {
         let mut any = false;
         for kind in 0..self.by_age.len() {
             while let Some((heard, row)) = self.by_age[kind].first().copied()
@@ -227,7 +222,7 @@ impl MulticastTable {
     }
 
     /// When [`MulticastTable::expire`] has something to do.
-    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+    pub fn next_expiry(&self) -> Option<Instant> {
         let first = self.by_age.iter().enumerate();
         let due = first.filter_map(|(kind, rows)| Some(rows.first()?.0 + self.lives(kind)));
         due.min()

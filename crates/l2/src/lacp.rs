@@ -11,14 +11,14 @@
 mod group;
 mod port;
 
-pub(crate) use group::{Group, Status};
-pub(crate) use port::{Port, PortSettings, Receive};
+pub use group::{Group, Status};
+pub use port::{Port, PortSettings, Receive};
 
 use std::time::Duration;
 
 use packet::wire::slow::LacpSystem;
 
-pub(crate) use config::Activity;
+pub use config::Activity;
 
 /// How often a port sends if its partner wants to hear each second, and otherwise
 /// (802.1AX-2014, 6.4.4, `Fast_Periodic_Time` and `Slow_Periodic_Time`).
@@ -35,17 +35,17 @@ const SENT_MAX: usize = 3;
 
 /// How a group is to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Who begins.
-    pub(crate) activity: Activity,
+    pub activity: Activity,
     /// Whether the partner is to send each second.
-    pub(crate) is_fast: bool,
+    pub is_fast: bool,
     /// Who it is.
-    pub(crate) system: LacpSystem,
+    pub system: LacpSystem,
     /// Whether ports without a partner may carry frames as long as none has one.
-    pub(crate) falls_back: bool,
+    pub falls_back: bool,
     /// Whether its ports may be one: a port that is alone is individual (802.1AX-2014, 6.4.6).
-    pub(crate) aggregates: bool,
+    pub aggregates: bool,
 }
 
 #[cfg(test)]

@@ -12,18 +12,18 @@ use super::{
 
 /// What is told of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PortSettings {
+pub struct PortSettings {
     /// Its number in LACP.
-    pub(crate) number: u16,
+    pub number: u16,
     /// Its priority.
-    pub(crate) priority: u16,
+    pub priority: u16,
     /// Which ports it may be aggregated with.
-    pub(crate) key: u16,
+    pub key: u16,
 }
 
 /// What is known of the partner (the states of the receive machine).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receive {
+pub enum Receive {
     /// The cable is unplugged.
     Disabled,
     /// It is not heard any more, or not yet.
@@ -36,7 +36,7 @@ pub(crate) enum Receive {
 
 impl Receive {
     /// The word of `lacp/show`, which has none for a port without a carrier.
-    pub(crate) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Disabled | Self::Expired => "expired",
             Self::Defaulted => "defaulted",
@@ -47,26 +47,26 @@ impl Receive {
 
 /// What a port counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub struct Counters {
     /// LACPDUs sent.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// LACPDUs heard.
-    pub(crate) heard: u64,
+    pub heard: u64,
     /// Messages that could not be read.
-    pub(crate) bad: u64,
+    pub bad: u64,
     /// Markers answered.
-    pub(crate) markers: u64,
+    pub markers: u64,
     /// How often the partner was not heard in time.
-    pub(crate) expired: u64,
+    pub expired: u64,
     /// How often it was given up.
-    pub(crate) defaulted: u64,
+    pub defaulted: u64,
     /// How often the carrier came or went.
-    pub(crate) carrier_changes: u64,
+    pub carrier_changes: u64,
 }
 
 /// One port.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub struct Port {
     pub(super) settings: PortSettings,
     receive: Receive,
     /// What was told of the partner.
@@ -101,22 +101,22 @@ impl Port {
     }
 
     /// What is known of the partner.
-    pub(crate) const fn receive(&self) -> Receive {
+    pub const fn receive(&self) -> Receive {
         self.receive
     }
 
     /// What the partner has told of itself.
-    pub(crate) const fn partner(&self) -> &LacpInfo {
+    pub const fn partner(&self) -> &LacpInfo {
         &self.partner
     }
 
     /// Whether it belongs to the aggregator.
-    pub(crate) const fn is_attached(&self) -> bool {
+    pub const fn is_attached(&self) -> bool {
         self.attached
     }
 
     /// What it has counted.
-    pub(crate) const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> Counters {
         self.counters
     }
 
@@ -126,7 +126,7 @@ impl Port {
     }
 
     /// What it tells of itself.
-    pub(crate) fn actor(&self, of: &Settings) -> LacpInfo {
+    pub fn actor(&self, of: &Settings) -> LacpInfo {
         let distributing = self.is_distributing();
         let state = LacpState::default()
             .with(LacpState::ACTIVITY, of.activity == Activity::Active)
