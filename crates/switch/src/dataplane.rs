@@ -4,7 +4,6 @@
 pub(crate) mod bonds;
 pub(crate) mod capture;
 pub(crate) mod counters;
-pub(crate) mod flows;
 pub(crate) mod gates;
 pub(crate) mod in_band;
 pub(crate) mod intercept;

@@ -7,7 +7,6 @@
 mod core;
 mod dataplane;
 mod error;
-mod export;
 mod logging;
 mod odp;
 mod police;

@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 29] = {
+const ARROWS: [Arrows; 30] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -28,8 +28,9 @@ const ARROWS: [Arrows; 29] = {
         row("ovsdb",    &["base"]),
         row("config",   &["base", "packet", "openflow", "ports", "dpdk"]),
         row("l2",       &["base", "config", "packet"]),
+        row("flow-export", &["base", "packet", "flow", "config"]),
         row("control-api", &[]),
-        row("switch",   &["base", "config", "control-api", "l2", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
+        row("switch",   &["base", "config", "control-api", "flow-export", "l2", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),

@@ -10,11 +10,11 @@ use pipeline::{LearnRequest, PacketInMeta};
 use ports::Queue;
 
 use super::capture::Record;
-use super::flows::Flow;
 use super::program::BridgeId;
 use super::sampling::{Sampled, SampledByRule};
 use super::slots::PortKey;
 use crate::police::Gate;
+use flow_export::flows::Flow;
 use l2::mac::Address;
 
 /// What the control thread tells a worker, in order.

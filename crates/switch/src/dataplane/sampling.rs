@@ -7,8 +7,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use packet::wire::vlan::VlanTag;
-use packet::{Depth, Frame, Headers};
+
+use flow_export::FrameExcerpt;
+use packet::Frame;
 
 use super::slots::PortKey;
 
@@ -60,7 +61,7 @@ pub(crate) struct Sampled {
     /// How many samples for sFlow were lost since the last that the control thread had room for.
     pub(crate) missed: u32,
     /// How it came.
-    pub(crate) arrived: Glimpse,
+    pub(crate) arrived: FrameExcerpt,
     /// How it left, wherever it did.
     pub(crate) departed: Vec<Departure>,
 }
@@ -75,7 +76,7 @@ pub(crate) struct SampledByRule {
     /// For how many frames it stands.
     pub(crate) stands_for: u64,
     /// What it was.
-    pub(crate) frame: Glimpse,
+    pub(crate) frame: FrameExcerpt,
 }
 
 impl SampledByRule {
@@ -86,7 +87,7 @@ impl SampledByRule {
             from,
             sample,
             stands_for: frame.wire_frames() * u64::from(apart),
-            frame: Glimpse::of(frame, 0),
+            frame: FrameExcerpt::of(frame, 0),
         }
     }
 }
@@ -97,40 +98,7 @@ pub(crate) struct Departure {
     /// The port.
     pub(crate) port: PortNo,
     /// How it leaves.
-    pub(crate) frame: Glimpse,
-}
-
-/// The beginning of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Glimpse {
-    /// Its first bytes.
-    pub(crate) bytes: Box<[u8]>,
-    /// How long it is on the wire, in bytes; on average, if it stands for several.
-    pub(crate) length: usize,
-    /// What its headers say, as far as they are whole.
-    pub(crate) headers: Option<Headers>,
-}
-
-impl Glimpse {
-    /// So much of a frame.
-    pub(crate) fn of(frame: &Frame, snap: usize) -> Self {
-        let bytes = frame.bytes();
-        let segments = frame.wire_frames().max(1);
-        let length = frame.wire_bytes() / segments;
-        Self {
-            bytes: bytes[..snap.min(bytes.len())].into(),
-            length: usize::try_from(length).unwrap_or(usize::MAX),
-            headers: Depth::ALL
-                .into_iter()
-                .rev()
-                .find_map(|depth| Headers::parse(frame, depth).ok()),
-        }
-    }
-
-    /// Its outermost tag.
-    pub(crate) fn tag(&self) -> Option<VlanTag> {
-        self.headers.as_ref()?.link.tag
-    }
+    pub(crate) frame: FrameExcerpt,
 }
 
 /// Chooses the frames of one bridge for one worker.
@@ -336,16 +304,5 @@ mod tests {
     fn nothing_is_chosen_for_nothing() {
         let mut sampler = sampler(0, 3);
         assert!((0..1000).all(|_| sampler.choose(1).is_nothing()));
-    }
-
-    #[test]
-    fn a_glimpse_is_as_long_as_it_may_be_and_knows_the_tag() {
-        let mut bytes = vec![2; 12];
-        bytes.extend([0x81, 0, 0x60, 10, 8, 0]);
-        bytes.extend([0; 100]);
-        let glimpse = Glimpse::of(&Frame::from_bytes(&bytes), 64);
-        assert_eq!((glimpse.bytes.len(), glimpse.length), (64, bytes.len()));
-        let tag = glimpse.tag().expect("there is one");
-        assert_eq!((tag.vid, tag.pcp), (10, 3));
     }
 }

@@ -15,10 +15,10 @@ use base::{DatapathId, Instant, PortNo};
 use ports::Counter;
 
 use super::{Bridge, Effect, PortEntry};
-use crate::dataplane::flows::Flow;
 use crate::dataplane::sampling::{Sampled, SamplingView};
-use crate::export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
 use config::{Exporters, Ipfix, Sflow};
+use flow_export::flows::Flow;
+use flow_export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
 use flows::Flows;
 use netflow::Accounting;
 use sets::Sets;

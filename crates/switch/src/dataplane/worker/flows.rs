@@ -9,10 +9,10 @@ use packet::Frame;
 
 use super::Worker;
 use crate::dataplane::counters::Drop;
-use crate::dataplane::flows::{self, Flow, Flows, Output};
 use crate::dataplane::messages::Event;
 use crate::dataplane::program::{BridgeId, Program};
 use crate::dataplane::slots::PortKey;
+use flow_export::flows::{self, Flow, Flows, Output};
 
 /// How often the control thread is told.
 const REPORT: Duration = Duration::from_secs(1);

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
+use flow_export::FrameExcerpt;
 use packet::Frame;
 use pipeline::DropReason;
 use ports::Batch;
@@ -14,7 +15,7 @@ use crate::dataplane::counters::Drop;
 use crate::dataplane::messages::Event;
 use crate::dataplane::program::BridgeProgram;
 use crate::dataplane::sampling::{
-    Chosen, Departure, Glimpse, Random, Sampled, SampledByRule, Sampler, SamplingView, seed,
+    Chosen, Departure, Random, Sampled, SampledByRule, Sampler, SamplingView, seed,
 };
 use crate::dataplane::slots::PortKey;
 
@@ -70,7 +71,7 @@ impl Worker {
             if !together.is_empty() {
                 self.forward_passed_over(bridge, from, &mut together, now);
             }
-            let arrived = Glimpse::of(&frame, view.snap);
+            let arrived = FrameExcerpt::of(&frame, view.snap);
             (self.watch.samples, self.watch.snap) = (true, view.snap);
             together.put(frame);
             self.forward_all::<true>(bridge, from, &mut together, now);
@@ -182,7 +183,7 @@ impl Worker {
         let snap = self.watch.snap;
         let departed = frames.iter().map(|frame| Departure {
             port,
-            frame: Glimpse::of(frame, snap),
+            frame: FrameExcerpt::of(frame, snap),
         });
         self.watch.departed.extend(departed);
     }

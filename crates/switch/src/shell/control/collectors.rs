@@ -11,11 +11,11 @@ use sys::interface::Interfaces;
 
 use super::{BURST_MAX, Control};
 use crate::core::bridge::Bridge;
-use crate::dataplane::flows::Flow;
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::sampling::{Sampled, SampledByRule};
 use crate::shell::worker_thread::EVENTS_MAX;
 use config::{Exporters, Sflow};
+use flow_export::flows::Flow;
 
 /// The collectors that were told something.
 #[derive(Debug, Default)]

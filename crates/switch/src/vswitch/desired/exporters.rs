@@ -8,13 +8,13 @@ use std::time::Duration;
 use ovsdb::Database;
 
 use super::BridgeFate;
-use crate::export::ipfix::FLOWS_MAX;
-use crate::export::sflow::HEADER_MAX;
 use crate::vswitch::rows::Record;
 use config::{
     BridgeConfig, CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow,
     parse_collector,
 };
+use flow_export::ipfix::FLOWS_MAX;
+use flow_export::sflow::HEADER_MAX;
 
 /// The UDP port of collectors of sFlow (sFlow version 5, section 5).
 const SFLOW_PORT: u16 = 6343;

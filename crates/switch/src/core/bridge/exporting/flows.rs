@@ -9,8 +9,8 @@ use openflow::WallTime;
 
 use super::super::Effect;
 use crate::dataplane::sampling::{Sampled, SampledByRule};
-use crate::export::ipfix::{Exporter, Observation};
 use config::FlowCache;
+use flow_export::ipfix::{Exporter, Observation};
 
 /// An exporter and those whom it tells.
 pub(super) struct Flows {

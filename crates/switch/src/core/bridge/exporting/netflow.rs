@@ -8,9 +8,9 @@ use base::Instant;
 use openflow::WallTime;
 
 use super::super::Effect;
-use crate::dataplane::flows::Flow;
-use crate::export::netflow::Exporter;
 use config::Netflow;
+use flow_export::flows::Flow;
+use flow_export::netflow::Exporter;
 
 /// One that ends waits so long for what workers have counted: they tell it once a second.
 const LINGER: Duration = Duration::from_secs(3);

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 
 use super::*;
-use crate::dataplane::flows::{FLOWS_MAX, Flow, Output};
+use flow_export::flows::{FLOWS_MAX, Flow, Output};
 
 /// Counts all frames by flows, and samples one of so many.
 fn count(rig: &mut Rig, sampled: u32) {

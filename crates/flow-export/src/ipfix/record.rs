@@ -6,7 +6,7 @@ use packet::{Headers, Network as Header, Transport as Upper};
 
 use super::Observation;
 use super::template::{Network, Shape, Transport};
-use crate::dataplane::sampling::Glimpse;
+use crate::FrameExcerpt;
 
 /// What frames of a flow have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ impl Counts {
 }
 
 /// Of which flow a frame is; none, if it cannot be read.
-pub(super) fn read(seen: Observation, frame: &Glimpse) -> Option<(Key, Lengths)> {
+pub(super) fn read(seen: Observation, frame: &FrameExcerpt) -> Option<(Key, Lengths)> {
     let headers = frame.headers.as_ref()?;
     let network = match headers.network {
         Header::Ipv4(_) => Network::Ipv4,

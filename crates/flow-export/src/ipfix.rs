@@ -14,7 +14,7 @@ use std::time::Duration;
 use base::Instant;
 use flow::IpfixStats;
 
-use crate::dataplane::sampling::Glimpse;
+use crate::FrameExcerpt;
 use config::FlowCache;
 use record::{Counts, Key};
 use template::Shape;
@@ -38,19 +38,19 @@ const TEMPLATES_AGAIN: Duration = Duration::from_secs(600);
 const DOMAINS_MAX: usize = 1024;
 
 /// The most flows that are kept, whatever the database says: some hundreds of bytes each.
-pub(crate) const FLOWS_MAX: usize = 1 << 18;
+pub const FLOWS_MAX: usize = 1 << 18;
 
 /// For whom a sample is taken, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Observation {
+pub struct Observation {
     /// The observation domain.
-    pub(crate) domain: u32,
+    pub domain: u32,
     /// The observation point.
-    pub(crate) point: u32,
+    pub point: u32,
     /// Whether the frame leaves there.
-    pub(crate) leaves: bool,
+    pub leaves: bool,
     /// By which interface it came, and by which it leaves; zero, if that is not known.
-    pub(crate) interfaces: [u32; 2],
+    pub interfaces: [u32; 2],
 }
 
 /// Why a flow is told (RFC 5102, 5.11.3).
@@ -66,7 +66,7 @@ enum Reason {
 
 /// An exporter.
 #[derive(Debug)]
-pub(crate) struct Exporter {
+pub struct Exporter {
     cache: FlowCache,
     /// Seconds since 1970 when the clock began.
     epoch: u64,
@@ -86,7 +86,7 @@ struct Domain {
 
 impl Exporter {
     /// One without flows, whose clock began so many seconds after 1970.
-    pub(crate) fn new(cache: FlowCache, epoch: u64) -> Self {
+    pub fn new(cache: FlowCache, epoch: u64) -> Self {
         Self {
             cache,
             epoch,
@@ -98,10 +98,10 @@ impl Exporter {
     }
 
     /// Takes a sample that stands for so many frames; puts messages that are due into `messages`.
-    pub(crate) fn handle_sample(
+    pub fn handle_sample(
         &mut self,
         seen: Observation,
-        frame: &Glimpse,
+        frame: &FrameExcerpt,
         stands_for: u64,
         now: Instant,
         messages: &mut Vec<Vec<u8>>,
@@ -128,25 +128,25 @@ impl Exporter {
     }
 
     /// Tells what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
+    pub fn handle_timeout(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
         self.expire(now, messages);
     }
 
     /// When [`Exporter::handle_timeout`] has something to do.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         let (began, _) = self.order.front()?;
         Some(*began + self.cache.active)
     }
 
     /// Tells all flows, since it ends.
-    pub(crate) fn end(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
+    pub fn end(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
         while let Some((_, key)) = self.order.pop_front() {
             self.tell(&key, Reason::Forced, now, messages);
         }
     }
 
     /// What it has told.
-    pub(crate) fn statistics(&self) -> IpfixStats {
+    pub fn statistics(&self) -> IpfixStats {
         IpfixStats {
             flows_now: self.flows.len() as u64,
             ..self.statistics
@@ -154,7 +154,7 @@ impl Exporter {
     }
 
     /// Takes note of how many messages were sent, and how many could not be.
-    pub(crate) fn note_sent(&mut self, sent: u64) {
+    pub fn note_sent(&mut self, sent: u64) {
         self.statistics.sent += sent;
     }
 

@@ -15,15 +15,15 @@ fn agent(address: IpAddr) -> Agent {
     Agent::new(identity, Instant::from_secs(10))
 }
 
-fn glimpse(length: usize, snap: usize) -> Glimpse {
-    Glimpse {
+fn glimpse(length: usize, snap: usize) -> FrameExcerpt {
+    FrameExcerpt {
         bytes: vec![0xab; length.min(snap)].into(),
         length,
         headers: None,
     }
 }
 
-fn sample(frame: &Glimpse) -> FlowSample<'_> {
+fn sample(frame: &FrameExcerpt) -> FlowSample<'_> {
     let tag = |vid, pcp| VlanTag {
         tpid: 0x8100,
         pcp,

@@ -1,7 +1,7 @@
 //! Flows of a bridge's frames, each frame counted: what workers keep of them between two reports
 //! to the control thread.
 //!
-//! Nothing here knows a format; what is told of flows is `export::netflow`'s business.
+//! Nothing here knows a format; what is told of flows is [`netflow`](crate::netflow)'s business.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -13,11 +13,11 @@ use packet::{Depth, Frame, Headers, Network, Transport};
 
 /// So many flows of a bridge are kept by a worker between two reports, at most: they take less
 /// than a megabyte.
-pub(crate) const FLOWS_MAX: usize = 8192;
+pub const FLOWS_MAX: usize = 8192;
 
 /// Where frames of a flow go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Output {
+pub enum Output {
     /// Nowhere.
     #[default]
     Nowhere,
@@ -31,7 +31,7 @@ pub(crate) enum Output {
 
 impl Output {
     /// The same, and out of so many more ports, the last of which is this.
-    pub(crate) const fn and(self, count: usize, last: PortNo) -> Self {
+    pub const fn and(self, count: usize, last: PortNo) -> Self {
         match (self, count) {
             (_, 0) => self,
             (Self::Nowhere, 1) => Self::Port(last),
@@ -43,15 +43,15 @@ impl Output {
 
 /// What frames of a flow have in common, as they come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FlowKey {
+pub struct FlowKey {
     /// Where they come in.
-    pub(crate) input: PortNo,
+    pub input: PortNo,
     /// Where they go.
-    pub(crate) output: Output,
+    pub output: Output,
     /// From where, and to where.
     pub(crate) addresses: [Ipv4Addr; 2],
     /// The ports of TCP, UDP and SCTP, likewise; of ICMP zero, and type and code.
-    pub(crate) ports: [u16; 2],
+    pub ports: [u16; 2],
     /// The protocol above IPv4.
     pub(crate) protocol: u8,
     /// The type of service, without the two bits of congestion.
@@ -60,13 +60,13 @@ pub(crate) struct FlowKey {
 
 /// What was counted of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowCounts {
+pub struct FlowCounts {
     /// When its first frame came, and its last.
     pub(crate) seen: [Instant; 2],
     /// Frames.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Their bytes, from the Ethernet header on.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The flags of TCP that any of them had, but for the ninth.
     pub(crate) flags: u8,
 }
@@ -83,10 +83,10 @@ impl FlowCounts {
 }
 
 /// A flow, and what was counted of it.
-pub(crate) type Flow = (FlowKey, FlowCounts);
+pub type Flow = (FlowKey, FlowCounts);
 
 /// A frame as a flow of its own, that goes nowhere yet; none, if it is none of IPv4.
-pub(crate) fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
+pub fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
     // What stands behind damage is not known; of which hosts it is, is.
     let headers = Headers::parse(frame, Depth::Transport)
         .or_else(|_| Headers::parse(frame, Depth::Network))
@@ -126,14 +126,14 @@ pub(crate) fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
 }
 
 /// What a worker keeps of one bridge's flows. Its room is there from the beginning.
-pub(crate) struct Flows {
+pub struct Flows {
     places: HashMap<FlowKey, usize, RandomState>,
     flows: Vec<Flow>,
 }
 
 impl Flows {
     /// None yet.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             places: HashMap::with_capacity_and_hasher(FLOWS_MAX, RandomState::default()),
             flows: Vec::with_capacity(FLOWS_MAX),
@@ -142,7 +142,7 @@ impl Flows {
 
     /// Counts a frame; tells whether there was room.
     #[inline]
-    pub(crate) fn count(&mut self, (key, counts): &Flow) -> bool {
+    pub fn count(&mut self, (key, counts): &Flow) -> bool {
         match self.places.get(key) {
             Some(place) => self.flows[*place].1.add(counts),
             None if self.flows.len() >= FLOWS_MAX => return false,
@@ -155,17 +155,17 @@ impl Flows {
     }
 
     /// Whether none is kept.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
 
     /// Whether no other has room.
-    pub(crate) const fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.flows.len() >= FLOWS_MAX
     }
 
     /// All that it keeps, and keeps no longer, in the order in which they began.
-    pub(crate) fn take(&mut self) -> Vec<Flow> {
+    pub fn take(&mut self) -> Vec<Flow> {
         self.places.clear();
         let flows = self.flows.clone();
         self.flows.clear();

@@ -11,14 +11,14 @@ use std::time::Duration;
 use base::{DatapathId, Instant, PortNo};
 use packet::wire::vlan::VlanTag;
 
-use crate::dataplane::sampling::Glimpse;
+use crate::FrameExcerpt;
 
 /// Samples are put together in datagrams of so many bytes, at most, so that none is cut on its
 /// way (5., "datagram size").
 const DATAGRAM_MAX: usize = 1400;
 
 /// So much of a frame fits a datagram with all that is told beside it.
-pub(crate) const HEADER_MAX: usize = 1024;
+pub const HEADER_MAX: usize = 1024;
 
 /// Samples wait for others so long, at most (4.2: "within one second").
 pub(crate) const DELAY: Duration = Duration::from_secs(1);
@@ -48,18 +48,18 @@ const FCS: usize = 4;
 
 /// Who an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
     /// Its address.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
     /// Which of the agents at that address.
-    pub(crate) sub_agent: u32,
+    pub sub_agent: u32,
     /// One of so many frames is sampled.
-    pub(crate) sampling: u32,
+    pub sampling: u32,
 }
 
 /// Where a frame went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
     /// Nowhere.
     Nowhere,
     /// Out of the interface of this number.
@@ -83,51 +83,51 @@ impl Way {
 }
 
 /// A frame that was sampled.
-pub(crate) struct FlowSample<'a> {
+pub struct FlowSample<'a> {
     /// How many frames it stands for.
-    pub(crate) stands_for: u64,
+    pub stands_for: u64,
     /// How many samples were lost since the last, for want of room.
-    pub(crate) missed: u32,
+    pub missed: u32,
     /// The interface that it came in by; zero, if it was none.
-    pub(crate) input: u32,
+    pub input: u32,
     /// Where it went.
-    pub(crate) output: Way,
+    pub output: Way,
     /// How it came.
-    pub(crate) frame: &'a Glimpse,
+    pub frame: &'a FrameExcerpt,
     /// Its tag as it came, and as it left.
-    pub(crate) tags: [Option<VlanTag>; 2],
+    pub tags: [Option<VlanTag>; 2],
 }
 
 /// How much has passed a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PortSample {
+pub struct PortSample {
     /// The interface.
-    pub(crate) index: u32,
+    pub index: u32,
     /// In bits a second; zero, if it is not known.
-    pub(crate) speed: u64,
+    pub speed: u64,
     /// Whether both ends may send at once, if that is known.
-    pub(crate) full_duplex: Option<bool>,
+    pub full_duplex: Option<bool>,
     /// Whether it is administratively up.
-    pub(crate) up: bool,
+    pub up: bool,
     /// Whether something is at the other end.
-    pub(crate) carrier: bool,
+    pub carrier: bool,
     /// Bytes, frames, drops and errors of what came in.
-    pub(crate) received: [u64; 4],
+    pub received: [u64; 4],
     /// The same of what went out.
-    pub(crate) sent: [u64; 4],
+    pub sent: [u64; 4],
     /// Frames that ended before their header did.
-    pub(crate) runts: u64,
+    pub runts: u64,
     /// Its bridge.
-    pub(crate) datapath: DatapathId,
+    pub datapath: DatapathId,
     /// Its number at the bridge.
-    pub(crate) port: PortNo,
+    pub port: PortNo,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// An agent.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub struct Agent {
     identity: Identity,
     /// When it began.
     started: Instant,
@@ -149,7 +149,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// One that begins now.
-    pub(crate) const fn new(identity: Identity, now: Instant) -> Self {
+    pub const fn new(identity: Identity, now: Instant) -> Self {
         Self {
             identity,
             started: now,
@@ -165,16 +165,12 @@ impl Agent {
     }
 
     /// Who it is.
-    pub(crate) const fn identity(&self) -> Identity {
+    pub const fn identity(&self) -> Identity {
         self.identity
     }
 
     /// Takes a sample of a frame. Answers a datagram with those before it, if it has become full.
-    pub(crate) fn handle_sample(
-        &mut self,
-        sample: &FlowSample<'_>,
-        now: Instant,
-    ) -> Option<Vec<u8>> {
+    pub fn handle_sample(&mut self, sample: &FlowSample<'_>, now: Instant) -> Option<Vec<u8>> {
         self.samples = self.samples.wrapping_add(1);
         self.pool = self.pool.wrapping_add(low(sample.stands_for));
         let mut body = Words::default();
@@ -198,7 +194,7 @@ impl Agent {
     }
 
     /// Takes a port's counters, likewise.
-    pub(crate) fn handle_counters(&mut self, port: &PortSample, now: Instant) -> Option<Vec<u8>> {
+    pub fn handle_counters(&mut self, port: &PortSample, now: Instant) -> Option<Vec<u8>> {
         let number = self.polls.entry(port.index).or_default();
         *number = number.wrapping_add(1);
         let mut body = Words::default();
@@ -219,18 +215,18 @@ impl Agent {
     }
 
     /// A datagram with all that waits, if it has waited long enough.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<u8>> {
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.next_timeout().filter(|due| *due <= now)?;
         self.flush(now)
     }
 
     /// When [`Agent::handle_timeout`] has something to do.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         self.since.map(|since| since + DELAY)
     }
 
     /// Forgets what it counted of interfaces that are not among these.
-    pub(crate) fn keep_interfaces(&mut self, is_there: impl Fn(u32) -> bool) {
+    pub fn keep_interfaces(&mut self, is_there: impl Fn(u32) -> bool) {
         self.polls.retain(|index, _| is_there(*index));
     }
 
@@ -254,7 +250,7 @@ impl Agent {
     }
 
     /// A datagram with all that waits, if anything does.
-    pub(crate) fn flush(&mut self, now: Instant) -> Option<Vec<u8>> {
+    pub fn flush(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.since.take()?;
         self.datagrams = self.datagrams.wrapping_add(1);
         let mut datagram = Words::default();
@@ -279,7 +275,7 @@ impl Agent {
     }
 }
 
-fn sampled_header(words: &mut Words, frame: &Glimpse) {
+fn sampled_header(words: &mut Words, frame: &FrameExcerpt) {
     /// "ETHERNET-ISO88023".
     const ETHERNET: u32 = 1;
     words.put(ETHERNET);

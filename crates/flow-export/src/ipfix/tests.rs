@@ -25,10 +25,10 @@ fn seen(point: u32) -> Observation {
     }
 }
 
-fn glimpse(stack: &str) -> Glimpse {
+fn glimpse(stack: &str) -> FrameExcerpt {
     let stack: packet::build::Stack = stack.parse().expect("a stack");
     let frame: Frame = stack.build();
-    Glimpse {
+    FrameExcerpt {
         bytes: Box::default(),
         length: frame.len(),
         headers: Headers::parse(&frame, Depth::Transport).ok(),

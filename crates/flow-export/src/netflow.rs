@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 
-use crate::dataplane::flows::{Flow, FlowCounts, FlowKey, Output};
+use crate::flows::{Flow, FlowCounts, FlowKey, Output};
 use config::NetflowSettings;
 
 /// A flow of which no frame has come for so long is told, as Cisco's routers do it if nothing
@@ -18,7 +18,7 @@ use config::NetflowSettings;
 const INACTIVE: Duration = Duration::from_secs(15);
 
 /// The most flows that are kept of a bridge: some hundreds of bytes each.
-pub(crate) const FLOWS_MAX: usize = 1 << 18;
+pub const FLOWS_MAX: usize = 1 << 18;
 
 /// Records of a datagram, at most.
 const RECORDS_MAX: usize = 30;
@@ -34,7 +34,7 @@ const FLOOD: u16 = 0xffff;
 
 /// An exporter.
 #[derive(Debug)]
-pub(crate) struct Exporter {
+pub struct Exporter {
     settings: NetflowSettings,
     /// How long after 1970 the clock began.
     epoch: Duration,
@@ -47,7 +47,7 @@ pub(crate) struct Exporter {
 
 impl Exporter {
     /// One without flows, whose clock began so long after 1970.
-    pub(crate) const fn new(settings: NetflowSettings, epoch: Duration) -> Self {
+    pub const fn new(settings: NetflowSettings, epoch: Duration) -> Self {
         Self {
             settings,
             epoch,
@@ -58,7 +58,7 @@ impl Exporter {
     }
 
     /// Tells this way from now on. What is kept stays, and is looked at anew.
-    pub(crate) fn set(&mut self, settings: NetflowSettings) {
+    pub fn set(&mut self, settings: NetflowSettings) {
         self.settings = settings;
         let flows = self.flows.iter();
         let due = flows.map(|(key, counts)| Reverse((self.due_of(counts), *key)));
@@ -66,12 +66,7 @@ impl Exporter {
     }
 
     /// Takes what a worker has counted; puts datagrams that are due into `datagrams`.
-    pub(crate) fn handle_flows(
-        &mut self,
-        counted: &[Flow],
-        now: Instant,
-        datagrams: &mut Vec<Vec<u8>>,
-    ) {
+    pub fn handle_flows(&mut self, counted: &[Flow], now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         for (key, counts) in counted {
             match self.flows.get_mut(key) {
                 Some(before) => before.add(counts),
@@ -87,7 +82,7 @@ impl Exporter {
     }
 
     /// Tells what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+    pub fn handle_timeout(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         while let Some(Reverse((due, key))) = self.due.peek().copied()
             && due <= now
         {
@@ -104,12 +99,12 @@ impl Exporter {
     }
 
     /// When [`Exporter::handle_timeout`] has something to do.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub fn next_timeout(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
     /// Tells all flows, since it ends.
-    pub(crate) fn end(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+    pub fn end(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         while !self.due.is_empty() {
             self.tell_first(now, datagrams);
         }

@@ -1,0 +1,53 @@
+//! The part of a sampled frame that exporters report.
+
+use packet::wire::vlan::VlanTag;
+use packet::{Depth, Frame, Headers};
+
+/// The first bytes of a frame, its length and its headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameExcerpt {
+    /// Its first bytes.
+    pub bytes: Box<[u8]>,
+    /// How long it is on the wire, in bytes; on average, if it stands for several.
+    pub length: usize,
+    /// What its headers say, as far as they are whole.
+    pub headers: Option<Headers>,
+}
+
+impl FrameExcerpt {
+    /// So much of a frame.
+    pub fn of(frame: &Frame, snap: usize) -> Self {
+        let bytes = frame.bytes();
+        let segments = frame.wire_frames().max(1);
+        let length = frame.wire_bytes() / segments;
+        Self {
+            bytes: bytes[..snap.min(bytes.len())].into(),
+            length: usize::try_from(length).unwrap_or(usize::MAX),
+            headers: Depth::ALL
+                .into_iter()
+                .rev()
+                .find_map(|depth| Headers::parse(frame, depth).ok()),
+        }
+    }
+
+    /// Its outermost tag.
+    pub fn tag(&self) -> Option<VlanTag> {
+        self.headers.as_ref()?.link.tag
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glimpse_is_as_long_as_it_may_be_and_knows_the_tag() {
+        let mut bytes = vec![2; 12];
+        bytes.extend([0x81, 0, 0x60, 10, 8, 0]);
+        bytes.extend([0; 100]);
+        let glimpse = FrameExcerpt::of(&Frame::from_bytes(&bytes), 64);
+        assert_eq!((glimpse.bytes.len(), glimpse.length), (64, bytes.len()));
+        let tag = glimpse.tag().expect("there is one");
+        assert_eq!((tag.vid, tag.pcp), (10, 3));
+    }
+}
