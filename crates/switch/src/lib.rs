@@ -5,11 +5,9 @@
 //! Bytes are `openflow`'s business, rules are `pipeline`'s, frames are `packet`'s.
 
 mod core;
-mod dataplane;
 mod error;
 mod logging;
 mod odp;
-mod police;
 mod shell;
 mod vswitch;
 

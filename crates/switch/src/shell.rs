@@ -39,7 +39,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
-use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
 use crate::vswitch::Manager;
@@ -47,6 +46,7 @@ use clock::Clock;
 use config::{Config, Dummies, Remote, Tls};
 use control::{Control, Tools};
 pub use daemon::{Detached, Pidfile, detach, is_monitored, keep_in_memory, settle};
+use dataplane::program::Publication;
 use inbox::Inbox;
 pub use log::start_logging;
 pub use monitor::monitor;

@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 30] = {
+const ARROWS: [Arrows; 31] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -29,8 +29,9 @@ const ARROWS: [Arrows; 30] = {
         row("config",   &["base", "packet", "openflow", "ports", "dpdk"]),
         row("l2",       &["base", "config", "packet"]),
         row("flow-export", &["base", "packet", "flow", "config"]),
+        row("dataplane", &["base", "packet", "flow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export"]),
         row("control-api", &[]),
-        row("switch",   &["base", "config", "control-api", "flow-export", "l2", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
+        row("switch",   &["base", "config", "control-api", "dataplane", "flow-export", "l2", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),

@@ -48,13 +48,13 @@ use pipeline::{
 use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use crate::dataplane::gates::Gates;
-use crate::dataplane::in_band::InBand;
-use crate::dataplane::intercept::Intercepts;
-use crate::dataplane::mirrors::Mirrors;
-use crate::dataplane::program::Generation;
-use crate::dataplane::switching::SwitchingView;
 use config::{AGEING, FailMode, Rate, STATIONS_MAX};
+use dataplane::gates::Gates;
+use dataplane::in_band::InBand;
+use dataplane::intercept::Intercepts;
+use dataplane::mirrors::Mirrors;
+use dataplane::program::Generation;
+use dataplane::switching::SwitchingView;
 use l2::mac::MacTable;
 use l2::mcast::MulticastTable;
 

@@ -14,8 +14,8 @@ use openflow::{
 
 use super::bundles::Bundles;
 use super::monitors::Monitors;
-use crate::police::Police;
 use config::Rate;
+use dataplane::policer::Police;
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

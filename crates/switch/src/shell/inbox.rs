@@ -17,9 +17,9 @@ use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
 use crate::core::tracing::Lesson;
 use crate::core::underlay::KernelTables;
-use crate::dataplane::program::BridgeId;
 use crate::vswitch::Facts;
 use config::Config;
+use dataplane::program::BridgeId;
 
 /// What the control thread is told.
 pub(crate) enum Input {

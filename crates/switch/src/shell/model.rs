@@ -20,16 +20,14 @@ use ports::{Batch, Queue};
 use rtrb::{Consumer, RingBuffer};
 
 use super::inbox::{Inbox, Input};
-use crate::dataplane::counters::WorkerCounters;
-use crate::dataplane::messages::{Command, Event, Exchange, Purpose, Returned};
-use crate::dataplane::program::{
-    BridgeId, BridgeProgram, Generation, Posture, Progress, Publication,
-};
-use crate::dataplane::publisher::Publisher;
-use crate::dataplane::slots::PortKey;
-use crate::dataplane::tether::{Tether, Wake};
-use crate::dataplane::worker::{Shared, Worker};
-use crate::police::{Gate, Police};
+use dataplane::counters::WorkerCounters;
+use dataplane::messages::{Command, Event, Exchange, Purpose, Returned};
+use dataplane::policer::{Gate, Police};
+use dataplane::program::{BridgeId, BridgeProgram, Generation, Posture, Progress, Publication};
+use dataplane::publisher::Publisher;
+use dataplane::slots::PortKey;
+use dataplane::tether::{Tether, Wake};
+use dataplane::worker::{Shared, Worker};
 use l2::mac::MacView;
 
 /// Orders that each scheduler tries.

@@ -17,12 +17,12 @@ use rustix::thread::CpuSet;
 use super::clock::Clock;
 use super::inbox::Inbox;
 use super::patience::Patience;
-use crate::dataplane::counters::WorkerCounters;
-use crate::dataplane::messages::{Command, Event};
-use crate::dataplane::program::{Posture, Progress, Publication};
-use crate::dataplane::tether::{Tether, Wake};
-use crate::dataplane::worker::{Shared, Worker};
 use crate::error::SwitchError;
+use dataplane::counters::WorkerCounters;
+use dataplane::messages::{Command, Event};
+use dataplane::program::{Posture, Progress, Publication};
+use dataplane::tether::{Tether, Wake};
+use dataplane::worker::{Shared, Worker};
 
 /// How often queues are tended under load, and how often asleep; beside that, when one has
 /// woken its worker for nothing.
@@ -310,9 +310,9 @@ mod tests {
     use ports::{Batch, QueueCounters};
 
     use super::*;
-    use crate::dataplane::program::BridgeId;
-    use crate::dataplane::slots::PortKey;
-    use crate::police::{Gate, Police};
+    use dataplane::policer::{Gate, Police};
+    use dataplane::program::BridgeId;
+    use dataplane::slots::PortKey;
 
     /// Brings nothing, but says so or not.
     struct Bell(Arc<OwnedFd>);

@@ -14,10 +14,10 @@ use packet::wire::slow::{LacpSystem, SlowPdu};
 use packet::{Frame, Link, MacAddr};
 
 use super::{Bridge, Effect, PortEntry};
-use crate::dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
-use crate::dataplane::normal::Knowledge;
-use crate::dataplane::vlans::Vlans;
 use config::{BondConfig, LogicalPort};
+use dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
+use dataplane::normal::Knowledge;
+use dataplane::vlans::Vlans;
 use l2::bond::{self, BUCKETS, Bond};
 use l2::lacp::{self, Group, Receive, Status};
 

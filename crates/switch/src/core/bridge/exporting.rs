@@ -15,8 +15,8 @@ use base::{DatapathId, Instant, PortNo};
 use ports::Counter;
 
 use super::{Bridge, Effect, PortEntry};
-use crate::dataplane::sampling::{Sampled, SamplingView};
 use config::{Exporters, Ipfix, Sflow};
+use dataplane::sampling::{Sampled, SamplingView};
 use flow_export::flows::Flow;
 use flow_export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
 use flows::Flows;

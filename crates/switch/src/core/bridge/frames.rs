@@ -10,10 +10,10 @@ use packet::{Frame, Link};
 use pipeline::{Destination, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict};
 
 use super::{Bridge, Effect};
-use crate::dataplane::bonds::Leaving;
-use crate::dataplane::mirrors::{Chosen, Passing};
-use crate::dataplane::normal::Knowledge;
-use crate::dataplane::vlans::Retag;
+use dataplane::bonds::Leaving;
+use dataplane::mirrors::{Chosen, Passing};
+use dataplane::normal::Knowledge;
+use dataplane::vlans::Retag;
 
 impl Bridge {
     /// Has the fate of a controller's frame told and turns it into effects.

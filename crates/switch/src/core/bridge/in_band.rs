@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Instant;
 
 use super::Bridge;
-use crate::dataplane::in_band::{InBand, InBandConfig};
+use dataplane::in_band::{InBand, InBandConfig};
 
 impl Bridge {
     /// Lets frames go that way from now on, whatever its tables say.

@@ -7,7 +7,7 @@ use base::{Instant, PortNo};
 use packet::wire::slow;
 
 use super::{Bridge, Effect};
-use crate::dataplane::intercept::{Intercept, Intercepts, is_bpdu};
+use dataplane::intercept::{Intercept, Intercepts, is_bpdu};
 
 impl Bridge {
     /// What its ports take of that; none if nothing.

@@ -8,8 +8,8 @@ use base::PortNo;
 use packet::Frame;
 
 use super::{Bridge, Effect};
-use crate::dataplane::mirrors::{Chosen, Copier, Mirrors, Passing, Scene};
 use config::Mirror;
+use dataplane::mirrors::{Chosen, Copier, Mirrors, Passing, Scene};
 
 /// Sends copies as frames of the bridge's own.
 struct Copying<'a>(&'a mut Vec<Effect>);

@@ -6,7 +6,7 @@ use openflow::Message;
 use pipeline::{Pipeline, Removal};
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::dataplane::program::Generation;
+use dataplane::program::Generation;
 use l2::mac::MacView;
 
 /// Something that waits for the workers.

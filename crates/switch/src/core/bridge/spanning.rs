@@ -6,9 +6,9 @@ use flow::{PortConfig, PortDesc, PortState};
 use packet::{Frame, MacAddr};
 
 use super::{Bridge, Effect};
-use crate::dataplane::gates::{Gates, Passage};
-use crate::dataplane::intercept;
 use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use dataplane::gates::{Gates, Passage};
+use dataplane::intercept;
 use l2::spanning::{
     Action, BridgeId, PortId, PortSettings, Settings, SpanningTree, State, Version,
 };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 
 use super::Bridge;
-use crate::dataplane::switching::SwitchingView;
 use config::{LogicalPort, Switching};
+use dataplane::switching::SwitchingView;
 
 impl Bridge {
     /// Does this in `NORMAL` from now on. Stations behind ports that are another thing now are

@@ -4,7 +4,7 @@ use base::PortNo;
 use packet::Frame;
 
 use super::{Departure, Traced};
-use crate::dataplane::mirrors::{Chosen, Copier, Passing, Scene};
+use dataplane::mirrors::{Chosen, Copier, Passing, Scene};
 
 /// Copies that would be sent.
 #[derive(Default)]

@@ -7,10 +7,10 @@ use packet::{Frame, Link};
 use pipeline::TracePrinter;
 
 use super::{Lesson, Traced};
-use crate::dataplane::bonds::Leaving;
-use crate::dataplane::normal::{Forward, Knowledge};
-use crate::dataplane::vlans::{Retag, Vlans};
 use config::{LogicalPort, VlanMode};
+use dataplane::bonds::Leaving;
+use dataplane::normal::{Forward, Knowledge};
+use dataplane::vlans::{Retag, Vlans};
 use l2::mac::Address;
 use l2::mcast::Audience;
 

@@ -10,9 +10,9 @@ use flow::Match;
 
 use super::Control;
 use super::commands::Told;
-use crate::dataplane::capture::{Capture, CaptureId, Captures, Record, Snap};
-use crate::dataplane::program::BridgeId;
 use control_api::capture::{Captured, Exit, Reading, RuleName, RuleTaken, SILENCE_MAX, Snapped};
+use dataplane::capture::{Capture, CaptureId, Captures, Record, Snap};
+use dataplane::program::BridgeId;
 
 /// Captures at once: each costs workers a look at every frame of its bridge.
 const CAPTURES_MAX: usize = 4;
@@ -251,7 +251,7 @@ mod tests {
     use base::PortNo;
 
     use super::*;
-    use crate::dataplane::slots::PortKey;
+    use dataplane::slots::PortKey;
 
     const BRIDGE: BridgeId = BridgeId(7);
 

@@ -8,13 +8,13 @@ use base::sync::mpsc::channel;
 
 use super::Control;
 use super::site::Closed;
-use crate::dataplane::messages::Command;
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
 use crate::shell::hands;
 use crate::shell::worker_thread::WorkerHandle;
 use config::PortKind;
 use config::reconcile::Step;
+use dataplane::messages::Command;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
 
 impl Control {
     /// Closes the device of a port, which stays wanted.

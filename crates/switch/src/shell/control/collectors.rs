@@ -11,10 +11,10 @@ use sys::interface::Interfaces;
 
 use super::{BURST_MAX, Control};
 use crate::core::bridge::Bridge;
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::sampling::{Sampled, SampledByRule};
 use crate::shell::worker_thread::EVENTS_MAX;
 use config::{Exporters, Sflow};
+use dataplane::program::BridgeId;
+use dataplane::sampling::{Sampled, SampledByRule};
 use flow_export::flows::Flow;
 
 /// The collectors that were told something.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::PortNo;
 
 use super::Control;
-use crate::dataplane::program::BridgeId;
+use dataplane::program::BridgeId;
 
 /// A port of a bridge.
 pub(super) type Whose = (BridgeId, PortNo);

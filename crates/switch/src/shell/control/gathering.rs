@@ -16,12 +16,12 @@ use super::Control;
 use super::commands::Told;
 use super::site::{PortSite, Site};
 use crate::core::bridge::PortEntry;
-use crate::dataplane::counters::WorkerCounters;
 use crate::shell::process;
 use control_api::telemetry::{
     BridgeTelemetry, ControllerTelemetry, PortTelemetry, RuleTelemetry, TableTelemetry, Telemetry,
     WorkerTelemetry,
 };
+use dataplane::counters::WorkerCounters;
 use l2::mac::MacView;
 
 /// Rules told of a bridge, at most: what a terminal shows, several times over.

@@ -15,12 +15,12 @@ use ports::af_packet::AfPacket;
 use sys::interface::{Ifindex, Interfaces};
 
 use super::{Control, seats};
-use crate::dataplane::messages::Command;
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
-use crate::dataplane::underlay::{Ground, Underlay, is_within};
-use crate::police::{Gate, Police};
 use config::{End, PortKind, Tunnel};
+use dataplane::messages::Command;
+use dataplane::policer::{Gate, Police};
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+use dataplane::underlay::{Ground, Underlay, is_within};
 
 /// Interfaces that are seen for tunnels, at most: with ends that rules say, each that has a
 /// route is one.

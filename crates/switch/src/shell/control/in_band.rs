@@ -9,9 +9,9 @@ use packet::MacAddr;
 
 use super::{Control, Site};
 use crate::core::underlay::{KernelRoute, KernelTables};
-use crate::dataplane::in_band::InBandConfig;
-use crate::dataplane::underlay::is_within;
 use config::{Controller, Target};
+use dataplane::in_band::InBandConfig;
+use dataplane::underlay::is_within;
 
 impl Control {
     /// Lets frames of controllers and managers, and for them, pass through the bridges that are to.

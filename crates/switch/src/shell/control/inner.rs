@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::Control;
 use super::site::PortSite;
 use crate::core::link::Link;
-use crate::dataplane::slots::PortKey;
-use crate::dataplane::ways::{Way, Ways};
 use config::PortKind;
+use dataplane::slots::PortKey;
+use dataplane::ways::{Way, Ways};
 
 impl Control {
     /// Joins patch ports that name each other, and parts those that do so no more.

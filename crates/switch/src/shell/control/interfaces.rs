@@ -8,9 +8,9 @@ use base::{Instant, PortNo};
 use super::Control;
 use super::site::PortSite;
 use crate::core::link::{Link, LinkEvent};
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
 use config::PortKind;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
 
 /// How often a TAP interface that was moved to another network namespace and a device
 /// that the kernel does not know are looked after, and a port tried again that could not

@@ -11,8 +11,8 @@ use std::time::Duration;
 use base::TableId;
 use fastpath::{LookupProbe, TableDescription};
 
-use crate::dataplane::program::{BridgeId, Program};
 use crate::shell::clock::Clock;
+use dataplane::program::{BridgeId, Program};
 
 /// Groups of frames that are looked up between two looks at the clock: a look takes as long
 /// as a lookup or two, and is to be nothing beside them.

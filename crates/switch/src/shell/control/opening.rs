@@ -16,12 +16,12 @@ use ports::{InterfaceName, OpenError, Port, Queue, Status};
 
 use super::seats::{Seat, deal};
 use super::{Control, site::PortSite};
-use crate::dataplane::messages::Command;
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
 use crate::shell::hands;
 use config::reconcile::{NumberedPort, Step};
 use config::{Affinity, Config, PortKind};
+use dataplane::messages::Command;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
 
 /// A device that is open, with a queue and a seat for each worker.
 pub(super) struct Opened {

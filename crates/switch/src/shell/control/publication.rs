@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::Control;
 use super::site::Site;
-use crate::dataplane::program::BridgeProgram;
-use crate::dataplane::tether::Tether;
 use crate::shell::reaper::LARGE;
 use crate::shell::worker_thread::{Nudge, WorkerHandle};
+use dataplane::program::BridgeProgram;
+use dataplane::tether::Tether;
 
 /// A burst of changes is published this often: a rule is in force soon after it
 /// came, and a publication, which costs each worker a look at new tables, is shared

@@ -2,7 +2,7 @@
 //! want, queues that have ended.
 
 use super::{BURST_MAX, Control};
-use crate::dataplane::messages::Event;
+use dataplane::messages::Event;
 
 impl Control {
     /// Takes what the workers tell, a burst of each. Tells whether nothing is left.

@@ -15,10 +15,10 @@ use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
 use super::site::PortSite;
-use crate::dataplane::messages::{Command, Exchange, Purpose, Returned};
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
 use config::Affinity;
+use dataplane::messages::{Command, Exchange, Purpose, Returned};
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
 
 /// A worker's place at a port.
 pub(super) struct Seat {

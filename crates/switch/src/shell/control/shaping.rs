@@ -9,8 +9,8 @@ use ports::shaping::{Shape, Shaped};
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::dataplane::slots::PortKey;
 use config::name_of;
+use dataplane::slots::PortKey;
 
 /// Whether the answer tells what queues have sent.
 pub(super) const fn asks_for_counts(message: &Message) -> bool {

@@ -13,8 +13,6 @@ use ports::{Port, Queue};
 use super::seats::Seat;
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
-use crate::dataplane::messages::Returned;
-use crate::police::{Gate, GateCounters, Police};
 use crate::shell::connection::Speaking;
 use crate::shell::peers::Task;
 use crate::shell::rundir::SocketFile;
@@ -22,6 +20,8 @@ use config::reconcile::NumberedPort;
 use config::{
     Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
 };
+use dataplane::messages::Returned;
+use dataplane::policer::{Gate, GateCounters, Police};
 
 /// A port that is wanted.
 pub(super) struct PortSite {

@@ -12,13 +12,13 @@ use super::Control;
 use super::site::{PortSite, Site};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::identity::{bridge_address, datapath_id};
-use crate::dataplane::program::BridgeId;
 use crate::error::SwitchError;
 use crate::shell::connection::Speaking;
 use config::reconcile::{NumberedPort, Step, reconcile};
 use config::{
     BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, SpanningConfig, Tuning,
 };
+use dataplane::program::BridgeId;
 
 /// Where a machine says who it is (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";

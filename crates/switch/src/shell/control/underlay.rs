@@ -11,11 +11,11 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Control;
 use crate::core::underlay::{KernelRoute, KernelTables};
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
-use crate::dataplane::underlay::{EGRESS_PORTS, Ground, Route, Underlay};
 use crate::shell::underlay::{Wanted, follow};
 use config::PortKind;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+use dataplane::underlay::{EGRESS_PORTS, Ground, Route, Underlay};
 
 /// So long the kernel is not asked again where a host is.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);

@@ -8,8 +8,8 @@ use flow::{IpfixStats, SampleDirection};
 use openflow::WallTime;
 
 use super::super::Effect;
-use crate::dataplane::sampling::{Sampled, SampledByRule};
 use config::FlowCache;
+use dataplane::sampling::{Sampled, SampledByRule};
 use flow_export::ipfix::{Exporter, Observation};
 
 /// An exporter and those whom it tells.

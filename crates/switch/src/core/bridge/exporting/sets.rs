@@ -9,10 +9,10 @@ use packet::Frame;
 
 use super::super::{Bridge, Effect};
 use super::flows::Flows;
-use crate::dataplane::program::BridgeId;
-use crate::dataplane::sampling::SampledByRule;
-use crate::dataplane::slots::PortKey;
 use config::CollectorSet;
+use dataplane::program::BridgeId;
+use dataplane::sampling::SampledByRule;
+use dataplane::slots::PortKey;
 
 /// The sets of a bridge, by their numbers.
 #[derive(Default)]

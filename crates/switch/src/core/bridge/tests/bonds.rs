@@ -6,10 +6,10 @@ use packet::wire::slow::{LacpState, SlowPdu};
 
 use super::*;
 use crate::core::link::Link;
-use crate::dataplane::intercept::Intercept;
 use config::{
     Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember, LogicalPort, Switching,
 };
+use dataplane::intercept::Intercept;
 
 const MEMBERS: [PortNo; 2] = [PortNo(2), PortNo(3)];
 const STATION: Address = Address {

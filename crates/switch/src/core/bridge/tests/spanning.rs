@@ -4,8 +4,8 @@
 use flow::PortState;
 
 use super::*;
-use crate::dataplane::gates::Passage;
 use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use dataplane::gates::Passage;
 
 /// The ports at the ends of the cable.
 const CABLE: [PortNo; 2] = [PortNo(1), PortNo(2)];

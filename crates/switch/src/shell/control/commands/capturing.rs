@@ -4,9 +4,9 @@ use flow::FlowStatsRequest;
 
 use super::Answer::{AtOnce, Later};
 use super::{Command, Told, tracing};
-use crate::dataplane::capture::CaptureId;
 use crate::shell::control::Control;
 use control_api::capture::{READ, SNAPLEN_MAX, START, STOP};
+use dataplane::capture::CaptureId;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 3] = [

@@ -14,12 +14,12 @@ use ports::Counter;
 
 use super::Answer::{AtOnce, Later};
 use super::{Command, Told, named, options};
-use crate::dataplane::counters::Drop;
-use crate::dataplane::program::BridgeId;
 use crate::odp;
 use crate::shell::control::Control;
 use crate::shell::control::site::{PortSite, Site};
 use config::PortKind;
+use dataplane::counters::Drop;
+use dataplane::program::BridgeId;
 
 /// What the number `LOCAL` is in OpenFlow 1.0, by which it is told.
 const LOCAL: u32 = 0xfffe;

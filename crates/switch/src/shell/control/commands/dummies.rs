@@ -12,10 +12,10 @@ use super::Answer::AtOnce;
 use super::tracing::frame;
 use super::tunnels::prefix;
 use super::{Command, MANY};
-use crate::dataplane::program::BridgeId;
 use crate::odp;
 use crate::shell::control::Control;
 use config::PortKind;
+use dataplane::program::BridgeId;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [

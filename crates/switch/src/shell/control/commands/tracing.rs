@@ -13,10 +13,10 @@ use packet::Frame;
 use super::Answer::Later;
 use super::{Command, MANY, Told, dpctl};
 use crate::core::tracing::{Asked, Lesson, Traced, Tracer};
-use crate::dataplane::program::BridgeId;
 use crate::odp;
 use crate::shell::control::Control;
 use crate::shell::inbox::Input;
+use dataplane::program::BridgeId;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [

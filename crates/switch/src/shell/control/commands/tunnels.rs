@@ -9,10 +9,10 @@ use packet::tunnel::TunnelProtocol;
 
 use super::Answer::AtOnce;
 use super::Command;
-use crate::dataplane::underlay::{Ground, Route, Underlay};
 use crate::shell::control::Control;
 use crate::shell::control::underlay::UserRoute;
 use config::{End, Inherited, PortKind, Tunnel, TunnelKey};
+use dataplane::underlay::{Ground, Route, Underlay};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 13] = [

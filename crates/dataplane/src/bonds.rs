@@ -1,0 +1,492 @@
+//! Bonds in `NORMAL`: several interfaces are one port. Stations behind it are known under the
+//! lowest of their numbers, a frame leaves by one of them, and is taken only where the other end
+//! does not send it twice.
+//!
+//! Which member carries what, the control thread says (`bond`); here that is looked up.
+
+mod just_heard;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::{Instant, PortNo};
+use packet::wire::Fragment;
+use packet::wire::arp::Arp;
+use packet::wire::ethernet::EtherType;
+use packet::{Depth, Frame, Headers, Link, Network, Transport};
+
+pub use just_heard::JustHeard;
+
+use super::normal::{Forward, Knowledge};
+use super::switching::SwitchingView;
+use super::vlans::Vlans;
+use l2::bond::{self, Admission, BUCKETS, BondView, Outlet};
+use l2::mac::Address;
+
+/// What an ARP packet is (RFC 826).
+const ARP_REQUEST: u16 = 1;
+const ARP_ANSWER: u16 = 2;
+
+/// A bond, as workers know it.
+#[derive(Clone, Debug)]
+pub struct BondState {
+    /// Under which number its stations are known.
+    pub home: PortNo,
+    /// By whom frames leave, and which are taken.
+    pub view: BondView,
+    /// What has left by it.
+    pub loads: Arc<Loads>,
+    /// Who spoke at other ports a moment ago.
+    pub just_heard: Arc<JustHeard>,
+    /// Who announced itself at other ports: that such news comes by the bond, too, says nothing.
+    pub announced: Arc<JustHeard>,
+}
+
+/// What has left by a bond.
+#[derive(Debug)]
+pub struct Loads(Vec<Row>);
+
+/// Bytes by bucket, of one worker, in cache lines that no other writes to.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Row([AtomicU64; BUCKETS]);
+
+impl Loads {
+    /// Nothing yet, of so many who send.
+    pub fn new(writers: usize) -> Arc<Self> {
+        let row = || Row(std::array::from_fn(|_| AtomicU64::new(0)));
+        Arc::new(Self((0..writers).map(|_| row()).collect()))
+    }
+
+    /// The one who sends: so many bytes more. Nobody else writes there.
+    fn add(&self, writer: usize, hash: u32, bytes: usize) {
+        if let Some(Row(cells)) = self.0.get(writer) {
+            let cell = &cells[bond::bucket(hash)];
+            cell.store(
+                cell.load(Ordering::Relaxed) + bytes as u64,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    /// All of it, by bucket.
+    pub fn read(&self) -> [u64; BUCKETS] {
+        std::array::from_fn(|place| {
+            let cells = self.0.iter().map(|Row(cells)| &cells[place]);
+            cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
+        })
+    }
+}
+
+/// A frame that is to leave, as bonds look at it.
+#[derive(Clone, Copy)]
+pub struct Leaving<'a> {
+    /// The frame.
+    pub frame: &'a Frame,
+    /// Its link layer.
+    pub link: &'a Link,
+    /// The VLANs it is in.
+    pub within: Vlans,
+    /// Who sends it, and counts that; nobody, if it is only asked about.
+    pub writer: Option<usize>,
+}
+
+impl Leaving<'_> {
+    fn hash(&self, view: &BondView) -> u32 {
+        match view.outlet {
+            Outlet::Nobody | Outlet::One(_) => 0,
+            Outlet::BySource(_) => bond::hash_of_source(self.link.src, self.within.vid, view.basis),
+            Outlet::ByFlow(_) => hash_of_flow(self.frame, self.link, self.within.vid, view.basis),
+        }
+    }
+}
+
+impl BondState {
+    /// By which of its members a frame leaves, and its hash.
+    fn choose(&self, leaving: &Leaving<'_>) -> Option<(PortNo, u32)> {
+        let hash = leaving.hash(&self.view);
+        Some((self.view.exit(hash)?, hash))
+    }
+
+    /// The same, of one that does leave: it is counted.
+    pub fn exit(&self, leaving: &Leaving<'_>) -> Option<PortNo> {
+        let (exit, hash) = self.choose(leaving)?;
+        self.count(leaving, hash);
+        Some(exit)
+    }
+
+    fn count(&self, leaving: &Leaving<'_>, hash: u32) {
+        if let Some(writer) = leaving.writer {
+            self.loads.add(writer, hash, leaving.frame.len());
+        }
+    }
+}
+
+impl<'a> Knowledge<'a> {
+    /// The bond that an interface belongs to, if it does.
+    fn bond(&self, port: PortNo) -> Option<&'a BondState> {
+        self.switching.and_then(|switching| switching.bond(port))
+    }
+
+    /// Under which number the stations behind an interface are known.
+    pub fn home(&self, port: PortNo) -> PortNo {
+        self.bond(port).map_or(port, |bond| bond.home)
+    }
+
+    /// Has bonds know of a station that the table does not know behind `from` yet.
+    pub(super) fn note_heard(&self, station: Address, from: PortNo, now: Instant) {
+        let home = self.home(from);
+        let bonds = self.switching.into_iter().flat_map(SwitchingView::bonds);
+        for bond in bonds.filter(|bond| bond.home != home) {
+            bond.just_heard.note(station, now);
+        }
+    }
+
+    /// Has bonds know of a station that announces itself by a port that is no bond.
+    pub(super) fn note_announced(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        vid: u16,
+        now: Instant,
+    ) {
+        let Some(switching) = self.switching.filter(|_| announces(link, bytes)) else {
+            return;
+        };
+        if switching.bond(from).is_none() {
+            let station = Address { vid, mac: link.src };
+            let bonds = switching.bonds();
+            bonds.for_each(|bond| bond.announced.note(station, now));
+        }
+    }
+
+    /// Why a frame of the VLAN `vid` that came in by `from` is not taken, if it is not. `now` is
+    /// none of one that is only asked about.
+    pub(super) fn bar(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        vid: u16,
+        now: Option<Instant>,
+    ) -> Option<Forward> {
+        let bond = self.bond(from)?;
+        match bond.view.admission(from, link.dst) {
+            Admission::Take => None,
+            Admission::Drop => Some(Forward::Surplus),
+            Admission::TakeUnlessMoved => {
+                let sender = Address { vid, mac: link.src };
+                let is_heard_elsewhere = now.is_some_and(|now| bond.just_heard.has(sender, now));
+                let station = self.stations.find(sender);
+                let is_known_elsewhere = station.is_some_and(|station| station.port() != bond.home);
+                if !is_heard_elsewhere && !is_known_elsewhere {
+                    return None;
+                }
+                // One that says that it has moved is believed, unless it said so elsewhere just now.
+                let is_echo = || now.is_some_and(|now| bond.announced.has(sender, now));
+                let is_believed = announces(link, bytes) && !is_echo();
+                (!is_believed).then_some(Forward::Looped)
+            }
+        }
+    }
+
+    /// By which interface a frame leaves that goes to the station behind `port`.
+    pub fn exit(&self, port: PortNo, leaving: &Leaving<'_>) -> Option<PortNo> {
+        match self.bond(port) {
+            None => Some(port),
+            Some(bond) => bond.exit(leaving),
+        }
+    }
+
+    /// The interfaces by which a frame leaves of those that flood it: one of each bond, but none of
+    /// that by which it came.
+    pub(super) fn one_of_each(
+        &self,
+        from: PortNo,
+        leaving: Leaving<'_>,
+    ) -> impl FnMut(&PortNo) -> bool {
+        let home = self.home(from);
+        // The bond that was met last, and its exit: members stand near together.
+        let mut last = None;
+        move |port| {
+            let Some(bond) = self.bond(*port) else {
+                return true;
+            };
+            if bond.home == home {
+                return false;
+            }
+            let chosen = match last {
+                Some((of, chosen)) if of == bond.home => chosen,
+                _ => bond.choose(&leaving),
+            };
+            last = Some((bond.home, chosen));
+            match chosen {
+                Some((exit, hash)) if exit == *port => {
+                    bond.count(&leaving, hash);
+                    true
+                }
+                _ => false,
+            }
+        }
+    }
+}
+
+/// Whether a frame says to all where its sender is now: an ARP request for its own address or, as
+/// some systems have it, an answer to nobody (RFC 5227, 3).
+fn announces(link: &Link, bytes: &[u8]) -> bool {
+    if link.eth_type != EtherType::ARP || !link.dst.is_broadcast() {
+        return false;
+    }
+    let arp = bytes.get(link.payload_at()..).map(Arp::parse);
+    let Some(Ok(Arp {
+        op,
+        addresses: Some(addresses),
+    })) = arp
+    else {
+        return false;
+    };
+    op == ARP_ANSWER || (op == ARP_REQUEST && addresses.spa == addresses.tpa)
+}
+
+/// A hash of a flow: of addresses and ports, as far as all frames of the flow have them.
+fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
+    let hash = bond::hash_of_source(link.src, vid, basis);
+    let hash = bond::hash_of_source(link.dst, link.eth_type.0, hash);
+    let Some(headers) = [Depth::Transport, Depth::Network]
+        .into_iter()
+        .find_map(|depth| Headers::parse(frame, depth).ok())
+    else {
+        return hash;
+    };
+    let (addresses, fragment) = match &headers.network {
+        Network::Ipv4(ip) => ([IpAddr::V4(ip.src), IpAddr::V4(ip.dst)], ip.fragment),
+        Network::Ipv6(ip) => ([IpAddr::V6(ip.src), IpAddr::V6(ip.dst)], ip.fragment),
+        _ => return hash,
+    };
+    // Only the first of several fragments has ports.
+    let (src, dst) = match &headers.transport {
+        _ if fragment != Fragment::No => (0, 0),
+        Transport::Tcp(tcp) => (tcp.src, tcp.dst),
+        Transport::Udp(udp) => (udp.src, udp.dst),
+        Transport::Sctp(sctp) => (sctp.src, sctp.dst),
+        _ => (0, 0),
+    };
+    let octets = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let [one, two] = addresses.map(octets);
+    let protocol = headers.ip_proto().map_or(0, |protocol| protocol.0);
+    let words = [one, two].concat();
+    let words = words.chunks_exact(4).map(|word| {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(word);
+        u32::from_be_bytes(bytes)
+    });
+    let ports = u32::from(src) << 16 | u32::from(dst);
+    bond::hash_of_words(words.chain([ports, protocol.into()]), hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use packet::MacAddr;
+    use packet::wire::arp::ArpAddresses;
+
+    use super::*;
+    use config::{AGEING, BondConfig, LogicalPort, Switching};
+    use l2::bond::{Bond, Mode, Settings};
+    use l2::mac::{MacTable, MacView};
+
+    const BOND: [PortNo; 2] = [PortNo(2), PortNo(3)];
+    const HOST: PortNo = PortNo(1);
+
+    /// Ports 2 and 3 as one, beside others.
+    fn switching(mode: Mode) -> Arc<SwitchingView> {
+        let settings = Settings {
+            mode,
+            ..Settings::default()
+        };
+        let mut bond = Bond::new(settings);
+        bond.configure(settings, &BOND, Instant::START);
+        for port in BOND {
+            bond.handle_carrier(port, true, Instant::START);
+        }
+        let config = Switching {
+            ports: vec![LogicalPort {
+                name: "bond0".to_owned(),
+                members: BOND.to_vec(),
+                bond: Some(BondConfig::default()),
+                ..LogicalPort::default()
+            }],
+            ..Switching::default()
+        };
+        let view = SwitchingView::compile(&config).expect("a bond is more than a plain port");
+        let state = BondState {
+            home: BOND[0],
+            view: bond.view(),
+            loads: Loads::new(1),
+            just_heard: Arc::default(),
+            announced: JustHeard::announced().into(),
+        };
+        view.with_bonds(|name| (name == "bond0").then(|| state.clone()))
+    }
+
+    /// A station behind the host's port, and one behind the bond.
+    fn stations() -> MacView {
+        let mut table = MacTable::new(8, AGEING);
+        for (number, port) in [(1, HOST), (2, BOND[0])] {
+            let mac = MacAddr::from_u64(number);
+            table.learn(Address { vid: 0, mac }, port, Instant::START);
+        }
+        table.view()
+    }
+
+    fn frame(dst: u64, src: u64) -> Frame {
+        let [dst, src] = [dst, src].map(|number| MacAddr::from_u64(number).0);
+        Frame::from_bytes(&[&dst[..], &src, &[0x88, 0xb5], &[0; 46]].concat())
+    }
+
+    /// By which of ports 1 to 4 a frame leaves that is flooded.
+    fn flooded(view: &SwitchingView, from: PortNo, frame: &Frame) -> Vec<u32> {
+        let (stations, link) = (stations(), Link::parse(frame.bytes()).expect("well formed"));
+        let knowledge = Knowledge {
+            mirrors: None,
+            stations: &stations,
+            switching: Some(view),
+            multicast: None,
+        };
+        let leaving = Leaving {
+            frame,
+            link: &link,
+            within: Vlans::of_vlan(0),
+            writer: Some(0),
+        };
+        let ports = (1..=4).map(PortNo).filter(|port| *port != from);
+        let exits = ports.filter(knowledge.one_of_each(from, leaving));
+        exits.map(|port| port.0).collect()
+    }
+
+    #[test]
+    fn what_is_flooded_leaves_by_one_member_and_never_by_its_own_bond() {
+        let view = switching(Mode::BalanceSlb);
+        let exits = (0..64).map(|src| flooded(&view, HOST, &frame(99, src)));
+        let mut seen: Vec<_> = exits.collect();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen, [[2, 4], [3, 4]]);
+        assert_eq!(flooded(&view, BOND[1], &frame(99, 2)), [1, 4]);
+        let bytes = |view: &SwitchingView| {
+            let bond = view.bond(BOND[1]).expect("it is of the bond");
+            bond.loads.read().iter().sum::<u64>()
+        };
+        assert_eq!(bytes(&view), 64 * 60, "each is counted once");
+    }
+
+    #[test]
+    fn what_comes_is_known_at_the_bond_and_taken_once() {
+        let many = MacAddr::BROADCAST.to_u64();
+        let stations = stations();
+        for (mode, [first, second]) in [
+            (Mode::ActiveBackup, [None, Some(Forward::Surplus)]),
+            (Mode::BalanceSlb, [None, Some(Forward::Surplus)]),
+        ] {
+            let view = switching(mode);
+            let knowledge = Knowledge {
+                mirrors: None,
+                stations: &stations,
+                switching: Some(&view),
+                multicast: None,
+            };
+            let bar = |port, dst, src| {
+                let frame = frame(dst, src);
+                let link = Link::parse(frame.bytes()).expect("well formed");
+                knowledge.bar((&link, frame.bytes()), port, 0, Some(Instant::START))
+            };
+            assert_eq!(BOND.map(|port| bar(port, many, 2)), [first, second]);
+            // One of ours that came back, be it before it is known.
+            assert_eq!(bar(BOND[0], many, 9), None);
+            let station = Address {
+                vid: 0,
+                mac: MacAddr::from_u64(9),
+            };
+            knowledge.note_heard(station, HOST, Instant::START);
+            let looped = (mode == Mode::BalanceSlb).then_some(Forward::Looped);
+            assert_eq!(bar(BOND[0], 2, 1), looped);
+            assert_eq!(bar(BOND[0], many, 9), looped);
+            assert_eq!(bar(HOST, many, 1), None);
+            assert_eq!(BOND.map(|port| knowledge.home(port)), [BOND[0]; 2]);
+        }
+    }
+
+    #[test]
+    fn who_announces_itself_behind_the_bond_is_believed_unless_that_is_an_echo() {
+        let stations = stations();
+        let view = switching(Mode::BalanceSlb);
+        let knowledge = Knowledge {
+            mirrors: None,
+            stations: &stations,
+            switching: Some(&view),
+            multicast: None,
+        };
+        let arp = |dst: u64, op: u16, target: u8| {
+            let addresses = ArpAddresses {
+                sha: MacAddr::from_u64(1),
+                spa: [10, 0, 0, 1].into(),
+                tha: MacAddr::default(),
+                tpa: [10, 0, 0, target].into(),
+            };
+            let [dst, src] = [dst, 1].map(|number| MacAddr::from_u64(number).0);
+            Frame::from_bytes(&[&dst[..], &src, &[8, 6], &addresses.emit(op)].concat())
+        };
+        let bar = |frame: &Frame, now| {
+            let link = Link::parse(frame.bytes()).expect("well formed");
+            knowledge.bar((&link, frame.bytes()), BOND[0], 0, Some(now))
+        };
+        let many = MacAddr::BROADCAST.to_u64();
+        let now = Instant::from_secs(9);
+        let looped = Some(Forward::Looped);
+        let cases = [
+            (arp(many, 1, 1), None),
+            (arp(many, 2, 9), None),
+            (arp(many, 1, 9), looped),
+            (arp(2, 2, 1), looped),
+            (arp(many, 3, 1), looped),
+            (frame(many, 1), looped),
+        ];
+        for (frame, wanted) in &cases {
+            assert_eq!(bar(frame, now), *wanted, "{:?}", frame.bytes());
+        }
+        // What it says at the host's port comes back; what others say there is no news of it.
+        let [(request, _), (answer, _), (question, _), ..] = &cases;
+        let note = |frame: &Frame, from, now| {
+            let link = Link::parse(frame.bytes()).expect("well formed");
+            knowledge.note_announced((&link, frame.bytes()), from, 0, now);
+        };
+        note(request, BOND[1], now);
+        note(question, HOST, now);
+        assert_eq!(bar(request, now), None);
+        note(answer, HOST, now);
+        let lock = Duration::from_secs(5);
+        assert_eq!(bar(request, now + lock / 2), looped);
+        assert_eq!(bar(request, now + lock), None);
+    }
+
+    #[test]
+    fn datagrams_of_a_flow_go_one_way_and_flows_many() {
+        let hash = |port: u16, text: &str| {
+            let stack = format!(
+                "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01)/ipv4(src=10.0.0.1,dst=10.0.0.2{text})/udp(src={port},dst=9)"
+            );
+            let stack: packet::build::Stack = stack.parse().expect("a stack");
+            let frame = stack.build();
+            let link = Link::parse(frame.bytes()).expect("well formed");
+            hash_of_flow(&frame, &link, 0, 0)
+        };
+        assert_eq!(hash(1, ""), hash(1, ",ttl=9"));
+        let buckets: std::collections::BTreeSet<_> =
+            (0..256).map(|port| bond::bucket(hash(port, ""))).collect();
+        assert!(buckets.len() > 100, "{}", buckets.len());
+    }
+}

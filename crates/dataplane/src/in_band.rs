@@ -1,0 +1,427 @@
+//! What of a bridge's frames is forwarded by `NORMAL` whatever its tables say: the way to its
+//! controllers, where that leads through the bridge itself (ovs-vswitchd.conf.db(5), Controller,
+//! `connection_mode`; Open vSwitch's "Design Decisions", in-band control).
+//!
+//! They are rules above all others that controllers neither see nor can delete. They are looked at
+//! before the tables and not in them: rules of tables have priorities of 16 bits, are counted, and
+//! take part in all that OpenFlow says about rules, and these do not.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::{Instant, PortNo, QueueId};
+use packet::MacAddr;
+
+/// What is known of the way to a bridge's controllers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InBandConfig {
+    /// The address of the bridge's own interface.
+    pub local: MacAddr,
+    /// The stations that are next on the way.
+    pub next_hops: Vec<MacAddr>,
+    /// The controllers. Without any nothing is forwarded so.
+    pub remotes: Vec<SocketAddrV4>,
+    /// The queue by which what is forwarded so leaves; the usual one, if absent.
+    pub queue: Option<QueueId>,
+}
+
+/// Frames of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    DhcpOfLocal(MacAddr),
+    ReplyToLocal(MacAddr),
+    RequestOfLocal(MacAddr),
+    ReplyToNextHop(MacAddr),
+    RequestOfNextHop(MacAddr),
+    ReplyToRemote(Ipv4Addr),
+    RequestOfRemote(Ipv4Addr),
+    ToRemote(SocketAddrV4),
+    OfRemote(SocketAddrV4),
+}
+
+/// The priority of the lowest kind, as Open vSwitch shows it.
+const PRIORITY: u32 = 180_000;
+
+impl Kind {
+    fn priority(self) -> u32 {
+        PRIORITY
+            + match self {
+                Self::DhcpOfLocal(_) => 0,
+                Self::ReplyToLocal(_) => 1,
+                Self::RequestOfLocal(_) => 2,
+                Self::ReplyToNextHop(_) => 3,
+                Self::RequestOfNextHop(_) => 4,
+                Self::ReplyToRemote(_) => 5,
+                Self::RequestOfRemote(_) => 6,
+                Self::ToRemote(_) => 7,
+                Self::OfRemote(_) => 8,
+            }
+    }
+
+    /// Whether a frame is of this kind.
+    fn has(self, from: PortNo, seen: &Seen) -> bool {
+        match (self, seen.what) {
+            (Self::DhcpOfLocal(local), What::Udp(ports)) => {
+                from == PortNo::LOCAL && seen.src == local && ports == DHCP
+            }
+            (Self::ReplyToLocal(mac) | Self::ReplyToNextHop(mac), What::Arp { op, .. }) => {
+                op == REPLY && seen.dst == mac
+            }
+            (Self::RequestOfLocal(mac) | Self::RequestOfNextHop(mac), What::Arp { op, .. }) => {
+                op == REQUEST && seen.src == mac
+            }
+            (Self::ReplyToRemote(host), What::Arp { op, target, .. }) => {
+                op == REPLY && target == host
+            }
+            (Self::RequestOfRemote(host), What::Arp { op, sender, .. }) => {
+                op == REQUEST && sender == host
+            }
+            (Self::ToRemote(remote), What::Tcp { to, .. }) => to == remote,
+            (Self::OfRemote(remote), What::Tcp { of, .. }) => of == remote,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DhcpOfLocal(mac) => {
+                write!(f, "udp,in_port=LOCAL,dl_src={mac},tp_src=68,tp_dst=67")
+            }
+            Self::ReplyToLocal(mac) | Self::ReplyToNextHop(mac) => {
+                write!(f, "arp,dl_dst={mac},arp_op=2")
+            }
+            Self::RequestOfLocal(mac) | Self::RequestOfNextHop(mac) => {
+                write!(f, "arp,dl_src={mac},arp_op=1")
+            }
+            Self::ReplyToRemote(host) => write!(f, "arp,arp_tpa={host},arp_op=2"),
+            Self::RequestOfRemote(host) => write!(f, "arp,arp_spa={host},arp_op=1"),
+            Self::ToRemote(to) => write!(f, "tcp,nw_dst={},tp_dst={}", to.ip(), to.port()),
+            Self::OfRemote(of) => write!(f, "tcp,nw_src={},tp_src={}", of.ip(), of.port()),
+        }
+    }
+}
+
+/// What becomes of a frame whatever the tables say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It is forwarded by `NORMAL`, and met by no rule.
+    Normal,
+    /// It goes by the tables, and to the bridge's own interface in any case: a DHCP server answers
+    /// somebody, and that may be the bridge.
+    HereToo,
+}
+
+/// Frames of one kind, and how many there were.
+#[derive(Debug)]
+struct Rule {
+    kind: Kind,
+    since: Instant,
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// See the top of this file.
+#[derive(Debug)]
+pub struct InBand {
+    config: InBandConfig,
+    /// The highest first.
+    rules: Vec<Arc<Rule>>,
+}
+
+impl InBand {
+    /// What is to be forwarded so; none if nothing. What `before` forwarded, too, goes on being
+    /// counted.
+    pub fn compile(config: InBandConfig, before: Option<&Self>, now: Instant) -> Option<Arc<Self>> {
+        if config.remotes.is_empty() {
+            return None;
+        }
+        let local = (config.local != MacAddr::default()).then_some(config.local);
+        let of_local = [Kind::DhcpOfLocal, Kind::ReplyToLocal, Kind::RequestOfLocal];
+        let of_hop = [Kind::ReplyToNextHop, Kind::RequestOfNextHop];
+        let of_host = [Kind::ReplyToRemote, Kind::RequestOfRemote];
+        let of_remote = [Kind::ToRemote, Kind::OfRemote];
+        let mut hosts: Vec<_> = config.remotes.iter().map(|remote| *remote.ip()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let local = local
+            .into_iter()
+            .flat_map(|mac| of_local.map(|kind| kind(mac)));
+        let hops = config.next_hops.iter();
+        let hops = hops.flat_map(|mac| of_hop.map(|kind| kind(*mac)));
+        let hosts = hosts
+            .into_iter()
+            .flat_map(|host| of_host.map(|kind| kind(host)));
+        let remotes = config.remotes.iter();
+        let remotes = remotes.flat_map(|remote| of_remote.map(|kind| kind(*remote)));
+        let known = |kind: Kind| {
+            let mut known = before.iter().flat_map(|before| &before.rules);
+            known.find(|rule| rule.kind == kind).cloned()
+        };
+        let new = |kind| {
+            Arc::new(Rule {
+                kind,
+                since: now,
+                packets: AtomicU64::new(0),
+                bytes: AtomicU64::new(0),
+            })
+        };
+        let kinds = local.chain(hops).chain(hosts).chain(remotes);
+        let rules = kinds.map(|kind| known(kind).unwrap_or_else(|| new(kind)));
+        let mut rules: Vec<_> = rules.collect();
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.kind.priority()));
+        Some(Arc::new(Self { config, rules }))
+    }
+
+    /// What it was made of.
+    pub const fn config(&self) -> &InBandConfig {
+        &self.config
+    }
+
+    /// What becomes of a frame that came in by `from`; none if that is the tables' business alone.
+    #[inline]
+    pub fn way(&self, from: PortNo, frame: &[u8]) -> Option<Way> {
+        let seen = see(frame)?;
+        if from != PortNo::LOCAL && seen.what == What::Udp(DHCP_ANSWER) {
+            return Some(Way::HereToo);
+        }
+        let mut rules = self.rules.iter();
+        let is_found = rules.any(|rule| rule.kind.has(from, &seen));
+        is_found.then_some(Way::Normal)
+    }
+
+    /// Counts a frame that is.
+    pub fn count(&self, from: PortNo, frame: &[u8]) {
+        if let Some(rule) = self.find(from, frame) {
+            rule.packets.fetch_add(1, Ordering::Relaxed);
+            rule.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn find(&self, from: PortNo, frame: &[u8]) -> Option<&Rule> {
+        let seen = see(frame)?;
+        let rules = self.rules.iter();
+        let mut rules = rules.filter(|rule| rule.kind.has(from, &seen));
+        rules.next().map(Arc::as_ref)
+    }
+
+    /// Its rules as `bridge/dump-flows` shows them; `between` stands behind the counts.
+    pub fn tell(&self, now: Instant, between: &str) -> String {
+        let by = self
+            .config
+            .queue
+            .map(|QueueId(queue)| format!("set_queue:{queue},"));
+        let by = by.unwrap_or_default();
+        let lines = self.rules.iter().map(|rule| {
+            let (packets, bytes) = (
+                rule.packets.load(Ordering::Relaxed),
+                rule.bytes.load(Ordering::Relaxed),
+            );
+            let age = now.since(rule.since).as_secs();
+            let (priority, kind) = (rule.kind.priority(), rule.kind);
+            format!(
+                "duration={age}s, n_packets={packets}, n_bytes={bytes}, {between}priority={priority},{kind},actions={by}NORMAL\n"
+            )
+        });
+        lines.collect()
+    }
+}
+
+/// The ports of a DHCP client and of a server (RFC 2131, 4.1).
+const DHCP: (u16, u16) = (68, 67);
+const DHCP_ANSWER: (u16, u16) = (67, 68);
+
+/// What is done by ARP (RFC 826).
+const REQUEST: u16 = 1;
+const REPLY: u16 = 2;
+
+/// As much of a frame as matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    src: MacAddr,
+    dst: MacAddr,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Arp {
+        op: u16,
+        sender: Ipv4Addr,
+        target: Ipv4Addr,
+    },
+    Tcp {
+        of: SocketAddrV4,
+        to: SocketAddrV4,
+    },
+    /// By the ports it goes from and to.
+    Udp((u16, u16)),
+}
+
+/// Looks at a frame; none if it can be of no kind.
+fn see(frame: &[u8]) -> Option<Seen> {
+    /// Tags that stand between addresses and type (IEEE 802.1Q, 9.5), at most.
+    const TAGS_MAX: usize = 2;
+    let (dst, rest) = frame.split_first_chunk::<6>()?;
+    let (src, mut rest) = rest.split_first_chunk::<6>()?;
+    let mut kind = number(rest, 0)?;
+    for _ in 0..TAGS_MAX {
+        if matches!(kind, 0x8100 | 0x88a8) {
+            rest = rest.get(4..)?;
+            kind = number(rest, 0)?;
+        }
+    }
+    let rest = rest.get(2..)?;
+    let what = match kind {
+        0x0806 => see_arp(rest)?,
+        0x0800 => see_ip(rest)?,
+        _ => return None,
+    };
+    Some(Seen {
+        src: MacAddr(*src),
+        dst: MacAddr(*dst),
+        what,
+    })
+}
+
+/// ARP of Ethernet and IPv4 (RFC 826).
+fn see_arp(bytes: &[u8]) -> Option<What> {
+    const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
+    bytes.starts_with(&ETHERNET_AND_IPV4).then_some(())?;
+    Some(What::Arp {
+        op: number(bytes, 6)?,
+        sender: host(bytes, 14)?,
+        target: host(bytes, 24)?,
+    })
+}
+
+/// TCP and UDP over IPv4, but for fragments behind the first (RFC 791, 3.1).
+fn see_ip(bytes: &[u8]) -> Option<What> {
+    let length = usize::from(bytes.first()? & 0x0f) * 4;
+    if number(bytes, 6)? & 0x1fff != 0 {
+        return None;
+    }
+    let ports = bytes.get(length..)?;
+    let (from, to) = (number(ports, 0)?, number(ports, 2)?);
+    match bytes.get(9)? {
+        6 => Some(What::Tcp {
+            of: SocketAddrV4::new(host(bytes, 12)?, from),
+            to: SocketAddrV4::new(host(bytes, 16)?, to),
+        }),
+        17 => Some(What::Udp((from, to))),
+        _ => None,
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..)?.first_chunk::<2>()?;
+    Some(u16::from_be_bytes(*bytes))
+}
+
+fn host(bytes: &[u8], at: usize) -> Option<Ipv4Addr> {
+    let bytes = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(Ipv4Addr::from(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: [u8; 6] = [2, 0, 0, 0, 0, 0xaa];
+    const HOP: [u8; 6] = [2, 0, 0, 0, 0, 0xfe];
+    const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const REMOTE: [u8; 4] = [10, 0, 0, 9];
+    const STRANGER: [u8; 4] = [10, 0, 0, 7];
+
+    fn in_band() -> Arc<InBand> {
+        let config = InBandConfig {
+            local: MacAddr(LOCAL),
+            next_hops: vec![MacAddr(HOP)],
+            remotes: vec![SocketAddrV4::new(REMOTE.into(), 6653)],
+            queue: None,
+        };
+        InBand::compile(config, None, Instant::START).expect("there is a controller")
+    }
+
+    fn arp(dst: [u8; 6], src: [u8; 6], op: u8, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+        let head = [8, 6, 0, 1, 8, 0, 6, 4, 0, op];
+        [&dst[..], &src, &head, &src, &sender, &dst, &target].concat()
+    }
+
+    fn ip(protocol: u8, src: [u8; 4], dst: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
+        let head = [8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, protocol, 0, 0];
+        let (from, to) = (ports.0.to_be_bytes(), ports.1.to_be_bytes());
+        [&OTHER[..], &LOCAL, &head, &src, &dst, &from, &to, &[0; 16]].concat()
+    }
+
+    #[test]
+    fn the_way_to_a_controller_is_taken_and_nothing_else() {
+        let in_band = in_band();
+        let (local, one) = (PortNo::LOCAL, PortNo(1));
+        let mut tagged = arp([255; 6], LOCAL, 1, STRANGER, REMOTE);
+        tagged.splice(12..12, [0x81, 0, 0, 5]);
+        let taken = [
+            (local, ip(17, [0; 4], [255; 4], (68, 67))),
+            (one, arp(LOCAL, OTHER, 2, STRANGER, STRANGER)),
+            (local, arp([255; 6], LOCAL, 1, STRANGER, STRANGER)),
+            (one, tagged),
+            (one, arp(HOP, OTHER, 2, STRANGER, STRANGER)),
+            (one, arp([255; 6], HOP, 1, STRANGER, STRANGER)),
+            (one, arp(OTHER, OTHER, 2, STRANGER, REMOTE)),
+            (one, arp([255; 6], OTHER, 1, REMOTE, STRANGER)),
+            (one, ip(6, STRANGER, REMOTE, (4000, 6653))),
+            (one, ip(6, REMOTE, STRANGER, (6653, 4000))),
+        ];
+        for (from, frame) in &taken {
+            assert_eq!(in_band.way(*from, frame), Some(Way::Normal), "{frame:x?}");
+            in_band.count(*from, frame);
+        }
+        let mut fragment = ip(6, REMOTE, STRANGER, (6653, 4000));
+        fragment[21] = 9;
+        let left = [
+            (one, ip(17, [0; 4], [255; 4], (68, 67))),
+            (local, ip(17, [0; 4], [255; 4], (67, 68))),
+            (one, arp(OTHER, OTHER, 2, REMOTE, STRANGER)),
+            (one, arp([255; 6], OTHER, 1, STRANGER, REMOTE)),
+            (one, arp(LOCAL, OTHER, 1, STRANGER, STRANGER)),
+            (one, ip(6, STRANGER, REMOTE, (6653, 4000))),
+            (one, ip(6, STRANGER, STRANGER, (6653, 6653))),
+            (one, ip(17, STRANGER, REMOTE, (4000, 6653))),
+            (one, fragment),
+            (one, taken[8].1[..36].to_vec()),
+            (one, Vec::new()),
+        ];
+        for (from, frame) in left {
+            assert_eq!(in_band.way(from, &frame), None, "{frame:x?}");
+        }
+        let answer = ip(17, REMOTE, [255; 4], (67, 68));
+        assert_eq!(in_band.way(one, &answer), Some(Way::HereToo));
+        let told = in_band.tell(Instant::START, "");
+        assert_eq!(told.lines().count(), 9);
+        let wanted = "duration=0s, n_packets=1, n_bytes=54, priority=180007,tcp,nw_dst=10.0.0.9,tp_dst=6653,actions=NORMAL";
+        assert!(told.lines().any(|line| line == wanted), "{told}");
+    }
+
+    #[test]
+    fn without_controllers_there_is_nothing_and_counts_outlast_a_change() {
+        let nobody = InBandConfig::default();
+        assert!(InBand::compile(nobody, None, Instant::START).is_none());
+        let before = in_band();
+        let frame = ip(6, STRANGER, REMOTE, (4000, 6653));
+        before.count(PortNo(1), &frame);
+        let mut config = before.config().clone();
+        config.next_hops.clear();
+        let after = InBand::compile(config, Some(&before), Instant::START);
+        let told = after
+            .expect("there is a controller")
+            .tell(Instant::START, "");
+        assert_eq!(told.lines().count(), 7);
+        assert!(
+            told.contains("n_packets=1, n_bytes=54, priority=180007,"),
+            "{told}"
+        );
+    }
+}

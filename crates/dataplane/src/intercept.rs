@@ -1,0 +1,123 @@
+//! What a bridge takes out of the frames that come in by its ports, before its tables see them:
+//! what switches say to each other, by ports that are to understand it.
+//!
+//! Who understands it is the bridge's business, on the control thread. A bridge none of whose
+//! ports understands any has none of this.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::PortNo;
+use packet::wire::{ethernet, slow};
+
+/// Where bridges send what is for the next bridge (IEEE 802.1D, table 7-10).
+pub const BRIDGES: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
+
+/// The service access point of spanning trees, as it begins a frame's LLC header, twice, with
+/// the byte that says that it is a datagram (IEEE 802.1D, 9.2).
+const SPANNING: [u8; 3] = [0x42, 0x42, 0x03];
+
+/// A length in place of an EtherType is not above this (IEEE 802.3, 3.2.6).
+const LENGTH_MAX: u16 = 1500;
+
+/// The protocols of which a port takes the messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Intercept {
+    /// The slow ones of 802.3, among them LACP.
+    pub slow: bool,
+    /// Spanning trees.
+    pub spanning: bool,
+}
+
+impl Intercept {
+    /// Whether it takes this frame.
+    #[inline]
+    pub fn takes(self, frame: &[u8]) -> bool {
+        (self.slow && slow::is_slow_protocol(frame)) || (self.spanning && is_bpdu(frame))
+    }
+
+    const fn is_nothing(self) -> bool {
+        !self.slow && !self.spanning
+    }
+}
+
+/// Whether this is a BPDU, whose bytes are [`bpdu`].
+#[inline]
+pub fn is_bpdu(frame: &[u8]) -> bool {
+    let begins = frame.first_chunk() == Some(&BRIDGES);
+    begins && bpdu(frame).is_some()
+}
+
+/// What follows the length of a frame that has an LLC header of spanning trees, as long as that
+/// says.
+pub fn bpdu(frame: &[u8]) -> Option<&[u8]> {
+    let (header, rest) = frame.split_first_chunk::<{ ethernet::LEN }>()?;
+    let length = u16::from_be_bytes([header[12], header[13]]);
+    let rest = rest.get(..usize::from(length))?;
+    (length <= LENGTH_MAX && rest.starts_with(&SPANNING)).then_some(rest)
+}
+
+/// What each port of a bridge takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Intercepts(BTreeMap<PortNo, Intercept>);
+
+impl Intercepts {
+    /// Those of these ports; none if they take nothing.
+    pub fn compile(ports: impl IntoIterator<Item = (PortNo, Intercept)>) -> Option<Arc<Self>> {
+        let some = ports.into_iter().filter(|(_, what)| !what.is_nothing());
+        let some: BTreeMap<_, _> = some.collect();
+        (!some.is_empty()).then(|| Arc::new(Self(some)))
+    }
+
+    /// What a port takes; none if nothing.
+    pub fn of(&self, port: PortNo) -> Option<Intercept> {
+        self.0.get(&port).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(dst: [u8; 6], rest: &[u8]) -> Vec<u8> {
+        [&dst[..], &[2, 0, 0, 0, 0, 1], rest, &[0; 46]].concat()
+    }
+
+    #[test]
+    fn a_port_takes_what_it_understands_and_nothing_else() {
+        let bpdu_frame = frame(BRIDGES, &[0, 7, 0x42, 0x42, 3, 1, 2, 3, 4]);
+        let slow_frame = frame([0x01, 0x80, 0xc2, 0, 0, 2], &[0x88, 0x09, 1]);
+        let others = [
+            frame(BRIDGES, &[0x42, 0x42, 0x42, 0x42, 3]),
+            frame(BRIDGES, &[0, 7, 0xaa, 0xaa, 3]),
+            frame([2; 6], &[0, 7, 0x42, 0x42, 3, 1, 2, 3, 4]),
+            frame([0x01, 0x80, 0xc2, 0, 0, 2], &[0x88, 0xcc]),
+            Vec::new(),
+        ];
+        let (slow, spanning) = (true, true);
+        let both = Intercept { slow, spanning };
+        let speaks_lacp = Intercept {
+            slow,
+            ..Intercept::default()
+        };
+        assert!(both.takes(&bpdu_frame) && both.takes(&slow_frame));
+        assert!(!speaks_lacp.takes(&bpdu_frame) && speaks_lacp.takes(&slow_frame));
+        assert!(!others.iter().any(|frame| both.takes(frame)));
+        assert_eq!(bpdu(&bpdu_frame), Some(&[0x42, 0x42, 3, 1, 2, 3, 4][..]));
+        assert_eq!(bpdu(&bpdu_frame[..20]), None, "it is cut off");
+    }
+
+    #[test]
+    fn ports_that_take_nothing_come_to_nothing() {
+        let nothing = Intercept::default();
+        assert_eq!(Intercepts::compile([(PortNo(1), nothing)]), None);
+        let slow = Intercept {
+            slow: true,
+            ..nothing
+        };
+        let compiled = Intercepts::compile([(PortNo(1), nothing), (PortNo(2), slow)]);
+        let compiled = compiled.expect("one takes something");
+        assert_eq!(compiled.of(PortNo(1)), None);
+        assert_eq!(compiled.of(PortNo(2)), Some(slow));
+    }
+}

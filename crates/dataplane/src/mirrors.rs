@@ -1,0 +1,308 @@
+//! A bridge's mirrors, as workers read them: which frames are copied, and where the copies go
+//! (ovs-vswitchd.conf.db(5), the table `Mirror`). Compiled once by the control thread; a bridge
+//! without mirrors has none of it.
+//!
+//! A frame may be copied when it comes in, as it came, and each time when it leaves, as it
+//! leaves; but to one place once only. Who copies and sends is the caller's business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::PortNo;
+use packet::{Frame, Link};
+use pipeline::Pipeline;
+
+use super::switching::SwitchingView;
+use super::vlans::{Came, Vlans, admit, carries, leave};
+use config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
+
+#[cfg(test)]
+mod tests;
+
+/// Some of a bridge's mirrors, a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chosen(u32);
+
+impl Chosen {
+    const fn one(place: usize) -> Self {
+        Self(1 << place)
+    }
+
+    const fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    const fn has(self, place: usize) -> bool {
+        self.0 >> place & 1 != 0
+    }
+}
+
+/// How much a mirror has copied. Written to by all workers: who copies a frame may as well.
+#[derive(Debug, Default)]
+struct Counts {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A mirror, ready to be asked.
+#[derive(Debug)]
+struct Plan {
+    config: Mirror,
+    /// Those with the same output, itself among them.
+    twins: Chosen,
+    counts: Arc<Counts>,
+}
+
+/// What a port is to mirrors.
+#[derive(Clone, Copy, Debug, Default)]
+struct Roles {
+    arriving: Chosen,
+    leaving: Chosen,
+    is_output: bool,
+}
+
+/// Which way a frame goes at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// It comes in.
+    In,
+    /// It leaves.
+    Out,
+}
+
+/// See the top of this file.
+#[derive(Debug)]
+pub struct Mirrors {
+    plans: Vec<Plan>,
+    /// Those that take what passes any port.
+    everywhere: Chosen,
+    ports: BTreeMap<PortNo, Roles>,
+}
+
+impl Mirrors {
+    /// Those that are asked for; none if there are none. One that was there `before` counts on.
+    pub fn compile(configs: &[Mirror], before: Option<&Self>) -> Option<Arc<Self>> {
+        let configs = &configs[..configs.len().min(MIRRORS_MAX)];
+        let mut ports: BTreeMap<PortNo, Roles> = BTreeMap::new();
+        let mut everywhere = Chosen::default();
+        let mut plans = Vec::new();
+        for (place, config) in configs.iter().enumerate() {
+            let own = Chosen::one(place);
+            for port in &config.arriving {
+                let roles = ports.entry(*port).or_default();
+                roles.arriving = roles.arriving.with(own);
+            }
+            for port in &config.leaving {
+                let roles = ports.entry(*port).or_default();
+                roles.leaving = roles.leaving.with(own);
+            }
+            if let MirrorOutput::Port(members) = &config.output {
+                for port in members {
+                    ports.entry(*port).or_default().is_output = true;
+                }
+            }
+            if config.all {
+                everywhere = everywhere.with(own);
+            }
+            let twins = configs.iter().enumerate();
+            let twins = twins.filter(|(_, other)| other.output == config.output);
+            plans.push(Plan {
+                config: config.clone(),
+                twins: twins.fold(own, |twins, (place, _)| twins.with(Chosen::one(place))),
+                counts: before
+                    .and_then(|before| before.plan(&config.key))
+                    .map(|plan| Arc::clone(&plan.counts))
+                    .unwrap_or_default(),
+            });
+        }
+        (!plans.is_empty()).then(|| {
+            Arc::new(Self {
+                plans,
+                everywhere,
+                ports,
+            })
+        })
+    }
+
+    fn plan(&self, key: &str) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.config.key == key)
+    }
+
+    /// How many frames each has copied, by its key, and how many bytes they had.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, (u64, u64))> {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.plans.iter().map(move |Plan { config, counts, .. }| {
+            let counts = (read(&counts.packets), read(&counts.bytes));
+            (config.key.as_str(), counts)
+        })
+    }
+
+    /// The ports that are mirrors' alone.
+    pub fn outputs(&self) -> impl Iterator<Item = PortNo> {
+        let outputs = self.ports.iter().filter(|(_, roles)| roles.is_output);
+        outputs.map(|(port, _)| *port)
+    }
+
+    /// Whether a port is a mirror's alone.
+    pub fn is_output(&self, port: PortNo) -> bool {
+        self.ports.get(&port).is_some_and(|roles| roles.is_output)
+    }
+
+    /// Those that take what passes a port.
+    fn at(&self, port: PortNo, passing: Passing) -> Chosen {
+        let roles = self.ports.get(&port).copied().unwrap_or_default();
+        self.everywhere.with(match passing {
+            Passing::In => roles.arriving,
+            Passing::Out => roles.leaving,
+        })
+    }
+
+    /// Those that have had a frame, of which nothing is known but where it came in.
+    pub fn had(&self, from: PortNo) -> Chosen {
+        let taken = self.at(from, Passing::In);
+        let plans = self.plans.iter().enumerate();
+        let taken = plans.filter(|(place, _)| taken.has(*place));
+        taken.fold(Chosen::default(), |had, (_, plan)| had.with(plan.twins))
+    }
+}
+
+impl Plan {
+    fn selects(&self, vid: u16) -> bool {
+        let vlans = self.config.vlans.as_ref();
+        vlans.is_none_or(|vlans| vlans.has(vid))
+    }
+
+    fn count(&self, frame: &Frame) {
+        let Counts { packets, bytes } = &*self.counts;
+        packets.fetch_add(frame.wire_frames(), Ordering::Relaxed);
+        bytes.fetch_add(frame.wire_bytes(), Ordering::Relaxed);
+    }
+}
+
+/// Who makes copies and sends them.
+pub trait Copier {
+    /// A copy of a frame; none if there is no room for one.
+    fn copy(&mut self, frame: &Frame) -> Option<Frame>;
+
+    /// Sends a copy out of a port, of which this many bytes at most are to leave.
+    fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>);
+
+    /// Takes back a copy that cannot have the tag that it was to have.
+    fn give_up(&mut self, copy: Frame);
+}
+
+/// What says where copies go.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The mirrors.
+    pub mirrors: &'a Mirrors,
+    /// The bridge's ports.
+    pub pipeline: &'a Pipeline,
+    /// What they are to `NORMAL`; none if all are plain.
+    pub switching: Option<&'a SwitchingView>,
+    /// By which the frame came in that copies are of.
+    pub from: PortNo,
+}
+
+impl Scene<'_> {
+    /// Whether there is a mirror that takes what passes a port, of those that have not `had` it.
+    #[inline]
+    pub fn is_watched(&self, port: PortNo, passing: Passing, had: Chosen) -> bool {
+        !self.mirrors.at(port, passing).without(had).is_none()
+    }
+
+    /// Has a frame that passes a port copied for the mirrors that take it, but for those that
+    /// have `had` it. The copy is another frame that leaves, of which others may take copies.
+    pub fn mirror(
+        &self,
+        frame: &Frame,
+        (at, passing): (PortNo, Passing),
+        had: &mut Chosen,
+        copier: &mut impl Copier,
+    ) {
+        let due = self.mirrors.at(at, passing).without(*had);
+        if due.is_none() {
+            return;
+        }
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            return;
+        };
+        let seen = self
+            .switching
+            .map(|switching| switching.config().vlans_seen);
+        let came = Came::of(&link, frame.bytes(), seen.unwrap_or_default());
+        let Some(within) = admit(self.logical(at), came) else {
+            return;
+        };
+        for (place, plan) in self.mirrors.plans.iter().enumerate() {
+            if !due.has(place) || had.has(place) || !plan.selects(within.vid) {
+                continue;
+            }
+            *had = had.with(plan.twins);
+            let (exits, within) = self.exits(&plan.config.output, &link, within);
+            if !exits.is_empty() {
+                plan.count(frame);
+            }
+            for port in exits {
+                let Some(mut copy) = copier.copy(frame) else {
+                    continue;
+                };
+                let retag = leave(self.logical(port), &within);
+                if !retag.change(&mut copy) {
+                    copier.give_up(copy);
+                    continue;
+                }
+                self.mirror(&copy, (port, Passing::Out), had, copier);
+                copier.send(port, copy, plan.config.snaplen);
+            }
+        }
+    }
+
+    /// The ports by which copies of a frame of these VLANs leave, and the VLANs that they are in.
+    fn exits(&self, output: &MirrorOutput, link: &Link, within: Vlans) -> (Vec<PortNo>, Vlans) {
+        match output {
+            MirrorOutput::Port(members) => {
+                let port = members.iter().copied();
+                let port = port.filter(|port| self.sends(*port)).take(1);
+                (port.collect(), within)
+            }
+            MirrorOutput::Vlan(into) if *into != within.vid && !link.dst.is_bridge_reserved() => {
+                let ports = self.pipeline.ports().map(|(port, _)| port);
+                let within = within.moved(*into);
+                let exits = ports.filter(|port| self.takes(*port, &within));
+                (exits.collect(), within)
+            }
+            MirrorOutput::Vlan(_) => (Vec::new(), within),
+        }
+    }
+
+    /// Whether copies in these VLANs leave by `port`: of several interfaces that are one
+    /// port, by one.
+    fn takes(&self, port: PortNo, within: &Vlans) -> bool {
+        let sends = |port: &PortNo| self.sends(*port);
+        let logical = self.logical(port);
+        let is_first = match logical {
+            None => sends(&port),
+            Some(logical) => logical.members.iter().find(|port| sends(port)) == Some(&port),
+        };
+        is_first && carries(logical, within) && !self.mirrors.is_output(port)
+    }
+
+    /// Whether a port is there, may send, and is not kept apart from that of the frame.
+    fn sends(&self, port: PortNo) -> bool {
+        self.pipeline.check_egress(self.from, port).is_ok()
+    }
+
+    fn logical(&self, port: PortNo) -> Option<&LogicalPort> {
+        self.switching?.port(port)
+    }
+}

@@ -1,0 +1,383 @@
+//! `NORMAL`: what an ordinary, VLAN-aware learning switch would do with a frame
+//! (OF 1.3.5, 5.1; IEEE 802.1D, 7.7). Ports of which nothing is said carry every VLAN, tags as
+//! they come; of others `vlans` knows what they carry.
+//!
+//! Decisions only: the worker moves the frame, and the control thread learns.
+
+use base::{Instant, PortNo};
+use packet::{Link, Multicast};
+use pipeline::{Pipeline, PortView};
+
+use super::bonds::Leaving;
+use super::mirrors::Mirrors;
+use super::switching::SwitchingView;
+use super::vlans::{Came, Retag, Vlans, admit, carries, leave};
+use l2::mac::{Address, MacView};
+use l2::mcast::{Audience, Group, MulticastView};
+
+/// Where the frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// Out of one port.
+    To(PortNo),
+    /// Out of all ports that take part in flooding, but not where it came from.
+    Flood,
+    /// Out of the ports of those who want it, but not where it came from.
+    Among(Audience),
+    /// Nowhere: it is for bridges only, or its destination is where it came from.
+    Nowhere,
+    /// Nowhere: the port it came in by is not in its VLAN.
+    Refused,
+    /// Nowhere: the member of a bond that it came in by takes none such.
+    Surplus,
+    /// Nowhere: it is one of ours that came back by a bond.
+    Looped,
+}
+
+/// What decides beside the frame.
+#[derive(Clone, Copy)]
+pub struct Knowledge<'a> {
+    /// Who is behind which port.
+    pub stations: &'a MacView,
+    /// Who is in which multicast group; none if all have every group's frames.
+    pub multicast: Option<&'a MulticastView>,
+    /// What the ports are to `NORMAL`; none if all are plain.
+    pub switching: Option<&'a SwitchingView>,
+    /// Which ports are mirrors' alone; none if there are no mirrors.
+    pub mirrors: Option<&'a Mirrors>,
+}
+
+/// What is to be done with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Where it goes.
+    pub forward: Forward,
+    /// What it teaches, if that is news: its sender is behind the port it came in by.
+    pub learn: Option<Address>,
+    /// The VLANs it is in.
+    pub within: Vlans,
+    /// Whether it says something of multicast groups that is to be heard.
+    pub is_membership: bool,
+}
+
+impl Knowledge<'_> {
+    /// The VLANs of a frame that came in by `from`; none if it may not.
+    fn vlans(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> Option<Vlans> {
+        match self.switching {
+            None => admit(None, Came::outermost(link)),
+            Some(switching) => {
+                let came = Came::of(link, bytes, switching.config().vlans_seen);
+                admit(switching.port(from), came)
+            }
+        }
+    }
+
+    /// Whether stations of a VLAN are learned.
+    fn learns_in(&self, vid: u16) -> bool {
+        self.switching
+            .is_none_or(|switching| !switching.config().flood_vlans.has(vid))
+    }
+
+    /// Whether a frame is for bridges, and ends here.
+    fn stops(&self, link: &Link) -> bool {
+        let passes = || {
+            self.switching
+                .is_some_and(|switching| switching.config().forward_bpdu)
+        };
+        link.dst.is_bridge_reserved() && !passes()
+    }
+
+    /// Who a frame teaches, that is not known where it came in by `from`.
+    pub fn news(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        now: Option<Instant>,
+    ) -> Option<Address> {
+        let vid = self.vlans((link, bytes), from)?.vid;
+        match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
+            true => None,
+            false => self.decide_to_learn(link, from, vid, None),
+        }
+    }
+
+    fn decide_to_learn(
+        &self,
+        link: &Link,
+        from: PortNo,
+        vid: u16,
+        now: Option<Instant>,
+    ) -> Option<Address> {
+        let sender = Address { vid, mac: link.src };
+        match self.stations.find(sender) {
+            _ if link.src.is_multicast() || !from.is_assignable() => None,
+            Some(station) if station.is_static() => None,
+            Some(station) if station.port() == self.home(from) => {
+                now.into_iter().for_each(|now| station.mark_seen(now));
+                None
+            }
+            _ => self.learns_in(vid).then_some(sender),
+        }
+    }
+
+    /// Decides for a frame that came in by `from`, and notes that its sender is alive.
+    pub fn decide(&self, (link, bytes): (&Link, &[u8]), from: PortNo, now: Instant) -> Decision {
+        let Some(within) = self.vlans((link, bytes), from) else {
+            return Decision {
+                forward: Forward::Refused,
+                learn: None,
+                within: Vlans::default(),
+                is_membership: false,
+            };
+        };
+        let vid = within.vid;
+        if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
+            return Decision {
+                forward,
+                learn: None,
+                within,
+                is_membership: false,
+            };
+        }
+        let learn = match self.stops(link) {
+            true => None,
+            false => self.decide_to_learn(link, from, vid, Some(now)),
+        };
+        if let Some(station) = learn {
+            self.note_heard(station, from, now);
+        }
+        self.note_announced((link, bytes), from, vid, now);
+        let (forward, is_membership) = self.forward_in((link, bytes), from, vid);
+        Decision {
+            forward,
+            learn,
+            within,
+            is_membership,
+        }
+    }
+
+    /// Where a frame goes that came in by `from`, and in which VLANs.
+    pub fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, Vlans) {
+        match self.vlans((link, bytes), from) {
+            None => (Forward::Refused, Vlans::default()),
+            Some(within) => {
+                let vid = within.vid;
+                let barred = self.bar((link, bytes), from, vid, None);
+                let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
+                (forward, within)
+            }
+        }
+    }
+
+    /// Where a frame goes, and whether it says something of multicast groups.
+    fn forward_in(&self, (link, bytes): (&Link, &[u8]), from: PortNo, vid: u16) -> (Forward, bool) {
+        if self.stops(link) {
+            return (Forward::Nowhere, false);
+        }
+        if link.dst.is_multicast() {
+            let heard = self.multicast.filter(|_| !link.dst.is_broadcast());
+            return heard.map_or((Forward::Flood, false), |view| {
+                among(view, (link, bytes), vid)
+            });
+        }
+        if !self.learns_in(vid) {
+            return (Forward::Flood, false);
+        }
+        let forward = match self.stations.find(Address { vid, mac: link.dst }) {
+            Some(station) if station.port() == self.home(from) => Forward::Nowhere,
+            Some(station) => Forward::To(station.port()),
+            None => Forward::Flood,
+        };
+        (forward, false)
+    }
+
+    /// Whether a frame of these VLANs that came in by `from` may leave by `to`, as far as
+    /// their settings go.
+    pub fn joins(&self, from: PortNo, to: PortNo, within: &Vlans) -> bool {
+        let is_protected = |port| {
+            let port = self.switching.and_then(|switching| switching.port(port));
+            port.is_some_and(|port| port.is_protected)
+        };
+        self.reaches(to, within) && !(is_protected(from) && is_protected(to))
+    }
+
+    /// Whether frames of these VLANs leave by `to`, wherever they come in.
+    pub fn reaches(&self, to: PortNo, within: &Vlans) -> bool {
+        let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
+        let carries = |switching: &SwitchingView| carries(switching.port(to), within);
+        !is_mirrors_own && self.switching.is_none_or(carries)
+    }
+
+    /// What becomes of the tags of a frame of these VLANs that leaves by `to`.
+    pub fn retag(&self, to: PortNo, within: &Vlans) -> Retag {
+        let port = self.switching.and_then(|switching| switching.port(to));
+        leave(port, within)
+    }
+
+    /// The ports by which a frame leaves, each with what becomes of its tags.
+    pub fn exits(
+        &self,
+        pipeline: &Pipeline,
+        leaving: Leaving<'_>,
+        from: PortNo,
+        forward: Forward,
+    ) -> Vec<(PortNo, Retag)> {
+        let Leaving { within, .. } = leaving;
+        let exit = |port| (port, self.retag(port, &within));
+        match forward {
+            Forward::To(port) if self.joins(from, port, &within) => {
+                let port = self.exit(port, &leaving);
+                let port = port.filter(|port| forwards(pipeline, *port));
+                port.map(exit).into_iter().collect()
+            }
+            Forward::Flood => self.flood(pipeline, from, leaving).map(exit).collect(),
+            Forward::Among(audience) => {
+                let ports = self.among(pipeline, from, audience, leaving);
+                ports.map(exit).collect()
+            }
+            Forward::To(_)
+            | Forward::Nowhere
+            | Forward::Refused
+            | Forward::Surplus
+            | Forward::Looped => Vec::new(),
+        }
+    }
+
+    /// The ports by which a frame of the VLAN `vid` comes to those who want it, but not where it
+    /// came from.
+    pub(crate) fn among(
+        &self,
+        pipeline: &Pipeline,
+        from: PortNo,
+        audience: Audience,
+        leaving: Leaving<'_>,
+    ) -> impl Iterator<Item = PortNo> {
+        let (home, vid) = (self.home(from), leaving.within.vid);
+        let ports = self.multicast.into_iter();
+        let ports = ports.flat_map(move |view| view.ports(audience, vid));
+        ports
+            .filter(move |port| self.home(*port) == *port && *port != home)
+            .filter(move |port| self.joins(from, *port, &leaving.within))
+            .filter_map(move |port| self.exit(port, &leaving))
+            .filter(|port| forwards(pipeline, *port))
+    }
+
+    /// The ports that a flooded frame leaves by, but not where it came from.
+    pub(crate) fn flood(
+        &self,
+        pipeline: &Pipeline,
+        from: PortNo,
+        leaving: Leaving<'_>,
+    ) -> impl Iterator<Item = PortNo> {
+        flood(pipeline, from)
+            .filter(move |port| self.joins(from, *port, &leaving.within))
+            .filter(self.one_of_each(from, leaving))
+    }
+}
+
+/// To whom a frame to many goes, and whether it says something of groups (RFC 4541, 2.1 and 3).
+fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (Forward, bool) {
+    match Multicast::classify(bytes, link) {
+        Some(Multicast::Query) => (Forward::Flood, true),
+        Some(Multicast::Report) => (Forward::Among(Audience::Reports), true),
+        Some(Multicast::To(address)) => {
+            let audience = view.audience(Group { vid, address });
+            (audience.map_or(Forward::Flood, Forward::Among), false)
+        }
+        Some(Multicast::Local) | None => (Forward::Flood, false),
+    }
+}
+
+/// Whether `port` is there and may send.
+pub fn forwards(pipeline: &Pipeline, port: PortNo) -> bool {
+    pipeline.port(port).is_some_and(|view| view.forwards())
+}
+
+/// The ports that take part in flooding, but not where a frame came from.
+fn flood(pipeline: &Pipeline, from: PortNo) -> impl Iterator<Item = PortNo> {
+    let floods = move |(port, view): &(PortNo, PortView)| *port != from && view.floods();
+    pipeline.ports().filter(floods).map(|(port, _)| port)
+}
+
+#[cfg(test)]
+mod tests {
+    use packet::MacAddr;
+
+    use super::*;
+    use config::AGEING;
+    use l2::mac::MacTable;
+
+    const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
+    const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
+
+    fn table() -> MacView {
+        let mut table = MacTable::new(8, AGEING);
+        for (vid, mac, port) in [(0, A, 1), (0, B, 2), (10, B, 3)] {
+            table.learn(
+                Address {
+                    vid,
+                    mac: MacAddr(mac),
+                },
+                PortNo(port),
+                Instant::START,
+            );
+        }
+        table.view()
+    }
+
+    fn check(dst: [u8; 6], src: [u8; 6], tag: &[u8], from: u32) -> Decision {
+        let bytes = [&dst[..], &src[..], tag, &[0x08, 0x06], &[0; 46]].concat();
+        let link = Link::parse(&bytes).expect("well formed");
+        let knowledge = Knowledge {
+            stations: &table(),
+            multicast: None,
+            switching: None,
+            mirrors: None,
+        };
+        knowledge.decide((&link, &bytes), PortNo(from), Instant::from_secs(1))
+    }
+
+    #[test]
+    fn a_known_station_is_met_at_its_port_in_its_vlan() {
+        assert_eq!(
+            check(B, A, &[], 1),
+            Decision {
+                forward: Forward::To(PortNo(2)),
+                learn: None,
+                within: Vlans::of_vlan(0),
+                is_membership: false,
+            }
+        );
+        let tagged = check(B, A, &[0x81, 0, 0, 10], 1);
+        assert_eq!(tagged.forward, Forward::To(PortNo(3)));
+        assert_eq!(
+            tagged.learn,
+            Some(Address {
+                vid: 10,
+                mac: MacAddr(A)
+            })
+        );
+    }
+
+    #[test]
+    fn the_unknown_the_many_and_the_moved() {
+        assert_eq!(check([2; 6], A, &[], 1).forward, Forward::Flood);
+        assert_eq!(check([0xff; 6], A, &[], 1).forward, Forward::Flood);
+        assert_eq!(check(A, B, &[], 1).forward, Forward::Nowhere);
+        assert_eq!(
+            check([0xff; 6], B, &[], 1).learn,
+            Some(Address {
+                vid: 0,
+                mac: MacAddr(B)
+            })
+        );
+    }
+
+    #[test]
+    fn bridges_keep_their_own_frames_and_groups_send_nothing() {
+        for dst in [[1, 0x80, 0xc2, 0, 0, 0], [1, 0, 0x0c, 0xcc, 0xcc, 0xcd]] {
+            assert_eq!(check(dst, A, &[], 1).forward, Forward::Nowhere);
+        }
+        assert_eq!(check(B, [3, 0, 0, 0, 0, 1], &[], 1).learn, None);
+    }
+}

@@ -1,0 +1,392 @@
+//! Which frames may come in by a port, and go to controllers: of these, a bucket of tokens for those that met no rule, and
+//! one for those that a rule sent, so that a storm of the ones leaves the others their way.
+//!
+//! A bucket is the time at which it will be full again, a single number, as a meter's is
+//! (`pipeline`). Whoever has a share in it, workers and the control thread, changes it by
+//! compare-and-exchange; to find it empty is to read it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use base::{Instant, Priority, QueueId};
+use packet::{Depth, Frame, Packet};
+use pipeline::Cause;
+use ports::shaping::Shape;
+
+use config::{Allowance, EgressLimit, IngressLimit, Rate};
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// What lets frames through, those of one port or those to one controller.
+#[derive(Debug)]
+pub struct Police {
+    misses: Bucket,
+    others: Bucket,
+    /// How much comes by the port at all.
+    kilobits: Meter,
+    kilopackets: Meter,
+    /// How much leaves by it.
+    egress: Meter,
+    /// What is marked of it, and whether anything is.
+    marks: ArcSwap<Marks>,
+    has_marks: AtomicBool,
+}
+
+/// With what IP packets are marked that leave by a port, by their queues.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Marks {
+    of: BTreeMap<Priority, Option<u8>>,
+    /// Those of queue 0, by which all leave that are for none of these.
+    otherwise: Option<u8>,
+}
+
+impl Marks {
+    fn new(shape: &Shape) -> Self {
+        let queues = shape.queues.iter();
+        let marks = queues.filter_map(|(id, queue)| Some((Priority::of(*id)?, queue.dscp)));
+        let default = shape.queues.get(&QueueId(0));
+        Self {
+            of: marks.collect(),
+            otherwise: default.and_then(|queue| queue.dscp),
+        }
+    }
+
+    fn has_any(&self) -> bool {
+        self.of.values().any(Option::is_some)
+    }
+}
+
+impl Police {
+    /// One that lets frames through at `rate`, of either kind; all of them, if there is none.
+    pub fn new(rate: Option<Rate>) -> Arc<Self> {
+        let police = Self {
+            misses: Bucket::default(),
+            others: Bucket::default(),
+            kilobits: Meter::default(),
+            kilopackets: Meter::default(),
+            egress: Meter::default(),
+            marks: ArcSwap::default(),
+            has_marks: AtomicBool::new(false),
+        };
+        police.set(rate);
+        Arc::new(police)
+    }
+
+    /// Goes over to another rate.
+    pub fn set(&self, rate: Option<Rate>) {
+        self.misses.set(rate);
+        self.others.set(rate);
+    }
+
+    /// Takes so much from the port from now on.
+    pub fn limit_ingress(&self, limit: IngressLimit) {
+        let thousands = |allowance: Allowance| EgressLimit {
+            rate: u64::from(allowance.rate) * 1000,
+            burst: u64::from(allowance.burst) * 1000,
+        };
+        self.kilobits.set(thousands(limit.kilobits));
+        self.kilopackets.set(thousands(limit.kilopackets));
+    }
+
+    /// Whether not all may be taken from the port.
+    pub(crate) fn limits_ingress(&self) -> bool {
+        self.kilobits.is_set() || self.kilopackets.is_set()
+    }
+
+    /// Whether a frame that stands for so many, of so many bytes, may come in.
+    pub(crate) fn admits(&self, (frames, bytes): (u64, u64), now: Instant) -> bool {
+        self.kilobits.takes(bytes * 8, now) && self.kilopackets.takes(frames, now)
+    }
+
+    /// Lets so many bytes leave by the port from now on; all, if there is no limit.
+    pub fn limit_egress(&self, limit: Option<EgressLimit>) {
+        self.egress.set(limit.unwrap_or_default());
+    }
+
+    /// Has what leaves by the port marked as its queues say from now on, or not at all.
+    pub fn mark(&self, shape: Option<&Shape>) {
+        let marks = shape.map(Marks::new).unwrap_or_default();
+        let has_any = marks.has_any();
+        self.marks.store(Arc::new(marks));
+        self.has_marks.store(has_any, Ordering::Relaxed);
+    }
+
+    /// Whether not all may leave by the port, or not as it is.
+    pub(crate) fn touches_egress(&self) -> bool {
+        self.egress.is_set() || self.has_marks.load(Ordering::Relaxed)
+    }
+
+    /// Marks a frame as its queue says, if it is an IP packet.
+    pub(crate) fn mark_out(&self, frame: &mut Frame) {
+        if !self.has_marks.load(Ordering::Relaxed) {
+            return;
+        }
+        let marks = self.marks.load();
+        let mark = marks.of.get(&frame.priority).copied();
+        if let Some(dscp) = mark.unwrap_or(marks.otherwise)
+            && let Ok(mut packet) = Packet::parse(frame, Depth::Network)
+        {
+            packet.set_ip_dscp(dscp);
+        }
+    }
+
+    /// Whether a frame of so many bytes may leave.
+    pub(crate) fn lets_out(&self, (_, bytes): (u64, u64), now: Instant) -> bool {
+        self.egress.takes(bytes, now)
+    }
+
+    /// Whether a frame that is sent for this cause may pass.
+    pub fn takes(&self, cause: Cause, now: Instant) -> bool {
+        let bucket = match cause {
+            Cause::Miss | Cause::MissRule => &self.misses,
+            Cause::Action
+            | Cause::ActionSet
+            | Cause::PacketOut
+            | Cause::Group
+            | Cause::InvalidTtl
+            | Cause::Explicit(_) => &self.others,
+        };
+        bucket.takes(now)
+    }
+}
+
+/// A bucket of which a frame takes what it is large.
+#[derive(Debug, Default)]
+struct Meter {
+    /// Tokens a second; zero if there is no limit.
+    rate: AtomicU64,
+    /// Nanoseconds that an empty bucket takes to fill.
+    burst: AtomicU64,
+    /// When it is full, in nanoseconds since the start; in the past if it is.
+    full_at: AtomicU64,
+}
+
+impl Meter {
+    fn set(&self, limit: EgressLimit) {
+        let burst = time_for(limit.burst, limit.rate).unwrap_or_default();
+        self.burst.store(burst, Ordering::Relaxed);
+        self.rate.store(limit.rate, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.rate.load(Ordering::Relaxed) > 0
+    }
+
+    fn takes(&self, tokens: u64, now: Instant) -> bool {
+        let rate = self.rate.load(Ordering::Relaxed);
+        let Some(cost) = time_for(tokens, rate) else {
+            return true;
+        };
+        let burst = self.burst.load(Ordering::Relaxed);
+        let last = now.as_nanos().saturating_add(burst);
+        let more = |full_at: u64| {
+            let then = full_at.max(now.as_nanos()).saturating_add(cost);
+            (then <= last).then_some(then)
+        };
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.full_at.fetch_update(set, read, more).is_ok()
+    }
+}
+
+/// Nanoseconds that so many tokens take at a rate; none without a rate.
+fn time_for(tokens: u64, rate: u64) -> Option<u64> {
+    let nanos = u128::from(tokens) * u128::from(NANOS_PER_SEC);
+    let time = nanos.checked_div(rate.into())?;
+    Some(u64::try_from(time).unwrap_or(u64::MAX))
+}
+
+#[derive(Debug, Default)]
+struct Bucket {
+    /// Nanoseconds that a frame's token takes to come back; zero if there is no limit.
+    cost: AtomicU64,
+    /// Nanoseconds that an empty bucket takes to fill.
+    burst: AtomicU64,
+    /// When it is full, in nanoseconds since the start; in the past if it is.
+    full_at: AtomicU64,
+}
+
+impl Bucket {
+    fn set(&self, rate: Option<Rate>) {
+        let cost = rate.map_or(0, |rate| NANOS_PER_SEC / u64::from(rate.per_second().get()));
+        let burst = rate.map_or(0, |rate| cost * u64::from(rate.burst().get()));
+        // Who reads the one before the other is changed judges a frame by something between.
+        self.burst.store(burst, Ordering::Relaxed);
+        self.cost.store(cost, Ordering::Relaxed);
+    }
+
+    fn takes(&self, now: Instant) -> bool {
+        let cost = self.cost.load(Ordering::Relaxed);
+        if cost == 0 {
+            return true;
+        }
+        let last = now.as_nanos() + self.burst.load(Ordering::Relaxed);
+        let more = |full_at: u64| {
+            let then = full_at.max(now.as_nanos()) + cost;
+            (then <= last).then_some(then)
+        };
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.full_at.fetch_update(set, read, more).is_ok()
+    }
+}
+
+/// What came of a port's frames for controllers, as far as one worker took them: plain
+/// loads and stores of its own, summed by whoever reads.
+#[derive(Debug, Default)]
+pub struct GateCounters {
+    told: AtomicU64,
+    policed: AtomicU64,
+}
+
+impl GateCounters {
+    /// The worker: so many more were handed on.
+    pub(crate) fn add_told(&self, count: u64) {
+        add(&self.told, count);
+    }
+
+    /// The worker: so many more came too fast.
+    pub(crate) fn add_policed(&self, count: u64) {
+        add(&self.policed, count);
+    }
+
+    /// Both by name.
+    pub fn read(&self) -> [(&'static str, u64); 2] {
+        [
+            ("packet_in_told", self.told.load(Ordering::Relaxed)),
+            ("packet_in_policed", self.policed.load(Ordering::Relaxed)),
+        ]
+    }
+}
+
+fn add(cell: &AtomicU64, count: u64) {
+    cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}
+
+/// A port's way to the controllers, as a worker has it.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    /// Shared by all workers that serve the port.
+    pub police: Arc<Police>,
+    /// The worker's own.
+    pub counters: Arc<GateCounters>,
+}
+
+#[cfg(test)]
+mod tests {
+    use ports::shaping::{Qdisc, QueueShape};
+
+    use super::*;
+
+    fn passed(police: &Police, cause: Cause, count: usize, at_millis: u64) -> usize {
+        let now = Instant::from_nanos(at_millis * 1_000_000);
+        (0..count).filter(|_| police.takes(cause, now)).count()
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_what_the_rate_brings() {
+        let police = Police::new(Rate::new(1000, Some(20)));
+        assert_eq!(passed(&police, Cause::Miss, 100, 5000), 20);
+        assert_eq!(passed(&police, Cause::Miss, 100, 5000), 0);
+        assert_eq!(passed(&police, Cause::Miss, 100, 5007), 7);
+        assert_eq!(passed(&police, Cause::Miss, 100, 9000), 20);
+    }
+
+    #[test]
+    fn so_many_bits_and_frames_come_in_and_no_more() {
+        let police = Police::new(None);
+        let admitted = |bytes: u64, count: usize, at_millis: u64| {
+            let now = Instant::from_millis(at_millis);
+            (0..count)
+                .filter(|_| police.admits((1, bytes), now))
+                .count()
+        };
+        assert!(!police.limits_ingress());
+        assert_eq!(admitted(1500, 100_000, 1), 100_000);
+        let of = |rate, burst| Allowance { rate, burst };
+        police.limit_ingress(IngressLimit {
+            kilobits: of(1000, 120),
+            kilopackets: Allowance::default(),
+        });
+        assert!(police.limits_ingress());
+        // 120 kbit are ten frames of 1500 bytes, and 12 ms at 1 Mbit/s are one.
+        assert_eq!(admitted(1500, 100, 5000), 10);
+        assert_eq!(admitted(1500, 100, 5036), 3);
+        police.limit_ingress(IngressLimit {
+            kilobits: Allowance::default(),
+            kilopackets: of(1, 2),
+        });
+        assert_eq!(admitted(1500, 10_000, 9000), 2000);
+        assert_eq!(admitted(64, 10_000, 9005), 5);
+        // What leaves is another matter: 3000 bytes are two such frames.
+        assert!(!police.touches_egress());
+        let limit = EgressLimit {
+            rate: 1500,
+            burst: 3000,
+        };
+        police.limit_egress(Some(limit));
+        let out = |at_millis| police.lets_out((1, 1500), Instant::from_millis(at_millis));
+        assert_eq!(
+            [out(1), out(1), out(1), out(1001), out(1001)],
+            [true, true, false, true, false]
+        );
+    }
+
+    #[test]
+    fn packets_are_marked_by_their_queues_and_others_are_left() {
+        let police = Police::new(None);
+        let queue = |dscp| QueueShape {
+            dscp,
+            ..QueueShape::default()
+        };
+        let shape = |marks: &[(u32, Option<u8>)]| Shape {
+            discipline: Qdisc::Htb,
+            max_rate: None,
+            queues: marks
+                .iter()
+                .map(|(id, dscp)| (QueueId(*id), queue(*dscp)))
+                .collect(),
+        };
+        let tos = |id: Option<u32>| {
+            // An IPv4 header of no options behind an Ethernet header.
+            let mut bytes = [0; 34];
+            bytes[12..16].copy_from_slice(&[8, 0, 0x45, 1]);
+            bytes[17] = 20;
+            let mut frame = Frame::from_bytes(&bytes);
+            frame.priority = id
+                .and_then(|id| Priority::of(QueueId(id)))
+                .unwrap_or_default();
+            police.mark_out(&mut frame);
+            frame.bytes()[15]
+        };
+        let all = || [None, Some(0), Some(1), Some(7), Some(9)].map(tos);
+        police.mark(Some(&shape(&[(1, None), (7, None)])));
+        assert!(!police.touches_egress());
+        police.mark(Some(&shape(&[(1, None), (7, Some(10))])));
+        assert!(police.touches_egress());
+        assert_eq!(all(), [1, 1, 1, 41, 1]);
+        // Who is for a queue that is not there leaves by queue 0.
+        police.mark(Some(&shape(&[(0, Some(8)), (1, None), (7, Some(10))])));
+        assert_eq!(all(), [33, 33, 1, 41, 33]);
+        police.mark(None);
+        assert!(!police.touches_egress());
+        assert_eq!(all(), [1; 5]);
+    }
+
+    #[test]
+    fn misses_leave_what_rules_send_its_way() {
+        let police = Police::new(Rate::new(1000, Some(20)));
+        assert_eq!(passed(&police, Cause::MissRule, 100, 1), 20);
+        assert_eq!(passed(&police, Cause::Action, 100, 1), 20);
+    }
+
+    #[test]
+    fn without_a_rate_all_pass_and_a_rate_can_be_set() {
+        let police = Police::new(None);
+        assert_eq!(passed(&police, Cause::Miss, 100_000, 1), 100_000);
+        police.set(Rate::new(1, Some(3)));
+        assert_eq!(passed(&police, Cause::Miss, 100, 1), 3);
+        police.set(None);
+        assert_eq!(passed(&police, Cause::Miss, 100, 1), 100);
+    }
+}

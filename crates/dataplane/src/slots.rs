@@ -1,0 +1,236 @@
+//! A worker's queues, found by bridge and port number, and the frames that wait
+//! to leave by each.
+
+use std::sync::Arc;
+
+use base::PortNo;
+use ports::{Batch, Queue, QueueCounters};
+
+use super::program::BridgeId;
+use crate::policer::Gate;
+
+/// A port of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortKey {
+    /// The bridge.
+    pub bridge: BridgeId,
+    /// The port.
+    pub port: PortNo,
+}
+
+/// One queue and what is about to leave by it.
+pub(crate) struct Slot {
+    /// The queue.
+    pub(crate) queue: Box<dyn Queue>,
+    /// Frames to be sent when the batch is done.
+    pub(crate) out: Batch,
+    /// Turns in which it is not looked for frames, if other queues are looked into.
+    pub(crate) spared: u8,
+    /// Its way to the controllers.
+    pub(crate) gate: Gate,
+    /// What is counted of frames that go on within the process, if that is what they do here.
+    pub(crate) inner: Option<Arc<QueueCounters>>,
+    /// Whether tunnels' packets come to the host by it.
+    pub(crate) terminates: bool,
+}
+
+/// Ports are noted by the last byte of their numbers, so that most are found without a
+/// search: of several that end alike, one is.
+const NOTES: usize = 256;
+
+/// The queues of a worker, in the order of their keys.
+pub(crate) struct Slots {
+    keys: Vec<PortKey>,
+    slots: Vec<Slot>,
+    /// Where a port that ends so may be, which is to be looked at.
+    notes: Box<[u8; NOTES]>,
+    /// Whether a look into one of them costs next to nothing.
+    has_cheap: bool,
+    /// Those whose frames are looked at before they leave, or go on within the process.
+    inner: Vec<PortKey>,
+    /// Those of them at which tunnels' packets come in.
+    terminating: Vec<PortKey>,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            keys: Vec::new(),
+            slots: Vec::new(),
+            notes: Box::new([0; NOTES]),
+            has_cheap: false,
+            inner: Vec::new(),
+            terminating: Vec::new(),
+        }
+    }
+}
+
+impl Slots {
+    /// Adds a port; one of the same key is replaced.
+    pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, gate: Gate) {
+        let inner = queue.is_inner().then(|| queue.counters());
+        let slot = Slot {
+            queue,
+            out: Batch::new(),
+            spared: 0,
+            gate,
+            inner,
+            terminates: self.terminating.contains(&key),
+        };
+        match self.keys.binary_search(&key) {
+            Ok(place) => self.slots[place] = slot,
+            Err(place) => {
+                self.keys.insert(place, key);
+                self.slots.insert(place, slot);
+            }
+        }
+        self.note();
+    }
+
+    /// Gives a port another queue, and answers the one that it had.
+    pub(crate) fn exchange(&mut self, key: PortKey, queue: Box<dyn Queue>) -> Option<Box<dyn Queue>> {
+        let slot = self.find(key)?;
+        let before = std::mem::replace(&mut slot.queue, queue);
+        slot.inner = slot.queue.is_inner().then(|| slot.queue.counters());
+        self.note();
+        Some(before)
+    }
+
+    /// Takes a port out.
+    pub(crate) fn remove(&mut self, key: PortKey) -> Option<Slot> {
+        let place = self.keys.binary_search(&key).ok()?;
+        self.keys.remove(place);
+        let slot = self.slots.remove(place);
+        self.note();
+        Some(slot)
+    }
+
+    /// Notes where ports are, and what their queues are like.
+    fn note(&mut self) {
+        self.has_cheap = self.slots.iter().any(|slot| !slot.queue.is_dear());
+        let slots = self.keys.iter().zip(&self.slots);
+        let inner = slots.filter(|(_, slot)| slot.inner.is_some() || slot.terminates);
+        self.inner = inner.map(|(key, _)| *key).collect();
+        for (key, place) in self.keys.iter().zip(0..=u8::MAX) {
+            self.notes[note_of(*key)] = place;
+        }
+    }
+
+    /// How many ports there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The port at `place`, below [`Slots::len`].
+    pub(crate) fn at(&mut self, place: usize) -> (PortKey, &mut Slot) {
+        (self.keys[place], &mut self.slots[place])
+    }
+
+    /// The port with this key.
+    #[inline]
+    pub(crate) fn find(&mut self, key: PortKey) -> Option<&mut Slot> {
+        let noted = usize::from(self.notes[note_of(key)]);
+        let place = match self.keys.get(noted) {
+            Some(found) if *found == key => noted,
+            _ => self.keys.binary_search(&key).ok()?,
+        };
+        Some(&mut self.slots[place])
+    }
+
+    /// Whether there is a queue that costs next to nothing to look into.
+    pub(crate) const fn have_cheap(&self) -> bool {
+        self.has_cheap
+    }
+
+    /// Whether there are ports within the process.
+    #[inline]
+    pub(crate) const fn have_inner(&self) -> bool {
+        !self.inner.is_empty()
+    }
+
+    /// Has tunnels' packets come in at these ports.
+    pub(crate) fn set_terminating(&mut self, ports: Vec<PortKey>) {
+        if self.terminating == ports {
+            return;
+        }
+        self.terminating = ports;
+        for (key, slot) in self.keys.iter().zip(&mut self.slots) {
+            slot.terminates = self.terminating.contains(key);
+        }
+        self.note();
+    }
+
+    /// The ports whose frames are looked at before they leave, or go on within the process.
+    pub(crate) fn inner(&self) -> &[PortKey] {
+        &self.inner
+    }
+
+    /// Has every queue looked into again.
+    pub(crate) fn spare_none(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.spared = 0);
+    }
+
+    /// All ports.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PortKey, &Slot)> {
+        self.keys.iter().copied().zip(&self.slots)
+    }
+}
+
+/// Where a port is noted.
+#[inline]
+const fn note_of(key: PortKey) -> usize {
+    key.port.0 as usize % NOTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::Pool;
+    use ports::memory;
+
+    use crate::policer::Police;
+
+    fn key(bridge: u32, port: u32) -> PortKey {
+        PortKey {
+            bridge: BridgeId(bridge),
+            port: PortNo(port),
+        }
+    }
+
+    /// A queue whose peer tells which it is by the frame that is sent.
+    fn queue() -> (Box<dyn Queue>, Box<dyn Queue>) {
+        let [a, b] = memory::pair(["a", "b"], 4).map(|mut port| port.take_queue().unwrap());
+        (Box::new(a), Box::new(b))
+    }
+
+    fn gate() -> Gate {
+        Gate {
+            police: Police::new(None),
+            counters: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn ports_that_end_alike_are_found_each() {
+        let keys = [key(0, 1), key(0, 257), key(1, 1), key(0, 2), key(7, 513)];
+        let mut slots = Slots::default();
+        let mut peers = Vec::new();
+        for key in keys {
+            let (queue, peer) = queue();
+            slots.insert(key, queue, gate());
+            peers.push(peer);
+        }
+        assert!(slots.find(key(0, 513)).is_none());
+        slots.remove(keys[3]);
+        assert!(slots.find(keys[3]).is_none());
+        let mut pool = Pool::new(8);
+        for place in [0, 1, 2, 4] {
+            let slot = slots.find(keys[place]).expect("it is there");
+            slot.out.push(pool.take().expect("a frame")).expect("room");
+            slot.queue.send(&mut slot.out, &mut pool).expect("a peer");
+            let mut came = Batch::new();
+            peers[place].receive(&mut pool, &mut came).expect("a peer");
+            assert_eq!(came.len(), 1);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a bridge's ports are to `NORMAL`, as workers read it: to which logical port an
+//! interface belongs, and what is to be known of that. Compiled once by the control thread.
+//!
+//! A bridge whose ports all are plain has none of it. What becomes of a frame is `normal`'s
+//! business.
+
+use std::sync::Arc;
+
+use base::PortNo;
+
+use super::bonds::BondState;
+use config::{LogicalPort, Switching};
+
+/// Ports with a number below this are found without a search; it is that of most.
+const NUMBERS: usize = 256;
+
+/// No logical port: the port is plain.
+const PLAIN: u16 = u16::MAX;
+
+/// See the top of this file.
+#[derive(Clone, Debug)]
+pub struct SwitchingView {
+    /// What was asked for.
+    config: Switching,
+    /// The logical port of each number below [`NUMBERS`].
+    low: Vec<u16>,
+    /// Those of others, in order.
+    high: Vec<(PortNo, u16)>,
+    /// How the bonds among them are, by the places of all; nothing, without bonds.
+    bonds: Vec<Option<BondState>>,
+}
+
+impl SwitchingView {
+    /// What is asked for, if there is more to it than plain ports.
+    pub fn compile(config: &Switching) -> Option<Arc<Self>> {
+        let is_plain = config.ports.iter().all(LogicalPort::is_plain)
+            && config.flood_vlans.is_empty()
+            && !config.forward_bpdu
+            && config.snooping.is_none();
+        if is_plain {
+            return None;
+        }
+        let mut low = vec![PLAIN; NUMBERS];
+        let mut high = Vec::new();
+        for (port, place) in config.ports.iter().zip(0..PLAIN) {
+            for member in &port.members {
+                match low.get_mut(member.0 as usize) {
+                    Some(noted) => *noted = place,
+                    None => high.push((*member, place)),
+                }
+            }
+        }
+        high.sort_unstable();
+        Some(Arc::new(Self {
+            config: config.clone(),
+            low,
+            high,
+            bonds: Vec::new(),
+        }))
+    }
+
+    /// The same with bonds that are so now, by the names of their ports.
+    pub fn with_bonds(&self, bonds: impl Fn(&str) -> Option<BondState>) -> Arc<Self> {
+        let ports = self.config.ports.iter();
+        Arc::new(Self {
+            bonds: ports.map(|port| bonds(&port.name)).collect(),
+            ..self.clone()
+        })
+    }
+
+    /// All bonds.
+    pub fn bonds(&self) -> impl Iterator<Item = &BondState> {
+        self.bonds.iter().flatten()
+    }
+
+    /// The bond that an interface belongs to.
+    #[inline]
+    pub fn bond(&self, number: PortNo) -> Option<&BondState> {
+        if self.bonds.is_empty() {
+            return None;
+        }
+        self.bonds.get(self.place(number)?)?.as_ref()
+    }
+
+    /// The logical port that an interface belongs to; none if it is a plain port of its own.
+    #[inline]
+    pub fn port(&self, number: PortNo) -> Option<&LogicalPort> {
+        self.config.ports.get(self.place(number)?)
+    }
+
+    #[inline]
+    fn place(&self, number: PortNo) -> Option<usize> {
+        let place = match self.low.get(number.0 as usize) {
+            Some(place) => *place,
+            None => {
+                let found = self.high.binary_search_by_key(&number, |(port, _)| *port);
+                self.high[found.ok()?].1
+            }
+        };
+        Some(usize::from(place))
+    }
+
+    /// What was asked for.
+    pub const fn config(&self) -> &Switching {
+        &self.config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(name: &str, members: &[u32]) -> LogicalPort {
+        LogicalPort {
+            name: name.to_owned(),
+            members: members.iter().map(|number| PortNo(*number)).collect(),
+            is_protected: true,
+            ..LogicalPort::default()
+        }
+    }
+
+    #[test]
+    fn each_interface_finds_its_logical_port() {
+        let config = Switching {
+            ports: vec![
+                port("a", &[1]),
+                port("b", &[2, 700]),
+                port("c", &[0xffff_fffe]),
+            ],
+            ..Switching::default()
+        };
+        let view = SwitchingView::compile(&config).expect("it is not plain");
+        let name = |number| view.port(PortNo(number)).map(|port| port.name.as_str());
+        let names = [1, 2, 700, PortNo::LOCAL.0, 3, 300].map(name);
+        assert_eq!(
+            names,
+            [Some("a"), Some("b"), Some("b"), Some("c"), None, None]
+        );
+    }
+
+    #[test]
+    fn plain_ports_compile_to_nothing() {
+        let mut plain = port("a", &[1]);
+        plain.is_protected = false;
+        let mut config = Switching {
+            ports: vec![plain],
+            ..Switching::default()
+        };
+        assert!(SwitchingView::compile(&config).is_none());
+        config.ports[0].members.push(PortNo(2));
+        assert!(SwitchingView::compile(&config).is_some());
+    }
+}

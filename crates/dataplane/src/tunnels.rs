@@ -1,0 +1,318 @@
+//! What stands around and before a frame in a tunnel, from what the tunnel and the frame ask
+//! for; and what a tunnel's packet tells of the frame that came out of it. Pure.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use flow::{Field, Registers, Wide};
+use packet::tunnel::{
+    GroupPolicy, OuterHeaders, OuterTransport, TunnelHeader, TunnelOption, TunnelPayload,
+    TunnelProtocol, VxlanExtension,
+};
+use packet::wire::ethernet::{self, EtherType};
+use packet::{Frame, Link, MacAddr};
+use pipeline::Pipeline;
+
+use config::{End, Inherited, Tunnel, TunnelKey};
+
+/// The flag of `tun_flags`: the packet is for the tunnel's ends alone (`ovs-fields(7)`).
+const OAM: u8 = 1;
+
+/// ECN, the lowest bits of the octet (RFC 3168, 5).
+const ECN: u8 = 3;
+/// What a router marks that is congested.
+const CONGESTED: u8 = 3;
+/// Congestion can be marked.
+const CAPABLE: u8 = 2;
+
+/// Which ends a packet has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// To which.
+    pub(crate) remote: IpAddr,
+    /// From which; none if the route says.
+    pub(crate) local: Option<IpAddr>,
+}
+
+/// The ends of a tunnel's packet with a frame with which this goes; none if it has no other end.
+pub fn ends(tunnel: &Tunnel, words: &Registers) -> Option<Ends> {
+    let told = |v4: u32, v6: u128| match (v4, v6) {
+        (0, 0) => None,
+        (0, v6) => Some(IpAddr::V6(Ipv6Addr::from_bits(v6))),
+        (v4, _) => Some(IpAddr::V4(Ipv4Addr::from_bits(v4))),
+    };
+    let remote = match tunnel.remote {
+        End::Given(remote) => remote,
+        End::Flow | End::Any => told(words.tunnel_v4[1], words.tunnel_v6[1])?,
+    };
+    let local = match tunnel.local {
+        End::Given(local) => Some(local),
+        End::Any => None,
+        End::Flow => told(words.tunnel_v4[0], words.tunnel_v6[0]),
+    };
+    // Those of the other version are left from where the frame came.
+    let local = local.filter(|local| local.is_ipv4() == remote.is_ipv4());
+    Some(Ends { remote, local })
+}
+
+/// A tunnel's own header before frames with which this goes.
+pub(crate) fn shim(tunnel: &Tunnel, words: &Registers, pipeline: &Pipeline) -> TunnelHeader {
+    let mut shim = TunnelHeader::new(tunnel.protocol);
+    let low = |key: u64| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0);
+    shim.key = match tunnel.out_key {
+        TunnelKey::None => None,
+        TunnelKey::Given(key) => Some(key),
+        TunnelKey::Flow => Some(low(words.tunnel_id)),
+    };
+    shim.oam = words.tunnel_flags & OAM != 0;
+    shim.summed = tunnel.summed;
+    if tunnel.protocol == TunnelProtocol::Vxlan(VxlanExtension::Gbp)
+        && (words.gbp_id, words.gbp_flags) != (0, 0)
+    {
+        shim.policy = Some(GroupPolicy {
+            id: words.gbp_id,
+            flags: words.gbp_flags,
+        });
+    }
+    if tunnel.protocol == TunnelProtocol::Geneve && !words.options.is_empty() {
+        shim.options = options(words, pipeline);
+    }
+    shim
+}
+
+/// The options that are known, with the values that go with a frame.
+fn options(words: &Registers, pipeline: &Pipeline) -> Vec<TunnelOption> {
+    let known = pipeline.tunnel_options();
+    known
+        .filter_map(|mapping| {
+            let field = Field::of_options()
+                .get(usize::from(mapping.index))
+                .copied()?;
+            let value = words.options.value(field)?;
+            let bytes = value.to_be_bytes();
+            let first = bytes.len().checked_sub(mapping.length.into())?;
+            Some(TunnelOption {
+                class: mapping.class,
+                kind: mapping.kind,
+                value: bytes[first..].to_vec(),
+            })
+        })
+        .collect()
+}
+
+/// What of a frame's own headers counts around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    /// Its type.
+    pub(crate) eth_type: u16,
+    /// Where its payload begins; none if it is no frame.
+    pub(crate) payload_at: Option<usize>,
+    /// Whether it has a tag.
+    pub(crate) tagged: bool,
+    /// DSCP and ECN, and TTL, if it is IP.
+    ip: Option<(u8, u8)>,
+}
+
+/// Reads it.
+pub fn within(frame: &[u8]) -> Within {
+    let Ok(link) = Link::parse(frame) else {
+        return Within::default();
+    };
+    let packet = frame.get(link.payload_at()..).unwrap_or_default();
+    let ip = match (link.eth_type, packet) {
+        (EtherType::IPV4, [_, tos, _, _, _, _, _, _, ttl, ..]) => Some((*tos, *ttl)),
+        (EtherType::IPV6, [first, second, _, _, _, _, _, ttl, ..]) => {
+            Some((first << 4 | second >> 4, *ttl))
+        }
+        _ => None,
+    };
+    Within {
+        eth_type: link.eth_type.0,
+        payload_at: Some(link.payload_at()),
+        tagged: link.tag.is_some(),
+        ip,
+    }
+}
+
+/// DSCP, ECN and TTL around a frame. Congestion that it has met is told within already (RFC
+/// 6040, 4.1).
+pub(crate) fn around(tunnel: &Tunnel, within: &Within) -> (u8, u8) {
+    let dscp = match (tunnel.tos, within.ip) {
+        (Inherited::Inherit(_), Some((tos, _))) => tos & !ECN,
+        (Inherited::Inherit(usual), None) => usual,
+        (Inherited::Given(tos), _) => tos,
+    };
+    let ecn = match within.ip.map(|(tos, _)| tos & ECN) {
+        Some(CONGESTED) => CAPABLE,
+        Some(ecn) => ecn,
+        None => 0,
+    };
+    let ttl = match (tunnel.ttl, within.ip) {
+        (Inherited::Inherit(_), Some((_, ttl))) => ttl,
+        (Inherited::Inherit(usual), None) => usual,
+        (Inherited::Given(ttl), _) => ttl,
+    };
+    (dscp | ecn, ttl)
+}
+
+/// The UDP source port for a frame: one for each flow (RFC 7348, 5).
+pub(crate) fn source_port(frame: &[u8], within: &Within, range: (u16, u16)) -> u16 {
+    // The same in every process: who restarts goes the same ways.
+    let mut hasher = DefaultHasher::new();
+    let link = frame.get(..ethernet::LEN).unwrap_or_default();
+    let packet = within.payload_at.and_then(|at| frame.get(at..));
+    match (EtherType(within.eth_type), packet) {
+        (EtherType::IPV4, Some(packet)) if packet.len() >= 24 => {
+            let header = 4 * usize::from(packet[0] & 15);
+            // A fragment has no ports to tell.
+            let is_whole = packet[6] & 0x3f == 0 && packet[7] == 0;
+            packet[12..20].hash(&mut hasher);
+            packet[9].hash(&mut hasher);
+            if is_whole {
+                packet.get(header..header + 4).hash(&mut hasher);
+            }
+        }
+        (EtherType::IPV6, Some(packet)) if packet.len() >= 44 => {
+            packet[8..40].hash(&mut hasher);
+            packet[6].hash(&mut hasher);
+            if matches!(packet[6], 6 | 17 | 132) {
+                packet[40..44].hash(&mut hasher);
+            }
+        }
+        _ => link.hash(&mut hasher),
+    }
+    let (first, last) = range;
+    let count = u64::from(last.saturating_sub(first)) + 1;
+    first + u16::try_from(hasher.finish() % count).unwrap_or(0)
+}
+
+/// What the upper part of a tunnel's packets is.
+pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> OuterTransport {
+    match tunnel.protocol {
+        TunnelProtocol::Gre => OuterTransport::Gre,
+        TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => OuterTransport::Udp {
+            src: source,
+            dst: tunnel.port,
+            // IPv6 itself sums nothing (RFC 8200, 8.1).
+            summed: tunnel.summed || is_v6,
+        },
+    }
+}
+
+/// What a packet tells of the frame that came out of it: what goes with it then. None if it has
+/// an option that nobody here knows, and who does not know it must drop it (RFC 8926, 3.5).
+pub fn told(
+    outer: &OuterHeaders,
+    shim: &TunnelHeader,
+    pipeline: &Pipeline,
+) -> Option<Registers> {
+    let mut words = Registers::new(base::PortNo::ANY);
+    words.tunnel_id = shim.key.unwrap_or(0).into();
+    match (outer.src, outer.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => words.tunnel_v4 = [src.to_bits(), dst.to_bits()],
+        (IpAddr::V6(src), IpAddr::V6(dst)) => words.tunnel_v6 = [src.to_bits(), dst.to_bits()],
+        _ => return None,
+    }
+    words.tunnel_flags = if shim.oam { OAM } else { 0 };
+    if let Some(policy) = shim.policy {
+        (words.gbp_id, words.gbp_flags) = (policy.id, policy.flags);
+    }
+    for option in &shim.options {
+        let known = pipeline.tunnel_options().find(|mapping| {
+            (mapping.class, mapping.kind) == (option.class, option.kind)
+                && usize::from(mapping.length) == option.value.len()
+        });
+        match known.and_then(|mapping| Field::of_options().get(usize::from(mapping.index)).copied())
+        {
+            Some(field) => words.options.set(
+                field,
+                Wide::from_be_bytes(&option.value).unwrap_or(Wide::ZERO),
+            ),
+            None if option.is_critical() => return None,
+            None => {}
+        }
+    }
+    Some(words)
+}
+
+/// The type of packets that a tunnel without frames carries, if it does.
+pub(crate) fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<EtherType> {
+    let known = match EtherType(eth_type) {
+        EtherType::IPV4 | EtherType::IPV6 | EtherType::MPLS => true,
+        EtherType::NSH => protocol != TunnelProtocol::Gre,
+        _ => false,
+    };
+    known.then_some(EtherType(eth_type))
+}
+
+/// Puts an Ethernet header without addresses before a packet, as bridges see it that know
+/// frames only. False if there is no room.
+pub(crate) fn dress(frame: &mut Frame, payload: TunnelPayload) -> bool {
+    let TunnelPayload::Packet(EtherType(number)) = payload else {
+        return true;
+    };
+    if frame.insert_zeros(0, 14).is_err() {
+        return false;
+    }
+    frame.bytes_mut()[ethernet::TYPE..ethernet::LEN].copy_from_slice(&number.to_be_bytes());
+    true
+}
+
+/// Tells a frame of the congestion that its packet has met (RFC 6040, 4.2). False if it must be
+/// dropped: nobody would hear of it.
+pub(crate) fn tell_congestion(frame: &mut Frame, outer: &OuterHeaders) -> bool {
+    if outer.tos & ECN != CONGESTED {
+        return true;
+    }
+    let within = within(frame.bytes());
+    let Some(((tos, _), at)) = within.ip.zip(within.payload_at) else {
+        return true;
+    };
+    match tos & ECN {
+        0 => false,
+        CONGESTED => true,
+        _ => {
+            mark_congested(&mut frame.bytes_mut()[at..], within.eth_type);
+            true
+        }
+    }
+}
+
+fn mark_congested(packet: &mut [u8], eth_type: u16) {
+    if EtherType(eth_type) == EtherType::IPV6 {
+        packet[1] |= CONGESTED << 4;
+        return;
+    }
+    let before = u16::from_be_bytes([packet[0], packet[1]]);
+    packet[1] |= CONGESTED;
+    let after = u16::from_be_bytes([packet[0], packet[1]]);
+    // RFC 1624, equation 3.
+    let sum = u16::from_be_bytes([packet[10], packet[11]]);
+    let total = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    let folded = (total & 0xffff) + (total >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    let sum = !u16::try_from(folded & 0xffff).unwrap_or(0);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// What stands around a frame; what is of each frame is filled in later.
+pub fn outer(
+    tunnel: &Tunnel,
+    macs: (MacAddr, MacAddr),
+    ends: (IpAddr, IpAddr),
+) -> OuterHeaders {
+    OuterHeaders {
+        eth_dst: macs.1,
+        eth_src: macs.0,
+        src: ends.0,
+        dst: ends.1,
+        tos: 0,
+        ttl: 0,
+        dont_fragment: tunnel.dont_fragment || ends.0.is_ipv6(),
+        upper: upper(tunnel, 0, ends.1.is_ipv6()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,405 @@
+//! What tunnels' packets go by: ports that the host has addresses at, its routes by them and
+//! the stations behind them; and which tunnel an arriving packet is of. Published with the tables.
+//!
+//! Where this comes from, the control thread knows: the kernel, and who says more by hand.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use packet::MacAddr;
+use packet::tunnel::{OuterTransport, TunnelHeader, TunnelPacket, TunnelPayload, TunnelProtocol};
+
+use super::slots::PortKey;
+use config::{End, Tunnel, TunnelKey};
+
+/// The range of UDP source ports by which flows are told apart on their way, where nobody says
+/// another: the one of Open vSwitch, and Linux' for programs.
+pub const EGRESS_PORTS: (u16, u16) = (32_768, 61_000);
+
+/// A port that the host has addresses at: a bridge's own, or an internal one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// Its interface's name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: MacAddr,
+    /// The host's addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// To addresses that begin so ...
+    pub to: IpAddr,
+    /// ... in so many bits.
+    pub len: u8,
+    /// By this router, if by any.
+    pub gateway: Option<IpAddr>,
+    /// From this address.
+    pub source: Option<IpAddr>,
+    /// By this port; none if by an interface that is no bridge's.
+    pub by: Option<PortKey>,
+    /// The less, the better.
+    pub metric: u32,
+}
+
+/// What a packet goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The port that it comes in by, as if the host had sent it.
+    pub by: PortKey,
+    /// From which station.
+    pub(crate) mac: MacAddr,
+    /// To which host next.
+    pub next: IpAddr,
+    /// From which address, if nobody says another.
+    pub source: IpAddr,
+}
+
+/// By what a tunnel is known: what does not count is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    protocol: Family,
+    port: u16,
+    bare: bool,
+    key: Option<u32>,
+    remote: Option<IpAddr>,
+    local: Option<Local>,
+}
+
+/// Our end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Local {
+    Given(IpAddr),
+    Any,
+}
+
+/// The protocols, whatever is added to their headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    Udp,
+    Gre,
+}
+
+impl Family {
+    const fn of(protocol: TunnelProtocol) -> Self {
+        match protocol {
+            TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => Self::Udp,
+            TunnelProtocol::Gre => Self::Gre,
+        }
+    }
+}
+
+/// All that tunnels' packets go by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Underlay {
+    /// The ports that the host has addresses at.
+    pub grounds: BTreeMap<PortKey, Ground>,
+    /// The routes, the longest first.
+    routes: Vec<Route>,
+    /// Where hosts are.
+    pub neighbours: BTreeMap<(PortKey, IpAddr), MacAddr>,
+    /// The tunnels' ends.
+    ends: BTreeMap<Mark, PortKey>,
+    /// The protocol at each UDP port that tunnels have.
+    listens: BTreeMap<u16, TunnelProtocol>,
+    /// Whether there are tunnels of GRE.
+    has_gre: bool,
+    /// UDP source ports, the first and the last.
+    pub egress_ports: (u16, u16),
+}
+
+impl Default for Underlay {
+    fn default() -> Self {
+        Self {
+            grounds: BTreeMap::new(),
+            routes: Vec::new(),
+            neighbours: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            listens: BTreeMap::new(),
+            has_gre: false,
+            egress_ports: EGRESS_PORTS,
+        }
+    }
+}
+
+/// A tunnel's packet without a tunnel, or why it is left to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// It is no tunnel's: the host's own.
+    Hosts,
+    /// It is one of this protocol.
+    Tunnels(TunnelProtocol),
+}
+
+impl Underlay {
+    /// Takes in a tunnel's end. Of two that are alike the first has all packets.
+    pub fn add_end(&mut self, port: PortKey, tunnel: &Tunnel) {
+        let family = Family::of(tunnel.protocol);
+        let end = |end: End| match end {
+            End::Given(address) => Some(address),
+            End::Any | End::Flow => None,
+        };
+        let mark = Mark {
+            protocol: family,
+            port: tunnel.port,
+            bare: tunnel.bare,
+            key: match tunnel.in_key {
+                TunnelKey::Given(key) => Some(key),
+                TunnelKey::None => Some(0),
+                TunnelKey::Flow => None,
+            },
+            remote: end(tunnel.remote),
+            local: match tunnel.local {
+                End::Given(address) => Some(Local::Given(address)),
+                End::Any => Some(Local::Any),
+                End::Flow => None,
+            },
+        };
+        self.ends.entry(mark).or_insert(port);
+        match family {
+            Family::Udp => {
+                self.listens.entry(tunnel.port).or_insert(tunnel.protocol);
+            }
+            Family::Gre => self.has_gre = true,
+        }
+    }
+
+    /// Has these be the routes.
+    pub fn set_routes(&mut self, mut routes: Vec<Route>) {
+        routes.sort_by_key(|route| (std::cmp::Reverse(route.len), route.metric));
+        self.routes = routes;
+    }
+
+    /// The routes, the longest first.
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The UDP ports that tunnels have, each with its protocol.
+    pub fn listening(&self) -> impl Iterator<Item = (u16, TunnelProtocol)> {
+        self.listens
+            .iter()
+            .map(|(port, protocol)| (*port, *protocol))
+    }
+
+    /// How many tunnels have a UDP port; with none, how many are of GRE.
+    pub fn ends_at(&self, port: u16) -> usize {
+        self.ends.keys().filter(|mark| mark.port == port).count()
+    }
+
+    /// Whether there are tunnels of GRE.
+    pub const fn has_gre(&self) -> bool {
+        self.has_gre
+    }
+
+    /// Whether tunnels' packets come in anywhere.
+    pub(crate) fn terminates(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// By what route a packet to an address goes.
+    pub fn route(&self, to: IpAddr) -> Option<&Route> {
+        self.routes
+            .iter()
+            .find(|route| is_within(to, route.to, route.len))
+    }
+
+    /// By what a packet to an address goes; none if by no port of a bridge.
+    pub fn hop(&self, to: IpAddr) -> Option<Hop> {
+        let route = self.route(to)?;
+        let by = route.by?;
+        let ground = self.grounds.get(&by)?;
+        let next = route.gateway.unwrap_or(to);
+        let fits =
+            |address: &&IpAddr| address.is_ipv4() == to.is_ipv4() && !is_link_local(**address);
+        let source = match route.source {
+            Some(source) => source,
+            None => *ground.addresses.iter().find(fits)?,
+        };
+        Some(Hop {
+            by,
+            mac: ground.mac,
+            next,
+            source,
+        })
+    }
+
+    /// Whose a packet is that goes to the host by this port.
+    pub(crate) fn judge(&self, ground: &Ground, found: &TunnelPacket) -> Judged {
+        if !ground.addresses.contains(&found.outer.dst) {
+            return Judged::Hosts;
+        }
+        match found.outer.upper {
+            OuterTransport::Udp { dst, .. } => match self.listens.get(&dst) {
+                Some(protocol) => Judged::Tunnels(*protocol),
+                None => Judged::Hosts,
+            },
+            OuterTransport::Gre if self.has_gre => Judged::Tunnels(TunnelProtocol::Gre),
+            OuterTransport::Gre => Judged::Hosts,
+        }
+    }
+
+    /// The tunnel that a packet is of: the one that says most of it (`ovs-vswitchd.conf.db(5)`,
+    /// "Tunnel Options").
+    pub fn find(&self, found: &TunnelPacket, shim: &TunnelHeader) -> Option<PortKey> {
+        let outer = found.outer;
+        let port = match outer.upper {
+            OuterTransport::Udp { dst, .. } => dst,
+            OuterTransport::Gre => 0,
+        };
+        for key in [Some(shim.key.unwrap_or(0)), None] {
+            for remote in [Some(outer.src), None] {
+                for local in [Some(Local::Given(outer.dst)), Some(Local::Any), None] {
+                    let mark = Mark {
+                        protocol: Family::of(shim.protocol),
+                        port,
+                        bare: shim.payload != TunnelPayload::Ethernet,
+                        key,
+                        remote,
+                        local,
+                    };
+                    if let Some(port) = self.ends.get(&mark) {
+                        return Some(*port);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// An address that is good on one link only.
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+/// Whether an address begins as another in so many bits.
+pub fn is_within(address: IpAddr, prefix: IpAddr, len: u8) -> bool {
+    match (address, prefix) {
+        (IpAddr::V4(address), IpAddr::V4(prefix)) => {
+            let differ = address.to_bits() ^ prefix.to_bits();
+            differ.leading_zeros() >= u32::from(len)
+        }
+        (IpAddr::V6(address), IpAddr::V6(prefix)) => {
+            let differ = address.to_bits() ^ prefix.to_bits();
+            differ.leading_zeros() >= u32::from(len)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::PortNo;
+    use packet::tunnel::{OuterHeaders, VxlanExtension};
+
+    use super::*;
+    use crate::program::BridgeId;
+    use config::PortSpec;
+
+    fn key(port: u32) -> PortKey {
+        PortKey {
+            bridge: BridgeId(0),
+            port: PortNo(port),
+        }
+    }
+
+    fn tunnel(words: &str) -> std::sync::Arc<Tunnel> {
+        let spec: PortSpec = format!("vxlan:t,{words}").parse().expect("a tunnel");
+        match spec.kind {
+            config::PortKind::Tunnel(tunnel) => tunnel,
+            _ => unreachable!("it is one"),
+        }
+    }
+
+    fn arrival(src: &str, dst: &str) -> TunnelPacket {
+        let outer = OuterHeaders {
+            eth_dst: MacAddr::default(),
+            eth_src: MacAddr::default(),
+            src: src.parse().expect("an address"),
+            dst: dst.parse().expect("an address"),
+            tos: 0,
+            ttl: 64,
+            dont_fragment: true,
+            upper: OuterTransport::Udp {
+                src: 1,
+                dst: 4789,
+                summed: false,
+            },
+        };
+        let mut pool = packet::Pool::new(2);
+        let mut frame = packet::Frame::from_bytes(&[0; 60]);
+        let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
+        shim.key = Some(0);
+        packet::tunnel::encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("short");
+        packet::tunnel::parse_outer(frame.bytes()).expect("a packet")
+    }
+
+    #[test]
+    fn a_packet_is_of_the_tunnel_that_says_most_of_it() {
+        let mut underlay = Underlay::default();
+        let ends = [
+            "remote=flow,key=flow",
+            "remote=10.0.0.1,key=flow",
+            "remote=10.0.0.1,key=7",
+            "remote=10.0.0.1,local=10.0.0.9,key=7",
+            "remote=flow,local=10.0.0.9,key=9",
+            "remote=10.0.0.1,key=7",
+        ];
+        for (words, port) in ends.iter().zip(1..) {
+            underlay.add_end(key(port), &tunnel(words));
+        }
+        let find = |src, dst, number| {
+            let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
+            shim.key = Some(number);
+            underlay
+                .find(&arrival(src, dst), &shim)
+                .map(|key| key.port.0)
+        };
+        assert_eq!(find("10.0.0.2", "10.0.0.8", 7), Some(1));
+        assert_eq!(find("10.0.0.1", "10.0.0.8", 8), Some(2));
+        assert_eq!(find("10.0.0.1", "10.0.0.8", 7), Some(3));
+        assert_eq!(find("10.0.0.1", "10.0.0.9", 7), Some(4));
+        assert_eq!(find("10.0.0.2", "10.0.0.9", 9), Some(5));
+        // Who asks for a key has it before who asks for an end.
+        assert_eq!(find("10.0.0.1", "10.0.0.9", 9), Some(5));
+    }
+
+    #[test]
+    fn the_longest_route_is_taken_and_one_by_no_bridge_leads_nowhere() {
+        let mut underlay = Underlay::default();
+        let ground = Ground {
+            name: "br-phy".to_owned(),
+            mac: MacAddr::from_u64(2),
+            addresses: vec!["fe80::1".parse().unwrap(), "10.0.0.9".parse().unwrap()],
+        };
+        underlay.grounds.insert(key(1), ground);
+        let route = |to: &str, len, gateway: Option<&str>, by| Route {
+            to: to.parse().unwrap(),
+            len,
+            gateway: gateway.map(|gateway| gateway.parse().unwrap()),
+            source: None,
+            by,
+            metric: 0,
+        };
+        underlay.set_routes(vec![
+            route("0.0.0.0", 0, Some("10.0.0.254"), Some(key(1))),
+            route("10.0.0.0", 24, None, Some(key(1))),
+            route("10.0.1.0", 24, None, None),
+        ]);
+        let hop = |to: &str| {
+            underlay
+                .hop(to.parse().unwrap())
+                .map(|hop| hop.next.to_string())
+        };
+        assert_eq!(hop("10.0.0.7").as_deref(), Some("10.0.0.7"));
+        assert_eq!(hop("8.8.8.8").as_deref(), Some("10.0.0.254"));
+        assert_eq!(hop("10.0.1.1"), None);
+        assert_eq!(hop("fd00::1"), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Frames that somebody watches: their fates are told by the interpreter, one by one and step by
+//! step, in their order among the others; what came of each goes to the control thread.
+
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+use flow::{Key, Registers};
+use packet::Frame;
+use pipeline::Destination;
+use ports::Batch;
+
+use super::{Drop, Event, PortKey, Worker};
+use crate::capture::{Capture, Captures, Left, Notes, Record, Snap};
+use crate::program::BridgeProgram;
+
+/// What is told of the frame at hand.
+pub(super) struct Recording {
+    record: Box<Record>,
+    /// For each exit, how many tables it had come to.
+    sent: Vec<usize>,
+}
+
+impl Worker {
+    /// The same of frames of which is noted where they go, or of none.
+    pub(super) fn forward_all<const NOTED: bool>(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        match &bridge.captures {
+            None => self.tell_fates::<NOTED>(bridge, from, batch, now),
+            Some(captures) => self.forward_watched::<NOTED>((bridge, captures), from, batch, now),
+        }
+    }
+
+    /// Has the fates of a batch told in which somebody may watch some.
+    fn forward_watched<const NOTED: bool>(
+        &mut self,
+        (bridge, captures): (&BridgeProgram, &Captures),
+        from: PortKey,
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        let words = self.onward.words();
+        let registers = match &words {
+            None => Registers::new(from.port),
+            Some(words) => Registers {
+                in_port: from.port,
+                ..Registers::clone(words)
+            },
+        };
+        let (mut key, depth) = (Key::new(), captures.depth());
+        let mut others = self.onward.spare();
+        for frame in batch.drain() {
+            let is_read = key.read(&frame, depth, &registers);
+            let watchers = captures.of_frame(is_read.then_some(&key));
+            if watchers.is_empty() {
+                others.put(frame);
+                continue;
+            }
+            self.tell_fates::<NOTED>(bridge, from, &mut others, now);
+            self.interpret::<NOTED>(bridge, from, (frame, watchers), &registers, now);
+        }
+        self.tell_fates::<NOTED>(bridge, from, &mut others, now);
+        self.onward.give_back(others);
+    }
+
+    /// Has one frame's fate told step by step, carries it out, and tells of it.
+    fn interpret<const NOTED: bool>(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        (frame, captures): (Frame, Vec<Arc<Capture>>),
+        registers: &Registers,
+        now: Instant,
+    ) {
+        let Some(frame) = self.mirror_alone(bridge, from, frame) else {
+            return;
+        };
+        let mut record = Box::new(Record {
+            captures,
+            at: now,
+            from,
+            came: Snap::of(&frame, 0),
+            met: Vec::new(),
+            left: Vec::new(),
+            drops: Vec::new(),
+        });
+        record.came = Snap::of(&frame, record.snaplen());
+        if NOTED {
+            self.read_flows(from, std::slice::from_ref(&frame), now);
+        }
+        let ground = bridge.ground(from.port, now);
+        let runner = self.runner.take();
+        let mut runner = runner.expect("it is put back at the end of each batch");
+        let mut notes = Notes::default();
+        let verdict = runner.run_traced(ground, registers, frame, &mut self.pool, &mut notes);
+        record.met = notes.met;
+        record.drops.clone_from(&verdict.drops);
+        let sent = notes.sent;
+        self.recording = Some(Recording { record, sent });
+        self.carry_out::<NOTED>(bridge, from, verdict, now);
+        if NOTED {
+            self.count_flows(bridge.id, now);
+        }
+        self.shared
+            .counters
+            .add_handed(runner.take_slow_path_packets());
+        self.runner = Some(runner);
+        if let Some(Recording { record, .. }) = self.recording.take() {
+            self.tell_of_captured(record);
+        }
+    }
+
+    /// Notes the exits of a frame, from the first of these on, if it is one that is watched.
+    pub(super) fn record_exits(
+        &mut self,
+        place: usize,
+        frame: &Frame,
+        to: &Destination,
+        first: usize,
+    ) {
+        let Some(mut recording) = self.recording.take() else {
+            return;
+        };
+        let record = &mut recording.record;
+        let (snaplen, all) = (record.snaplen(), record.met.len());
+        let met = recording.sent.get(place).copied().unwrap_or(all);
+        if matches!(to, Destination::Controller(_)) {
+            record.left.push(Left {
+                port: PortNo::CONTROLLER,
+                frame: Snap::of(frame, snaplen),
+                met,
+            });
+        }
+        for place in first..self.exits.len() {
+            let exit = self.exits[place];
+            if let Some(leaving) = self.as_it_leaves(frame, exit) {
+                record.left.push(Left {
+                    port: exit.port,
+                    frame: Snap::of(&leaving, snaplen),
+                    met,
+                });
+                self.pool.put(leaving);
+            }
+        }
+        self.recording = Some(recording);
+    }
+
+    /// Tells of a frame, unless the room is all taken that other news do not need.
+    fn tell_of_captured(&mut self, record: Box<Record>) {
+        let captures = record.captures.clone();
+        if !self.tell_if_roomy(Event::Captured(record), Drop::CapturedNoRoom) {
+            captures.iter().for_each(|capture| capture.miss());
+        }
+    }
+}

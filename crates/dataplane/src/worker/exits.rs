@@ -1,0 +1,79 @@
+//! The exits of a verdict's frames: the last of each takes the frame, the others copies.
+
+use base::{PortNo, Priority};
+use packet::Frame;
+use pipeline::Verdict;
+
+use super::Worker;
+use crate::counters::Drop;
+use crate::slots::PortKey;
+use crate::vlans::Retag;
+
+/// A frame of the verdict on its way to a port.
+#[derive(Clone, Copy)]
+pub(super) struct Exit {
+    pub(super) frame: usize,
+    pub(super) port: PortNo,
+    pub(super) retag: Retag,
+    pub(super) priority: Priority,
+}
+
+impl Worker {
+    /// A copy of a frame as it leaves by an exit; none if it finds no memory, or no room for a
+    /// tag, and does not leave.
+    pub(super) fn as_it_leaves(&mut self, frame: &Frame, exit: Exit) -> Option<Frame> {
+        let mut leaving = self.pool.duplicate(frame)?;
+        if exit.retag.change(&mut leaving) {
+            return Some(leaving);
+        }
+        self.pool.put(leaving);
+        None
+    }
+
+    /// Sends each frame out of each of its exits; the last takes the frame, the others copies.
+    pub(super) fn send_all(&mut self, from: PortKey, verdict: &mut Verdict) {
+        let exits = std::mem::take(&mut self.exits);
+        for (index, frame) in verdict.frames.drain(..).enumerate() {
+            let mut waiting = exits.iter().filter(|exit| exit.frame == index).peekable();
+            if waiting.peek().is_none() {
+                self.pool.put(frame);
+                continue;
+            }
+            self.send_copies(from, frame, waiting.copied());
+        }
+        self.exits = exits;
+    }
+
+    /// Sends the frame out of each of these exits.
+    pub(super) fn send_copies(
+        &mut self,
+        from: PortKey,
+        frame: Frame,
+        exits: impl Iterator<Item = Exit>,
+    ) {
+        let mut exits = exits.peekable();
+        let mut frame = Some(frame);
+        while let Some(exit) = exits.next() {
+            let Exit {
+                port,
+                retag,
+                priority,
+                ..
+            } = exit;
+            let leaving = match exits.peek() {
+                Some(_) => frame.as_ref().and_then(|frame| self.pool.duplicate(frame)),
+                None => frame.take(),
+            };
+            match leaving {
+                Some(mut leaving) => match retag.change(&mut leaving) {
+                    true => {
+                        leaving.priority = priority;
+                        self.send(PortKey { port, ..from }, leaving);
+                    }
+                    false => self.drop_frame(leaving, Drop::Tag),
+                },
+                None => self.shared.counters.count(Drop::NoBuffer),
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The way to controllers through the bridge itself.
+
+use base::{Instant, PortNo, Priority};
+use packet::Frame;
+use ports::Batch;
+
+use super::{Exit, Worker};
+use crate::counters::Drop;
+use crate::in_band::{InBand, Way};
+use crate::normal::forwards;
+use crate::program::BridgeProgram;
+use crate::slots::PortKey;
+use crate::vlans::Retag;
+
+impl Worker {
+    /// Forwards by `NORMAL` what is on that way, and has the bridge's own interface hear what may be
+    /// for it. Most batches have nothing of it.
+    pub(super) fn forward_in_band(
+        &mut self,
+        (bridge, in_band): (&BridgeProgram, &InBand),
+        from: PortKey,
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        let way = |frame: &Frame| in_band.way(from.port, frame.bytes());
+        if !batch.iter().any(|frame| way(frame).is_some()) {
+            return;
+        }
+        let mut others = Batch::new();
+        let queue = in_band.config().queue;
+        let priority = queue.and_then(Priority::of).unwrap_or_default();
+        for frame in batch.drain() {
+            match way(&frame) {
+                None => others.put(frame),
+                Some(Way::HereToo) => self.forward_here_too(bridge, from, frame, now),
+                Some(Way::Normal) => {
+                    in_band.count(from.port, frame.bytes());
+                    self.exits.clear();
+                    self.normal(bridge, from, (0, priority), &frame, now);
+                    let exits = std::mem::take(&mut self.exits);
+                    match exits.is_empty() {
+                        true => self.pool.put(frame),
+                        false => self.send_copies(from, frame, exits.iter().copied()),
+                    }
+                    self.exits = exits;
+                }
+            }
+        }
+        *batch = others;
+    }
+
+    /// Has a frame go by the tables and, unless they send it there, to the bridge's own interface.
+    fn forward_here_too(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        frame: Frame,
+        now: Instant,
+    ) {
+        let copy = self.pool.duplicate(&frame);
+        let is_there = self.leaves_by(bridge, (from, PortNo::LOCAL), frame, now);
+        let Some(copy) = copy else {
+            self.shared.counters.count(Drop::NoBuffer);
+            return;
+        };
+        if is_there || !forwards(&bridge.pipeline, PortNo::LOCAL) {
+            self.pool.put(copy);
+            return;
+        }
+        let here = Exit {
+            frame: 0,
+            port: PortNo::LOCAL,
+            retag: Retag::KEEP,
+            priority: Priority::default(),
+        };
+        self.send_copies(from, copy, std::iter::once(here));
+    }
+}

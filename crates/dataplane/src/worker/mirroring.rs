@@ -1,0 +1,202 @@
+//! Copies of frames for a bridge's mirrors. Where there are mirrors, frames that leave together
+//! are looked at one by one.
+
+use base::{Instant, PortNo};
+use fastpath::FrameOutcome;
+use packet::{Frame, Link};
+use ports::Batch;
+
+use super::Worker;
+use crate::counters::Drop;
+use crate::mirrors::{Chosen, Copier, Passing, Scene};
+use crate::program::BridgeProgram;
+use crate::slots::PortKey;
+
+/// What mirrors have had of the frames at hand.
+#[derive(Default)]
+pub(super) struct Mirrored {
+    /// Of each frame of the batch.
+    batch: Vec<Chosen>,
+    /// Of the one whose verdict is carried out.
+    verdict: Chosen,
+}
+
+/// A worker that copies for the mirrors of a port's bridge.
+struct Copying<'a> {
+    worker: &'a mut Worker,
+    from: PortKey,
+}
+
+impl Copier for Copying<'_> {
+    fn copy(&mut self, frame: &Frame) -> Option<Frame> {
+        let copy = self.worker.pool.duplicate(frame);
+        if copy.is_none() {
+            self.worker.shared.counters.count(Drop::NoBuffer);
+        }
+        copy
+    }
+
+    fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>) {
+        let exit = PortKey { port, ..self.from };
+        match snaplen {
+            Some(snaplen) => self.worker.send_short(exit, copy, usize::from(snaplen)),
+            None => self.worker.send(exit, copy),
+        }
+    }
+
+    fn give_up(&mut self, copy: Frame) {
+        self.worker.drop_frame(copy, Drop::Tag);
+    }
+}
+
+/// What says where a bridge's copies go; none if it has no mirrors.
+fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<Scene<'_>> {
+    Some(Scene {
+        mirrors: bridge.mirrors.as_deref()?,
+        pipeline: &bridge.pipeline,
+        switching: bridge.switching.as_deref(),
+        from: from.port,
+    })
+}
+
+impl Worker {
+    /// Copies what comes in, as it came. What comes in by a port that is a mirror's alone goes
+    /// no further.
+    #[inline]
+    pub(super) fn mirror_arriving(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        batch: &mut Batch,
+    ) {
+        if let Some(scene) = scene(bridge, from) {
+            self.mirror_all(&scene, from, batch);
+        }
+    }
+
+    #[inline(never)]
+    fn mirror_all(&mut self, scene: &Scene<'_>, from: PortKey, batch: &mut Batch) {
+        if scene.mirrors.is_output(from.port) {
+            self.give_up(batch, Drop::MirrorOutput);
+        }
+        let mut taken = std::mem::take(&mut self.mirrored.batch);
+        taken.clear();
+        for frame in batch.iter() {
+            taken.push(self.take_arriving(scene, from, frame));
+        }
+        self.mirrored.batch = taken;
+    }
+
+    /// The same of a frame whose verdict is carried out alone. None, if it goes no further.
+    pub(super) fn mirror_alone(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        frame: Frame,
+    ) -> Option<Frame> {
+        let Some(scene) = scene(bridge, from) else {
+            return Some(frame);
+        };
+        if scene.mirrors.is_output(from.port) {
+            self.drop_frame(frame, Drop::MirrorOutput);
+            return None;
+        }
+        self.mirrored.verdict = self.take_arriving(&scene, from, &frame);
+        Some(frame)
+    }
+
+    /// Copies a frame that comes in, if its port lets it: the mirrors that have had it.
+    fn take_arriving(&mut self, scene: &Scene<'_>, from: PortKey, frame: &Frame) -> Chosen {
+        let mut had = Chosen::default();
+        if scene.is_watched(from.port, Passing::In, had) {
+            let way = scene.pipeline.port(from.port);
+            let comes_in = Link::parse(frame.bytes())
+                .is_ok_and(|link| way.is_none_or(|way| way.receives(link.dst)));
+            if comes_in {
+                let mut copying = Copying { worker: self, from };
+                scene.mirror(frame, (from.port, Passing::In), &mut had, &mut copying);
+            }
+        }
+        had
+    }
+
+    /// Carries out what becomes of frames, and copies those that leave. None leave together.
+    #[inline(never)]
+    pub(super) fn carry_out_mirrored<const NOTED: bool>(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        run: &mut fastpath::BatchRun<'_>,
+        now: Instant,
+    ) -> Option<PortNo> {
+        let scene = scene(bridge, from)?;
+        let taken = std::mem::take(&mut self.mirrored.batch);
+        let mut taken_by = taken.iter().copied();
+        while let Some(fate) = run.next(&mut self.pool) {
+            match fate {
+                FrameOutcome::Forward(frames, port) => {
+                    let mut copying = Copying { worker: self, from };
+                    for (frame, mut had) in frames.iter().zip(&mut taken_by) {
+                        scene.mirror(frame, (port, Passing::Out), &mut had, &mut copying);
+                    }
+                    if NOTED {
+                        self.note_leaving(port, frames);
+                    }
+                    self.send_together(PortKey { port, ..from }, frames);
+                }
+                FrameOutcome::Verdict(verdict) => {
+                    self.mirrored.verdict = taken_by.next().unwrap_or_default();
+                    self.carry_out::<NOTED>(bridge, from, verdict, now);
+                }
+            }
+        }
+        self.mirrored.batch = taken;
+        None
+    }
+
+    /// Copies a frame that leaves by these of its exits, from `first` on.
+    pub(super) fn mirror_leaving(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        (frame, first): (&Frame, usize),
+    ) {
+        let Some(scene) = scene(bridge, from) else {
+            return;
+        };
+        let mut had = self.mirrored.verdict;
+        for place in first..self.exits.len() {
+            let exit = self.exits[place];
+            if !scene.is_watched(exit.port, Passing::Out, had) {
+                continue;
+            }
+            let Some(leaving) = self.as_it_leaves(frame, exit) else {
+                continue;
+            };
+            let mut copying = Copying { worker: self, from };
+            scene.mirror(&leaving, (exit.port, Passing::Out), &mut had, &mut copying);
+            self.pool.put(leaving);
+        }
+        self.mirrored.verdict = had;
+    }
+
+    /// Sends the first bytes of a frame, or of each of its segments.
+    fn send_short(&mut self, exit: PortKey, mut frame: Frame, len: usize) {
+        if frame.offload.segmentation.is_none() {
+            frame.complete_checksum();
+            frame.truncate(len);
+            return self.send(exit, frame);
+        }
+        let mut segments = std::mem::take(&mut self.segments);
+        let cut = packet::segment(&frame, &mut self.pool, &mut segments);
+        self.pool.put(frame);
+        if cut.is_err() {
+            self.shared.counters.count(Drop::NoBuffer);
+        }
+        for mut segment in segments.drain(..) {
+            segment.truncate(len);
+            self.send(exit, segment);
+        }
+        self.segments = segments;
+    }
+}

@@ -1,0 +1,270 @@
+//! Frames that leave by a port within the process go on in another bridge, in the same turn
+//! and by the same worker: whole batches, of which no frame is touched between two bridges.
+//! Those that go into a tunnel, or come out of one, go on likewise.
+//!
+//! Bridges can be joined in a ring, in which a flooded frame goes round for ever, and comes
+//! back as two where there are two rings: how often a frame goes on is bounded, and how much
+//! comes of one batch.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::Instant;
+use flow::Registers;
+use packet::Frame;
+use ports::{Batch, Counter};
+
+use super::Worker;
+use crate::counters::Drop;
+use crate::program::{BridgeId, Program};
+use crate::slots::PortKey;
+use crate::ways::Way;
+
+/// How many bridges a frame may come to one after the other. Open vSwitch, too, ends a frame's
+/// way when translations lie 64 deep in one another.
+const HOPS_MAX: u8 = 64;
+
+/// Batches that may go on of one that was received: enough for a frame of each to go to a
+/// thousand bridges, and over in a millisecond or so, for which no other port is served.
+const BATCHES_MAX: usize = 1024;
+
+/// What goes with frames.
+pub(super) type Words = Option<Arc<Registers>>;
+
+/// Where frames are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// They have left by the port.
+    Left,
+    /// They are about to come in by it.
+    Arriving,
+}
+
+/// Frames on their way from one bridge to another.
+pub(super) struct Passage {
+    at: PortKey,
+    stage: Stage,
+    pub(super) words: Words,
+    pub(super) frames: Batch,
+    /// How many bridges they have come to so far, but for the first.
+    hops: u8,
+}
+
+/// What is still to go on.
+#[derive(Default)]
+pub(super) struct Onward {
+    waiting: VecDeque<Passage>,
+    /// Batches to be used again.
+    spare: Vec<Batch>,
+    /// How many bridges those at hand have come to, but for the first.
+    hops: u8,
+    /// What goes with those at hand.
+    words: Words,
+}
+
+impl Onward {
+    /// What goes with the frames at hand as they come in.
+    pub(super) fn words(&self) -> Words {
+        self.words.clone()
+    }
+
+    /// A batch without frames.
+    pub(super) fn spare(&mut self) -> Batch {
+        match self.spare.pop() {
+            Some(spare) => spare,
+            None => Batch::new(),
+        }
+    }
+
+    /// Takes it back.
+    pub(super) fn give_back(&mut self, batch: Batch) {
+        debug_assert!(batch.is_empty(), "what is left in it would be sent again");
+        self.spare.push(batch);
+    }
+
+    /// Has a frame come in by a port within the process, with these words.
+    pub(super) fn enter(&mut self, at: PortKey, words: &Words, frame: Frame) {
+        let hops = self.hops;
+        if let Some(last) = self.waiting.back_mut()
+            && (last.at, last.stage, last.hops) == (at, Stage::Arriving, hops)
+            && last.words == *words
+            && last.frames.room() > 0
+        {
+            last.frames.put(frame);
+            return;
+        }
+        let mut frames = self.spare();
+        frames.put(frame);
+        self.waiting.push_back(Passage {
+            at,
+            stage: Stage::Arriving,
+            words: words.clone(),
+            frames,
+            hops,
+        });
+    }
+}
+
+impl Worker {
+    /// Takes all frames on that have left by ports within the process, until none is left.
+    #[inline]
+    pub(super) fn pass_on(&mut self, program: &Program, now: Instant) {
+        if self.slots.have_inner() {
+            self.pass_all_on(program, now);
+        }
+    }
+
+    #[inline(never)]
+    fn pass_all_on(&mut self, program: &Program, now: Instant) {
+        self.gather();
+        let mut left = BATCHES_MAX;
+        while let Some(mut passage) = self.onward.waiting.pop_front() {
+            if passage.hops >= HOPS_MAX || left == 0 {
+                self.give_up(&mut passage.frames, Drop::TooManyHops);
+            } else {
+                left -= 1;
+                self.onward.hops = passage.hops + 1;
+                self.go_on(program, &mut passage, now);
+                self.gather();
+                self.onward.words = None;
+            }
+            self.onward.give_back(passage.frames);
+        }
+        self.onward.hops = 0;
+    }
+
+    fn go_on(&mut self, program: &Program, passage: &mut Passage, now: Instant) {
+        let at = passage.at;
+        if passage.stage == Stage::Arriving {
+            self.onward.words = passage.words.take();
+            return self.arrive(program, at, &mut passage.frames, now);
+        }
+        match program.ways.find(at) {
+            Some(Way::Patch(entry)) => {
+                self.count(at, [Counter::TxPackets, Counter::TxBytes], &passage.frames);
+                self.count(
+                    *entry,
+                    [Counter::RxPackets, Counter::RxBytes],
+                    &passage.frames,
+                );
+                self.arrive(program, *entry, &mut passage.frames, now);
+            }
+            Some(Way::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, passage),
+            None => match program.underlay.grounds.get(&at) {
+                Some(ground) => self.terminate(program, at, ground, &mut passage.frames),
+                None => self.give_up(&mut passage.frames, Drop::NoPeer),
+            },
+        }
+    }
+
+    /// Has frames come in by a port.
+    fn arrive(&mut self, program: &Program, at: PortKey, frames: &mut Batch, now: Instant) {
+        match program.bridge(at.bridge) {
+            Some(bridge) => self.forward(bridge, at, frames, now),
+            None if at.bridge == BridgeId::HOST => {
+                self.send_together(at, frames);
+                // Of those that were taken there is nothing left.
+                frames.clear();
+            }
+            None => self.give_up(frames, Drop::NoBridge),
+        }
+    }
+
+    /// Counts frames that pass a port within the process.
+    pub(super) fn count(&mut self, port: PortKey, counters: [Counter; 2], frames: &[Frame]) {
+        let [of_packets, of_bytes] = counters;
+        if let Some(counts) = self.slots.find(port).and_then(|slot| slot.inner.as_ref()) {
+            counts.add(of_packets, frames.iter().map(Frame::wire_frames).sum());
+            counts.add(of_bytes, frames.iter().map(Frame::wire_bytes).sum());
+        }
+    }
+
+    /// Takes up what waits at the ports within the process.
+    fn gather(&mut self) {
+        for place in 0..self.slots.inner().len() {
+            let key = self.slots.inner()[place];
+            self.depart(key);
+        }
+    }
+
+    /// Has what waits at a port within the process leave by it.
+    pub(super) fn depart(&mut self, exit: PortKey) {
+        let Some(slot) = self.slots.find(exit) else {
+            return;
+        };
+        if slot.out.is_empty() {
+            return;
+        }
+        let spare = self.onward.spare();
+        if let Some(slot) = self.slots.find(exit) {
+            let frames = std::mem::replace(&mut slot.out, spare);
+            self.leave(exit, frames, self.onward.words());
+        }
+    }
+
+    fn leave(&mut self, at: PortKey, frames: Batch, words: Words) {
+        let hops = self.onward.hops;
+        self.onward.waiting.push_back(Passage {
+            at,
+            stage: Stage::Left,
+            words,
+            frames,
+            hops,
+        });
+    }
+
+    /// Has those exits of a frame that are within the process, of those from `first` on, be
+    /// left by at once, and with these words.
+    pub(super) fn depart_with(
+        &mut self,
+        from: PortKey,
+        frame: &Frame,
+        first: usize,
+        words: &Registers,
+    ) {
+        let words = Some(Arc::new(words.clone()));
+        let mut place = first;
+        while let Some(exit) = self.exits.get(place).copied() {
+            let at = PortKey {
+                port: exit.port,
+                ..from
+            };
+            if self.slots.find(at).is_none_or(|slot| slot.inner.is_none()) {
+                place += 1;
+                continue;
+            }
+            self.exits.remove(place);
+            match self.pool.duplicate(frame) {
+                Some(mut copy) => {
+                    copy.priority = exit.priority;
+                    self.leave_alone(at, copy, words.clone());
+                }
+                None => self.shared.counters.count(Drop::NoBuffer),
+            }
+        }
+    }
+
+    fn leave_alone(&mut self, at: PortKey, frame: Frame, words: Words) {
+        let mut frames = self.onward.spare();
+        frames.put(frame);
+        self.leave(at, frames, words);
+    }
+
+    /// Sends a controller's frame.
+    pub(super) fn transmit(&mut self, key: PortKey, frame: Frame, words: Option<Box<Registers>>) {
+        let is_inner = self
+            .slots
+            .find(key)
+            .is_some_and(|slot| slot.inner.is_some());
+        match words {
+            Some(words) if is_inner => self.leave_alone(key, frame, Some(Arc::from(words))),
+            _ => self.send(key, frame),
+        }
+    }
+
+    pub(super) fn give_up(&mut self, frames: &mut Batch, reason: Drop) {
+        let count = frames.len();
+        frames.release(count, &mut self.pool);
+        self.shared.counters.add(reason, count);
+    }
+}

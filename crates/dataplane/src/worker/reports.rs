@@ -1,0 +1,74 @@
+//! Frames that a worker tells controllers of: as many as their port may send, by a ring
+//! that keeps some room for other news.
+
+use base::Instant;
+use packet::Frame;
+use pipeline::PacketInMeta;
+
+use super::{Drop, Event, PortKey, Worker};
+use crate::messages::PacketInEvent;
+use crate::slots::Slot;
+
+/// Of the room for news, this part is kept for others than frames for controllers: where
+/// stations are, rules to be learned, queues that are gone.
+const OTHER_NEWS: usize = 8;
+
+impl Worker {
+    /// Hands a copy of the frame to the control thread, as it would be on the wire, as far
+    /// as its port may send more.
+    pub(super) fn tell_controllers(
+        &mut self,
+        from: PortKey,
+        meta: &PacketInMeta,
+        frame: &Frame,
+        now: Instant,
+    ) {
+        let Some(Slot { gate, .. }) = self.slots.find(from) else {
+            self.shared.counters.count(Drop::NoPort);
+            return;
+        };
+        let count = frame.wire_frames();
+        let passed = (0..count).take_while(|_| gate.police.takes(meta.cause, now));
+        let passed = passed.count() as u64;
+        gate.counters.add_policed(count - passed);
+        if passed == 0 {
+            return;
+        }
+        let told = self.tell_of(from, meta, frame, passed);
+        if let Some(slot) = self.slots.find(from) {
+            slot.gate.counters.add_told(told);
+        }
+    }
+
+    /// Tells of the first `count` of the frame's segments. Returns of how many.
+    fn tell_of(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame, count: u64) -> u64 {
+        let mut segments = Vec::new();
+        if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
+            let lost = usize::try_from(count).unwrap_or(usize::MAX);
+            self.shared.counters.add(Drop::NoBuffer, lost);
+            return 0;
+        }
+        let mut told = 0;
+        for (segment, place) in segments.into_iter().zip(0..) {
+            if place < count {
+                let (data, meta) = (segment.bytes().to_vec(), meta.clone());
+                let event = Event::PacketIn(Box::new(PacketInEvent { from, meta, data }));
+                told += u64::from(self.tell_if_roomy(event, Drop::PacketInNoRoom));
+            }
+            self.pool.put(segment);
+        }
+        told
+    }
+
+    /// Tells of a frame, unless the room is all taken that other news do not need.
+    pub(super) fn tell_if_roomy(&mut self, event: Event, otherwise: Drop) -> bool {
+        let events = &mut self.shared.events;
+        let spare = events.buffer().capacity() / OTHER_NEWS;
+        let told = events.slots() > spare && events.push(event).is_ok();
+        match told {
+            true => self.turn.news = true,
+            false => self.shared.counters.count(otherwise),
+        }
+        told
+    }
+}

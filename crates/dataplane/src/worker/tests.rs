@@ -1,0 +1,545 @@
+//! A worker between memory ports, turned by hand.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base::sync::mpsc::channel;
+use base::{PortNo, QueueId};
+use fastpath::Classifier;
+use flow::PortState;
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
+use packet::MacAddr;
+use pipeline::{Limits, Pipeline};
+use ports::memory::{self, MemoryQueue};
+use ports::{Port, QueueCounters};
+use rtrb::RingBuffer;
+
+use super::*;
+use crate::capture::Captures;
+use crate::gates::{Gates, Passage};
+use crate::in_band::{InBand, InBandConfig};
+use crate::intercept::{Intercept, Intercepts};
+use crate::messages::Purpose;
+use crate::mirrors::Mirrors;
+use crate::policer::{Gate, Police};
+use crate::program::{BridgeId, Posture};
+use crate::sampling::SamplingView;
+use config::AGEING;
+use config::{Mirror, MirrorOutput, Rate};
+use l2::mac::{MacTable, MacView};
+
+const BRIDGE: BridgeId = BridgeId(0);
+
+struct Rig {
+    worker: Worker,
+    commands: Producer<Command>,
+    events: Consumer<Event>,
+    publication: Arc<Publication>,
+    pipeline: Pipeline,
+    compiled: Classifier,
+    stations: MacView,
+    intercepts: Option<Arc<Intercepts>>,
+    mirrors: Option<Arc<Mirrors>>,
+    gates: Option<Arc<Gates>>,
+    captures: Option<Arc<Captures>>,
+    in_band: Option<Arc<InBand>>,
+    sampling: Option<Arc<SamplingView>>,
+    /// What is at the other end of ports 1, 2 and 3.
+    hosts: Vec<MemoryQueue>,
+    pool: Pool,
+    generation: u64,
+    /// The way of all ports to the controllers.
+    gate: Gate,
+}
+
+impl Rig {
+    fn new(rules: &[(u128, &[Action])]) -> Self {
+        let (commands, commands_in) = RingBuffer::new(16);
+        let (events_out, events) = RingBuffer::new(2);
+        let publication = Arc::new(Publication::default());
+        let shared = Shared {
+            publication: Arc::clone(&publication),
+            progress: Progress::new(),
+            counters: WorkerCounters::new(),
+            commands: commands_in,
+            events: events_out,
+        };
+        let mut rig = Self {
+            worker: Worker::new(0, shared),
+            commands,
+            events,
+            publication,
+            pipeline: Pipeline::new(Limits::default(), 1),
+            compiled: Classifier::new(),
+            stations: MacView::default(),
+            intercepts: None,
+            mirrors: None,
+            gates: None,
+            captures: None,
+            in_band: None,
+            sampling: None,
+            hosts: Vec::new(),
+            pool: Pool::new(256),
+            generation: 0,
+            gate: Gate {
+                police: Police::new(None),
+                counters: Arc::default(),
+            },
+        };
+        for number in 1..=3 {
+            rig.add_port(number);
+        }
+        for (in_port, actions) in rules {
+            rig.add_rule(*in_port, actions);
+        }
+        rig.publish();
+        rig.worker.turn(Instant::START);
+        rig
+    }
+
+    fn add_port(&mut self, number: u32) {
+        let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
+        self.hosts.push(theirs.take_queue().expect("not taken yet"));
+        let queue = ours.take_queues().pop().expect("one queue");
+        self.add_queue(number, queue);
+    }
+
+    fn add_queue(&mut self, number: u32, queue: Box<dyn Queue>) {
+        let command = Command::AddPort(key(number), queue, self.gate.clone());
+        assert!(self.commands.push(command).is_ok(), "the ring has room");
+        self.pipeline.set_port(&PortDesc {
+            state: PortState::LIVE,
+            ..PortDesc::new(PortNo(number))
+        });
+    }
+
+    fn remove_queue(&mut self, number: u32) {
+        let command = Command::RemovePort(key(number), channel().0);
+        assert!(self.commands.push(command).is_ok(), "the ring has room");
+    }
+
+    fn add_rule(&mut self, in_port: u128, actions: &[Action]) {
+        let matching = Match::any()
+            .with(flow::Field::InPort, in_port)
+            .expect("legal");
+        let instructions = Instructions::apply(actions.to_vec());
+        let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
+        let changes = self.pipeline.flow_mod(&rule, Instant::START);
+        self.compiled.queue_changes(&changes.expect("legal"));
+    }
+
+    fn publish(&mut self) {
+        self.generation += 1;
+        let bridge = BridgeProgram {
+            id: BRIDGE,
+            pipeline: self.pipeline.clone(),
+            compiled: self.compiled.publish(&self.pipeline),
+            stations: self.stations.clone(),
+            multicast: None,
+            switching: None,
+            intercepts: self.intercepts.clone(),
+            mirrors: self.mirrors.clone(),
+            gates: self.gates.clone(),
+            captures: self.captures.clone(),
+            in_band: self.in_band.clone(),
+            sampling: self.sampling.clone(),
+        };
+        self.publication.swap(Arc::new(Program {
+            generation: Generation(self.generation),
+            bridges: vec![bridge],
+            ways: Arc::default(),
+            underlay: Arc::default(),
+        }));
+    }
+
+    /// Sends a frame from host `from` to `dst`, turns the worker, and tells at which
+    /// hosts it comes out.
+    fn pass(&mut self, from: usize, dst: u64) -> Vec<usize> {
+        self.pass_frame(from, &frame_to(dst, from as u64))
+    }
+
+    fn pass_frame(&mut self, from: usize, bytes: &[u8]) -> Vec<usize> {
+        let mut frame = self.pool.take().expect("a buffer");
+        frame.copy_from(bytes).expect("room");
+        let mut batch = Batch::new();
+        batch.push(frame).expect("room");
+        self.hosts[from - 1]
+            .send(&mut batch, &mut self.pool)
+            .expect("the wire is there");
+        self.worker.turn(Instant::from_secs(1));
+        assert_eq!(self.worker.pool.outstanding(), 0, "no buffer may be lost");
+        let mut out = Vec::new();
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            host.receive(&mut self.pool, &mut batch)
+                .expect("the wire is there");
+            out.extend(batch.drain().map(|frame| {
+                self.pool.put(frame);
+                index + 1
+            }));
+        }
+        out
+    }
+
+    fn drops(&self) -> Vec<(&'static str, u64)> {
+        let counters = self.worker.shared.counters.read();
+        counters.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+fn key(number: u32) -> PortKey {
+    PortKey {
+        bridge: BRIDGE,
+        port: PortNo(number),
+    }
+}
+
+fn frame_to(dst: u64, src: u64) -> Vec<u8> {
+    let (dst, src) = (MacAddr::from_u64(dst), MacAddr::from_u64(src));
+    [&dst.0[..], &src.0[..], &[0x88, 0xb5], &[0; 46]].concat()
+}
+
+/// A queue that wants a system call for each look, and counts them. Nothing comes by it.
+struct Dear(Arc<AtomicUsize>);
+
+impl Queue for Dear {
+    fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
+        batch.release(batch.len(), pool);
+        Ok(())
+    }
+
+    fn is_dear(&self) -> bool {
+        true
+    }
+
+    fn counters(&self) -> Arc<QueueCounters> {
+        Arc::default()
+    }
+}
+
+#[test]
+fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let looks = Arc::new(AtomicUsize::new(0));
+    rig.add_queue(4, Box::new(Dear(Arc::clone(&looks))));
+    let turns = 3 * (usize::from(SPARED) + 1);
+    for _ in 0..turns {
+        rig.worker.turn(Instant::START);
+    }
+    assert_eq!(looks.swap(0, Ordering::Relaxed), 3);
+    for _ in 0..turns {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    assert_eq!(looks.swap(0, Ordering::Relaxed), 3);
+    // Who has slept looks everywhere: it may have been woken for this one.
+    rig.worker.turn(Instant::START);
+    rig.worker.rest(Posture::Asleep, |_| ());
+    rig.worker.turn(Instant::START);
+    assert_eq!(looks.swap(0, Ordering::Relaxed), 2);
+    // Where all are dear, none is spared.
+    (1..=3).for_each(|port| rig.remove_queue(port));
+    for _ in 0..5 {
+        rig.worker.turn(Instant::START);
+    }
+    assert_eq!(looks.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn a_frame_leaves_where_its_rule_says_in_as_many_copies() {
+    let both = [Action::output(PortNo(2)), Action::output(PortNo(3))];
+    let mut rig = Rig::new(&[(1, &both), (2, &[Action::output(PortNo::IN_PORT)])]);
+    assert_eq!(rig.pass(1, 9), [2, 3]);
+    assert_eq!(rig.pass(2, 9), [2]);
+    assert_eq!(rig.pass(3, 9), [0; 0]);
+    assert_eq!(rig.drops(), [("no_match", 1)]);
+}
+
+#[test]
+fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
+    let normal = [Action::output(PortNo::NORMAL)];
+    let mut rig = Rig::new(&[(1, &normal), (2, &normal)]);
+    assert_eq!(rig.pass(1, 2), [2, 3]);
+    let Ok(Event::Learn(from, address)) = rig.events.pop() else {
+        panic!("a station was seen")
+    };
+    assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
+    let mut table = MacTable::new(8, AGEING);
+    table.learn(address, from.port, Instant::START);
+    rig.stations = table.view();
+    rig.publish();
+    assert_eq!(rig.pass(2, 1), [1]);
+}
+
+#[test]
+fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
+    let mut rig = Rig::new(&[(2, &[Action::output(PortNo(3))])]);
+    let config = InBandConfig {
+        local: MacAddr::from_u64(9),
+        next_hops: Vec::new(),
+        remotes: vec!["10.0.0.9:6653".parse().expect("an address")],
+        queue: Some(QueueId(7)),
+    };
+    rig.in_band = InBand::compile(config, None, Instant::START);
+    rig.publish();
+    let mut request = frame_to(u64::MAX >> 16, 9);
+    let head = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
+    request[12..22].copy_from_slice(&head);
+    assert_eq!(rig.pass_frame(1, &request), [2, 3], "by NORMAL");
+    assert_eq!(rig.pass_frame(2, &request), [1, 3], "and by no rule");
+    assert_eq!(rig.pass(1, 9), [0; 0]);
+    assert_eq!(rig.pass(2, 9), [3], "others go by the tables");
+}
+
+#[test]
+fn a_message_between_switches_is_for_the_bridge_where_the_port_understands_it() {
+    let to_second = [Action::output(PortNo(2))];
+    let mut rig = Rig::new(&[(1, &to_second), (3, &to_second)]);
+    let slow = true;
+    let speaks = Intercept {
+        slow,
+        ..Intercept::default()
+    };
+    rig.intercepts = Intercepts::compile([(PortNo(1), speaks)]);
+    rig.publish();
+    let mut message = frame_to(0x0180_c200_0002, 1);
+    message[12..15].copy_from_slice(&[0x88, 0x09, 1]);
+    assert_eq!(rig.pass_frame(1, &message), [0; 0]);
+    let Ok(Event::Intercepted(from, bytes)) = rig.events.pop() else {
+        panic!("it is the bridge's")
+    };
+    assert_eq!((from, &*bytes), (key(1), &message[..]));
+    assert_eq!(rig.pass_frame(3, &message), [2], "port 3 understands none");
+    assert_eq!(rig.pass(1, 9), [2], "others go on");
+}
+
+#[test]
+fn what_comes_by_a_port_that_a_tree_keeps_out_goes_nowhere_and_may_teach() {
+    let normal: &[Action] = &[Action::output(PortNo::NORMAL)];
+    let mut rig = Rig::new(&[(1, normal), (2, &[Action::output(PortNo(3))]), (3, normal)]);
+    let passages = [(PortNo(1), Passage::Learns), (PortNo(2), Passage::Learns)];
+    rig.gates = Gates::compile(passages.into_iter().chain([(PortNo(3), Passage::Nothing)]));
+    rig.publish();
+    for port in 1..=3 {
+        assert_eq!(rig.pass(port, 9), [0; 0]);
+    }
+    assert_eq!(rig.drops(), [("spanning_tree", 3)]);
+    let Ok(Event::Learn(from, address)) = rig.events.pop() else {
+        panic!("by NORMAL it teaches");
+    };
+    assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
+    assert!(rig.events.pop().is_err(), "and by nothing else");
+    rig.gates = Gates::compile([]);
+    rig.publish();
+    assert_eq!(rig.pass(2, 9), [3]);
+}
+
+#[test]
+fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
+    let mut rig = Rig::new(&[]);
+    let progress = Arc::clone(&rig.worker.shared.progress);
+    assert_eq!(progress.passed(), Generation(1));
+    rig.add_rule(1, &[Action::output(PortNo(2))]);
+    rig.publish();
+    assert!(rig.worker.has_news());
+    assert_eq!(progress.passed(), Generation(1));
+    assert_eq!(
+        rig.pass(1, 9),
+        [2],
+        "the first frame after it meets the new rule"
+    );
+    assert_eq!(progress.passed(), Generation(2));
+    assert!(!rig.worker.has_news());
+}
+
+/// Frames that the only rule has counted of a batch of so many, most of which go the way of the
+/// first; then, and when that has happened.
+fn counted_of(count: usize, what: impl FnOnce(&mut Rig)) -> [u64; 2] {
+    let mut rig = Rig::new(&[]);
+    let matching = Match::any().with(flow::Field::EthDst, 9).expect("legal");
+    let instructions = Instructions::apply(vec![Action::output(PortNo(2))]);
+    let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
+    let changes = rig.pipeline.flow_mod(&rule, Instant::START);
+    rig.compiled.queue_changes(&changes.expect("legal"));
+    rig.publish();
+    rig.worker.turn(Instant::START);
+    rig.worker.runner = Some(Box::new(Runner::with_flow_cache(0)));
+    let mut batch = Batch::new();
+    for _ in 0..count {
+        let mut frame = rig.pool.take().expect("a buffer");
+        frame.copy_from(&frame_to(9, 1)).expect("room");
+        batch.push(frame).expect("room");
+    }
+    let sent = rig.hosts[0].send(&mut batch, &mut rig.pool);
+    sent.expect("the wire is there");
+    rig.worker.turn(Instant::START);
+    let pipeline = rig.pipeline.clone();
+    let counted = || {
+        let mut rules = pipeline.rules(base::TableId::ALL);
+        rules
+            .next()
+            .map_or(0, |rule| rule.counters.totals().packets)
+    };
+    let before = counted();
+    what(&mut rig);
+    [before, counted()]
+}
+
+#[test]
+fn counts_are_written_down_before_anybody_relies_on_them() {
+    let all = Batch::FRAMES_MAX;
+    // Of a batch that is not full, before its frames leave.
+    assert_eq!(counted_of(all - 1, |_| ()), [63, 63]);
+    let [later, still_later] = counted_of(all, |_| ());
+    assert!(later < 64 && later == still_later, "it is put off");
+    let no_frames = |rig: &mut Rig| assert_eq!(rig.worker.turn(Instant::START).frames, 0);
+    assert_eq!(counted_of(all, no_frames), [later, 64]);
+    let newer = |rig: &mut Rig| {
+        rig.publish();
+        rig.worker.catch_up(Instant::START);
+    };
+    assert_eq!(counted_of(all, newer), [later, 64]);
+    let rest = |rig: &mut Rig| assert!(rig.worker.rest(Posture::Asleep, |_| ()).is_some());
+    assert_eq!(counted_of(all, rest), [later, 64]);
+    // Who is waited for need not have written anything down.
+    let gives_way = |pays: bool, rig: &mut Rig| {
+        let progress = Arc::clone(&rig.worker.shared.progress);
+        rig.worker
+            .give_way(pays, || assert_eq!(progress.is_resting(), pays));
+    };
+    assert_eq!(counted_of(all, |rig| gives_way(true, rig)), [later, 64]);
+    assert_eq!(counted_of(all, |rig| gives_way(false, rig)), [later, later]);
+    assert_eq!(counted_of(all, |rig| rig.worker.runner = None), [later, 64]);
+}
+
+#[test]
+fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
+    let mut rig = Rig::new(&[]);
+    let frame = Frame::from_bytes(&frame_to(9, 8));
+    let command = Command::Transmit(key(3), frame, None);
+    assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    rig.publish();
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.news && rig.worker.shared.progress.passed() == Generation(2));
+    let mut batch = Batch::new();
+    rig.hosts[2]
+        .receive(&mut rig.pool, &mut batch)
+        .expect("the wire is there");
+    assert_eq!(batch.len(), 1);
+}
+
+#[test]
+fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
+    let both = [
+        Action::output(PortNo::CONTROLLER),
+        Action::output(PortNo(2)),
+    ];
+    let mut rig = Rig::new(&[(1, &both)]);
+    for _ in 0..3 {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    assert_eq!(rig.drops(), [("packet_in_no_room", 1)]);
+    let Ok(Event::PacketIn(event)) = rig.events.pop() else {
+        panic!("a frame for the controllers")
+    };
+    assert_eq!((event.from, event.data), (key(1), frame_to(9, 1)));
+}
+
+#[test]
+fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
+    let both = [
+        Action::output(PortNo::CONTROLLER),
+        Action::output(PortNo(2)),
+    ];
+    let mut rig = Rig::new(&[(1, &both)]);
+    rig.gate.police.set(Rate::new(1, Some(2)));
+    for _ in 0..5 {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    let told = [("packet_in_told", 2), ("packet_in_policed", 3)];
+    assert_eq!(rig.gate.counters.read(), told);
+    assert_eq!(rig.drops(), []);
+    assert_eq!(std::iter::from_fn(|| rig.events.pop().ok()).count(), 2);
+}
+
+#[test]
+fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
+    let (back, returned) = channel();
+    let queue = ours.take_queues().pop().expect("one queue");
+    let exchange = |key| Exchange {
+        key,
+        queue,
+        back,
+        purpose: Purpose::Keep,
+    };
+    let command = Command::Exchange(Box::new(exchange(key(2))));
+    assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.ports_changed && turn.news);
+    let old = returned.try_recv().expect("it came back");
+    assert_eq!(old.purpose, Purpose::Keep);
+    rig.hosts[1] = theirs.take_queue().expect("not taken yet");
+    assert_eq!(rig.pass(1, 9), [2], "it leaves by the new one");
+}
+
+#[test]
+fn a_port_whose_device_is_gone_is_retired_and_the_others_go_on() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo::ALL)])]);
+    rig.hosts.remove(1);
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.ports_changed && turn.news);
+    assert!(matches!(rig.events.pop(), Ok(Event::QueueGone(gone, _)) if gone == key(2)));
+    assert_eq!(rig.pass(1, 9), [2], "the second host left is at port 3");
+    assert_eq!(rig.drops(), [("no_port", 1)]);
+}
+
+#[test]
+fn the_end_is_an_order_like_any_other() {
+    let mut rig = Rig::new(&[]);
+    assert!(
+        rig.commands.push(Command::Stop).is_ok(),
+        "the ring has room"
+    );
+    assert!(rig.worker.turn(Instant::START).stopped);
+}
+
+mod capturing;
+mod onward;
+
+#[test]
+fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
+    let out = |port| Action::output(PortNo(port));
+    let rules: [(u128, &[Action]); 2] = [(1, &[out(2)]), (2, &[out(1), out(3)])];
+    let mut rig = Rig::new(&rules);
+    let mirror = |key: &str, arriving, leaving| Mirror {
+        key: key.to_owned(),
+        all: false,
+        arriving,
+        leaving,
+        vlans: None,
+        output: MirrorOutput::Port(vec![PortNo(4)]),
+        snaplen: Some(20),
+    };
+    rig.add_port(4);
+    let mirrors = [
+        mirror("in", vec![PortNo(1)], Vec::new()),
+        mirror("out", Vec::new(), vec![PortNo(3)]),
+    ];
+    rig.mirrors = Mirrors::compile(&mirrors, None);
+    rig.publish();
+    assert_eq!(rig.pass(1, 0xb), [2, 4]);
+    assert_eq!(rig.pass(2, 0xa), [1, 3, 4]);
+    // The port of a mirror is nobody else's.
+    assert_eq!(rig.pass(4, 0xa), [0; 0]);
+    assert_eq!(rig.drops(), [("mirror_output", 1)]);
+    rig.mirrors = None;
+    rig.publish();
+    assert_eq!(rig.pass(1, 0xb), [2]);
+}
+
+mod flows;
+mod sampling;

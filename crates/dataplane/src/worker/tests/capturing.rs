@@ -1,0 +1,129 @@
+//! Frames that somebody watches.
+
+use flow::Field;
+use packet::Frame;
+use pipeline::DropReason;
+
+use super::*;
+use crate::capture::{Capture, CaptureId, Record};
+
+impl Rig {
+    /// Has frames watched that go to this address, and that much told of each.
+    fn watch(&mut self, dst: u128, snaplen: usize) -> Arc<Capture> {
+        let filter = Match::any().with(Field::EthDst, dst).expect("legal");
+        let capture = Arc::new(Capture::new(CaptureId(5), filter, snaplen));
+        self.captures = Captures::of([Arc::clone(&capture)]);
+        self.publish();
+        capture
+    }
+
+    /// What is told of the next frame that is watched.
+    fn captured(&mut self) -> Option<Record> {
+        match self.events.pop() {
+            Ok(Event::Captured(record)) => Some(*record),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_is_watched_is_told_as_it_came_and_as_it_left_by_each_port() {
+    let actions = [
+        Action::output(PortNo(2)),
+        Action::SetField {
+            field: Field::EthSrc,
+            value: 7,
+            mask: Field::EthSrc.full_mask(),
+        },
+        Action::output(PortNo(3)),
+    ];
+    let mut rig = Rig::new(&[(1, &actions)]);
+    rig.watch(9, 64);
+    assert_eq!(rig.pass(1, 9), [2, 3]);
+    assert_eq!(rig.pass(1, 8), [2, 3]);
+    let record = rig.captured().expect("it is watched");
+    assert_eq!((record.from, record.at), (key(1), Instant::from_secs(1)));
+    assert_eq!(record.came.bytes, frame_to(9, 1));
+    let rule = record.met[0].rule.as_ref().expect("a rule took it");
+    assert_eq!(
+        (rule.priority, rule.matching.to_string().as_str()),
+        (1, "in_port=1")
+    );
+    let left: Vec<_> = record.left.iter().collect();
+    let [second, third] = left[..] else {
+        panic!("it left twice: {left:?}")
+    };
+    assert_eq!((second.port, second.met), (PortNo(2), 1));
+    assert_eq!(second.frame.bytes, frame_to(9, 1));
+    assert_eq!(third.port, PortNo(3));
+    assert_eq!(third.frame.bytes, frame_to(9, 7));
+    assert!(rig.captured().is_none(), "the other is watched by nobody");
+    assert_eq!(rig.drops(), [("interpreted_watched", 1)]);
+}
+
+#[test]
+fn what_is_watched_is_counted_and_dropped_as_ever_and_says_why() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    rig.watch(9, 20);
+    assert_eq!(rig.pass(3, 9), [0; 0]);
+    let record = rig.captured().expect("it is watched");
+    assert_eq!(record.drops, [DropReason::NoMatch]);
+    assert!(record.left.is_empty() && record.met[0].rule.is_none());
+    assert_eq!((record.came.bytes.len(), record.came.length), (20, 60));
+    assert_eq!(rig.pass(1, 9), [2]);
+    let told: Vec<_> = rig.pipeline.table_stats().take(1).collect();
+    assert_eq!((told[0].lookups, told[0].matched), (2, 1));
+    assert_eq!(rig.drops(), [("no_match", 1), ("interpreted_watched", 2)]);
+}
+
+#[test]
+fn what_normal_floods_is_told_of_each_port() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo::NORMAL)])]);
+    rig.watch(9, 64);
+    assert_eq!(rig.pass(1, 9), [2, 3]);
+    assert!(matches!(rig.events.pop(), Ok(Event::Learn(..))));
+    let record = rig.captured().expect("it is watched");
+    let ports: Vec<_> = record.left.iter().map(|left| left.port.0).collect();
+    assert_eq!(ports, [2, 3]);
+}
+
+#[test]
+fn who_is_not_told_for_want_of_room_is_told_how_often_and_frames_go_on() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let capture = rig.watch(9, 64);
+    for _ in 0..5 {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    // The ring has room for two.
+    assert_eq!(capture.missed(), 3);
+    let drops = rig.drops();
+    assert!(drops.contains(&("captured_no_room", 3)), "{drops:?}");
+    assert!(rig.captured().is_some() && rig.captured().is_some());
+}
+
+#[test]
+fn frames_of_a_batch_stay_in_order_whoever_watches_some() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    rig.watch(9, 64);
+    let mut batch = Batch::new();
+    let dsts = [1, 9, 2, 3, 9, 4, 5, 6];
+    for dst in dsts {
+        batch
+            .push(Frame::from_bytes(&frame_to(dst, 1)))
+            .expect("room");
+    }
+    let mut pool = Pool::new(64);
+    rig.hosts[0]
+        .send(&mut batch, &mut pool)
+        .expect("the wire is there");
+    rig.worker.turn(Instant::START);
+    let mut came = Batch::new();
+    rig.hosts[1]
+        .receive(&mut pool, &mut came)
+        .expect("the wire is there");
+    let order: Vec<_> = came
+        .iter()
+        .map(|frame| u64::from(frame.bytes()[5]))
+        .collect();
+    assert_eq!(order, dsts);
+}

@@ -1,0 +1,257 @@
+//! Frames go into tunnels, and come out of packets that come to the host at a port which it has
+//! addresses at. What stands around them is made here, segment by segment: no device is asked
+//! to cut or to sum within a tunnel.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base::PortNo;
+use flow::Registers;
+use packet::tunnel::{
+    self, OuterHeaders, OuterTransport, TunnelError, TunnelHeader, TunnelPacket, TunnelPayload,
+    TunnelProtocol,
+};
+use packet::{Frame, segment};
+use ports::{Batch, Counter};
+
+use super::Worker;
+use super::onward::Passage;
+use crate::counters::Drop;
+use crate::messages::Event;
+use crate::program::Program;
+use crate::slots::PortKey;
+use crate::tunnels;
+use crate::underlay::{Ground, Hop, Judged};
+use config::Tunnel;
+
+/// What all packets of a batch have in common.
+struct Wrapping<'a> {
+    tunnel: &'a Tunnel,
+    outer: OuterHeaders,
+    shim: TunnelHeader,
+    egress_ports: (u16, u16),
+    by: PortKey,
+}
+
+impl Worker {
+    /// Has frames that have left by a tunnel go on as its packets.
+    pub(super) fn encapsulate(
+        &mut self,
+        program: &Program,
+        exit: PortKey,
+        tunnel: &Tunnel,
+        passage: &mut Passage,
+    ) {
+        let none = Registers::new(PortNo::ANY);
+        let words = passage.words.as_deref().unwrap_or(&none);
+        match self.prepare(program, exit, tunnel, words) {
+            Err(reason) => self.give_up(&mut passage.frames, reason),
+            Ok(mut wrapping) => {
+                let counted = [Counter::TxPackets, Counter::TxBytes];
+                self.count(exit, counted, &passage.frames);
+                for frame in passage.frames.drain() {
+                    self.wrap_all(exit, &mut wrapping, frame);
+                }
+            }
+        }
+    }
+
+    /// What is to stand around frames with which these words go.
+    fn prepare<'a>(
+        &mut self,
+        program: &Program,
+        exit: PortKey,
+        tunnel: &'a Tunnel,
+        words: &Registers,
+    ) -> Result<Wrapping<'a>, Drop> {
+        let underlay = &program.underlay;
+        let bridge = program.bridge(exit.bridge).ok_or(Drop::NoBridge)?;
+        let ends = tunnels::ends(tunnel, words).ok_or(Drop::TunnelNoRemote)?;
+        let grounds = underlay.grounds.values();
+        let mut own = grounds.flat_map(|ground| &ground.addresses);
+        if own.any(|address| *address == ends.remote) {
+            return Err(Drop::TunnelToSelf);
+        }
+        let hop = underlay.hop(ends.remote).ok_or(Drop::TunnelNoRoute)?;
+        let Hop {
+            by,
+            mac,
+            next,
+            source,
+        } = hop;
+        let Some(station) = underlay.neighbours.get(&(by, next)) else {
+            self.tell(Event::Resolve(by, next), Drop::LearnNoRoom);
+            return Err(Drop::TunnelNoNeighbour);
+        };
+        let local: IpAddr = ends.local.unwrap_or(source);
+        Ok(Wrapping {
+            tunnel,
+            outer: tunnels::outer(tunnel, (mac, *station), (local, ends.remote)),
+            shim: tunnels::shim(tunnel, words, &bridge.pipeline),
+            egress_ports: underlay.egress_ports,
+            by,
+        })
+    }
+
+    /// Wraps a frame, or its segments.
+    fn wrap_all(&mut self, exit: PortKey, wrapping: &mut Wrapping<'_>, mut frame: Frame) {
+        if frame.offload.segmentation.is_none() {
+            frame.complete_checksum();
+            return self.wrap(exit, wrapping, frame);
+        }
+        let mut segments = std::mem::take(&mut self.segments);
+        let cut = segment(&frame, &mut self.pool, &mut segments);
+        self.pool.put(frame);
+        if cut.is_err() {
+            self.shared.counters.count(Drop::NoBuffer);
+        }
+        for segment in segments.drain(..) {
+            self.wrap(exit, wrapping, segment);
+        }
+        self.segments = segments;
+    }
+
+    fn wrap(&mut self, exit: PortKey, wrapping: &mut Wrapping<'_>, mut frame: Frame) {
+        let within = tunnels::within(frame.bytes());
+        let Some(skip) = dress_down(wrapping, &within) else {
+            return self.drop_frame(frame, Drop::TunnelPayload);
+        };
+        let outer = &mut wrapping.outer;
+        (outer.tos, outer.ttl) = tunnels::around(wrapping.tunnel, &within);
+        if let OuterTransport::Udp { src, .. } = &mut outer.upper {
+            *src = tunnels::source_port(frame.bytes(), &within, wrapping.egress_ports);
+        }
+        if wrapping.tunnel.numbered {
+            let number = self.numbers.entry(exit).or_default();
+            wrapping.shim.sequence = Some(*number);
+            *number = number.wrapping_add(1);
+        }
+        let done = tunnel::encapsulate(&mut frame, skip, outer, &wrapping.shim, &mut self.pool);
+        match done {
+            Ok(()) => self.onward.enter(wrapping.by, &None, frame),
+            Err(_) => self.drop_frame(frame, Drop::TunnelTooLong),
+        }
+    }
+
+    /// Has the frames of tunnels' packets come in by those; all others go to the host.
+    pub(super) fn terminate(
+        &mut self,
+        program: &Program,
+        at: PortKey,
+        ground: &Ground,
+        frames: &mut Batch,
+    ) {
+        let mut hosts = self.onward.spare();
+        for frame in frames.drain() {
+            match judge(program, ground, &frame) {
+                Some((protocol, found)) => self.unwrap_from(program, &found, protocol, frame),
+                None => hosts.put(frame),
+            }
+        }
+        if !hosts.is_empty() {
+            self.send_to_host(at, &mut hosts);
+        }
+        self.onward.give_back(hosts);
+    }
+
+    /// Has the frames of tunnels' packets come in that an interface of the host has received. All
+    /// others are copies of what the host has.
+    pub(super) fn take_from_host(&mut self, program: &Program, at: PortKey, frames: &mut Batch) {
+        let Some(ground) = program.underlay.grounds.get(&at) else {
+            let count = frames.len();
+            return frames.release(count, &mut self.pool);
+        };
+        for frame in frames.drain() {
+            match judge(program, ground, &frame) {
+                Some((protocol, found)) => self.unwrap_from(program, &found, protocol, frame),
+                None => self.pool.put(frame),
+            }
+        }
+    }
+
+    fn send_to_host(&mut self, at: PortKey, frames: &mut Batch) {
+        let Some(slot) = self.slots.find(at) else {
+            return self.give_up(frames, Drop::NoPort);
+        };
+        let sent = slot.queue.send(frames, &mut self.pool);
+        self.give_up(frames, Drop::PortFull);
+        if let Err(error) = sent {
+            self.retire(at, error);
+        }
+    }
+
+    fn unwrap_from(
+        &mut self,
+        program: &Program,
+        found: &TunnelPacket,
+        protocol: TunnelProtocol,
+        mut frame: Frame,
+    ) {
+        match open(program, found, protocol, &mut frame) {
+            Err(reason) => self.drop_frame(frame, reason),
+            Ok((port, words)) => {
+                let counted = [Counter::RxPackets, Counter::RxBytes];
+                self.count(port, counted, std::slice::from_ref(&frame));
+                self.onward.enter(port, &Some(words), frame);
+            }
+        }
+    }
+}
+
+/// Of which protocol a tunnel's packet is, if it is one that comes to the host there.
+fn judge(
+    program: &Program,
+    ground: &Ground,
+    frame: &Frame,
+) -> Option<(TunnelProtocol, TunnelPacket)> {
+    let found = tunnel::parse_outer(frame.bytes())?;
+    if found.outer.eth_dst != ground.mac {
+        return None;
+    }
+    match program.underlay.judge(ground, &found) {
+        Judged::Tunnels(protocol) => Some((protocol, found)),
+        Judged::Hosts => None,
+    }
+}
+
+/// Takes the frame out of a packet, and answers of which tunnel it is and what the packet
+/// tells of it.
+fn open(
+    program: &Program,
+    found: &TunnelPacket,
+    protocol: TunnelProtocol,
+    frame: &mut Frame,
+) -> Result<(PortKey, Arc<Registers>), Drop> {
+    let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
+        TunnelError::Payload => Drop::TunnelPayload,
+        TunnelError::TooLong => Drop::TunnelTooLong,
+        TunnelError::Truncated | TunnelError::Unknown | TunnelError::Checksum => {
+            Drop::TunnelMalformed
+        }
+    })?;
+    let port = program.underlay.find(found, &shim);
+    let port = port.ok_or(Drop::TunnelNoPort)?;
+    let bridge = program.bridge(port.bridge).ok_or(Drop::NoBridge)?;
+    let words = tunnels::told(&found.outer, &shim, &bridge.pipeline);
+    let words = words.ok_or(Drop::TunnelOption)?;
+    if !tunnels::dress(frame, shim.payload) {
+        return Err(Drop::TunnelTooLong);
+    }
+    match tunnels::tell_congestion(frame, &found.outer) {
+        true => Ok((port, Arc::new(words))),
+        false => Err(Drop::TunnelCongested),
+    }
+}
+
+/// How many bytes of a frame the tunnel does not carry; none if it does not carry the frame.
+fn dress_down(wrapping: &mut Wrapping<'_>, within: &tunnels::Within) -> Option<u16> {
+    if !wrapping.tunnel.bare {
+        return within.payload_at.map(|_| 0);
+    }
+    if within.tagged {
+        return None;
+    }
+    let payload = tunnels::bare_payload(within.eth_type, wrapping.tunnel.protocol)?;
+    wrapping.shim.payload = TunnelPayload::Packet(payload);
+    u16::try_from(within.payload_at?).ok()
+}
