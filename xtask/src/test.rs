@@ -31,7 +31,7 @@ const DPDK: &str = "dpdk";
 
 /// The packages with concurrency models, built with the feature `model`, and the modules of the
 /// models.
-const MODELLED: [&str; 2] = ["fastpath", "switch"];
+const MODELLED: [&str; 2] = ["fastpath", "runtime"];
 const MODELS: &str = "model::";
 
 #[rustfmt::skip]

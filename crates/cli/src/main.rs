@@ -41,7 +41,7 @@ use vswitchd_args::VswitchdArgs;
 use workers_args::WorkersArgs;
 
 /// Its number, and what is in it that not every build has.
-const VERSION: &str = match switch::HAS_DPDK {
+const VERSION: &str = match runtime::HAS_DPDK {
     true => concat!(env!("CARGO_PKG_VERSION"), ", with DPDK"),
     false => env!("CARGO_PKG_VERSION"),
 };
@@ -132,7 +132,7 @@ Examples:
 
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
-    switch::run(args.config, args.file, args.metrics)?;
+    runtime::run(args.config, args.file, args.metrics)?;
     Ok(ExitCode::SUCCESS)
 }
 

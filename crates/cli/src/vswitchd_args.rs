@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Command};
 use config::{ConfigError, Dummies, Remote, Tls};
-use switch::{
+use runtime::{
     Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, SwitchError, Syslog,
     SyslogTarget,
 };
@@ -166,21 +166,21 @@ impl VswitchdArgs {
         let dummies = dummies.transpose()?.unwrap_or_default();
         let person = self.user.as_deref().map(Person::read).transpose()?;
         let outlets = self.outlets()?;
-        let in_background = match self.detach.then(switch::detach).transpose()? {
+        let in_background = match self.detach.then(runtime::detach).transpose()? {
             Some(Detached::Foreground) => return Ok(ExitCode::SUCCESS),
             Some(Detached::Background) => true,
             None => false,
         };
-        let watches = self.monitor && !switch::is_monitored();
+        let watches = self.monitor && !runtime::is_monitored();
         let role = watches.then_some("monitor");
-        let logging = switch::start_logging(&self.verbose, outlets, role)?;
+        let logging = runtime::start_logging(&self.verbose, outlets, role)?;
         if watches {
-            let status = switch::monitor(&logging, in_background)?;
+            let status = runtime::monitor(&logging, in_background)?;
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             return Ok(ExitCode::from(code.unwrap_or_default()));
         }
         if self.mlockall {
-            switch::keep_in_memory();
+            runtime::keep_in_memory();
         }
         let _pidfile = self.make_pidfile()?;
         if let Some(person) = person {
@@ -191,11 +191,11 @@ impl VswitchdArgs {
         }
         let chdir = !self.no_chdir;
         let ready = move || {
-            if in_background && let Err(error) = switch::settle(chdir) {
+            if in_background && let Err(error) = runtime::settle(chdir) {
                 tracing::warn!(%error, "the terminal is not let go");
             }
         };
-        switch::manage(Managed {
+        runtime::manage(Managed {
             database,
             rundir: self.rundir,
             cores: self.cores,
@@ -215,7 +215,7 @@ impl VswitchdArgs {
         let usual = || PathBuf::from(format!("{PROGRAM}.pid"));
         let pidfile = self.pidfile.as_ref().map(|path| {
             let path = path.clone().unwrap_or_else(usual);
-            let path = switch::rundir_file(self.rundir.as_deref(), &path)?;
+            let path = runtime::rundir_file(self.rundir.as_deref(), &path)?;
             Pidfile::create(&path, self.overwrite_pidfile)
         });
         pidfile.transpose()

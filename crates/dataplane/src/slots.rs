@@ -88,7 +88,11 @@ impl Slots {
     }
 
     /// Gives a port another queue, and answers the one that it had.
-    pub(crate) fn exchange(&mut self, key: PortKey, queue: Box<dyn Queue>) -> Option<Box<dyn Queue>> {
+    pub(crate) fn exchange(
+        &mut self,
+        key: PortKey,
+        queue: Box<dyn Queue>,
+    ) -> Option<Box<dyn Queue>> {
         let slot = self.find(key)?;
         let before = std::mem::replace(&mut slot.queue, queue);
         slot.inner = slot.queue.is_inner().then(|| slot.queue.counters());

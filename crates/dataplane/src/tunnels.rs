@@ -202,11 +202,7 @@ pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> OuterTransport
 
 /// What a packet tells of the frame that came out of it: what goes with it then. None if it has
 /// an option that nobody here knows, and who does not know it must drop it (RFC 8926, 3.5).
-pub fn told(
-    outer: &OuterHeaders,
-    shim: &TunnelHeader,
-    pipeline: &Pipeline,
-) -> Option<Registers> {
+pub fn told(outer: &OuterHeaders, shim: &TunnelHeader, pipeline: &Pipeline) -> Option<Registers> {
     let mut words = Registers::new(base::PortNo::ANY);
     words.tunnel_id = shim.key.unwrap_or(0).into();
     match (outer.src, outer.dst) {
@@ -297,11 +293,7 @@ fn mark_congested(packet: &mut [u8], eth_type: u16) {
 }
 
 /// What stands around a frame; what is of each frame is filled in later.
-pub fn outer(
-    tunnel: &Tunnel,
-    macs: (MacAddr, MacAddr),
-    ends: (IpAddr, IpAddr),
-) -> OuterHeaders {
+pub fn outer(tunnel: &Tunnel, macs: (MacAddr, MacAddr), ends: (IpAddr, IpAddr)) -> OuterHeaders {
     OuterHeaders {
         eth_dst: macs.1,
         eth_src: macs.0,

@@ -160,7 +160,12 @@ impl MulticastTable {
     }
 
     /// Takes in what was said by a port. Tells whether that was news.
-    pub fn hear(&mut self, (port, vid): (PortNo, u16), said: &MembershipMessage, now: Instant) -> bool {
+    pub fn hear(
+        &mut self,
+        (port, vid): (PortNo, u16),
+        said: &MembershipMessage,
+        now: Instant,
+    ) -> bool {
         // What leaves there in any case need not be asked for.
         if self.view.floods.contains(&port) {
             return false;

@@ -13,8 +13,9 @@ use std::fmt::Write;
 use base::PortNo;
 use flow::{Field, Match};
 
-pub(crate) use change::{changes, tag_changes};
-pub(crate) use read::parse;
+pub use change::changes;
+pub(crate) use change::tag_changes;
+pub use read::parse;
 use value::Form;
 
 /// The type of a frame with a VLAN tag.
@@ -100,7 +101,7 @@ struct Group {
 
 /// Writes a match. `port` is how the data path calls a port of the bridge. What the language
 /// has no word for (registers, metadata, fields of tunnels) is written as `ovs-ofctl` does.
-pub(crate) fn write(matching: &Match, port: impl Fn(PortNo) -> String) -> String {
+pub fn write(matching: &Match, port: impl Fn(PortNo) -> String) -> String {
     let mut text = String::new();
     let mut list = |item: String| {
         let comma = if text.is_empty() { "" } else { "," };

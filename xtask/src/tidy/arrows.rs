@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 31] = {
+const ARROWS: [Arrows; 32] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -30,8 +30,9 @@ const ARROWS: [Arrows; 31] = {
         row("l2",       &["base", "config", "packet"]),
         row("flow-export", &["base", "packet", "flow", "config"]),
         row("dataplane", &["base", "packet", "flow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export"]),
+        row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export", "dataplane"]),
         row("control-api", &[]),
-        row("switch",   &["base", "config", "control-api", "dataplane", "flow-export", "l2", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
+        row("runtime",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb", "config", "l2", "flow-export", "dataplane", "switch", "control-api"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
@@ -40,7 +41,7 @@ const ARROWS: [Arrows; 31] = {
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["control-api", "openflow", "ports"]),
-        row("cli",      &["config", "control-api", "switch", "lab", "tools", "watch", "doctor"]),
+        row("cli",      &["config", "control-api", "runtime", "lab", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),

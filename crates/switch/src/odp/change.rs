@@ -25,7 +25,7 @@ pub(crate) fn tag_changes(before: &[VlanTag], after: &[VlanTag]) -> Vec<String> 
 }
 
 /// The actions that turn the one into the other, but for tags.
-pub(crate) fn changes(before: &Key, after: &Key) -> Vec<String> {
+pub fn changes(before: &Key, after: &Key) -> Vec<String> {
     let mut actions = Vec::new();
     let labels = |key: &Key| key.get(Field::MplsLabel);
     match (labels(before), labels(after)) {

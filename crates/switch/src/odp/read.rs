@@ -25,7 +25,7 @@ const DEPTH_MAX: usize = 3;
 ///
 /// # Errors
 /// It is none; the reason is for a person.
-pub(crate) fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match, String> {
+pub fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match, String> {
     let mut reader = Reader {
         found: Vec::new(),
         in_port: None,

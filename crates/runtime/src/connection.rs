@@ -1,0 +1,478 @@
+//! One connection: a socket, its `Channel`, and the way to and from the control
+//! thread. It answers what the channel can answer by itself, so an echo reply
+//! never waits for a rule, and it reads no faster than its peer does. Between two
+//! pieces of long work, a part of a dump or a read full of messages, the others on the
+//! same thread have their turn.
+
+mod kept;
+mod purpose;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use std::{fmt, io};
+
+use base::Xid;
+use flow::Refusal;
+use openflow::{
+    BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Excerpt, Message,
+    ReceivedMessage, Version,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task;
+use tokio::time::Instant as TokioInstant;
+
+use super::clock::Clock;
+use super::inbox::{Inbox, Input};
+use super::reaper::LARGE;
+use super::snoop::Ear;
+use super::streams::push;
+use kept::{Buffer, READ_LEN, Spent};
+pub(crate) use purpose::{Purpose, Speaking};
+use switch::connection::{ConnectionId, Kind};
+use switch::dump::Dump;
+use switch::monitors;
+
+/// Bytes of messages of one connection that are being worked on or answered. A
+/// flow-mod has some hundred bytes, so bursts stay bursts.
+const IN_FLIGHT_MAX: u32 = 256 * 1024;
+
+/// Messages sent unasked (packet-in, port-status, flow-removed) that may wait
+/// for a connection; further ones are dropped and counted.
+const UNASKED_MAX: usize = 1024;
+
+/// How long a peer may take to read why it is left.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What the control thread sends to a peer.
+pub(crate) enum Outgoing {
+    /// A reply.
+    Reply(Xid, Box<Message>),
+    /// A refusal of the message with this beginning.
+    Refusal(Xid, Refusal, Excerpt),
+    /// Rules, told as the peer reads.
+    Dump(Xid, Box<Dump>),
+    /// Something it did not ask for.
+    Unasked(Arc<Message>),
+    /// That its monitors are paused, of which the bridge is told when it is read.
+    Paused(Box<Message>),
+}
+
+/// The room that a request takes until it is answered.
+pub(crate) type Room = OwnedSemaphorePermit;
+
+/// The control thread's end of the way to a peer.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    queue: mpsc::UnboundedSender<(Outgoing, Option<Room>)>,
+    unasked: Arc<AtomicUsize>,
+    /// Changes of rules that wait to be told.
+    changes: Arc<AtomicUsize>,
+    spent: Spent,
+    /// Has the connection end, though its peer reads nothing.
+    end: Arc<Notify>,
+}
+
+impl Outbox {
+    /// Has the connection end at once.
+    pub(crate) fn leave(&self) {
+        self.end.notify_one();
+    }
+
+    /// Sends the answer to a request, whose room is given back when the answer has
+    /// found room in turn: so answers are bounded as requests are.
+    pub(crate) fn answer(&self, answer: Outgoing, room: Option<Room>) {
+        // A peer that is gone needs no answer.
+        drop(self.queue.send((answer, room)));
+    }
+
+    /// Sends what monitors tell. Tells whether the peer is so slow that they are to be
+    /// paused; nothing is lost.
+    pub(crate) fn update(&self, updates: Box<Dump>) -> bool {
+        let more = updates.changes();
+        let waiting = self.changes.fetch_add(more, Ordering::Relaxed) + more;
+        self.answer(Outgoing::Dump(Xid(0), updates), None);
+        waiting > monitors::WAITING_MAX
+    }
+
+    /// Gives messages back that were dealt with.
+    pub(crate) fn give_back(&self, messages: Vec<BoxedMessage>) {
+        self.spent.put(messages);
+    }
+
+    /// Sends something unasked. Tells whether there was room for it.
+    pub(crate) fn tell(&self, message: &Arc<Message>) -> bool {
+        if self.unasked.load(Ordering::Relaxed) >= UNASKED_MAX {
+            return false;
+        }
+        self.unasked.fetch_add(1, Ordering::Relaxed);
+        let told = Outgoing::Unasked(Arc::clone(message));
+        self.queue.send((told, None)).is_ok()
+    }
+}
+
+/// Why a connection ended.
+pub(crate) enum Reason {
+    /// The peer closed it.
+    Closed,
+    /// The network did, or what secures it.
+    Broken(io::Error),
+    /// The peer does not read, as too many others.
+    Slow,
+    /// The channel ended it.
+    Channel(DownReason),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the peer closed the connection"),
+            Self::Broken(error) => error.fmt(f),
+            Self::Slow => {
+                f.write_str("the peer does not read what its monitors tell, and too many do not")
+            }
+            Self::Channel(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// How a connection ended.
+pub(crate) struct Ending {
+    /// Why.
+    pub(crate) reason: Reason,
+    /// Whether the peer had said hello.
+    pub(crate) was_up: bool,
+}
+
+/// Serves one peer until either side ends it, and says in `up` which version was agreed
+/// on. If the task is dropped meanwhile, the control thread is told all the same.
+pub(crate) async fn serve(
+    stream: impl AsyncRead + AsyncWrite,
+    id: ConnectionId,
+    purpose: Purpose,
+    up: Option<oneshot::Sender<Version>>,
+    inbox: Inbox,
+    clock: Clock,
+) -> Ending {
+    let (queue, answers) = mpsc::unbounded_channel();
+    let unasked = Arc::new(AtomicUsize::new(0));
+    let changes = Arc::new(AtomicUsize::new(0));
+    let (end, spent) = (Arc::new(Notify::new()), Spent::default());
+    let options = purpose.options();
+    let ears = [purpose.ear(), purpose.ear()];
+    let connection = Connection {
+        id,
+        purpose,
+        up,
+        channel: Channel::new(ChannelSide::Switch, options, clock.now()),
+        inbox,
+        clock,
+        outbox: Some(Outbox {
+            queue,
+            unasked: Arc::clone(&unasked),
+            changes: Arc::clone(&changes),
+            spent: spent.clone(),
+            end: Arc::clone(&end),
+        }),
+        ears,
+        room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
+        held: None,
+        burst_len: 0,
+        answers,
+        unasked,
+        changes,
+        spent,
+        end,
+        dump: None,
+    };
+    connection.run(stream).await
+}
+
+/// Messages that go to the control thread together.
+struct Burst {
+    messages: Vec<BoxedMessage>,
+    /// How many they will be, if they are as many as the last.
+    expected: usize,
+    /// The room that they take, and how much there is.
+    room: usize,
+    room_max: usize,
+}
+
+impl Burst {
+    /// Takes a message in, or gives it back for want of room.
+    fn take(&mut self, received: BoxedMessage) -> Result<(), BoxedMessage> {
+        let room = self.room + room_of(Some(&received)) as usize;
+        if room > self.room_max {
+            return Err(received);
+        }
+        self.room = room;
+        if self.messages.is_empty() {
+            self.messages.reserve_exact(self.expected);
+        }
+        self.messages.push(received);
+        Ok(())
+    }
+}
+
+struct Connection {
+    id: ConnectionId,
+    purpose: Purpose,
+    /// Waits for the peer's hello.
+    up: Option<oneshot::Sender<Version>>,
+    channel: Channel,
+    inbox: Inbox,
+    clock: Clock,
+    /// Given to the control thread when the peer has said hello.
+    outbox: Option<Outbox>,
+    /// Who listens in: on what goes out, and on what comes in.
+    ears: [Option<Ear>; 2],
+    room: Arc<Semaphore>,
+    /// A message for which there was no room; nothing more is read meanwhile.
+    held: Option<BoxedMessage>,
+    /// How many messages went on together last.
+    burst_len: usize,
+    answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
+    unasked: Arc<AtomicUsize>,
+    changes: Arc<AtomicUsize>,
+    spent: Spent,
+    end: Arc<Notify>,
+    /// A long answer under way; other answers wait behind it.
+    dump: Option<(Xid, Box<Dump>, Option<Room>)>,
+}
+
+impl Connection {
+    async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let mut input = Buffer::default();
+        // Whether something that was written may be on this side of the socket still.
+        let mut is_on_its_way = false;
+        let reason = loop {
+            if let Some(reason) = self.handle_events() {
+                break Reason::Channel(reason);
+            }
+            if self.continue_dump() {
+                task::yield_now().await;
+            }
+            let roomy = !self.channel.is_congested();
+            let timeout = self.channel.next_timeout();
+            let timeout = timeout.map(|at| TokioInstant::from_std(self.clock.to_system(at)));
+            let pending = self.channel.pending();
+            tokio::select! {
+                biased;
+                sent = push(&mut writer, pending), if !pending.is_empty() || is_on_its_way => match sent {
+                    Ok(count) => {
+                        self.handle_sent(count);
+                        is_on_its_way = count > 0;
+                    }
+                    Err(error) => break Reason::Broken(error),
+                },
+                answer = self.answers.recv(), if roomy && self.dump.is_none() => {
+                    if let Some((answer, room)) = answer {
+                        self.send(answer, room);
+                    }
+                }
+                // There is room: it is taken with that of the messages behind.
+                _ = Arc::clone(&self.room).acquire_many_owned(room_of(self.held.as_deref())),
+                    if self.held.is_some() => {}
+                count = reader.read(&mut input.bytes), if roomy && self.held.is_none() => match count {
+                    Ok(count @ 1..) => {
+                        self.handle_read(&mut input, count);
+                        if count > READ_LEN {
+                            task::yield_now().await;
+                        }
+                    }
+                    Ok(0) => break Reason::Closed,
+                    Err(error) => break Reason::Broken(error),
+                },
+                () = self.end.notified() => break Reason::Slow,
+                () = sleep_until(timeout) => {
+                    self.channel.handle_timeout(self.clock.now());
+                    input = Buffer::default();
+                    self.forget();
+                }
+            }
+        };
+        self.say_last_words(&mut writer).await;
+        let was_up = self.outbox.is_none();
+        Ending { reason, was_up }
+    }
+
+    /// Takes note that so many bytes were sent.
+    fn handle_sent(&mut self, count: usize) {
+        if let [Some(ear), _] = &mut self.ears {
+            ear.hear(&self.channel.pending()[..count]);
+        }
+        self.channel.transmitted(count);
+    }
+
+    /// Takes so many bytes that were read.
+    fn handle_read(&mut self, input: &mut Buffer, count: usize) {
+        let bytes = &input.bytes[..count];
+        if let [_, Some(ear)] = &mut self.ears {
+            ear.hear(bytes);
+        }
+        self.channel.recycle(self.spent.take());
+        self.channel.handle_input(bytes, self.clock.now());
+        if input.fit(count) {
+            self.forget();
+        }
+    }
+
+    /// Passes on what the channel has understood, as far as there is room; tells
+    /// if it is over.
+    fn handle_events(&mut self) -> Option<DownReason> {
+        let mut burst = Burst {
+            messages: Vec::new(),
+            expected: self.burst_len,
+            room: 0,
+            room_max: self.room.available_permits(),
+        };
+        let over = self.take_events(&mut burst);
+        if !burst.messages.is_empty() {
+            self.burst_len = burst.messages.len();
+            let room = u32::try_from(burst.room).expect("it is no more than there is");
+            let room = Arc::clone(&self.room).try_acquire_many_owned(room);
+            let room = room.expect("nobody else takes of it");
+            self.inbox
+                .send(Input::Messages(self.id, burst.messages, room));
+        }
+        over
+    }
+
+    /// Takes what the channel has understood, and collects those messages for which
+    /// there is room.
+    fn take_events(&mut self, burst: &mut Burst) -> Option<DownReason> {
+        self.held = self.held.take().and_then(|held| burst.take(held).err());
+        while self.held.is_none() {
+            match self.channel.poll_event()? {
+                ChannelEvent::Up(version) => self.introduce(version),
+                ChannelEvent::Received(received) => self.held = burst.take(received).err(),
+                ChannelEvent::Refused(malformed) => {
+                    tracing::debug!(
+                        bridge = &*self.purpose.bridge,
+                        fault = %malformed.refusal,
+                        at = malformed.at,
+                        "a message was refused"
+                    );
+                    self.inbox.send(Input::Refused);
+                }
+                ChannelEvent::Down(reason) => return Some(reason),
+            }
+        }
+        None
+    }
+
+    /// Lets go of what was kept for a burst.
+    fn forget(&mut self) {
+        drop(self.spent.take());
+        self.channel.release_spare();
+    }
+
+    fn introduce(&mut self, version: Version) {
+        if let Some(up) = self.up.take() {
+            // Who does not wait any more is told nothing.
+            let _ = up.send(version);
+        }
+        if let Some(outbox) = self.outbox.take() {
+            if self.purpose.kind == Kind::Primary {
+                let (bridge, target) = (&*self.purpose.bridge, self.purpose.uri.as_deref());
+                tracing::info!(bridge, target, %version, "controller connected");
+            }
+            self.inbox.send(Input::Up {
+                id: self.id,
+                purpose: self.purpose.clone(),
+                version,
+                outbox,
+            });
+        }
+    }
+
+    fn send(&mut self, answer: Outgoing, room: Option<Room>) {
+        match answer {
+            Outgoing::Reply(xid, message) => self.say(xid, &message),
+            Outgoing::Refusal(xid, refusal, excerpt) => self.channel.refuse(xid, refusal, &excerpt),
+            Outgoing::Dump(xid, dump) => self.dump = Some((xid, dump, room)),
+            Outgoing::Unasked(message) => {
+                self.unasked.fetch_sub(1, Ordering::Relaxed);
+                self.say(Xid(0), &message);
+            }
+            Outgoing::Paused(message) => {
+                self.say(Xid(0), &message);
+                self.inbox.send(Input::Drained(self.id));
+            }
+        }
+    }
+
+    fn say(&mut self, xid: Xid, message: &Message) {
+        if let Err(inexpressible) = self.channel.send(xid, message) {
+            tracing::debug!(%inexpressible, "a message was not sent");
+        }
+    }
+
+    /// Tells the next part of a long answer, if there is room. Answers whether it did.
+    fn continue_dump(&mut self) -> bool {
+        if self.channel.is_congested() {
+            return false;
+        }
+        let Some((xid, mut dump, room)) = self.dump.take() else {
+            return false;
+        };
+        let Some(part) = dump.next_part(self.clock.now()) else {
+            self.end_dump(dump);
+            return false;
+        };
+        self.say(xid, &part);
+        self.dump = Some((xid, dump, room));
+        true
+    }
+
+    /// Lets go of the rules of a long answer, which may be gone everywhere else.
+    fn end_dump(&self, dump: Box<Dump>) {
+        self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
+        if dump.len() >= LARGE {
+            self.inbox.send(Input::Remains(dump));
+        }
+    }
+
+    /// Sends what is still pending, an error message perhaps, if the peer reads it.
+    async fn say_last_words<S: AsyncWrite>(&self, writer: &mut WriteHalf<S>) {
+        let saying = async {
+            writer.write_all(self.channel.pending()).await?;
+            writer.shutdown().await
+        };
+        // A peer that is gone cannot be told.
+        drop(tokio::time::timeout(LAST_WORDS, saying).await);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some((_, dump, _)) = self.dump.take() {
+            self.end_dump(dump);
+        }
+        if self.outbox.is_none() {
+            self.inbox.send(Input::Down(self.id));
+        }
+    }
+}
+
+/// The room that a message takes. A question about rules takes all there is: the
+/// next one waits until its answer has been told.
+pub(crate) fn room_of(received: Option<&ReceivedMessage>) -> u32 {
+    const ALL: u32 = IN_FLIGHT_MAX;
+    match received.map(|received| &received.message) {
+        Some(Message::MultipartRequest(_)) => ALL,
+        Some(Message::PacketOut(message)) => u32::try_from(message.data.len())
+            .unwrap_or(ALL)
+            .clamp(256, ALL),
+        _ => 256,
+    }
+}
+
+async fn sleep_until(timeout: Option<TokioInstant>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep_until(timeout).await,
+        None => std::future::pending().await,
+    }
+}

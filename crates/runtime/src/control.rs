@@ -1,0 +1,490 @@
+//! The control thread: the only writer of all tables. It reads its inbox and the
+//! workers' rings, lets the bridges decide, carries their effects out, and
+//! publishes what changed, once for each burst.
+
+mod capturing;
+mod closing;
+mod collectors;
+mod commands;
+mod datapath_ports;
+mod due;
+mod gathering;
+mod host_ports;
+mod in_band;
+mod inner;
+mod interfaces;
+mod lookups;
+mod managed;
+mod meeting;
+mod opening;
+mod publication;
+mod reports;
+mod seats;
+mod shaping;
+mod site;
+mod slow;
+mod steps;
+mod underlay;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::Instant;
+use base::sync::mpsc::{Receiver, TryRecvError};
+use control_api::RunDir;
+use openflow::{AsyncConfig, AsyncMasks, BoxedMessage};
+use pipeline::Removal;
+use ports::OpenError;
+use ports::af_packet::RingSize;
+use ports::xdp::Memories;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::clock::Clock;
+use super::connection::{Outbox, Outgoing, Room, room_of};
+use super::inbox::{Inbox, Input};
+use super::peers::Exchange;
+use super::reaper::{LARGE, Reaper};
+use super::worker_thread::WorkerHandle;
+use crate::logging::Logging;
+use capturing::Capturing;
+use collectors::Collectors;
+use config::{Config, Dummies, Tls};
+use datapath_ports::DatapathPorts;
+use dataplane::messages::Command;
+use dataplane::program::{BridgeId, Publication};
+use dataplane::publisher::Publisher;
+use dataplane::slots::PortKey;
+pub(crate) use gathering::Gathered;
+use host_ports::HostPorts;
+use site::Site;
+use switch::bridge::{Bridge, Effect};
+use switch::connection::{Connection, ConnectionId};
+use underlay::UnderlaySite;
+
+/// Messages whose memory is made near together. A processor has some dozen lines under
+/// way at once.
+const FORESEEN: usize = 16;
+
+/// Inputs, and news of each worker, handled between two publications: long enough to make a burst of
+/// flow-mods cheap, short enough that a rule is in force some milliseconds later.
+const BURST_MAX: usize = 256;
+
+/// What the control thread counts for want of a better place.
+#[derive(Debug, Default)]
+struct ControlCounters {
+    /// Malformed or unknown messages, answered by the channels.
+    messages_refused: u64,
+    /// Messages to peers that had too many unread already.
+    unasked_dropped: u64,
+    /// Frames that a worker had no room to take over.
+    transmit_dropped: u64,
+    /// Datagrams that collectors were sent.
+    exports_sent: u64,
+    /// Datagrams that collectors could not be sent.
+    exports_lost: u64,
+}
+
+impl ControlCounters {
+    /// Every counter by name.
+    fn read(&self) -> [(&'static str, u64); 5] {
+        [
+            ("messages_refused", self.messages_refused),
+            ("unasked_dropped", self.unasked_dropped),
+            ("transmit_dropped", self.transmit_dropped),
+            ("exports_sent", self.exports_sent),
+            ("exports_lost", self.exports_lost),
+        ]
+    }
+}
+
+/// A peer, as the control thread knows it.
+struct Peer {
+    bridge: BridgeId,
+    outbox: Outbox,
+    /// Messages that came after a barrier that is still to be answered.
+    deferred: VecDeque<(BoxedMessage, Room)>,
+}
+
+/// What the control thread is given.
+pub(crate) struct Tools {
+    /// Tells the time.
+    pub(crate) clock: Clock,
+    /// Where tasks run.
+    pub(crate) runtime: Handle,
+    /// What connections need.
+    pub(crate) exchange: Exchange,
+    /// The way back to this thread.
+    pub(crate) inbox: Inbox,
+    /// Where sockets are made.
+    pub(crate) rundir: RunDir,
+    /// Where programs are put.
+    pub(crate) publication: Arc<Publication>,
+    /// The workers.
+    pub(crate) workers: Vec<WorkerHandle>,
+    /// Frees what is large.
+    pub(crate) reaper: Reaper,
+    /// Hears that something is not as it was.
+    pub(crate) news: Arc<Notify>,
+    /// Which interfaces are dummies.
+    pub(crate) dummies: Dummies,
+    /// Whether tunnels go by routes of the system.
+    pub(crate) system_routes: bool,
+    /// The configuration file, to be read again when asked.
+    pub(crate) file: Option<PathBuf>,
+    /// What peers are shown that it speaks TLS with, if the configuration does not say.
+    pub(crate) tls: Option<Tls>,
+    /// How much is said where, if that can be changed.
+    pub(crate) logging: Option<Arc<Logging>>,
+}
+
+/// The control thread's state.
+pub(crate) struct Control {
+    tools: Tools,
+    inputs: Receiver<Input>,
+    config: Config,
+    sites: BTreeMap<BridgeId, Site>,
+    /// Bridges that are wanted and could not be made, and why.
+    failed: BTreeMap<String, String>,
+    next_bridge: u32,
+    /// Whether rules are still to be restored.
+    awaits_flows: bool,
+    peers: BTreeMap<ConnectionId, Peer>,
+    publisher: Publisher,
+    /// Whether workers do not know yet what is behind ports within the process.
+    ways_changed: bool,
+    /// Until when the next publication may wait.
+    next_publication: Instant,
+    /// Ports that go from worker to worker just now.
+    moving: BTreeSet<PortKey>,
+    /// The memory of each worker's AF_XDP ports.
+    memories: Memories,
+    /// Devices that were opened before their step came, or why they could not be, by their
+    /// interfaces' names.
+    ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
+    /// How large the receive rings of ports are that are opened.
+    rings: RingSize,
+    /// When moved TAP interfaces were asked how they are.
+    last_look: Instant,
+    counters: ControlCounters,
+    /// What is known of ways to other hosts.
+    underlay: UnderlaySite,
+    /// Interfaces of the host that tunnels' packets go by.
+    host_ports: HostPorts,
+    /// What workers had done when they were last said to begin anew.
+    cleared: Vec<commands::Done>,
+    /// Who watches frames.
+    capturing: Capturing,
+    /// Who is told of frames.
+    collectors: Collectors,
+    /// How the data path calls ports.
+    datapath_ports: DatapathPorts,
+    /// Where questions are answered beside the bridges' own sockets.
+    unixctl: Option<site::ListenSite>,
+    stopped: bool,
+    /// Whether nothing is to be left behind on interfaces of others.
+    cleans_up: bool,
+}
+
+impl Control {
+    /// A control thread without bridges.
+    pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+        let by_name = tools.dummies.are_there();
+        let publisher = Publisher::new(Arc::clone(&tools.publication));
+        Self {
+            tools,
+            inputs,
+            config: Config::default(),
+            sites: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            next_bridge: 0,
+            awaits_flows: false,
+            peers: BTreeMap::new(),
+            publisher,
+            ways_changed: false,
+            next_publication: Instant::START,
+            moving: BTreeSet::new(),
+            memories: Memories::default(),
+            ahead: BTreeMap::new(),
+            rings: RingSize::default(),
+            last_look: Instant::START,
+            counters: ControlCounters::default(),
+            underlay: UnderlaySite::default(),
+            host_ports: HostPorts::default(),
+            cleared: Vec::new(),
+            capturing: Capturing::default(),
+            collectors: Collectors::default(),
+            datapath_ports: DatapathPorts::new(by_name),
+            unixctl: None,
+            stopped: false,
+            cleans_up: false,
+        }
+    }
+
+    /// Serves until it is told to stop.
+    pub(crate) fn run(&mut self) {
+        while !self.stopped {
+            let mut drained = self.read_inbox();
+            drained &= self.read_workers();
+            self.handle_timeouts();
+            self.publish();
+            self.settle_passed();
+            // What waited behind a barrier may have changed something again.
+            if drained && !self.stopped && !self.is_publication_due() {
+                self.rest();
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.tools.clock.now()
+    }
+
+    /// Reads one burst. Tells whether nothing is left.
+    fn read_inbox(&mut self) -> bool {
+        for _ in 0..BURST_MAX {
+            match self.inputs.try_recv() {
+                Ok(input) => self.handle(input),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => self.stopped = true,
+            }
+            if self.stopped {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Up {
+                id,
+                purpose,
+                version,
+                outbox,
+            } => self.handle_up(id, &purpose, version, outbox),
+            Input::Missed {
+                bridge,
+                uri,
+                problem,
+            } => self.handle_missed(&bridge, &uri, problem),
+            Input::Messages(id, messages, room) => self.handle_messages(id, messages, room),
+            Input::Refused => self.counters.messages_refused += 1,
+            Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
+            Input::Down(id) => self.handle_down(id),
+            Input::Remains(remains) => self.tools.reaper.free(remains),
+            Input::Link(event) => self.handle_link(event),
+            Input::Underlay(tables) => self.handle_underlay(*tables),
+            Input::Question(question) => self.handle_question(question),
+            Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
+            Input::Configure(config, done) => {
+                self.go_over(*config);
+                // Whoever waits for it sends frames as soon as it is told.
+                self.publish_at_once();
+                // Who asked may have gone.
+                let _ = done.send(());
+            }
+            Input::Facts(answer) => drop(answer.send(self.facts())),
+            Input::Telemetry(answer) => drop(answer.send(self.gather(0))),
+            Input::Reload => self.reload(),
+            Input::Stop => self.stopped = true,
+        }
+    }
+
+    fn handle_up(
+        &mut self,
+        id: ConnectionId,
+        purpose: &super::connection::Purpose,
+        version: openflow::Version,
+        outbox: Outbox,
+    ) {
+        let now = self.now();
+        let Some((bridge, site)) = self.site_named(&purpose.bridge) else {
+            return;
+        };
+        site.note_contact(purpose.uri.as_ref(), now);
+        let mut connection = Connection::new(purpose.kind, version);
+        connection.uri.clone_from(&purpose.uri);
+        connection.own_rate = purpose.tuning.own_rate;
+        if !purpose.tuning.asynchronous {
+            connection.wants = AsyncConfig {
+                active: AsyncMasks::default(),
+                slave: AsyncMasks::default(),
+            };
+        }
+        site.bridge.handle_up(id, connection);
+        tracing::debug!(bridge = &*purpose.bridge, %version, "a peer said hello");
+        let deferred = VecDeque::new();
+        self.peers.insert(
+            id,
+            Peer {
+                bridge,
+                outbox,
+                deferred,
+            },
+        );
+        self.tools.news.notify_one();
+    }
+
+    fn handle_down(&mut self, id: ConnectionId) {
+        let Some(peer) = self.peers.remove(&id) else {
+            return;
+        };
+        let now = self.now();
+        if let Some(site) = self.sites.get_mut(&peer.bridge) {
+            site.note_leave(id, now);
+            site.bridge.handle_down(id);
+        }
+        self.tools.news.notify_one();
+    }
+
+    /// Does what a peer asks. The messages go back to where they were read.
+    fn handle_messages(
+        &mut self,
+        id: ConnectionId,
+        mut messages: Vec<BoxedMessage>,
+        mut room: Room,
+    ) {
+        let now = self.now();
+        for together in messages.chunks_mut(FORESEEN) {
+            let bridge = self.peers.get(&id).map(|peer| peer.bridge);
+            if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
+                site.bridge.foresee(together);
+            }
+            for received in together {
+                self.handle_message(id, received, &mut room, now);
+            }
+        }
+        if let Some(peer) = self.peers.get(&id) {
+            peer.outbox.give_back(messages);
+        }
+    }
+
+    /// Does what a peer asks, now or later. The room of what is to be done or answered later
+    /// is taken out of that of the burst; the rest of it is given back at once when all of the
+    /// burst was looked at: a connection goes on when there is room for many, not for each.
+    fn handle_message(
+        &mut self,
+        id: ConnectionId,
+        received: &mut BoxedMessage,
+        room: &mut Room,
+        now: Instant,
+    ) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        let Some(site) = self.sites.get_mut(&peer.bridge) else {
+            return;
+        };
+        let own = room_of(Some(received)) as usize;
+        if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
+            let own = room.split(own).expect("the burst has room for all of it");
+            peer.deferred.push_back((std::mem::take(received), own));
+            return;
+        }
+        if shaping::asks_for_counts(&received.message) {
+            site.count_queues();
+        }
+        let mut effects = Vec::new();
+        site.bridge.handle_message(id, received, now, &mut effects);
+        if !effects.is_empty() {
+            let bridge = peer.bridge;
+            let mut own = room.split(own);
+            self.carry_out(bridge, effects, &mut own);
+            if let Some(own) = own {
+                room.merge(own);
+            }
+        }
+    }
+
+    /// Carries out what a bridge decided. The first answer takes the request's room.
+    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Room>) {
+        let mut slow = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Reply(id, xid, message) => {
+                    self.answer(id, Outgoing::Reply(xid, message), room);
+                }
+                Effect::Refuse(id, xid, refusal, excerpt) => {
+                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), room);
+                }
+                Effect::Dump(id, xid, dump) => {
+                    self.answer(id, Outgoing::Dump(xid, dump), room);
+                }
+                Effect::Update(id, updates) => {
+                    let peer = self.peers.get(&id);
+                    if peer.is_some_and(|peer| peer.outbox.update(updates)) {
+                        slow.push(id);
+                    }
+                }
+                Effect::Pause(id, message) => {
+                    self.answer(id, Outgoing::Paused(message), &mut None);
+                }
+                Effect::Leave(id) => {
+                    if let Some(peer) = self.peers.get(&id) {
+                        peer.outbox.leave();
+                    }
+                }
+                Effect::Tell(id, message) => {
+                    if let Some(peer) = self.peers.get(&id)
+                        && !peer.outbox.tell(&message)
+                    {
+                        self.counters.unasked_dropped += 1;
+                    }
+                }
+                Effect::Transmit(port, frame, words) => {
+                    let command = Command::Transmit(PortKey { bridge, port }, frame, words);
+                    if self.tools.workers[0].tether.tell(command).is_err() {
+                        self.counters.transmit_dropped += 1;
+                    }
+                }
+                Effect::Export(targets, datagram) => self.export(bridge, &targets, &datagram),
+                Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
+                Effect::Free(removals) => self.free(removals),
+            }
+        }
+        for id in slow {
+            self.tell_bridge_of(id, Bridge::handle_slow);
+        }
+    }
+
+    /// Frees rules that are gone.
+    fn free(&self, removals: Vec<Removal>) {
+        if removals.len() >= LARGE {
+            self.tools.reaper.free(Box::new(removals));
+        }
+    }
+
+    fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
+        if let Some(peer) = self.peers.get(&id) {
+            peer.outbox.answer(answer, room.take());
+        }
+    }
+
+    /// Goes on with messages whose barrier has been answered.
+    fn resume_deferred(&mut self) {
+        let waiting = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| !peer.deferred.is_empty());
+        let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
+        for id in waiting {
+            let Some(peer) = self.peers.get_mut(&id) else {
+                continue;
+            };
+            // Those behind another barrier are put back in the same order.
+            let deferred = std::mem::take(&mut peer.deferred);
+            let now = self.now();
+            for (mut received, mut room) in deferred {
+                self.handle_message(id, &mut received, &mut room, now);
+            }
+        }
+    }
+
+    fn site_named(&mut self, name: &str) -> Option<(BridgeId, &mut Site)> {
+        let mut sites = self.sites.iter_mut();
+        let found = sites.find(|(_, site)| site.bridge.name() == name);
+        found.map(|(id, site)| (*id, site))
+    }
+}

@@ -1,0 +1,118 @@
+//! Closing ports, many at once: workers are told of all before any of them is waited for,
+//! and what the kernel takes long for is done by several hands.
+
+use std::collections::BTreeSet;
+
+use base::PortNo;
+use base::sync::mpsc::channel;
+
+use super::Control;
+use super::site::Closed;
+use crate::hands;
+use crate::worker_thread::WorkerHandle;
+use config::PortKind;
+use config::reconcile::Step;
+use dataplane::messages::Command;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+
+impl Control {
+    /// Closes the device of a port, which stays wanted.
+    pub(super) fn close_port(&mut self, id: BridgeId, number: PortNo) {
+        self.close_ports(&[PortKey {
+            bridge: id,
+            port: number,
+        }]);
+    }
+
+    /// Closes the devices of ports, which stay wanted.
+    pub(super) fn close_ports(&mut self, ports: &[PortKey]) {
+        let (found, founds) = channel();
+        let (own, owns) = channel();
+        let (mut founds_closed, mut owns_closed) = (Vec::new(), Vec::new());
+        for key in ports {
+            let Some(site) = self.sites.get_mut(&key.bridge) else {
+                continue;
+            };
+            let mut effects = Vec::new();
+            site.bridge.handle_port_removed(key.port, &mut effects);
+            let port = site.ports.get_mut(&key.port);
+            let is_found = port
+                .as_ref()
+                .is_some_and(|port| port.wanted.kind == PortKind::Interface);
+            let closed = port.map_or_else(Closed::default, |port| port.close());
+            let back = if is_found {
+                founds_closed.push(closed);
+                &found
+            } else {
+                owns_closed.push(closed);
+                &own
+            };
+            for worker in &mut self.tools.workers {
+                let command = Command::RemovePort(*key, back.clone());
+                worker.tether.tell_surely(command);
+            }
+            self.carry_out(key.bridge, effects, &mut None);
+        }
+        drop((found, own));
+        founds_closed.extend(founds.iter().map(Closed::of));
+        owns_closed.extend(owns.iter().map(Closed::of));
+        // What is of the switch's own making, or has one owner, may be made anew by the
+        // next step.
+        hands::each(owns_closed, drop);
+        for closed in founds_closed {
+            self.tools.reaper.free(Box::new(closed));
+        }
+    }
+
+    /// Takes the ports and bridges away that `steps` take away.
+    pub(super) fn take_away(&mut self, steps: &[Step]) {
+        let (mut bridges, mut ports) = (BTreeSet::new(), Vec::new());
+        for step in steps {
+            match step {
+                Step::RemoveBridge(name) => {
+                    bridges.extend(self.site_named(name).map(|(id, _)| id));
+                }
+                Step::RemovePort(name, port) => {
+                    ports.extend(self.site_named(name).map(|(bridge, _)| PortKey {
+                        bridge,
+                        port: port.number,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        let whole = self.ports_of(|id| bridges.contains(&id));
+        let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
+        self.unshape(&all);
+        self.close_ports(&all);
+        self.end_exports(|id| bridges.contains(&id));
+        for key in ports {
+            if let Some(site) = self.sites.get_mut(&key.bridge) {
+                site.ports.remove(&key.port);
+            }
+        }
+        self.peers.retain(|_, peer| !bridges.contains(&peer.bridge));
+        self.sites.retain(|id, _| !bridges.contains(id));
+    }
+
+    /// Takes everything down: ports first, then workers, and what has been left to the reaper.
+    pub(crate) fn shut_down(mut self) {
+        let all = self.ports_of(|_| true);
+        if self.cleans_up {
+            self.unshape(&all);
+        }
+        self.close_ports(&all);
+        self.end_exports(|_| true);
+        self.sites.clear();
+        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
+        self.tools.reaper.finish();
+    }
+
+    fn ports_of(&self, is_meant: impl Fn(BridgeId) -> bool) -> Vec<PortKey> {
+        let sites = self.sites.iter().filter(|(id, _)| is_meant(**id));
+        let ports = sites.flat_map(|(id, site)| site.ports.keys().map(|port| (*id, *port)));
+        let key = |(bridge, port)| PortKey { bridge, port };
+        ports.map(key).collect()
+    }
+}

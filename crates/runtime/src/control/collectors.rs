@@ -1,0 +1,234 @@
+//! Datagrams to collectors: by a socket for each that never waits. Nobody is waited for who
+//! is not there, and it is said once.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use ports::InterfaceName;
+use sys::interface::Interfaces;
+
+use super::{BURST_MAX, Control};
+use crate::worker_thread::EVENTS_MAX;
+use config::{Exporters, Sflow};
+use dataplane::program::BridgeId;
+use dataplane::sampling::{Sampled, SampledByRule};
+use flow_export::flows::Flow;
+use switch::bridge::Bridge;
+
+/// The collectors that were told something.
+#[derive(Debug, Default)]
+pub(super) struct Collectors(BTreeMap<SocketAddr, Collector>);
+
+#[derive(Debug)]
+struct Collector {
+    /// None, if there cannot be one.
+    socket: Option<UdpSocket>,
+    /// Whether it was said that it is not reached.
+    is_said: bool,
+}
+
+impl Collectors {
+    /// Sends a datagram; tells whether it could.
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
+        let collector = self.0.entry(to).or_insert_with(|| Collector {
+            socket: None,
+            is_said: false,
+        });
+        let sent = collector.send(to, datagram);
+        if let Err(error) = &sent
+            && !std::mem::replace(&mut collector.is_said, true)
+        {
+            tracing::warn!(collector = %to, %error, "not told: is anybody there?");
+        }
+        sent.is_ok()
+    }
+}
+
+impl Collector {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+        let socket = match self.socket.take() {
+            Some(socket) => socket,
+            None => open(to)?,
+        };
+        let sent = socket.send(datagram);
+        self.socket = Some(socket);
+        sent.map(drop)
+    }
+}
+
+/// A socket that has this peer: so it hears that nobody is there.
+fn open(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match to {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.set_nonblocking(true)?;
+    socket.connect(to)?;
+    Ok(socket)
+}
+
+impl Control {
+    /// Sends a bridge's datagram to all these.
+    pub(super) fn export(
+        &mut self,
+        bridge: BridgeId,
+        targets: &Arc<[SocketAddr]>,
+        datagram: &[u8],
+    ) {
+        let told = |to: &&SocketAddr| self.collectors.send(**to, datagram);
+        let told = targets.iter().filter(told).count();
+        let unsent = (targets.len() - told) as u64;
+        self.counters.exports_sent += told as u64;
+        self.counters.exports_lost += unsent;
+        if let Some(site) = self.sites.get_mut(&bridge).filter(|_| unsent > 0) {
+            site.bridge.handle_unsent(targets, unsent);
+        }
+    }
+
+    /// Takes a sample.
+    pub(super) fn handle_sampled(&mut self, sampled: &Sampled) {
+        let (bridge, now) = (sampled.from.bridge, self.now());
+        let Some(site) = self.sites.get_mut(&bridge) else {
+            return;
+        };
+        let mut effects = Vec::new();
+        site.bridge.handle_sampled(sampled, now, &mut effects);
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Takes a frame that a rule has told to a set of collectors.
+    pub(super) fn handle_sampled_by_rule(&mut self, sampled: &SampledByRule) {
+        let (bridge, now) = (sampled.from.bridge, self.now());
+        let mut effects = Vec::new();
+        if let Some(site) = self.sites.get_mut(&bridge) {
+            site.bridge
+                .handle_sampled_by_rule(sampled, now, &mut effects);
+        }
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Takes what a worker has counted of a bridge's flows.
+    pub(super) fn handle_flows(&mut self, bridge: BridgeId, flows: &[Flow]) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        if let Some(site) = self.sites.get_mut(&bridge) {
+            site.bridge.handle_flows(flows, now, &mut effects);
+        }
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Tells collectors all that is kept for those of bridges that are about to go, and whose
+    /// ports are closed: what workers had counted of them they have told.
+    pub(super) fn end_exports(&mut self, is_meant: impl Fn(BridgeId) -> bool) {
+        let sites = self.sites.iter();
+        let ending = sites.filter(|(id, site)| is_meant(**id) && site.bridge.exports());
+        let ending: Vec<BridgeId> = ending.map(|(id, _)| *id).collect();
+        if ending.is_empty() {
+            return;
+        }
+        // No more is in the rings: whoever goes on telling need not be waited for.
+        for _ in 0..EVENTS_MAX.div_ceil(BURST_MAX) {
+            if self.read_workers() {
+                break;
+            }
+        }
+        let now = self.now();
+        for id in ending {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&id) {
+                site.bridge.end_exports(now, &mut effects);
+            }
+            self.carry_out(id, effects, &mut None);
+        }
+    }
+
+    /// Has a bridge tell this of its frames; who its agent is is settled when all is as it is to be.
+    pub(super) fn tell_of_frames(&mut self, bridge: &str, exporters: &Exporters) {
+        if let Some((id, _)) = self.site_named(bridge) {
+            self.set_exporters(id, exporters, None);
+        }
+    }
+
+    fn set_exporters(&mut self, id: BridgeId, exporters: &Exporters, agent: Option<IpAddr>) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        if let Some(site) = self.sites.get_mut(&id) {
+            site.bridge
+                .set_exporters(exporters, agent, now, &mut effects);
+        }
+        self.carry_out(id, effects, &mut None);
+    }
+
+    /// Tells collectors what is due.
+    pub(super) fn export_due(&mut self) {
+        let now = self.now();
+        let bridges: Vec<BridgeId> = self.sites.keys().copied().collect();
+        for bridge in bridges {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&bridge) {
+                site.bridge.export_due(now, &mut effects);
+            }
+            if !effects.is_empty() {
+                self.carry_out(bridge, effects, &mut None);
+                // An exporter that has ended may have told somebody for the last time.
+                self.forget_collectors();
+            }
+        }
+    }
+
+    /// Settles who the agents of sFlow are: the host's addresses are not always the same. Those
+    /// who are not told any more are forgotten.
+    pub(super) fn settle_agents(&mut self) {
+        let exporters: Vec<_> = self
+            .sites
+            .iter()
+            .map(|(id, site)| (*id, site.bridge.exporters().clone()))
+            .collect();
+        for (id, exporters) in &exporters {
+            let agent = exporters.sflow.as_ref().and_then(|sflow| self.agent(sflow));
+            self.set_exporters(*id, exporters, agent);
+        }
+        self.forget_collectors();
+    }
+
+    /// Forgets those who are not told any more.
+    fn forget_collectors(&mut self) {
+        let targets = |bridge: &Bridge, to: &SocketAddr| {
+            let Exporters {
+                sflow,
+                ipfix,
+                netflow,
+                sets,
+            } = bridge.exporters();
+            let of_sflow = sflow.iter().flat_map(|sflow| &sflow.targets);
+            let of_ipfix = ipfix.iter().flat_map(|ipfix| &ipfix.targets);
+            let of_netflow = netflow.iter().flat_map(|netflow| &netflow.targets);
+            let of_sets = sets.values().flat_map(|set| &set.targets);
+            let of_both = of_sflow.chain(of_ipfix);
+            let mut all = of_both.chain(of_netflow).chain(of_sets);
+            all.any(|target| target == to)
+        };
+        let sites = &self.sites;
+        self.collectors
+            .0
+            .retain(|to, _| sites.values().any(|site| targets(&site.bridge, to)));
+    }
+
+    /// The address of an agent: that of its interface, else that by which its first collector is
+    /// reached.
+    fn agent(&self, sflow: &Sflow) -> Option<IpAddr> {
+        if sflow.agent.is_some() && !self.underlay.knows_addresses() {
+            return None;
+        }
+        let named = sflow.agent.as_ref().and_then(|name| {
+            let name: InterfaceName = name.parse().ok()?;
+            let index = Interfaces::current().ok()?.index(&name).ok()?;
+            self.underlay.address_of(index.0)
+        });
+        let mut targets = sflow.targets.iter();
+        named.or_else(|| targets.find_map(|to| Some(open(*to).ok()?.local_addr().ok()?.ip())))
+    }
+}

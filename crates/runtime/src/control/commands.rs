@@ -1,0 +1,184 @@
+//! What the control socket can be asked: a table, one row a command, by subject. The rules
+//! for arguments, and the words where they are broken, are those of Open vSwitch's unixctl.
+//!
+//! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is named in
+//! [`SUBJECTS`].
+
+mod absent;
+mod bonds;
+mod bridges;
+mod capturing;
+mod datapath;
+mod dpctl;
+mod dummies;
+mod lacp;
+mod logs;
+mod own;
+mod process;
+mod qos;
+mod stations;
+mod tracing;
+mod trees;
+mod tunnels;
+mod watching;
+mod workers;
+
+use super::{Control, Site};
+use crate::unixctl::Question;
+use config::Dummies;
+pub(super) use workers::Done;
+
+/// All commands, by subject. No name is there twice.
+const SUBJECTS: &[&[Command]] = &[
+    &COMMANDS,
+    &absent::COMMANDS,
+    &bonds::COMMANDS,
+    &bridges::COMMANDS,
+    &capturing::COMMANDS,
+    &datapath::COMMANDS,
+    &dpctl::COMMANDS,
+    &lacp::COMMANDS,
+    &logs::COMMANDS,
+    &own::COMMANDS,
+    &process::COMMANDS,
+    &qos::COMMANDS,
+    &stations::COMMANDS,
+    &tunnels::COMMANDS,
+    &tracing::COMMANDS,
+    &trees::COMMANDS,
+    &watching::COMMANDS,
+    &workers::COMMANDS,
+];
+
+/// Commands that are there if dummies are.
+const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
+
+/// As many arguments as anyone likes.
+const MANY: usize = usize::MAX;
+
+/// Something that can be asked.
+struct Command {
+    /// Its name.
+    name: &'static str,
+    /// What may stand behind it, for a person.
+    usage: &'static str,
+    /// So many arguments at least.
+    least: usize,
+    /// So many arguments at most.
+    most: usize,
+    /// How it is answered.
+    answer: Answer,
+}
+
+/// How a question is answered. What is wrong is told in one line.
+enum Answer {
+    /// By the control thread, at once.
+    AtOnce(fn(&mut Control, &[String]) -> Result<String, String>),
+    /// With what takes a while to be found out, by another thread.
+    Later(fn(&mut Control, &[String]) -> Result<Told, String>),
+}
+
+use Answer::{AtOnce, Later};
+
+/// An answer that takes a while to put into words.
+pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
+
+#[rustfmt::skip]
+const COMMANDS: [Command; 1] = [
+    Command { name: "list-commands", usage: "", least: 0, most: 0, answer: AtOnce(list_commands) },
+];
+
+impl Command {
+    /// The command of this name.
+    ///
+    /// # Errors
+    /// There is none, or it does not take so many arguments.
+    fn find(name: &str, arguments: usize, dummies: Dummies) -> Result<&'static Self, String> {
+        let mut rows = all(dummies);
+        let former = bonds::FORMER.iter().find(|(former, _)| *former == name);
+        let present = former.map_or(name, |(_, present)| present);
+        let row = rows.find(|row| row.name == present).ok_or_else(|| {
+            format!(
+                "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
+            )
+        })?;
+        if arguments < row.least {
+            let least = row.least;
+            return Err(format!(
+                "\"{name}\" command requires at least {least} arguments"
+            ));
+        }
+        if arguments > row.most {
+            let most = row.most;
+            return Err(format!("\"{name}\" command takes at most {most} arguments"));
+        }
+        Ok(row)
+    }
+}
+
+/// All that there are.
+fn all(dummies: Dummies) -> impl Iterator<Item = &'static Command> {
+    let for_tests = dummies.are_there().then_some(FOR_TESTS);
+    let subjects = SUBJECTS
+        .iter()
+        .copied()
+        .chain(for_tests.into_iter().flatten());
+    subjects.flatten()
+}
+
+impl Control {
+    /// Answers a question.
+    pub(super) fn handle_question(&mut self, question: Question) {
+        let row = Command::find(
+            &question.command,
+            question.arguments.len(),
+            self.tools.dummies,
+        );
+        let answer = match row.map(|row| &row.answer) {
+            Ok(AtOnce(answer)) => answer(self, &question.arguments),
+            Ok(Later(answer)) => match answer(self, &question.arguments) {
+                Ok(told) => return self.answer_later(told, question),
+                Err(problem) => Err(problem),
+            },
+            Err(problem) => Err(problem),
+        };
+        // Who asked may have gone.
+        drop(question.answer.send(answer));
+    }
+
+    fn answer_later(&self, told: Told, question: Question) {
+        let answer = move || drop(question.answer.send(Ok(told())));
+        drop(self.tools.runtime.spawn_blocking(answer));
+    }
+}
+
+/// The bridge that the first argument names.
+fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut Site, String> {
+    let name = arguments.first().map_or("", String::as_str);
+    site_of(control, name).ok_or_else(|| "no such bridge".to_owned())
+}
+
+/// The bridge of this name.
+fn site_of<'a>(control: &'a mut Control, name: &str) -> Option<&'a mut Site> {
+    control.site_named(name).map(|(_, site)| site)
+}
+
+/// The arguments that begin with a dash, and the others.
+fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
+    let words = arguments.iter().map(String::as_str);
+    words.partition(|word| word.starts_with('-'))
+}
+
+fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut rows: Vec<_> = all(control.tools.dummies).collect();
+    rows.sort_by_key(|row| row.name);
+    let lines = rows
+        .iter()
+        .map(|row| format!("  {:<23} {}\n", row.name, row.usage));
+    Ok(std::iter::once("The available commands are:\n".to_owned())
+        .chain(lines)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Commands of what is not there, answered as Open vSwitch does where none of it is
+//! configured: watches over connectivity (CFM, BFD) and auto-attach (ovs-vswitchd(8)).
+
+use super::Answer::AtOnce;
+use super::Command;
+use crate::control::Control;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 7] = [
+    Command { name: "autoattach/show-isid", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(nothing) },
+    Command { name: "autoattach/statistics", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(nothing) },
+    Command { name: "autoattach/status", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(nothing) },
+    Command { name: "bfd/set-forwarding", usage: "[interface] normal|false|true", least: 1, most: 2, answer: AtOnce(bfd_set) },
+    Command { name: "bfd/show", usage: "[interface]", least: 0, most: 1, answer: AtOnce(bfd) },
+    Command { name: "cfm/set-fault", usage: "[interface] normal|false|true", least: 1, most: 2, answer: AtOnce(cfm_set) },
+    Command { name: "cfm/show", usage: "[interface]", least: 0, most: 1, answer: AtOnce(cfm) },
+];
+
+/// What all, of which there are none, are set to.
+const DONE: &str = "OK\n";
+
+fn nothing(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(String::new())
+}
+
+fn bfd(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    none_named(arguments, 1, "no such bfd object")
+}
+
+fn bfd_set(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    none_named(arguments, 2, "no such BFD object").map(|_| DONE.to_owned())
+}
+
+fn cfm(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    none_named(arguments, 1, "no such CFM object")
+}
+
+fn cfm_set(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    none_named(arguments, 2, "no such CFM object").map(|_| DONE.to_owned())
+}
+
+/// Of all there is nothing to tell; of one that is named, by so many arguments, that there is none.
+fn none_named(arguments: &[String], naming: usize, said: &str) -> Result<String, String> {
+    match arguments.len() < naming {
+        true => Ok(String::new()),
+        false => Err(said.to_owned()),
+    }
+}

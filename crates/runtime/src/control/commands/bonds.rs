@@ -1,0 +1,239 @@
+//! Commands of bonds: `bond/*` of ovs-vswitchd(8). A bond is found by the name of its port,
+//! whichever bridge it is of.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use base::{Instant, PortNo};
+use packet::MacAddr;
+
+use super::Answer::AtOnce;
+use super::Command;
+use crate::control::Control;
+use config::BondMember;
+use l2::bond::{Member, Mode, bucket, hash_of_source};
+use l2::lacp::Status;
+use switch::bridge::{Bonded, Bridge};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 7] = [
+    Command { name: "bond/disable-member", usage: "port member", least: 2, most: 2, answer: AtOnce(disable) },
+    Command { name: "bond/enable-member", usage: "port member", least: 2, most: 2, answer: AtOnce(enable) },
+    Command { name: "bond/hash", usage: "mac [vlan] [basis]", least: 1, most: 3, answer: AtOnce(hash) },
+    Command { name: "bond/list", usage: "", least: 0, most: 0, answer: AtOnce(list) },
+    Command { name: "bond/migrate", usage: "port hash member", least: 3, most: 3, answer: AtOnce(migrate) },
+    Command { name: "bond/set-active-member", usage: "port member", least: 2, most: 2, answer: AtOnce(set_active) },
+    Command { name: "bond/show", usage: "[port]", least: 0, most: 1, answer: AtOnce(show) },
+];
+
+/// Names that commands had, and that are not listed any more.
+pub(super) const FORMER: [(&str, &str); 3] = [
+    ("bond/disable-slave", "bond/disable-member"),
+    ("bond/enable-slave", "bond/enable-member"),
+    ("bond/set-active-slave", "bond/set-active-member"),
+];
+
+const NO_BOND: &str = "no such bond";
+const NO_MEMBER: &str = "no such member";
+
+fn list(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut text = "bond\ttype\trecircID\tmembers\n".to_owned();
+    for (name, bonded, _) in bonds(control) {
+        let config = bonded.config();
+        let members: Vec<_> = config.members.iter().map(|of| of.name.as_str()).collect();
+        let (mode, members) = (config.mode.name(), members.join(", "));
+        writeln!(text, "{name}\t{mode}\t0\t{members}").expect("a string has room");
+    }
+    Ok(text)
+}
+
+fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let now = control.now();
+    for site in control.sites.values_mut() {
+        site.bridge.take_loads();
+    }
+    let all = bonds(control);
+    let Some(wanted) = arguments.first() else {
+        let told = all.iter();
+        let told = told.map(|(name, bonded, bridge)| describe(name, bonded, bridge, now));
+        return Ok(told.collect());
+    };
+    let found = all.iter().find(|(name, ..)| *name == wanted);
+    let (name, bonded, bridge) = found.ok_or(NO_BOND)?;
+    Ok(describe(name, bonded, bridge, now))
+}
+
+/// All bonds, by name, with their bridges.
+fn bonds(control: &Control) -> Vec<(&str, &Bonded, &Bridge)> {
+    let bridges = control.sites.values().map(|site| &site.bridge);
+    let all = bridges.flat_map(|bridge| {
+        let bonds = bridge.bonds();
+        bonds.map(move |(name, bonded)| (name, bonded, bridge))
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(name, ..)| *name);
+    all
+}
+
+/// How a bond is.
+fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> String {
+    let (bond, config) = (bonded.bond(), bonded.config());
+    let mut lines = vec![
+        format!("---- {name} ----"),
+        format!("bond_mode: {}", config.mode.name()),
+        "bond may use recirculation: no, Recirc-ID : -1".to_owned(),
+        format!("bond-hash-basis: {}", config.hash_basis),
+        "lb_output action: disabled, bond-id: -1".to_owned(),
+    ];
+    if config.mode == Mode::BalanceSlb {
+        lines.push(format!("all members active: {}", config.takes_all));
+    }
+    let (updelay, downdelay) = (config.updelay.as_millis(), config.downdelay.as_millis());
+    lines.push(format!("updelay: {updelay} ms"));
+    lines.push(format!("downdelay: {downdelay} ms"));
+    lines.extend(bond.next_rebalance().map(|due| {
+        let left = (due - now).as_millis();
+        format!("next rebalance: {left} ms")
+    }));
+    lines.push(format!("lacp_status: {}", bond.lacp().word()));
+    lines.push(format!("lacp_fallback_ab: {}", config.falls_back));
+    lines.push(format!("active-backup primary: {}", primary(bonded)));
+    lines.push(format!("active member mac: {}", active(bonded, bridge)));
+    lines.push(String::new());
+    let members: BTreeMap<_, _> = bond.members().collect();
+    for (of, member) in by_name(bonded, &members) {
+        lines.extend(describe_member(bonded, of, member, now));
+        lines.push(String::new());
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn by_name<'a>(
+    bonded: &'a Bonded,
+    members: &'a BTreeMap<PortNo, &'a Member>,
+) -> impl Iterator<Item = (&'a BondMember, &'a Member)> {
+    let mut all: Vec<_> = bonded.config().members.iter().collect();
+    all.sort_by_key(|of| &of.name);
+    all.into_iter()
+        .filter_map(|of| Some((of, *members.get(&of.port)?)))
+}
+
+fn primary(bonded: &Bonded) -> String {
+    let config = bonded.config();
+    let is_member = |name: &String| config.members.iter().any(|of| of.name == *name);
+    match &config.primary {
+        None => "<none>".to_owned(),
+        Some(name) if is_member(name) => name.clone(),
+        Some(name) => format!("{name} (no such member)"),
+    }
+}
+
+fn active(bonded: &Bonded, bridge: &Bridge) -> String {
+    let active = bonded.bond().active();
+    let mut ports = bridge.ports();
+    match ports.find(|(number, _)| Some(*number) == active) {
+        Some((_, entry)) => format!("{}({})", entry.desc.hw_addr, entry.desc.name),
+        None => format!("{}(none)", MacAddr::default()),
+    }
+}
+
+fn describe_member(bonded: &Bonded, of: &BondMember, member: &Member, now: Instant) -> Vec<String> {
+    let bond = bonded.bond();
+    let state = if member.is_enabled() {
+        "enabled"
+    } else {
+        "disabled"
+    };
+    let mut lines = vec![format!("member {}: {state}", of.name)];
+    if bond.active() == Some(of.port) {
+        lines.push("  active member".to_owned());
+    }
+    let delay = if member.is_enabled() {
+        "downdelay"
+    } else {
+        "updelay"
+    };
+    lines.extend(member.changes_at().map(|due| {
+        let left = (due - now).as_millis();
+        format!("  {delay} expires in {left} ms")
+    }));
+    lines.push(format!("  may_enable: {}", member.may_enable()));
+    if bond.next_rebalance().is_some() {
+        let loads = bond
+            .loads_of(of.port)
+            .map(|(place, load)| (place, load / 1024));
+        let loads = loads.filter(|(_, load)| *load > 0);
+        lines.extend(loads.map(|(place, load)| format!("  hash {place}: {load} kB load")));
+    }
+    lines
+}
+
+/// The bond and the member that the arguments name first and last.
+fn find<'a>(control: &'a mut Control, name: &str) -> Result<&'a mut Bonded, String> {
+    let mut sites = control.sites.values_mut();
+    let bonded = sites.find_map(|site| site.bridge.bond_mut(name));
+    bonded.ok_or_else(|| NO_BOND.to_owned())
+}
+
+fn member(bonded: &Bonded, name: &str) -> Result<PortNo, String> {
+    let mut members = bonded.config().members.iter();
+    let member = members.find(|of| of.name == name);
+    member.map(|of| of.port).ok_or_else(|| NO_MEMBER.to_owned())
+}
+
+fn set_active(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let bonded = find(control, &arguments[0])?;
+    let port = member(bonded, &arguments[1])?;
+    let before = bonded.bond().active();
+    match bonded.bond_mut().activate(port) {
+        false => Err("cannot make disabled member active".to_owned()),
+        true if before == Some(port) => Ok("no change\n".to_owned()),
+        true => Ok("done\n".to_owned()),
+    }
+}
+
+fn enable(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    force(control, arguments, true)
+}
+
+fn disable(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    force(control, arguments, false)
+}
+
+fn force(control: &mut Control, arguments: &[String], enabled: bool) -> Result<String, String> {
+    let now = control.now();
+    let bonded = find(control, &arguments[0])?;
+    let port = member(bonded, &arguments[1])?;
+    bonded.bond_mut().force(port, enabled, now);
+    let done = if enabled { "enabled\n" } else { "disabled\n" };
+    Ok(done.to_owned())
+}
+
+fn migrate(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let bonded = find(control, &arguments[0])?;
+    let (mode, status) = (bonded.config().mode, bonded.bond().lacp());
+    let falls_back = status == Status::Configured && bonded.config().falls_back;
+    if mode != Mode::BalanceSlb || falls_back {
+        return Err("not an SLB bond".to_owned());
+    }
+    let hash: u32 = arguments[1].parse().map_err(|_| "bad hash")?;
+    let port = member(bonded, &arguments[2])?;
+    match bonded.bond_mut().migrate(bucket(hash), port) {
+        true => Ok("migrated\n".to_owned()),
+        false => Err("cannot migrate to disabled member".to_owned()),
+    }
+}
+
+/// The bucket of a station's frames.
+fn hash(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let number = |place: usize, wrong: &str| {
+        let text = arguments.get(place).map_or("0", String::as_str);
+        text.parse::<u32>().map_err(|_| wrong.to_owned())
+    };
+    let vid = number(1, "invalid vlan")?;
+    let basis = number(2, "invalid basis")?;
+    let address: MacAddr = arguments[0].parse().map_err(|_| "invalid mac")?;
+    let vid = u16::try_from(vid % (1 << 16)).unwrap_or_default();
+    let hash = hash_of_source(address, vid, basis);
+    Ok(format!("{}\n", bucket(hash)))
+}

@@ -1,0 +1,93 @@
+//! Commands of bridges and their rules: `bridge/*` and `ofproto/*` of ovs-vswitchd(8).
+
+use std::fmt::Write;
+
+use base::{Instant, TableId};
+use pipeline::Rule;
+
+use super::Answer::{AtOnce, Later};
+use super::{Command, Told, site_of};
+use crate::control::Control;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 3] = [
+    Command { name: "bridge/dump-flows", usage: "[--offload-stats] bridge", least: 1, most: 2, answer: Later(dump_flows) },
+    Command { name: "bridge/reconnect", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(reconnect) },
+    Command { name: "ofproto/list", usage: "", least: 0, most: 0, answer: AtOnce(bridges) },
+];
+
+/// What is said of a bridge that is not there.
+const UNKNOWN: &str = "Unknown bridge";
+
+/// The priority of rules of which nobody said any, which is not told.
+const PRIORITY_USUAL: u16 = 0x8000;
+
+/// The bridges.
+fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let names = control.sites.values().map(|site| site.bridge.name());
+    let mut names: Vec<_> = names.map(|name| format!("{name}\n")).collect();
+    names.sort();
+    Ok(names.concat())
+}
+
+/// What is said of what devices do: none does what rules say.
+const OFFLOADED: &str = "n_offload_packets=0, n_offload_bytes=0, ";
+
+/// All rules of a bridge, of all its tables, and before them those that controllers do not see.
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+    let now = control.now();
+    let (options, rest) = super::options(arguments);
+    let offload = options.contains(&"--offload-stats");
+    let name = rest.first().ok_or(UNKNOWN)?;
+    let bridge = &site_of(control, name).ok_or(UNKNOWN)?.bridge;
+    let (pipeline, in_band) = (bridge.rules(), bridge.in_band().cloned());
+    Ok(Box::new(move || {
+        let between = if offload { OFFLOADED } else { "" };
+        let hidden = in_band.map(|in_band| in_band.tell(now, between));
+        let mut text = hidden.unwrap_or_default();
+        for table in (0..=TableId::LAST.0).map(TableId) {
+            for rule in pipeline.rules(table) {
+                tell_rule(&mut text, rule, offload, now).expect("a string has room");
+            }
+        }
+        text
+    }))
+}
+
+fn tell_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std::fmt::Result {
+    let told = rule.statistics(now);
+    if told.table != TableId(0) {
+        write!(text, "table_id={}, ", told.table.0)?;
+    }
+    let (age, packets, bytes) = (told.duration.as_secs(), told.packets, told.bytes);
+    write!(
+        text,
+        "duration={age}s, n_packets={packets}, n_bytes={bytes}, "
+    )?;
+    if offload {
+        text.push_str(OFFLOADED);
+    }
+    if told.priority != PRIORITY_USUAL {
+        write!(text, "priority={},", told.priority)?;
+    }
+    if !told.matching.is_any() {
+        write!(text, "{},", told.matching)?;
+    }
+    writeln!(text, "actions={}", told.instructions)
+}
+
+/// Has a bridge, or all, meet its controllers anew.
+fn reconnect(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let names: Vec<_> = match arguments {
+        [name, ..] => {
+            site_of(control, name).ok_or(UNKNOWN)?;
+            vec![name.clone()]
+        }
+        [] => {
+            let sites = control.sites.values();
+            sites.map(|site| site.bridge.name().to_owned()).collect()
+        }
+    };
+    names.iter().for_each(|name| control.meet_anew(name));
+    Ok(String::new())
+}

@@ -1,0 +1,59 @@
+//! Commands of captures: started, read and stopped by `comporta capture`.
+
+use flow::FlowStatsRequest;
+
+use super::Answer::{AtOnce, Later};
+use super::{Command, Told, tracing};
+use crate::control::Control;
+use control_api::capture::{READ, SNAPLEN_MAX, START, STOP};
+use dataplane::capture::CaptureId;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 3] = [
+    Command { name: READ, usage: "capture", least: 1, most: 1, answer: Later(read) },
+    Command { name: START, usage: "bridge flow snaplen", least: 3, most: 3, answer: AtOnce(start) },
+    Command { name: STOP, usage: "capture", least: 1, most: 1, answer: AtOnce(stop) },
+];
+
+/// Begins, and answers when the workers are about to watch.
+fn start(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let [bridge, flow, snaplen] = arguments else {
+        return Err("name a bridge, a flow and a number of bytes".to_owned());
+    };
+    let (bridge, asked) = tracing::flow_of_bridge(control, bridge, flow)?;
+    let bare = FlowStatsRequest {
+        matching: asked.matching.clone(),
+        ..FlowStatsRequest::all()
+    };
+    if asked != bare {
+        return Err(format!(
+            "{flow}: frames are told apart by a match alone: leave out table, cookie, out_port and out_group"
+        ));
+    }
+    let snaplen = snaplen.parse().ok();
+    let snaplen = snaplen.filter(|snaplen| (1..=SNAPLEN_MAX).contains(snaplen));
+    let snaplen = snaplen.ok_or_else(|| format!("give a snaplen from 1 to {SNAPLEN_MAX}"))?;
+    let now = control.now();
+    let CaptureId(id) = control
+        .capturing
+        .start(bridge, asked.matching, snaplen, now)?;
+    control.publish_at_once();
+    Ok(id.to_string())
+}
+
+fn read(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+    control.read_capture(number(arguments)?)
+}
+
+/// Ends it. That it has ended by itself is no fault of the one who asks.
+fn stop(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    control.capturing.stop(number(arguments)?);
+    Ok(String::new())
+}
+
+fn number(arguments: &[String]) -> Result<CaptureId, String> {
+    let number = arguments.first().and_then(|number| number.parse().ok());
+    number
+        .map(CaptureId)
+        .ok_or_else(|| "give the number of a capture".to_owned())
+}

@@ -1,0 +1,264 @@
+//! Commands of the data path: `dpif/*` of ovs-vswitchd(8). There is one for all bridges,
+//! whatever type they ask for.
+//!
+//! What Open vSwitch keeps there are flows that traffic has set up. Here the data path has the
+//! rules themselves, compiled, and these are told: with their table and priority, which a
+//! flow of Open vSwitch has none of, and with OpenFlow's actions.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use base::{Instant, PortNo, TableId};
+use pipeline::{Pipeline, Rule};
+use ports::Counter;
+
+use super::Answer::{AtOnce, Later};
+use super::{Command, Told, named, options};
+use crate::control::Control;
+use crate::control::site::{PortSite, Site};
+use config::PortKind;
+use dataplane::counters::Drop;
+use dataplane::program::BridgeId;
+use switch::odp;
+
+/// What the number `LOCAL` is in OpenFlow 1.0, by which it is told.
+const LOCAL: u32 = 0xfffe;
+
+/// How the data path is called: as Open vSwitch calls its own in userspace, since scripts do.
+pub(super) const NAME: &str = "netdev@ovs-netdev";
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 5] = [
+    Command { name: "dpif/dump-dps", usage: "", least: 0, most: 0, answer: AtOnce(data_paths) },
+    Command { name: "dpif/dump-flows", usage: "[-m] [--names | --no-names] bridge", least: 1, most: MANY_OPTIONS, answer: Later(dump_flows) },
+    Command { name: "dpif/set-dp-features", usage: "bridge", least: 1, most: 1, answer: AtOnce(set_features) },
+    Command { name: "dpif/show", usage: "", least: 0, most: 0, answer: AtOnce(show) },
+    Command { name: "dpif/show-dp-features", usage: "bridge", least: 1, most: 1, answer: AtOnce(features) },
+];
+
+/// As many arguments as Open vSwitch takes.
+const MANY_OPTIONS: usize = super::MANY;
+
+/// What became of frames, in the words for data paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lookups {
+    /// Compiled rules had all that a frame came to.
+    pub(super) hit: u64,
+    /// The interpreter went on with it.
+    pub(super) missed: u64,
+    /// It was for a controller, and the control thread had no room for it.
+    pub(super) lost: u64,
+}
+
+/// Counted since the start.
+pub(super) fn lookups(control: &Control) -> Lookups {
+    let workers = &control.tools.workers;
+    let missed = workers.iter().map(|worker| worker.counters.handed()).sum();
+    let lost = workers.iter();
+    let lost = lost
+        .map(|worker| worker.counters.dropped(Drop::PacketInNoRoom))
+        .sum();
+    let entries = control.sites.values().flat_map(|site| site.bridge.ports());
+    let came: u64 = entries
+        .map(|(_, entry)| entry.counts()[Counter::RxPackets])
+        .sum();
+    Lookups {
+        hit: came.saturating_sub(missed),
+        missed,
+        lost,
+    }
+}
+
+/// How many rules all bridges have.
+pub(super) fn rules(control: &Control) -> u64 {
+    let sites = control.sites.values();
+    let active = |site: &Site| -> u64 {
+        let rules = site.bridge.rules();
+        rules
+            .table_stats()
+            .map(|table| u64::from(table.active))
+            .sum()
+    };
+    sites.map(active).sum()
+}
+
+/// What kind of port it is.
+pub(super) fn kind(port: &PortSite) -> String {
+    match &port.wanted.kind {
+        PortKind::Interface => "system".to_owned(),
+        PortKind::Xdp(_) => "afxdp".to_owned(),
+        PortKind::Dpdk(_) => "dpdk".to_owned(),
+        PortKind::Tap => "tap".to_owned(),
+        PortKind::Replay(_) => "replay".to_owned(),
+        PortKind::Dummy(_) if port.wanted.number == PortNo::LOCAL => "dummy-internal".to_owned(),
+        PortKind::Dummy(_) => "dummy".to_owned(),
+        PortKind::Patch(peer) => format!("patch: peer={peer}"),
+        PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.in_words()),
+    }
+}
+
+/// The bridges, in the order of their names.
+pub(super) fn sites_of(control: &Control) -> Vec<(BridgeId, &Site)> {
+    let sites = control.sites.iter();
+    let mut sites: Vec<_> = sites.map(|(id, site)| (*id, site)).collect();
+    sites.sort_by_key(|(_, site)| site.bridge.name());
+    sites
+}
+
+fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
+    if control.sites.is_empty() {
+        return Ok(String::new());
+    }
+    let Lookups { hit, missed, .. } = lookups(control);
+    let mut text = format!("{NAME}: hit:{hit} missed:{missed}\n");
+    control.datapath_ports();
+    for (id, site) in sites_of(control) {
+        writeln!(text, "  {}:", site.bridge.name()).expect("a string has room");
+        let mut ports: Vec<_> = site.ports.iter().collect();
+        ports.sort_by_key(|(_, port)| &port.wanted.name);
+        for (number, port) in ports {
+            let own = match *number {
+                PortNo::LOCAL => LOCAL,
+                PortNo(number) => number,
+            };
+            let of_path = control.datapath_ports.number((id, *number));
+            let is_inner = matches!(port.wanted.kind, PortKind::Patch(_) | PortKind::Tunnel(_));
+            let open = of_path.filter(|_| port.device.is_some() && !is_inner);
+            let of_path = open.map_or_else(|| "none".to_owned(), |number| number.to_string());
+            let (name, kind) = (&port.wanted.name, kind(port));
+            writeln!(text, "    {name} {own}/{of_path}: ({kind})").expect("a string has room");
+        }
+    }
+    Ok(text)
+}
+
+/// The data path of each bridge.
+fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let sites = sites_of(control).into_iter();
+    Ok(sites
+        .map(|(_, site)| format!("netdev@{}\n", site.bridge.name()))
+        .collect())
+}
+
+/// What can be done to frames, in the words for features of data paths.
+#[rustfmt::skip]
+const FEATURES: [(&str, &str); 22] = [
+    ("Masked set action",            "Yes"),
+    ("Tunnel push pop",              "No"),
+    ("Ufid",                         "No"),
+    ("Truncate action",              "Yes"),
+    ("Clone action",                 "Yes"),
+    ("Sample nesting",               "0"),
+    ("Conntrack eventmask",          "No"),
+    ("Conntrack clear",              "No"),
+    ("Max dp_hash algorithm",        "0"),
+    ("Check pkt length action",      "Yes"),
+    ("Conntrack timeout policy",     "No"),
+    ("Explicit Drop action",         "No"),
+    ("Optimized Balance TCP mode",   "No"),
+    ("Conntrack all-zero IP SNAT",   "No"),
+    ("MPLS Label add",               "No"),
+    ("Max VLAN headers",             "2"),
+    ("Max MPLS depth",               "3"),
+    ("Recirc",                       "No"),
+    ("CT state",                     "No"),
+    ("CT zone",                      "No"),
+    ("CT mark",                      "No"),
+    ("IPv6 ND Extension",            "Yes"),
+];
+
+fn features(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    named(control, arguments)?;
+    let lines = FEATURES.iter();
+    Ok(lines
+        .map(|(what, how)| format!("{what}: {how}\n"))
+        .collect())
+}
+
+fn set_features(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    named(control, arguments)?;
+    Err("what the data path can do cannot be changed".to_owned())
+}
+
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+    let (options, rest) = options(arguments);
+    let wanted = rest.first().copied().unwrap_or_default();
+    let (id, _) = control.site_named(wanted).ok_or("no such bridge")?;
+    let flows = Flows::of(control, Some(id), options.contains(&"--names"));
+    Ok(Box::new(move || flows.tell()))
+}
+
+/// Rules that are to be told as a data path tells its flows.
+pub(super) struct Flows {
+    bridges: Vec<Rules>,
+    names: bool,
+    now: Instant,
+}
+
+struct Rules {
+    pipeline: Pipeline,
+    /// What ports are called.
+    ports: Vec<(PortNo, String, String)>,
+}
+
+impl Flows {
+    /// Those of one bridge, or of all.
+    pub(super) fn of(control: &mut Control, wanted: Option<BridgeId>, names: bool) -> Self {
+        control.datapath_ports();
+        let sites = sites_of(control).into_iter();
+        let sites = sites.filter(|(id, _)| wanted.is_none_or(|wanted| *id == wanted));
+        let rules = sites.map(|(id, site)| {
+            let ports = site.ports.iter().map(|(number, port)| {
+                let of_path = control.datapath_ports.number((id, *number));
+                let of_path = of_path.map_or_else(|| "none".to_owned(), |of| of.to_string());
+                (*number, of_path, port.wanted.name.clone())
+            });
+            Rules {
+                pipeline: site.bridge.rules(),
+                ports: ports.collect(),
+            }
+        });
+        Self {
+            bridges: rules.collect(),
+            names,
+            now: control.now(),
+        }
+    }
+
+    /// One line a rule.
+    pub(super) fn tell(&self) -> String {
+        let mut text = String::new();
+        for bridge in &self.bridges {
+            for table in (0..=TableId::LAST.0).map(TableId) {
+                for rule in bridge.pipeline.rules(table) {
+                    self.tell_rule(&mut text, bridge, rule);
+                }
+            }
+        }
+        text
+    }
+
+    fn tell_rule(&self, text: &mut String, bridge: &Rules, rule: &Arc<Rule>) {
+        let told = rule.statistics(self.now);
+        let port = |number: PortNo| {
+            let found = bridge.ports.iter().find(|(port, ..)| *port == number);
+            match found {
+                Some((_, _, name)) if self.names => name.clone(),
+                Some((_, of_path, _)) => of_path.clone(),
+                None => format!("none:{number}"),
+            }
+        };
+        let matching = odp::write(&told.matching, port);
+        let comma = if matching.is_empty() { "" } else { "," };
+        let used = match told.packets {
+            0 => "never".to_owned(),
+            _ => format!("{:.3}s", told.idle_age.as_secs_f64()),
+        };
+        writeln!(
+            text,
+            "table({}),priority({}){comma}{matching}, packets:{}, bytes:{}, used:{used}, actions:{}",
+            told.table.0, told.priority, told.packets, told.bytes, told.instructions
+        )
+        .expect("a string has room");
+    }
+}

@@ -1,0 +1,224 @@
+//! `dpctl/*`: what ovs-dpctl(8) asks of data paths, of the one that is there. What would change
+//! it behind the bridges' back is refused: it has their rules, and nothing else.
+
+use std::fmt::Write;
+
+use ports::Counter;
+
+use super::Answer::{AtOnce, Later};
+use super::datapath::{Flows, Lookups, NAME, kind, lookups, rules};
+use super::{Command, MANY, Told, options};
+use crate::control::Control;
+
+/// Names of the one data path.
+const NAMES: [&str; 4] = [NAME, "ovs-netdev", "system@ovs-system", "ovs-system"];
+
+/// What is said before what is wrong, as by Open vSwitch.
+const WHO: &str = crate::PROGRAM;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 39] = [
+    Command { name: "dpctl/add-dp", usage: "dp [iface...]", least: 1, most: MANY, answer: AtOnce(refuse_ports) },
+    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: AtOnce(refuse_flows) },
+    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: AtOnce(refuse_flows) },
+    Command { name: "dpctl/add-if", usage: "dp iface...", least: 2, most: MANY, answer: AtOnce(refuse_ports) },
+    Command { name: "dpctl/cache-get-size", usage: "[dp]", least: 0, most: 1, answer: AtOnce(cache_sizes) },
+    Command { name: "dpctl/cache-set-size", usage: "dp cache <size>", least: 3, most: 3, answer: AtOnce(refuse_caches) },
+    Command { name: "dpctl/ct-bkts", usage: "[dp] [gt=N]", least: 0, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-del-limits", usage: "[dp] zone=N1[,N2]...", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-disable-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-enable-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-get-limits", usage: "[dp] [zone=N1[,N2]...]", least: 0, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-get-maxconns", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-get-nconns", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-get-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-set-limits", usage: "[dp] [default=L] [zone=N,limit=L]...", least: 1, most: MANY, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-set-maxconns", usage: "[dp] maxconns", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ct-stats-show", usage: "[dp] [zone=N]", least: 0, most: 3, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/del-dp", usage: "dp", least: 1, most: 1, answer: AtOnce(refuse_ports) },
+    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: AtOnce(refuse_flows) },
+    Command { name: "dpctl/del-flows", usage: "[dp] [file]", least: 0, most: 2, answer: AtOnce(delete_flows) },
+    Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: AtOnce(refuse_ports) },
+    Command { name: "dpctl/dump-conntrack", usage: "[-m] [-s] [dp] [zone=N]", least: 0, most: 4, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: AtOnce(data_paths) },
+    Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Later(dump_flows) },
+    Command { name: "dpctl/flush-conntrack", usage: "[dp] [zone=N] [ct-orig-tuple] [ct-reply-tuple]", least: 0, most: 4, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: AtOnce(no_flow) },
+    Command { name: "dpctl/ipf-get-status", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-disabled", usage: "[dp] v4|v6", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-enabled", usage: "[dp] v4|v6", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-max-nfrags", usage: "[dp] maxfrags", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-min-frag", usage: "[dp] v4|v6 minfragment", least: 2, most: 3, answer: AtOnce(refuse_tracking) },
+    Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: AtOnce(list_commands) },
+    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: AtOnce(refuse_flows) },
+    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: AtOnce(refuse_flows) },
+    Command { name: "dpctl/normalize-actions", usage: "actions", least: 2, most: MANY, answer: AtOnce(refuse_actions) },
+    Command { name: "dpctl/offload-stats-show", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_offload) },
+    Command { name: "dpctl/parse-actions", usage: "actions", least: 1, most: MANY, answer: AtOnce(refuse_actions) },
+    Command { name: "dpctl/set-if", usage: "dp iface...", least: 2, most: MANY, answer: AtOnce(refuse_ports) },
+    Command { name: "dpctl/show", usage: "[-s] [dp...]", least: 0, most: MANY, answer: AtOnce(show) },
+];
+
+/// The one data path, if there is a bridge and `name` is a name of it.
+pub(super) fn is_there(control: &Control, name: &str) -> bool {
+    !control.sites.is_empty() && NAMES.contains(&name)
+}
+
+fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(match control.sites.is_empty() {
+        true => String::new(),
+        false => format!("{NAME}\n"),
+    })
+}
+
+fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (options, rest) = options(arguments);
+    for name in rest {
+        if !is_there(control, name) {
+            return Err(format!(
+                "{WHO}: opening datapath {name} failed (No such file or directory)"
+            ));
+        }
+    }
+    if control.sites.is_empty() {
+        return Ok(String::new());
+    }
+    let Lookups { hit, missed, lost } = lookups(control);
+    let rules = rules(control);
+    let mut text =
+        format!("{NAME}:\n  lookups: hit:{hit} missed:{missed} lost:{lost}\n  flows: {rules}\n");
+    control.datapath_ports();
+    for (number, name, (bridge, port)) in control.datapath_ports.all() {
+        let Some(site) = control.sites.get(&bridge) else {
+            continue;
+        };
+        let kind = site.ports.get(&port).map(kind).unwrap_or_default();
+        let kind = match kind.as_str() {
+            "system" => String::new(),
+            kind => format!(" ({kind})"),
+        };
+        writeln!(text, "  port {number}: {name}{kind}").expect("a string has room");
+        let mut entries = site.bridge.ports();
+        if options.contains(&"-s")
+            && let Some((_, entry)) = entries.find(|(of, _)| *of == port)
+        {
+            tell_counts(&mut text, &entry.counts()).expect("a string has room");
+        }
+    }
+    Ok(text)
+}
+
+/// Counts in the words of ovs-dpctl(8); a question mark where nothing is counted.
+fn tell_counts(text: &mut String, counts: &ports::Counts) -> std::fmt::Result {
+    let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
+    let errors = counts.rx_dropped() - lost;
+    writeln!(
+        text,
+        "    RX packets:{} errors:{errors} dropped:{lost} overruns:{} frame:{}",
+        counts[Counter::RxPackets],
+        counts[Counter::RxOverrun],
+        counts[Counter::RxRunt]
+    )?;
+    let failed = counts[Counter::TxErrors];
+    writeln!(
+        text,
+        "    TX packets:{} errors:{failed} dropped:{} aborted:? carrier:?\n    collisions:?",
+        counts[Counter::TxPackets],
+        counts.tx_dropped() - failed
+    )?;
+    let (came, left) = (counts[Counter::RxBytes], counts[Counter::TxBytes]);
+    writeln!(text, "    RX bytes:{came}  TX bytes:{left}")
+}
+
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+    let (options, rest) = options(arguments);
+    let mut all = true;
+    for word in rest {
+        match word.split_once('=') {
+            Some(("filter", _)) => {
+                return Err(format!(
+                    "{WHO}: filter: choose among rules with ovs-ofctl dump-flows (Operation not supported)"
+                ));
+            }
+            // Those of a device's own are none, and all workers have the same.
+            Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
+            Some(("pmd", _)) => {}
+            _ if is_there(control, word) => {}
+            _ => return Err(format!("{WHO}: datapath not found (Invalid argument)")),
+        }
+    }
+    let flows = Flows::of(control, None, options.contains(&"--names"));
+    Ok(Box::new(
+        move || if all { flows.tell() } else { String::new() },
+    ))
+}
+
+/// Nothing is kept of the traffic that could be forgotten; rules stay.
+fn delete_flows(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    match arguments.iter().all(|name| NAMES.contains(&name.as_str())) {
+        true => Ok(String::new()),
+        false => Err(refusal(
+            "deleting flows",
+            "they are the bridges' rules: use ovs-ofctl",
+        )),
+    }
+}
+
+fn no_flow(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(format!("{WHO}: getting flow (No such file or directory)"))
+}
+
+fn cache_sizes(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(match control.sites.is_empty() {
+        true => String::new(),
+        false => format!("{NAME}:\n"),
+    })
+}
+
+fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
+    let lines = COMMANDS.iter();
+    let lines = lines.map(|row| format!("  {:<28}  {}\n", row.name, row.usage));
+    Ok(std::iter::once("The available commands are:\n".to_owned())
+        .chain(lines)
+        .collect())
+}
+
+fn refusal(what: &str, why: &str) -> String {
+    format!("{WHO}: {what}: {why} (Operation not supported)")
+}
+
+fn refuse_ports(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(refusal(
+        "changing ports",
+        "they are the bridges': use ovs-vsctl",
+    ))
+}
+
+fn refuse_flows(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(refusal(
+        "updating flow table",
+        "flows are the bridges' rules: use ovs-ofctl",
+    ))
+}
+
+fn refuse_caches(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(refusal("Setting caches", "there are none"))
+}
+
+fn refuse_tracking(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(refusal(
+        "tracking connections and fragments",
+        "it is not there",
+    ))
+}
+
+fn refuse_actions(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(refusal("odp_actions_from_string", "actions are OpenFlow's"))
+}
+
+fn refuse_offload(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err(refusal(
+        "retrieving offload statistics",
+        "no device does what rules say",
+    ))
+}

@@ -1,0 +1,195 @@
+//! Commands for tests, which are there if dummies are (ovs-vswitchd(8), `--enable-dummy`):
+//! frames are handed to dummies, and the clock is stopped and put forward.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base::PortNo;
+use packet::Frame;
+use ports::dummy::Feed;
+
+use super::Answer::AtOnce;
+use super::tracing::frame;
+use super::tunnels::prefix;
+use super::{Command, MANY};
+use crate::control::Control;
+use config::PortKind;
+use dataplane::program::BridgeId;
+use switch::odp;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 7] = [
+    Command { name: "netdev-dummy/conn-state", usage: "[netdev]", least: 0, most: 1, answer: AtOnce(connection) },
+    Command { name: "netdev-dummy/ip4addr", usage: "[netdev] ipaddr/mask-prefix-len", least: 2, most: 2, answer: AtOnce(add_ipv4) },
+    Command { name: "netdev-dummy/ip6addr", usage: "[netdev] ip6addr", least: 2, most: 2, answer: AtOnce(add_ipv6) },
+    Command { name: "netdev-dummy/receive", usage: "name [--qid queue_id] packet|flow [--len packet_len]", least: 2, most: MANY, answer: AtOnce(receive) },
+    Command { name: "netdev-dummy/set-admin-state", usage: "[netdev] up|down", least: 1, most: 2, answer: AtOnce(set_up) },
+    Command { name: "time/stop", usage: "", least: 0, most: 0, answer: AtOnce(stop) },
+    Command { name: "time/warp", usage: "[large_msecs] msecs", least: 1, most: 2, answer: AtOnce(warp) },
+];
+
+/// Bytes behind the transport's header of a frame that is made of a flow, as with Open vSwitch.
+const PAYLOAD_LEN: usize = 64;
+
+/// Steps in which the clock is put forward at most: each does what is due then.
+const STEPS_MAX: u64 = 100_000;
+
+/// The dummy of this name.
+fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, Feed)> {
+    let sites = control.sites.iter();
+    let mut ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
+    ports.find_map(|(id, (number, port))| {
+        let feed = port.device.as_ref()?.feed()?;
+        (port.wanted.name == name).then_some((id, *number, feed))
+    })
+}
+
+/// No dummy has a stream of its own.
+fn connection(_: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let lines = arguments.iter().map(|name| format!("{name}: unknown\n"));
+    Ok(lines.collect())
+}
+
+fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (name, words) = arguments.split_first().ok_or("name a dummy")?;
+    let (_, _, feed) = find(control, name).ok_or("no such dummy netdev")?;
+    let mut words = words.iter().map(String::as_str).peekable();
+    let mut frames = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "--qid" {
+            let queue = words.next().and_then(|queue| queue.parse::<u32>().ok());
+            queue.ok_or("queue_id must be a number")?;
+            continue;
+        }
+        let mut length = None;
+        if words.peek() == Some(&"--len") {
+            words.next();
+            let read = words.next().and_then(|length| length.parse().ok());
+            length = Some(read.ok_or("packet_len must be a number")?);
+        }
+        frames.push(read(word, length)?);
+    }
+    // What finds no room, or comes to a dummy that is down, is lost as on a wire.
+    let lost = frames.into_iter().filter(|frame| !feed.put(frame.clone()));
+    let lost = lost.count();
+    if lost > 0 {
+        tracing::debug!(
+            dummy = name,
+            lost,
+            "frames were lost before they were received"
+        );
+    }
+    Ok(String::new())
+}
+
+/// A frame by its bytes, or by what a flow of a data path says of it. The port in such a flow is
+/// not looked at: the dummy is named.
+fn read(word: &str, length: Option<usize>) -> Result<Frame, String> {
+    let plain = word.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if plain {
+        return frame(word).map_err(|_| format!("syntax error at {word}"));
+    }
+    let matching = odp::parse(word, |_| Some(PortNo(1)))?;
+    let compose = |payload| {
+        let composed = flow::compose_with(&matching, payload);
+        let (frame, _) = composed.ok_or("no frame has all of that: give its bytes")?;
+        Ok::<_, String>(frame)
+    };
+    let Some(length) = length else {
+        return compose(PAYLOAD_LEN);
+    };
+    let bare = compose(0)?;
+    match length.checked_sub(bare.bytes().len()) {
+        None | Some(0) => Ok(bare),
+        Some(more) if length <= Frame::LEN_MAX => Ok(lengthened(&compose(more)?, length)),
+        Some(_) => Err(format!("a frame has {} bytes at most", Frame::LEN_MAX)),
+    }
+}
+
+/// The frame with zeros behind it, up to this length.
+fn lengthened(frame: &Frame, length: usize) -> Frame {
+    let mut bytes = frame.bytes().to_vec();
+    bytes.resize(length.max(bytes.len()), 0);
+    Frame::from_bytes(&bytes)
+}
+
+fn set_up(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (names, state): (Vec<String>, &String) = match arguments {
+        [name, state] => (vec![name.clone()], state),
+        [state] => {
+            let ports = control.sites.values().flat_map(|site| site.ports.values());
+            let dummies = ports.filter(|port| matches!(port.wanted.kind, PortKind::Dummy(_)));
+            (
+                dummies.map(|port| port.wanted.name.clone()).collect(),
+                state,
+            )
+        }
+        _ => return Err("Invalid Admin State".to_owned()),
+    };
+    let up = match state.as_str() {
+        "up" => true,
+        "down" => false,
+        _ => return Err("Invalid Admin State".to_owned()),
+    };
+    for name in names {
+        let found = find(control, &name);
+        let (bridge, port, _) = found.ok_or("Unknown Dummy Interface")?;
+        control.set_dummy_up(bridge, port, up);
+    }
+    Ok("OK".to_owned())
+}
+
+fn add_ipv4(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    add_address(control, arguments, IpAddr::is_ipv4)
+}
+
+fn add_ipv6(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    add_address(control, arguments, IpAddr::is_ipv6)
+}
+
+/// Gives a dummy an address of this kind, which tunnels' packets may have then. A route is said
+/// apart, and so is where hosts are: nobody asks a dummy's neighbours.
+fn add_address(
+    control: &mut Control,
+    arguments: &[String],
+    fits: impl Fn(&IpAddr) -> bool,
+) -> Result<String, String> {
+    let (name, text) = (&arguments[0], &arguments[1]);
+    find(control, name).ok_or("Unknown Dummy Interface")?;
+    let read = prefix(text).ok().map(|(address, _)| address);
+    let wrong = || format!("{text}: invalid IP address");
+    let address = read.filter(fits).ok_or_else(wrong)?;
+    let addresses = control.underlay.addresses.entry(name.clone()).or_default();
+    if !addresses.contains(&address) {
+        addresses.push(address);
+    }
+    control.lay_underlay();
+    Ok("OK".to_owned())
+}
+
+fn stop(control: &mut Control, _: &[String]) -> Result<String, String> {
+    control.tools.clock.stop();
+    Ok(String::new())
+}
+
+/// Puts the clock forward, in steps, at each of which is done what is due.
+fn warp(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let read = |text: &String| text.parse::<u64>().ok().filter(|msecs| *msecs > 0);
+    let numbers: Option<Vec<_>> = arguments.iter().map(read).collect();
+    let (all, step) = match numbers.as_deref() {
+        Some([all]) => (*all, *all),
+        Some([all, step]) => (*all, *step),
+        _ => return Err("invalid MSECS".to_owned()),
+    };
+    if all.div_ceil(step) > STEPS_MAX {
+        return Err(format!("invalid MSECS: more than {STEPS_MAX} steps"));
+    }
+    let mut left = all;
+    while left > 0 {
+        let now = left.min(step);
+        control.tools.clock.put_forward(Duration::from_millis(now));
+        control.handle_timeouts();
+        left -= now;
+    }
+    Ok("warped".to_owned())
+}

@@ -1,0 +1,61 @@
+//! Commands of what is logged: `vlog/*` of ovs-appctl(8).
+
+use super::Answer::AtOnce;
+use super::{Command, MANY};
+use crate::control::Control;
+use crate::logging::Logging;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 7] = [
+    Command { name: "vlog/close", usage: "", least: 0, most: 0, answer: AtOnce(close) },
+    Command { name: "vlog/disable-rate-limit", usage: "[module]...", least: 0, most: MANY, answer: AtOnce(limit_rate) },
+    Command { name: "vlog/enable-rate-limit", usage: "[module]...", least: 0, most: MANY, answer: AtOnce(limit_rate) },
+    Command { name: "vlog/list", usage: "", least: 0, most: 0, answer: AtOnce(list) },
+    Command { name: "vlog/list-pattern", usage: "", least: 0, most: 0, answer: AtOnce(list_patterns) },
+    Command { name: "vlog/reopen", usage: "", least: 0, most: 0, answer: AtOnce(reopen) },
+    Command { name: "vlog/set", usage: "{spec | PATTERN:destination:pattern}", least: 1, most: MANY, answer: AtOnce(set) },
+];
+
+/// How much is said where.
+fn list(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(logging(control)?.table())
+}
+
+/// How lines look.
+fn list_patterns(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(logging(control)?.patterns())
+}
+
+/// Closes the log file, until it is opened again.
+fn close(control: &mut Control, _: &[String]) -> Result<String, String> {
+    logging(control)?.close();
+    Ok(String::new())
+}
+
+/// Opens the log file again.
+fn reopen(control: &mut Control, _: &[String]) -> Result<String, String> {
+    logging(control)?.reopen()?;
+    Ok(String::new())
+}
+
+/// No line is held back by how many there were before, so there is nothing to let go: what could
+/// come often is counted instead. A module that is named must be there.
+fn limit_rate(control: &mut Control, modules: &[String]) -> Result<String, String> {
+    let logging = logging(control)?;
+    match modules.iter().all(|module| logging.knows(module)) {
+        true => Ok(String::new()),
+        false => Err("unknown module".to_owned()),
+    }
+}
+
+/// Says more or less from now on.
+fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let logging = logging(control)?;
+    arguments.iter().try_for_each(|spec| logging.set(spec))?;
+    Ok(String::new())
+}
+
+fn logging(control: &Control) -> Result<&Logging, String> {
+    let logging = control.tools.logging.as_deref();
+    logging.ok_or_else(|| "how much this switch says was settled by --log".to_owned())
+}

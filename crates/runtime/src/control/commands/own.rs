@@ -1,0 +1,105 @@
+//! Commands that only this switch has, `comporta/*`, and its counters.
+
+use crate::control::gathering::telemetry;
+use control_api::telemetry::TELEMETRY;
+use std::collections::BTreeMap;
+
+use ports::Counter;
+
+use super::Answer::{AtOnce, Later};
+use super::{Command, Told, named};
+use crate::control::Control;
+use crate::control::lookups::Lookups;
+use config::parse_cores;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 5] = [
+    Command { name: "comporta/affinity", usage: "bridge port core[,core]..", least: 3, most: 3, answer: AtOnce(affinity) },
+    Command { name: "comporta/counters", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(counters) },
+    Command { name: "comporta/tables", usage: "bridge", least: 1, most: 1, answer: Later(tables) },
+    Command { name: TELEMETRY, usage: "[rules]", least: 0, most: 1, answer: Later(telemetry) },
+    Command { name: "comporta/workers", usage: "", least: 0, most: 0, answer: AtOnce(workers) },
+];
+
+/// How each table finds its rules, and what that takes.
+fn tables(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+    let name = arguments.first().ok_or("name a bridge")?;
+    let program = control.tools.publication.load_full();
+    let clock = control.tools.clock;
+    let named = control.site_named(name);
+    let (bridge, site) = named.ok_or_else(|| format!("no such bridge: {name}"))?;
+    let lookups = Lookups {
+        program,
+        bridge,
+        tables: site.bridge.describe_tables(),
+        clock,
+    };
+    Ok(Box::new(move || lookups.tell()))
+}
+
+/// Which worker takes which port's frames.
+fn workers(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(control.describe_workers())
+}
+
+/// Has a port's frames taken by other workers.
+fn affinity(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let [bridge, port, cores] = arguments else {
+        return Err("name a bridge, a port and cores, as in br0 eth1 2,3".to_owned());
+    };
+    let cores = parse_cores(cores).ok_or_else(|| format!("{cores}: not cores, each once"))?;
+    let (id, _) = control
+        .site_named(bridge)
+        .ok_or_else(|| format!("no such bridge: {bridge}"))?;
+    control.assign_to(id, port, &cores)?;
+    Ok(String::new())
+}
+
+/// Every counter that is not zero, by place and name.
+fn counters(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    if !arguments.is_empty() {
+        named(control, arguments)?;
+    }
+    let mut lines = BTreeMap::new();
+    for (name, count) in control.counters.read() {
+        lines.insert(format!("control {name}"), count);
+    }
+    for worker in &control.tools.workers {
+        for (name, count) in worker.counters.read() {
+            *lines.entry(format!("worker {name}")).or_default() += count;
+        }
+    }
+    for site in control.sites.values() {
+        let bridge = site.bridge.name();
+        if arguments.first().is_some_and(|wanted| wanted != bridge) {
+            continue;
+        }
+        lines.insert(
+            format!("{bridge} stations_evicted"),
+            site.bridge.stations().counts().evicted,
+        );
+        lines.insert(
+            format!("{bridge} learn_refused"),
+            site.bridge.learn_refused(),
+        );
+        let limited = site.bridge.packet_ins_limited();
+        lines.insert(format!("{bridge} packet_in_limited"), limited);
+        for (port, of) in &site.ports {
+            for (name, count) in of.told() {
+                *lines
+                    .entry(format!("{bridge} port {port} {name}"))
+                    .or_default() += count;
+            }
+        }
+        for (port, entry) in site.bridge.ports() {
+            let counts = entry.counts();
+            for (counter, name) in Counter::ALL {
+                lines.insert(format!("{bridge} port {port} {name}"), counts[counter]);
+            }
+        }
+    }
+    let lines = lines.iter().filter(|(_, count)| **count != 0);
+    Ok(lines
+        .map(|(name, count)| format!("{name} {count}\n"))
+        .collect())
+}

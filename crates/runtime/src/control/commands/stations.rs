@@ -1,0 +1,177 @@
+//! Commands of what bridges have learned: `fdb/*` and `mdb/*` of ovs-vswitchd(8).
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use base::PortNo;
+use packet::MacAddr;
+
+use super::Answer::AtOnce;
+use super::{Command, named};
+use crate::control::{Control, Site};
+use config::VID_MAX;
+use l2::mac::{Address, ByHand};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 8] = [
+    Command { name: "fdb/add", usage: "bridge port vlan mac", least: 4, most: 4, answer: AtOnce(fdb_add) },
+    Command { name: "fdb/del", usage: "bridge vlan mac", least: 3, most: 3, answer: AtOnce(fdb_del) },
+    Command { name: "fdb/flush", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(fdb_flush) },
+    Command { name: "fdb/show", usage: "bridge", least: 1, most: 1, answer: AtOnce(fdb_show) },
+    Command { name: "fdb/stats-clear", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(stats_clear) },
+    Command { name: "fdb/stats-show", usage: "bridge", least: 1, most: 1, answer: AtOnce(stats_show) },
+    Command { name: "mdb/flush", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(mdb_flush) },
+    Command { name: "mdb/show", usage: "bridge", least: 1, most: 1, answer: AtOnce(mdb_show) },
+];
+
+/// What is said of a bridge that does not listen in.
+const NO_SNOOPING: &str = "multicast snooping is disabled";
+
+fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let now = control.now();
+    let site = named(control, arguments)?;
+    let [bridge, port, vlan, mac] = arguments else {
+        return Ok(String::new());
+    };
+    let port = site.bridge.port_named(port);
+    let port =
+        port.ok_or_else(|| format!("{bridge} has no such port: say its interface's name"))?;
+    let address = address(vlan, mac)?;
+    if address.mac.is_multicast() {
+        let mac = address.mac;
+        return Err(format!("{mac} is a group's address: say that of a station"));
+    }
+    match site.bridge.add_station(address, port, now) {
+        Ok(None) => Ok(String::new()),
+        Ok(Some(before)) => {
+            let (port, kind) = (before.port(), kind(before.is_static()));
+            Ok(format!(
+                "Overriding already existing {kind} entry on {port}\n"
+            ))
+        }
+        Err(ByHand::Full) => Err("the table is full of static entries: delete some, or set \
+             other_config:mac-table-size of the bridge"
+            .to_owned()),
+    }
+}
+
+/// How Open vSwitch calls stations that were put in by hand, and others.
+const fn kind(is_static: bool) -> &'static str {
+    match is_static {
+        true => "static",
+        false => "dynamic",
+    }
+}
+
+fn fdb_del(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let site = named(control, arguments)?;
+    let [_, vlan, mac] = arguments else {
+        return Ok(String::new());
+    };
+    match site.bridge.remove_station(address(vlan, mac)?) {
+        true => Ok(String::new()),
+        false => Err("could not find static mac entry".to_owned()),
+    }
+}
+
+/// A station as it is typed.
+fn address(vlan: &str, mac: &str) -> Result<Address, String> {
+    let vid = vlan.parse().ok().filter(|vid| *vid <= VID_MAX);
+    let vid = vid.ok_or_else(|| format!("{vlan} is no VLAN: 0 to {VID_MAX}"))?;
+    let mac: Option<MacAddr> = mac.parse().ok();
+    let mac = mac.ok_or("bad MAC address")?;
+    Ok(Address { vid, mac })
+}
+
+fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let now = control.now();
+    let view = named(control, arguments)?.bridge.stations().view();
+    let mut text = " port  VLAN  MAC                Age\n".to_owned();
+    for (address, station) in view.iter() {
+        let age = match station.is_static() {
+            true => kind(true).to_owned(),
+            false => (now - station.last_seen()).as_secs().to_string(),
+        };
+        let (port, vid, mac) = (station.port().to_string(), address.vid, address.mac);
+        writeln!(text, "{port:>5}  {vid:>4}  {mac}  {age:>3}").expect("a string has room");
+    }
+    Ok(text)
+}
+
+/// The bridge that is named; all, if none is.
+fn meant<'a>(control: &'a mut Control, arguments: &[String]) -> Result<Vec<&'a mut Site>, String> {
+    match arguments.is_empty() {
+        true => Ok(control.sites.values_mut().collect()),
+        false => Ok(vec![named(control, arguments)?]),
+    }
+}
+
+fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let sites = meant(control, arguments)?;
+    sites
+        .into_iter()
+        .for_each(|site| site.bridge.flush_stations());
+    Ok("table successfully flushed\n".to_owned())
+}
+
+fn stats_clear(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let sites = meant(control, arguments)?;
+    sites
+        .into_iter()
+        .for_each(|site| site.bridge.clear_station_counts());
+    Ok("statistics successfully cleared\n".to_owned())
+}
+
+/// What the table of stations of a bridge holds, and what has happened to them.
+fn stats_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let site = named(control, arguments)?;
+    let stations = site.bridge.stations();
+    let (name, counts) = (site.bridge.name(), stations.counts());
+    let (present, limit) = (stations.len(), stations.limit());
+    let rows = [
+        (
+            "Current static MAC entries in the table",
+            stations.statics() as u64,
+        ),
+        ("Total number of learned MAC entries", counts.learned),
+        ("Total number of expired MAC entries", counts.expired),
+        ("Total number of evicted MAC entries", counts.evicted),
+        ("Total number of port moved MAC entries", counts.moved),
+    ];
+    let mut text = format!(
+        "Statistics for bridge \"{name}\":\n  Current/maximum MAC entries in the table: \
+         {present}/{limit}\n"
+    );
+    for (what, count) in rows {
+        writeln!(text, "  {what:<40}: {count}").expect("a string has room");
+    }
+    Ok(text)
+}
+
+fn mdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let sites = meant(control, arguments)?.into_iter();
+    let listened: Vec<_> = sites.map(|site| site.bridge.flush_multicast()).collect();
+    match arguments.is_empty() || listened.contains(&true) {
+        true => Ok("table successfully flushed\n".to_owned()),
+        false => Err(NO_SNOOPING.to_owned()),
+    }
+}
+
+fn mdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let now = control.now();
+    let table = named(control, arguments)?.bridge.multicast();
+    let table = table.ok_or(NO_SNOOPING)?;
+    let mut text = " port  VLAN  GROUP                Age\n".to_owned();
+    let mut row = |port: PortNo, vid: u16, whom: String, silent: Duration| {
+        let (port, age) = (port.to_string(), silent.as_secs());
+        writeln!(text, "{port:>5}  {vid:>4}  {whom}         {age:>3}").expect("a string has room");
+    };
+    for (group, port, silent) in table.members(now) {
+        row(port, group.vid, group.address.to_string(), silent);
+    }
+    for (vid, port, silent) in table.routers(now) {
+        // In the column that Open vSwitch has it in.
+        row(port, vid, "querier    ".to_owned(), silent);
+    }
+    Ok(text)
+}

@@ -1,0 +1,300 @@
+//! Commands of tunnels and what they go by: `ovs/route/*` and `tnl/*` of ovs-vswitchd(8).
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use base::PortNo;
+use packet::MacAddr;
+use packet::tunnel::TunnelProtocol;
+
+use super::Answer::AtOnce;
+use super::Command;
+use crate::control::Control;
+use crate::control::underlay::UserRoute;
+use config::{End, Inherited, PortKind, Tunnel, TunnelKey};
+use dataplane::underlay::{Ground, Route, Underlay};
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 13] = [
+    Command { name: "ofproto/list-tunnels", usage: "",                          least: 0, most: 0, answer: AtOnce(tunnels) },
+    Command { name: "ovs/route/add",    usage: "ip/plen dev [gw] [src=src_ip]", least: 2, most: 4, answer: AtOnce(add_route) },
+    Command { name: "ovs/route/del",    usage: "ip/plen",                       least: 1, most: 1, answer: AtOnce(delete_route) },
+    Command { name: "ovs/route/lookup", usage: "ip_addr",                       least: 1, most: 1, answer: AtOnce(look_up) },
+    Command { name: "ovs/route/show",   usage: "",                              least: 0, most: 0, answer: AtOnce(routes) },
+    Command { name: "tnl/arp/flush",    usage: "",                              least: 0, most: 0, answer: AtOnce(flush) },
+    Command { name: "tnl/arp/set",      usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: AtOnce(set) },
+    Command { name: "tnl/arp/show",     usage: "",                              least: 0, most: 0, answer: AtOnce(neighbours) },
+    Command { name: "tnl/egress_port_range", usage: "min max",                  least: 0, most: 2, answer: AtOnce(egress_ports) },
+    Command { name: "tnl/neigh/flush",  usage: "",                              least: 0, most: 0, answer: AtOnce(flush) },
+    Command { name: "tnl/neigh/set",    usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: AtOnce(set) },
+    Command { name: "tnl/neigh/show",   usage: "",                              least: 0, most: 0, answer: AtOnce(neighbours) },
+    Command { name: "tnl/ports/show",   usage: "-v",                            least: 0, most: 1, answer: AtOnce(ports) },
+];
+
+/// Ports that are tunnels, as Open vSwitch writes them.
+fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut lines = Vec::new();
+    for site in control.sites.values() {
+        for (number, port) in &site.ports {
+            if let PortKind::Tunnel(tunnel) = &port.wanted.kind {
+                lines.push(list(*number, &port.wanted.name, tunnel));
+            }
+        }
+    }
+    lines.sort();
+    Ok(lines.concat())
+}
+
+fn list(number: PortNo, name: &str, tunnel: &Tunnel) -> String {
+    let end = |end: End| match end {
+        End::Given(address) => address.to_string(),
+        End::Any => "::".to_owned(),
+        End::Flow => "flow".to_owned(),
+    };
+    let key = |key: TunnelKey| match key {
+        TunnelKey::Given(key) if key > 0 => format!("{key:#x}"),
+        TunnelKey::Given(_) | TunnelKey::None => "0".to_owned(),
+        TunnelKey::Flow => "flow".to_owned(),
+    };
+    let mode = if tunnel.bare {
+        "legacy_l3"
+    } else {
+        "legacy_l2"
+    };
+    let mut line = format!(
+        "port {number}: {name} ({}: {}->{}, key={}, {mode}, dp port={number}",
+        tunnel.type_name(),
+        end(tunnel.local),
+        end(tunnel.remote),
+        key(tunnel.in_key),
+    );
+    if tunnel.out_key != tunnel.in_key {
+        write!(line, ", out_key={}", key(tunnel.out_key)).expect(ROOM);
+    }
+    match tunnel.tos {
+        Inherited::Given(0) => {}
+        Inherited::Given(tos) => write!(line, ", tos={tos:#x}").expect(ROOM),
+        Inherited::Inherit(_) => line.push_str(", tos=inherit"),
+    }
+    match tunnel.ttl {
+        Inherited::Given(ttl) => write!(line, ", ttl={ttl}").expect(ROOM),
+        Inherited::Inherit(_) => line.push_str(", ttl=inherit"),
+    }
+    if !tunnel.dont_fragment {
+        line.push_str(", df=false");
+    }
+    if tunnel.summed {
+        line.push_str(", csum=true");
+    }
+    line + ")\n"
+}
+
+const ROOM: &str = "a string has room";
+
+/// An address and how many bits of it count.
+pub(super) fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("{text}: invalid prefix");
+    let (address, len) = match text.split_once('/') {
+        Some((address, len)) => (address, Some(len)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let len = len.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
+    match len <= most {
+        true => Ok((address, len)),
+        false => Err(wrong()),
+    }
+}
+
+/// The address without the bits that do not count.
+fn masked(address: IpAddr, len: u8) -> IpAddr {
+    let rest = |bits: u32| bits - u32::from(len).min(bits);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(rest(32)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(rest(128)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse()
+        .map_err(|_| format!("{text}: invalid IP address"))
+}
+
+fn add_route(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (to, len) = prefix(&arguments[0])?;
+    let mut route = UserRoute {
+        to: masked(to, len),
+        len,
+        gateway: None,
+        source: None,
+        by: arguments[1].clone(),
+    };
+    if control.ground_named(&route.by).is_none() {
+        return Err(format!("{}: no such bridge or internal port", route.by));
+    }
+    for word in &arguments[2..] {
+        match word.split_once('=') {
+            Some(("src", source)) => route.source = Some(address(source)?),
+            Some(_) => return Err(format!("{word}: not there: use a gateway or src=ADDRESS")),
+            None => route.gateway = Some(address(word)?),
+        }
+    }
+    let routes = &mut control.underlay.routes;
+    routes.retain(|other| (other.to, other.len) != (route.to, route.len));
+    routes.push(route);
+    control.lay_underlay();
+    Ok("OK\n".to_owned())
+}
+
+fn delete_route(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (to, len) = prefix(&arguments[0])?;
+    let to = (masked(to, len), len);
+    let routes = &mut control.underlay.routes;
+    let before = routes.len();
+    routes.retain(|route| (route.to, route.len) != to);
+    if routes.len() == before {
+        return Err("Not found".to_owned());
+    }
+    control.lay_underlay();
+    Ok("OK\n".to_owned())
+}
+
+fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let to = address(&arguments[0])?;
+    let underlay = control.publisher.underlay();
+    let hop = underlay.hop(to).ok_or("Not found")?;
+    let gateway = match hop.next == to {
+        // Of IPv4, too: so Open vSwitch has it.
+        true => "::".to_owned(),
+        false => hop.next.to_string(),
+    };
+    let ground = &underlay.grounds[&hop.by];
+    Ok(format!(
+        "src {}\ngateway {gateway}\ndev {}\n",
+        hop.source, ground.name
+    ))
+}
+
+/// A route as Open vSwitch writes it.
+fn describe(route: &Route, underlay: &Underlay, by_hand: bool) -> Option<String> {
+    let ground = underlay.grounds.get(&route.by?)?;
+    let fits = |address: &&IpAddr| address.is_ipv4() == route.to.is_ipv4();
+    let source = route
+        .source
+        .or_else(|| ground.addresses.iter().find(fits).copied());
+    let whose = if by_hand { "User" } else { "Cached" };
+    let mut line = format!("{whose}: {}/{} dev {}", route.to, route.len, ground.name);
+    if let Some(gateway) = route.gateway {
+        write!(line, " GW {gateway}").expect(ROOM);
+    }
+    if let Some(source) = source {
+        write!(line, " SRC {source}").expect(ROOM);
+    }
+    Some(line)
+}
+
+fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let underlay = control.publisher.underlay();
+    let by_hand = &control.underlay.routes;
+    let is_by_hand = |route: &Route| {
+        by_hand
+            .iter()
+            .any(|other| (other.to, other.len) == (route.to, route.len) && route.metric == 0)
+    };
+    let mut text = "Route Table:\n".to_owned();
+    for route in underlay.routes() {
+        if let Some(line) = describe(route, underlay, is_by_hand(route)) {
+            writeln!(text, "{line}").expect(ROOM);
+        }
+    }
+    let is_by_hand = |ground: &Ground| control.underlay.addresses.contains_key(&ground.name);
+    let grounds = underlay.grounds.values();
+    for ground in grounds.filter(|ground| !is_by_hand(ground)) {
+        for own in &ground.addresses {
+            let len = if own.is_ipv4() { 32 } else { 128 };
+            let name = &ground.name;
+            writeln!(text, "Cached: {own}/{len} dev {name} SRC {own} local").expect(ROOM);
+        }
+    }
+    Ok(text)
+}
+
+fn neighbours(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut text = format!("{:<46}{:<20}Bridge\n{}\n", "IP", "MAC", "=".repeat(74));
+    let underlay = control.publisher.underlay();
+    for ((by, host), mac) in &underlay.neighbours {
+        let ground = underlay.grounds.get(by);
+        let name = ground.map_or("", |ground| &ground.name);
+        writeln!(text, "{:<46}{mac}   {name}", host.to_string()).expect(ROOM);
+    }
+    Ok(text)
+}
+
+fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let name = &arguments[0];
+    if control.ground_named(name).is_none() {
+        return Err(format!("{name}: no such bridge or internal port"));
+    }
+    let host = arguments[1].parse().map_err(|_| "bad IP address")?;
+    let mac: MacAddr = arguments[2].parse().map_err(|_| "bad MAC address")?;
+    let known = &mut control.underlay.neighbours;
+    known.insert((name.clone(), host), mac);
+    control.lay_underlay();
+    Ok("OK\n".to_owned())
+}
+
+/// Forgets what was said by hand; what the kernel knows is the kernel's.
+fn flush(control: &mut Control, _: &[String]) -> Result<String, String> {
+    control.underlay.neighbours.clear();
+    control.lay_underlay();
+    Ok("OK\n".to_owned())
+}
+
+fn egress_ports(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let range = match arguments {
+        [] => {
+            let (first, last) = control.underlay.egress_ports;
+            return Ok(format!("Tunnel UDP source port range: {first}-{last}\n"));
+        }
+        [first, last] => first.parse().ok().zip(last.parse().ok()),
+        _ => None,
+    };
+    let range = range.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
+    let wrong = "Invalid range: use two UDP ports, the lower first";
+    control.underlay.egress_ports = range.ok_or(wrong)?;
+    control.lay_underlay();
+    Ok("OK\n".to_owned())
+}
+
+fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let mut text = "Listening ports:\n".to_owned();
+    let underlay = control.publisher.underlay();
+    for (port, protocol) in underlay.listening() {
+        let of = match protocol {
+            TunnelProtocol::Geneve => "genev_sys",
+            TunnelProtocol::Vxlan(_) | TunnelProtocol::Gre => "vxlan_sys",
+        };
+        let count = underlay.ends_at(port);
+        writeln!(text, "{of}_{port} ({port}) ref_cnt={count}").expect(ROOM);
+    }
+    if underlay.has_gre() {
+        let count = underlay.ends_at(0);
+        writeln!(text, "gre_sys (3) ref_cnt={count}").expect(ROOM);
+    }
+    if arguments.first().is_some_and(|word| word == "-v") {
+        for ground in underlay.grounds.values() {
+            for own in &ground.addresses {
+                let name = &ground.name;
+                writeln!(text, "{name}: {own} {}", ground.mac).expect(ROOM);
+            }
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,108 @@
+//! Commands of what is counted and held: `coverage/*`, `memory/show`, `upcall/*` and
+//! `revalidator/*` of ovs-vswitchd(8).
+//!
+//! No flow is set up by traffic here: rules are compiled, and what is said of upcalls and
+//! revalidators says so.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::Answer::AtOnce;
+use super::{Command, datapath};
+use crate::control::Control;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 11] = [
+    Command { name: "coverage/read-counter", usage: "COUNTER", least: 1, most: 1, answer: AtOnce(read_counter) },
+    Command { name: "coverage/show", usage: "", least: 0, most: 0, answer: AtOnce(coverage) },
+    Command { name: "memory/show", usage: "", least: 0, most: 0, answer: AtOnce(memory) },
+    Command { name: "revalidator/purge", usage: "", least: 0, most: 0, answer: AtOnce(nothing) },
+    Command { name: "revalidator/wait", usage: "", least: 0, most: 0, answer: AtOnce(wait) },
+    Command { name: "upcall/disable-megaflows", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
+    Command { name: "upcall/disable-ufid", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
+    Command { name: "upcall/enable-megaflows", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
+    Command { name: "upcall/enable-ufid", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
+    Command { name: "upcall/set-flow-limit", usage: "flow-limit-number", least: 1, most: 1, answer: AtOnce(no_upcalls) },
+    Command { name: "upcall/show", usage: "", least: 0, most: 0, answer: AtOnce(upcalls) },
+];
+
+/// Every event that was counted, and how often.
+fn counters(control: &Control) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    for (name, count) in control.counters.read() {
+        counters.insert(format!("control_{name}"), count);
+    }
+    for worker in &control.tools.workers {
+        for (name, count) in worker.counters.read() {
+            *counters.entry(format!("worker_{name}")).or_default() += count;
+        }
+    }
+    let mut add = |name: &str, count| *counters.entry(name.to_owned()).or_default() += count;
+    for site in control.sites.values() {
+        add("stations_evicted", site.bridge.stations().counts().evicted);
+        add("learn_refused", site.bridge.learn_refused());
+        add("packet_in_limited", site.bridge.packet_ins_limited());
+        for port in site.ports.values() {
+            for (name, count) in port.told() {
+                add(&format!("port_{name}"), count);
+            }
+        }
+    }
+    counters
+}
+
+/// Every event that happened. How often lately is not known, only in all.
+fn coverage(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let counters = counters(control);
+    let mut text = "Event coverage, totals since the start:\n".to_owned();
+    for (name, count) in counters.iter().filter(|(_, count)| **count != 0) {
+        writeln!(text, "{name:<32} total: {count}").expect("a string has room");
+    }
+    let never = counters.values().filter(|count| **count == 0).count();
+    writeln!(text, "{never} events never hit").expect("a string has room");
+    Ok(text)
+}
+
+fn read_counter(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let counters = counters(control);
+    let count = arguments.first().and_then(|name| counters.get(name));
+    let count = count.ok_or("No such counter")?;
+    Ok(format!("{count}\n"))
+}
+
+/// How many of what there is.
+fn memory(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let ports: usize = control.sites.values().map(|site| site.ports.len()).sum();
+    let (peers, workers) = (control.peers.len(), control.tools.workers.len());
+    let rules = datapath::rules(control);
+    Ok(format!(
+        "ofconns:{peers} ports:{ports} rules:{rules} workers:{workers}\n"
+    ))
+}
+
+fn nothing(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(String::new())
+}
+
+/// What was changed is in force: it is published before anything else is done.
+fn wait(control: &mut Control, _: &[String]) -> Result<String, String> {
+    control.publish_at_once();
+    Ok(String::new())
+}
+
+fn no_upcalls(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err("there are no upcalls and no megaflows: rules are compiled, see dpif/dump-flows".to_owned())
+}
+
+fn upcalls(control: &mut Control, _: &[String]) -> Result<String, String> {
+    if control.sites.is_empty() {
+        return Ok(String::new());
+    }
+    let name = datapath::NAME;
+    let rules = datapath::rules(control);
+    let missed = datapath::lookups(control).missed;
+    Ok(format!(
+        "{name}:\n  flows         : (current {rules})\n  upcalls       : none: rules are compiled, traffic \
+         sets up no flow\n  interpreted   : {missed}\n\n"
+    ))
+}

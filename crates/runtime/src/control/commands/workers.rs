@@ -1,0 +1,206 @@
+//! `dpif-netdev/*`: what is asked of the threads that move frames (ovs-vswitchd(8), "DPIF-NETDEV
+//! COMMANDS"). Each worker is one. What is not measured is left out, or said to be so.
+
+use std::fmt::Write;
+
+use ports::{Counter, Counts};
+
+use super::Answer::AtOnce;
+use super::datapath::sites_of;
+use super::{Command, MANY, dpctl};
+use crate::control::Control;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 12] = [
+    Command { name: "dpif-netdev/dpif-impl-get", usage: "", least: 0, most: 0, answer: AtOnce(no_choice) },
+    Command { name: "dpif-netdev/dpif-impl-set", usage: "dpif_implementation_name", least: 1, most: 1, answer: AtOnce(no_choice) },
+    Command { name: "dpif-netdev/miniflow-parser-get", usage: "", least: 0, most: 0, answer: AtOnce(no_choice) },
+    Command { name: "dpif-netdev/miniflow-parser-set", usage: "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", least: 1, most: 5, answer: AtOnce(no_choice) },
+    Command { name: "dpif-netdev/pmd-perf-log-set", usage: "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", least: 0, most: 10, answer: AtOnce(no_log) },
+    Command { name: "dpif-netdev/pmd-perf-show", usage: "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", least: 0, most: 8, answer: AtOnce(perf) },
+    Command { name: "dpif-netdev/pmd-rxq-rebalance", usage: "[dp]", least: 0, most: 1, answer: AtOnce(rebalance) },
+    Command { name: "dpif-netdev/pmd-rxq-show", usage: "[-pmd core] [-secs secs] [dp]", least: 0, most: 5, answer: AtOnce(queues) },
+    Command { name: "dpif-netdev/pmd-stats-clear", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: AtOnce(clear) },
+    Command { name: "dpif-netdev/pmd-stats-show", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: AtOnce(stats) },
+    Command { name: "dpif-netdev/subtable-lookup-info-get", usage: "", least: 0, most: 0, answer: AtOnce(no_choice) },
+    Command { name: "dpif-netdev/subtable-lookup-prio-set", usage: "[lookup_func] [prio]", least: 2, most: MANY, answer: AtOnce(no_choice) },
+];
+
+/// What a worker has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::control) struct Done {
+    came: u64,
+    left: u64,
+    handed: u64,
+}
+
+impl Done {
+    const fn since(self, before: Self) -> Self {
+        Self {
+            came: self.came.saturating_sub(before.came),
+            left: self.left.saturating_sub(before.left),
+            handed: self.handed.saturating_sub(before.handed),
+        }
+    }
+}
+
+/// The core that is asked for, if one is. Of the rest of the arguments only the data path's name
+/// means something: nothing is kept of single iterations.
+fn core_of(control: &Control, arguments: &[String]) -> Result<Option<usize>, String> {
+    let mut core = None;
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-pmd" => {
+                let read = words.next().and_then(|core| core.parse().ok());
+                core = Some(read.ok_or("-pmd: name a core")?);
+            }
+            "-it" | "-ms" | "-secs" => drop(words.next()),
+            "-nh" => {}
+            name if dpctl::is_there(control, name) => {}
+            _ => return Err("please specify an existing datapath".to_owned()),
+        }
+    }
+    if control.sites.is_empty() {
+        return Err("please specify an existing datapath".to_owned());
+    }
+    Ok(core)
+}
+
+/// What the workers have done since the start, in their order.
+fn done(control: &Control) -> Vec<Done> {
+    let workers = control.tools.workers.iter().enumerate();
+    let count = |place: usize| {
+        let ports = control.sites.values().flat_map(|site| site.ports.values());
+        let seats = ports.filter_map(|port| port.seats.get(place));
+        seats.fold(Counts::default(), |sum, seat| sum + seat.counters.read())
+    };
+    let done = workers.map(|(place, worker)| {
+        let counts = count(place);
+        Done {
+            came: counts[Counter::RxPackets],
+            left: counts[Counter::TxPackets],
+            handed: worker.counters.handed(),
+        }
+    });
+    done.collect()
+}
+
+/// Tells of each worker that is asked for, since it was last said to begin anew.
+fn tell(
+    control: &Control,
+    arguments: &[String],
+    line: fn(&mut String, Done) -> std::fmt::Result,
+) -> Result<String, String> {
+    let core = core_of(control, arguments)?;
+    let mut text = String::new();
+    for (place, done) in done(control).into_iter().enumerate() {
+        let worker = &control.tools.workers[place];
+        if core.is_some_and(|core| core != worker.core) {
+            continue;
+        }
+        let before = control.cleared.get(place).copied().unwrap_or_default();
+        text += &title(worker.core);
+        line(&mut text, done.since(before)).expect("a string has room");
+    }
+    Ok(text)
+}
+
+fn title(core: usize) -> String {
+    format!("pmd thread numa_id {} core_id {core}:\n", numa_of(core))
+}
+
+/// The node of memory that a core belongs to, as the system has it (sysfs-devices-system-cpu);
+/// the first if it has none.
+fn numa_of(core: usize) -> usize {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}"));
+    let names = entries.into_iter().flatten().flatten();
+    let node = |name: std::ffi::OsString| name.to_str()?.strip_prefix("node")?.parse().ok();
+    let mut nodes = names.filter_map(|entry| node(entry.file_name()));
+    nodes.next().unwrap_or(0)
+}
+
+fn stats(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    tell(control, arguments, |text, done| {
+        let compiled = done.came.saturating_sub(done.handed);
+        writeln!(
+            text,
+            "  packets received: {}\n  packet recirculations: 0\n  phwol hits: 0\n  mfex opt hits: 0\n  \
+             simple match hits: 0\n  emc hits: 0\n  smc hits: 0\n  megaflow hits: {compiled}\n  \
+             miss with success upcall: {}\n  miss with failed upcall: 0",
+            done.came, done.handed
+        )
+    })
+}
+
+fn perf(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    tell(control, arguments, |text, done| {
+        let compiled = done.came.saturating_sub(done.handed);
+        writeln!(
+            text,
+            "\n  Iterations: not counted\n  Rx packets:      {:>14}\n  - Megaflow hits: {compiled:>14}\n  \
+             - Upcalls:       {:>14}\n  Tx packets:      {:>14}\n",
+            done.came, done.handed, done.left
+        )
+    })
+}
+
+fn clear(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let core = core_of(control, arguments)?;
+    let done = done(control);
+    control.cleared.resize(done.len(), Done::default());
+    for (place, done) in done.into_iter().enumerate() {
+        let asked = core.is_none_or(|core| core == control.tools.workers[place].core);
+        if asked {
+            control.cleared[place] = done;
+        }
+    }
+    Ok(String::new())
+}
+
+/// Which worker takes which ports' frames. How much of its time each takes is not measured.
+fn queues(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let core = core_of(control, arguments)?;
+    let mut text = "Displaying last 60 seconds pmd usage %\n".to_owned();
+    let workers = control.tools.workers.iter().enumerate();
+    for (place, worker) in workers.filter(|(_, worker)| core.is_none_or(|core| core == worker.core))
+    {
+        text += &title(worker.core);
+        text += "  isolated : false\n";
+        let mut lines = Vec::new();
+        for (_, site) in sites_of(control) {
+            for port in site.ports.values() {
+                let before = port.seats.iter().take(place).filter(|seat| seat.receives);
+                let queue = before.count();
+                if port.seats.get(place).is_some_and(|seat| seat.receives) {
+                    let name = &port.wanted.name;
+                    lines.push(format!(
+                        "  port: {name:<16}  queue-id: {queue:>2} (enabled)   pmd usage: NOT AVAIL\n"
+                    ));
+                }
+            }
+        }
+        lines.sort();
+        text += &lines.concat();
+        text += "  overhead: NOT AVAIL\n";
+    }
+    Ok(text)
+}
+
+/// Deals ports out to workers anew, as the configuration has it.
+fn rebalance(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    core_of(control, arguments)?;
+    let bridges: Vec<_> = control.sites.keys().copied().collect();
+    bridges
+        .into_iter()
+        .for_each(|bridge| control.assign_all(bridge));
+    Ok("pmd rxq rebalance requested.\n".to_owned())
+}
+
+fn no_choice(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err("there is one implementation, chosen by the processor: see comporta/tables for the forms of tables".to_owned())
+}
+
+fn no_log(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Err("nothing is kept of single iterations".to_owned())
+}

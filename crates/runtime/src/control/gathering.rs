@@ -1,0 +1,240 @@
+//! How the switch is, gathered for whoever watches it. What only the control thread knows is
+//! taken at once; what is read from snapshots and counters, and may be much, is read by the
+//! thread of the one who asks.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Instant, TableId};
+use flow::Role;
+use pipeline::{Pipeline, Rule};
+use ports::{Counter, Counts};
+
+use super::Control;
+use super::commands::Told;
+use super::site::{PortSite, Site};
+use crate::process;
+use control_api::telemetry::{
+    BridgeTelemetry, ControllerTelemetry, PortTelemetry, RuleTelemetry, TableTelemetry, Telemetry,
+    WorkerTelemetry,
+};
+use dataplane::counters::WorkerCounters;
+use l2::mac::MacView;
+use switch::bridge::PortEntry;
+
+/// Rules told of a bridge, at most: what a terminal shows, several times over.
+const BUSIEST_MAX: usize = 1000;
+
+/// A rule without frames for so long is not among the busiest: several of the intervals at which
+/// people look.
+const OF_LATE: Duration = Duration::from_secs(10);
+
+/// What was gathered; the rest is read when it is finished.
+pub(crate) struct Gathered {
+    telemetry: Telemetry,
+    workers: Vec<(usize, Arc<WorkerCounters>)>,
+    /// The tables and stations of each bridge.
+    bridges: Vec<(Pipeline, MacView)>,
+    now: Instant,
+    busiest: usize,
+}
+
+impl Control {
+    /// How the switch is, with as many of each bridge's busiest rules as are asked for.
+    pub(super) fn gather(&self, busiest: usize) -> Gathered {
+        let now = self.now();
+        let counts = self.counters.read().into_iter();
+        let mut sites: Vec<_> = self.sites.values().collect();
+        sites.sort_by_key(|site| site.bridge.name());
+        let snapshot = |site: &&Site| (site.bridge.rules(), site.bridge.stations().view());
+        let workers = self.tools.workers.iter();
+        Gathered {
+            telemetry: Telemetry {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                uptime_ns: now.as_nanos(),
+                control: not_zero(counts),
+                bridges: sites.iter().map(|site| bridge(site)).collect(),
+                ..Telemetry::default()
+            },
+            workers: workers
+                .map(|worker| (worker.core, Arc::clone(&worker.counters)))
+                .collect(),
+            bridges: sites.iter().map(snapshot).collect(),
+            now,
+            busiest: busiest.min(BUSIEST_MAX),
+        }
+    }
+}
+
+/// The same as JSON; the argument says how many of the busiest rules are told.
+pub(super) fn telemetry(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+    let busiest = match arguments {
+        [] => 0,
+        [count, ..] => count
+            .parse()
+            .map_err(|_| format!("{count}: no number of rules"))?,
+    };
+    let gathered = control.gather(busiest);
+    Ok(Box::new(move || {
+        serde_json::to_string(&gathered.finish()).expect("it is made of names and numbers")
+    }))
+}
+
+impl Gathered {
+    /// Reads what is still to be read.
+    pub(crate) fn finish(self) -> Telemetry {
+        let mut telemetry = self.telemetry;
+        telemetry.process = process::telemetry();
+        telemetry.workers = self.workers.iter().map(worker).collect();
+        let both = telemetry.bridges.iter_mut().zip(&self.bridges);
+        for (bridge, (pipeline, stations)) in both {
+            bridge.stations = stations.iter().count() as u64;
+            bridge.rules = pipeline.len() as u64;
+            bridge.tables = tables(pipeline);
+            bridge.busiest = busiest(pipeline, self.busiest, self.now);
+        }
+        telemetry
+    }
+}
+
+fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
+    let work = counters.work();
+    WorkerTelemetry {
+        core: *core,
+        busy_ns: u64::try_from(work.busy.as_nanos()).unwrap_or(u64::MAX),
+        batches: work.batches,
+        frames: work.frames,
+        drops: not_zero(counters.drops()),
+        interpreted: not_zero(counters.interpreted()),
+    }
+}
+
+fn bridge(site: &Site) -> BridgeTelemetry {
+    let counts = [
+        ("stations_evicted", site.bridge.stations().counts().evicted),
+        ("learn_refused", site.bridge.learn_refused()),
+        ("packet_in_limited", site.bridge.packet_ins_limited()),
+    ];
+    let entries: Vec<_> = site.bridge.ports().collect();
+    let entry = |number| entries.iter().find(|(of, _)| *of == number);
+    let ports = site.ports.iter().map(|(number, of)| {
+        let entry = entry(*number).map(|(_, entry)| *entry);
+        PortTelemetry {
+            number: number.to_string(),
+            ..port(of, entry)
+        }
+    });
+    let controllers = site.controllers.keys().map(|target| {
+        let target = target.to_string();
+        ControllerTelemetry {
+            role: site
+                .bridge
+                .role_of(&target)
+                .map(|role| word(role).to_owned()),
+            target,
+        }
+    });
+    BridgeTelemetry {
+        name: site.bridge.name().to_owned(),
+        datapath_id: format!("{:016x}", site.bridge.datapath_id().0),
+        counts: not_zero(counts.into_iter()),
+        ports: ports.collect(),
+        controllers: controllers.collect(),
+        ..BridgeTelemetry::default()
+    }
+}
+
+/// A port; what of it the bridge knows only if it is open.
+fn port(site: &PortSite, entry: Option<&PortEntry>) -> PortTelemetry {
+    const NAMED: [Counter; 4] = [
+        Counter::RxPackets,
+        Counter::RxBytes,
+        Counter::TxPackets,
+        Counter::TxBytes,
+    ];
+    let status = site.device.as_ref().map(|device| device.status());
+    let counts = entry.map_or_else(Counts::default, PortEntry::counts);
+    let others = Counter::ALL
+        .into_iter()
+        .filter(|(counter, _)| !NAMED.contains(counter))
+        .map(|(counter, name)| (name, counts[counter]));
+    PortTelemetry {
+        number: String::new(),
+        name: site.wanted.name.to_string(),
+        up: status.as_ref().is_some_and(|status| status.up),
+        carrier: status.as_ref().is_some_and(|status| status.carrier),
+        rx_packets: counts[Counter::RxPackets],
+        rx_bytes: counts[Counter::RxBytes],
+        tx_packets: counts[Counter::TxPackets],
+        tx_bytes: counts[Counter::TxBytes],
+        rx_dropped: counts.rx_dropped(),
+        tx_dropped: counts.tx_dropped(),
+        counts: not_zero(others.chain(site.told())),
+    }
+}
+
+const fn word(role: Role) -> &'static str {
+    match role {
+        Role::Equal => "other",
+        Role::Master => "master",
+        Role::Slave => "slave",
+    }
+}
+
+fn tables(pipeline: &Pipeline) -> Vec<TableTelemetry> {
+    let told = pipeline.table_stats().map(|table| TableTelemetry {
+        table: table.table.0,
+        rules: table.active.into(),
+        lookups: table.lookups,
+        matches: table.matched,
+    });
+    told.filter(|table| table.rules > 0 || table.lookups > 0)
+        .collect()
+}
+
+/// The rules that had most frames, of those that had any of late.
+fn busiest(pipeline: &Pipeline, count: usize, now: Instant) -> Vec<RuleTelemetry> {
+    let rules = || pipeline.rules(TableId::ALL);
+    let mut most = BinaryHeap::with_capacity(count + 1);
+    for (place, rule) in rules().enumerate() {
+        let packets = rule.totals().packets;
+        if packets > 0 && now - rule.last_used() <= OF_LATE {
+            most.push((Reverse(packets), place));
+            if most.len() > count {
+                most.pop();
+            }
+        }
+    }
+    let mut places: Vec<_> = most.into_iter().map(|(_, place)| place).collect();
+    places.sort_unstable();
+    let mut places = places.into_iter().peekable();
+    let chosen = rules()
+        .enumerate()
+        .filter(|(place, _)| places.next_if_eq(place).is_some());
+    let mut told: Vec<_> = chosen.map(|(_, rule)| rule_told(rule, now)).collect();
+    told.sort_by_key(|rule| Reverse(rule.packets));
+    told
+}
+
+fn rule_told(rule: &Rule, now: Instant) -> RuleTelemetry {
+    let told = rule.statistics(now);
+    RuleTelemetry {
+        table: told.table.0,
+        priority: told.priority,
+        cookie: told.cookie.0,
+        matching: told.matching.to_string(),
+        actions: told.instructions.to_string(),
+        packets: told.packets,
+        bytes: told.bytes,
+    }
+}
+
+fn not_zero(counts: impl Iterator<Item = (&'static str, u64)>) -> control_api::telemetry::Counts {
+    let mut sums = control_api::telemetry::Counts::new();
+    for (name, count) in counts.filter(|(_, count)| *count > 0) {
+        *sums.entry(name.to_owned()).or_default() += count;
+    }
+    sums
+}

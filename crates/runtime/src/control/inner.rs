@@ -1,0 +1,112 @@
+//! Ports within the process: what is behind each, and that both ends of a cable know it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Control;
+use super::site::PortSite;
+use config::PortKind;
+use dataplane::slots::PortKey;
+use dataplane::ways::{Way, Ways};
+use switch::link::Link;
+
+impl Control {
+    /// Joins patch ports that name each other, and parts those that do so no more.
+    pub(super) fn pair_up(&mut self) {
+        self.follow_underlay();
+        let ways = self.pairs();
+        if *self.publisher.ways() == ways {
+            return;
+        }
+        self.publisher.set_ways(ways);
+        self.ways_changed = true;
+        let sites = self.sites.iter();
+        let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
+        let ends: Vec<_> = ports
+            .filter(|(_, (_, port))| is_inner(&port.wanted.kind))
+            .map(|(bridge, (number, _))| PortKey {
+                bridge,
+                port: *number,
+            })
+            .collect();
+        for end in ends {
+            let way = self.publisher.ways().find(end).cloned();
+            if let Some(site) = self.sites.get_mut(&end.bridge) {
+                let is_tunnel = matches!(way, Some(Way::Tunnel(_)));
+                site.bridge.set_tunnel(end.port, is_tunnel);
+            }
+            self.set_carrier(end, way.is_some());
+        }
+    }
+
+    fn pairs(&self) -> Ways {
+        let mut ends = BTreeMap::new();
+        for (bridge, site) in &self.sites {
+            for (number, port) in &site.ports {
+                if let Some((name, peer)) = end(port) {
+                    let key = PortKey {
+                        bridge: *bridge,
+                        port: *number,
+                    };
+                    ends.insert(name, (key, peer));
+                }
+            }
+        }
+        let pair = |(name, (key, peer)): (&&str, &(PortKey, &str))| {
+            let (other, back) = ends.get(peer)?;
+            (back == name).then_some((*key, Way::Patch(*other)))
+        };
+        let tunnels = self.sites.iter().flat_map(|(bridge, site)| {
+            site.ports.iter().filter_map(|(number, port)| {
+                let key = PortKey {
+                    bridge: *bridge,
+                    port: *number,
+                };
+                match &port.wanted.kind {
+                    PortKind::Tunnel(tunnel) if port.device.is_some() => {
+                        Some((key, Way::Tunnel(Arc::clone(tunnel))))
+                    }
+                    _ => None,
+                }
+            })
+        });
+        ends.iter().filter_map(pair).chain(tunnels).collect()
+    }
+
+    /// Has a port within the process know whether there is something at its other end.
+    fn set_carrier(&mut self, key: PortKey, carrier: bool) {
+        let Some(site) = self.sites.get_mut(&key.bridge) else {
+            return;
+        };
+        let port = site.ports.get_mut(&key.port);
+        let Some(device) = port.and_then(|port| port.device.as_mut()) else {
+            return;
+        };
+        device.set_carrier(carrier);
+        let status = device.status();
+        let link = Link {
+            index: 0,
+            name: status.name,
+            up: status.up,
+            carrier: status.carrier,
+            hw_addr: None,
+        };
+        let mut effects = Vec::new();
+        site.bridge.handle_port_link(key.port, &link, &mut effects);
+        self.carry_out(key.bridge, effects, &mut None);
+        self.tools.news.notify_one();
+    }
+}
+
+/// Whether ports of this kind are within the process.
+const fn is_inner(kind: &PortKind) -> bool {
+    matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
+}
+
+/// The name of a patch port that is open, and of what it wants at its other end.
+fn end(port: &PortSite) -> Option<(&str, &str)> {
+    match &port.wanted.kind {
+        PortKind::Patch(peer) if port.device.is_some() => Some((&port.wanted.name, peer)),
+        _ => None,
+    }
+}

@@ -1,0 +1,204 @@
+//! Following the interfaces behind the ports: they change, vanish and come back.
+
+use std::io;
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+
+use super::Control;
+use super::site::PortSite;
+use config::PortKind;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+use switch::link::{Link, LinkEvent};
+
+/// How often a TAP interface that was moved to another network namespace and a device
+/// that the kernel does not know are looked after, and a port tried again that could not
+/// be opened: news of them do not come by themselves.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Control {
+    /// Takes news of interfaces.
+    pub(super) fn handle_link(&mut self, event: LinkEvent) {
+        self.tools.news.notify_one();
+        match event {
+            LinkEvent::Present(link) => self.handle_present(&link),
+            LinkEvent::Gone { index } => self.handle_gone(|port| port.index == Some(index)),
+            LinkEvent::All(links) => {
+                let there = |index| links.iter().any(|link| Some(link.index) == index);
+                self.handle_gone(|port| port.index.is_some() && !there(port.index));
+                links.iter().for_each(|link| self.handle_present(link));
+            }
+        }
+    }
+
+    /// A queue found its device gone.
+    pub(super) fn handle_queue_gone(&mut self, key: PortKey, error: &io::Error) {
+        if error.kind() == io::ErrorKind::NotFound {
+            tracing::debug!(port = %key.port, %error, "a queue has ended");
+        } else {
+            tracing::warn!(port = %key.port, "{error}");
+        }
+        let site = self.sites.get(&key.bridge);
+        if site.is_some_and(|site| is_open(site.ports.get(&key.port))) {
+            self.lose_port(key.bridge, key.port);
+        }
+    }
+
+    /// Takes an interface up or down, as a controller asked.
+    pub(super) fn set_port_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
+        let site = self.sites.get_mut(&bridge);
+        let Some(port) = site.and_then(|site| site.ports.get_mut(&port)) else {
+            return;
+        };
+        if let Some(device) = &mut port.device
+            && let Err(error) = device.set_up(up)
+        {
+            tracing::warn!(port = port.wanted.name, %error, "the interface did not follow a port-mod");
+        }
+    }
+
+    fn handle_present(&mut self, link: &Link) {
+        // Another interface of the same name stands where one was: the old one is gone.
+        self.handle_gone(|port| {
+            port.wanted.name == link.name && port.index.is_some_and(|index| index != link.index)
+        });
+        for (bridge, port) in self.find_ports(|port| port.index == Some(link.index)) {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&bridge) {
+                if let Some(port) = site.ports.get_mut(&port) {
+                    port.note_carrier(link.carrier);
+                }
+                site.bridge.handle_port_link(port, link, &mut effects);
+            }
+            self.carry_out(bridge, effects, &mut None);
+        }
+        let is_awaited = |port: &PortSite| is_closed(port) && port.wanted.name == link.name;
+        for (bridge, port) in self.find_ports(is_awaited) {
+            match self.open_port(bridge, port) {
+                Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    self.note_problem(bridge, port, error.to_string());
+                }
+            }
+        }
+    }
+
+    fn handle_gone(&mut self, is_gone: impl Fn(&PortSite) -> bool) {
+        for (bridge, number) in self.find_ports(is_gone) {
+            let site = self.sites.get_mut(&bridge);
+            let port = site.and_then(|site| site.ports.get_mut(&number));
+            match port {
+                // A TAP interface of ours is gone only when its queues say so: the user
+                // may have moved it to another namespace.
+                Some(port) if port.wanted.kind == PortKind::Tap => port.index = None,
+                _ => self.lose_port(bridge, number),
+            }
+        }
+    }
+
+    fn lose_port(&mut self, bridge: BridgeId, port: PortNo) {
+        let site = self.sites.get(&bridge);
+        let name = site
+            .and_then(|site| site.ports.get(&port))
+            .map(|port| &port.wanted.name);
+        tracing::warn!(interface = name, %port, "the interface is gone");
+        self.close_port(bridge, port);
+        self.note_problem(bridge, port, "the interface is gone".to_owned());
+    }
+
+    fn find_ports(&self, is_wanted: impl Fn(&PortSite) -> bool) -> Vec<(BridgeId, PortNo)> {
+        let sites = self.sites.iter();
+        let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
+        let found = ports.filter(|(_, (_, port))| is_wanted(port));
+        found.map(|(id, (number, _))| (id, *number)).collect()
+    }
+
+    /// Does what is due for ports of which no news come.
+    pub(super) fn look_after_ports(&mut self, now: Instant) {
+        if self.next_look().is_none_or(|due| now < due) {
+            return;
+        }
+        self.last_look = now;
+        self.look_after_unheard();
+        self.try_closed_ports();
+    }
+
+    /// Tries ports again whose interface may be there though they are not open: it could
+    /// not be opened when it came, or one of its queues has ended without it.
+    fn try_closed_ports(&mut self) {
+        for (bridge, port) in self.find_ports(is_closed) {
+            match self.open_port(bridge, port) {
+                Ok(()) => tracing::info!(%port, "the port is open again"),
+                Err(error) => {
+                    tracing::debug!(%port, "{error}");
+                    self.note_problem(bridge, port, error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Asks ports of which netlink tells nothing how they are.
+    fn look_after_unheard(&mut self) {
+        for (bridge, number) in self.find_ports(is_unheard) {
+            self.ask_port(bridge, number);
+        }
+    }
+
+    /// Asks a port how it is.
+    fn ask_port(&mut self, bridge: BridgeId, number: PortNo) {
+        let Some(site) = self.sites.get_mut(&bridge) else {
+            return;
+        };
+        let device = site
+            .ports
+            .get(&number)
+            .and_then(|port| port.device.as_ref());
+        let Some(status) = device.map(|device| device.status()) else {
+            return;
+        };
+        let link = Link {
+            index: 0,
+            name: status.name,
+            up: status.up,
+            carrier: status.carrier,
+            hw_addr: Some(status.address),
+        };
+        let mut effects = Vec::new();
+        site.bridge.handle_port_link(number, &link, &mut effects);
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Takes a dummy up or down, as its owner, the test, would.
+    pub(super) fn set_dummy_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
+        self.set_port_up(bridge, port, up);
+        self.ask_port(bridge, port);
+        self.tools.news.notify_one();
+    }
+
+    /// When [`Control::look_after_ports`] has something to do.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let any = self.sites.values().any(|site| {
+            site.ports
+                .values()
+                .any(|port| is_unheard(port) || is_closed(port))
+        });
+        any.then(|| self.last_look + LOOK_INTERVAL)
+    }
+}
+
+fn is_open(port: Option<&PortSite>) -> bool {
+    port.is_some_and(|port| port.device.is_some())
+}
+
+/// Not open, and not the switch's own to make.
+fn is_closed(port: &PortSite) -> bool {
+    port.device.is_none() && port.wanted.kind.is_found()
+}
+
+/// A TAP interface in another network namespace, or a device of DPDK that is no interface.
+fn is_unheard(port: &PortSite) -> bool {
+    let may_be = matches!(port.wanted.kind, PortKind::Tap | PortKind::Dpdk(_));
+    may_be && port.device.is_some() && port.index.is_none()
+}

@@ -1,0 +1,111 @@
+//! How things are, told to whoever writes it into a database.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+
+use super::Control;
+use super::site::{PortSite, Site};
+use crate::database::Desk;
+use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
+use config::Controller;
+use control_api::RunDir;
+use switch::bridge::Spanning;
+
+impl Control {
+    /// Where sockets are made.
+    pub(crate) fn rundir(&self) -> RunDir {
+        self.tools.rundir.clone()
+    }
+
+    /// The way of a database to this thread.
+    pub(crate) fn desk(&self) -> Desk {
+        Desk {
+            inbox: self.tools.inbox.clone(),
+            news: Arc::clone(&self.tools.news),
+            clock: self.tools.clock,
+        }
+    }
+
+    /// How all bridges are.
+    pub(super) fn facts(&self) -> Facts {
+        let now = self.now();
+        let sites = self.sites.values();
+        Facts {
+            bridges: sites
+                .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
+                .collect(),
+            failed: self.failed.clone(),
+            ..Facts::default()
+        }
+    }
+}
+
+fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
+    let counted = site.bridge.port_stats(PortNo::ANY, now);
+    let mut counted: BTreeMap<_, _> = counted
+        .unwrap_or_default()
+        .into_iter()
+        .map(|statistics| (statistics.port, statistics))
+        .collect();
+    let port = |(number, port): (&PortNo, &PortSite)| {
+        let device = match &port.device {
+            Some(device) => Ok(device.status()),
+            None => Err(port
+                .problem
+                .clone()
+                .unwrap_or_else(|| "it is not open".to_owned())),
+        };
+        let facts = PortFacts {
+            device,
+            complaint: port.complaint.clone(),
+            link_resets: port.link_resets,
+            statistics: counted.remove(number),
+            lacp_current: site.bridge.is_lacp_current(*number),
+        };
+        (*number, facts)
+    };
+    let controller = |controller: &Controller| {
+        let uri = controller.target.to_string();
+        let contact = site.contacts.get(uri.as_str()).cloned().unwrap_or_default();
+        let since = |then: Option<Instant>| then.map(|then| (now - then).as_secs());
+        let facts = ControllerFacts {
+            role: site.bridge.role_of(&uri),
+            since_connect: since(contact.came),
+            since_disconnect: since(contact.went),
+            last_error: contact.problem,
+        };
+        (uri, facts)
+    };
+    BridgeFacts {
+        datapath_id: site.bridge.datapath_id(),
+        ports: site.ports.iter().map(port).collect(),
+        mirrors: site.bridge.mirrored(),
+        controllers: site.controllers.keys().map(controller).collect(),
+        tree: site
+            .bridge
+            .spanning()
+            .map(|tree| tree_facts(site, tree, now)),
+        not_listening: site.not_listening.clone(),
+        active_members: site.bridge.active_members(),
+    }
+}
+
+fn tree_facts(site: &Site, spanning: &Spanning, now: Instant) -> TreeFacts {
+    let (config, tree) = (spanning.config(), spanning.tree());
+    let entries: BTreeMap<_, _> = site.bridge.ports().collect();
+    let ports = config.ports.iter().filter_map(|(number, port)| {
+        let since = entries.get(number)?.since.max(spanning.since());
+        let info = tree.port(*number)?;
+        Some((port.name.clone(), (info, (now - since).as_secs())))
+    });
+    let root_port = tree.root_port().and_then(|number| tree.port(number));
+    TreeFacts {
+        protocol: config.protocol,
+        id: tree.settings().id,
+        root: *tree.root(),
+        root_port: root_port.map(|info| info.settings.id),
+        ports: ports.collect(),
+    }
+}

@@ -1,0 +1,231 @@
+//! Where a bridge meets its peers: controllers that it goes to, sockets at which it waits,
+//! and those at which questions are answered.
+
+use std::net::TcpListener as StdTcpListener;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, UnixListener};
+
+use super::Control;
+use super::site::ListenSite;
+use crate::connection::{Purpose, Speaking};
+use crate::error::SwitchError;
+use crate::peers::{Listener, connect, listen};
+use crate::rundir::SocketFile;
+use crate::{snoop, unixctl};
+use config::{Controller, Listen, Tuning};
+use switch::connection::Kind;
+
+impl Control {
+    /// Goes to a controller, again and again; not yet, while rules are to be restored.
+    pub(super) fn add_controller(&mut self, bridge: &str, controller: Controller) {
+        let (exchange, waits) = (self.tools.exchange.clone(), self.awaits_flows);
+        let runtime = self.tools.runtime.clone();
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let uri = controller.target.to_string();
+        let purpose = Purpose {
+            bridge: Arc::from(bridge),
+            kind: Kind::Primary,
+            uri: Some(uri.as_str().into()),
+            speaking: site.speaking.clone(),
+            tuning: controller.tuning,
+        };
+        let _in_runtime = runtime.enter();
+        let auxiliaries = site.auxiliary.count();
+        let target = controller.target.clone();
+        let task = (!waits).then(|| connect(target, auxiliaries, purpose, exchange));
+        site.bridge.handle_controller_added(&uri);
+        site.controllers.insert(controller, task);
+    }
+
+    /// Meets the controllers of a bridge anew, who were told what no longer holds.
+    pub(super) fn meet_anew(&mut self, bridge: &str) {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let controllers: Vec<_> = std::mem::take(&mut site.controllers).into_keys().collect();
+        for controller in controllers {
+            self.add_controller(bridge, controller);
+        }
+    }
+
+    /// Goes there no more.
+    pub(super) fn remove_controller(&mut self, bridge: &str, controller: &Controller) {
+        let uri = controller.target.to_string();
+        if let Some((_, site)) = self.site_named(bridge) {
+            site.controllers.remove(controller);
+            site.contacts.remove(uri.as_str());
+            site.bridge.handle_controller_removed(&uri);
+        }
+    }
+
+    /// Takes note of why a controller is not there.
+    pub(super) fn handle_missed(&mut self, bridge: &str, uri: &str, problem: String) {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let is_known = site
+            .controllers
+            .keys()
+            .any(|known| known.target.to_string() == uri);
+        let contact = site.contacts.entry(uri.into()).or_default();
+        if is_known && contact.problem.as_ref() != Some(&problem) {
+            contact.problem = Some(problem);
+            self.tools.news.notify_one();
+        }
+    }
+
+    /// Lets bridges take note of whether they are to have controllers, when all that was to
+    /// change has: where one takes the place of another, rules stay.
+    pub(super) fn settle_controllers(&mut self) {
+        let now = self.now();
+        for site in self.sites.values_mut() {
+            let any = !site.controllers.is_empty();
+            site.bridge.handle_controllers(any, now);
+        }
+    }
+
+    /// Has frames wait, and controllers, until a configuration says that they need not.
+    pub(crate) const fn await_flows(&mut self) {
+        self.awaits_flows = true;
+    }
+
+    /// Forwards frames and goes to controllers, now that rules are restored. There is no way
+    /// back: rules are awaited at the start only.
+    pub(super) fn end_wait(&mut self) {
+        if self.config.awaits_flows {
+            tracing::info!("rules are restored: frames are forwarded from now on");
+        }
+        self.awaits_flows = false;
+        let names = self.sites.values();
+        let names: Vec<_> = names.map(|site| site.bridge.name().to_owned()).collect();
+        for name in names {
+            self.meet_anew(&name);
+        }
+        for site in self.sites.values_mut() {
+            site.bridge.handle_wait_over();
+        }
+    }
+
+    /// Waits for peers there; why that cannot be, if it cannot, is kept.
+    pub(super) fn add_listener(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+        let added = self.listen_at(bridge, wanted.clone());
+        if let (Err(error), Some((_, site))) = (&added, self.site_named(bridge)) {
+            site.not_listening.insert(wanted, error.to_string());
+        }
+        added
+    }
+
+    /// Waits there no more.
+    pub(super) fn remove_listener(&mut self, bridge: &str, listen: &Listen) {
+        if let Some((_, site)) = self.site_named(bridge) {
+            site.listeners.remove(listen);
+            site.not_listening.remove(listen);
+        }
+    }
+
+    fn listen_at(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return Ok(());
+        };
+        let speaking = site.speaking.clone();
+        let listener = match &wanted {
+            Listen::Unix(path) => self.listen_unix(bridge, path, &speaking, Tuning::default())?,
+            Listen::Tcp(address) | Listen::Ssl(address) => {
+                let socket = StdTcpListener::bind(address)
+                    .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+                let socket = socket.map_err(|error| SwitchError::Tcp {
+                    address: *address,
+                    error,
+                })?;
+                let _in_runtime = self.tools.runtime.enter();
+                let socket = TcpListener::from_std(socket)
+                    .map_err(SwitchError::system("listening by TCP"))?;
+                let socket = match &wanted {
+                    Listen::Ssl(_) => Listener::Ssl(socket),
+                    _ => Listener::Tcp(socket),
+                };
+                self.wait_at(bridge, socket, None, &speaking, Tuning::default())
+            }
+        };
+        if let Some((_, site)) = self.site_named(bridge) {
+            site.listeners.insert(wanted, listener);
+        }
+        Ok(())
+    }
+
+    /// Waits for peers at a Unix socket.
+    pub(super) fn listen_unix(
+        &self,
+        bridge: &str,
+        path: &Path,
+        speaking: &Speaking,
+        tuning: Tuning,
+    ) -> Result<ListenSite, SwitchError> {
+        let (socket, file) = SocketFile::bind(path)?;
+        let _in_runtime = self.tools.runtime.enter();
+        let socket = UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at a Unix socket"))?;
+        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), speaking, tuning))
+    }
+
+    /// Lets those listen in who come to a Unix socket.
+    pub(super) fn let_listen(
+        &self,
+        bridge: &str,
+        path: &Path,
+        speaking: &Speaking,
+    ) -> Result<ListenSite, SwitchError> {
+        let (socket, file) = SocketFile::bind(path)?;
+        let _in_runtime = self.tools.runtime.enter();
+        let socket = UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at a Unix socket"))?;
+        Ok(ListenSite {
+            _task: snoop::serve(socket, Arc::from(bridge), speaking.talk()),
+            _file: Some(file),
+        })
+    }
+
+    /// Answers questions at this control socket too.
+    pub(crate) fn answer_questions(&mut self, path: &Path) -> Result<(), SwitchError> {
+        self.unixctl = Some(self.answer_at(path)?);
+        Ok(())
+    }
+
+    /// Answers questions at a control socket.
+    pub(super) fn answer_at(&self, path: &Path) -> Result<ListenSite, SwitchError> {
+        let (socket, file) = SocketFile::bind(path)?;
+        let _in_runtime = self.tools.runtime.enter();
+        let socket = UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at a Unix socket"))?;
+        Ok(ListenSite {
+            _task: unixctl::serve(socket, self.tools.inbox.clone()),
+            _file: Some(file),
+        })
+    }
+
+    /// Waits for peers at a socket. To be called within the runtime.
+    fn wait_at(
+        &self,
+        bridge: &str,
+        listener: Listener,
+        file: Option<SocketFile>,
+        speaking: &Speaking,
+        tuning: Tuning,
+    ) -> ListenSite {
+        let purpose = Purpose {
+            bridge: Arc::from(bridge),
+            kind: Kind::Service,
+            uri: None,
+            speaking: speaking.clone(),
+            tuning,
+        };
+        ListenSite {
+            _task: listen(listener, purpose, self.tools.exchange.clone()),
+            _file: file,
+        }
+    }
+}

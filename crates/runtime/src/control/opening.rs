@@ -1,0 +1,239 @@
+//! Opening ports, many at once: what the kernel is asked for is asked by several hands, and
+//! the port's own part, its place at the bridge and at the workers, is done in order.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use base::PortNo;
+use packet::MacAddr;
+use ports::af_packet::{AfPacket, RingSize};
+use ports::dummy::Dummy;
+use ports::inner::Inner;
+use ports::replay::Replay;
+use ports::tap::{self, Tap};
+use ports::xdp::{Memories, Xdp};
+use ports::{InterfaceName, OpenError, Port, Queue, Status};
+
+use super::seats::{Seat, deal};
+use super::{Control, site::PortSite};
+use crate::hands;
+use config::reconcile::{NumberedPort, Step};
+use config::{Affinity, Config, PortKind};
+use dataplane::messages::Command;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+
+/// A device that is open, with a queue and a seat for each worker.
+pub(super) struct Opened {
+    device: Box<dyn Port>,
+    queues: Vec<Box<dyn Queue>>,
+    seats: Vec<Seat>,
+    status: Status,
+}
+
+/// A device that is to be opened.
+struct Opening {
+    wanted: NumberedPort,
+    address: Option<MacAddr>,
+    takers: Vec<usize>,
+    workers: NonZeroUsize,
+    ring: RingSize,
+}
+
+impl Opening {
+    /// Opens it.
+    fn open(&self, memories: &mut Memories) -> Result<Opened, OpenError> {
+        self.finish(self.device(memories)?)
+    }
+
+    /// Opens one that is [`is_lone`].
+    fn open_lone(&self) -> Result<Opened, OpenError> {
+        self.open(&mut Memories::default())
+    }
+
+    fn finish(&self, mut device: Box<dyn Port>) -> Result<Opened, OpenError> {
+        let dealt = deal(device.as_mut(), &self.takers, self.workers);
+        let dealt = dealt.map_err(|error| OpenError::Failed {
+            name: self.wanted.name.clone(),
+            step: "making its queues",
+            source: error,
+        })?;
+        let (queues, seats) = dealt.into_iter().unzip();
+        let status = device.status();
+        Ok(Opened {
+            device,
+            queues,
+            seats,
+            status,
+        })
+    }
+
+    /// The device, with a queue for each of the workers that take its frames.
+    fn device(&self, memories: &mut Memories) -> Result<Box<dyn Port>, OpenError> {
+        let queues = NonZeroUsize::new(self.takers.len()).unwrap_or(NonZeroUsize::MIN);
+        let address = self.address;
+        let name = || -> InterfaceName {
+            let name = self.wanted.name.parse();
+            name.expect("a checked configuration has only names of interfaces")
+        };
+        Ok(match &self.wanted.kind {
+            PortKind::Tap => Box::new(Tap::create(&name(), tap::Options { address, queues })?),
+            PortKind::Interface => Box::new(AfPacket::open_with(&name(), queues, self.ring)?),
+            PortKind::Xdp(options) => {
+                Box::new(Xdp::open(&name(), &self.takers, *options, memories)?)
+            }
+            PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
+            PortKind::Patch(_) | PortKind::Tunnel(_) => {
+                Box::new(Inner::new(&self.wanted.name, queues))
+            }
+            PortKind::Dummy(files) => {
+                let opened = Dummy::open(&self.wanted.name, address, files, queues);
+                let failed = |source| OpenError::Failed {
+                    name: self.wanted.name.clone(),
+                    step: "making a dummy",
+                    source,
+                };
+                Box::new(opened.map_err(failed)?)
+            }
+            PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
+        })
+    }
+}
+
+impl Control {
+    /// Opens the devices of all ports that `steps` add, on the way to `config`, as far as
+    /// they can be opened beside one another. Each waits for its step.
+    pub(super) fn open_ahead(&mut self, steps: &[Step], config: &Config) {
+        self.rings = self.ring_size(config);
+        let affinity = |bridge: &str| {
+            let bridges = &mut config.bridges.iter();
+            let bridge = bridges.find(|of| of.name == bridge);
+            bridge.map_or(&[][..], |bridge| &bridge.affinity)
+        };
+        let opening = |step: &Step| match step {
+            Step::AddPort(bridge, port) if is_lone(&port.kind) => {
+                Some(self.opening(port, None, affinity(bridge)))
+            }
+            _ => None,
+        };
+        let openings: Vec<_> = steps.iter().filter_map(opening).collect();
+        // One is opened when its turn comes.
+        if openings.len() > 1 {
+            let opened = hands::each(openings, |opening| {
+                let opened = opening.open_lone();
+                (opening.wanted.name, opened)
+            });
+            self.ahead = opened.into_iter().collect();
+        }
+    }
+
+    fn opening(
+        &self,
+        wanted: &NumberedPort,
+        address: Option<MacAddr>,
+        affinity: &[Affinity],
+    ) -> Opening {
+        let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
+        Opening {
+            takers: self.takers(affinity, &wanted.name),
+            wanted: wanted.clone(),
+            address,
+            workers,
+            ring: self.rings,
+        }
+    }
+
+    /// How large receive rings are while there are as many ports as `config` has.
+    fn ring_size(&self, config: &Config) -> RingSize {
+        let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
+        let ports = ports.filter(|port| port.kind == PortKind::Interface);
+        RingSize::among(ports.count() * self.tools.workers.len())
+    }
+
+    /// Opens the device of a port that is wanted, unless that is done, and hands its queues
+    /// out.
+    pub(super) fn open_port(&mut self, id: BridgeId, number: PortNo) -> Result<(), OpenError> {
+        let site = self.sites.get(&id);
+        let port = site.and_then(|site| Some((site, site.ports.get(&number)?)));
+        let Some((site, port)) = port else {
+            return Ok(());
+        };
+        let ahead = self.ahead.remove(&port.wanted.name);
+        let opening = self.opening(&port.wanted, port.address, &site.affinity);
+        let opened = ahead.unwrap_or_else(|| opening.open(&mut self.memories))?;
+        self.hand_out(
+            PortKey {
+                bridge: id,
+                port: number,
+            },
+            opened,
+        );
+        Ok(())
+    }
+
+    /// Gives an open port its place at the bridge, and its queues to the workers.
+    fn hand_out(&mut self, key: PortKey, opened: Opened) {
+        let now = self.now();
+        let Some(site) = self.sites.get_mut(&key.bridge) else {
+            return;
+        };
+        let Some(port) = site.ports.get_mut(&key.port) else {
+            return;
+        };
+        let Opened {
+            device,
+            queues,
+            seats,
+            status,
+        } = opened;
+        let counters = seats.iter().map(|seat| Arc::clone(&seat.counters));
+        let counters = counters.collect();
+        report(&status, device.as_ref());
+        take_in(port, device, seats, &status);
+        if let Some(equipment) = site.equipment.get(&port.wanted.name) {
+            port.equip(equipment);
+        }
+        self.tools.news.notify_one();
+        let mut effects = Vec::new();
+        site.bridge
+            .handle_port_added(key.port, &status, counters, now, &mut effects);
+        for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
+            worker
+                .tether
+                .tell_surely(Command::AddPort(key, queue, port.gate()));
+        }
+        site.tell_queues(key.port, now);
+        self.carry_out(key.bridge, effects, &mut None);
+    }
+}
+
+fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status: &Status) {
+    port.index = status.index.map(|index| index.0);
+    port.way = status.way.clone();
+    port.device = Some(device);
+    port.problem = None;
+    port.seats = seats;
+    port.gates.clear();
+    port.note_carrier(status.carrier);
+}
+
+/// Whether such a port can be opened without what other ports have, by any thread.
+const fn is_lone(kind: &PortKind) -> bool {
+    match kind {
+        PortKind::Interface | PortKind::Tap => true,
+        PortKind::Xdp(_) | PortKind::Dpdk(_) => false,
+        PortKind::Patch(_) | PortKind::Tunnel(_) | PortKind::Replay(_) | PortKind::Dummy(_) => {
+            false
+        }
+    }
+}
+
+/// Tells by which way a device was opened, and what of it costs frames.
+fn report(status: &Status, device: &dyn Port) {
+    if let Some(way) = &status.way {
+        tracing::info!("{}: {way}", status.name);
+    }
+    for advice in device.advice() {
+        tracing::warn!("{advice}");
+    }
+}

@@ -1,0 +1,305 @@
+//! Carrying out steps towards a configuration.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::{DatapathId, PortNo};
+use packet::MacAddr;
+use ports::InterfaceName;
+use sys::interface::Interfaces;
+
+use super::Control;
+use super::site::{PortSite, Site};
+use crate::connection::Speaking;
+use crate::error::SwitchError;
+use config::reconcile::{NumberedPort, Step, reconcile};
+use config::{
+    BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, SpanningConfig, Tuning,
+};
+use dataplane::program::BridgeId;
+use switch::bridge::{Bridge, Identity};
+use switch::identity::{bridge_address, datapath_id};
+
+/// Where a machine says who it is (machine-id(5)).
+const MACHINE_ID: &str = "/etc/machine-id";
+
+impl Control {
+    /// Goes over to `config`.
+    ///
+    /// # Errors
+    /// A step cannot be done; those before it are.
+    pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
+        self.tools.exchange.secrets.set(config.tls.clone());
+        for step in self.prepare(&config) {
+            self.take(step)?;
+        }
+        self.settle_controllers();
+        self.pair_up();
+        self.config = config;
+        Ok(())
+    }
+
+    /// Reads the configuration file again and goes over to it, as far as it can.
+    pub(super) fn reload(&mut self) {
+        let Some(file) = self.tools.file.clone() else {
+            tracing::warn!("there is no --config file to read again");
+            return;
+        };
+        let config = match Config::from_file(&file) {
+            Ok(config) => config,
+            Err(error) => return tracing::error!("not taken over: {error}"),
+        };
+        self.go_over(config);
+    }
+
+    /// Goes over to `config` as far as that can be done. What could not be done is known
+    /// to [`Control::facts`], and a bridge that could not be made is tried again.
+    pub(super) fn go_over(&mut self, config: Config) {
+        let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
+        self.tools.exchange.secrets.set(tls);
+        for step in self.prepare(&config) {
+            let bridge = match &step {
+                Step::AddBridge(bridge) => Some(bridge.name.clone()),
+                _ => None,
+            };
+            if let Err(error) = self.take(step) {
+                tracing::error!("{error}");
+                self.failed
+                    .extend(bridge.map(|name| (name, error.to_string())));
+            }
+        }
+        self.settle_controllers();
+        if self.awaits_flows && !config.awaits_flows {
+            self.end_wait();
+        }
+        self.pair_up();
+        self.config = config;
+        let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
+        let wanted = &mut self.config.bridges;
+        self.failed.retain(|name, _| {
+            !names.contains(name.as_str()) && wanted.iter().any(|bridge| bridge.name == *name)
+        });
+        wanted.retain(|bridge| names.contains(bridge.name.as_str()));
+        self.tools.news.notify_one();
+    }
+
+    /// The steps to `config`, of which those are done that take ports and bridges away, and
+    /// devices are open for those that come.
+    fn prepare(&mut self, config: &Config) -> Vec<Step> {
+        self.memories.make_for(xdp_ports(config));
+        let steps = reconcile(&self.config, config);
+        self.take_away(&steps);
+        self.open_ahead(&steps, config);
+        steps
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), SwitchError> {
+        tracing::info!("{step}");
+        match step {
+            // Those went before, all at once.
+            Step::RemoveBridge(_) | Step::RemovePort(..) => {}
+            Step::AddBridge(bridge) => return self.add_bridge(&bridge),
+            Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
+            Step::RemoveController(bridge, controller) => {
+                self.remove_controller(&bridge, &controller);
+            }
+            Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
+            Step::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
+            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
+            Step::SetFailMode(bridge, mode) => {
+                let now = self.now();
+                self.at(&bridge, |site| site.bridge.set_fail_mode(mode, now));
+            }
+            Step::Identify(bridge, id) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    let id = id.unwrap_or_else(|| datapath_id(site.address));
+                    site.bridge.set_datapath_id(id);
+                }
+                self.meet_anew(&bridge);
+            }
+            Step::Speak(bridge, versions) => {
+                self.at(&bridge, |site| site.speaking.set_versions(versions));
+                self.meet_anew(&bridge);
+            }
+            Step::Assign(bridge, affinity) => self.on_site(&bridge, |control, id| {
+                if let Some(site) = control.sites.get_mut(&id) {
+                    site.affinity = affinity;
+                }
+                control.assign_all(id);
+            }),
+            Step::Switch(bridge, switching) => {
+                let now = self.now();
+                self.at(&bridge, |site| site.bridge.set_switching(&switching, now));
+            }
+            Step::Reflect(bridge, mirrors) => {
+                self.at(&bridge, |site| site.bridge.set_mirrors(&mirrors));
+            }
+            Step::Pass(bridge, in_band) => self.at(&bridge, |site| site.in_band = in_band),
+            Step::Span(bridge, spanning) => self.span(&bridge, spanning.as_deref()),
+            Step::Export(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
+            Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
+            Step::Furnish(bridge, table, config) => {
+                self.at(&bridge, |site| site.bridge.furnish(table, &config));
+            }
+            Step::Police(bridge, policing) => self.at(&bridge, |site| site.police(policing)),
+        }
+        Ok(())
+    }
+
+    /// Has a bridge take part in this spanning tree, or in none.
+    fn span(&mut self, bridge: &str, spanning: Option<&SpanningConfig>) {
+        let now = self.now();
+        self.at(bridge, |site| {
+            let address = site.address;
+            site.bridge.set_spanning(spanning, address, now);
+        });
+    }
+
+    /// Does something with the site of a bridge, if it is there.
+    fn at(&mut self, name: &str, action: impl FnOnce(&mut Site)) {
+        if let Some((_, site)) = self.site_named(name) {
+            action(site);
+        }
+    }
+
+    fn on_site(&mut self, name: &str, action: impl FnOnce(&mut Self, BridgeId)) {
+        if let Some((id, _)) = self.site_named(name) {
+            action(self, id);
+        }
+    }
+
+    fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
+        let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
+        let speaking = Speaking::versions(config.protocols);
+        let management =
+            self.listen_unix(&config.name, &socket("mgmt"), &speaking, Tuning::of_tools())?;
+        let snoop = self.let_listen(&config.name, &socket("snoop"), &speaking)?;
+        let control = self.answer_at(&socket("ctl"))?;
+        let address = address_of(config);
+        let identity = Identity {
+            name: config.name.clone(),
+            datapath_id: config.datapath_id.unwrap_or_else(|| datapath_id(address)),
+            fail_mode: config.fail_mode,
+            started: self.tools.clock.started(),
+        };
+        let DatapathId(id) = identity.datapath_id;
+        tracing::info!("{}: datapath id {id:016x}, address {address}", config.name);
+        let writers = self.tools.workers.len() + 1;
+        let has_controllers = !config.controllers.is_empty();
+        let mut site = Site {
+            bridge: Bridge::new(identity, has_controllers, writers, self.now()),
+            address,
+            speaking,
+            policing: Policing::default(),
+            affinity: config.affinity.clone(),
+            auxiliary: config.auxiliary,
+            equipment: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            controllers: BTreeMap::new(),
+            contacts: BTreeMap::new(),
+            in_band: config.in_band.clone(),
+            listeners: BTreeMap::new(),
+            not_listening: BTreeMap::new(),
+            _management: management,
+            _snoop: snoop,
+            _control: control,
+        };
+        site.police(config.policing());
+        site.bridge.set_switching(&config.switching, self.now());
+        site.bridge.set_mirrors(&config.mirrors);
+        if let Some(spanning) = &config.spanning {
+            let now = self.now();
+            site.bridge.set_spanning(Some(spanning), address, now);
+        }
+        for limit in &config.flow_limits {
+            site.bridge.limit_flows(limit.table, limit.rules);
+        }
+        self.sites.insert(BridgeId(self.next_bridge), site);
+        self.next_bridge += 1;
+        self.tell_of_frames(&config.name, &config.exporters);
+        let local = NumberedPort {
+            number: PortNo::LOCAL,
+            name: config.name.clone(),
+            kind: match config.is_dummy {
+                true => PortKind::Dummy(Arc::default()),
+                false => PortKind::Tap,
+            },
+        };
+        self.add_port(&config.name, local, Some(address))
+    }
+
+    fn add_port(
+        &mut self,
+        bridge: &str,
+        wanted: NumberedPort,
+        address: Option<MacAddr>,
+    ) -> Result<(), SwitchError> {
+        let Some((id, site)) = self.site_named(bridge) else {
+            return Ok(());
+        };
+        let (number, name) = (wanted.number, wanted.name.clone());
+        let port = PortSite::new(wanted, address, site.policing.port);
+        site.ports.insert(number, port);
+        self.open_port(id, number).map_err(|error| {
+            self.note_problem(id, number, error.to_string());
+            SwitchError::Port {
+                bridge: bridge.to_owned(),
+                port: name,
+                problem: error.to_string(),
+            }
+        })
+    }
+
+    /// Takes note of why a port is not open.
+    pub(super) fn note_problem(&mut self, id: BridgeId, number: PortNo, problem: String) {
+        let site = self.sites.get_mut(&id);
+        let port = site.and_then(|site| site.ports.get_mut(&number));
+        // One that is tried every second has the same to say each time.
+        if let Some(port) = port.filter(|port| port.problem.as_ref() != Some(&problem)) {
+            port.problem = Some(problem);
+            self.tools.news.notify_one();
+        }
+    }
+
+    /// Gives an interface something beside its place, now and whenever it is opened.
+    fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+        let now = self.now();
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let mut ports = site.ports.iter_mut();
+        if let Some((number, port)) = ports.find(|(_, port)| port.wanted.name == name) {
+            port.equip(&equipment);
+            let number = *number;
+            site.tell_queues(number, now);
+        }
+        site.equipment.insert(name, equipment);
+    }
+}
+
+/// The bridge's Ethernet address.
+fn address_of(config: &BridgeConfig) -> MacAddr {
+    let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    match config.address {
+        BridgeAddress::Given(address) => return address,
+        BridgeAddress::Name => return bridge_address([], machine.trim(), &config.name),
+        BridgeAddress::Ports => {}
+    }
+    let interfaces = Interfaces::current().ok();
+    let address = |name: &str| {
+        let name = name.parse::<InterfaceName>().ok()?;
+        let hardware = interfaces.as_ref()?.hardware(&name).ok()?;
+        Some(MacAddr(hardware.address))
+    };
+    let existing = config.ports.iter().filter(|port| port.kind.is_found());
+    let addresses = existing.filter_map(|port| address(&port.name));
+    bridge_address(addresses, machine.trim(), &config.name)
+}
+
+/// How many ports of all bridges are to be opened by `AF_XDP`.
+fn xdp_ports(config: &Config) -> usize {
+    let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
+    ports
+        .filter(|port| matches!(port.kind, PortKind::Xdp(_)))
+        .count()
+}

@@ -1,0 +1,111 @@
+//! What is told to Prometheus, and what the dashboard asks for. Not how it is served: that is tried in `tests/`.
+
+use super::*;
+use control_api::telemetry::{ControllerTelemetry, TableTelemetry};
+
+/// The dashboard that goes with this program.
+const DASHBOARD: &str = include_str!("../../../../../docs/grafana/comporta.json");
+
+fn telemetry() -> Telemetry {
+    let port = PortTelemetry {
+        number: "1".to_owned(),
+        name: "eth\"1".to_owned(),
+        rx_packets: 7,
+        counts: Counts::from([("rx_overrun".to_owned(), 2)]),
+        ..PortTelemetry::default()
+    };
+    let master = ControllerTelemetry {
+        target: "tcp:127.0.0.1:6653".to_owned(),
+        role: Some("master".to_owned()),
+    };
+    let bridge = BridgeTelemetry {
+        name: "br0".to_owned(),
+        ports: vec![port],
+        tables: vec![TableTelemetry {
+            table: 3,
+            rules: 1,
+            lookups: 9,
+            matches: 8,
+        }],
+        controllers: vec![master],
+        ..BridgeTelemetry::default()
+    };
+    let worker = WorkerTelemetry {
+        core: 5,
+        busy_ns: 1_500_000_000,
+        drops: Counts::from([("port_full".to_owned(), 4)]),
+        ..WorkerTelemetry::default()
+    };
+    Telemetry {
+        version: "1.2".to_owned(),
+        workers: vec![worker],
+        bridges: vec![bridge],
+        ..Telemetry::default()
+    }
+}
+
+#[test]
+fn what_is_told_is_open_metrics() {
+    let text = text(telemetry());
+    for line in [
+        "# TYPE comporta_port_receive_packets counter",
+        r#"comporta_port_receive_packets_total{bridge="br0",port="eth\"1",number="1"} 7"#,
+        r#"comporta_port_events_total{bridge="br0",port="eth\"1",number="1",event="rx_overrun"} 2"#,
+        r#"comporta_drops_total{worker="0",core="5",reason="port_full"} 4"#,
+        r#"comporta_worker_busy_seconds_total{worker="0",core="5"} 1.5"#,
+        r#"comporta_table_matches_total{bridge="br0",table="3"} 8"#,
+        r#"comporta_controller_connected{bridge="br0",target="tcp:127.0.0.1:6653"} 1"#,
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn each_metric_has_one_name_and_is_told() {
+    let text = text(telemetry());
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names() {
+        let plain = name.strip_suffix("_total").unwrap_or(&name);
+        assert!(text.contains(&format!("# HELP {plain} ")), "{name}");
+        assert!(seen.insert(name));
+    }
+}
+
+/// What a dashboard asks for: words that begin as our names do.
+#[test]
+fn the_dashboard_asks_for_what_there_is() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
+    let mut queries = Vec::new();
+    gather_queries(&dashboard, &mut queries);
+    assert!(queries.len() > 10, "{queries:?}");
+    let known: Vec<_> = names().collect();
+    for query in queries {
+        let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let asked: Vec<_> = words
+            .filter(|word| word.starts_with("comporta_") || word.starts_with("process_"))
+            .collect();
+        assert!(!asked.is_empty(), "{query}");
+        for word in asked {
+            assert!(known.iter().any(|name| name == word), "{word} in {query}");
+        }
+    }
+}
+
+fn gather_queries(value: &serde_json::Value, queries: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member) {
+                    ("expr", serde_json::Value::String(query)) => queries.push(query.clone()),
+                    (_, member) => gather_queries(member, queries),
+                }
+            }
+        }
+        serde_json::Value::Array(members) => members
+            .iter()
+            .for_each(|member| gather_queries(member, queries)),
+        _ => {}
+    }
+}

@@ -1,0 +1,141 @@
+//! Auxiliary connections (OF 1.3.5, 6.3; OF 1.5.1, 6.3): further ones to the same
+//! controller, from the same address to the same place. They are made when the main one is
+//! up, are sought again while it lasts, and end with it.
+
+use std::fmt;
+use std::future::pending;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use openflow::{ChannelOptions, Version, VersionSet};
+use tokio::net::{TcpSocket, UnixStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::{Exchange, Peer, Visits, in_time};
+use crate::connection::{Ending, Purpose, Speaking};
+use switch::connection::{Auxiliary, ConnectionId, Kind};
+
+/// How a controller was reached, so that it can be in the same way again.
+#[derive(Clone)]
+enum Way {
+    Tcp { from: IpAddr, to: SocketAddr },
+    Tls { from: IpAddr, to: SocketAddr },
+    Unix(PathBuf),
+}
+
+/// Speaks with a controller by its main connection until that ends, and meanwhile by
+/// `count` auxiliary ones.
+pub(super) async fn serve(peer: Peer, count: u8, purpose: &Purpose, exchange: &Exchange) -> Ending {
+    let id = exchange.next_id();
+    let (up, is_up) = oneshot::channel();
+    let way = Way::of(&peer);
+    let main = peer.serve(id, purpose.clone(), exchange, Some(up));
+    let others = attend(id, count, way, is_up, purpose, exchange);
+    // What is not done in the other when one of them is done is dropped: so all auxiliary
+    // connections end with the main one.
+    tokio::select! {
+        ending = main => ending,
+        never = others => match never {},
+    }
+}
+
+/// What is never there.
+enum Never {}
+
+/// Waits for the main connection, and goes by the others as long as it is let.
+async fn attend(
+    main: ConnectionId,
+    count: u8,
+    way: io::Result<Way>,
+    up: oneshot::Receiver<Version>,
+    purpose: &Purpose,
+    exchange: &Exchange,
+) -> Never {
+    let mut connections = JoinSet::new();
+    // Before 1.3 a controller has one connection.
+    if let (Ok(way), Ok(version @ (Version::V13 | Version::V14 | Version::V15))) = (way, up.await) {
+        for number in 1..=count {
+            let purpose = Purpose {
+                kind: Kind::Auxiliary(Auxiliary { main, number }),
+                uri: None,
+                speaking: Speaking::like(ChannelOptions {
+                    versions: VersionSet::only(version),
+                    ..purpose.speaking.options()
+                }),
+                bridge: purpose.bridge.clone(),
+                tuning: purpose.tuning,
+            };
+            let (way, exchange) = (way.clone(), exchange.clone());
+            connections.spawn(async move {
+                let mut visits = Visits::new(way.to_string(), &purpose, &exchange);
+                loop {
+                    let ended = match in_time(way.reach(&exchange)).await {
+                        Ok(peer) => {
+                            let id = exchange.next_id();
+                            Ok(peer.serve(id, purpose.clone(), &exchange, None).await)
+                        }
+                        Err(error) => Err(error),
+                    };
+                    visits.rest(ended).await;
+                }
+            });
+        }
+    }
+    pending().await
+}
+
+impl Way {
+    /// How the peer was reached.
+    fn of(peer: &Peer) -> io::Result<Self> {
+        match peer {
+            Peer::Tcp(stream) => Ok(Self::Tcp {
+                from: stream.local_addr()?.ip(),
+                to: stream.peer_addr()?,
+            }),
+            Peer::Tls(stream) => {
+                let (stream, _) = stream.get_ref();
+                Ok(Self::Tls {
+                    from: stream.local_addr()?.ip(),
+                    to: stream.peer_addr()?,
+                })
+            }
+            Peer::Unix(stream) => {
+                let address = stream.peer_addr()?;
+                let path = address.as_pathname();
+                let path = path.ok_or(io::ErrorKind::AddrNotAvailable)?;
+                Ok(Self::Unix(path.to_owned()))
+            }
+        }
+    }
+
+    async fn reach(&self, exchange: &Exchange) -> io::Result<Peer> {
+        let tcp = async |from: IpAddr, to: SocketAddr| {
+            let socket = match to {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            socket.bind(SocketAddr::new(from, 0))?;
+            socket.connect(to).await
+        };
+        match self {
+            Self::Tcp { from, to } => Ok(Peer::Tcp(tcp(*from, *to).await?)),
+            Self::Tls { from, to } => {
+                let stream = exchange.secrets.connect(tcp(*from, *to).await?).await?;
+                Ok(Peer::Tls(Box::new(stream)))
+            }
+            Self::Unix(path) => Ok(Peer::Unix(UnixStream::connect(path).await?)),
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { to, .. } => write!(f, "tcp:{to}"),
+            Self::Tls { to, .. } => write!(f, "ssl:{to}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}

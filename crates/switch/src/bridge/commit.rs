@@ -1,0 +1,185 @@
+//! Bundles, step by step; and doing one: all of its messages, or none.
+//!
+//! All of it happens between two publications, so that workers, and every frame,
+//! see a bundle whole or not at all, whether it asks for that or not.
+
+use std::collections::BTreeMap;
+
+use base::{Instant, PortNo, Xid};
+use fastpath::Savepoint;
+use flow::{PortConfig, Refusal};
+use openflow::{BundleAdd, BundleControl, BundleFlags, BundleStep, Message, Version};
+use pipeline::Pipeline;
+
+use super::{Awaited, Bridge, ConnectionId, Effect, Waiting};
+use crate::bundles::Held;
+
+/// All that the messages of a bundle can change.
+struct Before {
+    pipeline: Pipeline,
+    compiled: Savepoint,
+    ports: BTreeMap<PortNo, PortConfig>,
+    waiting: usize,
+    effects: usize,
+    recorded: usize,
+    vacancies: usize,
+}
+
+impl Bridge {
+    /// Does a step of a bundle's life, and answers it.
+    pub(super) fn bundle_step(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        control: BundleControl,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let BundleControl {
+            bundle,
+            step,
+            flags,
+            ..
+        } = control;
+        let peer = self.peer(id)?;
+        check_flags(flags, peer.version)?;
+        let bundles = &mut peer.bundles;
+        let done = match step {
+            BundleStep::OpenRequest => {
+                bundles.open(bundle, flags)?;
+                BundleStep::OpenReply
+            }
+            BundleStep::CloseRequest => {
+                bundles.close(bundle, flags)?;
+                BundleStep::CloseReply
+            }
+            BundleStep::DiscardRequest => {
+                if !self.unschedule(id, &control) {
+                    self.peer(id)?.bundles.discard(bundle)?;
+                }
+                BundleStep::DiscardReply
+            }
+            BundleStep::CommitRequest => {
+                match self.commit_time(&control, now)? {
+                    Some(at) => self.schedule(at, (id, xid), control)?,
+                    None => {
+                        let messages = self.peer(id)?.bundles.commit(bundle, flags)?;
+                        self.commit(id, messages, now, effects)?;
+                        self.answer_commit(id, xid, control);
+                    }
+                }
+                return Ok(None);
+            }
+            BundleStep::OpenReply
+            | BundleStep::CloseReply
+            | BundleStep::CommitReply
+            | BundleStep::DiscardReply => return Err(Refusal::BundleBadType),
+        };
+        Ok(Some(Message::BundleControl(BundleControl {
+            step: done,
+            ..control
+        })))
+    }
+
+    /// Puts a message into a bundle.
+    pub(super) fn bundle_add(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        add: BundleAdd,
+    ) -> Result<(), Refusal> {
+        let peer = self.peer(id)?;
+        check_flags(add.flags, peer.version)?;
+        peer.bundles.add(xid, add)
+    }
+
+    /// Answers a commit. It is done when no frame meets the old rules, as with a barrier.
+    pub(super) fn answer_commit(&mut self, id: ConnectionId, xid: Xid, control: BundleControl) {
+        let reply = Message::BundleControl(BundleControl {
+            step: BundleStep::CommitReply,
+            time: None,
+            ..control
+        });
+        self.waiting.push_back(Waiting {
+            generation: None,
+            what: Awaited::Committed(id, xid, Box::new(reply)),
+        });
+    }
+
+    /// Does all messages, in order; or none, and refuses the first that cannot be done.
+    /// Frames are sent last, through the tables as the bundle leaves them: none of them
+    /// meets a part of it.
+    pub(super) fn commit(
+        &mut self,
+        id: ConnectionId,
+        messages: Vec<Held>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let before = self.before(effects);
+        let mut frames = Vec::new();
+        for held in messages {
+            let Held {
+                xid,
+                message,
+                excerpt,
+            } = held;
+            let done = match message {
+                Message::PacketOut(frame) => {
+                    let checked = self.pipeline.check_packet_out(&frame);
+                    frames.push(frame);
+                    checked.map(|()| None)
+                }
+                message => self.answer(id, xid, message, now, effects),
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
+                Err(refusal) => {
+                    self.undo(before, effects);
+                    effects.push(Effect::Refuse(id, xid, refusal, excerpt));
+                    return Err(Refusal::BundleMessageFailed);
+                }
+            }
+        }
+        for frame in frames {
+            self.send_out(&frame, now, effects);
+        }
+        self.unpublished = true;
+        Ok(())
+    }
+
+    fn before(&self, effects: &[Effect]) -> Before {
+        let config = |(port, entry): (&PortNo, &super::PortEntry)| (*port, entry.desc.config);
+        Before {
+            pipeline: self.pipeline.clone(),
+            compiled: self.compiled.savepoint(),
+            ports: self.ports.iter().map(config).collect(),
+            waiting: self.waiting.len(),
+            effects: effects.len(),
+            recorded: self.recorded.len(),
+            vacancies: self.vacancies.len(),
+        }
+    }
+
+    fn undo(&mut self, before: Before, effects: &mut Vec<Effect>) {
+        self.pipeline = before.pipeline;
+        self.compiled.roll_back(before.compiled);
+        for (port, entry) in &mut self.ports {
+            if let Some(config) = before.ports.get(port) {
+                entry.desc.config = *config;
+            }
+        }
+        self.waiting.truncate(before.waiting);
+        effects.truncate(before.effects);
+        self.recorded.truncate(before.recorded);
+        self.vacancies.truncate(before.vacancies);
+    }
+}
+
+/// Whether a version gives all flags of a bundle a meaning.
+fn check_flags(flags: BundleFlags, version: Version) -> Result<(), Refusal> {
+    let has_time = version == Version::V15 || !flags.contains(BundleFlags::TIME);
+    let is_known = flags.is_known() && has_time;
+    is_known.then_some(()).ok_or(Refusal::BundleBadFlags)
+}

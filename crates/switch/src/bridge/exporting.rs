@@ -1,0 +1,352 @@
+//! What a bridge tells collectors: samples of its frames, flows of them, and counters of its
+//! ports.
+
+mod flows;
+mod netflow;
+mod sets;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{DatapathId, Instant, PortNo};
+use ports::Counter;
+
+use super::{Bridge, Effect, PortEntry};
+use config::{Exporters, Ipfix, Sflow};
+use dataplane::sampling::{Sampled, SamplingView};
+use flow_export::flows::Flow;
+use flow_export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
+use flows::Flows;
+use netflow::Accounting;
+use sets::Sets;
+
+/// How often ports are looked at whose counters may be due.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What a bridge has for this.
+#[derive(Default)]
+pub(super) struct Exporting {
+    config: Exporters,
+    sflow: Option<Telling>,
+    ipfix: Option<Flows>,
+    netflow: Option<Accounting>,
+    sets: Sets,
+    /// What workers are to sample; none if nothing.
+    view: Option<Arc<SamplingView>>,
+}
+
+/// An sFlow agent at work.
+struct Telling {
+    agent: Agent,
+    targets: Arc<[SocketAddr]>,
+    polling: Option<Duration>,
+    /// When ports are looked at next, and how often they were so far.
+    next_tick: Instant,
+    ticks: u64,
+}
+
+impl Bridge {
+    /// Tells these collectors from now on. The agent of sFlow has this address; without one there
+    /// is no agent, and nobody is told. What is kept of flows that are not told as they were is
+    /// told now.
+    pub fn set_exporters(
+        &mut self,
+        config: &Exporters,
+        agent: Option<IpAddr>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let exporting = &mut self.exporting;
+        let present = exporting.sflow.as_ref();
+        let address = present.map(|telling| telling.agent.identity().address);
+        let wanted = agent.filter(|_| config.sflow.is_some());
+        if exporting.config == *config && address == wanted {
+            return;
+        }
+        if exporting.config.sflow != config.sflow || address != wanted {
+            let sflow = config.sflow.as_ref().zip(agent);
+            exporting.sflow = sflow.map(|(sflow, address)| Telling::new(sflow, address, now));
+        }
+        if exporting.config.ipfix != config.ipfix {
+            if let Some(flows) = &mut exporting.ipfix {
+                flows.end(now, effects);
+            }
+            let started = self.identity.started;
+            let ipfix = config.ipfix.as_ref();
+            exporting.ipfix = ipfix.map(|ipfix| {
+                let Ipfix {
+                    targets,
+                    cache,
+                    observed,
+                    ..
+                } = ipfix;
+                Flows::new(targets, cache, *observed, started)
+            });
+        }
+        let sets = [&exporting.config.sets, &config.sets];
+        exporting
+            .sets
+            .set(sets, self.identity.started, now, effects);
+        if exporting.config.netflow != config.netflow {
+            let netflow = config.netflow.as_ref();
+            match &mut exporting.netflow {
+                Some(accounting) => accounting.set(netflow, now),
+                None => {
+                    let started = self.identity.started;
+                    let accounting = netflow.map(|netflow| Accounting::new(netflow, started));
+                    exporting.netflow = accounting;
+                }
+            }
+        }
+        exporting.config = config.clone();
+        exporting.view = exporting.sampled();
+        self.unpublished = true;
+    }
+
+    /// What it is to tell.
+    pub const fn exporters(&self) -> &Exporters {
+        &self.exporting.config
+    }
+
+    /// What workers are to sample of its frames; none if nothing.
+    pub const fn sampling(&self) -> Option<&Arc<SamplingView>> {
+        self.exporting.view.as_ref()
+    }
+
+    /// Takes a sample.
+    pub fn handle_sampled(&mut self, sampled: &Sampled, now: Instant, effects: &mut Vec<Effect>) {
+        let index = |port: PortNo| self.ports.get(&port).and_then(|entry| entry.index);
+        if let Some(flows) = self.exporting.ipfix.as_mut() {
+            flows.handle_sampled(sampled, index, now, effects);
+        }
+        if let Some(telling) = self.exporting.sflow.as_mut() {
+            telling.handle_sampled(sampled, index, now, effects);
+        }
+    }
+
+    /// Takes what a worker has counted of its flows.
+    pub fn handle_flows(&mut self, flows: &[Flow], now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(accounting) = self.exporting.netflow.as_mut() {
+            accounting.handle_flows(flows, now, effects);
+        }
+    }
+
+    /// Whether collectors are told of its frames, or are yet to be.
+    pub const fn exports(&self) -> bool {
+        self.exporting.view.is_some() || self.exporting.netflow.is_some()
+    }
+
+    /// Tells collectors all that is kept for them, since the bridge is about to go.
+    pub fn end_exports(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(flows) = self.exporting.ipfix.as_mut() {
+            flows.end(now, effects);
+        }
+        for flows in self.exporting.sets.flows.values_mut() {
+            flows.end(now, effects);
+        }
+        if let Some(accounting) = self.exporting.netflow.as_mut() {
+            accounting.end(now, effects);
+        }
+        if let Some(telling) = self.exporting.sflow.as_mut() {
+            let waited = telling.agent.flush(now);
+            telling.send(waited, effects);
+        }
+    }
+
+    /// Tells collectors what is due.
+    pub fn export_due(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(flows) = self.exporting.ipfix.as_mut() {
+            flows.handle_timeout(now, effects);
+        }
+        let exporting = &mut self.exporting;
+        for flows in exporting.sets.flows.values_mut() {
+            flows.handle_timeout(now, effects);
+        }
+        let mut goes_on = |it: &mut Accounting| it.handle_timeout(now, effects);
+        exporting.netflow.take_if(|accounting| !goes_on(accounting));
+        let Some(telling) = self.exporting.sflow.as_mut() else {
+            return;
+        };
+        let waited = match telling.next_tick <= now {
+            true => {
+                telling.next_tick = now + TICK;
+                telling.ticks += 1;
+                let datapath = self.identity.datapath_id;
+                let ports = self.ports.values();
+                telling.poll(ports, datapath, now, effects);
+                // What was counted at one time is told at one time.
+                telling.agent.flush(now)
+            }
+            false => telling.agent.handle_timeout(now),
+        };
+        telling.send(waited, effects);
+    }
+
+    /// When [`Bridge::export_due`] has something to do.
+    pub(super) fn next_export(&self) -> Option<Instant> {
+        let telling = self.exporting.sflow.as_ref();
+        let tick = telling.filter(|telling| telling.polling.is_some());
+        let due = [
+            tick.map(|telling| telling.next_tick),
+            telling.and_then(|telling| telling.agent.next_timeout()),
+            self.exporting.ipfix.as_ref().and_then(Flows::next_timeout),
+            self.exporting
+                .netflow
+                .as_ref()
+                .and_then(Accounting::next_timeout),
+        ];
+        let sets = self.exporting.sets.flows.values();
+        let of_sets = sets.filter_map(Flows::next_timeout);
+        due.into_iter().flatten().chain(of_sets).min()
+    }
+
+    /// Takes note that a datagram to these was not sent to so many of them.
+    pub fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
+        let exporting = &mut self.exporting;
+        let of_sets = exporting.sets.flows.values_mut();
+        for flows in exporting.ipfix.iter_mut().chain(of_sets) {
+            flows.handle_unsent(targets, count);
+        }
+    }
+
+    /// What IPFIX has told of its frames; none, if it tells nobody.
+    pub(super) fn ipfix_statistics(&self) -> Option<flow::IpfixStats> {
+        self.exporting.ipfix.as_ref().map(Flows::statistics)
+    }
+}
+
+impl Exporting {
+    /// What workers are to sample.
+    fn sampled(&self) -> Option<Arc<SamplingView>> {
+        let sflow = self.sflow.as_ref().and(self.config.sflow.as_ref());
+        let ipfix = self.config.ipfix.as_ref();
+        let flows = self.config.netflow.is_some();
+        let sets: Vec<u32> = self.config.sets.keys().copied().collect();
+        if sflow.is_none() && ipfix.is_none() && !flows && sets.is_empty() {
+            return None;
+        }
+        let rates = |ipfix: &Ipfix| -> [Option<NonZeroU32>; 2] {
+            ipfix.directions.map(|it| it.then_some(ipfix.sampling))
+        };
+        Some(Arc::new(SamplingView {
+            sflow: sflow.map(|sflow| sflow.sampling),
+            ipfix: ipfix.map(rates).unwrap_or_default(),
+            snap: sflow.map_or(0, |sflow| sflow.header),
+            flows,
+            sets,
+        }))
+    }
+}
+
+impl Telling {
+    fn new(sflow: &Sflow, address: IpAddr, now: Instant) -> Self {
+        let identity = Identity {
+            address,
+            sub_agent: sflow.sub_agent,
+            sampling: sflow.sampling.get(),
+        };
+        Self {
+            agent: Agent::new(identity, now),
+            targets: sflow.targets.as_slice().into(),
+            polling: sflow.polling,
+            next_tick: now + TICK,
+            ticks: 0,
+        }
+    }
+
+    fn handle_sampled(
+        &mut self,
+        sampled: &Sampled,
+        index: impl Fn(PortNo) -> Option<u32>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(stands_for) = sampled.chosen.sflow else {
+            return;
+        };
+        let departed = sampled.departed.as_slice();
+        let output = match departed {
+            [] => Way::Nowhere,
+            [only] => index(only.port).map_or(Way::Ports(1), Way::Interface),
+            [..] => Way::Ports(u32::try_from(departed.len()).unwrap_or(u32::MAX)),
+        };
+        let tag = sampled.arrived.tag();
+        let sample = FlowSample {
+            stands_for,
+            input: index(sampled.from.port).unwrap_or(0),
+            output,
+            frame: &sampled.arrived,
+            missed: sampled.missed,
+            tags: [tag, departed.last().map_or(tag, |last| last.frame.tag())],
+        };
+        let full = self.agent.handle_sample(&sample, now);
+        self.send(full, effects);
+    }
+
+    /// Takes the counters of those ports that it is time for.
+    fn poll<'a>(
+        &mut self,
+        ports: impl Iterator<Item = &'a PortEntry> + Clone,
+        datapath: DatapathId,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(polling) = self.polling else {
+            return;
+        };
+        let indices = ports.clone().filter_map(|entry| entry.index);
+        let there: BTreeSet<u32> = indices.collect();
+        self.agent.keep_interfaces(|index| there.contains(&index));
+        for entry in ports {
+            // Each has its own tick, so that not all are told at once.
+            let tick = self.ticks + u64::from(entry.desc.number.0);
+            let is_due = tick.is_multiple_of(polling.as_secs().max(1));
+            if let Some(index) = entry.index.filter(|_| is_due) {
+                let sample = entry.sample(index, datapath);
+                let full = self.agent.handle_counters(&sample, now);
+                self.send(full, effects);
+            }
+        }
+    }
+
+    fn send(&self, datagram: Option<Vec<u8>>, effects: &mut Vec<Effect>) {
+        let to = || Arc::clone(&self.targets);
+        effects.extend(datagram.map(|datagram| Effect::Export(to(), datagram)));
+    }
+}
+
+impl PortEntry {
+    /// What an agent tells of it.
+    fn sample(&self, index: u32, datapath: DatapathId) -> PortSample {
+        let counts = self.counts();
+        let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
+        let received = [
+            counts[Counter::RxBytes],
+            counts[Counter::RxPackets],
+            lost,
+            counts.rx_dropped() - lost,
+        ];
+        let sent = [
+            counts[Counter::TxBytes],
+            counts[Counter::TxPackets],
+            counts.tx_dropped() - counts[Counter::TxErrors],
+            counts[Counter::TxErrors],
+        ];
+        PortSample {
+            speed: u64::from(self.desc.speed_kbps) * 1000,
+            full_duplex: self.full_duplex,
+            up: !self.desc.config.contains(flow::PortConfig::DOWN),
+            carrier: !self.desc.state.contains(flow::PortState::LINK_DOWN),
+            received,
+            sent,
+            runts: counts[Counter::RxRunt],
+            index,
+            datapath,
+            port: self.desc.number,
+            name: self.desc.name.clone(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Frames that pass a bridge by way of its controllers: out by packet-out, in
+//! by packet-in.
+
+use base::{Instant, PortNo};
+use fastpath::ViewLookup;
+use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
+use openflow::continuation;
+use packet::wire::ethernet;
+use packet::{Frame, Link};
+use pipeline::{Destination, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict};
+
+use super::{Bridge, Effect};
+use dataplane::bonds::Leaving;
+use dataplane::mirrors::{Chosen, Passing};
+use dataplane::normal::Knowledge;
+use dataplane::vlans::Retag;
+
+impl Bridge {
+    /// Has the fate of a controller's frame told and turns it into effects.
+    pub(super) fn send_out(
+        &mut self,
+        message: &PacketOut,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let from = message.registers.in_port;
+        if self.is_mirrors_own(from) {
+            return;
+        }
+        let mut had = Chosen::default();
+        if self.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
+            let frame = Frame::from_bytes(&message.data);
+            self.mirror(&frame, (from, (from, Passing::In)), &mut had, effects);
+        }
+        let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = self.compiled.current();
+        let looker = compiled.as_ref();
+        let looker = looker.map(|view| ViewLookup::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, looker.as_ref());
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .packet_out(tables, message, now, pool, quiet, &mut verdict);
+        self.carry_out(&mut verdict, (from, had), now, effects);
+        self.verdict = verdict;
+    }
+
+    /// Lets a frame that a controller has made wait go on, if it is one.
+    pub(super) fn resume(
+        &mut self,
+        message: &Resume,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let of = self.identity.datapath_id;
+        let continuation = continuation::decode(&message.continuation, of)?;
+        self.pipeline.check_resume(message, &continuation)?;
+        let waiting = PausedPacket {
+            data: &message.data,
+            registers: message.registers.clone(),
+            continuation: &continuation,
+            now,
+        };
+        let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = self.compiled.current();
+        let looker = compiled.as_ref();
+        let looker = looker.map(|view| ViewLookup::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, looker.as_ref());
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .resume_paused(tables, waiting, pool, quiet, &mut verdict);
+        let from = message.registers.in_port;
+        let had = self.mirrors_had(from);
+        self.carry_out(&mut verdict, (from, had), now, effects);
+        self.verdict = verdict;
+        Ok(())
+    }
+
+    fn carry_out(
+        &mut self,
+        verdict: &mut Verdict,
+        (from, mut had): (PortNo, Chosen),
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        for learned in verdict.learn_requests.drain(..) {
+            self.handle_learned(&learned, now);
+        }
+        for egress in verdict.egress.drain(..) {
+            let frame = &verdict.frames[egress.frame];
+            match egress.to {
+                Destination::Port(port) => {
+                    self.mirror(frame, (from, (port, Passing::Out)), &mut had, effects);
+                    let mut leaving = frame.clone();
+                    leaving.priority = egress.priority;
+                    effects.push(Effect::Transmit(port, leaving, egress.registers));
+                }
+                Destination::Normal => {
+                    for (port, retag) in self.normal_exits(frame, from, now) {
+                        let mut leaving = frame.clone();
+                        leaving.priority = egress.priority;
+                        if retag.change(&mut leaving) {
+                            self.mirror(&leaving, (from, (port, Passing::Out)), &mut had, effects);
+                            let words = egress.registers.clone();
+                            effects.push(Effect::Transmit(port, leaving, words));
+                        }
+                    }
+                }
+                Destination::Collectors(sample) => {
+                    self.sample_by_rule(*sample, from, frame, now, effects);
+                }
+                Destination::Controller(meta) => {
+                    self.handle_packet_in(*meta, frame.bytes().to_vec(), now, effects);
+                }
+            }
+        }
+        let spent = verdict.frames.drain(..);
+        spent.for_each(|frame| self.pool.put(frame));
+    }
+
+    fn normal_exits(&mut self, frame: &Frame, from: PortNo, now: Instant) -> Vec<(PortNo, Retag)> {
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            return Vec::new();
+        };
+        let stations = self.stations.view();
+        let multicast = self.multicast_view();
+        let knowledge = Knowledge {
+            stations: &stations,
+            multicast: multicast.as_ref(),
+            switching: self.switching.as_deref(),
+            mirrors: self.mirrors.as_deref(),
+        };
+        let decision = knowledge.decide((&link, frame.bytes()), from, now);
+        let leaving = Leaving {
+            frame,
+            link: &link,
+            within: decision.within,
+            writer: Some(self.bonds.writer()),
+        };
+        let exits = knowledge.exits(&self.pipeline, leaving, from, decision.forward);
+        if let Some(address) = decision.learn {
+            self.handle_station(address, from, now);
+        }
+        if decision.is_membership {
+            self.handle_membership((from, decision.within.vid), frame.bytes(), now);
+        }
+        exits
+    }
+
+    /// Takes a frame for the controllers. The switch keeps no frames, so all of it
+    /// goes with the message (OF 1.3.5, 6.1.2), unless none of it was asked for.
+    pub fn handle_packet_in(
+        &mut self,
+        meta: PacketInMeta,
+        mut data: Vec<u8>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !meta.registers.packet_type.is_ethernet() {
+            // A bare packet is kept behind a header that it does not have.
+            data.drain(..ethernet::LEN.min(data.len()));
+        }
+        let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
+        // A frame that waits has to come back whole.
+        if meta.max_len == Some(MaxLen(0)) && meta.continuation.is_none() {
+            data.clear();
+        }
+        let continuation = meta.continuation.as_ref();
+        let continuation =
+            continuation.and_then(|left| continuation::encode(left, self.identity.datapath_id));
+        let message = PacketIn {
+            reason: meta.cause.reason(),
+            table: meta.table,
+            cookie: meta.cookie,
+            registers: meta.registers,
+            total_len,
+            data,
+            userdata: meta.userdata,
+            continuation: continuation.unwrap_or_default(),
+        };
+        self.tell_packet_in(message, (meta.cause, meta.controller), now, effects);
+    }
+}
+
+/// The tables, and who looks into them: the compiled ones, if they can be read.
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
+    match looker {
+        Some(lookup) => LookupTables { pipeline, lookup },
+        None => pipeline.into(),
+    }
+}

@@ -1,0 +1,153 @@
+//! What a bridge tells its peers unasked, and whom.
+
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+use flow::{Key, PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Registers, Role};
+use openflow::{Message, RoleReason, RoleStatus, Version};
+use packet::{Depth, Frame, Headers};
+use pipeline::{Cause, Removal};
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::connection::Connection;
+
+impl Bridge {
+    /// Tells the controllers of this id of a frame. One that met no rule goes only to those who take such; before
+    /// OpenFlow 1.3 there is no table-miss rule, and an action is told.
+    pub(super) fn tell_packet_in(
+        &mut self,
+        message: PacketIn,
+        (cause, controller): (Cause, u16),
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let told = |peer: &Connection| match (cause, peer.version) {
+            (Cause::MissRule, Version::V10 | Version::V11 | Version::V12) => PacketInReason::Action,
+            _ => cause.reason(),
+        };
+        for reason in [
+            PacketInReason::NoMatch,
+            PacketInReason::Action,
+            PacketInReason::InvalidTtl,
+            PacketInReason::ActionSet,
+            PacketInReason::Group,
+            PacketInReason::PacketOut,
+        ] {
+            let wants = |peer: &Connection| {
+                peer.controller == controller
+                    && told(peer) == reason
+                    && peer.wants_packet_in(reason)
+                    && (cause != Cause::Miss || peer.takes_misses())
+            };
+            if self.connections.iter().any(|(_, peer)| wants(peer)) {
+                let message = PacketIn {
+                    reason,
+                    ..message.clone()
+                };
+                let may = |peer: &Connection| peer.police.takes(cause, now);
+                self.packet_ins_limited += self.tell_frame(message, wants, may, effects);
+            }
+        }
+    }
+
+    /// Tells those who want to know of a frame and may, each by that of its connections by
+    /// which frames of this flow go. Returns how many may not.
+    fn tell_frame(
+        &self,
+        message: PacketIn,
+        wants: impl Fn(&Connection) -> bool,
+        may: impl Fn(&Connection) -> bool,
+        effects: &mut Vec<Effect>,
+    ) -> u64 {
+        let hash = match self.connections.any_auxiliary() {
+            true => flow_hash(&message.data),
+            false => 0,
+        };
+        let message = Arc::new(Message::PacketIn(message));
+        let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
+        let mut limited = 0;
+        for (id, peer) in listeners {
+            if may(peer) {
+                let carrier = self.connections.carrier(id, hash);
+                effects.push(Effect::Tell(carrier, Arc::clone(&message)));
+            } else {
+                limited += 1;
+            }
+        }
+        limited
+    }
+
+    /// Tells of the end of rules that asked for it.
+    pub(super) fn tell_removals(&self, removals: &[Removal], effects: &mut Vec<Effect>) {
+        for event in removals.iter().filter_map(|removal| removal.flow_removed()) {
+            let reason = event.reason;
+            let wants = |peer: &Connection| peer.wants_flow_removed(reason);
+            self.tell(Message::FlowRemoved(event), wants, effects);
+        }
+    }
+
+    /// Tells a peer that another has become master in its place.
+    pub(super) fn tell_role_lost(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
+        let lost = |(peer, connection): &(ConnectionId, &Connection)| {
+            *peer == id && connection.wants_role_lost()
+        };
+        if self.connections.iter().any(|peer| lost(&peer)) {
+            let message = Message::RoleStatus(RoleStatus {
+                role: Role::Slave,
+                reason: RoleReason::MasterRequest,
+                generation: self.connections.generation(),
+            });
+            effects.push(Effect::Tell(id, Arc::new(message)));
+        }
+    }
+
+    /// Tells that a port changed.
+    pub(super) fn tell_port_changed(&self, port: PortNo, effects: &mut Vec<Effect>) {
+        if let Some(entry) = self.ports.get(&port) {
+            self.tell_port(PortReason::Modify, entry.desc.clone(), effects);
+        }
+    }
+
+    /// Tells that something happened to a port.
+    pub(super) fn tell_port(&self, reason: PortReason, port: PortDesc, effects: &mut Vec<Effect>) {
+        let wants = |peer: &Connection| peer.wants_port_status(reason);
+        let message = Message::PortStatus(PortStatus { reason, port });
+        self.tell(message, wants, effects);
+    }
+
+    /// Tells all but one who want to be told.
+    pub(super) fn tell_others(
+        &self,
+        but: ConnectionId,
+        message: Message,
+        wants: impl Fn(&Connection) -> bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let message = Arc::new(message);
+        let others = self.connections.iter().filter(|(id, _)| *id != but);
+        let listeners = others.filter(|(_, peer)| wants(peer));
+        effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
+    }
+
+    pub(super) fn tell(
+        &self,
+        message: Message,
+        wants: impl Fn(&Connection) -> bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let message = Arc::new(message);
+        let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
+        effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
+    }
+}
+
+/// A number for the flow of a frame: that by which a select group keeps it together. All
+/// frames that are damaged are one flow.
+fn flow_hash(frame: &[u8]) -> u64 {
+    let headers = Headers::parse(&Frame::from_bytes(frame), Depth::Transport);
+    headers.map_or(0, |headers| {
+        let mut key = Key::new();
+        key.fill(&headers, &Registers::new(PortNo::ANY));
+        pipeline::symmetric_hash(&key)
+    })
+}

@@ -1,0 +1,252 @@
+//! The ports of a bridge: how they are described, counted and changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{Instant, PortNo, QueueId};
+use flow::{
+    PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, Refusal,
+};
+use ports::{Counter, Counts, QueueCounters, Status};
+
+use super::queues::QueueEntry;
+use super::spanning::with_link;
+use super::{Bridge, Effect};
+use crate::link::Link;
+
+/// What may be changed of a port: OpenFlow 1.3's bits, and those of 1.0.
+const CHANGEABLE: PortConfig = PortConfig(
+    PortConfig::DOWN.0
+        | PortConfig::NO_STP.0
+        | PortConfig::NO_RECV.0
+        | PortConfig::NO_RECV_STP.0
+        | PortConfig::NO_FLOOD.0
+        | PortConfig::NO_FWD.0
+        | PortConfig::NO_PACKET_IN.0,
+);
+
+/// One port.
+pub struct PortEntry {
+    /// How it is described.
+    pub desc: PortDesc,
+    /// What its queues count.
+    pub counters: Vec<Arc<QueueCounters>>,
+    /// The kernel's number for its interface, if it has one.
+    pub index: Option<u32>,
+    /// Whether both its ends may send at once, if that is known.
+    pub full_duplex: Option<bool>,
+    /// Since when it is there.
+    pub since: Instant,
+    /// By what frames leave, if not all by one way.
+    pub(super) queues: BTreeMap<QueueId, QueueEntry>,
+}
+
+/// What a port-mod comes to.
+pub(super) struct PortChange {
+    /// Whether the interface is to be taken up or down.
+    pub(super) set_up: Option<bool>,
+    /// Whether the configuration is another one now.
+    pub(super) config_changed: bool,
+}
+
+impl Bridge {
+    /// Takes in a port. `status` is what the interface says.
+    pub fn handle_port_added(
+        &mut self,
+        number: PortNo,
+        status: &Status,
+        counters: Vec<Arc<QueueCounters>>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let desc = describe(number, status);
+        self.pipeline.set_port(&desc);
+        self.unpublished = true;
+        let entry = PortEntry {
+            desc: desc.clone(),
+            counters,
+            index: status.index.map(|index| index.0),
+            full_duplex: status.full_duplex,
+            since: now,
+            queues: BTreeMap::new(),
+        };
+        self.ports.insert(number, entry);
+        self.settle_protected();
+        self.tell_port(PortReason::Add, desc, effects);
+        self.settle_spanning();
+        self.settle_intercepts();
+    }
+
+    /// Takes note whether a port is the end of a tunnel.
+    pub fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
+        self.pipeline.set_tunnel(number, is_one);
+        self.unpublished = true;
+    }
+
+    /// Takes in a further queue of a port, which counts here.
+    pub fn handle_queue_added(&mut self, number: PortNo, counters: Arc<QueueCounters>) {
+        if let Some(entry) = self.ports.get_mut(&number) {
+            entry.counters.push(counters);
+        }
+    }
+
+    /// Takes a port out: its interface is gone, or it is no longer wanted.
+    pub fn handle_port_removed(&mut self, number: PortNo, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.ports.remove(&number) else {
+            return;
+        };
+        self.pipeline.remove_port(number);
+        self.pipeline.set_tunnel(number, false);
+        if let Some(home) = self.lost_home(number) {
+            self.stations.forget_port(home);
+            self.forget_multicast(home);
+        }
+        self.unpublished = true;
+        self.tell_port(PortReason::Delete, entry.desc, effects);
+        self.settle_spanning();
+        self.settle_intercepts();
+    }
+
+    /// Takes note of how a port's interface is now.
+    pub fn handle_port_link(&mut self, number: PortNo, link: &Link, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.ports.get_mut(&number) else {
+            return;
+        };
+        let before = entry.desc.clone();
+        entry.desc.state = with_link(entry.desc.state, state(link.carrier));
+        entry.desc.config = admin_config(entry.desc.config, link.up);
+        entry.desc.hw_addr = link.hw_addr.unwrap_or(entry.desc.hw_addr);
+        if entry.desc == before {
+            return;
+        }
+        self.pipeline.set_port(&entry.desc);
+        if !link.carrier
+            && let Some(home) = self.lost_home(number)
+        {
+            self.stations.unlearn_port(home);
+        }
+        self.unpublished = true;
+        self.tell_port_changed(number, effects);
+        self.settle_spanning();
+    }
+
+    /// All ports.
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, &PortEntry)> {
+        self.ports.iter().map(|(number, entry)| (*number, entry))
+    }
+
+    pub(super) fn change_port(&mut self, command: PortMod) -> Result<PortChange, Refusal> {
+        let entry = self.ports.get_mut(&command.port);
+        let entry = entry.ok_or(Refusal::PortModBadPort)?;
+        if entry.desc.hw_addr != command.hw_addr {
+            return Err(Refusal::PortModBadHwAddr);
+        }
+        let mask = PortConfig(command.mask.0 & CHANGEABLE.0);
+        let before = entry.desc.config;
+        entry.desc.config = before.changed(command.config, mask);
+        let is_down = |config: PortConfig| config.contains(PortConfig::DOWN);
+        let down = is_down(entry.desc.config);
+        let change = PortChange {
+            set_up: (down != is_down(before)).then_some(!down),
+            config_changed: entry.desc.config != before,
+        };
+        self.pipeline.set_port(&entry.desc);
+        self.unpublished = true;
+        self.settle_spanning();
+        Ok(change)
+    }
+
+    /// Returns the statistics of one port, or of all for `PortNo::ANY`.
+    ///
+    /// # Errors
+    /// The bridge has no such port.
+    pub fn port_stats(&self, number: PortNo, now: Instant) -> Result<Vec<PortStats>, Refusal> {
+        if number != PortNo::ANY && !self.ports.contains_key(&number) {
+            return Err(Refusal::RequestBadPort);
+        }
+        let wanted = self
+            .ports()
+            .filter(|(port, _)| number == PortNo::ANY || *port == number);
+        Ok(wanted.map(|(port, entry)| entry.stats(port, now)).collect())
+    }
+}
+
+impl PortEntry {
+    /// What all its queues have counted.
+    pub fn counts(&self) -> Counts {
+        let counts = self.counters.iter().map(|counters| counters.read());
+        counts.fold(Counts::default(), |sum, counts| sum + counts)
+    }
+
+    fn stats(&self, port: PortNo, now: Instant) -> PortStats {
+        let counts = self.counts();
+        let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
+        PortStats {
+            port,
+            rx_packets: counts[Counter::RxPackets],
+            tx_packets: counts[Counter::TxPackets],
+            rx_bytes: counts[Counter::RxBytes],
+            tx_bytes: counts[Counter::TxBytes],
+            rx_dropped: lost,
+            tx_dropped: counts.tx_dropped() - counts[Counter::TxErrors],
+            rx_errors: counts.rx_dropped() - lost,
+            tx_errors: counts[Counter::TxErrors],
+            rx_frame_errors: Some(counts[Counter::RxRunt]),
+            rx_over_errors: Some(counts[Counter::RxOverrun]),
+            rx_crc_errors: None,
+            collisions: None,
+            duration: now - self.since,
+        }
+    }
+}
+
+/// A port as OpenFlow describes it, from what its interface says.
+fn describe(number: PortNo, status: &Status) -> PortDesc {
+    let (current, speed_kbps) = speed(status.speed_mbps);
+    PortDesc {
+        hw_addr: status.address,
+        name: status.name.clone(),
+        config: admin_config(PortConfig::default(), status.up),
+        state: state(status.carrier),
+        current,
+        speed_kbps,
+        speed_kbps_max: speed_kbps,
+        ..PortDesc::new(number)
+    }
+}
+
+fn state(carrier: bool) -> PortState {
+    if carrier {
+        PortState::LIVE
+    } else {
+        PortState::LINK_DOWN
+    }
+}
+
+/// The configuration with the one bit that the system can also change.
+fn admin_config(config: PortConfig, up: bool) -> PortConfig {
+    let down = if up {
+        PortConfig::default()
+    } else {
+        PortConfig::DOWN
+    };
+    config.changed(down, PortConfig::DOWN)
+}
+
+/// A speed as OpenFlow's bits, and in kbit/s.
+fn speed(mbps: Option<u32>) -> (PortFeatures, u32) {
+    const KNOWN: [(u32, PortFeatures); 6] = [
+        (10, PortFeatures::FD_10M),
+        (100, PortFeatures::FD_100M),
+        (1_000, PortFeatures::FD_1G),
+        (10_000, PortFeatures::FD_10G),
+        (40_000, PortFeatures::FD_40G),
+        (100_000, PortFeatures::FD_100G),
+    ];
+    let Some(mbps) = mbps else {
+        return Default::default();
+    };
+    let known = KNOWN.iter().find(|(speed, _)| *speed == mbps);
+    let bits = known.map(|(_, bits)| *bits).unwrap_or_default();
+    (bits, mbps.saturating_mul(1_000))
+}

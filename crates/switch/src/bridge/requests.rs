@@ -1,0 +1,301 @@
+//! What a bridge does with each message: one `match`, a row for each kind.
+
+use base::{Instant, Xid};
+use flow::{
+    FlowMod, GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest,
+    SwitchConfig, TlvTableMod,
+};
+use openflow::{
+    AsyncChange, BoxedMessage, ForwardedRequest, Message, MultipartRequest, ReceivedMessage,
+    RoleReply, Version,
+};
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::connection::Connection;
+use crate::monitors::Author;
+
+impl Bridge {
+    /// Has near what the flow-mods among these will need. They come to the same without it.
+    pub fn foresee(&mut self, coming: &[BoxedMessage]) {
+        let flow_mods = coming
+            .iter()
+            .filter_map(|received| match &received.message {
+                Message::FlowMod(command) => Some(command),
+                _ => None,
+            });
+        self.pipeline.prefetch(flow_mods);
+    }
+
+    /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored. What is
+    /// left of the message means nothing.
+    pub fn handle_message(
+        &mut self,
+        id: ConnectionId,
+        received: &mut ReceivedMessage,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.connections.find(id).is_none() {
+            return;
+        }
+        // What happened before is told before.
+        self.tell_news(effects);
+        // The most frequent, by far, is done where it lies: it is large.
+        if let Message::FlowMod(command) = &received.message {
+            if let Err(refusal) = self.flow_mod(id, received.xid, command, now) {
+                effects.push(Effect::Refuse(id, received.xid, refusal, received.excerpt));
+            }
+        } else {
+            self.handle_other(id, std::mem::take(received), now, effects);
+        }
+        self.tell_news(effects);
+    }
+
+    fn handle_other(
+        &mut self,
+        id: ConnectionId,
+        received: ReceivedMessage,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let ReceivedMessage {
+            xid,
+            message,
+            excerpt,
+        } = received;
+        match self.answer(id, xid, message, now, effects) {
+            Ok(None) => {}
+            Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
+            Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
+        }
+    }
+
+    fn flow_mod(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        command: &FlowMod,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let main = self.connections.main_of(id);
+        self.peer(main)?.check_may_change()?;
+        self.do_flow_mod(command, Some((main, xid)), now)
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        message: Message,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        // Whose request it is, by whichever connection it came.
+        let main = self.connections.main_of(id);
+        if changes_something(&message) {
+            self.peer(main)?.check_may_change()?;
+        }
+        match message {
+            Message::FeaturesRequest => self.features(id).map(Some),
+            Message::GetConfigRequest => self.switch_config(main).map(Some),
+            Message::SetConfig(config) => self.set_config(main, config).map(|()| None),
+            Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
+            Message::FlowMod(command) => self.flow_mod(id, xid, &command, now).map(|()| None),
+            Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
+            Message::ControllerId(controller) => self.name_peer(main, controller).map(|()| None),
+            Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),
+            Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(self.pipeline.tlv_table()))),
+            Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
+            Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
+            Message::GroupMod(command) => self.group_mod(command, (main, xid), now, effects),
+            Message::MeterMod(command) => self.meter_mod(command, (main, xid), now, effects),
+            Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
+            Message::MultipartFragment(part) => self.fragment(id, xid, part).map(|()| None),
+            Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
+            Message::BundleAdd(add) => self.bundle_add(id, xid, add).map(|()| None),
+            Message::MonitorCancel(monitor) => self.cancel_monitor(id, monitor).map(|()| None),
+            Message::BarrierRequest => {
+                self.hold_barrier(id, xid, effects);
+                Ok(None)
+            }
+            Message::QueueConfigRequest(port) => self.queues(port).map(Some),
+            Message::RoleRequest(request) => self.role(main, request, effects).map(Some),
+            Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(main)?.wants))),
+            Message::SetAsync(change) => self.set_async(main, &change).map(|()| None),
+            Message::Error(error) => {
+                tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
+                Ok(None)
+            }
+            // The answer to an echo request that nobody here has sent.
+            Message::EchoReply(_) => Ok(None),
+            Message::Hello(_)
+            | Message::EchoRequest(_)
+            | Message::NiciraSetting(_)
+            | Message::FeaturesReply(_)
+            | Message::GetConfigReply(_)
+            | Message::PacketIn(_)
+            | Message::FlowRemoved(_)
+            | Message::PortStatus(_)
+            | Message::MultipartReply { .. }
+            | Message::BarrierReply
+            | Message::QueueConfigReply(_)
+            | Message::RoleReply(_)
+            | Message::RoleStatus(_)
+            | Message::GetAsyncReply(_)
+            | Message::MonitorPaused
+            | Message::MonitorResumed
+            | Message::TableStatus(_)
+            | Message::ControllerStatus(_)
+            | Message::RequestForward(_)
+            | Message::TlvTableReply(_) => Err(Refusal::RequestBadType),
+        }
+    }
+
+    pub(super) fn peer(&mut self, id: ConnectionId) -> Result<&mut Connection, Refusal> {
+        self.connections.find(id).ok_or(Refusal::RequestPermission)
+    }
+
+    fn group_mod(
+        &mut self,
+        command: GroupMod,
+        by: Author,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let mut changes = self.pipeline.group_mod(&command, now)?;
+        self.note(&mut changes, Some(by));
+        self.forward(ForwardedRequest::GroupMod(command), by, effects);
+        Ok(None)
+    }
+
+    fn meter_mod(
+        &mut self,
+        command: MeterMod,
+        by: Author,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let mut changes = self.pipeline.meter_mod(&command, now)?;
+        self.note(&mut changes, Some(by));
+        self.forward(ForwardedRequest::MeterMod(command), by, effects);
+        Ok(None)
+    }
+
+    fn tlv_table_mod(&mut self, change: &TlvTableMod) -> Result<(), Refusal> {
+        self.pipeline.tlv_table_mod(change)?;
+        self.unpublished = true;
+        Ok(())
+    }
+
+    fn name_peer(&mut self, id: ConnectionId, controller: u16) -> Result<(), Refusal> {
+        self.peer(id)?.controller = controller;
+        self.settle_mode();
+        Ok(())
+    }
+
+    fn set_async(&mut self, id: ConnectionId, change: &AsyncChange) -> Result<(), Refusal> {
+        let peer = self.peer(id)?;
+        peer.wants = peer.wants.after(change);
+        self.settle_mode();
+        Ok(())
+    }
+
+    fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
+        let miss_send_len = self.peer(id)?.miss_send_len;
+        Ok(Message::GetConfigReply(SwitchConfig {
+            miss_send_len,
+            ..self.config
+        }))
+    }
+
+    fn set_config(&mut self, id: ConnectionId, wanted: SwitchConfig) -> Result<(), Refusal> {
+        self.pipeline.set_fragments(wanted.fragments)?;
+        self.peer(id)?.miss_send_len = wanted.miss_send_len;
+        self.config.fragments = wanted.fragments;
+        self.settle_mode();
+        Ok(())
+    }
+
+    fn role(
+        &mut self,
+        id: ConnectionId,
+        request: RoleRequest,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Message, Refusal> {
+        let before = self.connections.master();
+        let standings = self.standings();
+        let role = self.connections.take_role(id, request)?;
+        if let Some(old) = before.filter(|old| *old != id && role == Role::Master) {
+            self.tell_role_lost(old, effects);
+        }
+        self.tell_standings(&standings, effects);
+        self.settle_mode();
+        Ok(Message::RoleReply(RoleReply {
+            role,
+            generation: self.connections.generation(),
+            short_id: self.peer(id)?.short_id,
+        }))
+    }
+
+    fn port_mod(
+        &mut self,
+        id: ConnectionId,
+        mut command: PortMod,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        if self.peer(id)?.version > Version::V10 {
+            command = widen_no_recv(command);
+        }
+        let change = self.change_port(command)?;
+        if let Some(up) = change.set_up {
+            effects.push(Effect::SetPortUp(command.port, up));
+        }
+        if change.config_changed {
+            self.tell_port_changed(command.port, effects);
+        }
+        Ok(())
+    }
+
+    fn packet_out(
+        &mut self,
+        message: &PacketOut,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        self.pipeline.check_packet_out(message)?;
+        self.send_out(message, now, effects);
+        Ok(())
+    }
+}
+
+/// From OpenFlow 1.1 on, what a port does not receive includes the spanning tree's
+/// frames, for which 1.0 has a bit apart (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1).
+fn widen_no_recv(mut command: PortMod) -> PortMod {
+    for bits in [&mut command.config, &mut command.mask] {
+        if bits.contains(PortConfig::NO_RECV) {
+            bits.0 |= PortConfig::NO_RECV_STP.0;
+        }
+    }
+    command
+}
+
+/// Whether a message changes the switch, which a slave may not (OF 1.3.5, 6.3).
+fn changes_something(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::FlowMod(_)
+            | Message::PacketOut(_)
+            | Message::Resume(_)
+            | Message::TlvTableMod(_)
+            | Message::PortMod(_)
+            | Message::TableMod(_)
+            | Message::GroupMod(_)
+            | Message::MeterMod(_)
+            | Message::BundleControl(_)
+            | Message::BundleAdd(_)
+    ) || matches!(
+        message,
+        Message::MultipartRequest(MultipartRequest::TableFeatures(wanted))
+        | Message::MultipartFragment(MultipartRequest::TableFeatures(wanted)) if !wanted.is_empty()
+    )
+}

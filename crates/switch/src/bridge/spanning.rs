@@ -1,0 +1,359 @@
+//! The spanning tree of a bridge: what its ports' links, the BPDUs of others and the time come
+//! to, and what its ports may do because of it. What a tree is, `spanning` knows.
+
+use base::{Instant, PortNo};
+use flow::{PortConfig, PortDesc, PortState};
+use packet::{Frame, MacAddr};
+
+use super::{Bridge, Effect};
+use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use dataplane::gates::{Gates, Passage};
+use dataplane::intercept;
+use l2::spanning::{
+    Action, BridgeId, PortId, PortSettings, Settings, SpanningTree, State, Version,
+};
+
+/// What a port of unknown speed is taken to carry, in Mbit/s, as by Open vSwitch.
+const SPEED_UNKNOWN: u32 = 10_000;
+
+/// What the way through a port costs that carries so many Mbit/s, by the older protocol (IEEE
+/// 802.1D-1998, table 8-5, and Open vSwitch for what is faster).
+const COSTS: [(u32, u32); 6] = [
+    (10_000, 2),
+    (1_000, 4),
+    (100, 19),
+    (16, 62),
+    (10, 100),
+    (4, 250),
+];
+
+/// The same of slower ones.
+const COST_SLOW: u32 = 19;
+
+/// The cost of one Mbit/s by the newer protocol; of n of them it is the n-th part (IEEE
+/// 802.1D-2004, table 17-3).
+const COST_RAPID: u32 = 20_000_000;
+
+/// The shortest frame, without its checksum (IEEE 802.3, 4.4.2).
+const FRAME_LEN_MIN: usize = 60;
+
+/// The tree of a bridge.
+pub struct Spanning {
+    config: SpanningConfig,
+    /// The address of the bridge's own interface.
+    address: MacAddr,
+    tree: SpanningTree,
+    /// Since when there is one.
+    since: Instant,
+    /// What is to be sent.
+    outbox: Vec<Effect>,
+    /// Whether it is not as it was when that was asked last.
+    has_news: bool,
+}
+
+impl Spanning {
+    /// What is settled.
+    pub const fn config(&self) -> &SpanningConfig {
+        &self.config
+    }
+
+    /// What Open vSwitch calls it.
+    pub const fn name(&self) -> &'static str {
+        match self.config.protocol {
+            TreeProtocol::Stp => "STP",
+            TreeProtocol::Rstp => "RSTP",
+        }
+    }
+
+    /// The tree.
+    pub const fn tree(&self) -> &SpanningTree {
+        &self.tree
+    }
+
+    /// Since when there is one.
+    pub const fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn settings(&self) -> Settings {
+        settings(&self.config, self.address)
+    }
+}
+
+impl Bridge {
+    /// Has this spanning tree from now on, or none. `address` is that of the bridge's own
+    /// interface.
+    pub fn set_spanning(
+        &mut self,
+        config: Option<&SpanningConfig>,
+        address: MacAddr,
+        now: Instant,
+    ) {
+        let before = self.spanning.take();
+        if let Some(config) = config {
+            let is_same = |before: &Spanning| before.config.protocol == config.protocol;
+            let kept = before.filter(is_same);
+            let asked: Vec<_> = config
+                .ports
+                .iter()
+                .filter(|(number, port)| {
+                    let before = kept.as_ref().and_then(|of| of.config.ports.get(number));
+                    port.mcheck && !before.is_some_and(|before| before.mcheck)
+                })
+                .map(|(number, _)| *number)
+                .collect();
+            let mut spanning = kept.unwrap_or_else(|| Spanning {
+                tree: SpanningTree::new(settings(config, address), now),
+                config: config.clone(),
+                address,
+                since: now,
+                outbox: Vec::new(),
+                has_news: true,
+            });
+            spanning.config = config.clone();
+            self.spanning = Some(spanning);
+            self.settle_spanning();
+            if let Some(spanning) = &mut self.spanning {
+                asked
+                    .into_iter()
+                    .for_each(|number| spanning.tree.check_migration(number));
+            }
+        }
+        self.heed_tree();
+        self.take_states();
+        self.settle_intercepts();
+    }
+
+    /// The tree, if there is one.
+    pub const fn spanning(&self) -> Option<&Spanning> {
+        self.spanning.as_ref()
+    }
+
+    /// What its ports let in, where it is not all; none if it is.
+    pub const fn gates(&self) -> Option<&std::sync::Arc<Gates>> {
+        self.gates.as_ref()
+    }
+
+    /// Tells the tree of the ports as they are now.
+    pub(super) fn settle_spanning(&mut self) {
+        let Some(spanning) = &mut self.spanning else {
+            return;
+        };
+        let settings = spanning.settings();
+        spanning.tree.set(settings);
+        let ports = &self.ports;
+        let config = &spanning.config;
+        let takes_part = |number: &PortNo| {
+            let entry = ports.get(number).filter(|entry| {
+                config.ports.contains_key(number) && !entry.desc.config.contains(PortConfig::NO_STP)
+            });
+            entry.is_some()
+        };
+        let present: Vec<_> = spanning.tree.ports().map(|(number, _)| number).collect();
+        let gone = present.into_iter().filter(|number| !takes_part(number));
+        gone.for_each(|number| spanning.tree.remove_port(number));
+        let members = config.ports.iter().filter(|(number, _)| takes_part(number));
+        for (number, port) in members {
+            if let Some(entry) = ports.get(number) {
+                let settings = port_settings(config.protocol, port, &entry.desc);
+                spanning.tree.set_port(*number, settings);
+                let desc = &entry.desc;
+                let is_up = !desc.state.contains(PortState::LINK_DOWN)
+                    && !desc.config.contains(PortConfig::DOWN);
+                spanning.tree.link(*number, is_up);
+            }
+        }
+        self.heed_tree();
+        self.take_states();
+    }
+
+    /// Takes in a BPDU, unless the port is to receive none (OF 1.0.1, 5.2.1).
+    pub(super) fn hear_bpdu(&mut self, from: PortNo, frame: &[u8]) {
+        let Some(spanning) = &mut self.spanning else {
+            return;
+        };
+        let barred = |desc: &PortDesc| desc.config.contains(PortConfig::NO_RECV_STP);
+        if self
+            .ports
+            .get(&from)
+            .is_none_or(|entry| barred(&entry.desc))
+        {
+            return;
+        }
+        let Some(bytes) = intercept::bpdu(frame) else {
+            return;
+        };
+        if let Err(malformed) = spanning.tree.hear(from, bytes) {
+            tracing::debug!(%malformed, "no BPDU");
+        }
+        self.heed_tree();
+    }
+
+    /// Lets the tree do what is due, and says what it has to say to others.
+    pub(super) fn look_after_tree(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let Some(spanning) = &mut self.spanning else {
+            return;
+        };
+        spanning.tree.pass(now);
+        self.heed_tree();
+        if let Some(spanning) = &mut self.spanning {
+            effects.append(&mut spanning.outbox);
+        }
+    }
+
+    /// When the tree has something to do next.
+    pub(super) fn next_of_tree(&self) -> Option<Instant> {
+        self.spanning.as_ref().map(|spanning| spanning.tree.due())
+    }
+
+    /// Has the tree act as if the topology had changed.
+    pub fn change_topology(&mut self) {
+        if let Some(spanning) = &mut self.spanning {
+            spanning.tree.change_topology();
+        }
+        self.heed_tree();
+    }
+
+    /// Whether the tree is not as it was when this was asked last.
+    pub fn poll_tree(&mut self) -> bool {
+        let spanning = self.spanning.as_mut();
+        spanning.is_some_and(|spanning| std::mem::take(&mut spanning.has_news))
+    }
+
+    /// Does what the tree asks for.
+    fn heed_tree(&mut self) {
+        let Some(spanning) = &mut self.spanning else {
+            return;
+        };
+        let mut is_other = false;
+        for action in spanning.tree.actions() {
+            match action {
+                Action::Send(number, bytes) => {
+                    if let Some(entry) = self.ports.get(&number) {
+                        let frame = bpdu_frame(entry.desc.hw_addr, &bytes);
+                        let send = Effect::Transmit(number, frame, None);
+                        spanning.outbox.push(send);
+                    }
+                }
+                Action::Enter(number, state) => {
+                    is_other = true;
+                    if !state.learns() {
+                        self.stations.forget_port(number);
+                        self.unpublished = true;
+                    }
+                }
+                Action::Flush(number) => {
+                    self.stations.forget_port(number);
+                    self.unpublished = true;
+                }
+            }
+        }
+        if is_other {
+            spanning.has_news = true;
+            self.take_states();
+        }
+    }
+
+    /// Lets ports do what the tree says, and those that are not in it all, and tells
+    /// controllers of it.
+    fn take_states(&mut self) {
+        let tree = self.spanning.as_ref().map(|spanning| &spanning.tree);
+        let state = |number| Some(tree?.port(number)?.state);
+        let mut held = Vec::new();
+        let mut changed = Vec::new();
+        for (number, entry) in &mut self.ports {
+            let state = state(*number);
+            let told = PortState(entry.desc.state.0 & !TOLD.0 | told(state).0);
+            if told != entry.desc.state {
+                entry.desc.state = told;
+                self.pipeline.set_port(&entry.desc);
+                changed.push(*number);
+            }
+            let passage = match state {
+                None | Some(State::Forwarding) => None,
+                Some(State::Learning) => Some(Passage::Learns),
+                Some(State::Disabled | State::Discarding | State::Listening) => {
+                    Some(Passage::Nothing)
+                }
+            };
+            self.pipeline.set_stp_blocked(*number, passage.is_some());
+            held.extend(passage.map(|passage| (*number, passage)));
+        }
+        self.gates = Gates::compile(held);
+        self.unpublished = true;
+        let mut late = std::mem::take(&mut self.late);
+        for number in changed {
+            self.tell_port_changed(number, &mut late);
+        }
+        self.late = late;
+    }
+}
+
+/// The bits of a port's state that are the tree's.
+const TOLD: PortState = PortState(PortState::BLOCKED.0 | PortState::STP_MASK.0);
+
+/// What OpenFlow calls a port that a tree has brought into this state (OF 1.0.1, 5.2.1; OF
+/// 1.3.5, 7.2.1). One without a link has nothing to be blocked.
+const fn told(state: Option<State>) -> PortState {
+    match state {
+        None | Some(State::Disabled) => PortState(0),
+        Some(State::Listening) => PortState::BLOCKED,
+        Some(State::Discarding) => PortState(PortState::BLOCKED.0 | PortState::STP_BLOCK.0),
+        Some(State::Learning) => PortState(PortState::BLOCKED.0 | PortState::STP_LEARN.0),
+        Some(State::Forwarding) => PortState::STP_FORWARD,
+    }
+}
+
+/// How a port is whose link is so, whatever a tree makes of it.
+pub(super) const fn with_link(before: PortState, link: PortState) -> PortState {
+    PortState(before.0 & TOLD.0 | link.0)
+}
+
+fn settings(config: &SpanningConfig, own: MacAddr) -> Settings {
+    let version = match (config.protocol, config.is_forced_older) {
+        (TreeProtocol::Rstp, false) => Version::Rstp,
+        (TreeProtocol::Stp, _) | (TreeProtocol::Rstp, true) => Version::Stp,
+    };
+    let address = config.address.unwrap_or(own);
+    Settings {
+        max_age: config.max_age,
+        hello_time: config.hello_time,
+        forward_delay: config.forward_delay,
+        transmit_hold_count: config.transmit_hold_count,
+        ..Settings::new(version, BridgeId::new(config.priority, address))
+    }
+}
+
+fn port_settings(protocol: TreeProtocol, port: &SpanningPort, desc: &PortDesc) -> PortSettings {
+    let mbps = match desc.speed_kbps / 1000 {
+        0 => SPEED_UNKNOWN,
+        mbps => mbps,
+    };
+    let by_speed = match protocol {
+        TreeProtocol::Stp => {
+            let known = COSTS.iter().find(|(speed, _)| mbps >= *speed);
+            known.map_or(COST_SLOW, |(_, cost)| *cost)
+        }
+        TreeProtocol::Rstp => {
+            // Powers of ten only.
+            let speed = 10_u32.pow(mbps.ilog10());
+            (COST_RAPID / speed).max(1)
+        }
+    };
+    PortSettings {
+        id: PortId(u16::from(port.priority) << 8 | port.number),
+        path_cost: port.path_cost.unwrap_or(by_speed),
+        admin_edge: port.admin_edge,
+        auto_edge: port.auto_edge,
+        point_to_point: true,
+    }
+}
+
+/// The frame of a BPDU.
+fn bpdu_frame(from: MacAddr, bytes: &[u8]) -> Frame {
+    let length = u16::try_from(bytes.len()).expect("a BPDU is short");
+    let header = [&intercept::BRIDGES[..], &from.0, &length.to_be_bytes()].concat();
+    let mut frame = [&header, bytes].concat();
+    frame.resize(frame.len().max(FRAME_LEN_MIN), 0);
+    Frame::from_bytes(&frame)
+}

@@ -1,0 +1,164 @@
+//! What a bridge tells of itself when asked.
+
+use base::{GroupId, Instant, MeterId, PortNo, TableId, Xid};
+use flow::{Capabilities, Description, Features, FlowStatsRequest, IpfixOf, Refusal, TableDesc};
+use openflow::{FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::dump::{Dump, FlowDump, ObjectDump, Objects};
+
+/// Frames kept for controllers: none, so every packet-in bears the whole frame.
+const BUFFERS: u32 = 0;
+
+/// What the switch can tell of.
+const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
+    .with(Capabilities::TABLE_STATS)
+    .with(Capabilities::PORT_STATS)
+    .with(Capabilities::GROUP_STATS)
+    .with(Capabilities::ARP_MATCH_IP);
+
+impl Bridge {
+    pub(super) fn features(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
+        let peer = self.peer(id)?;
+        let auxiliary_id = peer.auxiliary().map_or(0, |auxiliary| auxiliary.number);
+        let ports = match peer.version {
+            Version::V10 | Version::V11 | Version::V12 => self.port_descs(PortNo::ANY)?,
+            Version::V13 | Version::V14 | Version::V15 => Vec::new(),
+        };
+        let features = Features {
+            datapath_id: self.identity.datapath_id,
+            buffers: BUFFERS,
+            tables: TableId::LAST.0 + 1,
+            auxiliary_id,
+            capabilities: CAPABILITIES,
+        };
+        Ok(Message::FeaturesReply(FeaturesReply { features, ports }))
+    }
+
+    /// Answers a request for statistics: rules, and many groups or meters, by a dump,
+    /// everything else at once.
+    pub(super) fn multipart(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        request: MultipartRequest,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let request = self.whole(id, xid, request)?;
+        if let Some(dump) = objects(&request).and_then(|what| ObjectDump::of(&self.pipeline, what))
+        {
+            effects.push(Effect::Dump(
+                id,
+                xid,
+                Box::new(Dump::Objects(Box::new(dump))),
+            ));
+            return Ok(None);
+        }
+        let reply = match request {
+            MultipartRequest::Flow(form, request) => {
+                let dump = FlowDump::new(self.pipeline.clone(), form, request)?;
+                effects.push(Effect::Dump(id, xid, Box::new(Dump::Flows(Box::new(dump)))));
+                return Ok(None);
+            }
+            MultipartRequest::FlowMonitor(requests) => {
+                return self.monitor(id, xid, requests, effects);
+            }
+            MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
+            MultipartRequest::Description => MultipartReply::Description(self.description()),
+            MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats().collect()),
+            MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
+            MultipartRequest::Queue(request) => self.queue_stats(request, now)?,
+            MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
+            MultipartRequest::TableDesc => MultipartReply::TableDesc(self.table_descs()),
+            MultipartRequest::QueueDesc(request) => self.queue_descs(request)?,
+            MultipartRequest::Group(group) => {
+                MultipartReply::Group(self.pipeline.group_stats(group, now).collect())
+            }
+            MultipartRequest::GroupDesc(group) => {
+                MultipartReply::GroupDesc(self.pipeline.group_descs(group).collect())
+            }
+            MultipartRequest::GroupFeatures => {
+                MultipartReply::GroupFeatures(self.pipeline.group_features())
+            }
+            MultipartRequest::Meter(meter) => {
+                MultipartReply::Meter(self.pipeline.meter_stats(meter, now)?)
+            }
+            MultipartRequest::MeterConfig(meter) => {
+                MultipartReply::MeterConfig(self.pipeline.meter_configs(meter)?)
+            }
+            MultipartRequest::MeterFeatures => {
+                MultipartReply::MeterFeatures(self.pipeline.meter_features())
+            }
+            MultipartRequest::TableFeatures(wanted) => {
+                self.set_table_features(id, &wanted)?;
+                self.all_table_features(id)?
+            }
+            MultipartRequest::ControllerStatus => {
+                MultipartReply::ControllerStatus(self.controller_statuses())
+            }
+            MultipartRequest::Ipfix(of) => self.ipfix_stats(of)?,
+            MultipartRequest::BundleFeatures(asked) => {
+                MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)
+            }
+        };
+        Ok(Some(Message::reply(reply)))
+    }
+
+    /// What IPFIX has told of all frames, or of those that rules tell to sets of collectors.
+    fn ipfix_stats(&self, of: IpfixOf) -> Result<MultipartReply, Refusal> {
+        let told: Vec<_> = match of {
+            IpfixOf::Bridge => self.ipfix_statistics().into_iter().collect(),
+            IpfixOf::Collectors => self.ipfix_statistics_of_sets(),
+        };
+        match told.is_empty() {
+            true => Err(Refusal::IpfixNotConfigured),
+            false => Ok(MultipartReply::Ipfix(of, told)),
+        }
+    }
+
+    fn table_descs(&self) -> Vec<TableDesc> {
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let descs = tables.map(|table| self.pipeline.table_desc(table));
+        descs.collect()
+    }
+
+    fn aggregate(
+        &self,
+        form: FlowFormat,
+        request: &FlowStatsRequest,
+    ) -> Result<MultipartReply, Refusal> {
+        let stats = self.pipeline.aggregate_stats(request)?;
+        Ok(MultipartReply::Aggregate(form, stats))
+    }
+
+    fn description(&self) -> Description {
+        Description {
+            manufacturer: "Comporta".to_owned(),
+            hardware: "userspace data plane on Linux".to_owned(),
+            software: crate::VERSION.to_owned(),
+            serial_number: "None".to_owned(),
+            datapath: self.identity.name.clone(),
+        }
+    }
+
+    fn port_descs(&self, wanted: PortNo) -> Result<Vec<flow::PortDesc>, Refusal> {
+        if wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
+            return Err(Refusal::RequestBadPort);
+        }
+        let ports = self.ports().map(|(_, entry)| &entry.desc);
+        let ports = ports.filter(|desc| wanted == PortNo::ANY || desc.number == wanted);
+        Ok(ports.cloned().collect())
+    }
+}
+
+/// What of all groups or meters is asked, if it is.
+fn objects(request: &MultipartRequest) -> Option<Objects> {
+    match request {
+        MultipartRequest::Group(GroupId::ALL) => Some(Objects::GroupStats),
+        MultipartRequest::GroupDesc(GroupId::ALL) => Some(Objects::GroupDescs),
+        MultipartRequest::Meter(MeterId::ALL) => Some(Objects::MeterStats),
+        MultipartRequest::MeterConfig(MeterId::ALL) => Some(Objects::MeterConfigs),
+        _ => None,
+    }
+}

@@ -1,0 +1,235 @@
+//! How tables are configured, and what is told of them.
+
+use base::{Instant, TableId, Xid};
+use flow::{Refusal, TableFlags, TableMod};
+use openflow::{
+    ForwardedRequest, Message, MultipartReply, MultipartRequest, RequestForward, TableFeatures,
+    TableFeaturesCommand, Version,
+};
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::monitors::Author;
+use config::TableConfig;
+
+/// Questions in several messages that a connection may have under way.
+const FRAGMENTED_MAX: usize = 4;
+
+/// The most things that such a question may list: every table four times, or more
+/// monitors than a connection may have.
+const ENTRIES_MAX: usize = 1024;
+
+impl Bridge {
+    /// Changes how tables behave. Before 1.4 nothing of it has an effect: what becomes of
+    /// frames that match nothing is not for a table to say (OF 1.3.5, 7.3.4.2), and in 1.1
+    /// and 1.2, where it would be, goes to the controllers or nowhere.
+    pub(super) fn table_mod(
+        &mut self,
+        id: ConnectionId,
+        command: &TableMod,
+    ) -> Result<(), Refusal> {
+        let version = self.peer(id)?.version;
+        let known = match version {
+            Version::V10 | Version::V11 | Version::V12 => TableFlags::default(),
+            Version::V13 | Version::V14 | Version::V15 => TableFlags::DEPRECATED
+                .with(TableFlags::EVICTION)
+                .with(TableFlags::VACANCY_EVENTS),
+        };
+        if command.table > TableId::LAST && command.table != TableId::ALL {
+            return Err(Refusal::TableModBadTable);
+        }
+        if command.config.0 & !known.0 != 0 {
+            return Err(Refusal::TableModBadConfig);
+        }
+        if version >= Version::V14 {
+            self.pipeline.table_mod(command)?;
+            self.note_vacancies();
+        }
+        Ok(())
+    }
+
+    /// Takes note of tables that have run full, or are no longer.
+    pub(super) fn note_vacancies(&mut self) {
+        let events = self.pipeline.take_vacancy_events();
+        self.vacancies.extend(events);
+    }
+
+    /// Tells those who want to hear of them the news of tables.
+    pub(super) fn tell_vacancies(&mut self, effects: &mut Vec<Effect>) {
+        for status in std::mem::take(&mut self.vacancies) {
+            let wants = |peer: &crate::connection::Connection| {
+                peer.version >= Version::V14 && peer.wants_table_status(status.reason)
+            };
+            self.tell(Message::TableStatus(status), wants, effects);
+        }
+    }
+
+    /// Tells others what a controller asked of groups or meters.
+    pub(super) fn forward(
+        &self,
+        request: ForwardedRequest,
+        (by, xid): Author,
+        effects: &mut Vec<Effect>,
+    ) {
+        let wants = |id: ConnectionId| id != by;
+        let wanted = self
+            .connections
+            .iter()
+            .any(|(id, peer)| wants(id) && peer.wants_request(&request));
+        if wanted {
+            let told = Message::RequestForward(RequestForward {
+                xid,
+                request: request.clone(),
+            });
+            self.tell_others(by, told, |peer| peer.wants_request(&request), effects);
+        }
+    }
+
+    /// Keeps a part of a question until the rest has come.
+    pub(super) fn fragment(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        part: MultipartRequest,
+    ) -> Result<(), Refusal> {
+        let fragments = &mut self.peer(id)?.fragments;
+        let known = fragments.remove(&xid);
+        if known.is_none() && fragments.len() >= FRAGMENTED_MAX {
+            return Err(Refusal::RequestMultipartOverflow);
+        }
+        let question = join(known, part)?;
+        fragments.insert(xid, question);
+        Ok(())
+    }
+
+    /// A question, with its parts that have come before.
+    pub(super) fn whole(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        part: MultipartRequest,
+    ) -> Result<MultipartRequest, Refusal> {
+        let known = self.peer(id)?.fragments.remove(&xid);
+        join(known, part)
+    }
+
+    /// Gives tables the features that are asked for: all, or none if one cannot be. That
+    /// is their names; what they can do and hold is given, and a table that can do more
+    /// than is asked goes on to.
+    pub(super) fn set_table_features(
+        &mut self,
+        id: ConnectionId,
+        wanted: &[TableFeatures],
+    ) -> Result<(), Refusal> {
+        let version = self.peer(id)?.version;
+        if wanted.len() > usize::from(TableId::LAST.0) + 1 {
+            return Err(Refusal::TableFeaturesTooMany);
+        }
+        wanted
+            .iter()
+            .try_for_each(|table| self.check_features(table, version))?;
+        for TableFeatures { table, name, .. } in wanted {
+            let is_default = *name == format!("table{table}");
+            let name = if is_default { "" } else { name };
+            self.pipeline.name_table(*table, name);
+        }
+        Ok(())
+    }
+
+    fn check_features(&self, wanted: &TableFeatures, version: Version) -> Result<(), Refusal> {
+        let capabilities = TableFlags::DEPRECATED
+            .with(TableFlags::EVICTION)
+            .with(TableFlags::VACANCY_EVENTS);
+        if wanted.table > TableId::LAST {
+            return Err(Refusal::TableFeaturesBadTable);
+        }
+        if wanted.command == TableFeaturesCommand::Disable {
+            return Err(Refusal::TableFeaturesBadCommand);
+        }
+        if wanted.capabilities.0 & !capabilities.0 != 0 {
+            return Err(Refusal::TableFeaturesBadCapabilities);
+        }
+        // Until 1.4 whoever sets features leaves it alone (OF 1.3.5, 7.3.5.5.1).
+        let size = self.table_features(wanted.table, version).flows_max;
+        if version == Version::V15 && wanted.flows_max != size {
+            return Err(Refusal::TableFeaturesBadSize);
+        }
+        Ok(())
+    }
+
+    /// What all tables can do.
+    pub(super) fn all_table_features(
+        &mut self,
+        id: ConnectionId,
+    ) -> Result<MultipartReply, Refusal> {
+        let version = self.peer(id)?.version;
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let features = tables.map(|table| self.table_features(table, version));
+        Ok(MultipartReply::TableFeatures(features.collect()))
+    }
+
+    fn table_features(&self, table: TableId, version: Version) -> TableFeatures {
+        let capabilities = match version {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => TableFlags::default(),
+            Version::V14 | Version::V15 => TableFlags::EVICTION.with(TableFlags::VACANCY_EVENTS),
+        };
+        TableFeatures {
+            table,
+            name: self.pipeline.table_name(table),
+            metadata_match: u64::MAX,
+            metadata_write: u64::MAX,
+            capabilities,
+            flows_max: u32::try_from(self.pipeline.flows_max(table)).unwrap_or(u32::MAX),
+            command: TableFeaturesCommand::Replace,
+            next: (table.0 + 1..=TableId::LAST.0).map(TableId).collect(),
+        }
+    }
+
+    /// Says how many rules a table may have.
+    pub fn limit_flows(&mut self, table: TableId, rules: usize) {
+        self.pipeline.set_flows_max(table, rules);
+    }
+
+    /// Has a table be as the operator says, all of it.
+    pub fn furnish(&mut self, table: TableId, config: &TableConfig) {
+        self.pipeline.name_table(table, &config.name);
+        let limit = config.limit.unwrap_or(usize::MAX);
+        self.pipeline.set_flows_max(table, limit);
+        let flags = match config.evicts {
+            true => TableFlags::EVICTION,
+            false => TableFlags::default(),
+        };
+        let command = TableMod {
+            table,
+            config: flags,
+            eviction: None,
+            vacancy: None,
+        };
+        // That a table of this number is there was seen to when the operator's words were read.
+        let done = self.pipeline.table_mod(&command);
+        debug_assert!(done.is_ok(), "{done:?}");
+        self.unpublished = true;
+    }
+
+    /// Does what is due at this time besides the rules' ends.
+    pub(super) fn handle_due(&mut self, now: Instant) {
+        if self.next_commit().is_some_and(|due| due <= now) {
+            self.commit_scheduled(now);
+        }
+    }
+}
+
+/// Puts a part of a question behind those that have come before.
+fn join(
+    known: Option<MultipartRequest>,
+    part: MultipartRequest,
+) -> Result<MultipartRequest, Refusal> {
+    let Some(mut question) = known else {
+        return Ok(part);
+    };
+    if question.entries() + part.entries() > ENTRIES_MAX {
+        return Err(Refusal::RequestMultipartOverflow);
+    }
+    let joined = question.append(part);
+    joined.map_err(|_| Refusal::RequestBadMultipart)?;
+    Ok(question)
+}

@@ -1,0 +1,698 @@
+//! A bridge under two peers, with the workers played by the test.
+
+use ::ports::Status;
+use base::{Cookie, GroupId, MeterId, QueueId};
+use flow::{
+    FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
+    PortMod, PortReason, Registers, Role, RoleRequest,
+};
+use openflow::{
+    AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, FlowFormat,
+    MaskChange, MultipartReply, MultipartRequest, QueueStatsRequest, ReceivedMessage, RoleReason,
+    RoleStatus, Version,
+};
+use packet::MacAddr;
+use pipeline::{Cause, PacketInMeta};
+
+use super::*;
+use crate::connection::Kind;
+use l2::mac::Address;
+
+mod bonds;
+mod controllers;
+mod groups;
+mod monitors;
+mod spanning;
+mod tables;
+mod tidying;
+
+const OLD: ConnectionId = ConnectionId(10);
+const NEW: ConnectionId = ConnectionId(13);
+
+/// What the clock on the wall showed first.
+const STARTED: std::time::Duration = std::time::Duration::from_secs(1_000_000);
+
+struct Rig {
+    bridge: Bridge,
+    now: Instant,
+    generation: u64,
+}
+
+impl Rig {
+    fn new(fail_mode: FailMode, has_controllers: bool) -> Self {
+        let identity = Identity {
+            name: "br0".to_owned(),
+            datapath_id: DatapathId(1),
+            fail_mode,
+            started: WallTime(STARTED),
+        };
+        let mut rig = Self {
+            bridge: Bridge::new(identity, has_controllers, 2, Instant::START),
+            now: Instant::START,
+            generation: 0,
+        };
+        for number in 1..=3 {
+            rig.add_port(number);
+        }
+        rig
+    }
+
+    /// A bridge in secure mode under an OpenFlow 1.0 and an OpenFlow 1.3 controller.
+    fn controlled() -> Self {
+        let mut rig = Self::new(FailMode::Secure, true);
+        for (id, version) in [(OLD, Version::V10), (NEW, Version::V13)] {
+            rig.bridge
+                .handle_up(id, Connection::new(Kind::Primary, version));
+        }
+        rig
+    }
+
+    fn add_port(&mut self, number: u32) -> Vec<Effect> {
+        let status = Status {
+            name: format!("eth{number}"),
+            address: MacAddr::from_u64(number.into()),
+            up: true,
+            carrier: true,
+            ..Status::default()
+        };
+        self.effects(|bridge, now, effects| {
+            bridge.handle_port_added(PortNo(number), &status, Vec::new(), now, effects);
+        })
+    }
+
+    fn effects(&mut self, act: impl FnOnce(&mut Bridge, Instant, &mut Vec<Effect>)) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        act(&mut self.bridge, self.now, &mut effects);
+        effects
+    }
+
+    fn send(&mut self, id: ConnectionId, message: Message) -> Vec<Effect> {
+        let mut received = ReceivedMessage {
+            xid: Xid(7),
+            message,
+            excerpt: Excerpt::of(&[0; 8]),
+        };
+        self.effects(|bridge, now, effects| bridge.handle_message(id, &mut received, now, effects))
+    }
+
+    /// Publishes, and lets the workers pass it.
+    fn pass(&mut self) -> Vec<Effect> {
+        self.generation += 1;
+        let generation = Generation(self.generation);
+        self.bridge.handle_published(generation);
+        self.effects(|bridge, _, effects| bridge.handle_passed(generation, effects))
+    }
+
+    fn rules(&self) -> Vec<String> {
+        let request = FlowStatsRequest::all();
+        let stats = self.bridge.pipeline.flow_stats(&request, self.now);
+        let stats = stats.expect("all tables exist");
+        stats
+            .map(|rule| flow::text::Brief(&rule).to_string().trim().to_owned())
+            .collect()
+    }
+}
+
+/// What happened, one word a thing.
+fn told(effects: &[Effect]) -> Vec<String> {
+    let name = |message: &Message| {
+        let text = format!("{message:?}");
+        text.split(['(', ' ', '{'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let one = |effect: &Effect| match effect {
+        Effect::Reply(id, _, message) => Some(format!("{} {}", id.0, name(message))),
+        Effect::Refuse(id, _, refusal, _) => Some(format!("{} refused: {refusal:?}", id.0)),
+        Effect::Dump(id, ..) => Some(format!("{} dump", id.0)),
+        Effect::Update(id, _) => Some(format!("{} update", id.0)),
+        Effect::Pause(id, message) => Some(format!("{} {}", id.0, name(message))),
+        Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
+        Effect::Leave(id) => Some(format!("{} left", id.0)),
+        Effect::Transmit(port, frame, _) => Some(format!("out of {port}: {} bytes", frame.len())),
+        // What is freed, nobody sees.
+        Effect::Free(_) => None,
+        Effect::Export(to, datagram) => Some(format!("{to:?}: {} bytes", datagram.len())),
+        Effect::SetPortUp(port, up) => Some(format!("port {port} up: {up}")),
+    };
+    effects.iter().filter_map(one).collect()
+}
+
+fn rule(command: FlowModCommand, flags: FlowFlags) -> Message {
+    let instructions = Instructions::apply(vec![Action::output(PortNo(2))]);
+    let matching = Match::any().with(flow::Field::InPort, 1).expect("legal");
+    Message::FlowMod(FlowMod {
+        flags,
+        ..FlowMod::new(command, 5, matching, instructions)
+    })
+}
+
+fn miss(cause: Cause) -> PacketInMeta {
+    PacketInMeta {
+        cause,
+        table: TableId::FIRST,
+        cookie: Cookie::NONE,
+        registers: Registers::new(PortNo(1)),
+        controller: 0,
+        userdata: Vec::new(),
+        continuation: None,
+        max_len: Some(MaxLen::WHOLE),
+    }
+}
+
+#[test]
+fn a_barrier_reply_and_final_counts_wait_for_the_workers() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
+    rig.pass();
+    assert_eq!(
+        told(&rig.send(NEW, rule(FlowModCommand::Delete, FlowFlags(0)))),
+        [""; 0]
+    );
+    assert_eq!(told(&rig.send(NEW, Message::BarrierRequest)), [""; 0]);
+    assert!(rig.bridge.is_at_barrier(NEW) && !rig.bridge.is_at_barrier(OLD));
+    let after = [
+        "10 told FlowRemoved",
+        "13 told FlowRemoved",
+        "13 BarrierReply",
+    ];
+    assert_eq!(told(&rig.pass()), after);
+    assert!(!rig.bridge.is_at_barrier(NEW));
+}
+
+#[test]
+fn a_barrier_behind_nothing_new_waits_for_what_is_published() {
+    let mut rig = Rig::controlled();
+    rig.bridge.handle_published(Generation(1));
+    rig.send(NEW, Message::BarrierRequest);
+    let mut effects = Vec::new();
+    rig.bridge.handle_passed(Generation(0), &mut effects);
+    assert!(effects.is_empty());
+    rig.bridge.handle_passed(Generation(1), &mut effects);
+    assert_eq!(told(&effects), ["13 BarrierReply"]);
+}
+
+#[test]
+fn a_barrier_behind_nothing_at_all_is_answered_at_once() {
+    let mut rig = Rig::controlled();
+    rig.pass();
+    assert_eq!(
+        told(&rig.send(NEW, Message::BarrierRequest)),
+        ["13 BarrierReply"]
+    );
+}
+
+#[test]
+fn a_slave_looks_and_does_not_touch() {
+    let mut rig = Rig::controlled();
+    let slave = RoleRequest {
+        role: Some(Role::Slave),
+        generation: Some(1),
+        ..RoleRequest::default()
+    };
+    assert_eq!(
+        told(&rig.send(NEW, Message::RoleRequest(slave))),
+        ["13 RoleReply"]
+    );
+    let refused = ["13 refused: RequestIsSlave"];
+    assert_eq!(
+        told(&rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)))),
+        refused
+    );
+    let request = MultipartRequest::Flow(FlowFormat::Standard, FlowStatsRequest::all());
+    assert_eq!(
+        told(&rig.send(NEW, Message::MultipartRequest(request))),
+        ["13 dump"]
+    );
+    assert_eq!(
+        told(&rig.add_port(4)),
+        ["10 told PortStatus", "13 told PortStatus"]
+    );
+}
+
+#[test]
+fn a_controller_is_sent_no_more_frames_than_it_is_to_have() {
+    let mut rig = Rig::controlled();
+    let send = |rig: &mut Rig, count: usize| {
+        let send = |_| {
+            rig.effects(|bridge, now, effects| {
+                bridge.handle_packet_in(miss(Cause::MissRule), vec![0; 60], now, effects);
+            })
+        };
+        (0..count)
+            .map(send)
+            .map(|effects| effects.len())
+            .sum::<usize>()
+    };
+    let all = send(&mut rig, 10);
+    rig.bridge.limit_packet_ins(Rate::new(1000, Some(4)));
+    let some = send(&mut rig, 10);
+    assert_eq!(
+        (all * 4, some * 10),
+        (some * 10, all * 4),
+        "of {all} {some}"
+    );
+    let limited = u64::try_from(all - some).expect("some");
+    assert_eq!(rig.bridge.packet_ins_limited(), limited);
+    rig.bridge.limit_packet_ins(None);
+    assert_eq!(send(&mut rig, 10), all);
+}
+
+#[test]
+fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
+    let mut rig = Rig::controlled();
+    let send = |rig: &mut Rig, cause| {
+        let effects = rig.effects(|bridge, now, effects| {
+            bridge.handle_packet_in(miss(cause), vec![0; 60], now, effects);
+        });
+        let reason = |effect: &Effect| match effect {
+            Effect::Tell(id, message) => match &**message {
+                Message::PacketIn(message) => (id.0, message.reason, message.data.len()),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        effects.iter().map(reason).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        send(&mut rig, Cause::Miss),
+        [(10, PacketInReason::NoMatch, 60)]
+    );
+    let by_rule = [
+        (13, PacketInReason::NoMatch, 60),
+        (10, PacketInReason::Action, 60),
+    ];
+    assert_eq!(send(&mut rig, Cause::MissRule), by_rule);
+    // What a rule says itself is told as it says it, where there is a word for it.
+    let said = [
+        (10, PacketInReason::NoMatch, 60),
+        (13, PacketInReason::NoMatch, 60),
+    ];
+    assert_eq!(
+        send(&mut rig, Cause::Explicit(PacketInReason::NoMatch)),
+        said
+    );
+}
+
+#[test]
+fn without_controllers_a_rule_forwards_and_under_control_nothing_does() {
+    let rig = Rig::new(FailMode::Standalone, false);
+    assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
+    assert!(!rig.bridge.pipeline.is_standalone());
+    assert!(Rig::new(FailMode::Secure, false).rules().is_empty());
+    assert!(Rig::new(FailMode::Standalone, true).rules().is_empty());
+}
+
+#[test]
+fn a_standalone_switch_is_on_its_own_until_a_controller_comes_and_when_it_goes() {
+    let mut rig = Rig::new(FailMode::Standalone, true);
+    assert!(rig.bridge.pipeline.is_standalone());
+    let tool = Connection::new(Kind::Service, Version::V13);
+    rig.bridge.handle_up(OLD, tool);
+    assert!(
+        rig.bridge.pipeline.is_standalone(),
+        "a tool does not control"
+    );
+    rig.bridge
+        .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
+    assert!(!rig.bridge.pipeline.is_standalone());
+    rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)));
+    rig.bridge.handle_down(NEW);
+    assert!(rig.bridge.pipeline.is_standalone());
+    assert_eq!(rig.rules().len(), 1, "rules outlive the connection");
+    rig.bridge.handle_controllers(false, rig.now);
+    assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
+    assert!(!rig.bridge.pipeline.is_standalone());
+}
+
+#[test]
+fn a_port_that_goes_takes_its_stations_along() {
+    let mut rig = Rig::controlled();
+    let address = Address {
+        vid: 0,
+        mac: MacAddr::from_u64(0xaa),
+    };
+    rig.bridge.handle_station(address, PortNo(1), rig.now);
+    rig.bridge.handle_station(address, PortNo(9), rig.now);
+    assert_eq!(rig.bridge.stations().len(), 1);
+    rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(1), effects));
+    assert!(rig.bridge.stations().is_empty() && rig.bridge.ports().count() == 2);
+}
+
+#[test]
+fn what_happens_to_a_port_is_told_with_its_reason() {
+    let mut rig = Rig::controlled();
+    let news = |effects: Vec<Effect>| -> Vec<_> {
+        let status = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Tell(NEW, message) => Some(message),
+            _ => None,
+        });
+        let one = |message: Arc<Message>| match &*message {
+            Message::PortStatus(status) => Some((status.reason, status.port.number)),
+            _ => None,
+        };
+        status.filter_map(one).collect()
+    };
+    assert_eq!(news(rig.add_port(4)), [(PortReason::Add, PortNo(4))]);
+    let down = Message::PortMod(PortMod {
+        port: PortNo(4),
+        hw_addr: MacAddr::from_u64(4),
+        config: PortConfig::DOWN,
+        mask: PortConfig::DOWN,
+        advertise: 0,
+    });
+    assert_eq!(news(rig.send(OLD, down)), [(PortReason::Modify, PortNo(4))]);
+    let gone = rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(4), effects));
+    assert_eq!(news(gone), [(PortReason::Delete, PortNo(4))]);
+}
+
+#[test]
+fn a_port_mod_names_the_port_and_its_address() {
+    let mut rig = Rig::controlled();
+    let command = |port, address: u64| {
+        Message::PortMod(PortMod {
+            port: PortNo(port),
+            hw_addr: MacAddr::from_u64(address),
+            config: PortConfig(PortConfig::DOWN.0 | PortConfig::NO_FLOOD.0),
+            mask: PortConfig(PortConfig::DOWN.0 | PortConfig::NO_FLOOD.0),
+            advertise: 0,
+        })
+    };
+    assert_eq!(
+        told(&rig.send(NEW, command(9, 9))),
+        ["13 refused: PortModBadPort"]
+    );
+    assert_eq!(
+        told(&rig.send(NEW, command(1, 9))),
+        ["13 refused: PortModBadHwAddr"]
+    );
+    let done = [
+        "port 1 up: false",
+        "10 told PortStatus",
+        "13 told PortStatus",
+    ];
+    assert_eq!(told(&rig.send(NEW, command(1, 1))), done);
+    assert_eq!(
+        told(&rig.send(NEW, command(1, 1))),
+        [""; 0],
+        "nothing changes twice"
+    );
+}
+
+#[test]
+fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
+    let mut rig = Rig::controlled();
+    let mut data = vec![0; 60];
+    data[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1]);
+    let message = |port| {
+        Message::PacketOut(PacketOut {
+            buffer: None,
+            registers: Registers::new(PortNo(1)),
+            actions: vec![Action::output(port)],
+            data: data.clone(),
+        })
+    };
+    let flooded = ["out of 2: 60 bytes", "out of 3: 60 bytes"];
+    assert_eq!(told(&rig.send(NEW, message(PortNo::FLOOD))), flooded);
+    assert!(rig.bridge.stations().is_empty());
+    assert_eq!(told(&rig.send(NEW, message(PortNo::NORMAL))), flooded);
+    assert_eq!(rig.bridge.stations().len(), 1);
+    assert_eq!(
+        told(&rig.send(NEW, message(PortNo::IN_PORT))),
+        ["out of 1: 60 bytes"]
+    );
+}
+
+#[test]
+fn rules_time_out_and_their_end_is_told() {
+    let mut rig = Rig::controlled();
+    let Message::FlowMod(command) = rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED) else {
+        panic!("a flow-mod")
+    };
+    rig.send(
+        NEW,
+        Message::FlowMod(FlowMod {
+            hard_timeout_s: 5,
+            ..command
+        }),
+    );
+    rig.pass();
+    assert_eq!(rig.bridge.next_timeout(), Some(Instant::from_secs(5)));
+    rig.now = Instant::from_secs(5);
+    rig.bridge.handle_timeout(rig.now);
+    let effects = rig.pass();
+    let Effect::Tell(OLD, message) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::FlowRemoved(removed) = &**message else {
+        panic!("{message:?}")
+    };
+    assert_eq!(removed.reason, FlowRemovedReason::HardTimeout);
+    assert_eq!(removed.duration.as_secs(), 5);
+    assert_eq!(rig.bridge.next_timeout(), None);
+}
+
+#[test]
+fn a_dump_comes_in_parts_and_tells_each_rule_once() {
+    let mut rig = Rig::controlled();
+    for port in 0..600_u32 {
+        let matching = Match::any().with(flow::Field::InPort, (port + 1).into());
+        let command = FlowMod {
+            table: TableId(u8::try_from(port % 3).expect("small")),
+            ..FlowMod::new(
+                FlowModCommand::Add,
+                1,
+                matching.expect("legal"),
+                Instructions::default(),
+            )
+        };
+        assert_eq!(told(&rig.send(NEW, Message::FlowMod(command))), [""; 0]);
+    }
+    let dump = |rig: &mut Rig, request: FlowStatsRequest| {
+        let request =
+            Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, request));
+        let mut effects = rig.send(NEW, request);
+        let Some(Effect::Dump(NEW, _, mut dump)) = effects.pop() else {
+            panic!("{effects:?}")
+        };
+        let (mut parts, mut told) = (Vec::new(), Vec::new());
+        while let Some(Message::MultipartReply { reply, more }) = dump.next_part(Instant::START) {
+            let MultipartReply::Flow(FlowFormat::Standard, rules) = reply else {
+                panic!("{reply:?}")
+            };
+            parts.push((rules.len(), more));
+            told.extend(rules.iter().map(|rule| (rule.table, rule.matching.clone())));
+        }
+        let all = told.len();
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), all);
+        parts
+    };
+    let all = dump(&mut rig, FlowStatsRequest::all());
+    assert_eq!(all, [(256, true), (256, true), (88, false)]);
+    let second = FlowStatsRequest {
+        table: TableId(1),
+        ..FlowStatsRequest::all()
+    };
+    assert_eq!(dump(&mut rig, second), [(200, false)]);
+    let none = FlowStatsRequest {
+        out_group: GroupId(1),
+        ..FlowStatsRequest::all()
+    };
+    assert_eq!(dump(&mut rig, none), [(0, false)]);
+}
+
+#[test]
+fn what_is_not_there_is_refused_or_empty_by_the_letter() {
+    let mut rig = Rig::controlled();
+    let mut ask = |request| told(&rig.send(NEW, Message::MultipartRequest(request)));
+    assert_eq!(
+        ask(MultipartRequest::Port(PortNo(9))),
+        ["13 refused: RequestBadPort"]
+    );
+    let nowhere = FlowStatsRequest {
+        table: TableId(254),
+        ..FlowStatsRequest::all()
+    };
+    let refused = ["13 refused: RequestBadTable"];
+    assert_eq!(
+        ask(MultipartRequest::Flow(FlowFormat::Standard, nowhere)),
+        refused
+    );
+    let queue = |port, queue| {
+        MultipartRequest::Queue(QueueStatsRequest {
+            port: PortNo(port),
+            queue: QueueId(queue),
+        })
+    };
+    assert_eq!(ask(queue(9, 0)), ["13 refused: QueueBadPort"]);
+    assert_eq!(ask(queue(1, 0)), ["13 refused: QueueBadQueue"]);
+    for request in [
+        MultipartRequest::GroupDesc(GroupId::ALL),
+        MultipartRequest::MeterFeatures,
+        MultipartRequest::TableFeatures(Vec::new()),
+        MultipartRequest::Description,
+    ] {
+        assert_eq!(ask(request), ["13 MultipartReply"]);
+    }
+    let queues = Message::QueueConfigRequest(PortNo(9));
+    assert_eq!(told(&rig.send(NEW, queues)), ["13 refused: QueueBadPort"]);
+    let reply = Message::BarrierReply;
+    assert_eq!(told(&rig.send(NEW, reply)), ["13 refused: RequestBadType"]);
+}
+
+#[test]
+fn a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be() {
+    let wish = |generation| {
+        Message::RoleRequest(RoleRequest {
+            role: Some(Role::Master),
+            generation: Some(generation),
+            ..RoleRequest::default()
+        })
+    };
+    let silence = vec!["13 RoleReply"];
+    let news = vec!["10 told RoleStatus", "13 RoleReply"];
+    for (version, wants, told_of) in [
+        (Version::V13, true, &silence),
+        (Version::V14, false, &silence),
+        (Version::V14, true, &news),
+        (Version::V15, true, &news),
+    ] {
+        let mut rig = Rig::new(FailMode::Secure, true);
+        for id in [OLD, NEW] {
+            let peer = Connection::new(Kind::Primary, version);
+            rig.bridge.handle_up(id, peer);
+        }
+        if wants {
+            let all = MaskChange {
+                role_status: Some(0b111),
+                ..MaskChange::default()
+            };
+            let change = AsyncChange {
+                active: all,
+                slave: all,
+            };
+            rig.send(OLD, Message::SetAsync(change));
+        }
+        assert_eq!(told(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
+        // To ask again is no change.
+        assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
+        let effects = rig.send(NEW, wish(3));
+        assert_eq!(&told(&effects), told_of, "{version}");
+        for effect in &effects {
+            if let Effect::Tell(_, message) = effect {
+                let lost = Message::RoleStatus(RoleStatus {
+                    role: Role::Slave,
+                    reason: RoleReason::MasterRequest,
+                    generation: Some(3),
+                });
+                assert_eq!(**message, lost);
+            }
+        }
+    }
+}
+
+fn bundle(step: BundleStep) -> Message {
+    Message::BundleControl(BundleControl {
+        bundle: BundleId(1),
+        step,
+        flags: BundleFlags::ATOMIC,
+        time: None,
+    })
+}
+
+fn bundled(message: Message) -> Message {
+    Message::BundleAdd(BundleAdd {
+        bundle: BundleId(1),
+        flags: BundleFlags::ATOMIC,
+        message: Box::new(message),
+        excerpt: Excerpt::of(&[]),
+        length: 8,
+    })
+}
+
+fn no_flood(rig: &Rig) -> Message {
+    Message::PortMod(PortMod {
+        port: PortNo(1),
+        hw_addr: rig.bridge.ports[&PortNo(1)].desc.hw_addr,
+        config: PortConfig::NO_FLOOD,
+        mask: PortConfig::NO_FLOOD,
+        advertise: 0,
+    })
+}
+
+#[test]
+fn a_bundle_is_done_at_its_commit_and_answered_when_workers_have_it() {
+    let mut rig = Rig::controlled();
+    let opened = rig.send(NEW, bundle(BundleStep::OpenRequest));
+    assert_eq!(told(&opened), ["13 BundleControl"]);
+    let add = bundled(rule(FlowModCommand::Add, FlowFlags(0)));
+    assert_eq!(told(&rig.send(NEW, add)), [""; 0]);
+    rig.pass();
+    assert_eq!(rig.rules(), [""; 0]);
+    assert_eq!(
+        told(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
+        [""; 0]
+    );
+    assert_eq!(rig.rules().len(), 1);
+    assert_eq!(told(&rig.pass()), ["13 BundleControl"]);
+    let again = rig.send(NEW, bundle(BundleStep::CommitRequest));
+    assert_eq!(told(&again), ["13 refused: BundleBadId"]);
+}
+
+#[test]
+fn of_a_bundle_that_fails_nothing_is_done_or_told() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
+    rig.pass();
+    let before = rig.rules();
+    let config = rig.bridge.ports[&PortNo(1)].desc.config;
+    let no_flood = no_flood(&rig);
+    for message in [
+        rule(FlowModCommand::Delete, FlowFlags(0)),
+        no_flood,
+        Message::FlowMod(FlowMod {
+            table: TableId::ALL,
+            ..FlowMod::new(
+                FlowModCommand::Add,
+                5,
+                Match::any(),
+                Instructions::default(),
+            )
+        }),
+    ] {
+        assert_eq!(told(&rig.send(NEW, bundled(message))), [""; 0]);
+    }
+    let refused = [
+        "13 refused: FlowModBadTable",
+        "13 refused: BundleMessageFailed",
+    ];
+    assert_eq!(
+        told(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
+        refused
+    );
+    assert_eq!(told(&rig.pass()), [""; 0]);
+    assert_eq!(rig.rules(), before);
+    assert_eq!(rig.bridge.ports[&PortNo(1)].desc.config, config);
+}
+
+#[test]
+fn a_bundle_goes_with_its_connection_and_is_not_for_slaves() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, bundled(rule(FlowModCommand::Add, FlowFlags(0))));
+    rig.bridge.handle_down(NEW);
+    rig.bridge
+        .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
+    let unknown = rig.send(NEW, bundle(BundleStep::CommitRequest));
+    assert_eq!(told(&unknown), ["13 refused: BundleBadId"]);
+    let slave = RoleRequest {
+        role: Some(Role::Slave),
+        generation: Some(1),
+        ..RoleRequest::default()
+    };
+    rig.send(NEW, Message::RoleRequest(slave));
+    let denied = rig.send(NEW, bundle(BundleStep::OpenRequest));
+    assert_eq!(told(&denied), ["13 refused: RequestIsSlave"]);
+}

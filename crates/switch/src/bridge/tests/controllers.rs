@@ -1,0 +1,272 @@
+//! What controllers of 1.5 hear of each other.
+
+use flow::ShortId;
+use openflow::{AsyncChange, ControlChannelStatus, ControllerReason, ControllerStatus, MaskChange};
+
+use super::*;
+use crate::connection::Auxiliary;
+
+const FIRST: ConnectionId = ConnectionId(21);
+const SECOND: ConnectionId = ConnectionId(22);
+const TOOL: ConnectionId = ConnectionId(23);
+
+const A: &str = "tcp:192.0.2.1:6653";
+const B: &str = "tcp:192.0.2.2:6653";
+
+/// A bridge that was told to go to two controllers, of which the first has come, and a
+/// tool that listens.
+fn rig() -> Rig {
+    let mut rig = Rig::new(FailMode::Secure, true);
+    rig.bridge.handle_controller_added(A);
+    rig.bridge.handle_controller_added(B);
+    come(&mut rig, FIRST, A);
+    let mut tool = Connection::new(Kind::Service, Version::V15);
+    tool.miss_send_len = 128;
+    rig.bridge.handle_up(TOOL, tool);
+    assert_eq!(news(&rig.pass()), [""; 0], "nobody was there to hear");
+    rig
+}
+
+fn come(rig: &mut Rig, id: ConnectionId, uri: &str) {
+    let connection = Connection {
+        uri: Some(uri.into()),
+        ..Connection::new(Kind::Primary, Version::V15)
+    };
+    rig.bridge.handle_up(id, connection);
+}
+
+/// Who is told what of whom.
+fn news(effects: &[Effect]) -> Vec<String> {
+    let one = |effect: &Effect| match effect {
+        Effect::Tell(id, message) => match &**message {
+            Message::ControllerStatus(status) => Some(format!("{} {}", id.0, words(status))),
+            _ => None,
+        },
+        _ => None,
+    };
+    effects.iter().filter_map(one).collect()
+}
+
+fn words(status: &ControllerStatus) -> String {
+    let ControllerStatus {
+        short_id,
+        role,
+        reason,
+        channel,
+        uri,
+    } = status;
+    let id = short_id.map_or(0, ShortId::number);
+    let uri = uri.as_deref().expect("it is always told");
+    format!("{uri} {id} {role:?} {channel:?} {reason:?}")
+}
+
+fn role(role: Option<Role>, generation: u64, short_id: u16) -> Message {
+    Message::RoleRequest(RoleRequest {
+        role,
+        generation: Some(generation),
+        short_id: ShortId::new(short_id),
+    })
+}
+
+fn list(rig: &mut Rig) -> Vec<String> {
+    let question = Message::MultipartRequest(MultipartRequest::ControllerStatus);
+    let effects = rig.send(TOOL, question);
+    let Effect::Reply(_, _, reply) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::MultipartReply { reply, .. } = &**reply else {
+        panic!("{reply:?}")
+    };
+    let MultipartReply::ControllerStatus(statuses) = reply else {
+        panic!("{reply:?}")
+    };
+    statuses.iter().map(words).collect()
+}
+
+#[test]
+fn controllers_hear_who_comes_and_goes_and_where_the_switch_goes() {
+    let mut rig = rig();
+    come(&mut rig, SECOND, B);
+    let up = format!("{B} 0 Equal Up ChannelStatus");
+    assert_eq!(news(&rig.pass()), [format!("21 {up}"), format!("23 {up}")]);
+
+    rig.send(SECOND, role(Some(Role::Slave), 1, 0));
+    rig.bridge.handle_down(SECOND);
+    let down = format!("{B} 0 Slave Down ChannelStatus");
+    let told = news(&rig.pass());
+    assert_eq!(told, [format!("21 {down}"), format!("23 {down}")]);
+
+    rig.bridge.handle_controller_removed(B);
+    rig.bridge.handle_controller_added("unix:c");
+    let removed = format!("{B} 0 Equal Down Removed");
+    let added = "unix:c 0 Equal Down Added";
+    let told = news(&rig.pass());
+    let wanted = [
+        format!("21 {removed}"),
+        format!("23 {removed}"),
+        format!("21 {added}"),
+        format!("23 {added}"),
+    ];
+    assert_eq!(told, wanted);
+
+    // One that the switch no longer goes to is none of them, nor is a tool.
+    rig.bridge.handle_controller_removed(A);
+    rig.pass();
+    rig.bridge.handle_down(FIRST);
+    rig.bridge.handle_down(TOOL);
+    assert_eq!(news(&rig.pass()), [""; 0]);
+}
+
+#[test]
+fn controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own() {
+    let mut rig = rig();
+    come(&mut rig, SECOND, B);
+    rig.pass();
+    let told = news(&rig.send(FIRST, role(Some(Role::Master), 1, 7)));
+    let wanted = [
+        format!("22 {A} 7 Master Up Role"),
+        format!("23 {A} 7 Master Up Role"),
+        format!("22 {A} 7 Master Up ShortId"),
+        format!("23 {A} 7 Master Up ShortId"),
+    ];
+    assert_eq!(told, wanted);
+
+    let refused = rig.send(SECOND, role(Some(Role::Master), 2, 7));
+    assert_eq!(super::told(&refused), ["22 refused: RoleIdInUse"]);
+    assert_eq!(
+        list(&mut rig),
+        [
+            format!("{A} 7 Master Up Request"),
+            format!("{B} 0 Equal Up Request")
+        ],
+        "nothing of it was done"
+    );
+
+    // Of a new master both are news, to each but itself.
+    let told = news(&rig.send(SECOND, role(Some(Role::Master), 2, 8)));
+    let wanted = [
+        format!("22 {A} 7 Slave Up Role"),
+        format!("23 {A} 7 Slave Up Role"),
+        format!("21 {B} 8 Master Up Role"),
+        format!("23 {B} 8 Master Up Role"),
+        format!("21 {B} 8 Master Up ShortId"),
+        format!("23 {B} 8 Master Up ShortId"),
+    ];
+    assert_eq!(told, wanted);
+
+    // Who asks for no id keeps the one it has; one that is gone leaves it to others.
+    rig.send(SECOND, role(None, 2, 0));
+    rig.bridge.handle_down(FIRST);
+    rig.pass();
+    assert_eq!(
+        list(&mut rig),
+        [
+            format!("{A} 0 Equal Down Request"),
+            format!("{B} 8 Master Up Request")
+        ]
+    );
+    let taken = rig.send(SECOND, role(None, 2, 7));
+    assert_eq!(news(&taken), [format!("23 {B} 7 Master Up ShortId")]);
+}
+
+#[test]
+fn who_does_not_want_news_of_controllers_is_not_told() {
+    let mut rig = rig();
+    let change = AsyncChange {
+        active: MaskChange {
+            controller_status: Some(1 << 2),
+            ..MaskChange::default()
+        },
+        ..AsyncChange::default()
+    };
+    rig.send(TOOL, Message::SetAsync(change));
+    come(&mut rig, SECOND, B);
+    assert_eq!(news(&rig.pass()).len(), 1, "the first controller alone");
+    let told = news(&rig.send(SECOND, role(Some(Role::Slave), 1, 9)));
+    let roles = told.iter().filter(|line| line.starts_with("23"));
+    assert_eq!(roles.count(), 1, "its role but not its id: {told:?}");
+    let status = ControllerStatus {
+        short_id: None,
+        role: Role::Equal,
+        reason: ControllerReason::Request,
+        channel: ControlChannelStatus::Up,
+        uri: None,
+    };
+    let sent = rig.send(TOOL, Message::ControllerStatus(status));
+    assert_eq!(super::told(&sent), ["23 refused: RequestBadType"]);
+}
+
+/// A bridge under a controller with two auxiliary connections.
+fn rig_with_auxiliaries() -> (Rig, [ConnectionId; 2]) {
+    let mut rig = Rig::new(FailMode::Secure, true);
+    rig.bridge
+        .handle_up(FIRST, Connection::new(Kind::Primary, Version::V13));
+    let auxiliaries = [1, 2].map(|number| {
+        let kind = Kind::Auxiliary(Auxiliary {
+            main: FIRST,
+            number,
+        });
+        let id = ConnectionId(FIRST.0 + 100 + u64::from(number));
+        rig.bridge
+            .handle_up(id, Connection::new(kind, Version::V13));
+        id
+    });
+    rig.pass();
+    (rig, auxiliaries)
+}
+
+/// By which connections the frames of these UDP ports come.
+fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
+    let told = ports.map(|port| {
+        let text = format!("eth / ipv4 / udp(src={port})");
+        let stack: packet::build::Stack = text.parse().expect("legal");
+        let frame = stack.build().bytes().to_vec();
+        let effects = rig.effects(|bridge, now, effects| {
+            bridge.handle_packet_in(miss(Cause::MissRule), frame, now, effects);
+        });
+        match &effects[..] {
+            [Effect::Tell(id, _)] => id.0,
+            other => panic!("told otherwise than once: {other:?}"),
+        }
+    });
+    told.collect()
+}
+
+#[test]
+fn frames_come_by_auxiliary_connections_each_flow_by_one() {
+    let (mut rig, [one, two]) = rig_with_auxiliaries();
+    let first = carriers(&mut rig, 1..64);
+    assert!(first.contains(&one.0) && first.contains(&two.0));
+    assert!(!first.contains(&FIRST.0), "the main one is for the rest");
+    assert_eq!(carriers(&mut rig, 1..64), first, "a flow keeps its way");
+    rig.bridge.handle_down(one);
+    assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == two.0));
+    rig.bridge.handle_down(two);
+    assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == FIRST.0));
+}
+
+#[test]
+fn all_connections_of_a_controller_are_one_controller() {
+    let (mut rig, [one, two]) = rig_with_auxiliaries();
+    let port = rig.add_port(4);
+    assert_eq!(told(&port), ["21 told PortStatus"]);
+    let effects = rig.send(two, Message::FeaturesRequest);
+    let Effect::Reply(to, _, reply) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::FeaturesReply(reply) = &**reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!((*to, reply.features.auxiliary_id), (two, 2));
+    let asked = rig.send(one, role(Some(Role::Slave), 1, 0));
+    assert_eq!(told(&asked), ["122 RoleReply"]);
+    for id in [FIRST, one, two] {
+        let refused = rig.send(id, rule(FlowModCommand::Add, FlowFlags(0)));
+        let wanted = format!("{} refused: RequestIsSlave", id.0);
+        assert_eq!(told(&refused), [wanted]);
+    }
+    // One whose main connection is gone is about to go, and does nothing any more.
+    rig.bridge.handle_down(FIRST);
+    let refused = rig.send(one, rule(FlowModCommand::Add, FlowFlags(0)));
+    assert_eq!(told(&refused), ["122 refused: RequestPermission"]);
+}

@@ -1,0 +1,320 @@
+//! What monitors tell, and whom, with the socket played by the test.
+
+use flow::{
+    FlowEvent, FlowRemovedReason, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
+    text,
+};
+
+use super::*;
+use crate::monitors::{MONITORS_MAX, PAUSED_MAX, WAITING_MAX};
+
+const THIRD: ConnectionId = ConnectionId(15);
+
+/// Everything, as `ovs-ofctl` asks for it.
+const ALL: MonitorFlags = MonitorFlags(0x1f | MonitorFlags::NO_ABBREV.0);
+
+fn monitor(id: u32, flags: MonitorFlags, asked: &str) -> Monitor {
+    let flow = text::parse_flow(FlowModCommand::Delete, asked).expect(asked);
+    Monitor {
+        id: MonitorId(id),
+        flags,
+        asked: FlowStatsRequest {
+            table: flow.table,
+            out_port: flow.out_port,
+            matching: flow.matching,
+            ..FlowStatsRequest::all()
+        },
+    }
+}
+
+fn request(requests: Vec<MonitorRequest>) -> Message {
+    Message::MultipartRequest(MultipartRequest::FlowMonitor(requests))
+}
+
+impl Rig {
+    fn watch(&mut self, id: ConnectionId, monitor: Monitor) -> Vec<String> {
+        let effects = self.send(id, request(vec![MonitorRequest::Add(monitor)]));
+        self.heard(id, effects)
+    }
+
+    /// What a flow-mod of one peer tells another.
+    fn changed(&mut self, by: ConnectionId, line: &str, to: ConnectionId) -> Vec<String> {
+        let command = text::parse_flow_line(line).expect(line);
+        let effects = self.send(by, Message::FlowMod(command));
+        self.heard(to, effects)
+    }
+
+    /// What reaches a peer that reads everything.
+    fn heard(&self, to: ConnectionId, effects: Vec<Effect>) -> Vec<String> {
+        let now = self.now;
+        let mut heard = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Dump(id, _, mut dump) | Effect::Update(id, mut dump) if id == to => {
+                    while let Some(part) = dump.next_part(now) {
+                        heard.extend(words(&part));
+                    }
+                }
+                Effect::Reply(id, _, message) | Effect::Pause(id, message) if id == to => {
+                    heard.extend(words(&message));
+                }
+                Effect::Refuse(id, _, refusal, _) if id == to => {
+                    heard.push(format!("{refusal:?}"));
+                }
+                _ => {}
+            }
+        }
+        heard
+    }
+}
+
+/// A message, a word for each thing told.
+fn words(message: &Message) -> Vec<String> {
+    let Message::MultipartReply {
+        reply: MultipartReply::FlowMonitor(updates),
+        ..
+    } = message
+    else {
+        return vec![format!("{message:?}")];
+    };
+    let word = |update: &FlowUpdate| match update {
+        FlowUpdate::Full(change) => {
+            let event = match change.event {
+                FlowEvent::Removed(FlowRemovedReason::Delete) => "Removed".to_owned(),
+                event => format!("{event:?}"),
+            };
+            let does = change.instructions.apply.len();
+            format!("{event} {} does {does}", change.priority)
+        }
+        FlowUpdate::Abbrev(xid) => format!("Abbrev {}", xid.0),
+        FlowUpdate::Paused | FlowUpdate::Resumed => format!("{update:?}"),
+    };
+    updates.iter().map(word).collect()
+}
+
+#[test]
+fn a_monitor_tells_what_is_there_and_what_happens() {
+    let mut rig = Rig::controlled();
+    rig.changed(OLD, "priority=1,actions=output:1", NEW);
+    assert_eq!(rig.watch(NEW, monitor(1, ALL, "")), ["Initial 1 does 1"]);
+    let add = "priority=2,in_port=1,actions=output:2";
+    assert_eq!(rig.changed(OLD, add, NEW), ["Added 2 does 1"]);
+    assert_eq!(
+        rig.changed(NEW, "modify actions=drop", NEW),
+        ["Modified 2 does 0", "Modified 1 does 0"]
+    );
+    assert_eq!(
+        rig.changed(OLD, "delete in_port=1", NEW),
+        ["Removed 2 does 0"]
+    );
+    assert_eq!(
+        rig.changed(OLD, "delete", OLD),
+        [""; 0],
+        "it watches nothing"
+    );
+}
+
+#[test]
+fn a_monitor_tells_only_what_it_was_asked_for() {
+    let mut rig = Rig::controlled();
+    let flags = MonitorFlags::ADD.with(MonitorFlags::REMOVED);
+    assert_eq!(
+        rig.watch(NEW, monitor(1, flags, "table=1,out_port=2,tcp")),
+        [""; 0]
+    );
+    for (line, heard) in [
+        ("table=0,tcp,actions=output:2", &[][..]),
+        ("table=1,udp,actions=output:2", &[]),
+        ("table=1,tcp,actions=output:1", &[]),
+        (
+            "table=1,priority=9,tcp,actions=output:2",
+            &["Added 9 does 0"],
+        ),
+        // It sent to the port until now.
+        (
+            "table=1,priority=9,tcp,actions=output:1",
+            &["Added 9 does 0"],
+        ),
+        ("modify table=1,tcp,actions=output:2", &[]),
+        (
+            "delete table=1",
+            &["Removed 32768 does 0", "Removed 9 does 0"],
+        ),
+    ] {
+        assert_eq!(rig.changed(OLD, line, NEW), heard, "{line}");
+    }
+}
+
+#[test]
+fn ones_own_changes_are_abbreviated_once_a_message() {
+    let mut rig = Rig::controlled();
+    let flags = MonitorFlags::ADD.with(MonitorFlags::REMOVED);
+    rig.watch(NEW, monitor(1, flags, ""));
+    rig.changed(OLD, "priority=1,actions=drop", NEW);
+    let two = "priority=2,actions=drop";
+    assert_eq!(rig.changed(NEW, two, NEW), ["Abbrev 7"]);
+    assert_eq!(
+        rig.changed(NEW, "delete", NEW),
+        ["Abbrev 7"],
+        "two rules are gone"
+    );
+    let only = flags.with(MonitorFlags::ONLY_OWN);
+    let modify = |flags| MonitorRequest::Modify(monitor(1, flags, ""));
+    // As Open vSwitch and its tools write "in full".
+    rig.send(NEW, request(vec![modify(only)]));
+    assert_eq!(rig.changed(OLD, two, NEW), ["Added 2 does 0"]);
+    assert_eq!(rig.changed(NEW, two, NEW), ["Added 2 does 0"]);
+    rig.send(
+        NEW,
+        request(vec![modify(only.with(MonitorFlags::NO_ABBREV))]),
+    );
+    assert_eq!(rig.changed(OLD, two, NEW), [""; 0]);
+    assert_eq!(rig.changed(NEW, two, NEW), ["Added 2 does 0"]);
+}
+
+#[test]
+fn monitors_are_set_up_all_or_none_and_there_are_so_many_at_most() {
+    let mut rig = Rig::controlled();
+    let quiet = |id| monitor(id, MonitorFlags::ADD, "");
+    let ask = |rig: &mut Rig, requests| {
+        let effects = rig.send(NEW, request(requests));
+        rig.heard(NEW, effects)
+    };
+    use MonitorRequest::{Add, Delete, Modify};
+    let twice = vec![Add(quiet(1)), Add(quiet(1))];
+    assert_eq!(ask(&mut rig, twice), ["MonitorExists"]);
+    let unknown = ["MonitorUnknownMonitor"];
+    assert_eq!(
+        ask(&mut rig, vec![Delete(MonitorId(1))]),
+        unknown,
+        "none was set up"
+    );
+    assert_eq!(ask(&mut rig, vec![Modify(quiet(1))]), unknown);
+    let mut nowhere = quiet(1);
+    nowhere.asked.table = TableId(254);
+    assert_eq!(ask(&mut rig, vec![Add(nowhere)]), ["MonitorBadTable"]);
+    let mut nothing = quiet(1);
+    nothing.asked.out_port = PortNo(0);
+    assert_eq!(ask(&mut rig, vec![Add(nothing)]), ["MonitorBadOut"]);
+    for id in 0..64 {
+        assert_eq!(ask(&mut rig, vec![Add(quiet(id))]), [""; 0]);
+    }
+    assert_eq!(MONITORS_MAX, 64);
+    assert_eq!(ask(&mut rig, vec![Add(quiet(64))]), ["MonitorUnknown"]);
+    assert_eq!(
+        told(&rig.send(NEW, Message::MonitorCancel(MonitorId(3)))),
+        [""; 0]
+    );
+    assert_eq!(ask(&mut rig, vec![Add(quiet(64))]), [""; 0]);
+}
+
+#[test]
+fn updates_come_before_the_barrier_reply_and_nothing_of_a_failed_bundle_does() {
+    let mut rig = Rig::controlled();
+    rig.watch(NEW, monitor(1, ALL, ""));
+    rig.pass();
+    let rule = text::parse_flow_line("actions=drop").expect("a flow");
+    let mut effects = rig.send(OLD, Message::FlowMod(rule.clone()));
+    effects.extend(rig.send(NEW, Message::BarrierRequest));
+    effects.extend(rig.pass());
+    assert_eq!(told(&effects), ["13 update", "13 BarrierReply"]);
+    let bad = FlowMod {
+        table: TableId(254),
+        ..rule.clone()
+    };
+    for command in [rule, bad] {
+        let add = BundleAdd {
+            bundle: BundleId(1),
+            flags: BundleFlags::default(),
+            message: Box::new(Message::FlowMod(command)),
+            excerpt: Excerpt::of(&[0; 8]),
+            length: 100,
+        };
+        rig.send(NEW, Message::BundleAdd(add));
+    }
+    let commit = BundleControl {
+        bundle: BundleId(1),
+        step: BundleStep::CommitRequest,
+        flags: BundleFlags::default(),
+        time: None,
+    };
+    let effects = rig.send(NEW, Message::BundleControl(commit));
+    let failed = ["FlowModBadTable", "BundleMessageFailed"];
+    assert_eq!(rig.heard(NEW, effects), failed);
+    let effects = rig.pass();
+    assert_eq!(rig.heard(NEW, effects), [""; 0]);
+}
+
+#[test]
+fn what_ends_by_itself_is_told_with_its_reason() {
+    let mut rig = Rig::controlled();
+    rig.watch(NEW, monitor(1, ALL, ""));
+    rig.changed(OLD, "priority=1,hard_timeout=1,actions=drop", NEW);
+    rig.now += std::time::Duration::from_secs(2);
+    let now = rig.now;
+    rig.bridge.handle_timeout(now);
+    let effects = rig.pass();
+    assert_eq!(rig.heard(NEW, effects), ["Removed(HardTimeout) 1 does 0"]);
+}
+
+#[test]
+fn a_slow_reader_is_told_the_difference_when_it_has_read() {
+    let mut rig = Rig::controlled();
+    let later = Connection::new(Kind::Primary, Version::V14);
+    rig.bridge.handle_up(THIRD, later);
+    for id in [NEW, THIRD] {
+        rig.changed(OLD, "priority=1,actions=drop", NEW);
+        rig.changed(OLD, "priority=2,in_port=1,actions=drop", NEW);
+        rig.watch(id, monitor(1, ALL, ""));
+        let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
+        let paused = rig.heard(id, effects);
+        let again = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
+        assert!(again.is_empty(), "it is paused already");
+        for line in [
+            "priority=3,in_port=2,actions=drop",
+            "delete in_port=2",
+            "delete in_port=1",
+            "priority=4,in_port=3,actions=output:1",
+            "modify_strict priority=1,actions=output:1",
+        ] {
+            assert_eq!(rig.changed(OLD, line, id), [""; 0], "{line}");
+        }
+        let effects = rig.effects(|bridge, _, effects| bridge.handle_drained(id, effects));
+        let resumed = rig.heard(id, effects);
+        let changes = ["Added 4 does 1", "Removed 2 does 0", "Modified 1 does 1"];
+        assert_eq!(resumed[..3], changes);
+        let words = match id {
+            THIRD => ("Paused", "Resumed"),
+            _ => ("MonitorPaused", "MonitorResumed"),
+        };
+        assert_eq!((paused[0].as_str(), resumed[3].as_str()), words);
+        assert_eq!(rig.changed(OLD, "delete", id).len(), 2, "all is told again");
+        rig.bridge.handle_down(id);
+    }
+    assert_eq!(WAITING_MAX, 4096);
+}
+
+#[test]
+fn when_too_many_are_paused_the_next_slow_reader_is_left() {
+    let mut rig = Rig::controlled();
+    let ids: Vec<_> = (100..).take(PAUSED_MAX + 1).map(ConnectionId).collect();
+    for id in &ids {
+        let connection = Connection::new(Kind::Primary, Version::V14);
+        rig.bridge.handle_up(*id, connection);
+        rig.watch(*id, monitor(1, ALL, ""));
+    }
+    let mut slow = |id: ConnectionId| {
+        let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
+        told(&effects)
+    };
+    for id in &ids[..PAUSED_MAX] {
+        assert_eq!(slow(*id), [format!("{} MultipartReply", id.0)]);
+    }
+    let last = ids[PAUSED_MAX];
+    assert_eq!(slow(last), [format!("{} left", last.0)]);
+    assert_eq!(slow(ids[0]), [""; 0], "it is paused already");
+    // When one has read, there is room again.
+    rig.effects(|bridge, _, effects| bridge.handle_drained(ids[0], effects));
+    let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(last, effects));
+    assert_eq!(told(&effects), [format!("{} MultipartReply", last.0)]);
+}

@@ -1,0 +1,201 @@
+//! A bridge and its spanning tree: two of its ports are joined by a cable, of which one is to be
+//! kept out.
+
+use flow::PortState;
+
+use super::*;
+use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use dataplane::gates::Passage;
+
+/// The ports at the ends of the cable.
+const CABLE: [PortNo; 2] = [PortNo(1), PortNo(2)];
+
+fn tree(protocol: TreeProtocol, ports: &[u16]) -> SpanningConfig {
+    let port = |number: &u16| {
+        let settings = SpanningPort::new(format!("eth{number}"), *number);
+        (PortNo((*number).into()), settings)
+    };
+    SpanningConfig {
+        ports: ports.iter().map(port).collect(),
+        ..SpanningConfig::new(protocol)
+    }
+}
+
+impl Rig {
+    fn span(&mut self, config: Option<&SpanningConfig>) {
+        let address = MacAddr([2, 0, 0, 0, 0, 0x77]);
+        self.bridge.set_spanning(config, address, self.now);
+    }
+
+    /// Lets seconds pass, and carries what is said by one end of the cable to the other.
+    fn talk(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now += std::time::Duration::from_secs(1);
+            loop {
+                let said = self.effects(Bridge::speak_to_others);
+                if said.is_empty() {
+                    break;
+                }
+                for effect in said {
+                    let Effect::Transmit(port, frame, None) = effect else {
+                        panic!("{effect:?} is no BPDU");
+                    };
+                    let other = CABLE.iter().find(|end| **end != port);
+                    if let Some(other) = other.filter(|_| CABLE.contains(&port)) {
+                        self.effects(|bridge, now, effects| {
+                            bridge.handle_intercepted(*other, frame.bytes(), now, effects);
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn state(&self, port: u32) -> PortState {
+        self.bridge.ports[&PortNo(port)].desc.state
+    }
+
+    fn passage(&self, port: u32) -> Option<Passage> {
+        self.bridge.gates()?.of(PortNo(port))
+    }
+
+    fn is_shut(&self, port: u32) -> bool {
+        let view = self.bridge.pipeline.port(PortNo(port));
+        view.is_some_and(|view| view.is_stp_blocked && !view.forwards())
+    }
+}
+
+#[test]
+fn of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it() {
+    let mut rig = Rig::controlled();
+    rig.span(Some(&tree(TreeProtocol::Stp, &[1, 2])));
+    assert!(rig.is_shut(1) && rig.is_shut(2) && !rig.is_shut(3));
+    assert_eq!(rig.passage(1), Some(Passage::Nothing));
+    assert_eq!(rig.passage(3), None, "it is not in the tree");
+    let intercepts = rig.bridge.intercepts().expect("BPDUs are the bridge's");
+    assert!(
+        intercepts.of(PortNo(3)).is_some_and(|of| of.spanning),
+        "no port passes them on"
+    );
+    assert_eq!(told(&rig.pass()).len(), 4, "each controller of two ports");
+    rig.talk(20);
+    assert_eq!(rig.passage(1), Some(Passage::Learns));
+    assert!(rig.is_shut(1), "it learns only");
+    let bits = rig.state(1).0 & PortState::STP_MASK.0;
+    assert_eq!(PortState(bits), PortState::STP_LEARN);
+    rig.talk(20);
+    assert_eq!(rig.passage(1), None);
+    assert!(!rig.is_shut(1) && rig.is_shut(2));
+    let told = [1, 2, 3].map(|port| rig.state(port));
+    let live = PortState::LIVE.0;
+    let blocked = PortState::BLOCKED.0 | PortState::STP_BLOCK.0;
+    let wanted = [live | PortState::STP_FORWARD.0, live | blocked, live].map(PortState);
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn a_port_that_is_to_be_in_no_tree_is_in_none() {
+    let mut rig = Rig::controlled();
+    rig.span(Some(&tree(TreeProtocol::Rstp, &[1, 2])));
+    rig.talk(40);
+    assert!(!rig.is_shut(1) && rig.is_shut(2));
+    let port_mod = |config| {
+        Message::PortMod(PortMod {
+            port: PortNo(2),
+            hw_addr: MacAddr::from_u64(2),
+            config,
+            mask: PortConfig::NO_STP,
+            advertise: 0,
+        })
+    };
+    rig.send(OLD, port_mod(PortConfig::NO_STP));
+    assert!(!rig.is_shut(2) && rig.passage(2).is_none());
+    assert_eq!(rig.state(2), PortState::LIVE);
+    rig.send(OLD, port_mod(PortConfig::default()));
+    assert!(rig.is_shut(2), "it begins anew");
+    rig.span(None);
+    assert!(!rig.is_shut(2) && rig.bridge.gates().is_none());
+    assert!(rig.bridge.intercepts().is_none());
+}
+
+#[test]
+fn who_is_to_hear_no_bpdus_hears_none_and_what_a_link_does_is_heeded() {
+    let mut rig = Rig::controlled();
+    let deaf = |port: u32| {
+        Message::PortMod(PortMod {
+            port: PortNo(port),
+            hw_addr: MacAddr::from_u64(port.into()),
+            config: PortConfig::NO_RECV_STP,
+            mask: PortConfig::NO_RECV_STP,
+            advertise: 0,
+        })
+    };
+    rig.span(Some(&tree(TreeProtocol::Stp, &[1, 2])));
+    rig.send(OLD, deaf(2));
+    rig.talk(40);
+    assert!(
+        !rig.is_shut(1) && !rig.is_shut(2),
+        "it has heard of no other way"
+    );
+    let link = crate::link::Link {
+        index: 1,
+        name: "eth1".to_owned(),
+        up: true,
+        carrier: false,
+        hw_addr: None,
+    };
+    rig.effects(|bridge, _, effects| bridge.handle_port_link(PortNo(1), &link, effects));
+    assert!(rig.is_shut(1));
+    assert_eq!(rig.state(1), PortState::LINK_DOWN);
+    rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(1), effects));
+    assert!(
+        rig.bridge
+            .spanning()
+            .is_some_and(|of| of.tree().port(PortNo(1)).is_none())
+    );
+}
+
+#[test]
+fn stations_are_forgotten_behind_ports_that_do_not_learn() {
+    let mut rig = Rig::controlled();
+    let station = Address {
+        vid: 0,
+        mac: MacAddr::from_u64(9),
+    };
+    rig.bridge.handle_station(station, PortNo(1), rig.now);
+    assert_eq!(rig.bridge.stations().view().iter().count(), 1);
+    rig.span(Some(&tree(TreeProtocol::Stp, &[1])));
+    assert_eq!(rig.bridge.stations().view().iter().count(), 0);
+}
+
+#[test]
+fn ports_cost_what_their_speed_says() {
+    let cost = |protocol, mbps: u32, asked| {
+        let mut rig = Rig::new(FailMode::Secure, false);
+        let entry = rig.bridge.ports.get_mut(&PortNo(1)).expect("it is there");
+        entry.desc.speed_kbps = mbps * 1000;
+        let mut config = tree(protocol, &[1]);
+        config
+            .ports
+            .get_mut(&PortNo(1))
+            .expect("it is there")
+            .path_cost = asked;
+        rig.span(Some(&config));
+        let info = rig
+            .bridge
+            .spanning()
+            .and_then(|of| of.tree().port(PortNo(1)));
+        info.expect("it is there").settings.path_cost
+    };
+    let (stp, rstp) = (TreeProtocol::Stp, TreeProtocol::Rstp);
+    let costs = [0, 10, 100, 1_000, 10_000, 100_000];
+    assert_eq!(
+        costs.map(|mbps| cost(stp, mbps, None)),
+        [2, 100, 19, 4, 2, 2]
+    );
+    assert_eq!(
+        costs.map(|mbps| cost(rstp, mbps, None)),
+        [2_000, 2_000_000, 200_000, 20_000, 2_000, 200]
+    );
+    assert_eq!(cost(rstp, 10, Some(7)), 7);
+}

@@ -1,0 +1,140 @@
+//! Who watches the tables, and what is recorded for them.
+
+use std::sync::Arc;
+
+use base::{GroupId, PortNo, TableId, Xid};
+use flow::{Monitor, MonitorFlags, MonitorId, MonitorRequest, Refusal};
+use openflow::{Message, MultipartReply};
+use pipeline::Changes;
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::dump::Dump;
+use crate::monitors::{self, Author, Comparison, Recorded};
+
+impl Bridge {
+    /// Sets monitors up, changes them or takes them away: all that a message asks for,
+    /// or none of it.
+    pub(super) fn monitor(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        requests: Vec<MonitorRequest>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        requests.iter().try_for_each(check)?;
+        let new = self.peer(id)?.monitors.apply(requests)?;
+        self.count_watchers();
+        let asks = |monitor: &Monitor| monitor.flags.contains(MonitorFlags::INITIAL);
+        let new: Vec<_> = new.into_iter().filter(asks).collect();
+        if new.is_empty() {
+            let reply = MultipartReply::FlowMonitor(Vec::new());
+            return Ok(Some(Message::reply(reply)));
+        }
+        let rules = Dump::Comparison(Box::new(Comparison::initial(&self.pipeline, new)));
+        effects.push(Effect::Dump(id, xid, Box::new(rules)));
+        Ok(None)
+    }
+
+    /// Takes a monitor away, by the message that versions before 1.4 have for it.
+    pub(super) fn cancel_monitor(
+        &mut self,
+        id: ConnectionId,
+        monitor: MonitorId,
+    ) -> Result<(), Refusal> {
+        let request = MonitorRequest::Delete(monitor);
+        self.peer(id)?.monitors.apply(vec![request])?;
+        self.count_watchers();
+        Ok(())
+    }
+
+    /// Takes note of whether anybody watches.
+    pub(super) fn count_watchers(&mut self) {
+        let mut peers = self.connections.iter();
+        self.is_watched = peers.any(|(_, peer)| !peer.monitors.is_empty());
+    }
+
+    /// Records what a change of the tables did to rules.
+    pub(super) fn record(&mut self, changes: &Changes, by: Option<Author>) {
+        if self.is_watched {
+            let recorded = changes
+                .rule_events()
+                .map(|happening| Recorded { happening, by });
+            self.recorded.extend(recorded);
+        }
+    }
+
+    /// Tells what has happened since this was done last.
+    #[inline]
+    pub(super) fn tell_news(&mut self, effects: &mut Vec<Effect>) {
+        if self.late.is_empty() && self.vacancies.is_empty() && self.recorded.is_empty() {
+            return;
+        }
+        effects.append(&mut self.late);
+        self.tell_vacancies(effects);
+        self.tell_watchers(effects);
+    }
+
+    /// Tells those who watch what was recorded.
+    fn tell_watchers(&mut self, effects: &mut Vec<Effect>) {
+        if self.recorded.is_empty() {
+            return;
+        }
+        let changes = Arc::new(std::mem::take(&mut self.recorded));
+        for (id, peer) in self.connections.iter() {
+            let own = self.connections.main_of(id);
+            if let Some(updates) = peer.monitors.updates(&changes, own) {
+                effects.push(Effect::Update(id, Box::new(Dump::Updates(updates))));
+            }
+        }
+    }
+
+    /// Takes note that more than [`monitors::WAITING_MAX`] changes wait for a peer to
+    /// read them, and pauses its monitors; or leaves it, if too many are paused.
+    pub fn handle_slow(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
+        self.tell_watchers(effects);
+        let peers = self.connections.iter().map(|(_, peer)| peer);
+        let paused = peers.filter(|peer| peer.monitors.are_paused()).count();
+        let Some(peer) = self.connections.find(id) else {
+            return;
+        };
+        if peer.monitors.are_paused() {
+            return;
+        }
+        if paused >= monitors::PAUSED_MAX {
+            effects.push(Effect::Leave(id));
+        } else if peer.monitors.pause(&self.pipeline) {
+            let message = monitors::paused(peer.version);
+            effects.push(Effect::Pause(id, Box::new(message)));
+        }
+    }
+
+    /// Takes note that a peer has read that its monitors are paused, and lets them go on.
+    pub fn handle_drained(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
+        self.tell_watchers(effects);
+        if let Some(peer) = self.connections.find(id)
+            && let Some(rules) = peer.monitors.resume(&self.pipeline, peer.version)
+        {
+            effects.push(Effect::Update(
+                id,
+                Box::new(Dump::Comparison(Box::new(rules))),
+            ));
+        }
+    }
+}
+
+/// Whether there can be such a monitor.
+fn check(request: &MonitorRequest) -> Result<(), Refusal> {
+    let (MonitorRequest::Add(Monitor { asked, .. })
+    | MonitorRequest::Modify(Monitor { asked, .. })) = request
+    else {
+        return Ok(());
+    };
+    if asked.table > TableId::LAST && asked.table != TableId::ALL {
+        return Err(Refusal::MonitorBadTable);
+    }
+    let is_port = asked.out_port != PortNo(0);
+    let is_group = asked.out_group <= GroupId::MAX || asked.out_group == GroupId::ANY;
+    (is_port && is_group)
+        .then_some(())
+        .ok_or(Refusal::MonitorBadOut)
+}

@@ -1,0 +1,60 @@
+//! Names for a bridge that the user has not named: its Ethernet address and its
+//! datapath id. The same ports, or else the same machine and name, always give
+//! the same ones, so they outlive a restart.
+
+use base::DatapathId;
+use packet::MacAddr;
+
+/// The bridge's address: the lowest of its ports', as for Open vSwitch, or one
+/// made from the machine's and the bridge's names.
+pub fn bridge_address(
+    ports: impl IntoIterator<Item = MacAddr>,
+    machine: &str,
+    bridge: &str,
+) -> MacAddr {
+    let usable = |address: &MacAddr| !address.is_multicast() && *address != MacAddr::default();
+    let lowest = ports.into_iter().filter(usable).min();
+    lowest.unwrap_or_else(|| address_from_names(machine, bridge))
+}
+
+/// The datapath id that goes with an address: its 48 bits below sixteen zero
+/// ones (OF 1.3.5, 7.3.1).
+pub fn datapath_id(address: MacAddr) -> DatapathId {
+    DatapathId(address.to_u64())
+}
+
+/// A locally administered address from a hash of the names (FNV-1a, which is the
+/// same in every build, unlike the standard library's).
+fn address_from_names(machine: &str, bridge: &str) -> MacAddr {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let bytes = machine.bytes().chain([0]).chain(bridge.bytes());
+    let hash = bytes.fold(OFFSET, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+    });
+    let MacAddr([first, rest @ ..]) = MacAddr::from_u64(hash ^ hash >> 48);
+    let [a, b, c, d, e] = rest;
+    MacAddr([first & 0xfc | 0x02, a, b, c, d, e])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_usable_address_of_the_ports_is_the_bridges() {
+        let address = |number| MacAddr::from_u64(number);
+        let ports = [address(0), MacAddr::BROADCAST, address(9), address(7)];
+        assert_eq!(bridge_address(ports, "m", "br0"), address(7));
+        assert_eq!(datapath_id(address(7)), DatapathId(7));
+    }
+
+    #[test]
+    fn without_ports_the_names_decide_and_always_alike() {
+        let made = |bridge| bridge_address([], "machine", bridge);
+        assert_eq!(made("br0"), made("br0"));
+        assert_ne!(made("br0"), made("br1"));
+        let MacAddr([first, ..]) = made("br0");
+        assert_eq!(first & 0x03, 0x02, "local and not multicast");
+    }
+}
