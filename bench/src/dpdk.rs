@@ -12,7 +12,7 @@ mod tables;
 use std::time::Duration;
 
 use testbed::{DpdkCores, Namespace, OpenVswitch, Program, huge_pages_are_free};
-use testkit::bed::Scene;
+use testkit::workload::Workload;
 
 use crate::chosen::chosen;
 use crate::sample::Sample;
@@ -51,11 +51,11 @@ pub(crate) fn measure(
     let chosen = chosen(names, &TABLES, |table| table.name)?;
     let site = Site::new(programs)?;
     for table in chosen {
-        let scene = (table.scene)();
-        let trace = Trace::write(&site, table, &shuffled(scene.frames()))?;
+        let workload = (table.workload)();
+        let trace = Trace::write(&site, table, &shuffled(workload.frames()))?;
         let path = DataPath {
             site: &site,
-            scene: &scene,
+            workload: &workload,
             start: table.start,
             trace,
             time: Duration::from_millis(rounds.millis.into()),
@@ -89,7 +89,7 @@ pub(crate) fn measure(
 /// One device with its tables and its packets.
 struct DataPath<'a> {
     site: &'a Site,
-    scene: &'a Scene,
+    workload: &'a Workload,
     start: Start,
     trace: Trace<'a>,
     /// Length of a measurement of a steady device.
@@ -142,7 +142,7 @@ impl DataPath<'_> {
         arguments.extend(["--cores".to_owned(), FORWARDING.to_string()]);
         let switch = Switch::start(self.site, "dpdk", Namespace::new()?, &arguments)?;
         switch.bridge.set_port(1, "down")?;
-        switch.bridge.add_flows(self.scene.flow_lines())?;
+        switch.bridge.add_flows(self.workload.flow_lines())?;
         switch.bridge.set_port(1, "up")?;
         self.rate(&switch.bridge, || Ok(None))
     }
@@ -176,7 +176,7 @@ impl DataPath<'_> {
             site: self.site,
             directory,
         };
-        bridge.add_flows(self.scene.flow_lines())?;
+        bridge.add_flows(self.workload.flow_lines())?;
         peer.vsctl(&format!("set Open_vSwitch . {}", settings[0]))?;
         // After the rules: packets without a rule would occupy the daemon.
         peer.vsctl(&device(1, &format!("net_pcap1,{}", feed.words)))?;

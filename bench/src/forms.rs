@@ -1,7 +1,7 @@
 //! What a frame costs by the form that its table has: nanoseconds by the clock, and
 //! instructions for whoever runs this under callgrind.
 
-use testkit::bed::{Scene, Traffic};
+use testkit::workload::{TrafficPattern, Workload};
 
 use crate::chosen::{chosen, find};
 use crate::sample::Sample;
@@ -15,35 +15,35 @@ pub(crate) const FRAMES: u64 = 16_384;
 /// Tables by the name that they are asked for.
 struct Form {
     name: &'static str,
-    scene: fn() -> Scene,
+    workload: fn() -> Workload,
 }
 
 #[rustfmt::skip]
 const FORMS: [Form; 12] = {
-    const fn row(name: &'static str, scene: fn() -> Scene) -> Form {
-        Form { name, scene }
+    const fn row(name: &'static str, workload: fn() -> Workload) -> Form {
+        Form { name, workload }
     }
     [
-        row("one-port",       Scene::one_rule),
-        row("one-tcp-port",   Scene::one_port),
-        row("twelve-fields",  Scene::twelve_fields),
-        row("macs-1000",      || Scene::stations("1,000 stations", 1000)),
-        row("flows-1000",     || Scene::exact_met("1,000 flows", 1000, 1)),
-        row("flows-100000",   || Scene::exact_met("100,000 flows", 100_000, 1)),
-        row("networks-1000",  || Scene::networks_met("1,000 networks", 1000, FRAMES)),
-        row("networks-10000", || Scene::networks_met("10,000 networks", 10_000, FRAMES)),
-        row("acl-1000",       || Scene::access_list_met("a list of 1,000", 1000, Traffic::Fitting, FRAMES)),
-        row("acl-10000",      || Scene::access_list_met("a list of 10,000", 10_000, Traffic::Fitting, FRAMES)),
-        row("tables-repeated", || Scene::routed("ten tables, 1,000 flows", Traffic::Fitting, FRAMES)),
-        row("tables-random",  || Scene::routed("ten tables, each frame of another flow", Traffic::Random, FRAMES)),
+        row("one-port",       Workload::one_rule),
+        row("one-tcp-port",   Workload::tcp_port_rule),
+        row("twelve-fields",  Workload::twelve_fields),
+        row("macs-1000",      || Workload::mac_addresses("1,000 stations", 1000)),
+        row("flows-1000",     || Workload::exact_with_step("1,000 flows", 1000, 1)),
+        row("flows-100000",   || Workload::exact_with_step("100,000 flows", 100_000, 1)),
+        row("networks-1000",  || Workload::networks_with_frames("1,000 networks", 1000, FRAMES)),
+        row("networks-10000", || Workload::networks_with_frames("10,000 networks", 10_000, FRAMES)),
+        row("acl-1000",       || Workload::access_list_with_frames("a list of 1,000", 1000, TrafficPattern::Fitting, FRAMES)),
+        row("acl-10000",      || Workload::access_list_with_frames("a list of 10,000", 10_000, TrafficPattern::Fitting, FRAMES)),
+        row("tables-repeated", || Workload::routed("ten tables, 1,000 flows", TrafficPattern::Fitting, FRAMES)),
+        row("tables-random",  || Workload::routed("ten tables, each frame of another flow", TrafficPattern::Random, FRAMES)),
     ]
 };
 
 /// Takes `rounds` of samples of each, turn and turn about.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     let chosen = chosen(names, &FORMS, |form| form.name)?;
-    let lay = |form: &&Form| (form.name, Trace::lay(&(form.scene)()));
-    let mut traces: Vec<(&str, Trace)> = chosen.iter().map(lay).collect();
+    let load = |form: &&Form| (form.name, Trace::load(&(form.workload)()));
+    let mut traces: Vec<(&str, Trace)> = chosen.iter().map(load).collect();
     for _ in 0..rounds.runs {
         for (row, trace) in &mut traces {
             Sample {
@@ -59,7 +59,7 @@ pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
 
 /// Runs frames by the tables of this name, and prints how many.
 pub(crate) fn count(name: &str) -> Result<(), Failure> {
-    let mut trace = Trace::lay(&(find(name, &FORMS, |form| form.name)?.scene)());
+    let mut trace = Trace::load(&(find(name, &FORMS, |form| form.name)?.workload)());
     counted(&mut trace);
     Sample {
         row: name,

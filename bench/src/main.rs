@@ -1,4 +1,4 @@
-//! What frames cost where there is no device: tables and traffic of `testkit::bed`, run in
+//! What frames cost where there is no device: tables and traffic of `testkit::workload`, run in
 //! batches as workers run them, or by the switch itself from memory; and what the switch
 //! takes when nothing moves. `cargo xtask bench` calls it and makes a table of what it
 //! prints: a line of JSON for each sample.

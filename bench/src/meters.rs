@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use testbed::Namespace;
-use testkit::bed::Scene;
+use testkit::workload::Workload;
 
 use crate::chosen::chosen;
 use crate::sample::Sample;
@@ -52,8 +52,8 @@ pub(crate) fn measure(
 ) -> Result<(), Failure> {
     let chosen = chosen(names, &RATES, |rate| rate.name)?;
     let site = Site::new(programs)?;
-    let frames = Scene::one_rule().frames();
-    let frame = frames.first().ok_or("the scene has no frame")?;
+    let frames = Workload::one_rule().frames();
+    let frame = frames.first().ok_or("the workload has no frame")?;
     let length = u32::try_from(frame.len())?;
     pcap::write(&site.directory.join(FILE), &frames[..1])?;
     for _ in 0..rounds.runs {

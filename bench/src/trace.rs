@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastpath::Classifier;
 use pipeline::Pipeline;
-use testkit::bed::{Scene, Stream, Worker};
+use testkit::workload::{BatchRunner, FrameStream, Workload};
 
 use crate::clock::now;
 
@@ -19,22 +19,23 @@ const LEARNING: usize = 4 * 512 / 2;
 /// Tables, and the frames that meet them.
 pub(crate) struct Trace {
     pipeline: Pipeline,
-    stream: Stream,
+    stream: FrameStream,
 }
 
 impl Trace {
-    /// Lays the scene and runs all its frames, and as many batches as it takes until a worker
+    /// Lays the workload and runs all its frames, and as many batches as it takes until a worker
     /// has seen of what use it is to remember the ways of frames.
-    pub(crate) fn lay(scene: &Scene) -> Self {
-        let bed = scene.lay();
+    pub(crate) fn load(workload: &Workload) -> Self {
+        let loaded = workload.load();
         let mut classifier = Classifier::new();
-        bed.changes
+        loaded
+            .changes
             .iter()
             .for_each(|changes| classifier.queue_changes(changes));
-        let view = classifier.publish(&bed.pipeline);
+        let view = classifier.publish(&loaded.pipeline);
         let mut trace = Self {
-            stream: Stream::new(view, &bed.frames),
-            pipeline: bed.pipeline,
+            stream: FrameStream::new(view, &loaded.frames),
+            pipeline: loaded.pipeline,
         };
         trace.run(trace.stream.batches().max(LEARNING));
         trace
@@ -54,7 +55,7 @@ impl Trace {
 
     /// Frames that [`Trace::run_each`] runs.
     pub(crate) fn each(&self) -> usize {
-        self.stream.batches().min(BATCHES) * Worker::BATCH
+        self.stream.batches().min(BATCHES) * BatchRunner::BATCH
     }
 
     /// Nanoseconds a frame, over `millis` at least.
@@ -68,7 +69,7 @@ impl Trace {
             batches += BATCHES;
             let took = start.elapsed();
             if took >= least {
-                return took.as_secs_f64() * 1e9 / (batches * Worker::BATCH) as f64;
+                return took.as_secs_f64() * 1e9 / (batches * BatchRunner::BATCH) as f64;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What lists of rules cost, met with traffic of several kinds: the cost should depend on
 //! the rules alone.
 
-use testkit::bed::{Scene, Traffic};
+use testkit::workload::{TrafficPattern, Workload};
 
 use crate::chosen::chosen;
 use crate::forms::FRAMES;
@@ -12,33 +12,33 @@ use crate::{Failure, Rounds};
 /// A list of rules by the name that it is asked for.
 struct List {
     name: &'static str,
-    scene: fn(Traffic) -> Scene,
+    workload: fn(TrafficPattern) -> Workload,
 }
 
 #[rustfmt::skip]
 const LISTS: [List; 4] = {
-    const fn row(name: &'static str, scene: fn(Traffic) -> Scene) -> List {
-        List { name, scene }
+    const fn row(name: &'static str, workload: fn(TrafficPattern) -> Workload) -> List {
+        List { name, workload }
     }
     [
-        row("acl-3",     |traffic| Scene::three_rules_met("a list of 3", traffic, FRAMES)),
-        row("acl-10",    |traffic| Scene::access_list_met("a list of 10", 10, traffic, FRAMES)),
-        row("acl-1000",  |traffic| Scene::access_list_met("a list of 1,000", 1000, traffic, FRAMES)),
-        row("acl-10000", |traffic| Scene::access_list_met("a list of 10,000", 10_000, traffic, FRAMES)),
+        row("acl-3",     |traffic| Workload::three_rules_with_frames("a list of 3", traffic, FRAMES)),
+        row("acl-10",    |traffic| Workload::access_list_with_frames("a list of 10", 10, traffic, FRAMES)),
+        row("acl-1000",  |traffic| Workload::access_list_with_frames("a list of 1,000", 1000, traffic, FRAMES)),
+        row("acl-10000", |traffic| Workload::access_list_with_frames("a list of 10,000", 10_000, traffic, FRAMES)),
     ]
 };
 
 /// Takes `rounds` of samples of each kind of traffic, turn and turn about.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     for list in chosen(names, &LISTS, |list| list.name)? {
-        let mut traces = Traffic::ALL.map(|traffic| Trace::lay(&(list.scene)(traffic)));
+        let mut traces = TrafficPattern::ALL.map(|traffic| Trace::load(&(list.workload)(traffic)));
         for _ in 0..rounds.runs {
             let times = traces.each_mut().map(|trace| trace.time(rounds.millis));
             let print = |column, value| {
                 let row = list.name;
                 Sample { row, column, value }.print();
             };
-            for (traffic, time) in Traffic::ALL.iter().zip(times) {
+            for (traffic, time) in TrafficPattern::ALL.iter().zip(times) {
                 print(traffic.name(), time);
             }
             let fastest = times.into_iter().fold(f64::MAX, f64::min);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use testbed::Namespace;
-use testkit::bed::{Scene, Traffic};
+use testkit::workload::{TrafficPattern, Workload};
 
 use crate::chosen::chosen;
 use crate::forms::FRAMES;
@@ -15,18 +15,18 @@ use crate::{Failure, Programs, Rounds, pcap};
 /// Tables by the name that they are asked for.
 struct Table {
     name: &'static str,
-    scene: fn() -> Scene,
+    workload: fn() -> Workload,
 }
 
 #[rustfmt::skip]
 const TABLES: [Table; 3] = {
-    const fn row(name: &'static str, scene: fn() -> Scene) -> Table {
-        Table { name, scene }
+    const fn row(name: &'static str, workload: fn() -> Workload) -> Table {
+        Table { name, workload }
     }
     [
-        row("macs-1000",     || Scene::stations("1,000 stations", 1000)),
-        row("acl-1000",      || Scene::access_list_met("a list of 1,000", 1000, Traffic::Fitting, FRAMES)),
-        row("tables-random", || Scene::routed("ten tables, each frame of another flow", Traffic::Random, FRAMES)),
+        row("macs-1000",     || Workload::mac_addresses("1,000 stations", 1000)),
+        row("acl-1000",      || Workload::access_list_with_frames("a list of 1,000", 1000, TrafficPattern::Fitting, FRAMES)),
+        row("tables-random", || Workload::routed("ten tables, each frame of another flow", TrafficPattern::Random, FRAMES)),
     ]
 };
 
@@ -51,11 +51,11 @@ pub(crate) fn measure(
     let chosen = chosen(names, &TABLES, |table| table.name)?;
     let site = Site::new(programs)?;
     for table in chosen {
-        let scene = (table.scene)();
-        pcap::write(&site.directory.join(FILE), &scene.frames())?;
+        let workload = (table.workload)();
+        pcap::write(&site.directory.join(FILE), &workload.frames())?;
         for _ in 0..rounds.runs {
-            let one = run(&site, &scene, 0, rounds.millis)?;
-            let two = run(&site, &scene, 1, rounds.millis)?;
+            let one = run(&site, &workload, 0, rounds.millis)?;
+            let two = run(&site, &workload, 1, rounds.millis)?;
             let print = |row, column, value| Sample { row, column, value }.print();
             print(table.name, COLUMNS[0], one.frames_a_second);
             print(table.name, COLUMNS[1], two.frames_a_second);
@@ -80,7 +80,7 @@ struct Outcome {
 }
 
 /// Starts the switch with the workers of `cores`, lets frames move, and ends it.
-fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome, Failure> {
+fn run(site: &Site, workload: &Workload, cores: usize, millis: u32) -> Result<Outcome, Failure> {
     let file = word(&site.directory.join(FILE));
     // What comes in by the first port leaves by one of the others.
     let ports = (2..=4).map(|number| format!("replay:p{number}={number}"));
@@ -88,7 +88,7 @@ fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome,
     let mut arguments: Vec<String> = ports.flat_map(|port| ["--port".to_owned(), port]).collect();
     arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
     let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
-    switch.bridge.add_flows(scene.flow_lines())?;
+    switch.bridge.add_flows(workload.flow_lines())?;
     let frames_a_second = switch
         .bridge
         .rate(WARM_UP, Duration::from_millis(millis.into()))?;

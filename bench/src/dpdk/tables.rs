@@ -1,6 +1,6 @@
 //! What is measured: tables by name, the frames that meet them, and how these come.
 
-use testkit::bed::{Scene, Traffic};
+use testkit::workload::{TrafficPattern, Workload};
 
 use crate::forms::FRAMES;
 use crate::stream::Field;
@@ -8,7 +8,7 @@ use crate::stream::Field;
 /// Tables by the name that they are asked for.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    pub(super) scene: fn() -> Scene,
+    pub(super) workload: fn() -> Workload,
     pub(super) coming: Coming,
     pub(super) start: Start,
 }
@@ -65,34 +65,34 @@ const ATTACKS: u64 = 32_768;
 pub(super) const TABLES: [Table; 23] = {
     use Coming::Repeated;
     use Field::{Source, SourcePort, Target};
-    use Traffic::{Attack, Fitting, Random};
-    const fn row(name: &'static str, scene: fn() -> Scene, coming: Coming) -> Table {
-        Table { name, scene, coming, start: Start::Steady }
+    use TrafficPattern::{Attack, Fitting, Random};
+    const fn row(name: &'static str, workload: fn() -> Workload, coming: Coming) -> Table {
+        Table { name, workload, coming, start: Start::Steady }
     }
     const fn cold(row: Table) -> Table {
         Table { start: Start::Cold, ..row }
     }
-    fn three(traffic: Traffic, frames: u64) -> Scene {
-        Scene::three_rules_met("a list of 3", traffic, frames)
+    fn three(traffic: TrafficPattern, frames: u64) -> Workload {
+        Workload::three_rules_with_frames("a list of 3", traffic, frames)
     }
-    fn listed(rules: u64, traffic: Traffic, frames: u64) -> Scene {
-        Scene::access_list_met("a list", rules, traffic, frames)
+    fn listed(rules: u64, traffic: TrafficPattern, frames: u64) -> Workload {
+        Workload::access_list_with_frames("a list", rules, traffic, frames)
     }
-    fn routed(traffic: Traffic, frames: u64) -> Scene {
-        Scene::routed("ten tables", traffic, frames)
+    fn routed(traffic: TrafficPattern, frames: u64) -> Workload {
+        Workload::routed("ten tables", traffic, frames)
     }
-    fn networks(count: u64, frames: u64) -> Scene {
-        Scene::networks_met("networks", count, frames)
+    fn networks(count: u64, frames: u64) -> Workload {
+        Workload::networks_with_frames("networks", count, frames)
     }
-    fn exact(count: u32) -> Scene {
-        Scene::exact_met("flows of one shape", count, 1)
+    fn exact(count: u32) -> Workload {
+        Workload::exact_with_step("flows of one shape", count, 1)
     }
-    fn stations() -> Scene {
-        Scene::stations("1,000 stations", 1000)
+    fn mac_addresses() -> Workload {
+        Workload::mac_addresses("1,000 stations", 1000)
     }
     [
-        row("one-port",         Scene::one_rule, Repeated),
-        row("macs-1000",        stations, Repeated),
+        row("one-port",         Workload::one_rule, Repeated),
+        row("macs-1000",        mac_addresses, Repeated),
         row("flows-1000",       || exact(1000), Repeated),
         row("flows-10000",      || exact(10_000), Repeated),
         row("flows-100000",     || exact(100_000), Repeated),
@@ -104,12 +104,12 @@ pub(super) const TABLES: [Table; 23] = {
         row("acl-3-fitting",    || three(Fitting, MANY), Repeated),
         row("acl-3-attack",     || three(Attack, ATTACKS), NEW_TARGETS),
         row("acl-3-random",     || three(Random, FRAMES), NEW),
-        row("acl-3-tenth",      || three(Fitting, FRAMES).with_each_tenth_of(three(Attack, ATTACKS)), NEW_TARGETS),
+        row("acl-3-tenth",      || three(Fitting, FRAMES).mixed_nine_to_one(three(Attack, ATTACKS)), NEW_TARGETS),
         row("acl-10-random",    || listed(10, Random, FRAMES), NEW),
         row("acl-1000-random",  || listed(1000, Random, FRAMES), NEW),
         row("acl-10000-random", || listed(10_000, Random, FRAMES), NEW),
-        row("million-one-port", Scene::one_rule, million(&Field::ALL)),
-        row("million-macs",     stations, million(&Field::ALL)),
+        row("million-one-port", Workload::one_rule, million(&Field::ALL)),
+        row("million-macs",     mac_addresses, million(&Field::ALL)),
         row("million-flows",    || exact(1000), million(&[Target, SourcePort])),
         row("million-networks", || networks(10_000, MANY), million(&[Source, SourcePort])),
         row("million-tables",   || routed(Random, MANY), million(&[SourcePort])),
@@ -126,13 +126,13 @@ mod tests {
     fn frames_of_each_stream_can_be_made_anew() {
         for Table {
             name,
-            scene,
+            workload,
             coming,
             ..
         } in TABLES
         {
             if let Coming::Streamed { fields, cycle } = coming {
-                let source = stream::Source::new(&scene().frames(), fields, cycle);
+                let source = stream::Source::new(&workload().frames(), fields, cycle);
                 assert!(source.is_ok(), "{name}");
             }
         }
@@ -153,7 +153,7 @@ mod tests {
     fn a_million_flows_are_a_million() {
         for Table {
             name,
-            scene,
+            workload,
             coming,
             ..
         } in TABLES
@@ -163,7 +163,7 @@ mod tests {
                 cycle: Some(cycle),
             } = coming
             {
-                let mut source = stream::Source::new(&scene().frames(), fields, None).unwrap();
+                let mut source = stream::Source::new(&workload().frames(), fields, None).unwrap();
                 let (mut flows, mut bytes) = (Vec::new(), Vec::new());
                 for _ in 0..cycle {
                     bytes.clear();

@@ -4,7 +4,7 @@
 //! Of IPv4 without options and without tags only; checksums are those of what is written.
 
 use clap::ValueEnum;
-use testkit::bed::chance;
+use testkit::workload::splitmix64;
 
 use crate::{Failure, pcap};
 
@@ -109,12 +109,12 @@ impl Model {
         })
     }
 
-    /// Appends the frame as `chance` has it.
-    fn write(&self, chance: u128, bytes: &mut Vec<u8>) {
+    /// Appends the frame as `random` has it.
+    fn write(&self, random: u128, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend_from_slice(&self.record);
         let frame = &mut bytes[start + pcap::FRAME_HEADER..];
-        let flow = self.kept | chance & self.anew;
+        let flow = self.kept | random & self.anew;
         frame[FLOW..FLOW + FLOW_LEN].copy_from_slice(&flow.to_be_bytes()[4..]);
         let addresses: u64 = ADDRESSES.iter().map(|place| word(flow, *place)).sum();
         put(frame, self.ipv4, addresses);
@@ -188,9 +188,9 @@ impl Source {
     /// Appends as many frames with their headers as begin within `len` bytes.
     pub(crate) fn fill(&mut self, len: usize, bytes: &mut Vec<u8>) {
         while bytes.len() < len {
-            let [upper, lower] = [0, 1].map(|half| chance(2 * self.next + half));
-            let chance = u128::from(upper) << 64 | u128::from(lower);
-            self.models[self.model].write(chance, bytes);
+            let [upper, lower] = [0, 1].map(|half| splitmix64(2 * self.next + half));
+            let random = u128::from(upper) << 64 | u128::from(lower);
+            self.models[self.model].write(random, bytes);
             self.model += 1;
             self.next += 1;
             if self.next == self.cycle {

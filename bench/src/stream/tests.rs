@@ -10,7 +10,7 @@ use packet::Pool;
 use ports::replay::Replay;
 use ports::{Batch, Port};
 use rustix::fs::{CWD, mkfifoat};
-use testkit::bed::{Scene, Traffic, frame};
+use testkit::workload::{TrafficPattern, Workload, frame};
 
 use super::*;
 
@@ -94,9 +94,9 @@ fn built(like: &[u8]) -> Vec<u8> {
 fn what_is_read_from_a_stream_is_new_flows_with_good_checksums() {
     const COUNT: usize = 5000;
     let directory = Directory::new("stream");
-    let scene = Scene::three_rules_met("a list of 3", Traffic::Random, 64);
+    let workload = Workload::three_rules_with_frames("a list of 3", TrafficPattern::Random, 64);
     let stream = directory.stream(&Field::ALL, None);
-    pcap::write(&stream.frames, &scene.frames()).unwrap();
+    pcap::write(&stream.frames, &workload.frames()).unwrap();
     mkfifoat(CWD, &stream.fifo, Mode::RUSR | Mode::WUSR).unwrap();
     let fifo = stream.fifo.clone();
     let writer = thread::spawn(move || run(&stream).map_err(|failure| failure.to_string()));
@@ -163,8 +163,8 @@ fn a_cycle_comes_again_and_nothing_else_does() {
 
 #[test]
 fn each_tenth_frame_attacks_and_no_two_are_alike() {
-    let three = |traffic| Scene::three_rules_met("a list of 3", traffic, 4096);
-    let mixed = three(Traffic::Fitting).with_each_tenth_of(three(Traffic::Attack));
+    let three = |traffic| Workload::three_rules_with_frames("a list of 3", traffic, 4096);
+    let mixed = three(TrafficPattern::Fitting).mixed_nine_to_one(three(TrafficPattern::Attack));
     let mut source = Source::new(&mixed.frames(), &[Field::Target], None).unwrap();
     let frames = made(&mut source, 100_000);
     let fits = |frame: &Vec<u8>| {

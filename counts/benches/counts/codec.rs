@@ -8,7 +8,7 @@ use flow::text::{parse_actions, parse_flow_line};
 use flow::{FlowMod, FlowStats, PacketIn, PacketInReason, PacketOut, Refusal, Registers};
 use gungraun::{library_benchmark, library_benchmark_group};
 use openflow::{ErrorMessage, Hello, Message, MultipartReply, Version, VersionSet};
-use testkit::bed::{FRAME, TWELVE_FIELDS, frame};
+use testkit::workload::{FRAME, TWELVE_FIELDS, frame};
 
 fn flow_mod() -> FlowMod {
     parse_flow_line(TWELVE_FIELDS).unwrap()

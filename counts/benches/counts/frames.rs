@@ -7,7 +7,9 @@ use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::LookupTables;
-use testkit::bed::{Bed, FRAME, Runner, Scene, Traffic, Worker, frame};
+use testkit::workload::{
+    BatchRunner, FRAME, InterpreterRunner, LoadedWorkload, TrafficPattern, Workload, frame,
+};
 
 fn frame_of(text: &str, depth: Depth) -> (Frame, Depth) {
     (Frame::from_bytes(&frame(text)), depth)
@@ -25,27 +27,27 @@ fn parse(frame: (Frame, Depth)) -> (Headers, Frame) {
 
 /// Frames that a worker is about to run. In a box, so that handing it over is no copy.
 struct Work {
-    bed: Bed,
+    loaded: LoadedWorkload,
     view: View,
     scratch: LookupScratch,
-    runner: Runner,
+    runner: InterpreterRunner,
 }
 
 /// The seed of all hashes.
 pub(crate) const SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-fn work(scene: &Scene) -> Box<Work> {
-    let bed = scene.lay();
+fn work(workload: &Workload) -> Box<Work> {
+    let loaded = workload.load();
     let mut classifier = Classifier::with_seed(SEED);
-    for changes in &bed.changes {
+    for changes in &loaded.changes {
         classifier.queue_changes(changes);
     }
-    let view = classifier.publish(&bed.pipeline);
+    let view = classifier.publish(&loaded.pipeline);
     let mut work = Box::new(Work {
-        bed,
+        loaded,
         view,
         scratch: LookupScratch::new(),
-        runner: Runner::new(),
+        runner: InterpreterRunner::new(),
     });
     // The first frame finds buffers that have yet to grow.
     work.walk();
@@ -55,40 +57,42 @@ fn work(scene: &Scene) -> Box<Work> {
 
 impl Work {
     fn walk(&mut self) {
-        let verdict = self.runner.run(&self.bed.pipeline, &self.bed.frames[0]);
+        let verdict = self
+            .runner
+            .run(&self.loaded.pipeline, &self.loaded.frames[0]);
         assert_eq!(black_box(verdict).egress.len(), 1);
     }
 
     fn compiled(&mut self) {
         let looker = ViewLookup::new(&self.view, &self.scratch);
         let tables = LookupTables {
-            pipeline: &self.bed.pipeline,
+            pipeline: &self.loaded.pipeline,
             lookup: &looker,
         };
-        let verdict = self.runner.run(tables, &self.bed.frames[0]);
+        let verdict = self.runner.run(tables, &self.loaded.frames[0]);
         assert_eq!(black_box(verdict).egress.len(), 1);
     }
 }
 
 #[library_benchmark]
-#[bench::one_rule(work(&Scene::one_rule()))]
-#[bench::twelve_fields(work(&Scene::twelve_fields()))]
-#[bench::ten_tables(work(&Scene::ten_tables()))]
-#[bench::ten_tables_with_registers(work(&Scene::ten_tables_with_registers()))]
+#[bench::one_rule(work(&Workload::one_rule()))]
+#[bench::twelve_fields(work(&Workload::twelve_fields()))]
+#[bench::ten_tables(work(&Workload::ten_tables()))]
+#[bench::ten_tables_with_registers(work(&Workload::ten_tables_with_registers()))]
 fn walk(mut work: Box<Work>) -> Box<Work> {
     work.walk();
     work
 }
 
 #[library_benchmark]
-#[bench::one_rule(work(&Scene::one_rule()))]
-#[bench::twelve_fields(work(&Scene::twelve_fields()))]
-#[bench::normal(work(&Scene::normal()))]
-#[bench::rewritten(work(&Scene::rewritten()))]
-#[bench::ten_tables(work(&Scene::ten_tables()))]
-#[bench::ten_tables_with_registers(work(&Scene::ten_tables_with_registers()))]
-#[bench::group(work(&Scene::group()))]
-#[bench::meter(work(&Scene::meter()))]
+#[bench::one_rule(work(&Workload::one_rule()))]
+#[bench::twelve_fields(work(&Workload::twelve_fields()))]
+#[bench::normal(work(&Workload::normal()))]
+#[bench::rewritten(work(&Workload::rewritten()))]
+#[bench::ten_tables(work(&Workload::ten_tables()))]
+#[bench::ten_tables_with_registers(work(&Workload::ten_tables_with_registers()))]
+#[bench::group(work(&Workload::group()))]
+#[bench::meter(work(&Workload::meter()))]
 fn compiled(mut work: Box<Work>) -> Box<Work> {
     work.compiled();
     work
@@ -96,60 +100,60 @@ fn compiled(mut work: Box<Work>) -> Box<Work> {
 
 /// A worker with a batch of frames.
 struct Batch {
-    bed: Bed,
-    worker: Worker,
+    loaded: LoadedWorkload,
+    worker: BatchRunner,
 }
 
-fn batch(scene: &Scene) -> Box<Batch> {
-    let bed = scene.lay();
+fn batch(workload: &Workload) -> Box<Batch> {
+    let loaded = workload.load();
     let mut classifier = Classifier::with_seed(SEED);
-    for changes in &bed.changes {
+    for changes in &loaded.changes {
         classifier.queue_changes(changes);
     }
-    let view = classifier.publish(&bed.pipeline);
-    let frames = bed.frames.iter().cycle().take(Worker::BATCH);
-    let worker = Worker::new(view, frames);
-    let mut batch = Box::new(Batch { bed, worker });
-    batch.worker.run(&batch.bed.pipeline);
+    let view = classifier.publish(&loaded.pipeline);
+    let frames = loaded.frames.iter().cycle().take(BatchRunner::BATCH);
+    let worker = BatchRunner::new(view, frames);
+    let mut batch = Box::new(Batch { loaded, worker });
+    batch.worker.run(&batch.loaded.pipeline);
     batch
 }
 
-fn list(traffic: Traffic) -> Scene {
-    Scene::access_list("an access list of 1,000", 1000, traffic)
+fn list(traffic: TrafficPattern) -> Workload {
+    Workload::access_list("an access list of 1,000", 1000, traffic)
 }
 
-fn routed(traffic: Traffic) -> Scene {
-    Scene::routed("ten real tables", traffic, Worker::BATCH as u64)
+fn routed(traffic: TrafficPattern) -> Workload {
+    Workload::routed("ten real tables", traffic, BatchRunner::BATCH as u64)
 }
 
-fn three(traffic: Traffic) -> Scene {
-    Scene::three_rules("three rules", traffic)
+fn three(traffic: TrafficPattern) -> Workload {
+    Workload::three_rules("three rules", traffic)
 }
 
 // 64 frames.
 #[library_benchmark]
-#[bench::one_rule(batch(&Scene::one_rule()))]
-#[bench::one_port(batch(&Scene::one_port()))]
-#[bench::twelve_fields(batch(&Scene::twelve_fields()))]
-#[bench::thousand_stations(batch(&Scene::stations("1,000 stations", 1000)))]
-#[bench::thousand_flows(batch(&Scene::exact("1,000 exact flows", 1000)))]
-#[bench::normal(batch(&Scene::normal()))]
-#[bench::rewritten(batch(&Scene::rewritten()))]
-#[bench::ten_tables(batch(&Scene::ten_tables()))]
-#[bench::ten_tables_with_registers(batch(&Scene::ten_tables_with_registers()))]
-#[bench::ten_real_tables(batch(&routed(Traffic::Fitting)))]
-#[bench::ten_real_tables_random(batch(&routed(Traffic::Random)))]
-#[bench::group(batch(&Scene::group()))]
-#[bench::meter(batch(&Scene::meter()))]
-#[bench::list_same(batch(&list(Traffic::Same)))]
-#[bench::list_fitting(batch(&list(Traffic::Fitting)))]
-#[bench::list_random(batch(&list(Traffic::Random)))]
-#[bench::list_attack(batch(&list(Traffic::Attack)))]
-#[bench::three_rules_same(batch(&three(Traffic::Same)))]
-#[bench::three_rules_random(batch(&three(Traffic::Random)))]
-#[bench::three_rules_attack(batch(&three(Traffic::Attack)))]
+#[bench::one_rule(batch(&Workload::one_rule()))]
+#[bench::one_port(batch(&Workload::tcp_port_rule()))]
+#[bench::twelve_fields(batch(&Workload::twelve_fields()))]
+#[bench::thousand_stations(batch(&Workload::mac_addresses("1,000 stations", 1000)))]
+#[bench::thousand_flows(batch(&Workload::exact("1,000 exact flows", 1000)))]
+#[bench::normal(batch(&Workload::normal()))]
+#[bench::rewritten(batch(&Workload::rewritten()))]
+#[bench::ten_tables(batch(&Workload::ten_tables()))]
+#[bench::ten_tables_with_registers(batch(&Workload::ten_tables_with_registers()))]
+#[bench::ten_real_tables(batch(&routed(TrafficPattern::Fitting)))]
+#[bench::ten_real_tables_random(batch(&routed(TrafficPattern::Random)))]
+#[bench::group(batch(&Workload::group()))]
+#[bench::meter(batch(&Workload::meter()))]
+#[bench::list_same(batch(&list(TrafficPattern::Same)))]
+#[bench::list_fitting(batch(&list(TrafficPattern::Fitting)))]
+#[bench::list_random(batch(&list(TrafficPattern::Random)))]
+#[bench::list_attack(batch(&list(TrafficPattern::Attack)))]
+#[bench::three_rules_same(batch(&three(TrafficPattern::Same)))]
+#[bench::three_rules_random(batch(&three(TrafficPattern::Random)))]
+#[bench::three_rules_attack(batch(&three(TrafficPattern::Attack)))]
 fn run(mut batch: Box<Batch>) -> Box<Batch> {
-    black_box(batch.worker.run(&batch.bed.pipeline));
+    black_box(batch.worker.run(&batch.loaded.pipeline));
     batch
 }
 

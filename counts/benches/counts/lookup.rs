@@ -9,7 +9,7 @@ use flow::{FlowMod, Registers};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::{Changes, Lookup, LookupResult, Pipeline};
-use testkit::bed::{Scene, TWELVE_FIELDS, Traffic, frame};
+use testkit::workload::{TWELVE_FIELDS, TrafficPattern, Workload, frame};
 
 use crate::frames::SEED;
 
@@ -26,17 +26,17 @@ struct Question {
 }
 
 /// The same table, and a frame that finds a rule, or that does not.
-fn hit(scene: &Scene) -> Box<Question> {
-    let bytes = scene.lay().frames.swap_remove(0);
-    question(scene, &bytes)
+fn hit(workload: &Workload) -> Box<Question> {
+    let bytes = workload.load().frames.swap_remove(0);
+    question(workload, &bytes)
 }
 
-fn miss(scene: &Scene) -> Box<Question> {
-    question(scene, &frame(STRANGER))
+fn miss(workload: &Workload) -> Box<Question> {
+    question(workload, &frame(STRANGER))
 }
 
-fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
-    let (_, _, view) = compiled(scene);
+fn question(workload: &Workload, bytes: &[u8]) -> Box<Question> {
+    let (_, _, view) = compiled(workload);
     let headers = Headers::parse(&Frame::from_bytes(bytes), Depth::Transport).unwrap();
     let question = Box::new(Question {
         view,
@@ -55,37 +55,37 @@ fn look_up(question: &Question) {
     assert!(matches!(black_box(found), LookupResult::Rule(_)));
 }
 
-fn compiled(scene: &Scene) -> (Pipeline, Classifier, View) {
-    let bed = scene.lay();
+fn compiled(workload: &Workload) -> (Pipeline, Classifier, View) {
+    let loaded = workload.load();
     let mut classifier = Classifier::with_seed(SEED);
-    for changes in &bed.changes {
+    for changes in &loaded.changes {
         classifier.queue_changes(changes);
     }
-    let view = classifier.publish(&bed.pipeline);
-    (bed.pipeline, classifier, view)
+    let view = classifier.publish(&loaded.pipeline);
+    (loaded.pipeline, classifier, view)
 }
 
-fn thousand() -> Scene {
-    Scene::exact("1,000 exact flows", 1000)
+fn thousand() -> Workload {
+    Workload::exact("1,000 exact flows", 1000)
 }
 
-fn list(count: u64) -> Scene {
-    Scene::access_list("an access list", count, Traffic::Fitting)
+fn list(count: u64) -> Workload {
+    Workload::access_list("an access list", count, TrafficPattern::Fitting)
 }
 
-fn networks(count: u64) -> Scene {
-    Scene::networks("networks", count)
+fn networks(count: u64) -> Workload {
+    Workload::networks("networks", count)
 }
 
-fn one_shape() -> Scene {
-    Scene::new("one shape", &[TWELVE_FIELDS])
+fn one_shape() -> Workload {
+    Workload::new("one shape", &[TWELVE_FIELDS])
 }
 
 #[library_benchmark]
 #[bench::one_shape_hit(hit(&one_shape()))]
 #[bench::one_shape_miss(miss(&one_shape()))]
-#[bench::ten_shapes_hit(hit(&Scene::ten_shapes()))]
-#[bench::ten_shapes_miss(miss(&Scene::ten_shapes()))]
+#[bench::ten_shapes_hit(hit(&Workload::ten_masks()))]
+#[bench::ten_shapes_miss(miss(&Workload::ten_masks()))]
 #[bench::thousand_rules_hit(hit(&thousand()))]
 #[bench::thousand_rules_miss(miss(&thousand()))]
 #[bench::list_of_ten_hit(hit(&list(10)))]

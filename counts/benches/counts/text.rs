@@ -5,7 +5,7 @@ use std::hint::black_box;
 use flow::FlowMod;
 use flow::text::parse_flow_line;
 use gungraun::{library_benchmark, library_benchmark_group};
-use testkit::bed::TWELVE_FIELDS;
+use testkit::workload::TWELVE_FIELDS;
 
 const ACTIONS: &str = "table=3,tcp,reg0=7,\
      actions=push_vlan:0x8100,mod_vlan_vid:5,load:1->NXM_NX_REG1[],output:2,resubmit(,4)";

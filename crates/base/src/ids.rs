@@ -200,7 +200,7 @@ impl Priority {
     /// That of a queue: class 1 of queue 0, and so on. None if there is no class for a queue of
     /// so high a number.
     #[must_use]
-    pub const fn of(queue: QueueId) -> Option<Self> {
+    pub const fn for_queue(queue: QueueId) -> Option<Self> {
         if queue.0 >= QueueId::COUNT {
             return None;
         }

@@ -24,9 +24,9 @@ pub use {
 /// Where another thread may come in between that is not at one of these: beside a step in
 /// what this module does not have. Nothing in builds.
 #[inline(always)]
-pub fn point() {
+pub fn scheduling_point() {
     #[cfg(feature = "model")]
-    modelled::point();
+    modelled::scheduling_point();
 }
 
 #[cfg(feature = "model")]
@@ -60,7 +60,7 @@ mod modelled {
     }
 
     /// Reads what nobody writes.
-    pub(super) fn point() {
+    pub(super) fn scheduling_point() {
         AtomicBool::new(false).load(Ordering::SeqCst);
     }
 

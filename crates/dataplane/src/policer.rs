@@ -45,7 +45,7 @@ struct Marks {
 impl Marks {
     fn new(shape: &Shape) -> Self {
         let queues = shape.queues.iter();
-        let marks = queues.filter_map(|(id, queue)| Some((Priority::of(*id)?, queue.dscp)));
+        let marks = queues.filter_map(|(id, queue)| Some((Priority::for_queue(*id)?, queue.dscp)));
         let default = shape.queues.get(&QueueId(0));
         Self {
             of: marks.collect(),
@@ -354,7 +354,7 @@ mod tests {
             bytes[17] = 20;
             let mut frame = Frame::from_bytes(&bytes);
             frame.priority = id
-                .and_then(|id| Priority::of(QueueId(id)))
+                .and_then(|id| Priority::for_queue(QueueId(id)))
                 .unwrap_or_default();
             police.mark_out(&mut frame);
             frame.bytes()[15]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use base::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
-use base::sync::point;
+use base::sync::scheduling_point;
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, View};
 use pipeline::Pipeline;
@@ -133,19 +133,19 @@ impl Publication {
     /// The newest program, for a moment.
     #[inline]
     pub fn load(&self) -> Guard<Arc<Program>> {
-        point();
+        scheduling_point();
         self.0.load()
     }
 
     /// The newest program.
     pub fn load_full(&self) -> Arc<Program> {
-        point();
+        scheduling_point();
         self.0.load_full()
     }
 
     /// The control thread: a newer one. Returns the one before.
     pub(crate) fn swap(&self, program: Arc<Program>) -> Arc<Program> {
-        point();
+        scheduling_point();
         self.0.swap(program)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use base::sync::{point, thread};
+use base::sync::{scheduling_point, thread};
 use rtrb::{Producer, PushError};
 
 use super::messages::Command;
@@ -36,7 +36,7 @@ impl<W: Wake> Tether<W> {
 
     /// Tells the worker something; it comes back if there is no room.
     pub fn tell(&mut self, command: Command) -> Result<(), Command> {
-        point();
+        scheduling_point();
         let told = self.commands.push(command);
         self.wake_if_asleep();
         told.map_err(|PushError::Full(command)| command)
@@ -75,7 +75,7 @@ impl<W: Wake> Tether<W> {
 
     /// Whether the worker is between two batches, off its core, and has nothing left to do.
     fn rests(&self) -> bool {
-        point();
+        scheduling_point();
         // In this order: what it took out of the ring before it began to rest is done.
         let nothing_left = self.commands.slots() == self.commands.buffer().capacity();
         nothing_left && self.progress.is_resting()

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use base::Instant;
-use base::sync::point;
+use base::sync::scheduling_point;
 use fastpath::{FrameOutcome, Runner};
 use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
@@ -197,9 +197,9 @@ impl Worker {
         }
         let generation = newest.generation;
         drop(newest);
-        point();
+        scheduling_point();
         while let Ok(command) = self.shared.commands.pop() {
-            point();
+            scheduling_point();
             self.obey(command, now);
         }
         if newer {

@@ -16,63 +16,64 @@ use std::time::Instant as Clock;
 
 use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use pipeline::LookupTables;
-use testkit::bed::{Bed, Runner, Scene, Traffic, Worker};
+use testkit::workload::{BatchRunner, InterpreterRunner, LoadedWorkload, TrafficPattern, Workload};
 
 const ROUNDS: usize = 10;
 
-fn measure(scene: &Scene) {
-    let bed = scene.lay();
+fn measure(workload: &Workload) {
+    let loaded = workload.load();
     let mut classifier = Classifier::new();
-    bed.changes
+    loaded
+        .changes
         .iter()
         .for_each(|changes| classifier.queue_changes(changes));
-    let view = classifier.publish(&bed.pipeline);
+    let view = classifier.publish(&loaded.pipeline);
     let scratch = LookupScratch::new();
     let looker = ViewLookup::new(&view, &scratch);
-    let walked = LookupTables::from(&bed.pipeline);
+    let walked = LookupTables::from(&loaded.pipeline);
     let compiled = LookupTables {
-        pipeline: &bed.pipeline,
+        pipeline: &loaded.pipeline,
         lookup: &looker,
     };
-    let mut workers = workers(&bed, &view);
-    let count = if scene.flows() > 2000 { 500 } else { 50_000 };
+    let mut workers = workers(&loaded, &view);
+    let count = if workload.flows() > 2000 { 500 } else { 50_000 };
     let mut best = [f64::MAX; 3];
     for _ in 0..ROUNDS {
-        best[0] = best[0].min(round(walked, &bed.frames, count));
-        best[1] = best[1].min(round(compiled, &bed.frames, 100_000));
-        best[2] = best[2].min(run(&bed, &mut workers, 400_000));
+        best[0] = best[0].min(round(walked, &loaded.frames, count));
+        best[1] = best[1].min(round(compiled, &loaded.frames, 100_000));
+        best[2] = best[2].min(run(&loaded, &mut workers, 400_000));
     }
     let [walked, compiled, run] = best;
     println!(
         "{:34} walk {walked:10.1} ns   compiled {compiled:7.1} ns   run {run:7.1} ns",
-        scene.name
+        workload.name
     );
 }
 
 /// A worker for each batch of frames.
-fn workers(bed: &Bed, view: &View) -> Vec<Worker> {
-    let most = bed.frames.len().max(Worker::BATCH);
-    let frames: Vec<_> = bed.frames.iter().cycle().take(most).collect();
-    let batches = frames.chunks_exact(Worker::BATCH);
-    let batch = |batch: &[&Vec<u8>]| Worker::new(view.clone(), batch.iter().copied());
+fn workers(loaded: &LoadedWorkload, view: &View) -> Vec<BatchRunner> {
+    let most = loaded.frames.len().max(BatchRunner::BATCH);
+    let frames: Vec<_> = loaded.frames.iter().cycle().take(most).collect();
+    let batches = frames.chunks_exact(BatchRunner::BATCH);
+    let batch = |batch: &[&Vec<u8>]| BatchRunner::new(view.clone(), batch.iter().copied());
     batches.map(batch).collect()
 }
 
-fn run(bed: &Bed, workers: &mut [Worker], count: usize) -> f64 {
-    let batches = count / Worker::BATCH;
+fn run(loaded: &LoadedWorkload, workers: &mut [BatchRunner], count: usize) -> f64 {
+    let batches = count / BatchRunner::BATCH;
     let turns = batches / workers.len() + 1;
     let start = Clock::now();
     for _ in 0..turns {
         for worker in &mut *workers {
-            black_box(worker.run(&bed.pipeline));
+            black_box(worker.run(&loaded.pipeline));
         }
     }
-    let frames = turns * workers.len() * Worker::BATCH;
+    let frames = turns * workers.len() * BatchRunner::BATCH;
     start.elapsed().as_secs_f64() * 1e9 / frames as f64
 }
 
 fn round(tables: LookupTables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
-    let mut runner = Runner::new();
+    let mut runner = InterpreterRunner::new();
     let start = Clock::now();
     for bytes in frames.iter().cycle().take(count) {
         let verdict = runner.run(tables, bytes);
@@ -83,23 +84,23 @@ fn round(tables: LookupTables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
 
 /// What each kind of traffic costs a list of rules, in batches, and the slowest beside the
 /// fastest: turn and turn about.
-fn measure_traffic(scene: impl Fn(Traffic) -> Scene) {
-    let beds = Traffic::ALL.map(|traffic| scene(traffic).lay());
+fn measure_traffic(workload: impl Fn(TrafficPattern) -> Workload) {
+    let beds = TrafficPattern::ALL.map(|traffic| workload(traffic).load());
     let mut classifier = Classifier::new();
     beds[0]
         .changes
         .iter()
         .for_each(|changes| classifier.queue_changes(changes));
     let view = classifier.publish(&beds[0].pipeline);
-    let mut each = beds.each_ref().map(|bed| workers(bed, &view));
-    let mut best = [f64::MAX; Traffic::ALL.len()];
+    let mut each = beds.each_ref().map(|loaded| workers(loaded, &view));
+    let mut best = [f64::MAX; TrafficPattern::ALL.len()];
     for _ in 0..ROUNDS {
         for (best, workers) in best.iter_mut().zip(&mut each) {
             *best = best.min(run(&beds[0], workers, 100_000));
         }
     }
-    print!("{:34}", scene(Traffic::Same).name);
-    for (traffic, cost) in Traffic::ALL.iter().zip(best) {
+    print!("{:34}", workload(TrafficPattern::Same).name);
+    for (traffic, cost) in TrafficPattern::ALL.iter().zip(best) {
         print!(" {} {cost:.0} ns  ", traffic.name());
     }
     let fastest = best.iter().copied().fold(f64::MAX, f64::min);
@@ -118,23 +119,23 @@ fn main() {
     let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
     let is_wanted = |name: &str| wanted.as_deref().is_none_or(|part| name.contains(part));
     let scenes = [
-        Scene::one_rule(),
-        Scene::one_port(),
-        Scene::twelve_fields(),
-        Scene::stations("1,000 stations", 1000),
-        Scene::exact("1,000 exact flows", 1000),
-        Scene::exact("10,000 exact flows", 10_000),
-        Scene::exact("100,000 exact flows", 100_000),
-        Scene::networks("1,000 networks", 1000),
-        Scene::networks("10,000 networks", 10_000),
-        Scene::ten_shapes(),
-        Scene::ten_tables(),
-        Scene::ten_tables_with_registers(),
-        Scene::rewritten(),
-        Scene::group(),
+        Workload::one_rule(),
+        Workload::tcp_port_rule(),
+        Workload::twelve_fields(),
+        Workload::mac_addresses("1,000 stations", 1000),
+        Workload::exact("1,000 exact flows", 1000),
+        Workload::exact("10,000 exact flows", 10_000),
+        Workload::exact("100,000 exact flows", 100_000),
+        Workload::networks("1,000 networks", 1000),
+        Workload::networks("10,000 networks", 10_000),
+        Workload::ten_masks(),
+        Workload::ten_tables(),
+        Workload::ten_tables_with_registers(),
+        Workload::rewritten(),
+        Workload::group(),
     ];
-    for scene in scenes.iter().filter(|scene| is_wanted(scene.name)) {
-        measure(scene);
+    for workload in scenes.iter().filter(|workload| is_wanted(workload.name)) {
+        measure(workload);
     }
     let lists = [
         ("an access list of 10", 10),
@@ -142,9 +143,9 @@ fn main() {
         ("an access list of 10,000", 10_000),
     ];
     for (name, count) in lists.into_iter().filter(|(name, _)| is_wanted(name)) {
-        measure_traffic(|traffic| Scene::access_list(name, count, traffic));
+        measure_traffic(|traffic| Workload::access_list(name, count, traffic));
     }
     if is_wanted("a list of 3") {
-        measure_traffic(|traffic| Scene::three_rules("a list of 3", traffic));
+        measure_traffic(|traffic| Workload::three_rules("a list of 3", traffic));
     }
 }

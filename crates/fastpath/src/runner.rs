@@ -14,8 +14,8 @@ use flow::{FragmentHandling, Key, Registers};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{
-    Arrival, DropReason, Interpreter, LookupTables, PendingRule, Pipeline, PortView, Rule, Totals,
-    Trace, Verdict,
+    DropReason, InputFrame, Interpreter, LookupTables, PendingRule, Pipeline, PortView, Rule,
+    Totals, Trace, Verdict,
 };
 
 use crate::ahead::{AHEAD, Ahead, RESUBMITS_AHEAD};
@@ -177,9 +177,9 @@ impl Runner {
             lookup: &ViewLookup::new(ground.view, &self.scratch),
         };
         let registers = fresh(ground.in_port, Some(arrival));
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame,
-            from: ground.in_port,
+            in_port: ground.in_port,
             now: ground.now,
         };
         let verdict = &mut self.verdict;

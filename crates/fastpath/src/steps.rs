@@ -267,7 +267,9 @@ impl Step {
         match action {
             Action::Output { port, max_len } => Self::of_output(*port, *max_len),
             Action::Enqueue { port, queue } => Self::of_enqueue(*port, *queue),
-            Action::SetQueue(queue) => Priority::of(*queue).map_or(Self::Nothing, Self::Queue),
+            Action::SetQueue(queue) => {
+                Priority::for_queue(*queue).map_or(Self::Nothing, Self::Queue)
+            }
             Action::Group(group) => Self::Group(*group),
             Action::Meter(meter) => Self::Meter(*meter),
             Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
@@ -295,7 +297,7 @@ impl Step {
 
     /// A queue that no port can have is none.
     const fn of_enqueue(port: PortNo, queue: QueueId) -> Self {
-        match Priority::of(queue) {
+        match Priority::for_queue(queue) {
             Some(priority) => Self::Enqueue(port, priority),
             None => Self::of_output(port, MaxLen::WHOLE),
         }

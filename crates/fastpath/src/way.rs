@@ -8,7 +8,7 @@ use base::{PortNo, Priority, TableId};
 use flow::{Action, Registers};
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, BUCKETS_PER_FRAME_MAX, Cause, Destination, DropReason, LookupTables, MissPolicy,
+    BUCKETS_PER_FRAME_MAX, Cause, Destination, DropReason, InputFrame, LookupTables, MissPolicy,
     PendingRule, ResumeAt, ResumeState, Rule, Totals,
 };
 
@@ -347,9 +347,9 @@ impl<'b, 'a> Way<'b, 'a> {
             pipeline: ground.pipeline,
             lookup: &ViewLookup::new(ground.view, &runner.scratch),
         };
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame,
-            from: ground.in_port,
+            in_port: ground.in_port,
             now: ground.now,
         };
         let verdict = &mut runner.verdict;

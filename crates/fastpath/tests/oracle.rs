@@ -12,13 +12,13 @@ use flow::text::{parse_flow, parse_group_line, parse_meter_line};
 use flow::{FlowMod, FlowModCommand, FragmentHandling, PortConfig, PortDesc};
 use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
 use pipeline::{
-    Arrival, Changes, Destination, Egress, Interpreter, LearnRequest, Limits, MissPolicy, Pipeline,
-    Rule, Verdict,
+    Changes, Destination, Egress, InputFrame, Interpreter, LearnRequest, Limits, MissPolicy,
+    Pipeline, Rule, Verdict,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use testkit::bed::{chance, frame};
+use testkit::workload::{frame, splitmix64};
 
 /// Conditions; some ask for what only some frames have.
 const MATCHES: &[&str] = &[
@@ -307,7 +307,7 @@ impl Incoming {
             return Self::plain(stack);
         }
         let number = |place: u64, count: usize| {
-            let number = chance(seed.wrapping_mul(8).wrapping_add(place)) % count as u64;
+            let number = splitmix64(seed.wrapping_mul(8).wrapping_add(place)) % count as u64;
             usize::try_from(number).expect("it is less than a count")
         };
         let stack = number(0, STACKS.len());
@@ -544,9 +544,9 @@ impl Switch<Interpreter> {
     /// Runs the frame and compares what becomes of it.
     fn compare(&mut self, incoming: &Incoming, (from, now): (PortNo, Instant), is: &Verdict) {
         let mut wanted = Verdict::new();
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame: incoming.frame(),
-            from,
+            in_port: from,
             now,
         };
         let (tables, room) = (&self.pipeline, &mut self.pool);

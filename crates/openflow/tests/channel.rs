@@ -12,7 +12,7 @@ use openflow::{
     ErrorMessage, Excerpt, FlowFormat, Hello, Malformed, Message, MultipartReply, MultipartRequest,
     NiciraSetting, ReceivedMessage, Version, VersionSet,
 };
-use testkit::pair::{Pair, events};
+use testkit::channel_pair::{ChannelPair, events};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -83,7 +83,7 @@ fn channels_negotiate_newest_common_version() {
             Version::V10,
         ),
     ] {
-        let mut pair = Pair::new(options_for(switch), options_for(controller));
+        let mut pair = ChannelPair::new(options_for(switch), options_for(controller));
         pair.drive();
         assert_eq!(events(&mut pair.switch), [ChannelEvent::Up(agreed)]);
         assert_eq!(events(&mut pair.controller), [ChannelEvent::Up(agreed)]);
@@ -97,7 +97,7 @@ fn version_sets_negotiate_newest_common_or_fail() {
     for switch in 1..64_u32 {
         for controller in 1..64_u32 {
             let (own, peer_versions) = (VersionSet(switch << 1), VersionSet(controller << 1));
-            let mut pair = Pair::new(options_for(own), options_for(peer_versions));
+            let mut pair = ChannelPair::new(options_for(own), options_for(peer_versions));
             pair.drive();
             let newest = (1..=6_u8)
                 .rev()
@@ -155,7 +155,7 @@ fn hello_without_bitmap_negotiates_lower_header_version() {
 
 #[test]
 fn version_mismatch_sends_error_text_and_closes_channel() {
-    let mut pair = Pair::new(
+    let mut pair = ChannelPair::new(
         options_for(VersionSet::only(Version::V10)),
         options_for(VersionSet::only(Version::V13)),
     );
@@ -271,7 +271,7 @@ fn second_hello_is_ignored() {
 #[test]
 fn messages_are_independent_of_input_chunking() {
     for chunk in [1, 3, 7, 8, 64, 1 << 20] {
-        let mut pair = Pair::up(ChannelOptions::default());
+        let mut pair = ChannelPair::connected(ChannelOptions::default());
         pair.chunk = chunk;
         let requests = [
             Message::FeaturesRequest,
@@ -379,7 +379,7 @@ fn switch_refuses_messages_only_switch_may_send() {
 
 #[test]
 fn controller_reports_malformed_message_without_answering() {
-    let mut pair = Pair::up(ChannelOptions::default());
+    let mut pair = ChannelPair::connected(ChannelOptions::default());
     let now = pair.now();
     pair.controller
         .handle_input(&[4, 99, 0, 8, 0, 0, 0, 1], now);
@@ -421,7 +421,7 @@ fn refuse_encodes_code_of_negotiated_version() {
 
 #[test]
 fn silent_peer_is_probed_then_declared_unresponsive() {
-    let mut pair = Pair::up(ChannelOptions::default());
+    let mut pair = ChannelPair::connected(ChannelOptions::default());
     pair.cut = true;
     pair.advance(5 * SECOND);
     assert_eq!(
@@ -438,7 +438,7 @@ fn silent_peer_is_probed_then_declared_unresponsive() {
 
 #[test]
 fn answered_probes_keep_channel_up_without_events() {
-    let mut pair = Pair::up(ChannelOptions::default());
+    let mut pair = ChannelPair::connected(ChannelOptions::default());
     pair.advance(3_600 * SECOND);
     assert_eq!(events(&mut pair.switch), []);
     assert_eq!(events(&mut pair.controller), []);
@@ -473,7 +473,7 @@ fn message_after_probe_counts_as_answer() {
 
 #[test]
 fn echo_reply_with_own_xid_is_reported() {
-    let mut pair = Pair::up(ChannelOptions::default());
+    let mut pair = ChannelPair::connected(ChannelOptions::default());
     pair.controller
         .send(Xid(77), &Message::EchoRequest(b"mine".to_vec()))
         .expect("every version has echoes");
@@ -509,7 +509,7 @@ fn channel_with_unread_output_is_congested() {
         backlog_max: 1_000,
         ..ChannelOptions::default()
     };
-    let mut pair = Pair::up(options);
+    let mut pair = ChannelPair::connected(options);
     assert!(!pair.switch.is_congested());
     pair.cut = true;
     while !pair.switch.is_congested() {
@@ -529,7 +529,7 @@ fn channel_with_unread_output_is_congested() {
 #[test]
 fn oversized_reply_is_sent_in_parts() {
     for version in Version::ALL {
-        let mut pair = Pair::up(options_for(VersionSet::only(version)));
+        let mut pair = ChannelPair::connected(options_for(VersionSet::only(version)));
         let ports: Vec<_> = (1..=3_000).map(port).collect();
         let reply = MultipartReply::PortDesc(ports.clone());
         pair.switch
@@ -578,7 +578,7 @@ fn port(number: u32) -> PortDesc {
 
 #[test]
 fn unsupported_message_is_not_sent() {
-    let mut pair = Pair::up(options_for(VersionSet::only(Version::V10)));
+    let mut pair = ChannelPair::connected(options_for(VersionSet::only(Version::V10)));
     let error = pair
         .controller
         .send(Xid(1), &Message::GetAsyncRequest)
@@ -589,7 +589,7 @@ fn unsupported_message_is_not_sent() {
 
 #[test]
 fn nicira_settings_apply_to_both_ends() {
-    let mut pair = Pair::up(options_for(VersionSet::only(Version::V10)));
+    let mut pair = ChannelPair::connected(options_for(VersionSet::only(Version::V10)));
     let delete = FlowMod {
         consistency: Consistency::Waived,
         table: TableId(3),
@@ -645,7 +645,7 @@ fn nicira_settings_apply_to_both_ends() {
 
 #[test]
 fn well_formed_message_can_be_refused_with_its_excerpt() {
-    let mut pair = Pair::up(ChannelOptions::default());
+    let mut pair = ChannelPair::connected(ChannelOptions::default());
     let config = SwitchConfig::default();
     pair.controller
         .send(Xid(9), &Message::SetConfig(config))

@@ -59,7 +59,7 @@ impl Run<'_> {
     /// From now on it leaves by that queue. Of one that no port can have nothing is noted, as
     /// Open vSwitch has it.
     fn set_queue(&mut self, queue: QueueId) {
-        self.priority = Priority::of(queue).unwrap_or(self.priority);
+        self.priority = Priority::for_queue(queue).unwrap_or(self.priority);
     }
 
     /// Sends it out of the port by that queue, and by no other port.

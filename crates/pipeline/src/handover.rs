@@ -7,7 +7,7 @@ use flow::{Action, Registers};
 use packet::{Packet, Pool};
 
 use crate::counters::Totals;
-use crate::interpreter::{Arrival, Interpreter, Run};
+use crate::interpreter::{InputFrame, Interpreter, Run};
 use crate::lookup::LookupTables;
 use crate::rule::Rule;
 use crate::trace::Trace;
@@ -69,7 +69,7 @@ impl Interpreter {
     pub fn run_with_registers<'a>(
         &'a mut self,
         tables: LookupTables<'a>,
-        arrival: Arrival,
+        arrival: InputFrame,
         registers: Registers,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
@@ -87,7 +87,7 @@ impl Interpreter {
     pub fn resume_slow_path<'a>(
         &'a mut self,
         tables: LookupTables<'a>,
-        arrival: Arrival,
+        arrival: InputFrame,
         handover: ResumeState<'a>,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,

@@ -24,12 +24,12 @@ use crate::verdict::{Cause, Destination, DropReason, Egress, Verdict};
 
 /// A frame that is to be run.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct InputFrame {
     /// The frame.
     pub frame: Frame,
     /// The port it came in by. Of a packet-out, what the controller says, and
     /// [`PortNo::CONTROLLER`] for none.
-    pub from: PortNo,
+    pub in_port: PortNo,
     /// When.
     pub now: Instant,
 }
@@ -68,7 +68,7 @@ impl Interpreter {
     pub fn run<'a>(
         &'a mut self,
         tables: impl Into<LookupTables<'a>>,
-        arrival: Arrival,
+        arrival: InputFrame,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
@@ -90,9 +90,9 @@ impl Interpreter {
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
     ) {
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame: kept(&message.data, message.registers.packet_type),
-            from: message.registers.in_port,
+            in_port: message.registers.in_port,
             now,
         };
         let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
@@ -105,7 +105,7 @@ impl Interpreter {
     pub(crate) fn begin<'a>(
         &'a mut self,
         tables: LookupTables<'a>,
-        arrival: &Arrival,
+        arrival: &InputFrame,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
@@ -128,12 +128,12 @@ impl Interpreter {
             stack: &mut self.stack,
             writer: self.writer,
             now: arrival.now,
-            from: arrival.from,
+            from: arrival.in_port,
             weight: Totals {
                 packets: arrival.frame.wire_frames(),
                 bytes: arrival.frame.wire_bytes(),
             },
-            registers: Registers::new(arrival.from),
+            registers: Registers::new(arrival.in_port),
             table: TableId::FIRST,
             rule: None,
             cookie: Cookie::NONE,

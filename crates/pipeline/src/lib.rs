@@ -61,7 +61,7 @@ pub use flow_mod::{Changes, Removal};
 pub use group::{Group, GroupBucket, symmetric_hash};
 pub use handover::{PendingRule, ResumeAt, ResumeState};
 pub use history::RuleEvent;
-pub use interpreter::{Arrival, Interpreter};
+pub use interpreter::{InputFrame, Interpreter};
 pub use learn::LearnRequest;
 pub use limits::{BUCKETS_PER_FRAME_MAX, Limits};
 pub use lookup::{Lookup, LookupResult, LookupTables};

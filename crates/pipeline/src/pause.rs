@@ -11,7 +11,7 @@ use packet::{Frame, Headers, Packet, Pool};
 use crate::check::check_continuation;
 use crate::encap::{frame_of, kept};
 use crate::group::groups_of;
-use crate::interpreter::{Arrival, Interpreter, Run};
+use crate::interpreter::{InputFrame, Interpreter, Run};
 use crate::limits::{NESTING_MAX, STACK_MAX};
 use crate::lookup::LookupTables;
 use crate::pipeline::Pipeline;
@@ -58,9 +58,9 @@ impl Interpreter {
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
     ) {
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame: kept(waiting.data, waiting.registers.packet_type),
-            from: waiting.registers.in_port,
+            in_port: waiting.registers.in_port,
             now: waiting.now,
         };
         let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);

@@ -7,7 +7,7 @@ use packet::build::Stack;
 use packet::{Frame, Pool};
 
 use crate::flow_mod::Changes;
-use crate::interpreter::{Arrival, Interpreter};
+use crate::interpreter::{InputFrame, Interpreter};
 use crate::limits::Limits;
 use crate::pipeline::Pipeline;
 use crate::trace::Trace;
@@ -51,9 +51,9 @@ pub(crate) fn run(
     trace: &mut dyn Trace,
 ) -> Verdict {
     let mut verdict = Verdict::new();
-    let arrival = Arrival {
+    let arrival = InputFrame {
         frame: pool.duplicate(&frame(text)).expect("a buffer"),
-        from: PortNo(1),
+        in_port: PortNo(1),
         now: NOW,
     };
     Interpreter::new(0).run(pipeline, arrival, pool, trace, &mut verdict);

@@ -12,7 +12,7 @@ use flow::{
 use packet::build::Stack;
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Rule, Trace, Verdict,
+    Changes, Destination, InputFrame, Interpreter, Limits, Pipeline, Rule, Trace, Verdict,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -404,12 +404,12 @@ impl Both {
 
     fn send(&mut self, sent: Sent) -> Result<(), TestCaseError> {
         let mut found = Found::default();
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame: self
                 .pool
                 .duplicate(&frame(sent))
                 .expect("all buffers are back"),
-            from: PortNo(sent.in_port),
+            in_port: PortNo(sent.in_port),
             now: self.model.now,
         };
         let (pool, verdict) = (&mut self.pool, &mut self.verdict);

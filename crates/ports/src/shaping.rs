@@ -156,12 +156,12 @@ pub(crate) fn counts(of: Ifindex) -> io::Result<BTreeMap<QueueId, ClassCounts>> 
 }
 
 fn minor_of(queue: QueueId) -> Option<ClassMinor> {
-    Priority::of(queue).map(|priority| ClassMinor(priority.minor()))
+    Priority::for_queue(queue).map(|priority| ClassMinor(priority.minor()))
 }
 
 fn queue_of(minor: ClassMinor) -> Option<QueueId> {
     let queue = QueueId(u32::from(minor.0).checked_sub(1)?);
-    Priority::of(queue).map(|_| queue)
+    Priority::for_queue(queue).map(|_| queue)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use base::{Instant, PortNo, Priority};
 use flow::{Action, Key, Match, PacketOut, Registers};
 use packet::wire::vlan::VlanTag;
 use packet::{Frame, Link, Pool};
-use pipeline::{Arrival, Destination, Interpreter, LearnRequest, Pipeline, Verdict};
+use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
 
 use crate::odp;
 use dataplane::gates::{Gates, Passage};
@@ -242,9 +242,9 @@ impl Tracer {
         let from = asked.from;
         match &asked.actions {
             None => {
-                let arrival = Arrival {
+                let arrival = InputFrame {
                     frame: asked.frame,
-                    from,
+                    in_port: from,
                     now: self.now,
                 };
                 interpreter.run(&bridge.pipeline, arrival, &mut pool, looks, verdict);

@@ -52,17 +52,17 @@
 //! the difference is reviewed as code.
 
 pub mod counts;
+pub mod notation;
 mod player;
 mod script;
-pub mod words;
 
 use std::fs;
 use std::path::Path;
 
-pub use script::{Count, Event};
+pub use script::{CaseEvent, CountQuery};
 
-use player::{Player, Way};
-use script::{Line, read};
+use player::{CaseEngine, Player};
+use script::{CaseLine, read};
 
 /// Runs the script in `text`, walked and compiled, and asks whether it says what happens.
 ///
@@ -70,28 +70,28 @@ use script::{Line, read};
 /// A line that is not understood, or the first difference, told with the frame's
 /// way through the tables.
 pub fn check(text: &str) -> Result<(), String> {
-    Way::ALL.into_iter().try_for_each(|way| {
-        check_one(text, way).map_err(|difference| format!("{way:?}: {difference}"))
+    CaseEngine::ALL.into_iter().try_for_each(|engine| {
+        check_one(text, engine).map_err(|difference| format!("{engine:?}: {difference}"))
     })
 }
 
-fn check_one(text: &str, way: Way) -> Result<(), String> {
-    let played = play(text, way)?;
-    let Some(index) = (0..played.wanted.len().max(played.happened.len()))
-        .find(|index| played.wanted.get(*index) != played.happened.get(*index))
+fn check_one(text: &str, engine: CaseEngine) -> Result<(), String> {
+    let played = play(text, engine)?;
+    let Some(index) = (0..played.expected.len().max(played.actual.len()))
+        .find(|index| played.expected.get(*index) != played.actual.get(*index))
     else {
         return Ok(());
     };
     let line = |lines: &[String]| lines.get(index).cloned().unwrap_or_default();
-    let before = played.happened[..index]
+    let before = played.actual[..index]
         .iter()
         .rfind(|line| !line.starts_with(' '));
     Err(format!(
         "below `{}`\n  the case says: {}\n  what happens:  {}\n{}",
         before.map_or("", String::as_str),
-        line(&played.wanted).trim(),
-        line(&played.happened).trim(),
-        played.story_at(index),
+        line(&played.expected).trim(),
+        line(&played.actual).trim(),
+        played.trace_at(index),
     ))
 }
 
@@ -115,9 +115,9 @@ pub fn run_folder(folder: &Path) {
     let mut failures = Vec::new();
     for path in cases {
         let text = fs::read_to_string(&path).expect("readable");
-        match play(&text, Way::Walked) {
+        match play(&text, CaseEngine::Interpreter) {
             Ok(played) if update => {
-                fs::write(&path, played.happened.join("\n") + "\n").expect("writable");
+                fs::write(&path, played.actual.join("\n") + "\n").expect("writable");
             }
             _ => {
                 let name = path.file_name().unwrap_or_default().display().to_string();
@@ -135,55 +135,55 @@ pub trait Subject {
     ///
     /// # Errors
     /// It cannot happen to this subject.
-    fn play(&mut self, event: &Event) -> Result<Vec<String>, String>;
+    fn play(&mut self, event: &CaseEvent) -> Result<Vec<String>, String>;
 
     /// Answers a count, in the words of the question.
     ///
     /// # Errors
     /// It cannot be counted here.
-    fn count(&mut self, count: &Count) -> Result<String, String>;
+    fn count(&mut self, count: &CountQuery) -> Result<String, String>;
 }
 
 /// An event of a script, what the script says comes of it, and what does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ReplayStep {
     /// The event's line.
     pub event: String,
     /// The lines below it.
-    pub wanted: Vec<String>,
+    pub expected: Vec<String>,
     /// What came of it.
-    pub happened: Vec<String>,
+    pub actual: Vec<String>,
 }
 
 /// Lets all of the script in `text` happen to `subject`.
 ///
 /// # Errors
 /// A line that is not understood, or an event that cannot happen to this subject.
-pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<Step>, String> {
-    let mut steps: Vec<Step> = Vec::new();
+pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<ReplayStep>, String> {
+    let mut steps: Vec<ReplayStep> = Vec::new();
     for text in text.lines() {
         let wrong = |what: String| format!("{what}: {text}");
         match read(text).map_err(wrong)? {
-            Line::Remark => {}
-            Line::Event(event) => steps.push(Step {
+            CaseLine::Remark => {}
+            CaseLine::Event(event) => steps.push(ReplayStep {
                 event: text.to_owned(),
-                wanted: Vec::new(),
-                happened: subject.play(&event).map_err(wrong)?,
+                expected: Vec::new(),
+                actual: subject.play(&event).map_err(wrong)?,
             }),
-            Line::Effect(effect) => {
+            CaseLine::Effect(effect) => {
                 let step = steps
                     .last_mut()
                     .ok_or_else(|| wrong("no event before".to_owned()))?;
-                step.wanted.push(effect);
+                step.expected.push(effect);
             }
-            Line::Count(count) => {
-                let happened = subject.count(&count).map_err(wrong)?;
+            CaseLine::Count(count) => {
+                let actual = subject.count(&count).map_err(wrong)?;
                 let question = text.trim().trim_start_matches('=');
                 let step = steps
                     .last_mut()
                     .ok_or_else(|| wrong("no event before".to_owned()))?;
-                step.wanted.push(words::indented("=", question));
-                step.happened.push(happened);
+                step.expected.push(notation::effect_line("=", question));
+                step.actual.push(actual);
             }
         }
     }
@@ -191,49 +191,49 @@ pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<Step>, Strin
 }
 
 /// A script beside what happened.
-struct Played {
-    wanted: Vec<String>,
-    happened: Vec<String>,
+struct CaseTranscript {
+    expected: Vec<String>,
+    actual: Vec<String>,
     /// How frames went, by the line of what happened.
-    stories: Vec<(usize, String)>,
+    traces: Vec<(usize, String)>,
 }
 
-impl Played {
-    fn story_at(&self, index: usize) -> &str {
-        let before = self.stories.iter().rfind(|(line, _)| *line <= index);
-        before.map_or("", |(_, story)| story)
+impl CaseTranscript {
+    fn trace_at(&self, index: usize) -> &str {
+        let before = self.traces.iter().rfind(|(line, _)| *line <= index);
+        before.map_or("", |(_, trace)| trace)
     }
 }
 
-fn play(text: &str, way: Way) -> Result<Played, String> {
-    let mut player = Player::new(way);
-    let mut played = Played {
-        wanted: Vec::new(),
-        happened: Vec::new(),
-        stories: Vec::new(),
+fn play(text: &str, engine: CaseEngine) -> Result<CaseTranscript, String> {
+    let mut player = Player::new(engine);
+    let mut played = CaseTranscript {
+        expected: Vec::new(),
+        actual: Vec::new(),
+        traces: Vec::new(),
     };
     for (number, text) in text.lines().enumerate() {
         let wrong = |what: String| format!("line {}: {what}: {text}", number + 1);
         match read(text).map_err(wrong)? {
-            Line::Remark => {
-                played.wanted.push(text.to_owned());
-                played.happened.push(text.to_owned());
+            CaseLine::Remark => {
+                played.expected.push(text.to_owned());
+                played.actual.push(text.to_owned());
             }
-            Line::Event(event) => {
-                played.wanted.push(text.to_owned());
-                played.happened.push(text.to_owned());
-                played.stories.push((played.happened.len(), String::new()));
-                let (effects, story) = player.play(&event).map_err(wrong)?;
-                played.happened.extend(effects);
-                if let Some((_, last)) = played.stories.last_mut() {
-                    *last = story;
+            CaseLine::Event(event) => {
+                played.expected.push(text.to_owned());
+                played.actual.push(text.to_owned());
+                played.traces.push((played.actual.len(), String::new()));
+                let (effects, trace) = player.play(&event).map_err(wrong)?;
+                played.actual.extend(effects);
+                if let Some((_, last)) = played.traces.last_mut() {
+                    *last = trace;
                 }
             }
-            Line::Effect(effect) => played.wanted.push(effect),
-            Line::Count(count) => {
+            CaseLine::Effect(effect) => played.expected.push(effect),
+            CaseLine::Count(count) => {
                 let question = text.trim().trim_start_matches('=');
-                played.wanted.push(words::indented("=", question));
-                played.happened.push(player.count(&count).map_err(wrong)?);
+                played.expected.push(notation::effect_line("=", question));
+                played.actual.push(player.count(&count).map_err(wrong)?);
             }
         }
     }

@@ -26,7 +26,7 @@ use pipeline::MissPolicy;
 use ports::af_packet::AfPacket;
 use ports::{Batch, Port, Queue};
 use testbed::{Clock, DeviceOffload, Failure, Namespace, Process, Program, RawSocket, Spawner};
-use testkit::case::{Count, Event, Subject, words};
+use testkit::case::{CaseEvent, CountQuery, Subject, notation};
 
 use crate::Stage;
 use crate::peers::{Peers, Told};
@@ -262,7 +262,7 @@ impl<'a> ComportaSubject<'a> {
         let mut lines = bench.peers.overheard(Some(linger))?;
         for (port, cable) in &mut bench.ports {
             for frame in cable.take().map_err(told)? {
-                lines.push(words::sent(&port.to_string(), &frame));
+                lines.push(notation::output_line(&port.to_string(), &frame));
             }
         }
         Ok(lines)
@@ -382,33 +382,33 @@ impl Stage for ComportaSubject<'_> {
 }
 
 impl Subject for ComportaSubject<'_> {
-    fn play(&mut self, event: &Event) -> Told {
+    fn play(&mut self, event: &CaseEvent) -> Told {
         if let Some(told) = self.bench().peers.convey(event) {
             let mut told = told?;
             told.extend(self.passed()?);
             return Ok(told);
         }
         match event {
-            Event::Ports(ports) => self.set_ports(ports),
-            Event::PortGone(port) => self.remove_port(*port),
-            Event::Miss(miss) => self.set_miss(*miss),
-            Event::Standalone(_) => Err("its fail mode is secure".to_owned()),
-            Event::Resume(_) => Err("how a frame goes on is said on another wire".to_owned()),
-            Event::Arrive { port, times, frame } => self.arrive(*port, *times, frame),
-            Event::Time(time) => self.pass(*time),
-            Event::Dump(request) => self.bench().peers.dump(request.clone()),
-            Event::Groups => self.bench().peers.groups(),
-            Event::Meters => self.bench().peers.meters(),
-            Event::Fragments(_)
-            | Event::Flow(_)
-            | Event::Group(_)
-            | Event::Meter(_)
-            | Event::TlvTable(_)
-            | Event::PacketOut(_) => Err("it is conveyed".to_owned()),
+            CaseEvent::Ports(ports) => self.set_ports(ports),
+            CaseEvent::PortRemoved(port) => self.remove_port(*port),
+            CaseEvent::Miss(miss) => self.set_miss(*miss),
+            CaseEvent::Standalone(_) => Err("its fail mode is secure".to_owned()),
+            CaseEvent::Resume(_) => Err("how a frame goes on is said on another wire".to_owned()),
+            CaseEvent::Receive { port, times, frame } => self.arrive(*port, *times, frame),
+            CaseEvent::Time(time) => self.pass(*time),
+            CaseEvent::Dump(request) => self.bench().peers.dump(request.clone()),
+            CaseEvent::Groups => self.bench().peers.groups(),
+            CaseEvent::Meters => self.bench().peers.meters(),
+            CaseEvent::Fragments(_)
+            | CaseEvent::Flow(_)
+            | CaseEvent::Group(_)
+            | CaseEvent::Meter(_)
+            | CaseEvent::TlvTable(_)
+            | CaseEvent::PacketOut(_) => Err("it is conveyed".to_owned()),
         }
     }
 
-    fn count(&mut self, count: &Count) -> Result<String, String> {
+    fn count(&mut self, count: &CountQuery) -> Result<String, String> {
         self.bench().peers.count(count)
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use testbed::Failure;
-use testkit::case::Step;
+use testkit::case::ReplayStep;
 
 use crate::explained::Explained;
 
@@ -33,7 +33,7 @@ impl Outcome {
     /// one of `uncertain`, where a switch has a clock of its own.
     pub(crate) fn new(
         case: String,
-        played: Result<Vec<Step>, String>,
+        played: Result<Vec<ReplayStep>, String>,
         explained: &Explained,
         uncertain: &[&str],
     ) -> Self {
@@ -60,9 +60,9 @@ impl Outcome {
 }
 
 /// What is different at a step, if anything is.
-fn difference(step: &Step, uncertain: &[&str]) -> Option<String> {
+fn difference(step: &ReplayStep, uncertain: &[&str]) -> Option<String> {
     let visible = |lines: &[String]| visible(lines, uncertain);
-    let (mut wanted, mut happened) = (visible(&step.wanted), visible(&step.happened));
+    let (mut wanted, mut happened) = (visible(&step.expected), visible(&step.actual));
     // Ports are different cables: nobody sees which frame left first.
     wanted.sort();
     happened.sort();
@@ -159,12 +159,12 @@ pub(crate) fn report(name: &str, outcomes: &[Outcome], stale: &[String], path: &
 mod tests {
     use super::*;
 
-    fn step(wanted: &[&str], happened: &[&str]) -> Step {
+    fn step(wanted: &[&str], happened: &[&str]) -> ReplayStep {
         let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
-        Step {
+        ReplayStep {
             event: "< 1 eth".to_owned(),
-            wanted: lines(wanted),
-            happened: lines(happened),
+            expected: lines(wanted),
+            actual: lines(happened),
         }
     }
 

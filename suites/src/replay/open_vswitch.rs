@@ -10,7 +10,7 @@ use flow::{PortDesc, PortState};
 use packet::Frame;
 use pipeline::MissPolicy;
 use testbed::{Clock, Failure, Namespace, OpenVswitch, Site, Spawner};
-use testkit::case::{Count, Event, Subject, words};
+use testkit::case::{CaseEvent, CountQuery, Subject, notation};
 
 use crate::Stage;
 use crate::capture::Capture;
@@ -100,7 +100,10 @@ impl OpenVswitchSubject {
         let mut told = self.peers.overheard(deletes.then_some(self.linger))?;
         for (port, capture) in &mut self.ports {
             for bytes in capture.take().map_err(|error| error.to_string())? {
-                told.push(words::sent(&port.to_string(), &Frame::from_bytes(&bytes)));
+                told.push(notation::output_line(
+                    &port.to_string(),
+                    &Frame::from_bytes(&bytes),
+                ));
             }
         }
         Ok(told)
@@ -237,7 +240,7 @@ impl Stage for OpenVswitchSubject {
 }
 
 impl Subject for OpenVswitchSubject {
-    fn play(&mut self, event: &Event) -> Told {
+    fn play(&mut self, event: &CaseEvent) -> Told {
         self.deletes = deletes(event);
         if let Some(told) = self.peers.convey(event) {
             let mut told = told?;
@@ -245,26 +248,26 @@ impl Subject for OpenVswitchSubject {
             return Ok(told);
         }
         match event {
-            Event::Ports(ports) => self.set_ports(ports),
-            Event::PortGone(port) => self.remove_port(*port),
-            Event::Miss(miss) => self.set_miss(*miss),
-            Event::Standalone(_) => Err("its fail mode is secure".to_owned()),
-            Event::Resume(_) => Err("how a frame goes on is its own affair".to_owned()),
-            Event::Arrive { port, times, frame } => self.arrive(*port, *times, frame),
-            Event::Time(time) => self.pass(*time),
-            Event::Dump(request) => self.peers.dump(request.clone()),
-            Event::Groups => self.peers.groups(),
-            Event::Meters => self.peers.meters(),
-            Event::Fragments(_)
-            | Event::Flow(_)
-            | Event::Group(_)
-            | Event::Meter(_)
-            | Event::TlvTable(_)
-            | Event::PacketOut(_) => Err("it is conveyed".to_owned()),
+            CaseEvent::Ports(ports) => self.set_ports(ports),
+            CaseEvent::PortRemoved(port) => self.remove_port(*port),
+            CaseEvent::Miss(miss) => self.set_miss(*miss),
+            CaseEvent::Standalone(_) => Err("its fail mode is secure".to_owned()),
+            CaseEvent::Resume(_) => Err("how a frame goes on is its own affair".to_owned()),
+            CaseEvent::Receive { port, times, frame } => self.arrive(*port, *times, frame),
+            CaseEvent::Time(time) => self.pass(*time),
+            CaseEvent::Dump(request) => self.peers.dump(request.clone()),
+            CaseEvent::Groups => self.peers.groups(),
+            CaseEvent::Meters => self.peers.meters(),
+            CaseEvent::Fragments(_)
+            | CaseEvent::Flow(_)
+            | CaseEvent::Group(_)
+            | CaseEvent::Meter(_)
+            | CaseEvent::TlvTable(_)
+            | CaseEvent::PacketOut(_) => Err("it is conveyed".to_owned()),
         }
     }
 
-    fn count(&mut self, count: &Count) -> Result<String, String> {
+    fn count(&mut self, count: &CountQuery) -> Result<String, String> {
         self.peers.count(count)
     }
 }

@@ -12,7 +12,7 @@ use base::{Instant, PortNo};
 use flow::{FragmentHandling, PortConfig, PortDesc, SwitchConfig};
 use openflow::{Message, NiciraSetting, Version};
 use testbed::{Clock, Program, Spawner};
-use testkit::case::{Event, words};
+use testkit::case::{CaseEvent, notation};
 
 use crate::peer::Peer;
 use meaning::{unasked, version};
@@ -117,8 +117,8 @@ impl Peers {
         let heard = self.ask(version, &[message])?;
         let refusals = heard.iter().filter_map(|heard| match heard {
             Message::Error(error) => Some(match error.code.refusal(version) {
-                Some(refusal) => words::refused(refusal),
-                None => words::indented("!", &format!("refused {}", error.code)),
+                Some(refusal) => notation::refusal_line(refusal),
+                None => notation::effect_line("!", &format!("refused {}", error.code)),
             }),
             _ => None,
         });
@@ -126,20 +126,20 @@ impl Peers {
     }
 
     /// Says what an event is in OpenFlow; nothing, if it is something else.
-    pub(crate) fn convey(&mut self, event: &Event) -> Option<Told> {
+    pub(crate) fn convey(&mut self, event: &CaseEvent) -> Option<Told> {
         Some(match event {
-            Event::Fragments(fragments) => {
+            CaseEvent::Fragments(fragments) => {
                 let config = SwitchConfig {
                     fragments: *fragments,
                     miss_send_len: u16::MAX,
                 };
                 self.say(Version::V13, Message::SetConfig(config))
             }
-            Event::Flow(command) => self.mean(Message::FlowMod((**command).clone())),
-            Event::Group(command) => self.mean(Message::GroupMod(command.clone())),
-            Event::Meter(command) => self.mean(Message::MeterMod(command.clone())),
-            Event::TlvTable(change) => self.mean(Message::TlvTableMod(change.clone())),
-            Event::PacketOut(message) => self.mean(Message::PacketOut(message.clone())),
+            CaseEvent::Flow(command) => self.mean(Message::FlowMod((**command).clone())),
+            CaseEvent::Group(command) => self.mean(Message::GroupMod(command.clone())),
+            CaseEvent::Meter(command) => self.mean(Message::MeterMod(command.clone())),
+            CaseEvent::TlvTable(change) => self.mean(Message::TlvTableMod(change.clone())),
+            CaseEvent::PacketOut(message) => self.mean(Message::PacketOut(message.clone())),
             _ => return None,
         })
     }

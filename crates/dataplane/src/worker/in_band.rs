@@ -28,7 +28,7 @@ impl Worker {
         }
         let mut others = Batch::new();
         let queue = in_band.config().queue;
-        let priority = queue.and_then(Priority::of).unwrap_or_default();
+        let priority = queue.and_then(Priority::for_queue).unwrap_or_default();
         for frame in batch.drain() {
             match way(&frame) {
                 None => others.put(frame),

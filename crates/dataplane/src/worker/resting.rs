@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use base::sync::point;
+use base::sync::scheduling_point;
 
 use super::Worker;
 use crate::program::Posture;
@@ -51,7 +51,7 @@ impl Worker {
     /// Whether there is a newer program or a command.
     pub(super) fn has_news(&self) -> bool {
         let newest = self.shared.publication.load().generation;
-        point();
+        scheduling_point();
         newest != self.passed || !self.shared.commands.is_empty()
     }
 }

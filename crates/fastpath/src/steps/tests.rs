@@ -14,7 +14,7 @@ fn a_step_stands_for_each_action() {
     let made = steps("dec_ttl,set_queue:1,output:2,load:7->NXM_NX_REG1[8..15],in_port");
     let wanted = [
         Step::Change(Change::DecTtl),
-        Step::Queue(Priority::of(QueueId(1)).expect("a port may have it")),
+        Step::Queue(Priority::for_queue(QueueId(1)).expect("a port may have it")),
         Step::Output(PortNo(2)),
         Step::Write(Write::of_field(Field::Reg1, 0x700, 0xff00).expect("a register")),
         Step::InPort,

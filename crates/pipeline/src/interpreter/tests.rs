@@ -4,7 +4,7 @@ use base::{BufferId, Instant, PortNo, TableId};
 use flow::{Action, PacketOut, Refusal};
 use packet::Pool;
 
-use super::{Arrival, Interpreter};
+use super::{InputFrame, Interpreter};
 use crate::counters::Totals;
 use crate::limits::ACTIONS_MAX;
 use crate::testing::{frame, pipeline, run};
@@ -93,9 +93,9 @@ fn a_verdict_forgets_the_frame_before() {
     let (mut interpreter, mut verdict, mut pool) =
         (Interpreter::new(0), Verdict::new(), Pool::new(2));
     for text in ["eth / arp", "eth / ipv4"] {
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame: frame(text),
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: Instant::START,
         };
         interpreter.run(&pipeline, arrival, &mut pool, &mut (), &mut verdict);
@@ -109,9 +109,9 @@ fn each_writer_counts_for_itself_and_all_together() {
     let pipeline = pipeline(&["in_port=1,actions=output:2"]);
     let (mut verdict, mut pool) = (Verdict::new(), Pool::new(2));
     for writer in [0, 1, 1] {
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame: frame("eth / data(46)"),
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: Instant::from_secs(200),
         };
         Interpreter::new(writer).run(&pipeline, arrival, &mut pool, &mut (), &mut verdict);

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use flow::{FlowStats, GroupStats, MeterStats, TableStats};
 
-use super::script::Count;
-use super::words;
+use super::notation;
+use super::script::CountQuery;
 
 /// What was counted, by name.
-pub type Counts = Vec<(String, String)>;
+pub type NamedCounts = Vec<(String, String)>;
 
 /// Of a rule.
 #[must_use]
-pub fn of_flow(stats: &FlowStats) -> Counts {
+pub fn of_flow(stats: &FlowStats) -> NamedCounts {
     named([
         ("packets", stats.packets.to_string()),
         ("bytes", stats.bytes.to_string()),
@@ -23,7 +23,7 @@ pub fn of_flow(stats: &FlowStats) -> Counts {
 
 /// Of a table.
 #[must_use]
-pub fn of_table(stats: &TableStats) -> Counts {
+pub fn of_table(stats: &TableStats) -> NamedCounts {
     named([
         ("lookups", stats.lookups.to_string()),
         ("matched", stats.matched.to_string()),
@@ -33,7 +33,7 @@ pub fn of_table(stats: &TableStats) -> Counts {
 
 /// Of a group and its buckets.
 #[must_use]
-pub fn of_group(stats: &GroupStats) -> Counts {
+pub fn of_group(stats: &GroupStats) -> NamedCounts {
     let buckets = stats.buckets.iter().enumerate();
     let buckets = buckets.map(|(at, told)| (format!("bucket{at}"), told.packets.to_string()));
     let whole = named([
@@ -47,7 +47,7 @@ pub fn of_group(stats: &GroupStats) -> Counts {
 
 /// Of a meter and its bands.
 #[must_use]
-pub fn of_meter(stats: &MeterStats) -> Counts {
+pub fn of_meter(stats: &MeterStats) -> NamedCounts {
     let bands = stats.bands.iter().enumerate();
     let bands = bands.map(|(at, told)| (format!("band{at}"), told.packets.to_string()));
     let whole = named([
@@ -59,7 +59,7 @@ pub fn of_meter(stats: &MeterStats) -> Counts {
     whole.into_iter().chain(bands).collect()
 }
 
-fn named<const N: usize>(named: [(&str, String); N]) -> Counts {
+fn named<const N: usize>(named: [(&str, String); N]) -> NamedCounts {
     named.map(|(name, count)| (name.to_owned(), count)).to_vec()
 }
 
@@ -67,12 +67,12 @@ pub(super) fn seconds(duration: Duration) -> String {
     format!("{}s", duration.as_secs_f64())
 }
 
-impl Count {
+impl CountQuery {
     /// The line that answers it with `counts`; where there are none, with nothing.
     ///
     /// # Errors
     /// A name is asked for that nobody counts.
-    pub fn answer(&self, counts: &Counts) -> Result<String, String> {
+    pub fn answer(&self, counts: &NamedCounts) -> Result<String, String> {
         let (Self::Flow { line, names, .. }
         | Self::Table { line, names, .. }
         | Self::Group { line, names, .. }
@@ -86,6 +86,6 @@ impl Count {
             let value = answer.map_or("none", |(_, value)| value);
             text += &format!(" {name}={value}");
         }
-        Ok(words::indented("=", &text))
+        Ok(notation::effect_line("=", &text))
     }
 }

@@ -12,39 +12,39 @@ use flow::{
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Changes, Destination, Egress, Interpreter, Limits, LookupTables, PausedPacket,
+    Changes, Destination, Egress, InputFrame, Interpreter, Limits, LookupTables, PausedPacket,
     Pipeline, TracePrinter, Verdict,
 };
 
-use super::counts::{self, Counts};
-use super::script::{Count, Event};
-use super::words;
+use super::counts::{self, NamedCounts};
+use super::notation;
+use super::script::{CaseEvent, CountQuery};
 
 /// Buffers for one frame and its copies: more than any case needs.
 const BUFFERS: usize = 64;
 
 /// The lines that tell what came of an event, and how frames went.
-type Told = (Vec<String>, String);
+type Effects = (Vec<String>, String);
 
 /// Who runs a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum CaseEngine {
     /// The interpreter, which walks along the rules.
-    Walked,
+    Interpreter,
     /// The interpreter, for whom compiled tables find the rules.
-    Compiled,
+    CompiledLookup,
     /// Compiled tables, which do what the rules say too, as the switch's workers have it.
-    Run,
+    FastPath,
 }
 
-impl Way {
-    pub(super) const ALL: [Self; 3] = [Self::Walked, Self::Compiled, Self::Run];
+impl CaseEngine {
+    pub(super) const ALL: [Self; 3] = [Self::Interpreter, Self::CompiledLookup, Self::FastPath];
 }
 
 pub(super) struct Player {
     pipeline: Pipeline,
     /// Beside it, if it is to be looked into by them.
-    compiled: Option<Compiled>,
+    compiled: Option<CompiledTables>,
     /// Who runs the frames that come in by ports, if it is not the interpreter.
     runner: Option<Runner>,
     interpreter: Interpreter,
@@ -59,13 +59,13 @@ pub(super) struct Player {
 const DATAPATH: DatapathId = DatapathId(1);
 
 /// The tables compiled, which are told of each change.
-struct Compiled {
+struct CompiledTables {
     classifier: Classifier,
     view: View,
     scratch: LookupScratch,
 }
 
-impl Compiled {
+impl CompiledTables {
     fn new(pipeline: &Pipeline) -> Self {
         let mut classifier = Classifier::new();
         Self {
@@ -75,17 +75,17 @@ impl Compiled {
         }
     }
 
-    fn looker(&self) -> ViewLookup<'_> {
+    fn lookup(&self) -> ViewLookup<'_> {
         ViewLookup::new(&self.view, &self.scratch)
     }
 }
 
 impl Player {
-    pub(super) fn new(way: Way) -> Self {
+    pub(super) fn new(engine: CaseEngine) -> Self {
         let pipeline = Pipeline::new(Limits::default(), 1);
-        let compiled = (way != Way::Walked).then(|| Compiled::new(&pipeline));
+        let compiled = (engine != CaseEngine::Interpreter).then(|| CompiledTables::new(&pipeline));
         Self {
-            runner: (way == Way::Run).then(|| Runner::new(0)),
+            runner: (engine == CaseEngine::FastPath).then(|| Runner::new(0)),
             pipeline,
             compiled,
             interpreter: Interpreter::new(0),
@@ -97,52 +97,52 @@ impl Player {
     }
 
     /// Lets the event happen.
-    pub(super) fn play(&mut self, event: &Event) -> Result<Told, String> {
+    pub(super) fn play(&mut self, event: &CaseEvent) -> Result<Effects, String> {
         let mut effects = Vec::new();
         match event {
-            Event::Ports(ports) => ports.iter().for_each(|port| self.pipeline.set_port(port)),
-            Event::PortGone(port) => self.pipeline.remove_port(*port),
-            Event::Miss(miss) => self.pipeline.set_miss_policy(*miss),
-            Event::Standalone(on) => self.pipeline.set_standalone(*on),
-            Event::Fragments(handling) => {
+            CaseEvent::Ports(ports) => ports.iter().for_each(|port| self.pipeline.set_port(port)),
+            CaseEvent::PortRemoved(port) => self.pipeline.remove_port(*port),
+            CaseEvent::Miss(miss) => self.pipeline.set_miss_policy(*miss),
+            CaseEvent::Standalone(on) => self.pipeline.set_standalone(*on),
+            CaseEvent::Fragments(handling) => {
                 let result = self.pipeline.set_fragments(*handling);
-                effects.extend(result.err().map(words::refused));
+                effects.extend(result.err().map(notation::refusal_line));
             }
-            Event::Flow(command) => {
+            CaseEvent::Flow(command) => {
                 let done = self.pipeline.flow_mod(command, self.now);
-                effects = self.outcome_of(done);
+                effects = self.change_outcome(done);
             }
-            Event::Group(command) => {
+            CaseEvent::Group(command) => {
                 let done = self.pipeline.group_mod(command, self.now);
-                effects = self.outcome_of(done);
+                effects = self.change_outcome(done);
             }
-            Event::Meter(command) => {
+            CaseEvent::Meter(command) => {
                 let done = self.pipeline.meter_mod(command, self.now);
-                effects = self.outcome_of(done);
+                effects = self.change_outcome(done);
             }
-            Event::TlvTable(change) => {
+            CaseEvent::TlvTable(change) => {
                 let done = self.pipeline.tlv_table_mod(change);
-                effects.extend(done.err().map(words::refused));
+                effects.extend(done.err().map(notation::refusal_line));
             }
-            Event::PacketOut(message) => return Ok(self.packet_out(message)),
-            Event::Resume(changed) => return self.resume(changed),
-            Event::Arrive { port, times, frame } => {
-                let mut story = String::new();
+            CaseEvent::PacketOut(message) => return Ok(self.packet_out(message)),
+            CaseEvent::Resume(changed) => return self.resume(changed),
+            CaseEvent::Receive { port, times, frame } => {
+                let mut trace = String::new();
                 for _ in 0..*times {
                     let (more, last) = self.arrive(*port, frame);
                     effects.extend(more);
-                    story = last;
+                    trace = last;
                 }
-                return Ok((effects, story));
+                return Ok((effects, trace));
             }
-            Event::Time(time) => {
+            CaseEvent::Time(time) => {
                 self.now += *time;
                 let changes = self.pipeline.expire(self.now);
                 effects = self.told(&changes);
             }
-            Event::Dump(request) => effects = self.dump(request),
-            Event::Groups => effects = self.groups(),
-            Event::Meters => effects = self.meters(),
+            CaseEvent::Dump(request) => effects = self.dump(request),
+            CaseEvent::Groups => effects = self.groups(),
+            CaseEvent::Meters => effects = self.meters(),
         }
         Ok((effects, String::new()))
     }
@@ -152,7 +152,7 @@ impl Player {
     fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
         let rules = match self.pipeline.flow_stats(request, self.now) {
             Ok(rules) => rules,
-            Err(refusal) => return vec![words::refused(refusal)],
+            Err(refusal) => return vec![notation::refusal_line(refusal)],
         };
         let mut rules: Vec<_> = rules.collect();
         rules.sort_by(|a, b| {
@@ -160,13 +160,15 @@ impl Player {
             (place(a), &a.matching).cmp(&(place(b), &b.matching))
         });
         let lines = rules.iter().map(|rule| Brief(rule).to_string());
-        lines.map(|line| words::indented("=", &line)).collect()
+        lines
+            .map(|line| notation::effect_line("=", &line))
+            .collect()
     }
 
     fn groups(&self) -> Vec<String> {
         let groups = self.pipeline.group_descs(GroupId::ALL);
         groups
-            .map(|group| words::indented("=", &group.to_string()))
+            .map(|group| notation::effect_line("=", &group.to_string()))
             .collect()
     }
 
@@ -174,37 +176,37 @@ impl Player {
         let meters = self.pipeline.meter_configs(MeterId::ALL);
         let meters = meters.into_iter().flatten();
         meters
-            .map(|meter| words::indented("=", &meter.to_string()))
+            .map(|meter| notation::effect_line("=", &meter.to_string()))
             .collect()
     }
 
-    fn arrive(&mut self, from: PortNo, frame: &Frame) -> Told {
+    fn arrive(&mut self, from: PortNo, frame: &Frame) -> Effects {
         let arrival = self.arrival(from, frame);
         if self.runner.is_some() {
             self.run(arrival);
-            return (self.outcome(), String::new());
+            return (self.take_outcome(), String::new());
         }
-        let mut story = TracePrinter::new();
-        let looker = self.compiled.as_ref().map(Compiled::looker);
+        let mut trace = TracePrinter::new();
+        let lookup = self.compiled.as_ref().map(CompiledTables::lookup);
         self.interpreter.run(
-            tables(&self.pipeline, looker.as_ref()),
+            tables(&self.pipeline, lookup.as_ref()),
             arrival,
             &mut self.pool,
-            &mut story,
+            &mut trace,
             &mut self.verdict,
         );
-        (self.outcome(), story.text().to_owned())
+        (self.take_outcome(), trace.text().to_owned())
     }
 
     /// Runs a frame as a worker does.
-    fn run(&mut self, arrival: Arrival) {
+    fn run(&mut self, arrival: InputFrame) {
         let (Some(runner), Some(compiled)) = (&mut self.runner, &self.compiled) else {
             return;
         };
         let ground = BatchContext {
             pipeline: &self.pipeline,
             view: &compiled.view,
-            in_port: arrival.from,
+            in_port: arrival.in_port,
             now: arrival.now,
         };
         let mut frames = [arrival.frame];
@@ -220,21 +222,21 @@ impl Player {
         }
     }
 
-    fn packet_out(&mut self, message: &PacketOut) -> Told {
+    fn packet_out(&mut self, message: &PacketOut) -> Effects {
         if let Err(refusal) = self.pipeline.check_packet_out(message) {
-            return (vec![words::refused(refusal)], String::new());
+            return (vec![notation::refusal_line(refusal)], String::new());
         }
-        let (pool, mut story) = (&mut self.pool, TracePrinter::new());
+        let (pool, mut trace) = (&mut self.pool, TracePrinter::new());
         let verdict = &mut self.verdict;
-        let looker = self.compiled.as_ref().map(Compiled::looker);
-        let tables = tables(&self.pipeline, looker.as_ref());
+        let lookup = self.compiled.as_ref().map(CompiledTables::lookup);
+        let tables = tables(&self.pipeline, lookup.as_ref());
         self.interpreter
-            .packet_out(tables, message, self.now, pool, &mut story, verdict);
-        (self.outcome(), story.text().to_owned())
+            .packet_out(tables, message, self.now, pool, &mut trace, verdict);
+        (self.take_outcome(), trace.text().to_owned())
     }
 
     /// Sends the frame that began to wait last back, as a controller would.
-    fn resume(&mut self, changed: &Match) -> Result<Told, String> {
+    fn resume(&mut self, changed: &Match) -> Result<Effects, String> {
         let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
         let old = registers.told();
         let kept = old.terms();
@@ -242,20 +244,22 @@ impl Player {
         let told = kept
             .chain(changed.terms())
             .try_fold(Match::any(), |told, term| told.with(term.field, term.value));
-        let mut told = MatchBuilder::from(&told.map_err(words::told)?);
+        let mut told = MatchBuilder::from(&told.map_err(notation::error_text)?);
         let kept = old.options();
         let kept = kept.filter(|term| changed.option(term.field).is_none());
         for OptionTerm { field, value, mask } in kept.chain(changed.options()) {
-            told.add_option(field, value, mask).map_err(words::told)?;
+            told.add_option(field, value, mask)
+                .map_err(notation::error_text)?;
         }
         let message = Resume {
             registers: Registers::of(&told.build()),
             data,
             continuation,
         };
-        let left = continuation::decode(&message.continuation, DATAPATH).map_err(words::told)?;
+        let left =
+            continuation::decode(&message.continuation, DATAPATH).map_err(notation::error_text)?;
         if let Err(refusal) = self.pipeline.check_resume(&message, &left) {
-            return Ok((vec![words::refused(refusal)], String::new()));
+            return Ok((vec![notation::refusal_line(refusal)], String::new()));
         }
         let waiting = PausedPacket {
             data: &message.data,
@@ -263,24 +267,24 @@ impl Player {
             continuation: &left,
             now: self.now,
         };
-        let (pool, mut story) = (&mut self.pool, TracePrinter::new());
-        let looker = self.compiled.as_ref().map(Compiled::looker);
-        let tables = tables(&self.pipeline, looker.as_ref());
+        let (pool, mut trace) = (&mut self.pool, TracePrinter::new());
+        let lookup = self.compiled.as_ref().map(CompiledTables::lookup);
+        let tables = tables(&self.pipeline, lookup.as_ref());
         self.interpreter
-            .resume_paused(tables, waiting, pool, &mut story, &mut self.verdict);
-        Ok((self.outcome(), story.text().to_owned()))
+            .resume_paused(tables, waiting, pool, &mut trace, &mut self.verdict);
+        Ok((self.take_outcome(), trace.text().to_owned()))
     }
 
-    fn arrival(&mut self, from: PortNo, frame: &Frame) -> Arrival {
-        Arrival {
+    fn arrival(&mut self, from: PortNo, frame: &Frame) -> InputFrame {
+        InputFrame {
             frame: self.pool.duplicate(frame).expect("all buffers are back"),
-            from,
+            in_port: from,
             now: self.now,
         }
     }
 
     /// What the verdict says; its frames go back to the pool.
-    fn outcome(&mut self) -> Vec<String> {
+    fn take_outcome(&mut self) -> Vec<String> {
         let verdict = &mut self.verdict;
         let mut lines: Vec<_> = verdict
             .egress
@@ -288,10 +292,10 @@ impl Player {
             .map(|egress| {
                 let frame = &verdict.frames[egress.frame];
                 match &egress.to {
-                    Destination::Port(port) => words::sent(&port.to_string(), frame),
-                    Destination::Normal => words::sent("normal", frame),
+                    Destination::Port(port) => notation::output_line(&port.to_string(), frame),
+                    Destination::Normal => notation::output_line("normal", frame),
                     Destination::Collectors(sample) => {
-                        words::sent(&format!("collectors:{}", sample.collectors), frame)
+                        notation::output_line(&format!("collectors:{}", sample.collectors), frame)
                     }
                     Destination::Controller(meta) => {
                         if let Some(left) = &meta.continuation {
@@ -300,13 +304,13 @@ impl Player {
                             let data = frame.bytes().to_vec();
                             self.waiting = Some((meta.registers.clone(), data, left));
                         }
-                        words::packet_in(&words::packet_in_head(meta), frame)
+                        notation::packet_in_line(&notation::packet_in_head(meta), frame)
                     }
                 }
             })
             .collect();
         let drops = verdict.drops.iter();
-        lines.extend(drops.map(|reason| words::indented("x", reason.name())));
+        lines.extend(drops.map(|reason| notation::effect_line("x", reason.name())));
         let last = verdict.egress.last().map_or(0, |egress| egress.frame + 1);
         assert_eq!(verdict.frames.len(), last, "a frame that goes nowhere");
         verdict
@@ -316,16 +320,16 @@ impl Player {
         assert_eq!(self.pool.outstanding(), 0, "a frame got lost");
         for learned in std::mem::take(&mut self.verdict.learn_requests) {
             let done = self.pipeline.learn(&learned, self.now);
-            lines.extend(self.outcome_of(done));
+            lines.extend(self.change_outcome(done));
         }
         lines
     }
 
     /// What is heard of a command.
-    fn outcome_of(&mut self, done: Result<Changes, Refusal>) -> Vec<String> {
+    fn change_outcome(&mut self, done: Result<Changes, Refusal>) -> Vec<String> {
         match done {
             Ok(changes) => self.told(&changes),
-            Err(refusal) => vec![words::refused(refusal)],
+            Err(refusal) => vec![notation::refusal_line(refusal)],
         }
     }
 
@@ -339,28 +343,28 @@ impl Player {
             .removed
             .iter()
             .filter_map(pipeline::Removal::flow_removed);
-        let events = events.map(|event| words::flow_removed(&event));
+        let events = events.map(|event| notation::flow_removed_line(&event));
         events
-            .chain(changes.deferred_refusal.map(words::refused))
+            .chain(changes.deferred_refusal.map(notation::refusal_line))
             .collect()
     }
 
     /// Answers a count, in the words of the question.
-    pub(super) fn count(&self, count: &Count) -> Result<String, String> {
+    pub(super) fn count(&self, count: &CountQuery) -> Result<String, String> {
         count.answer(&match count {
-            Count::Flow { rule, .. } => self.flow_counts(rule),
-            Count::Table { table, .. } => self.table_counts(*table),
-            Count::Group { group, .. } => self.group_counts(*group),
-            Count::Meter { meter, .. } => self.meter_counts(*meter),
+            CountQuery::Flow { rule, .. } => self.flow_counts(rule),
+            CountQuery::Table { table, .. } => self.table_counts(*table),
+            CountQuery::Group { group, .. } => self.group_counts(*group),
+            CountQuery::Meter { meter, .. } => self.meter_counts(*meter),
         })
     }
 
     /// Of no rule, nothing.
-    fn flow_counts(&self, wanted: &FlowMod) -> Counts {
+    fn flow_counts(&self, expected: &FlowMod) -> NamedCounts {
         let same = |rule: &&std::sync::Arc<pipeline::Rule>| {
-            rule.priority() == wanted.priority && *rule.matching() == wanted.matching
+            rule.priority() == expected.priority && *rule.matching() == expected.matching
         };
-        let Some(rule) = self.pipeline.rules(wanted.table).find(same) else {
+        let Some(rule) = self.pipeline.rules(expected.table).find(same) else {
             return Vec::new();
         };
         let rule = rule.statistics(self.now);
@@ -370,14 +374,14 @@ impl Player {
         counts
     }
 
-    fn group_counts(&self, group: GroupId) -> Counts {
+    fn group_counts(&self, group: GroupId) -> NamedCounts {
         let Some(stats) = self.pipeline.group_stats(group, self.now).next() else {
             return Vec::new();
         };
         counts::of_group(&stats)
     }
 
-    fn meter_counts(&self, meter: MeterId) -> Counts {
+    fn meter_counts(&self, meter: MeterId) -> NamedCounts {
         let stats = self.pipeline.meter_stats(meter, self.now);
         let Some(stats) = stats.into_iter().flatten().next() else {
             return Vec::new();
@@ -385,7 +389,7 @@ impl Player {
         counts::of_meter(&stats)
     }
 
-    fn table_counts(&self, table: u8) -> Counts {
+    fn table_counts(&self, table: u8) -> NamedCounts {
         let mut tables = self.pipeline.table_stats();
         let Some(stats) = tables.find(|stats| stats.table == TableId(table)) else {
             return Vec::new();
@@ -395,8 +399,8 @@ impl Player {
 }
 
 /// The tables, and who looks into them.
-fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
-    match looker {
+fn tables<'a>(pipeline: &'a Pipeline, lookup: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
+    match lookup {
         Some(lookup) => LookupTables { pipeline, lookup },
         None => pipeline.into(),
     }

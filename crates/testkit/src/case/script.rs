@@ -14,26 +14,26 @@ use packet::Frame;
 use packet::build::Stack;
 use pipeline::MissPolicy;
 
-use super::words;
+use super::notation;
 
 /// A line.
-pub(super) enum Line {
+pub(super) enum CaseLine {
     /// Nothing, or words for the reader.
     Remark,
     /// Something happens to the switch.
-    Event(Event),
+    Event(CaseEvent),
     /// Something comes of it, in the words in which it is told.
     Effect(String),
     /// A count is asked for.
-    Count(Count),
+    Count(CountQuery),
 }
 
 /// What can happen.
-pub enum Event {
+pub enum CaseEvent {
     /// These ports are there, with what is barred or down.
     Ports(Vec<PortDesc>),
     /// A port goes.
-    PortGone(PortNo),
+    PortRemoved(PortNo),
     /// What a miss comes to is another thing.
     Miss(MissPolicy),
     /// What becomes of fragments is another thing.
@@ -51,7 +51,7 @@ pub enum Event {
     /// The frame that began to wait last goes on, with these fields changed.
     Resume(Match),
     /// A frame comes in.
-    Arrive {
+    Receive {
         /// Where.
         port: PortNo,
         /// How often, one after the other.
@@ -73,7 +73,7 @@ pub enum Event {
 
 /// What can be counted. `line` is how the question reads, without the answers;
 /// `names` are the counts that are asked for.
-pub enum Count {
+pub enum CountQuery {
     /// Counts of a rule.
     Flow {
         /// The question.
@@ -112,69 +112,72 @@ pub enum Count {
     },
 }
 
-type Read<T> = Result<T, String>;
+type ParseResult<T> = Result<T, String>;
 
 /// Reads a line.
-pub(super) fn read(text: &str) -> Read<Line> {
+pub(super) fn read(text: &str) -> ParseResult<CaseLine> {
     let text = text.trim();
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let rest = rest.trim();
     if text.is_empty() || text.starts_with('#') {
-        return Ok(Line::Remark);
+        return Ok(CaseLine::Remark);
     }
     match word {
-        ">" => sent(rest).map(Line::Effect),
-        "!" => told(rest).map(Line::Effect),
-        "x" => Ok(Line::Effect(words::indented("x", rest))),
+        ">" => sent(rest).map(CaseLine::Effect),
+        "!" => told(rest).map(CaseLine::Effect),
+        "x" => Ok(CaseLine::Effect(notation::effect_line("x", rest))),
         "=" => counted(rest),
-        _ => event(word, rest).map(Line::Event),
+        _ => event(word, rest).map(CaseLine::Event),
     }
 }
 
-fn event(word: &str, rest: &str) -> Read<Event> {
+fn event(word: &str, rest: &str) -> ParseResult<CaseEvent> {
     match word {
         "ports" | "port" => ports(rest),
         "miss" => match rest {
-            "controller" => Ok(Event::Miss(MissPolicy::Controller)),
-            "drop" => Ok(Event::Miss(MissPolicy::Drop)),
-            _ => Err("controller or drop is wanted".to_owned()),
+            "controller" => Ok(CaseEvent::Miss(MissPolicy::Controller)),
+            "drop" => Ok(CaseEvent::Miss(MissPolicy::Drop)),
+            _ => Err("controller or drop is expected".to_owned()),
         },
-        "fragments" => words::fragments(rest).map(Event::Fragments),
-        "standalone" => Ok(Event::Standalone(rest == "on")),
-        "flow" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_13(flow)))),
-        "flow11" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_11(flow)))),
-        "flow10" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_10(flow)))),
+        "fragments" => notation::fragments(rest).map(CaseEvent::Fragments),
+        "standalone" => Ok(CaseEvent::Standalone(rest == "on")),
+        "flow" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(as_of_13(flow)))),
+        "flow11" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(as_of_11(flow)))),
+        "flow10" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(as_of_10(flow)))),
         "group" => parse_group_line(rest)
-            .map(Event::Group)
-            .map_err(words::told),
+            .map(CaseEvent::Group)
+            .map_err(notation::error_text),
         "meter" => parse_meter_line(rest)
-            .map(Event::Meter)
-            .map_err(words::told),
-        "tlv" => tlv(rest).map(Event::TlvTable),
-        "groups" => Ok(Event::Groups),
-        "meters" => Ok(Event::Meters),
+            .map(CaseEvent::Meter)
+            .map_err(notation::error_text),
+        "tlv" => tlv(rest).map(CaseEvent::TlvTable),
+        "groups" => Ok(CaseEvent::Groups),
+        "meters" => Ok(CaseEvent::Meters),
         "packet_out" => packet_out(rest),
-        "resume" => rest.parse().map(Event::Resume).map_err(words::told),
+        "resume" => rest
+            .parse()
+            .map(CaseEvent::Resume)
+            .map_err(notation::error_text),
         "<" => arrive(rest),
         "dump" => parse_flow_stats_request(rest)
-            .map(Event::Dump)
-            .map_err(words::told),
+            .map(CaseEvent::Dump)
+            .map_err(notation::error_text),
         _ => match word.strip_prefix('+') {
-            Some(time) => words::duration(time).map(Event::Time),
+            Some(time) => notation::duration(time).map(CaseEvent::Time),
             None => Err("not understood".to_owned()),
         },
     }
 }
 
-fn ports(text: &str) -> Read<Event> {
+fn ports(text: &str) -> ParseResult<CaseEvent> {
     if let Some(port) = text.strip_suffix(" gone") {
-        return words::port(port).map(Event::PortGone);
+        return notation::port(port).map(CaseEvent::PortRemoved);
     }
-    let ports = text.split_whitespace().map(words::port_desc);
-    ports.collect::<Read<_>>().map(Event::Ports)
+    let ports = text.split_whitespace().map(notation::port_desc);
+    ports.collect::<ParseResult<_>>().map(CaseEvent::Ports)
 }
 
-fn flow(text: &str) -> Read<FlowMod> {
+fn flow(text: &str) -> ParseResult<FlowMod> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let command = match word {
         "add" => FlowModCommand::Add,
@@ -182,9 +185,9 @@ fn flow(text: &str) -> Read<FlowMod> {
         "modify_strict" => FlowModCommand::ModifyStrict,
         "delete" => FlowModCommand::Delete,
         "delete_strict" => FlowModCommand::DeleteStrict,
-        _ => return Err("a command is wanted".to_owned()),
+        _ => return Err("a command is expected".to_owned()),
     };
-    parse_flow(command, rest).map_err(words::told)
+    parse_flow(command, rest).map_err(notation::error_text)
 }
 
 /// What OpenFlow 1.3 means: a modification has no cookie to give.
@@ -239,59 +242,61 @@ fn as_of_10(flow: FlowMod) -> FlowMod {
     }
 }
 
-fn packet_out(text: &str) -> Read<Event> {
-    let (head, frame) = text.split_once('|').ok_or("a frame is wanted after |")?;
-    let (port, actions) = head.trim().split_once(' ').ok_or("actions are wanted")?;
-    let surroundings: Match = port.parse().map_err(words::told)?;
+fn packet_out(text: &str) -> ParseResult<CaseEvent> {
+    let (head, frame) = text.split_once('|').ok_or("a frame is expected after |")?;
+    let (port, actions) = head.trim().split_once(' ').ok_or("actions are expected")?;
+    let surroundings: Match = port.parse().map_err(notation::error_text)?;
     let actions = actions.trim().strip_prefix("actions=").unwrap_or(actions);
-    Ok(Event::PacketOut(PacketOut {
+    Ok(CaseEvent::PacketOut(PacketOut {
         buffer: None,
         registers: Registers::of(&surroundings),
-        actions: parse_actions(actions).map_err(words::told)?,
+        actions: parse_actions(actions).map_err(notation::error_text)?,
         data: frame_of(frame)?.bytes().to_vec(),
     }))
 }
 
-fn arrive(text: &str) -> Read<Event> {
+fn arrive(text: &str) -> ParseResult<CaseEvent> {
     let (port, mut rest) = text
         .split_once(' ')
-        .ok_or("a port and a frame are wanted")?;
+        .ok_or("a port and a frame are expected")?;
     let mut times = 1;
     if let Some(counted) = rest.trim().strip_prefix("x ") {
-        let (count, frame) = counted.split_once(' ').ok_or("a frame is wanted")?;
-        times = count.parse().map_err(|_| "a number of frames is wanted")?;
+        let (count, frame) = counted.split_once(' ').ok_or("a frame is expected")?;
+        times = count
+            .parse()
+            .map_err(|_| "a number of frames is expected")?;
         rest = frame;
     }
-    Ok(Event::Arrive {
-        port: words::port(port)?,
+    Ok(CaseEvent::Receive {
+        port: notation::port(port)?,
         times,
         frame: frame_of(rest)?,
     })
 }
 
-fn frame_of(text: &str) -> Read<Frame> {
-    let stack: Stack = text.trim().parse().map_err(words::told)?;
+fn frame_of(text: &str) -> ParseResult<Frame> {
+    let stack: Stack = text.trim().parse().map_err(notation::error_text)?;
     Ok(stack.build())
 }
 
 /// `> 2  frame`, in the words in which a frame that leaves is told.
-fn sent(text: &str) -> Read<String> {
+fn sent(text: &str) -> ParseResult<String> {
     let (to, frame) = text
         .split_once(' ')
-        .ok_or("a port and a frame are wanted")?;
-    Ok(words::sent(to, &frame_of(frame)?))
+        .ok_or("a port and a frame are expected")?;
+    Ok(notation::output_line(to, &frame_of(frame)?))
 }
 
 /// `! packet_in .. | frame`, or another message.
-fn told(text: &str) -> Read<String> {
+fn told(text: &str) -> ParseResult<String> {
     match text.split_once('|') {
-        Some((head, frame)) => Ok(words::packet_in(head, &frame_of(frame)?)),
-        None => Ok(words::indented("!", text)),
+        Some((head, frame)) => Ok(notation::packet_in_line(head, &frame_of(frame)?)),
+        None => Ok(notation::effect_line("!", text)),
     }
 }
 
 /// `= flow selector counts`, `= table number counts`, or a line of a dump.
-fn counted(text: &str) -> Read<Line> {
+fn counted(text: &str) -> ParseResult<CaseLine> {
     let mut parts = text.split_whitespace();
     let (kind, selector) = (parts.next(), parts.next().unwrap_or_default());
     let counts = parts.filter_map(|part| part.split_once('='));
@@ -299,49 +304,49 @@ fn counted(text: &str) -> Read<Line> {
     match kind {
         Some("flow") => {
             let rule = parse_flow(FlowModCommand::DeleteStrict, selector);
-            Ok(Line::Count(Count::Flow {
+            Ok(CaseLine::Count(CountQuery::Flow {
                 line: format!("flow {selector}"),
-                rule: Box::new(rule.map_err(words::told)?),
+                rule: Box::new(rule.map_err(notation::error_text)?),
                 names,
             }))
         }
-        Some("table") => Ok(Line::Count(Count::Table {
+        Some("table") => Ok(CaseLine::Count(CountQuery::Table {
             line: format!("table {selector}"),
-            table: selector.parse().map_err(|_| "a table is wanted")?,
+            table: selector.parse().map_err(|_| "a table is expected")?,
             names,
         })),
-        Some("group") => Ok(Line::Count(Count::Group {
+        Some("group") => Ok(CaseLine::Count(CountQuery::Group {
             line: format!("group {selector}"),
-            group: GroupId(selector.parse().map_err(|_| "a group is wanted")?),
+            group: GroupId(selector.parse().map_err(|_| "a group is expected")?),
             names,
         })),
-        Some("meter") => Ok(Line::Count(Count::Meter {
+        Some("meter") => Ok(CaseLine::Count(CountQuery::Meter {
             line: format!("meter {selector}"),
             meter: meter(selector)?,
             names,
         })),
-        _ => Ok(Line::Effect(words::indented("=", text))),
+        _ => Ok(CaseLine::Effect(notation::effect_line("=", text))),
     }
 }
 
 /// Reads `add 0xffff,0x01,4->tun_metadata0`: class, type, length and field; `delete` of the
 /// same; or `clear`.
-fn tlv(text: &str) -> Read<TlvTableMod> {
+fn tlv(text: &str) -> ParseResult<TlvTableMod> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let command = match word {
         "add" => TlvCommand::Add,
         "delete" => TlvCommand::Delete,
         "clear" => TlvCommand::Clear,
-        _ => return Err("add, delete or clear is wanted".to_owned()),
+        _ => return Err("add, delete or clear is expected".to_owned()),
     };
     let mappings = rest.split_whitespace().map(mapping);
     Ok(TlvTableMod {
         command,
-        mappings: mappings.collect::<Read<_>>()?,
+        mappings: mappings.collect::<ParseResult<_>>()?,
     })
 }
 
-fn mapping(text: &str) -> Read<TlvMapping> {
+fn mapping(text: &str) -> ParseResult<TlvMapping> {
     let read = || {
         let (option, index) = text.split_once("->tun_metadata")?;
         let mut parts = option.split(',');
@@ -353,10 +358,10 @@ fn mapping(text: &str) -> Read<TlvMapping> {
             index: index.parse().ok()?,
         })
     };
-    read().ok_or_else(|| "a mapping is wanted, as 0xffff,0x01,4->tun_metadata0".to_owned())
+    read().ok_or_else(|| "a mapping is expected, as 0xffff,0x01,4->tun_metadata0".to_owned())
 }
 
-fn meter(text: &str) -> Read<MeterId> {
+fn meter(text: &str) -> ParseResult<MeterId> {
     let meter = parse_meter_line(&format!("delete meter={text}"));
-    meter.map(|meter| meter.meter).map_err(words::told)
+    meter.map(|meter| meter.meter).map_err(notation::error_text)
 }

@@ -7,18 +7,18 @@ use flow::{
 };
 use openflow::{Dialect, Message, Version};
 use packet::Frame;
-use testkit::case::{Event, words};
+use testkit::case::{CaseEvent, notation};
 
 /// Whether rules may end by this event.
-pub(crate) fn deletes(event: &Event) -> bool {
+pub(crate) fn deletes(event: &CaseEvent) -> bool {
     match event {
-        Event::Flow(command) => matches!(
+        CaseEvent::Flow(command) => matches!(
             command.command,
             FlowModCommand::Delete | FlowModCommand::DeleteStrict
         ),
-        Event::Group(command) => command.command == GroupModCommand::Delete,
-        Event::Meter(command) => command.command == MeterModCommand::Delete,
-        Event::Time(_) => true,
+        CaseEvent::Group(command) => command.command == GroupModCommand::Delete,
+        CaseEvent::Meter(command) => command.command == MeterModCommand::Delete,
+        CaseEvent::Time(_) => true,
         _ => false,
     }
 }
@@ -59,11 +59,11 @@ fn has_numbers(command: &GroupMod) -> bool {
 /// What a message says that nobody asked for, in the words of a script.
 pub(super) fn unasked(message: &Message) -> Option<String> {
     match message {
-        Message::PacketIn(packet_in) => Some(words::packet_in(
+        Message::PacketIn(packet_in) => Some(notation::packet_in_line(
             &head(packet_in),
             &Frame::from_bytes(&packet_in.data),
         )),
-        Message::FlowRemoved(removed) => Some(words::flow_removed(removed)),
+        Message::FlowRemoved(removed) => Some(notation::flow_removed_line(removed)),
         _ => None,
     }
 }
@@ -81,5 +81,5 @@ fn head(packet_in: &PacketIn) -> String {
     if packet_in.cookie != Cookie::NONE {
         head += &format!(" cookie={:#x}", packet_in.cookie.0);
     }
-    head + &words::beside(&packet_in.registers)
+    head + &notation::registers_text(&packet_in.registers)
 }

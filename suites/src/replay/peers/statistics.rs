@@ -4,19 +4,19 @@ use base::{GroupId, MeterId, PortNo, TableId};
 use flow::text::Brief;
 use flow::{FlowMod, FlowStats, FlowStatsRequest, PortDesc, PortStats};
 use openflow::{FlowFormat, Message, MultipartReply, MultipartRequest, Version};
-use testkit::case::counts::{self, Counts};
-use testkit::case::{Count, words};
+use testkit::case::counts::{self, NamedCounts};
+use testkit::case::{CountQuery, notation};
 
 use super::{Peers, Told};
 
 impl Peers {
     /// Answers a count, in the words of the question.
-    pub(crate) fn count(&mut self, count: &Count) -> Result<String, String> {
+    pub(crate) fn count(&mut self, count: &CountQuery) -> Result<String, String> {
         let counts = match count {
-            Count::Flow { rule, .. } => self.flow_counts(rule)?,
-            Count::Table { table, .. } => self.table_counts(*table)?,
-            Count::Group { group, .. } => self.group_counts(*group)?,
-            Count::Meter { meter, .. } => self.meter_counts(*meter),
+            CountQuery::Flow { rule, .. } => self.flow_counts(rule)?,
+            CountQuery::Table { table, .. } => self.table_counts(*table)?,
+            CountQuery::Group { group, .. } => self.group_counts(*group)?,
+            CountQuery::Meter { meter, .. } => self.meter_counts(*meter),
         };
         count.answer(&counts)
     }
@@ -68,7 +68,9 @@ impl Peers {
     pub(crate) fn dump(&mut self, request: FlowStatsRequest) -> Told {
         let rules = self.flows(request)?;
         let lines = rules.iter().map(|rule| Brief(rule).to_string());
-        Ok(lines.map(|line| words::indented("=", &line)).collect())
+        Ok(lines
+            .map(|line| notation::effect_line("=", &line))
+            .collect())
     }
 
     pub(crate) fn groups(&mut self) -> Told {
@@ -78,7 +80,7 @@ impl Peers {
             _ => Vec::new(),
         });
         Ok(groups
-            .map(|group| words::indented("=", &group.to_string()))
+            .map(|group| notation::effect_line("=", &group.to_string()))
             .collect())
     }
 
@@ -89,11 +91,11 @@ impl Peers {
             _ => Vec::new(),
         });
         Ok(meters
-            .map(|meter| words::indented("=", &meter.to_string()))
+            .map(|meter| notation::effect_line("=", &meter.to_string()))
             .collect())
     }
 
-    fn flow_counts(&mut self, rule: &FlowMod) -> Result<Counts, String> {
+    fn flow_counts(&mut self, rule: &FlowMod) -> Result<NamedCounts, String> {
         let rules = self.flows(FlowStatsRequest {
             table: rule.table,
             ..FlowStatsRequest::all()
@@ -101,7 +103,7 @@ impl Peers {
         let same =
             |stats: &&FlowStats| stats.priority == rule.priority && stats.matching == rule.matching;
         let Some(stats) = rules.iter().find(same) else {
-            return Ok(Counts::new());
+            return Ok(NamedCounts::new());
         };
         let mut counts = counts::of_flow(stats);
         // 1.3 does not say for how long a rule has been idle.
@@ -109,7 +111,7 @@ impl Peers {
         Ok(counts)
     }
 
-    fn table_counts(&mut self, table: u8) -> Result<Counts, String> {
+    fn table_counts(&mut self, table: u8) -> Result<NamedCounts, String> {
         let replies = self.multipart(MultipartRequest::Table)?;
         let mut tables = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::Table(tables) => tables,
@@ -119,7 +121,7 @@ impl Peers {
         Ok(stats.as_ref().map(counts::of_table).unwrap_or_default())
     }
 
-    fn group_counts(&mut self, group: GroupId) -> Result<Counts, String> {
+    fn group_counts(&mut self, group: GroupId) -> Result<NamedCounts, String> {
         let replies = self.multipart(MultipartRequest::Group(group))?;
         let mut groups = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::Group(groups) => groups,
@@ -133,7 +135,7 @@ impl Peers {
     }
 
     /// Of a meter that is not there, which is refused, nothing.
-    fn meter_counts(&mut self, meter: MeterId) -> Counts {
+    fn meter_counts(&mut self, meter: MeterId) -> NamedCounts {
         let replies = self
             .multipart(MultipartRequest::Meter(meter))
             .unwrap_or_default();

@@ -5,7 +5,7 @@ use base::{Instant, TableId};
 use flow::{FlowModCommand, text};
 use packet::Frame;
 use pipeline::{Limits, Pipeline};
-use testkit::bed::{Scene, Traffic};
+use testkit::workload::{TrafficPattern, Workload};
 
 use super::*;
 use crate::classifier::{Classifier, View};
@@ -22,8 +22,8 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(scene: &Scene) -> Self {
-        let frames = scene.lay().frames;
+    fn new(workload: &Workload) -> Self {
+        let frames = workload.load().frames;
         Self {
             pipeline: Pipeline::new(Limits::default(), 1),
             classifier: Classifier::new(),
@@ -40,9 +40,9 @@ impl Rig {
         self.classifier.queue_changes(&changes.expect(line));
     }
 
-    /// Adds the rules of a scene, and calls `then` behind each.
-    fn add_all(&mut self, scene: &Scene, then: impl Fn(&mut Self)) {
-        for changes in &scene.lay().changes {
+    /// Adds the rules of a workload, and calls `then` behind each.
+    fn add_all(&mut self, workload: &Workload, then: impl Fn(&mut Self)) {
+        for changes in &workload.load().changes {
             let added = changes.added.first().expect("one is added");
             let (priority, matching) = (added.priority(), added.matching());
             let line = format!("priority={priority},{matching},actions=output:2");
@@ -92,11 +92,11 @@ impl Rig {
 /// The rules of an access list, one by one and each published.
 #[test]
 fn an_access_list_grows_and_shrinks_and_stays_cheap() {
-    let scene = Scene::access_list("", 1500, Traffic::Fitting);
-    let mut rig = Rig::new(&scene);
-    let bed = scene.lay();
-    let rules: Vec<_> = bed.pipeline.rules(TableId(0)).cloned().collect();
-    for (number, changes) in bed.changes.iter().enumerate() {
+    let workload = Workload::access_list("", 1500, TrafficPattern::Fitting);
+    let mut rig = Rig::new(&workload);
+    let loaded = workload.load();
+    let rules: Vec<_> = loaded.pipeline.rules(TableId(0)).cloned().collect();
+    for (number, changes) in loaded.changes.iter().enumerate() {
         let added = changes.added.first().expect("one is added");
         let line = format!(
             "priority={},{},actions=output:2",
@@ -130,7 +130,7 @@ fn an_access_list_grows_and_shrinks_and_stays_cheap() {
 
 #[test]
 fn a_form_is_the_one_that_costs_least() {
-    let mut rig = Rig::new(&Scene::one_rule());
+    let mut rig = Rig::new(&Workload::one_rule());
     rig.change(FlowModCommand::Add, "tcp,tp_dst=1,actions=drop");
     rig.see();
     assert_eq!(rig.form(), "direct");
@@ -160,11 +160,11 @@ fn a_form_is_the_one_that_costs_least() {
 /// Networks within each other, and a rule for the rest.
 #[test]
 fn networks_are_found_by_their_prefix_whatever_comes_and_goes() {
-    let scene = Scene::networks("", 1000);
-    let mut rig = Rig::new(&scene);
+    let workload = Workload::networks("", 1000);
+    let mut rig = Rig::new(&workload);
     rig.change(FlowModCommand::Add, "priority=0,actions=drop");
-    let bed = scene.lay();
-    for changes in &bed.changes {
+    let loaded = workload.load();
+    for changes in &loaded.changes {
         let Some(added) = changes.added.first() else {
             continue;
         };
@@ -180,7 +180,7 @@ fn networks_are_found_by_their_prefix_whatever_comes_and_goes() {
     let full = (rig.see(), rig.pipeline.clone());
     rig.judge(&full.0);
     assert_eq!(rig.form(), "prefix + direct");
-    for rule in bed.pipeline.rules(TableId(0)).step_by(3) {
+    for rule in loaded.pipeline.rules(TableId(0)).step_by(3) {
         rig.delete(rule);
     }
     let last = rig.see();
@@ -192,12 +192,12 @@ fn networks_are_found_by_their_prefix_whatever_comes_and_goes() {
 /// Bases that came one after the other become one.
 #[test]
 fn what_has_come_bit_by_bit_is_made_tidy() {
-    let scene = Scene::access_list("", 600, Traffic::Fitting);
-    let mut rig = Rig::new(&scene);
-    rig.add_all(&scene, |rig| drop(rig.see()));
+    let workload = Workload::access_list("", 600, TrafficPattern::Fitting);
+    let mut rig = Rig::new(&workload);
+    rig.add_all(&workload, |rig| drop(rig.see()));
     let cost = |rig: &Rig| rig.classifier.describe()[0].cost.expect("it is compiled");
     let (before, changes) = (cost(&rig), rig.classifier.change_count());
-    let rules = scene.flow_lines().len();
+    let rules = workload.flow_lines().len();
     assert_eq!(rig.classifier.rules_to_compact(), rules, "{}", rig.form());
     rig.classifier.request_compaction();
     let view = rig.see();
@@ -211,9 +211,9 @@ fn what_has_come_bit_by_bit_is_made_tidy() {
 /// A rule that is put in again is another, in the same place.
 #[test]
 fn what_is_modified_is_found_as_it_is_now() {
-    let scene = Scene::access_list("", 200, Traffic::Fitting);
-    let mut rig = Rig::new(&scene);
-    rig.add_all(&scene, |_| {});
+    let workload = Workload::access_list("", 200, TrafficPattern::Fitting);
+    let mut rig = Rig::new(&workload);
+    rig.add_all(&workload, |_| {});
     rig.see();
     for port in 1..50 {
         let flow = format!("tcp,actions=output:{port}");

@@ -118,7 +118,7 @@ fn read_shape(
             continue;
         };
         let id = u32::try_from(*number).ok().map(QueueId);
-        let id = id.filter(|id| Priority::of(*id).is_some());
+        let id = id.filter(|id| Priority::for_queue(*id).is_some());
         match (id, Record::of(database, "Queue", *uuid)) {
             (Some(id), Some(queue)) => {
                 queues.insert(id, read_queue(queue, id, notes));

@@ -8,10 +8,10 @@ use fastpath::{BatchContext, FrameOutcome, Runner, View};
 use packet::{Frame, Pool};
 use pipeline::Pipeline;
 
-use super::{Worker, lists::chance};
+use super::{BatchRunner, rule_lists::splitmix64};
 
 /// A worker without ports, and a trace that it runs through compiled tables.
-pub struct Stream {
+pub struct FrameStream {
     pool: Pool,
     runner: Runner,
     view: View,
@@ -23,7 +23,7 @@ pub struct Stream {
     now: Instant,
 }
 
-impl Stream {
+impl FrameStream {
     /// A stream of these frames, shuffled, from the start again until whole batches are full.
     ///
     /// # Panics
@@ -31,18 +31,18 @@ impl Stream {
     #[must_use]
     pub fn new(view: View, frames: &[Vec<u8>]) -> Self {
         assert!(!frames.is_empty(), "a stream has frames");
-        let count = frames.len().next_multiple_of(Worker::BATCH);
+        let count = frames.len().next_multiple_of(BatchRunner::BATCH);
         let mut order: Vec<usize> = (0..count).map(|place| place % frames.len()).collect();
-        // By chance, and always the same: what is in the tables in order does not come in order.
-        order.sort_by_cached_key(|&place| chance(place as u64));
+        // By splitmix64, and always the same: what is in the tables in order does not come in order.
+        order.sort_by_cached_key(|&place| splitmix64(place as u64));
         // Each in a buffer of its own length, in the order in which they come in.
         let frames = order.iter().map(|&place| Frame::from_bytes(&frames[place]));
         Self {
-            pool: Pool::new(Worker::BATCH),
+            pool: Pool::new(BatchRunner::BATCH),
             runner: Runner::new(0),
             view,
             frames: frames.collect(),
-            told: Vec::with_capacity(Worker::BATCH),
+            told: Vec::with_capacity(BatchRunner::BATCH),
             next: 0,
             now: Instant::START,
         }
@@ -51,7 +51,7 @@ impl Stream {
     /// How many batches it takes until the first frame comes again.
     #[must_use]
     pub const fn batches(&self) -> usize {
-        self.frames.len() / Worker::BATCH
+        self.frames.len() / BatchRunner::BATCH
     }
 
     /// Runs the next batch, as if it had come in by the first port. Answers how many frames
@@ -64,7 +64,7 @@ impl Stream {
             in_port: PortNo(1),
             now: self.now,
         };
-        let frames = &mut self.frames[self.next..][..Worker::BATCH];
+        let frames = &mut self.frames[self.next..][..BatchRunner::BATCH];
         let (mut place, mut left) = (0, 0);
         {
             let mut batch = self.runner.begin(ground, frames);
@@ -85,7 +85,7 @@ impl Stream {
         for (place, frame) in self.told.drain(..) {
             frames[place] = frame;
         }
-        self.next = (self.next + Worker::BATCH) % self.frames.len();
+        self.next = (self.next + BatchRunner::BATCH) % self.frames.len();
         left
     }
 }
@@ -93,28 +93,30 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Scene, Traffic};
+    use crate::workload::{TrafficPattern, Workload};
     use fastpath::Classifier;
 
     #[test]
     fn the_same_frames_come_again() {
-        for scene in [
-            Scene::access_list("a list", 50, Traffic::Fitting),
-            Scene::exact("some", 100),
-            Scene::rewritten(),
+        for workload in [
+            Workload::access_list("a list", 50, TrafficPattern::Fitting),
+            Workload::exact("some", 100),
+            Workload::rewritten(),
         ] {
-            let bed = scene.lay();
+            let loaded = workload.load();
             let mut classifier = Classifier::new();
-            bed.changes
+            loaded
+                .changes
                 .iter()
                 .for_each(|changes| classifier.queue_changes(changes));
-            let mut stream = Stream::new(classifier.publish(&bed.pipeline), &bed.frames);
-            let lengths =
-                |stream: &Stream| -> Vec<usize> { stream.frames.iter().map(Frame::len).collect() };
+            let mut stream = FrameStream::new(classifier.publish(&loaded.pipeline), &loaded.frames);
+            let lengths = |stream: &FrameStream| -> Vec<usize> {
+                stream.frames.iter().map(Frame::len).collect()
+            };
             let before = lengths(&stream);
-            let rounds = |stream: &mut Stream| -> usize {
+            let rounds = |stream: &mut FrameStream| -> usize {
                 (0..stream.batches())
-                    .map(|_| stream.run(&bed.pipeline))
+                    .map(|_| stream.run(&loaded.pipeline))
                     .sum()
             };
             let first = rounds(&mut stream);

@@ -2,25 +2,25 @@
 //! traffic of several kinds for them, since what a frame costs should depend on the rules
 //! and not on the traffic.
 
-use super::Scene;
+use super::Workload;
 
 /// What comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traffic {
+pub enum TrafficPattern {
     /// Frames of one flow.
     Same,
     /// For each frame a rule that it was made for, and all rules alike.
     Fitting,
     /// The same, but few rules have most of the frames (by Zipf's law).
     Zipf,
-    /// Addresses and ports by chance: each frame is of another flow.
+    /// Addresses and ports at random: each frame is of another flow.
     Random,
     /// Each frame differs from what rules want in another bit, so that a cache of what rules
     /// have told frames apart by would need another mask for each.
     Attack,
 }
 
-impl Traffic {
+impl TrafficPattern {
     /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::Same,
@@ -43,12 +43,12 @@ impl Traffic {
     }
 }
 
-/// How many frames a scene has, unless it is asked for more.
+/// How many frames a workload has, unless it is asked for more.
 const FRAMES: u64 = 1024;
 
-/// A number that looks like chance, and is always the same (splitmix64).
+/// A number that looks random, and is always the same (splitmix64).
 #[must_use]
-pub const fn chance(seed: u64) -> u64 {
+pub const fn splitmix64(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -59,14 +59,14 @@ pub const fn chance(seed: u64) -> u64 {
 /// two, and one of the next four.
 const fn zipf(number: u64, count: u64) -> u64 {
     let octaves = (count.ilog2() + 1) as u64;
-    let octave = chance(2 * number) % octaves;
-    let within = chance(2 * number + 1) & ((1 << octave) - 1);
+    let octave = splitmix64(2 * number) % octaves;
+    let within = splitmix64(2 * number + 1) & ((1 << octave) - 1);
     ((1 << octave) + within - 1) % count
 }
 
-/// One of these, by chance.
+/// One of these, at random.
 fn pick<T: Copy>(of: &[T], seed: u64) -> T {
-    let place = chance(seed) % of.len() as u64;
+    let place = splitmix64(seed) % of.len() as u64;
     of[usize::try_from(place).expect("a place")]
 }
 
@@ -76,14 +76,14 @@ fn dotted(address: u64) -> String {
 }
 
 /// A rule of an access list.
-struct Entry {
+struct AclEntry {
     source: (u64, u32),
     target: (u64, u32),
     transport: &'static str,
     port: Option<(u64, u64)>,
 }
 
-impl Entry {
+impl AclEntry {
     /// The one of this number: networks of some sizes within some larger ones, services and
     /// ranges of ports.
     fn new(number: u64) -> Self {
@@ -94,7 +94,7 @@ impl Entry {
                 &[0x0a00_0000_u64, 0xac10_0000, 0xc0a8_0000, 0x0808_0000],
                 seed + 1,
             );
-            let address = (within | chance(seed + 2) & 0x00ff_ffff) & mask(bits);
+            let address = (within | splitmix64(seed + 2) & 0x00ff_ffff) & mask(bits);
             (address, bits)
         };
         let transport = pick(&["tcp", "tcp", "tcp", "udp", "udp", "icmp", "ip"], seed + 8);
@@ -129,15 +129,15 @@ impl Entry {
     /// A frame for it, but for what `other` changes in the addresses and the port.
     fn frame(&self, seed: u64, other: (u64, u64, u64)) -> String {
         let within = |(address, bits): (u64, u32), seed: u64| {
-            address | chance(seed) & 0xffff_ffff & !mask(bits)
+            address | splitmix64(seed) & 0xffff_ffff & !mask(bits)
         };
         let (port, ports) = self.port.unwrap_or((0, 0));
         stack(
             self.transport,
             within(self.source, seed) ^ other.0,
             within(self.target, seed + 1) ^ other.1,
-            chance(seed + 2) & 0xffff,
-            (port | chance(seed + 3) & 0xffff & !ports) ^ other.2,
+            splitmix64(seed + 2) & 0xffff,
+            (port | splitmix64(seed + 3) & 0xffff & !ports) ^ other.2,
         )
     }
 }
@@ -174,31 +174,36 @@ fn stack(transport: &str, source: u64, target: u64, port: u64, service: u64) -> 
 fn random(seed: u64) -> String {
     let seed = 0x5eed_0000 + 8 * seed;
     let transport = pick(&["tcp", "udp"], seed);
-    let [source, target] = [1, 2].map(|more| chance(seed + more) & 0xffff_ffff);
-    let [port, service] = [3, 4].map(|more| chance(seed + more) & 0xffff);
+    let [source, target] = [1, 2].map(|more| splitmix64(seed + more) & 0xffff_ffff);
+    let [port, service] = [3, 4].map(|more| splitmix64(seed + more) & 0xffff);
     stack(transport, source, target, port, service)
 }
 
-impl Scene {
+impl Workload {
     /// An access list of so many rules of many shapes, and one below that takes the rest.
     #[must_use]
-    pub fn access_list(name: &'static str, count: u64, traffic: Traffic) -> Self {
-        Self::access_list_met(name, count, traffic, FRAMES)
+    pub fn access_list(name: &'static str, count: u64, traffic: TrafficPattern) -> Self {
+        Self::access_list_with_frames(name, count, traffic, FRAMES)
     }
 
     /// The same, met by so many frames.
     #[must_use]
-    pub fn access_list_met(name: &'static str, count: u64, traffic: Traffic, frames: u64) -> Self {
-        let flow = |number: u64| Entry::new(number).flow(60_000 - number, 2 + number % 2);
+    pub fn access_list_with_frames(
+        name: &'static str,
+        count: u64,
+        traffic: TrafficPattern,
+        frames: u64,
+    ) -> Self {
+        let flow = |number: u64| AclEntry::new(number).flow(60_000 - number, 2 + number % 2);
         let rest = "priority=0,actions=output:4".to_owned();
         let frame = |number: u64| {
-            let entry = Entry::new(chance(number) % count);
+            let entry = AclEntry::new(splitmix64(number) % count);
             match traffic {
-                Traffic::Same => Entry::new(count / 2).frame(7, (0, 0, 0)),
-                Traffic::Fitting => entry.frame(number, (0, 0, 0)),
-                Traffic::Zipf => Entry::new(zipf(number, count)).frame(number, (0, 0, 0)),
-                Traffic::Random => random(number),
-                Traffic::Attack => entry.frame(number, one_bit(number)),
+                TrafficPattern::Same => AclEntry::new(count / 2).frame(7, (0, 0, 0)),
+                TrafficPattern::Fitting => entry.frame(number, (0, 0, 0)),
+                TrafficPattern::Zipf => AclEntry::new(zipf(number, count)).frame(number, (0, 0, 0)),
+                TrafficPattern::Random => random(number),
+                TrafficPattern::Attack => entry.frame(number, one_bit(number)),
             }
         };
         Self {
@@ -211,13 +216,17 @@ impl Scene {
     /// Three rules that let a service, a host and a port pass, and one below that takes the
     /// rest: what caches of masks are attacked by.
     #[must_use]
-    pub fn three_rules(name: &'static str, traffic: Traffic) -> Self {
-        Self::three_rules_met(name, traffic, FRAMES)
+    pub fn three_rules(name: &'static str, traffic: TrafficPattern) -> Self {
+        Self::three_rules_with_frames(name, traffic, FRAMES)
     }
 
     /// The same, met by so many frames.
     #[must_use]
-    pub fn three_rules_met(name: &'static str, traffic: Traffic, frames: u64) -> Self {
+    pub fn three_rules_with_frames(
+        name: &'static str,
+        traffic: TrafficPattern,
+        frames: u64,
+    ) -> Self {
         let flows = [
             "priority=30,tcp,tp_dst=80,actions=output:2",
             "priority=20,tcp,nw_src=10.0.0.1,actions=output:2",
@@ -225,17 +234,23 @@ impl Scene {
             "priority=0,actions=output:3",
         ];
         let fitting = |number: u64| match number % 3 {
-            0 => stack("tcp", chance(number) & 0xffff_ffff, 1, 1000, 80),
-            1 => stack("tcp", 0x0a00_0001, chance(number) & 0xffff_ffff, 1000, 81),
-            _ => stack("tcp", chance(number) & 0xffff_ffff, 1, 12345, 81),
+            0 => stack("tcp", splitmix64(number) & 0xffff_ffff, 1, 1000, 80),
+            1 => stack(
+                "tcp",
+                0x0a00_0001,
+                splitmix64(number) & 0xffff_ffff,
+                1000,
+                81,
+            ),
+            _ => stack("tcp", splitmix64(number) & 0xffff_ffff, 1, 12345, 81),
         };
         let frame = |number: u64| match traffic {
-            Traffic::Same => stack("tcp", 0x0b00_0001, 0x0b00_0002, 1000, 80),
-            Traffic::Fitting => fitting(number),
-            Traffic::Zipf => fitting(zipf(number, frames)),
-            Traffic::Random => random(number),
-            Traffic::Attack => {
-                let bit = |width: u64, more: u64| 1 << (chance(4 * number + more) % width);
+            TrafficPattern::Same => stack("tcp", 0x0b00_0001, 0x0b00_0002, 1000, 80),
+            TrafficPattern::Fitting => fitting(number),
+            TrafficPattern::Zipf => fitting(zipf(number, frames)),
+            TrafficPattern::Random => random(number),
+            TrafficPattern::Attack => {
+                let bit = |width: u64, more: u64| 1 << (splitmix64(4 * number + more) % width);
                 stack(
                     "tcp",
                     0x0a00_0001 ^ bit(32, 0),
@@ -255,18 +270,18 @@ impl Scene {
     /// into some of them.
     #[must_use]
     pub fn networks(name: &'static str, count: u64) -> Self {
-        Self::networks_met(name, count, FRAMES)
+        Self::networks_with_frames(name, count, FRAMES)
     }
 
     /// The same, met by so many frames.
     #[must_use]
-    pub fn networks_met(name: &'static str, count: u64, frames: u64) -> Self {
+    pub fn networks_with_frames(name: &'static str, count: u64, frames: u64) -> Self {
         let flow = |number: u64| {
             let port = 2 + number % 3;
             format!("{},actions=output:{port}", into_network(number))
         };
         let frame = |number: u64| {
-            let target = within_network(chance(number) % count, number);
+            let target = within_network(splitmix64(number) % count, number);
             stack("udp", 1, target, 1000, 2000)
         };
         Self {
@@ -281,7 +296,7 @@ impl Scene {
     /// the way out. Of the frames one comes to each of the 1,000 flows and again, or each is
     /// of another connection.
     #[must_use]
-    pub fn routed(name: &'static str, traffic: Traffic, frames: u64) -> Self {
+    pub fn routed(name: &'static str, traffic: TrafficPattern, frames: u64) -> Self {
         const FLOWS: u64 = 1000;
         let goto = |table: u64, matching: &str| {
             format!("table={table},{matching},actions=goto_table:{}", table + 1)
@@ -305,11 +320,11 @@ impl Scene {
         });
         let frame = |number: u64| {
             let flow = match traffic {
-                Traffic::Same => 0,
-                _ => chance(number) % FLOWS,
+                TrafficPattern::Same => 0,
+                _ => splitmix64(number) % FLOWS,
             };
             let connection = match traffic {
-                Traffic::Random => number,
+                TrafficPattern::Random => number,
                 _ => flow,
             };
             let (source, target) = (
@@ -320,7 +335,7 @@ impl Scene {
                 "eth(src=02:00:00:00:00:01,dst={}) / ipv4(src={source},dst={target}) / \
                  udp(src={},dst={}) / data(18)",
                 station(flow),
-                1024 + chance(connection) % 60_000,
+                1024 + splitmix64(connection) % 60_000,
                 5000 + flow,
             )
         };
@@ -338,7 +353,7 @@ fn network(number: u64) -> (u64, u32) {
         &[8, 12, 16, 18, 20, 21, 22, 23, 24, 24, 24, 24, 24, 28, 32],
         number,
     );
-    (chance(number + 0x1000_0000) & mask(bits), bits)
+    (splitmix64(number + 0x1000_0000) & mask(bits), bits)
 }
 
 /// What a rule for it asks: the longer the prefix, the higher the priority.
@@ -350,7 +365,7 @@ fn into_network(number: u64) -> String {
 /// An address in it.
 fn within_network(number: u64, seed: u64) -> u64 {
     let (address, bits) = network(number);
-    address | chance(seed) & 0xffff_ffff & !mask(bits)
+    address | splitmix64(seed) & 0xffff_ffff & !mask(bits)
 }
 
 /// The address of a station.
@@ -359,8 +374,8 @@ fn station(number: u64) -> String {
     format!("02:00:00:01:{a:02x}:{b:02x}")
 }
 
-/// One bit of each, by chance.
+/// One bit of each, at random.
 fn one_bit(number: u64) -> (u64, u64, u64) {
-    let bit = |width: u64, more: u64| 1 << (chance(4 * number + more) % width);
+    let bit = |width: u64, more: u64| 1 << (splitmix64(4 * number + more) % width);
     (bit(32, 0), bit(32, 1), bit(16, 2))
 }

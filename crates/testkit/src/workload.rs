@@ -1,7 +1,7 @@
 //! Tables, and frames that find something in them: what is measured by the clock and
 //! what is counted in instructions is the same.
 //!
-//! A [`Scene`] says in words what there is, a [`Bed`] has it, and a [`Runner`] does
+//! A [`Workload`] says in words what there is, a [`LoadedWorkload`] has it, and a [`InterpreterRunner`] does
 //! what a worker does with a frame, without ports.
 
 use base::{Instant, PortNo};
@@ -10,13 +10,13 @@ use flow::PortDesc;
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
 use packet::build::Stack;
 use packet::{Frame, Pool};
-use pipeline::{Arrival, Changes, Interpreter, Limits, LookupTables, Pipeline, Verdict};
+use pipeline::{Changes, InputFrame, Interpreter, Limits, LookupTables, Pipeline, Verdict};
 
-mod lists;
-mod stream;
+mod frame_stream;
+mod rule_lists;
 
-pub use lists::{Traffic, chance};
-pub use stream::Stream;
+pub use frame_stream::FrameStream;
+pub use rule_lists::{TrafficPattern, splitmix64};
 
 /// A frame that all rules with conditions on one are for.
 pub const FRAME: &str = "eth / ipv4 / tcp / data(6)";
@@ -31,7 +31,7 @@ const PORTS: u32 = 4;
 
 /// What is in the tables, and the frames, in words.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct Workload {
     /// What it shows.
     pub name: &'static str,
     /// Groups, meters and flows, as `ovs-ofctl` takes them.
@@ -42,7 +42,7 @@ pub struct Scene {
     frames: Vec<String>,
 }
 
-impl Scene {
+impl Workload {
     /// These flows, and [`FRAME`].
     #[must_use]
     pub fn new(name: &'static str, flows: &[&str]) -> Self {
@@ -93,13 +93,13 @@ impl Scene {
 
     /// One rule on a port of TCP, so that a frame is read as deep as rules can look.
     #[must_use]
-    pub fn one_port() -> Self {
+    pub fn tcp_port_rule() -> Self {
         Self::new("one rule, TCP port", &["tcp,tp_dst=80,actions=output:2"])
     }
 
     /// So many stations, each at a port of its own, and a frame to some of them.
     #[must_use]
-    pub fn stations(name: &'static str, count: u32) -> Self {
+    pub fn mac_addresses(name: &'static str, count: u32) -> Self {
         let address = |n: u32| {
             let [_, a, b, c] = n.to_be_bytes();
             format!("02:00:00:{a:02x}:{b:02x}:{c:02x}")
@@ -151,12 +151,12 @@ impl Scene {
     #[must_use]
     pub fn exact(name: &'static str, count: u32) -> Self {
         // A hundred thousand frames would not fit the caches, which is another matter.
-        Self::exact_met(name, count, count / 2000 + 1)
+        Self::exact_with_step(name, count, count / 2000 + 1)
     }
 
     /// The same, but only each `step`th of them has a frame.
     #[must_use]
-    pub fn exact_met(name: &'static str, count: u32, step: u32) -> Self {
+    pub fn exact_with_step(name: &'static str, count: u32, step: u32) -> Self {
         let flow = |n: u32| {
             let [_, port, upper, lower] = n.to_be_bytes();
             format!("udp,nw_src=10.0.{upper}.{lower},tp_dst={port},actions=output:2")
@@ -175,7 +175,7 @@ impl Scene {
 
     /// Ten shapes of rules, of which the last tried is the one of [`FRAME`].
     #[must_use]
-    pub fn ten_shapes() -> Self {
+    pub fn ten_masks() -> Self {
         let other = |bits| format!("priority={bits},tcp,nw_src=192.168.0.0/{bits},actions=drop");
         let found = "priority=1,tcp,nw_src=10.0.0.0/8,actions=output:2".to_owned();
         Self {
@@ -198,7 +198,7 @@ impl Scene {
     /// The same flows, met by nine of these frames and one of `other`'s in turn, until all of
     /// those have come.
     #[must_use]
-    pub fn with_each_tenth_of(self, other: Self) -> Self {
+    pub fn mixed_nine_to_one(self, other: Self) -> Self {
         let mut own = self.frames.iter().cycle().cloned();
         let turn = |tenth| own.by_ref().take(9).chain([tenth]).collect::<Vec<_>>();
         Self {
@@ -224,7 +224,7 @@ impl Scene {
     /// # Panics
     /// If the words are none, or the tables do not take what they say.
     #[must_use]
-    pub fn lay(&self) -> Bed {
+    pub fn load(&self) -> LoadedWorkload {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         for number in 1..=PORTS {
             pipeline.set_port(&PortDesc::new(PortNo(number)));
@@ -242,7 +242,7 @@ impl Scene {
             pipeline.flow_mod(&command, Instant::START).expect(line)
         };
         let changes = self.flows.iter().map(&mut add).collect();
-        Bed {
+        LoadedWorkload {
             changes,
             frames: self.frames(),
             pipeline,
@@ -270,7 +270,7 @@ pub fn frame(text: &str) -> Vec<u8> {
 
 /// Tables with rules, and frames.
 #[derive(Debug)]
-pub struct Bed {
+pub struct LoadedWorkload {
     /// The tables.
     pub pipeline: Pipeline,
     /// What adding the flows changed, in their order.
@@ -280,14 +280,14 @@ pub struct Bed {
 }
 
 /// A worker without ports: its memory, and a clock that moves a microsecond a frame.
-pub struct Runner {
+pub struct InterpreterRunner {
     pool: Pool,
     interpreter: Interpreter,
     verdict: Verdict,
     now: Instant,
 }
 
-impl Runner {
+impl InterpreterRunner {
     /// How many buffers it has.
     const BUFFERS: usize = 64;
 
@@ -314,9 +314,9 @@ impl Runner {
         let mut frame = self.pool.take().expect("all were put back");
         frame.copy_from(bytes).expect("it is short");
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let arrival = Arrival {
+        let arrival = InputFrame {
             frame,
-            from: PortNo(1),
+            in_port: PortNo(1),
             now: self.now,
         };
         let (tables, pool) = (tables.into(), &mut self.pool);
@@ -326,7 +326,7 @@ impl Runner {
     }
 }
 
-impl Default for Runner {
+impl Default for InterpreterRunner {
     fn default() -> Self {
         Self::new()
     }
@@ -334,7 +334,7 @@ impl Default for Runner {
 
 /// A worker without ports that runs whole batches through compiled tables. The frames
 /// that leave come in again.
-pub struct Worker {
+pub struct BatchRunner {
     pool: Pool,
     runner: fastpath::Runner,
     view: fastpath::View,
@@ -344,11 +344,11 @@ pub struct Worker {
     now: Instant,
 }
 
-impl Worker {
+impl BatchRunner {
     /// Frames of a batch, as many as ports hand over.
     pub const BATCH: usize = 64;
 
-    /// One who has run nothing yet, and has these frames, at most [`Worker::BATCH`].
+    /// One who has run nothing yet, and has these frames, at most [`BatchRunner::BATCH`].
     ///
     /// # Panics
     /// If one is longer than any buffer.
@@ -411,36 +411,36 @@ mod tests {
 
     #[test]
     fn each_frame_of_each_scene_leaves_by_one_port() {
-        for scene in [
-            Scene::one_rule(),
-            Scene::twelve_fields(),
-            Scene::one_port(),
-            Scene::stations("some", 300),
-            Scene::normal(),
-            Scene::rewritten(),
-            Scene::ten_tables(),
-            Scene::ten_tables_with_registers(),
-            Scene::group(),
-            Scene::meter(),
-            Scene::exact("some", 300),
-            Scene::ten_shapes(),
-            Scene::last_of_many(),
-            Scene::networks("some", 300),
-            Scene::access_list("some", 300, Traffic::Fitting),
-            Scene::access_list("some", 300, Traffic::Zipf),
-            Scene::access_list("some", 300, Traffic::Attack),
-            Scene::three_rules("three", Traffic::Same),
-            Scene::three_rules("three", Traffic::Fitting),
-            Scene::three_rules("three", Traffic::Zipf),
-            Scene::routed("routed", Traffic::Same, 10),
-            Scene::routed("routed", Traffic::Fitting, 300),
-            Scene::routed("routed", Traffic::Random, 300),
+        for workload in [
+            Workload::one_rule(),
+            Workload::twelve_fields(),
+            Workload::tcp_port_rule(),
+            Workload::mac_addresses("some", 300),
+            Workload::normal(),
+            Workload::rewritten(),
+            Workload::ten_tables(),
+            Workload::ten_tables_with_registers(),
+            Workload::group(),
+            Workload::meter(),
+            Workload::exact("some", 300),
+            Workload::ten_masks(),
+            Workload::last_of_many(),
+            Workload::networks("some", 300),
+            Workload::access_list("some", 300, TrafficPattern::Fitting),
+            Workload::access_list("some", 300, TrafficPattern::Zipf),
+            Workload::access_list("some", 300, TrafficPattern::Attack),
+            Workload::three_rules("three", TrafficPattern::Same),
+            Workload::three_rules("three", TrafficPattern::Fitting),
+            Workload::three_rules("three", TrafficPattern::Zipf),
+            Workload::routed("routed", TrafficPattern::Same, 10),
+            Workload::routed("routed", TrafficPattern::Fitting, 300),
+            Workload::routed("routed", TrafficPattern::Random, 300),
         ] {
-            let (bed, mut runner) = (scene.lay(), Runner::new());
-            assert_eq!(bed.changes.len(), scene.flows());
-            for bytes in &bed.frames {
-                let verdict = runner.run(&bed.pipeline, bytes);
-                assert_eq!(verdict.egress.len(), 1, "{}", scene.name);
+            let (loaded, mut runner) = (workload.load(), InterpreterRunner::new());
+            assert_eq!(loaded.changes.len(), workload.flows());
+            for bytes in &loaded.frames {
+                let verdict = runner.run(&loaded.pipeline, bytes);
+                assert_eq!(verdict.egress.len(), 1, "{}", workload.name);
             }
         }
     }

@@ -10,7 +10,7 @@ use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide};
 
 /// A switch's and a controller's channel and the line between them.
 #[derive(Debug)]
-pub struct Pair {
+pub struct ChannelPair {
     /// The switch's end.
     pub switch: Channel,
     /// The controller's end.
@@ -22,7 +22,7 @@ pub struct Pair {
     now: Instant,
 }
 
-impl Pair {
+impl ChannelPair {
     /// Two ends that have just been connected.
     #[must_use]
     pub fn new(switch: ChannelOptions, controller: ChannelOptions) -> Self {
@@ -41,7 +41,7 @@ impl Pair {
     /// # Panics
     /// If they cannot agree.
     #[must_use]
-    pub fn up(options: ChannelOptions) -> Self {
+    pub fn connected(options: ChannelOptions) -> Self {
         let mut pair = Self::new(options, options);
         pair.drive();
         for (side, channel) in [

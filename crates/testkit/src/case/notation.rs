@@ -26,7 +26,7 @@ const STATE: [(&str, PortState); 2] = [
     ("blocked", PortState::BLOCKED),
 ];
 
-pub(super) fn told(error: impl Display) -> String {
+pub(super) fn error_text(error: impl Display) -> String {
     error.to_string()
 }
 
@@ -67,7 +67,7 @@ pub(super) fn fragments(text: &str) -> Result<FragmentHandling, String> {
         "drop" => Ok(FragmentHandling::Drop),
         "reassemble" => Ok(FragmentHandling::Reassemble),
         "nx_match" => Ok(FragmentHandling::NxMatch),
-        _ => Err("normal, drop, reassemble or nx_match is wanted".to_owned()),
+        _ => Err("normal, drop, reassemble or nx_match is expected".to_owned()),
     }
 }
 
@@ -77,32 +77,32 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(millis), _) => Ok(Duration::from_millis(number(millis)?)),
         (None, Some(seconds)) => Ok(Duration::from_secs(number(seconds)?)),
-        (None, None) => Err("seconds or milliseconds are wanted".to_owned()),
+        (None, None) => Err("seconds or milliseconds are expected".to_owned()),
     }
 }
 
 /// A line below an event, its spaces evened out.
 #[must_use]
-pub fn indented(sign: &str, text: &str) -> String {
+pub fn effect_line(sign: &str, text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     format!("     {sign} {}", words.join(" "))
 }
 
 /// A frame that leaves.
 #[must_use]
-pub fn sent(to: &str, frame: &Frame) -> String {
+pub fn output_line(to: &str, frame: &Frame) -> String {
     format!("     > {to}  {}", Stack::dissect(frame))
 }
 
 /// A packet-in with this head.
 #[must_use]
-pub fn packet_in(head: &str, frame: &Frame) -> String {
-    format!("{} | {}", indented("!", head), Stack::dissect(frame))
+pub fn packet_in_line(head: &str, frame: &Frame) -> String {
+    format!("{} | {}", effect_line("!", head), Stack::dissect(frame))
 }
 
 /// What goes with a frame and is not zero, but for its port, with a blank before each.
 #[must_use]
-pub fn beside(registers: &Registers) -> String {
+pub fn registers_text(registers: &Registers) -> String {
     let told = registers.told();
     let terms = told.terms().filter(|term| term.field != Field::InPort);
     let terms = terms.map(|term| format!(" {}={:#x}", term.field, term.value));
@@ -126,7 +126,7 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
     if meta.cookie != Cookie::NONE {
         head += &format!(" cookie={:#x}", meta.cookie.0);
     }
-    head += &beside(&meta.registers);
+    head += &registers_text(&meta.registers);
     if meta.controller != 0 {
         head += &format!(" id={}", meta.controller);
     }
@@ -159,7 +159,7 @@ fn left(continuation: &Continuation) -> String {
 
 /// What the controllers are told of a rule that is gone.
 #[must_use]
-pub fn flow_removed(event: &FlowRemoved) -> String {
+pub fn flow_removed_line(event: &FlowRemoved) -> String {
     let reason = match event.reason {
         FlowRemovedReason::IdleTimeout => "idle_timeout",
         FlowRemovedReason::HardTimeout => "hard_timeout",
@@ -180,13 +180,13 @@ pub fn flow_removed(event: &FlowRemoved) -> String {
         event.bytes,
         event.duration.as_secs_f64(),
     );
-    indented("!", &text)
+    effect_line("!", &text)
 }
 
 /// What is said of a refusal.
 #[must_use]
-pub fn refused(refusal: Refusal) -> String {
-    indented("!", &format!("refused {}", snake_case(&refusal)))
+pub fn refusal_line(refusal: Refusal) -> String {
+    effect_line("!", &format!("refused {}", snake_case(&refusal)))
 }
 
 /// `ActionBadOutPort` as `action_bad_out_port`.
