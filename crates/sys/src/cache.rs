@@ -1,18 +1,27 @@
-//! The processor's caches, which a program may ask to have something near.
+//! Prefetch into the processor's caches.
 
-/// Asks for the memory where `value` begins, and does not wait for it. A read would do the same,
-/// but hold up whatever stands behind it: so of many that are asked for, more are on their way
-/// together.
+/// Prefetches the cache line at the start of `value` without waiting for it. A load would also
+/// fetch it, but instructions that depend on the load would wait; several prefetches proceed in
+/// parallel.
 ///
-/// It does nothing on processors other than those of x86-64.
+/// No operation on architectures other than x86-64.
+///
+/// ```
+/// let table = vec![7_u64; 1 << 16];
+/// let positions = [5, 40_000, 12_345];
+/// for position in positions {
+///     sys::cache::prefetch(&table[position]);
+/// }
+/// // The misses overlap: these loads find their lines in the cache or on the way to it.
+/// assert_eq!(positions.map(|position| table[position]), [7, 7, 7]);
+/// ```
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the instruction is there on every processor of this architecture, and has no
-        // effect that a program could see, whatever the address; and this one is that of a
-        // reference.
+        // SAFETY: every x86-64 processor has the instruction; it has no architectural effect for
+        // any address, and this address is that of a reference.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,7 +1,7 @@
-//! What `ethtool` says of an interface: its speed and its driver, by ioctl
-//! (`SIOCETHTOOL`, linux/ethtool.h).
+//! Link mode, driver, queues and rings of an interface, by ioctl (`SIOCETHTOOL`, linux/ethtool.h).
 //!
-//! Only what a port's status needs; everything else is the ethtool netlink family's.
+//! Only the values that a port's status and the host checks read; the ethtool netlink family has
+//! the rest.
 
 use std::io;
 
@@ -15,28 +15,29 @@ const GET_LINK_SETTINGS: u32 = 0x4c;
 const GET_CHANNELS: u32 = 0x3c;
 /// `ETHTOOL_GRINGPARAM`.
 const GET_RING_PARAMETERS: u32 = 0x10;
-/// `ETHTOOL_GFLAGS`, and the flags that say that tags are taken out of received frames, and
-/// that these are merged.
+/// `ETHTOOL_GFLAGS`, with the flags of VLAN stripping on receive (`ETH_FLAG_RXVLAN`) and of large
+/// receive offload (`ETH_FLAG_LRO`).
 const GET_FLAGS: u32 = 0x25;
 const RX_VLAN_OFFLOAD: u32 = 1 << 8;
 const LRO: u32 = 1 << 15;
-/// Words of each of the three link-mode masks: the kernel states its number in a signed byte.
+/// Maximum words of each of the three link-mode masks: the kernel reports the number in a signed
+/// byte.
 const MASK_WORDS_MAX: usize = 127;
 
 /// `DUPLEX_HALF` and `DUPLEX_FULL`.
 const DUPLEX_HALF: u8 = 0;
 const DUPLEX_FULL: u8 = 1;
 
-/// How an interface's link is; nothing, of what it does not know.
+/// Speed and duplex of a link; `None` where the driver does not report a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkMode {
-    /// Its speed in Mbit/s.
+    /// Speed in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// Whether both ends may send at once.
+    /// True for full duplex.
     pub full_duplex: Option<bool>,
 }
 
-/// `struct ethtool_link_settings` with room for the longest masks.
+/// `struct ethtool_link_settings` with space for masks of the maximum length.
 #[repr(C)]
 struct LinkSettings {
     command: u32,
@@ -64,7 +65,7 @@ struct DriverInfo {
     parameters: [u32; 5],
 }
 
-/// `struct ethtool_channels`: first the most of each kind, then how many there are.
+/// `struct ethtool_channels`: the maximum of each kind, then the current number.
 #[repr(C)]
 struct Channels {
     command: u32,
@@ -75,7 +76,7 @@ struct Channels {
     combined: u32,
 }
 
-/// `struct ethtool_ringparam`: how many frames each ring may have, and how many it has.
+/// `struct ethtool_ringparam`: maximum and current number of descriptors.
 #[repr(C)]
 struct RingParameters {
     command: u32,
@@ -85,28 +86,28 @@ struct RingParameters {
     others: [u32; 3],
 }
 
-/// How many frames a receive ring holds.
+/// Sizes of a receive ring, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSizes {
-    /// Now.
+    /// Current size.
     pub receive: u32,
-    /// At most.
+    /// Maximum size.
     pub receive_max: u32,
 }
 
 /// `struct ethtool_value`.
 #[repr(C)]
-struct EthtoolValue {
-    command: u32,
-    value: u32,
+pub(crate) struct EthtoolValue {
+    pub(crate) command: u32,
+    pub(crate) value: u32,
 }
 
 impl Interfaces {
-    /// How many receive queues the interface has.
+    /// Returns the number of receive queues.
     ///
     /// # Errors
-    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: its driver does not
-    /// say, so it has one.
+    /// `ENODEV`: no interface has this name. `EOPNOTSUPP`: the driver does not report a number; the
+    /// interface then has one queue.
     pub fn receive_queues(&self, name: &InterfaceName) -> io::Result<u32> {
         let mut channels = Channels {
             command: GET_CHANNELS,
@@ -120,7 +121,7 @@ impl Interfaces {
         Ok(channels.receive.saturating_add(channels.combined).max(1))
     }
 
-    /// Whether the interface takes the outermost tag out of the frames that it receives.
+    /// True if the interface strips the outermost VLAN tag of received frames.
     ///
     /// # Errors
     /// Those of `SIOCETHTOOL`.
@@ -128,7 +129,7 @@ impl Interfaces {
         Ok(self.device_flags(name)? & RX_VLAN_OFFLOAD != 0)
     }
 
-    /// Whether the interface merges the frames that it receives into longer ones (LRO).
+    /// True if the interface merges received frames into longer ones (LRO).
     ///
     /// # Errors
     /// Those of `SIOCETHTOOL`.
@@ -145,10 +146,10 @@ impl Interfaces {
         Ok(flags.value)
     }
 
-    /// How many frames the interface's receive rings hold.
+    /// Returns the sizes of the interface's receive rings.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`: it has none, or its driver does not say.
+    /// `EOPNOTSUPP`: the interface has no rings, or its driver does not report them.
     pub fn ring_sizes(&self, name: &InterfaceName) -> io::Result<RingSizes> {
         let mut parameters = RingParameters {
             command: GET_RING_PARAMETERS,
@@ -164,18 +165,18 @@ impl Interfaces {
         })
     }
 
-    /// The interface's speed in Mbit/s; none if it does not know.
+    /// Returns the speed in Mbit/s, or `None` if the driver does not report it.
     ///
     /// # Errors
-    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
+    /// `ENODEV`: no interface has this name. `EOPNOTSUPP`: the interface has no speed.
     pub fn speed_mbps(&self, name: &InterfaceName) -> io::Result<Option<u32>> {
         Ok(self.link_mode(name)?.speed_mbps)
     }
 
-    /// How fast the interface is, and whether both ends may send at once.
+    /// Returns speed and duplex of the link.
     ///
     /// # Errors
-    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
+    /// `ENODEV`: no interface has this name. `EOPNOTSUPP`: the interface has no speed.
     pub fn link_mode(&self, name: &InterfaceName) -> io::Result<LinkMode> {
         let mut settings = LinkSettings {
             command: GET_LINK_SETTINGS,
@@ -192,8 +193,8 @@ impl Interfaces {
             reserved: [0; 7],
             masks: [0; 3 * MASK_WORDS_MAX],
         };
-        // First the kernel says, negated, how many words its masks have; asked
-        // with that number it answers.
+        // The first call returns the negated number of mask words; the second, with that number,
+        // returns the settings.
         self.ethtool(name, &mut settings)?;
         settings.command = GET_LINK_SETTINGS;
         settings.mask_words = settings.mask_words.saturating_neg();
@@ -209,10 +210,10 @@ impl Interfaces {
         })
     }
 
-    /// The name of the interface's driver.
+    /// Returns the name of the driver.
     ///
     /// # Errors
-    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: its driver does not say.
+    /// `ENODEV`: no interface has this name. `EOPNOTSUPP`: the driver does not report its name.
     pub fn driver(&self, name: &InterfaceName) -> io::Result<String> {
         let mut info = DriverInfo {
             command: GET_DRIVER_INFO,
@@ -225,13 +226,13 @@ impl Interfaces {
         Ok(interface::text(&info.driver))
     }
 
-    /// Asks by `command`, one of the structures above.
+    /// Executes `command`, one of the structures above.
     fn ethtool<T>(&self, name: &InterfaceName, command: &mut T) -> io::Result<()> {
         let mut request = interface::ifreq(name);
         request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
-        // SAFETY: the request points to a command whose first word names it, and the
-        // kernel writes no more than that command's structure (`T` has all of it, and
-        // room for the longest masks).
+        // SAFETY: the request points to a command whose first word identifies it, and the kernel
+        // writes no more than that command's structure (`T` is the whole structure, with space for
+        // masks of the maximum length).
         unsafe { interface::ioctl(self.socket(), libc::SIOCETHTOOL, &mut request) }
     }
 }

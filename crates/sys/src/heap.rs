@@ -1,10 +1,10 @@
-//! What the C library keeps of freed memory for later.
+//! Release of freed memory to the system.
 
-/// Gives memory that is free back to the system (`malloc_trim(3)`). The C library
-/// does so by itself only for what lies at the end of a heap, and of a million small
-/// pieces something always does not.
+/// Returns free heap memory to the system (`malloc_trim(3)`). By itself the C library returns only
+/// memory at the end of a heap; after a million small allocations some allocation always remains
+/// there.
 pub fn trim() {
-    // SAFETY: the call takes a number, and may be made at any time from any thread.
+    // SAFETY: the call takes an integer and is allowed at any time from any thread.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);

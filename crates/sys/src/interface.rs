@@ -1,7 +1,7 @@
-//! The interfaces of one network namespace: their names, indices, flags,
-//! addresses and MTUs, by the classic ioctls (netdevice(7)).
+//! Interfaces of one network namespace: names, indices, flags, addresses and MTUs, by the ioctls of
+//! netdevice(7).
 //!
-//! One question, one answer. Whoever wants to hear of changes asks rtnetlink.
+//! Each call queries or changes one property. Notifications of changes are rtnetlink's.
 
 use std::fmt;
 use std::io;
@@ -13,29 +13,39 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 
 use crate::namespace;
 
-/// The kernel's number for an interface, unique in its namespace.
+/// Index of an interface, unique in its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ifindex(pub u32);
 
-/// A name that the kernel would accept for an interface.
+/// A valid interface name.
+///
+/// ```
+/// use sys::interface::InterfaceName;
+///
+/// let name: InterfaceName = "eth0.5".parse().unwrap();
+/// assert_eq!(name.as_str(), "eth0.5");
+/// for invalid in ["", "..", "a/b", "sixteen-letters-"] {
+///     assert!(invalid.parse::<InterfaceName>().is_err());
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceName(String);
 
-/// The text cannot be the name of an interface.
+/// The text is not a valid interface name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidInterfaceName;
 
 impl InterfaceName {
-    /// The most bytes that a name has (`IFNAMSIZ`, less the terminating zero).
+    /// Maximum length in bytes (`IFNAMSIZ` less the terminating zero).
     pub const LEN_MAX: usize = libc::IFNAMSIZ - 1;
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name as the kernel's structures hold it: with zeros to the end.
+    /// Returns the name as a field of the kernel's structures, padded with zeros.
     pub(crate) fn to_field(&self) -> [libc::c_char; libc::IFNAMSIZ] {
         let mut field = [0; libc::IFNAMSIZ];
         for (to, from) in field.iter_mut().zip(self.0.bytes()) {
@@ -44,18 +54,15 @@ impl InterfaceName {
         field
     }
 
-    /// The name that a kernel's structure holds.
+    /// Parses the field of a kernel's structure.
     pub(crate) fn from_field(field: &[libc::c_char]) -> io::Result<Self> {
         text(field).parse().map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the interface's name is not text",
-            )
+            io::Error::new(io::ErrorKind::InvalidData, "the interface name is not text")
         })
     }
 }
 
-/// The text in a zero-terminated field of a kernel's structure.
+/// Returns the text of a zero-terminated field.
 pub(crate) fn text(field: &[libc::c_char]) -> String {
     let bytes = field.iter().map(|c| c.to_ne_bytes()[0]);
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
@@ -65,7 +72,7 @@ pub(crate) fn text(field: &[libc::c_char]) -> String {
 impl FromStr for InterfaceName {
     type Err = InvalidInterfaceName;
 
-    /// Accepts what `dev_valid_name` of the kernel accepts.
+    /// Accepts the names that the kernel's `dev_valid_name` accepts.
     fn from_str(text: &str) -> Result<Self, InvalidInterfaceName> {
         let fits = (1..=Self::LEN_MAX).contains(&text.len());
         let is_forbidden = |c: char| c == '/' || c == ':' || c == '\0' || c.is_whitespace();
@@ -86,7 +93,7 @@ impl fmt::Display for InvalidInterfaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "not an interface's name: 1 to {} bytes without spaces, `/` and `:` are wanted",
+            "not an interface name: must be 1 to {} bytes without spaces, `/` and `:`",
             InterfaceName::LEN_MAX
         )
     }
@@ -94,43 +101,42 @@ impl fmt::Display for InvalidInterfaceName {
 
 impl std::error::Error for InvalidInterfaceName {}
 
-/// What the kernel says of an interface's state.
+/// Flags of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceFlags {
-    /// It is administratively up (`IFF_UP`).
+    /// Administratively up (`IFF_UP`).
     pub up: bool,
-    /// It is up and has a carrier (`IFF_RUNNING`).
+    /// Up and with a carrier (`IFF_RUNNING`).
     pub running: bool,
-    /// Somebody wants all of its frames (`IFF_PROMISC`).
+    /// Promiscuous (`IFF_PROMISC`).
     pub promiscuous: bool,
 }
 
-/// What kind of link-level address an interface has, and the address.
+/// Link-layer address of an interface and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HardwareAddress {
-    /// `ARPHRD_*`.
+    /// Hardware type, `ARPHRD_*`.
     pub kind: u16,
-    /// The first six bytes of the address.
+    /// First six bytes of the address.
     pub address: [u8; 6],
 }
 
 impl HardwareAddress {
-    /// Whether its frames go from one Ethernet address to another. The loopback
-    /// interface's have such a header too, with nobody's addresses in it.
+    /// True if the frames are addressed by Ethernet addresses. Frames of the loopback interface
+    /// have an Ethernet header too, with zero addresses.
     #[must_use]
     pub fn is_ethernet(&self) -> bool {
         self.kind == libc::ARPHRD_ETHER
     }
 }
 
-/// A handle on the interfaces of one network namespace. It stays with that
-/// namespace wherever its thread goes.
+/// A socket for the interfaces of one network namespace, whichever thread uses it.
 pub struct Interfaces {
     socket: OwnedFd,
 }
 
 impl Interfaces {
-    /// The interfaces of the calling thread's network namespace.
+    /// Opens the calling thread's network namespace.
     ///
     /// # Errors
     /// The process has no file descriptor left.
@@ -140,18 +146,18 @@ impl Interfaces {
         Ok(Self { socket })
     }
 
-    /// The interfaces of the namespace that `namespace` is open on.
+    /// Opens the network namespace that `namespace` refers to.
     ///
     /// # Errors
-    /// `namespace` is something else, or the process may not enter it.
+    /// `namespace` is not a network namespace, or the process may not enter it.
     pub fn in_namespace(namespace: BorrowedFd<'_>) -> io::Result<Self> {
         namespace::run(namespace, Self::current)?
     }
 
-    /// The index of the interface called `name`.
+    /// Returns the index of the interface called `name`.
     ///
     /// # Errors
-    /// `ENODEV`: there is none.
+    /// `ENODEV`: no interface has this name.
     pub fn index(&self, name: &InterfaceName) -> io::Result<Ifindex> {
         Ok(Ifindex(netdevice::name_to_index(
             &self.socket,
@@ -159,19 +165,19 @@ impl Interfaces {
         )?))
     }
 
-    /// The name that the interface has now.
+    /// Returns the current name of an interface.
     ///
     /// # Errors
-    /// `ENODEV` or `ENXIO`: there is none any more.
+    /// `ENODEV` or `ENXIO`: no interface has this index.
     pub fn name(&self, index: Ifindex) -> io::Result<InterfaceName> {
         let name = netdevice::index_to_name(&self.socket, index.0)?;
         name.parse().map_err(io::Error::other)
     }
 
-    /// The interface's state.
+    /// Returns the flags of an interface.
     ///
     /// # Errors
-    /// `ENODEV`: there is none of this name.
+    /// `ENODEV`: no interface has this name.
     pub fn flags(&self, name: &InterfaceName) -> io::Result<InterfaceFlags> {
         let flags = libc::c_int::from(self.raw_flags(name)?);
         Ok(InterfaceFlags {
@@ -181,10 +187,10 @@ impl Interfaces {
         })
     }
 
-    /// Takes the interface administratively up or down.
+    /// Sets the interface administratively up or down.
     ///
     /// # Errors
-    /// `ENODEV`: there is none of this name. `EPERM`: `CAP_NET_ADMIN` is missing.
+    /// `ENODEV`: no interface has this name. `EPERM`: `CAP_NET_ADMIN` is missing.
     pub fn set_up(&self, name: &InterfaceName, up: bool) -> io::Result<()> {
         const UP: libc::c_short = 1; // IFF_UP
         let flags = self.raw_flags(name)?;
@@ -197,10 +203,10 @@ impl Interfaces {
         self.ioctl_ifreq(libc::SIOCSIFFLAGS, &mut request)
     }
 
-    /// The interface's link-level address.
+    /// Returns the link-layer address.
     ///
     /// # Errors
-    /// `ENODEV`: there is none of this name.
+    /// `ENODEV`: no interface has this name.
     pub fn hardware(&self, name: &InterfaceName) -> io::Result<HardwareAddress> {
         let mut request = ifreq(name);
         self.ioctl_ifreq(libc::SIOCGIFHWADDR, &mut request)?;
@@ -212,11 +218,11 @@ impl Interfaces {
         })
     }
 
-    /// Gives the interface an Ethernet address.
+    /// Sets the Ethernet address.
     ///
     /// # Errors
-    /// `ENODEV`: there is none of this name. `EADDRNOTAVAIL`: it is a group's
-    /// address. `EPERM`: `CAP_NET_ADMIN` is missing.
+    /// `ENODEV`: no interface has this name. `EADDRNOTAVAIL`: it is a multicast address. `EPERM`:
+    /// `CAP_NET_ADMIN` is missing.
     pub fn set_address(&self, name: &InterfaceName, address: [u8; 6]) -> io::Result<()> {
         let mut request = ifreq(name);
         let mut field = libc::sockaddr {
@@ -230,10 +236,10 @@ impl Interfaces {
         self.ioctl_ifreq(libc::SIOCSIFHWADDR, &mut request)
     }
 
-    /// The longest payload of a frame, in bytes.
+    /// Returns the MTU: the maximum payload of a frame, in bytes.
     ///
     /// # Errors
-    /// `ENODEV`: there is none of this name.
+    /// `ENODEV`: no interface has this name.
     pub fn mtu(&self, name: &InterfaceName) -> io::Result<u32> {
         let mut request = ifreq(name);
         self.ioctl_ifreq(libc::SIOCGIFMTU, &mut request)?;
@@ -242,11 +248,11 @@ impl Interfaces {
         u32::try_from(mtu).map_err(io::Error::other)
     }
 
-    /// Has it take payloads of so many bytes.
+    /// Sets the MTU, in bytes.
     ///
     /// # Errors
-    /// `ENODEV`: there is none of this name. `EINVAL`: it cannot. `EPERM`: `CAP_NET_ADMIN` is
-    /// missing.
+    /// `ENODEV`: no interface has this name. `EINVAL`: the interface does not support it. `EPERM`:
+    /// `CAP_NET_ADMIN` is missing.
     pub fn set_mtu(&self, name: &InterfaceName, mtu: u32) -> io::Result<()> {
         let mut request = ifreq(name);
         let mtu = libc::c_int::try_from(mtu).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -261,37 +267,37 @@ impl Interfaces {
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
-    /// Asks by one of the ioctls that take an `ifreq` without pointers in it.
+    /// Executes an ioctl that takes an `ifreq` without pointers.
     fn ioctl_ifreq(&self, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-        // SAFETY: the callers above pass numbers that read or write an `ifreq` only.
+        // SAFETY: the callers above pass numbers that read or write only an `ifreq`.
         unsafe { ioctl(self.socket.as_fd(), number, request) }
     }
 
-    /// The socket, for other families of ioctls.
+    /// Returns the socket, for other families of ioctls.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// An `ifreq` with only a name in it.
+/// Returns an `ifreq` that contains only a name.
 pub(crate) fn ifreq(name: &InterfaceName) -> libc::ifreq {
-    // SAFETY: integers, arrays of integers and a pointer: all zeros is a value of each variant.
+    // SAFETY: integers, arrays of integers and a pointer: zero is a valid value of each variant.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     request.ifr_name = name.to_field();
     request
 }
 
-/// The ioctl itself.
+/// Executes an ioctl.
 ///
 /// # Safety
-/// `number` must be one that reads and writes no more than a `T` at its argument,
-/// and whatever pointers the `T` holds must be good for what `number` does with them.
+/// `number` must read and write no more than a `T` at its argument, and pointers in the `T` must be
+/// valid for the use that `number` makes of them.
 pub(crate) unsafe fn ioctl<T>(
     fd: BorrowedFd<'_>,
     number: libc::c_ulong,
     argument: &mut T,
 ) -> io::Result<()> {
-    // SAFETY: the caller upholds that the kernel stays within the argument.
+    // SAFETY: the caller guarantees that the kernel stays within the argument.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(argument)) };
     if result < 0 {
         Err(io::Error::last_os_error())

@@ -1,7 +1,7 @@
-//! Network namespaces without names. A namespace lives as long as a process, a
-//! socket or a file descriptor of it does, so what dies leaves nothing behind.
+//! Anonymous network namespaces. A namespace exists as long as a process, a socket or a file
+//! descriptor refers to it (namespaces(7)), so a killed process leaves none behind.
 //!
-//! Not here: what is put into one.
+//! Not here: interfaces and addresses inside a namespace.
 
 use std::fs::File;
 use std::io;
@@ -11,23 +11,22 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-/// Makes a network namespace. It holds a loopback interface that is down and
-/// vanishes with the last descriptor, socket and process of it.
+/// Creates a network namespace. It contains a loopback interface that is down, and is destroyed
+/// with its last descriptor, socket and process.
 ///
 /// # Errors
-/// `EPERM` without `CAP_SYS_ADMIN`; `EINVAL` where the kernel has no network namespaces.
+/// `EPERM`: `CAP_SYS_ADMIN` is missing. `EINVAL`: the kernel has no network namespaces.
 pub fn create() -> io::Result<OwnedFd> {
     on_another_thread(|| {
-        // SAFETY: the caller must be able to stand that descriptors, memory or
-        // signal handlers stop being shared with other threads. NEWNET touches
-        // none of these: it changes which namespace this thread, which ends
-        // here, opens its sockets in.
+        // SAFETY: the caller must tolerate that descriptors, memory or signal handlers are no
+        // longer shared with other threads. NEWNET affects none of these: it changes only the
+        // namespace in which this thread, which ends here, opens its sockets.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
         Ok(File::open("/proc/thread-self/ns/net")?.into())
     })
 }
 
-/// The namespace that the calling thread is in.
+/// Returns the namespace of the calling thread.
 ///
 /// # Errors
 /// Those of opening `/proc/thread-self/ns/net`.
@@ -35,8 +34,8 @@ pub fn current() -> io::Result<OwnedFd> {
     Ok(File::open("/proc/thread-self/ns/net")?.into())
 }
 
-/// Runs `body` on a thread of its own inside `namespace` and waits for it. A
-/// socket opened there belongs to that namespace wherever it is used later.
+/// Runs `body` on a separate thread inside `namespace` and waits for it. A socket opened there
+/// stays in that namespace, whichever thread uses it later.
 ///
 /// # Errors
 /// Those of `setns(2)` and of starting a thread.
@@ -50,8 +49,8 @@ pub fn run<R: Send>(namespace: BorrowedFd<'_>, body: impl FnOnce() -> R + Send) 
     })
 }
 
-/// Moves the calling thread into `namespace`, for good. Only for the child of a
-/// fork, or a thread that serves that namespace alone.
+/// Moves the calling thread into `namespace` permanently. Only for the child of a fork, or a thread
+/// that serves only that namespace.
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     Ok(move_into_link_name_space(
         namespace.as_fd(),
@@ -83,7 +82,7 @@ mod tests {
     fn thread_enters_namespace_and_caller_keeps_its_own() {
         let own = current().unwrap();
         let Ok(created) = create() else {
-            println!("skipped: no right to make network namespaces");
+            println!("skipped: not permitted to create network namespaces");
             return;
         };
         let inside = run(created.as_fd(), || current().unwrap()).unwrap();

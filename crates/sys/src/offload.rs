@@ -1,35 +1,40 @@
-//! The offloads of an interface, as `ethtool -k` and `-K` show and set them,
-//! through the one-word commands of `SIOCETHTOOL` (linux/ethtool.h).
+//! Offloads of an interface, as `ethtool -k` and `-K` show and set them, by the one-word commands
+//! of `SIOCETHTOOL` (linux/ethtool.h).
 
 use std::io;
 
+use crate::ethtool::EthtoolValue;
 use crate::interface::{self, InterfaceName, Interfaces};
 
-/// An offload that can be read and switched.
+/// An offload that can be read and set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceOffload {
-    /// Checksums of received frames (`rx`).
+    /// Verification of received checksums (`rx`).
     RxChecksum,
-    /// Checksums of sent frames (`tx`). Without it the kernel drops `tso` too.
+    /// Computation of transmitted checksums (`tx`). Without it the kernel also disables `tso`.
     TxChecksum,
-    /// Frames gathered from several pieces of memory (`sg`).
+    /// Transmission from several memory fragments (`sg`).
     ScatterGather,
     /// TCP segmentation (`tso`).
     TcpSegmentation,
-    /// Segmentation in software, as late as possible (`gso`).
+    /// Segmentation in software, immediately before the driver (`gso`).
     GenericSegmentation,
-    /// Received frames put together (`gro`).
+    /// Coalescing of received frames (`gro`).
     GenericReceive,
 }
 
 impl DeviceOffload {
-    /// The short name that `ethtool -K` takes.
+    /// Short name in `ethtool -K`.
+    ///
+    /// ```
+    /// assert_eq!(sys::offload::DeviceOffload::TcpSegmentation.name(), "tso");
+    /// ```
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// The short name, and the commands that read and that set it.
+    /// Short name, read command and write command.
     const fn row(self) -> (&'static str, u32, u32) {
         match self {
             Self::RxChecksum => ("rx", 0x14, 0x15),
@@ -43,20 +48,21 @@ impl DeviceOffload {
 }
 
 impl Interfaces {
-    /// Whether `offload` is on.
+    /// True if `offload` is enabled.
     ///
     /// # Errors
-    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it does not know this offload.
+    /// `ENODEV`: no interface has this name. `EOPNOTSUPP`: the interface does not support this
+    /// offload.
     pub fn offload(&self, name: &InterfaceName, offload: DeviceOffload) -> io::Result<bool> {
         let (_, read, _) = offload.row();
         Ok(self.command(name, read, 0)? != 0)
     }
 
-    /// Switches `offload`.
+    /// Enables or disables `offload`.
     ///
     /// # Errors
-    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it cannot switch this.
-    /// `EPERM`: `CAP_NET_ADMIN` is missing.
+    /// `ENODEV`: no interface has this name. `EOPNOTSUPP`: the interface cannot change this
+    /// offload. `EPERM`: `CAP_NET_ADMIN` is missing.
     pub fn set_offload(
         &self,
         name: &InterfaceName,
@@ -68,21 +74,17 @@ impl Interfaces {
     }
 
     fn command(&self, name: &InterfaceName, command: u32, data: u32) -> io::Result<u32> {
-        let mut value = EthtoolValue { command, data };
+        let mut value = EthtoolValue {
+            command,
+            value: data,
+        };
         let mut request = interface::ifreq(name);
         request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-        // SAFETY: the request points to a `EthtoolValue`, which is all that the commands in
+        // SAFETY: the request points to an `EthtoolValue`, which is all that the commands in
         // `DeviceOffload::row` read and write, and which outlives the call.
         unsafe { interface::ioctl(self.socket(), libc::SIOCETHTOOL, &mut request)? };
-        Ok(value.data)
+        Ok(value.value)
     }
-}
-
-/// `struct ethtool_value`.
-#[repr(C)]
-struct EthtoolValue {
-    command: u32,
-    data: u32,
 }
 
 #[cfg(test)]

@@ -1,10 +1,31 @@
-//! The receive ring of a packet socket: memory that the kernel writes frames to
-//! and we read them from, without a system call
-//! (Documentation/networking/packet_mmap.rst, `TPACKET_V2`).
+//! Receive ring of a packet socket: memory that the kernel fills with frames and user space reads
+//! without a system call (Documentation/networking/packet_mmap.rst, `TPACKET_V2`).
 //!
-//! A slot belongs to the kernel or to us, as its status word says; each side
-//! writes the word to hand the slot over. Version 2 of the three, because a frame
-//! is visible at once: version 3 hands over blocks, by a timer of milliseconds.
+//! ```text
+//!  block 0                      block 1                      block n-1
+//!  +--------+--------+--------+ +--------+--------+--------+ +--------+--
+//!  | slot 0 | slot 1 |  ...   | | slot k |        |        | |        | ...
+//!  +--------+--------+--------+ +--------+--------+--------+ +--------+--
+//!    |
+//!    |  status   tpacket2_hdr   sockaddr_ll  ...  virtio_net_hdr  frame
+//!    +->+------+---------------+------------+---+---------------+----------+
+//!       | u32  | len, snaplen, |            |pad| 10 bytes      | snaplen  |
+//!       |      | mac, vlan, ts |            |   |               | bytes    |
+//!       +------+---------------+------------+---+---------------+----------+
+//!                                                               ^ tp_mac
+//! ```
+//!
+//! The status word is the only synchronisation. `TP_STATUS_KERNEL` (0): the slot belongs to the
+//! kernel. `TP_STATUS_USER`: it contains a frame. Each side reads the word with acquire and stores
+//! it with release ordering after it has finished with the slot. Other bits report a stripped VLAN
+//! tag (`VLAN_VALID`), earlier drops (`LOSING`), and a frame that was too long for its slot and is
+//! queued complete on the socket (`COPY`).
+//!
+//! Version 2, because the kernel releases each frame immediately. Version 3 releases blocks, after
+//! a timeout of milliseconds.
+//!
+//! Cost: one copy by the kernel into the slot, one by the reader out of it, and no system call
+//! unless a frame is longer than a slot.
 
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU32;
@@ -18,17 +39,17 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
 
 use crate::packet_socket::PacketSocket;
 
-/// Bytes of the `virtio_net_hdr` before each frame.
+/// Length of the `virtio_net_hdr` before each frame, in bytes.
 pub const VNET_HEADER_LEN: usize = 10;
 
-/// How a ring lies in memory.
+/// Dimensions of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRingLayout {
-    /// Bytes of a block: contiguous in the kernel, a multiple of the page size.
+    /// Length of a block in bytes: contiguous kernel memory, a multiple of the page size.
     pub block_len: NonZeroU32,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: NonZeroU32,
-    /// Bytes of a slot, a multiple of 16; a block holds as many as fit.
+    /// Length of a slot in bytes, a multiple of 16. A block contains as many slots as fit.
     pub slot_len: NonZeroU32,
 }
 
@@ -52,33 +73,32 @@ impl PacketRingLayout {
     }
 }
 
-/// The tag that the kernel took out of a frame and keeps beside it.
+/// VLAN tag that the kernel has stripped from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrippedTag {
-    /// The tag's protocol, as in the frame.
+    /// TPID of the tag.
     pub tpid: u16,
-    /// The tag's control information, as in the frame.
+    /// TCI of the tag.
     pub tci: u16,
 }
 
 /// A packet socket and its receive ring.
 pub struct PacketRing {
-    // Fields drop in this order: first the mapping, then the socket.
+    // Fields drop in this order: the mapping before the socket.
     memory: RingMapping,
     socket: PacketSocket,
     layout: PacketRingLayout,
-    /// The slot to look at next: its block, its place there, and their offset in bytes.
+    /// Next slot to read: its block, its index in the block, and its offset in bytes.
     block: u32,
     slot: u32,
     offset: usize,
 }
 
 impl PacketRing {
-    /// Lays a ring of this form under `socket`, whose options are set but which is
-    /// not yet bound.
+    /// Creates a ring on `socket`, whose options are set and which is not bound yet.
     ///
     /// # Errors
-    /// `EINVAL`: the kernel does not like the layout. `ENOMEM`: it is too large.
+    /// `EINVAL`: the kernel refuses the layout. `ENOMEM`: the ring is too large.
     pub fn new(socket: PacketSocket, layout: PacketRingLayout) -> io::Result<Self> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         socket.set(libc::PACKET_VERSION, &version)?;
@@ -93,21 +113,21 @@ impl PacketRing {
         })
     }
 
-    /// The socket below.
+    /// Returns the underlying socket.
     #[must_use]
     pub fn socket(&self) -> &PacketSocket {
         &self.socket
     }
 
-    /// Whether a frame waits. Reads memory only.
+    /// True if a frame is available. Reads memory only.
     #[must_use]
     #[inline]
     pub fn is_ready(&self) -> bool {
-        // Acquire: what the kernel wrote to the slot before it is ours is visible to us.
+        // Acquire: the kernel's writes to the slot happen before this load.
         self.status(self.offset).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Whether no slot at all holds a frame. Walks the whole ring.
+    /// True if no slot contains a frame. Reads the status of every slot.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let (block_len, slot_len) = (self.layout.block_len.get(), self.layout.slot_len.get());
@@ -120,7 +140,8 @@ impl PacketRing {
         })
     }
 
-    /// The next frame, ours until the slot is dropped. Reads memory only.
+    /// Returns the next frame, which stays in the ring until the slot is dropped, or `None` if the
+    /// ring is empty. Reads memory only.
     #[inline]
     pub fn next_slot(&mut self) -> Option<RingSlot<'_>> {
         let status = self.status(self.offset).load(Ordering::Acquire);
@@ -128,9 +149,9 @@ impl PacketRing {
             return None;
         }
         let header: *const libc::tpacket2_hdr = self.memory.at(self.offset).cast().as_ptr();
-        // SAFETY: the offset is that of a slot, which is inside the mapping, aligned to 16
-        // bytes and longer than the header; the status says that the kernel does not write
-        // to it now. The status word itself, which it may poll, is not among these.
+        // SAFETY: the offset is that of a slot: inside the mapping, aligned to 16 bytes and longer
+        // than the header. By the status the kernel does not write to the slot now. The status word
+        // itself, which the kernel may read, is not among these fields.
         let (wire_len, stored_len, start, tci, tpid) = unsafe {
             (
                 (&raw const (*header).tp_len).read(),
@@ -150,11 +171,11 @@ impl PacketRing {
         })
     }
 
-    /// Throws the ring away, frames and all, and lays a new one under the same
-    /// socket, which stays bound and keeps its options.
+    /// Discards the ring with its frames and creates a new one on the same socket, which stays
+    /// bound and keeps its options.
     ///
     /// # Errors
-    /// Those of [`PacketRing::new`]; the ring is then empty for ever.
+    /// Those of [`PacketRing::new`]; the ring then stays empty.
     pub fn recreate(&mut self) -> io::Result<()> {
         self.memory = RingMapping::empty();
         let disabled = libc::tpacket_req {
@@ -187,20 +208,20 @@ impl PacketRing {
         if self.memory.len == 0 {
             return &KERNEL;
         }
-        // SAFETY: a slot begins with its status word, is inside the mapping for as long as
-        // we are borrowed, and aligned to 16 bytes. Both sides treat the word as atomic.
+        // SAFETY: a slot begins with its status word, is aligned to 16 bytes, and is inside the
+        // mapping for as long as `self` is borrowed. Both sides access the word atomically.
         unsafe { AtomicU32::from_ptr(self.memory.at(offset).cast().as_ptr()) }
     }
 }
 
 impl AsFd for PacketRing {
-    /// Readable when a frame waits; an error waits when the interface went down.
+    /// Readable while a frame is available; an error is pending after the interface went down.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// A frame in the ring. Dropped, its slot is the kernel's again.
+/// A frame in the ring. Dropping it returns the slot to the kernel.
 pub struct RingSlot<'r> {
     ring: &'r mut PacketRing,
     status: u32,
@@ -211,33 +232,33 @@ pub struct RingSlot<'r> {
 }
 
 impl RingSlot<'_> {
-    /// How long the frame was, less the tag that the kernel took out.
+    /// Length of the frame in bytes, without a stripped tag.
     #[must_use]
     pub fn wire_len(&self) -> usize {
         self.wire_len
     }
 
-    /// What of the frame is in the slot; empty if the kernel contradicts itself.
+    /// Bytes of the frame that are in the slot; empty if the kernel's offsets are inconsistent.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let end = self.start.saturating_add(self.stored_len);
         self.slot_bytes().get(self.start..end).unwrap_or(&[])
     }
 
-    /// The `virtio_net_hdr`; zeros if the socket was not asked for one.
+    /// The `virtio_net_hdr`; zeros if the socket has not enabled it.
     #[must_use]
     pub fn vnet_header(&self) -> [u8; VNET_HEADER_LEN] {
         let before = self.slot_bytes().get(..self.start).unwrap_or(&[]);
         before.last_chunk().copied().unwrap_or_default()
     }
 
-    /// When the kernel took the frame, in nanoseconds of `CLOCK_REALTIME`.
+    /// Time of reception, in nanoseconds of `CLOCK_REALTIME`.
     #[must_use]
     pub fn timestamp_ns(&self) -> u64 {
         let header: *const libc::tpacket2_hdr =
             self.ring.memory.at(self.ring.offset).cast().as_ptr();
-        // SAFETY: the offset is that of a slot, aligned and longer than the header, and ours
-        // alone until we are dropped.
+        // SAFETY: the offset is that of a slot, which is aligned, longer than the header, and
+        // belongs to this `RingSlot` until it is dropped.
         let (seconds, nanos) = unsafe {
             (
                 (&raw const (*header).tp_sec).read(),
@@ -247,40 +268,42 @@ impl RingSlot<'_> {
         u64::from(seconds) * 1_000_000_000 + u64::from(nanos)
     }
 
-    /// The tag that the kernel took out.
+    /// Returns the tag that the kernel has stripped, or `None` if there was none.
     #[must_use]
     pub fn stripped_tag(&self) -> Option<StrippedTag> {
         (self.status & libc::TP_STATUS_VLAN_VALID != 0).then_some(self.tag)
     }
 
-    /// Whether the kernel has dropped frames since [`PacketSocket::take_drops`].
+    /// True if the kernel has dropped frames since [`PacketSocket::take_drops`].
     #[must_use]
     pub fn has_pending_drops(&self) -> bool {
         self.status & libc::TP_STATUS_LOSING != 0
     }
 
-    /// Whether the frame, too long for the slot, waits whole in the socket's queue.
+    /// True if the frame is longer than the slot and queued complete on the socket.
     #[must_use]
     pub fn is_oversized(&self) -> bool {
         self.status & libc::TP_STATUS_COPY != 0
     }
 
-    /// Takes the frame out of the socket's queue into `buffer`, and returns its
-    /// length, which may be more than `buffer` has taken.
+    /// Receives the complete frame from the socket's queue into `buffer`. Returns its length, which
+    /// may exceed that of `buffer`.
     ///
-    /// Where [`RingSlot::is_oversized`], once per slot: frames wait in the order of their slots.
+    /// Only if [`RingSlot::is_oversized`], and once per slot: frames are queued in the order of
+    /// their slots.
     ///
     /// # Errors
-    /// `EAGAIN`: no frame waits there.
+    /// `EAGAIN`: no frame is queued.
     pub fn receive_oversized(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // The header is the one that the slot has, too.
+        // A copy of the header is in the slot, too.
         let mut header = [0; VNET_HEADER_LEN];
         let mut buffers = [IoSliceMut::new(&mut header), IoSliceMut::new(buffer)];
         let mut control = RecvAncillaryBuffer::default();
         let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
         let received = loop {
             match recvmsg(&self.ring.socket, &mut buffers, &mut control, flags) {
-                // An error that waited on the socket, and waits no longer: the frame still does.
+                // The pending error of the socket, which this call has cleared; the frame is still
+                // queued.
                 Err(Errno::NETDOWN | Errno::INTR) => {}
                 other => break other?,
             }
@@ -290,8 +313,8 @@ impl RingSlot<'_> {
 
     fn slot_bytes(&self) -> &[u8] {
         let len = self.ring.layout.slot_len.get() as usize;
-        // SAFETY: the slot is inside the mapping, and ours alone until we are dropped: the
-        // kernel does not write to it, and no other `RingSlot` of this ring can exist.
+        // SAFETY: the slot is inside the mapping and belongs to this `RingSlot` until it is
+        // dropped: the kernel does not write to it, and no other `RingSlot` of this ring can exist.
         unsafe { std::slice::from_raw_parts(self.ring.memory.at(self.ring.offset).as_ptr(), len) }
     }
 }
@@ -299,21 +322,21 @@ impl RingSlot<'_> {
 impl Drop for RingSlot<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: all our reads of the slot come before the kernel may write to it.
+        // Release: all reads of the slot happen before the kernel may write to it.
         let status = self.ring.status(self.ring.offset);
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.ring.advance();
     }
 }
 
-/// The ring's memory, shared with the kernel.
+/// Memory of the ring, shared with the kernel.
 struct RingMapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the memory belongs to the mapping, not to a thread; it is read through `&mut
-// PacketRing` only, but for the status words, which are atomic.
+// SAFETY: the memory belongs to the mapping, not to a thread. It is read only through `&mut
+// PacketRing`, except the status words, which are atomic.
 unsafe impl Send for RingMapping {}
 
 impl RingMapping {
@@ -324,7 +347,7 @@ impl RingMapping {
         }
     }
 
-    /// Asks the kernel for a ring and maps it.
+    /// Requests a ring from the kernel and maps it.
     fn new(socket: &PacketSocket, layout: PacketRingLayout) -> io::Result<Self> {
         let aligned = layout.slot_len.get().is_multiple_of(16);
         let fits = layout.slot_len <= layout.block_len;
@@ -335,16 +358,16 @@ impl RingMapping {
         socket.set(libc::PACKET_RX_RING, &layout.request())?;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses a place that nothing else uses.
+        // SAFETY: the kernel chooses an unused address.
         let start = unsafe { mmap(ptr::null_mut(), len, access, flags, socket, 0) }?;
-        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at zero");
+        let start = NonNull::new(start.cast()).expect("the kernel never maps address zero");
         Ok(Self { start, len })
     }
 
-    /// Where the byte at `offset` lies.
+    /// Returns the address of the byte at `offset`.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
-        assert!(offset < self.len, "a slot is inside the ring");
+        assert!(offset < self.len, "slots are inside the ring");
         // SAFETY: inside the mapping, as just asserted.
         unsafe { self.start.add(offset) }
     }
@@ -353,7 +376,7 @@ impl RingMapping {
 impl Drop for RingMapping {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: this mapping is ours, and nothing borrows from it any more.
+            // SAFETY: this value owns the mapping, and no borrow of it is left.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         }
     }

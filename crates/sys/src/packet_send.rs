@@ -1,30 +1,30 @@
-//! Many frames in one system call (sendmmsg(2)).
+//! Transmission of several frames by one system call (sendmmsg(2)).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// How many frames one call takes.
+/// Maximum number of frames per call.
 pub const FRAMES_MAX: usize = 64;
 
-/// The memory of the call's arguments, kept from call to call.
+/// Argument arrays of sendmmsg(2), allocated once and reused.
 pub struct SendVector {
     parts: Box<[libc::iovec; FRAMES_MAX]>,
     messages: Box<[libc::mmsghdr; FRAMES_MAX]>,
 }
 
-// SAFETY: the pointers in here are written and used within one `send`, and mean nothing
-// before and after it.
+// SAFETY: the pointers are written and used within one `send`; before and after it they are not
+// dereferenced.
 unsafe impl Send for SendVector {}
 
 impl SendVector {
-    /// Memory for calls to come.
+    /// Allocates the argument arrays.
     #[must_use]
     pub fn new() -> Self {
         const EMPTY: libc::iovec = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         };
-        // SAFETY: integers and pointers: all zeros is a value.
+        // SAFETY: all fields are integers and pointers, for which zero is a valid value.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         Self {
             parts: Box::new([EMPTY; FRAMES_MAX]),
@@ -32,12 +32,12 @@ impl SendVector {
         }
     }
 
-    /// Sends the first [`FRAMES_MAX`] of `frames`, each with whatever header the socket was
-    /// told to expect, without waiting, and returns how
-    /// many are sent: all, or those before the first that the kernel refused.
+    /// Sends the first [`FRAMES_MAX`] of `frames` without blocking. Each frame includes the header
+    /// that the socket is configured for. Returns the number of frames sent: all, or those before
+    /// the first that the kernel refused.
     ///
     /// # Errors
-    /// The kernel refused the first of them. `EAGAIN`: there is no room now.
+    /// The kernel refused the first frame. `EAGAIN`: the send buffer is full.
     pub fn send<'f>(
         &mut self,
         socket: impl AsFd,
@@ -58,9 +58,9 @@ impl SendVector {
         }
         let fd = socket.as_fd().as_raw_fd();
         let length = libc::c_uint::try_from(count).expect("at most FRAMES_MAX");
-        // SAFETY: the first `count` messages point to parts of ours, the parts to frames that
-        // are borrowed for `'f`, which is beyond this call; the kernel reads
-        // all of them and writes to `msg_len` only.
+        // SAFETY: the first `count` messages point to entries of `self.parts`, which point to
+        // frames borrowed for `'f`, longer than this call. The kernel reads all of them and writes
+        // only `msg_len`.
         let sent =
             unsafe { libc::sendmmsg(fd, self.messages.as_mut_ptr(), length, libc::MSG_DONTWAIT) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())

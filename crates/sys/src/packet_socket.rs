@@ -1,8 +1,7 @@
-//! A raw packet socket (packet(7)) and its options: everything but the ring that
-//! frames come in by and the system call that sends many.
+//! A raw packet socket (packet(7)) and its options, except the receive ring (`packet_ring`) and
+//! transmission of several frames (`packet_send`).
 //!
-//! The options are the kernel's, one method each; which of them a port wants is
-//! decided by the port.
+//! One method per option of the kernel; the port chooses the options.
 
 use std::io;
 use std::mem;
@@ -13,29 +12,29 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use crate::interface::Ifindex;
 use crate::socket_option::{self, check, len_of};
 
-/// A raw packet socket that never blocks. It hears nothing before it is bound.
+/// A non-blocking raw packet socket. It receives nothing before it is bound.
 pub struct PacketSocket {
     fd: OwnedFd,
 }
 
-/// Which frames a bound socket hears.
+/// Frames that a bound socket receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reception {
-    /// None: it only sends.
+pub enum ReceiveFilter {
+    /// None: the socket only sends.
     None,
-    /// Those of all protocols (`ETH_P_ALL`).
+    /// Frames of all protocols (`ETH_P_ALL`).
     AllProtocols,
 }
 
-/// How a group shares frames; all of its sockets must say the same.
+/// Distribution mode of a fanout group; all of its sockets must use the same.
 const FANOUT_MODE: u32 = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
 
-/// A set of sockets that share the frames of one interface.
+/// A fanout group: sockets that share the frames of one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanoutGroup(u16);
 
 impl PacketSocket {
-    /// A socket, bound to nothing.
+    /// Opens a socket that is not bound.
     ///
     /// # Errors
     /// `EPERM`: `CAP_NET_RAW` is missing. `EAFNOSUPPORT`: the kernel has no packet sockets.
@@ -45,15 +44,15 @@ impl PacketSocket {
         Ok(Self { fd })
     }
 
-    /// Puts a `virtio_net_hdr` of ten bytes before every frame, both ways.
+    /// Puts a `virtio_net_hdr` of ten bytes before every received and sent frame.
     ///
     /// # Errors
-    /// `EBUSY`: there is a ring already.
+    /// `EBUSY`: the socket has a ring already.
     pub fn set_vnet_header(&self) -> io::Result<()> {
         self.set(libc::PACKET_VNET_HDR, &1)
     }
 
-    /// Sends past the interface's queueing discipline, straight to its driver.
+    /// Sends directly to the driver, without the interface's queueing discipline.
     ///
     /// # Errors
     /// Those of setsockopt(2).
@@ -61,7 +60,7 @@ impl PacketSocket {
         self.set(libc::PACKET_QDISC_BYPASS, &1)
     }
 
-    /// Reception no frames that this machine sends.
+    /// Excludes frames that this machine sends from reception.
     ///
     /// # Errors
     /// `ENOPROTOOPT`: the kernel is older than 4.20.
@@ -69,7 +68,7 @@ impl PacketSocket {
         self.set(libc::PACKET_IGNORE_OUTGOING, &1)
     }
 
-    /// Queues whole what a ring's slot is too short for.
+    /// Queues frames that are longer than a ring slot on the socket, complete.
     ///
     /// # Errors
     /// Those of setsockopt(2).
@@ -77,7 +76,8 @@ impl PacketSocket {
         self.set(libc::PACKET_COPY_THRESH, &1)
     }
 
-    /// Asks for `bytes` of receive queue, beyond the system's limit if the process may.
+    /// Sets the size of the receive queue to `bytes`, above the system's limit if the process is
+    /// privileged.
     ///
     /// # Errors
     /// Those of setsockopt(2).
@@ -86,7 +86,8 @@ impl PacketSocket {
         Ok(forced.or_else(|_| sockopt::set_socket_recv_buffer_size(&self.fd, bytes))?)
     }
 
-    /// Asks for `bytes` of frames under way, beyond the system's limit if the process may.
+    /// Limits the bytes in transmission to `bytes`, above the system's limit if the process is
+    /// privileged.
     ///
     /// # Errors
     /// Those of setsockopt(2).
@@ -95,27 +96,27 @@ impl PacketSocket {
         Ok(forced.or_else(|_| sockopt::set_socket_send_buffer_size(&self.fd, bytes))?)
     }
 
-    /// Has frames leave by this class of the interface's queueing discipline from now on
-    /// (socket(7), `SO_PRIORITY`); zero for none.
+    /// Selects the class of the interface's queueing discipline for frames sent from now on
+    /// (socket(7), `SO_PRIORITY`); 0 selects none.
     ///
     /// # Errors
-    /// `EPERM`: the process may not (`CAP_NET_ADMIN`).
+    /// `EPERM`: `CAP_NET_ADMIN` is missing.
     pub fn set_priority(&self, priority: u32) -> io::Result<()> {
         socket_option::set(&self.fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
     }
 
-    /// Ties the socket to one interface. One that is down may be bound; the
-    /// socket hears it as soon as it is up.
+    /// Binds the socket to one interface. The interface may be down; reception starts when it is
+    /// up.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
-    pub fn bind(&self, interface: Ifindex, reception: Reception) -> io::Result<()> {
+    /// `ENODEV`: no interface has this index.
+    pub fn bind(&self, interface: Ifindex, filter: ReceiveFilter) -> io::Result<()> {
         let all_protocols = u16::try_from(libc::ETH_P_ALL).expect("a protocol has sixteen bits");
         let address = libc::sockaddr_ll {
             sll_family: u16::try_from(libc::AF_PACKET).expect("a family has sixteen bits"),
-            sll_protocol: match reception {
-                Reception::None => 0,
-                Reception::AllProtocols => all_protocols.to_be(),
+            sll_protocol: match filter {
+                ReceiveFilter::None => 0,
+                ReceiveFilter::AllProtocols => all_protocols.to_be(),
             },
             sll_ifindex: index(interface)?,
             sll_hatype: 0,
@@ -124,16 +125,16 @@ impl PacketSocket {
             sll_addr: [0; 8],
         };
         let pointer = std::ptr::from_ref(&address).cast();
-        // SAFETY: the pointer is good for the length, and the kernel only reads.
+        // SAFETY: the pointer is valid for the length, and the kernel only reads.
         check(unsafe { libc::bind(self.fd.as_raw_fd(), pointer, len_of(&address)) }).map(drop)
     }
 
-    /// Receives up to 64 frames by one system call (recvmmsg(2)), each into a room of its
-    /// own and cut to its size; writes down their lengths and says how many there are. As
-    /// many as there are rooms and lengths at most.
+    /// Receives up to 64 frames by one system call (recvmmsg(2)), each into its own buffer and
+    /// truncated to its size. Writes their lengths and returns their number, at most the number of
+    /// buffers and of lengths.
     ///
     /// # Errors
-    /// `EAGAIN`: nothing has come. `ENETDOWN`: the interface is down, once.
+    /// `EAGAIN`: no frame is queued. `ENETDOWN`: the interface went down; reported once.
     pub fn receive_burst(
         &self,
         buffers: &mut [Vec<u8>],
@@ -149,14 +150,14 @@ impl PacketSocket {
             vector.iov_base = buffer.as_mut_ptr().cast();
             vector.iov_len = buffer.len();
         }
-        // SAFETY: integers and pointers: all zeros is a value.
+        // SAFETY: all fields are integers and pointers, for which zero is a valid value.
         let mut messages: [libc::mmsghdr; BURST] = unsafe { mem::zeroed() };
         for (message, vector) in messages.iter_mut().zip(&mut vectors) {
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: `count` messages are there, each with one part that is good for its length;
-        // no two parts are of the same room, and all outlive the call.
+        // SAFETY: there are `count` messages, each with one vector that is valid for its length; no
+        // two vectors share a buffer, and all outlive the call.
         let received = unsafe {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
@@ -167,31 +168,31 @@ impl PacketSocket {
             )
         };
         check(received)?;
-        let received = usize::try_from(received).expect("it is not negative");
+        let received = usize::try_from(received).expect("the call succeeded");
         for (length, message) in lengths.iter_mut().zip(&messages[..received]) {
-            *length = usize::try_from(message.msg_len).expect("a frame's length fits");
+            *length = usize::try_from(message.msg_len).expect("a length fits a usize");
         }
         Ok(received)
     }
 
-    /// Whether the interface that the socket was bound to still exists.
+    /// True if the interface that the socket was bound to still exists.
     ///
     /// # Errors
     /// Those of getsockname(2).
     pub fn is_bound(&self) -> io::Result<bool> {
-        // SAFETY: integers and arrays of integers: all zeros is a value.
+        // SAFETY: all fields are integers and arrays of integers, for which zero is a valid value.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         let mut length = len_of(&address);
         let pointer = std::ptr::from_mut(&mut address).cast();
-        // SAFETY: the pointer is good for `length` bytes, and the kernel writes no more.
+        // SAFETY: the pointer is valid for `length` bytes, and the kernel writes no more.
         check(unsafe { libc::getsockname(self.fd.as_raw_fd(), pointer, &raw mut length) })?;
         Ok(address.sll_ifindex > 0)
     }
 
-    /// Reception frames to all addresses, for as long as the socket is open.
+    /// Enables promiscuous mode of the interface for as long as the socket is open.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: no interface has this index.
     pub fn set_promiscuous(&self, interface: Ifindex) -> io::Result<()> {
         let membership = libc::packet_mreq {
             mr_ifindex: index(interface)?,
@@ -202,9 +203,9 @@ impl PacketSocket {
         self.set(libc::PACKET_ADD_MEMBERSHIP, &membership)
     }
 
-    /// Founds a group that shares frames by a hash of their flow, the same for
-    /// both directions. Its number is one that nobody in the namespace uses. It hears
-    /// no frames that this machine sends: the group decides that, not its sockets.
+    /// Creates a fanout group that distributes frames by a hash of their flow, the same for both
+    /// directions. The kernel chooses a number that is unused in the namespace. The group excludes
+    /// frames that this machine sends: this is a property of the group, not of its sockets.
     ///
     /// # Errors
     /// `EINVAL`: the interface is down, and the kernel is older than 6.13.
@@ -218,17 +219,17 @@ impl PacketSocket {
         ))
     }
 
-    /// Joins a group that another socket on the same interface has founded.
+    /// Joins a group that another socket on the same interface has created.
     ///
     /// # Errors
-    /// `EINVAL`: this socket is bound elsewhere, or the interface is down and the
-    /// kernel older than 6.13.
+    /// `EINVAL`: this socket is bound to another interface, or the interface is down and the kernel
+    /// older than 6.13.
     pub fn join_fanout(&self, group: FanoutGroup) -> io::Result<()> {
         let argument = (FANOUT_MODE << 16) | u32::from(group.0);
         self.set(libc::PACKET_FANOUT, &argument)
     }
 
-    /// Reception nothing until [`PacketSocket::detach_filter`], whatever it is bound to.
+    /// Drops all received frames until [`PacketSocket::detach_filter`].
     ///
     /// # Errors
     /// Those of setsockopt(2).
@@ -246,15 +247,16 @@ impl PacketSocket {
         socket_option::set(&self.fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
-    /// Reception again what it is bound to.
+    /// Removes the filter of [`PacketSocket::attach_drop_filter`].
     ///
     /// # Errors
-    /// `ENOENT`: it was not muted.
+    /// `ENOENT`: the socket has no filter.
     pub fn detach_filter(&self) -> io::Result<()> {
         socket_option::set(&self.fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
 
-    /// How many frames the kernel has dropped for want of room since the last call.
+    /// Returns the number of frames that the kernel has dropped since the last call because the
+    /// receive queue or ring was full.
     ///
     /// # Errors
     /// Those of getsockopt(2).
@@ -265,7 +267,7 @@ impl PacketSocket {
         Ok(u64::from(dropped))
     }
 
-    /// The error that waits on the socket, if one does; it waits no longer then.
+    /// Returns and clears the pending error of the socket, or `None` if there is none.
     ///
     /// # Errors
     /// Those of getsockopt(2).

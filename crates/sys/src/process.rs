@@ -1,7 +1,7 @@
-//! What a child does between fork and exec: into its namespace, its session, its
-//! cores, and bound to the life of the thread that started it.
+//! Setup of a child process between fork and exec: namespace, session, affinity, and death signal
+//! of its parent thread.
 //!
-//! Not here: which program, where its output goes, how it is stopped.
+//! Not here: choice of the program, its output, its termination.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,41 +13,41 @@ use rustix::thread::CpuSet;
 
 use crate::namespace;
 
-/// How a child is set apart from its parent.
+/// Isolation of a child from its parent.
 #[derive(Debug, Default)]
 pub struct Confinement {
-    /// The network namespace it runs in; the parent's, if none.
+    /// Network namespace of the child; `None`: the parent's.
     pub namespace: Option<OwnedFd>,
-    /// The cores it may run on; the parent's, if empty.
+    /// Cores that the child may run on; empty: the parent's.
     pub cores: Vec<usize>,
-    /// Whether it gets a session of its own, out of reach of the terminal's signals,
-    /// with a SIGHUP that ends it even where `nohup` is among its ancestors.
+    /// Start a new session, unreachable by the terminal's signals, with the default action of
+    /// SIGHUP even if `nohup` is among the ancestors.
     pub own_session: bool,
-    /// Whether it is killed when the *thread* that started it ends, and so, at the
-    /// latest, when the process does (`PR_SET_PDEATHSIG`, prctl(2)).
+    /// Kill the child when the *thread* that started it ends, hence at the latest with the process
+    /// (`PR_SET_PDEATHSIG`, prctl(2)).
     pub dies_with_parent: bool,
 }
 
-/// Makes children of `command` start under `confinement`.
+/// Configures `command` to start its child under `confinement`.
 ///
 /// # Errors
-/// A core number that is no number of a core. What fails in the child, such as
-/// `setns(2)`, comes back from [`Command::spawn`].
+/// A core number is out of range. Failures in the child, such as of `setns(2)`, are returned by
+/// [`Command::spawn`].
 pub fn confine(command: &mut Command, confinement: Confinement) -> io::Result<()> {
     let affinity = affinity(&confinement.cores)?;
     let parent = rustix::process::getpid();
     let child = move || confine_self(&confinement, affinity.as_ref(), parent);
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed.
-    // `confine_self` makes plain system calls: it takes no lock and frees and
-    // allocates nothing (an errno becomes an `io::Error` without a heap).
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. `confine_self` makes
+    // plain system calls: it takes no lock, and allocates and frees nothing (an errno becomes an
+    // `io::Error` without a heap allocation).
     unsafe { command.pre_exec(child) };
     Ok(())
 }
 
-/// Keeps the calling thread on `cores`; an empty slice changes nothing.
+/// Restricts the calling thread to `cores`; an empty slice changes nothing.
 ///
 /// # Errors
-/// A core that does not exist or may not be used.
+/// A core does not exist or is not allowed.
 pub fn pin_current_thread(cores: &[usize]) -> io::Result<()> {
     match affinity(cores)? {
         Some(set) => Ok(rustix::thread::sched_setaffinity(None, &set)?),
@@ -62,7 +62,7 @@ fn affinity(cores: &[usize]) -> io::Result<Option<CpuSet>> {
     let mut set = CpuSet::new();
     for &core in cores {
         if core >= CpuSet::MAX_CPU {
-            let text = format!("there is no core {core}");
+            let text = format!("core {core} does not exist");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         set.set(core);
@@ -77,7 +77,7 @@ fn confine_self(
 ) -> io::Result<()> {
     if confinement.dies_with_parent {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above: then nobody would send the signal.
+        // If the parent died before the call above, no signal is pending and none will be sent.
         if rustix::process::getppid() != Some(parent) {
             return Err(rustix::io::Errno::SRCH.into());
         }
@@ -95,10 +95,10 @@ fn confine_self(
     Ok(())
 }
 
-/// Gives SIGHUP back its meaning: a parent below `nohup` hands down to ignore it.
+/// Restores the default action of SIGHUP: a process below `nohup` inherits that it is ignored.
 fn restore_sighup() {
-    // SAFETY: signal(2) may be called between fork and exec, and the default action
-    // is no function of ours.
+    // SAFETY: signal(2) is allowed between fork and exec, and the default action runs no function
+    // of this program.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
 }
 

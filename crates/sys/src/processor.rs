@@ -1,9 +1,11 @@
-//! What the processor can do that not every one of its architecture can, and what is compiled
-//! for those that can.
+//! Dispatch on instruction set extensions that not every processor of the architecture has.
 
-/// Does what it is given to do, as it is compiled for processors with AVX2 and what goes with
-/// it (bits counted and found in one instruction) where this is one. What is not inlined into
-/// it is compiled as always.
+/// Runs `body` compiled for AVX2, BMI1, BMI2, LZCNT and POPCNT if the processor has all of them,
+/// and compiled for the architecture's baseline otherwise. Only code that is inlined into `body`
+/// uses the extensions.
+///
+/// The check costs a few loads of cached feature bits, so `body` should be a whole batch and not
+/// one element.
 #[inline(always)]
 pub fn with_avx2<T>(body: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
@@ -21,7 +23,7 @@ pub fn with_avx2<T>(body: impl FnOnce() -> T) -> T {
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
         if is_supported {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has the extensions that the function is compiled for.
             return unsafe { avx2(body) };
         }
     }

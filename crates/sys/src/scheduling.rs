@@ -1,30 +1,27 @@
-//! How the kernel's scheduler treats the calling thread: for how long it goes on at a
-//! stretch where others want the same core.
+//! Time slice of the calling thread, for cores that several threads compete for.
 //!
-//! Not here: which core it is on (`process`), and when it gives way by itself, for which
-//! the standard library has a call.
+//! Not here: affinity (`process`) and yielding, which the standard library has.
 
 use std::io;
 use std::time::Duration;
 
-/// Asks that the calling thread be given its share of a core in stretches of this length
-/// (`sched_setattr(2)`, `sched_runtime`; Linux 6.12 and later, which keep it between
-/// 100 us and 100 ms). A thread of shorter stretches gets no more of the core; it gets it
-/// sooner when it wakes up, and has less to lose when it gives way. Older kernels take no
-/// notice. Policy and niceness stay as they are.
+/// Requests time slices of this length for the calling thread (`sched_setattr(2)`, `sched_runtime`;
+/// Linux 6.12 and later, which clamps it to 100 us to 100 ms). A thread with shorter slices
+/// receives the same share of the core; it runs sooner after a wake-up and loses less when it
+/// yields. Older kernels ignore the value. Policy and niceness stay unchanged.
 ///
 /// # Errors
-/// `ENOSYS`, `EPERM`: the kernel, or a filter of system calls, does not let it.
+/// `ENOSYS`, `EPERM`: the kernel or a system call filter refuses the call.
 pub fn set_time_slice(slice: Duration) -> io::Result<()> {
     let mut attributes = attributes()?;
     attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    // SAFETY: the structure is initialised and says how long it is; the kernel reads no more
-    // of it. Thread 0 is the calling one.
+    // SAFETY: the structure is initialised and contains its length; the kernel reads no more than
+    // that. Thread 0 is the calling thread.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     check(result)
 }
 
-/// What holds of the calling thread now.
+/// Returns the current attributes of the calling thread.
 fn attributes() -> io::Result<libc::sched_attr> {
     let mut attributes = libc::sched_attr {
         size: ATTRIBUTES_LEN,
@@ -36,8 +33,8 @@ fn attributes() -> io::Result<libc::sched_attr> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the kernel writes at most the length that it is told into the structure, which
-    // has it; all bit patterns are values of its fields.
+    // SAFETY: the kernel writes at most `ATTRIBUTES_LEN` bytes into the structure, which is that
+    // long; all bit patterns are values of its fields.
     let result = unsafe {
         libc::syscall(
             libc::SYS_sched_getattr,
@@ -57,7 +54,7 @@ fn check(result: libc::c_long) -> io::Result<()> {
     }
 }
 
-/// The length of the structure in its first version, which all kernels know.
+/// Length of the structure's first version, which every kernel accepts.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "it is some fifty bytes long"
@@ -77,7 +74,7 @@ mod tests {
             (after.sched_policy, after.sched_nice, after.sched_flags),
             (before.sched_policy, before.sched_nice, before.sched_flags)
         );
-        // A kernel that takes no notice says what it said before.
+        // A kernel that ignores the value reports the previous one.
         assert!([100_000, before.sched_runtime].contains(&after.sched_runtime));
     }
 

@@ -1,7 +1,18 @@
-//! The bytes that a frame lies in: a box of its own, or memory that somebody has lent and
-//! gets back when nobody has the bytes any more.
+//! Memory of a frame: a box of its own, or a buffer that belongs to an external owner (a chunk of a
+//! UMEM, an mbuf of DPDK) and is released to it when the frame is dropped.
 //!
-//! Whoever reads and writes them sees no difference, and pays for none.
+//! ```text
+//!  Storage                                 boxed: Box<[u8]>, owner = None
+//!  +------+-----+-------+      data, len
+//!  | data | len | owner |----------------> external: bytes of a pool that others manage
+//!  +------+-----+---|---+
+//!                   v
+//!             BufferOwner { release }      called once per buffer, on any thread
+//! ```
+//!
+//! The equivalent in DPDK is an mbuf with an attached external buffer (`rte_pktmbuf_attach_extbuf`,
+//! whose `free_cb` is `release` here). Readers and writers of the bytes do not distinguish the two
+//! kinds and pay nothing for the difference; only dropping does.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -9,39 +20,46 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// Who lends memory. Lenders are told from each other by where they are: one that is the
-/// first part of something larger finds the rest of it by that.
+/// Owner of external buffers, identified by its address. An owner that is the first field of a
+/// larger structure reaches the rest of it through that address.
 #[derive(Debug)]
 pub struct BufferOwner {
-    /// Takes memory back that begins there and was lent by [`Storage::from_owner`]; it is told
-    /// which lender it was. Called once for each, by any thread.
+    /// Takes back the buffer at this address, which [`Storage::from_owner`] was given; the first
+    /// argument is the owner. Called once for each buffer, on any thread.
     pub release: unsafe fn(NonNull<Self>, NonNull<u8>),
 }
 
-/// Bytes that belong to whoever has this.
+/// Bytes of a frame, owned by this value.
+///
+/// ```
+/// let mut storage = sys::storage::Storage::new(vec![0; 64].into_boxed_slice());
+/// storage[12..14].copy_from_slice(&[0x08, 0x00]);
+/// assert_eq!(storage.len(), 64);
+/// assert!(!storage.is_external());
+/// ```
 pub struct Storage {
     data: NonNull<u8>,
-    // As wide as the others: what a frame is moved with is in whole words then, and none is
-    // read back that was written in two parts.
+    // As wide as the other fields: a frame is then moved in whole words, and no word is read that
+    // was written in two parts.
     len: usize,
-    /// None for a box. It is there until it has all back that it lent.
+    /// `None` for a box. The owner lives until all of its buffers are released.
     owner: Option<NonNull<BufferOwner>>,
 }
 
-// SAFETY: the bytes belong to this value alone; a lender takes them back from any thread.
+// SAFETY: the bytes belong to this value alone, and an owner accepts a release from any thread.
 unsafe impl Send for Storage {}
-// SAFETY: who shares it can only read.
+// SAFETY: shared references only read.
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// These bytes.
+    /// Creates a storage from boxed bytes.
     ///
     /// # Panics
-    /// If they are four gigabytes.
+    /// If they are four gigabytes or more.
     #[must_use]
     pub fn new(bytes: Box<[u8]>) -> Self {
         let len = bytes.len();
-        assert!(u32::try_from(len).is_ok(), "a frame is shorter than that");
+        assert!(u32::try_from(len).is_ok(), "a frame is shorter than 4 GiB");
         let data = NonNull::from(Box::leak(bytes)).cast();
         Self {
             data,
@@ -50,11 +68,11 @@ impl Storage {
         }
     }
 
-    /// The `len` bytes at `data`, which `owner` gets back.
+    /// Creates a storage from the `len` bytes at `data`, which are released to `owner`.
     ///
     /// # Safety
-    /// They are there, initialized, and nobody else's until they are given back; `len` is not
-    /// zero, and less than four gigabytes; and `owner` is there until then, and takes them back.
+    /// The bytes are initialised and exclusive until they are released; `len` is not zero and less
+    /// than four gigabytes; `owner` lives until then and accepts the release.
     #[must_use]
     #[inline]
     pub unsafe fn from_owner(data: NonNull<u8>, len: usize, owner: NonNull<BufferOwner>) -> Self {
@@ -65,14 +83,14 @@ impl Storage {
         }
     }
 
-    /// Whether somebody has lent it.
+    /// True if the bytes belong to an external owner.
     #[must_use]
     #[inline]
     pub const fn is_external(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Where it begins, if `owner` has lent it.
+    /// Returns the start of the bytes if they belong to `owner`, otherwise `None`.
     #[must_use]
     #[inline]
     pub fn owned_by(&self, owner: *const BufferOwner) -> Option<NonNull<u8>> {
@@ -80,34 +98,34 @@ impl Storage {
         same.then_some(self.data)
     }
 
-    /// Lets go of it without giving it back: somebody else does that.
+    /// Drops the value without releasing the bytes: another party releases them.
     #[inline]
     pub fn forget(self) {
         let _ = ManuallyDrop::new(self);
     }
 }
 
-/// Frees bytes or gives them back. A function of its own, so that little is in the way of
-/// those who drop frames of which there is nothing left; and of values, so that a frame on
-/// its way from place to place need not be in memory for it.
+/// Frees boxed bytes or releases external ones. Not inlined, so that dropping a frame without bytes
+/// stays short; and with arguments by value, so that a frame in transit need not be in memory for
+/// this call.
 ///
 /// # Safety
-/// They were a [`Storage`]'s, which is dropped with this.
+/// The arguments were the fields of a [`Storage`] that is being dropped.
 #[inline(never)]
 unsafe fn free(data: NonNull<u8>, len: usize, owner: Option<NonNull<BufferOwner>>) {
     match owner {
-        // SAFETY: `new` leaked a box of so many bytes there.
+        // SAFETY: `new` leaked a box of this length at this address.
         None => drop(unsafe {
             let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len);
             Box::from_raw(bytes)
         }),
-        // SAFETY: it was lent by this one, which is there until it has it back.
+        // SAFETY: the bytes belong to this owner, which lives until they are released.
         Some(owner) => unsafe { (owner.as_ref().release)(owner, data) },
     }
 }
 
 impl Default for Storage {
-    /// No bytes.
+    /// A storage without bytes.
     #[inline]
     fn default() -> Self {
         Self {
@@ -122,7 +140,7 @@ impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
         if self.len != 0 {
-            // SAFETY: this is the only one to have them, and has them no more.
+            // SAFETY: this value is the only owner of the bytes and is being dropped.
             unsafe { free(self.data, self.len, self.owner) };
         }
     }
@@ -133,8 +151,8 @@ impl Deref for Storage {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: so many initialized bytes are there, and are ours; a dangling pointer is
-        // good for none.
+        // SAFETY: `len` initialised bytes at `data` belong to this value; a dangling pointer is
+        // valid for zero bytes.
         unsafe { slice::from_raw_parts(self.data.as_ptr(), self.len) }
     }
 }
@@ -142,7 +160,7 @@ impl Deref for Storage {
 impl DerefMut for Storage {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and nobody else has them.
+        // SAFETY: as above, and the reference is exclusive.
         unsafe { slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
     }
 }
@@ -160,19 +178,19 @@ mod tests {
 
     static RELEASED: AtomicUsize = AtomicUsize::new(0);
 
-    /// Lends leaked boxes of eight bytes.
+    /// Owner of leaked boxes of eight bytes.
     static OWNER: BufferOwner = BufferOwner { release };
     static OTHER_OWNER: BufferOwner = BufferOwner { release };
 
     unsafe fn release(_: NonNull<BufferOwner>, data: NonNull<u8>) {
         RELEASED.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: `external` leaked it.
+        // SAFETY: `external` leaked the box.
         drop(unsafe { Box::from_raw(data.cast::<[u8; 8]>().as_ptr()) });
     }
 
     fn external() -> Storage {
         let data = NonNull::from(Box::leak(Box::new([7_u8; 8]))).cast();
-        // SAFETY: eight bytes that nobody else has.
+        // SAFETY: eight initialised bytes that nothing else refers to.
         unsafe { Storage::from_owner(data, 8, NonNull::from(&OWNER)) }
     }
 
@@ -186,10 +204,10 @@ mod tests {
         drop(storage);
         assert_eq!(RELEASED.load(Ordering::Relaxed), 1);
         let storage = external();
-        let data = storage.owned_by(&OWNER).expect("it is its");
+        let data = storage.owned_by(&OWNER).expect("OWNER owns the storage");
         storage.forget();
         assert_eq!(RELEASED.load(Ordering::Relaxed), 1);
-        // SAFETY: it was lent, and not given back yet.
+        // SAFETY: the buffer belongs to `OWNER` and is not released yet.
         unsafe { release(NonNull::from(&OWNER), data) };
     }
 

@@ -1,7 +1,6 @@
-//! What a connected socket tells of times and of what it still holds: when the kernel
-//! received bytes, and how much that was written is under way.
+//! Receive timestamps of stream sockets and the length of their send queues.
 //!
-//! Not here: connecting, accepting, and what the bytes mean.
+//! Not here: connecting, accepting, and the meaning of the bytes.
 
 use std::io;
 use std::mem;
@@ -10,9 +9,9 @@ use std::time::Duration;
 
 use crate::socket_option::{self, check};
 
-/// Has the kernel note when bytes come (`SO_TIMESTAMPNS`), also for whoever calls a listening
-/// socket. It begins some moments after the first socket of the machine has asked. It takes
-/// the note for sockets of networks only: of a Unix socket's bytes there is no time.
+/// Enables receive timestamps (`SO_TIMESTAMPNS`); a listening socket passes the option to the
+/// sockets that it accepts. The kernel starts to take timestamps some moments after the first
+/// socket of the machine enables them. It takes none for Unix sockets.
 ///
 /// # Errors
 /// Those of setsockopt(2).
@@ -21,39 +20,39 @@ pub fn enable_timestamps(socket: impl AsFd) -> io::Result<()> {
     socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
-/// Bytes that were received.
+/// Result of one receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRead {
-    /// How many; none if the other end has closed.
+    /// Number of bytes; 0 if the peer has closed the connection.
     pub length: usize,
-    /// When the kernel received the last of them, since 1970-01-01 00:00 UTC, if it took note.
+    /// Time at which the kernel received the last byte, since 1970-01-01 00:00 UTC, if it took one.
     pub timestamp: Option<Duration>,
 }
 
-/// Room for a control message with a time in it, aligned as its header wants.
+/// Buffer for a control message with a timestamp, aligned as its header requires.
 #[repr(C)]
 union ControlBuffer {
     _aligned: libc::cmsghdr,
     bytes: [u8; 64],
 }
 
-/// Receives what there is into `buffer`, without waiting.
+/// Receives available bytes into `buffer` without blocking.
 ///
 /// # Errors
-/// `EAGAIN`: there is nothing. Those of recvmsg(2).
+/// `EAGAIN`: no bytes are available. Those of recvmsg(2).
 pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<StreamRead> {
     let mut part = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     };
     let mut control = ControlBuffer { bytes: [0; 64] };
-    // SAFETY: integers and pointers: all zeros is a value.
+    // SAFETY: all fields are integers and pointers, for which zero is a valid value.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<ControlBuffer>();
-    // SAFETY: the one part is good for its length, the control room for its own, and both
+    // SAFETY: the one vector is valid for its length, the control buffer for its own, and both
     // outlive the call.
     let received = unsafe {
         libc::recvmsg(
@@ -71,15 +70,15 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<StreamRead> {
     })
 }
 
-/// The time in a received message's control part, if there is one.
+/// Returns the timestamp in the control part of a received message, or `None` if it has none.
 fn timestamp(message: &libc::msghdr) -> Option<Duration> {
-    // SAFETY: the kernel has filled the control part as far as its length says, and the
-    // macros look no further.
+    // SAFETY: the kernel has filled the control part up to its length, and the macros read no
+    // further.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
-    // SAFETY: the pointer is null, or to a header within the control part, aligned.
+    // SAFETY: the pointer is null, or refers to an aligned header within the control part.
     while let Some(found) = unsafe { header.as_ref() } {
         if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-            // SAFETY: the data of this kind of message is a `timespec`, which may lie anywhere.
+            // SAFETY: the data of this kind of message is a `timespec`, possibly unaligned.
             let time: libc::timespec = unsafe {
                 libc::CMSG_DATA(found)
                     .cast::<libc::timespec>()
@@ -94,15 +93,15 @@ fn timestamp(message: &libc::msghdr) -> Option<Duration> {
     None
 }
 
-/// What of the bytes that were written is still held for this socket (`SIOCOUTQ`): of TCP,
-/// bytes that the other end has not acknowledged; of a Unix socket, the memory that holds
-/// what the other end has not read, which is more than the bytes.
+/// Returns the number of bytes in the socket's send queue (`SIOCOUTQ`). For TCP: bytes that the
+/// peer has not acknowledged. For a Unix socket: memory that holds bytes that the peer has not
+/// read, which is more than those bytes.
 ///
 /// # Errors
 /// Those of ioctl(2).
 pub fn send_queue_len(socket: impl AsFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
-    // SAFETY: the kernel writes one integer, which the pointer is good for.
+    // SAFETY: the kernel writes one integer, for which the pointer is valid.
     check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut count) })?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
@@ -126,7 +125,7 @@ mod tests {
         let mut buffer = [0; 16];
         let nothing = receive(&local, &mut buffer).unwrap_err();
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
-        // The kernel begins to note a moment after it was asked, if nobody had asked before.
+        // The kernel starts to take timestamps a moment after the first socket enables them.
         let has_timestamp = (0..ATTEMPTS_MAX).any(|_| {
             remote.write_all(b"seven").unwrap();
             wait_readable(&local);

@@ -1,7 +1,23 @@
-//! Queueing disciplines of interfaces and their classes (tc(8)), as far as Open vSwitch uses
-//! them: a hierarchy of token buckets (tc-htb(8)) or of service curves (tc-hfsc(7)) at the root.
+//! Root queueing disciplines and their classes (tc(8)), as far as Open vSwitch configures them: a
+//! hierarchy of token buckets (tc-htb(8)) or of service curves (tc-hfsc(7)).
 //!
-//! Rates are of bytes a second. What they ought to be, others decide.
+//! ```text
+//!  interface
+//!    root qdisc 1:            htb or hfsc; unclassified frames use class 1:1
+//!      class 1:fffe           total rate of the interface
+//!        class 1:1            the default class
+//!        class 1:2            a frame selects its class by SO_PRIORITY = 1:minor
+//!        ...
+//!        class 1:f000
+//! ```
+//!
+//! HTB computes with time, not with bytes: a class has a table of 256 transmission times, indexed
+//! by the frame length shifted by `cell_log`, for its rate and another for its ceiling. Times are
+//! in psched ticks, whose length the kernel reports in /proc/net/psched. Rates above 2^32 - 1
+//! bytes/s have attributes of 64 bits (`TCA_HTB_RATE64`, `TCA_HTB_CEIL64`). HFSC receives its
+//! curves as rates.
+//!
+//! All rates here are in bytes per second. Not here: the policy that chooses them.
 
 use std::fs;
 use std::io;
@@ -9,11 +25,11 @@ use std::io;
 use crate::interface::Ifindex;
 use crate::netlink::{NetlinkRequest, RouteSocket, attribute};
 
-/// Where the kernel tells how it measures time here (`read_psched` of Open vSwitch, `tc_core`).
+/// File in which the kernel reports its time units (`read_psched` of Open vSwitch, `tc_core`).
 const PSCHED: &str = "/proc/net/psched";
 
-/// The numbers of messages, of flags beside those of each request, and of attributes
-/// (`linux/rtnetlink.h`, `linux/gen_stats.h`, `linux/pkt_sched.h`).
+/// Numbers of messages, request flags and attributes (`linux/rtnetlink.h`, `linux/gen_stats.h`,
+/// `linux/pkt_sched.h`).
 mod number {
     pub(super) const NEW_QDISC: u16 = 36;
     pub(super) const DELETE_QDISC: u16 = 37;
@@ -45,19 +61,20 @@ mod number {
     pub(super) const HFSC_UPPER_LIMIT: u16 = 3;
 }
 
-/// The root of an interface's disciplines (`TC_H_ROOT`), and that of ours, `1:`.
+/// Parent of a root qdisc (`TC_H_ROOT`), and the handle of the qdisc that this module creates,
+/// `1:`.
 const ROOT_PARENT: u32 = 0xffff_ffff;
 const ROOT_HANDLE: u32 = 0x0001_0000;
 
-/// Bytes of the header of messages about disciplines (`struct tcmsg`).
+/// Length of `struct tcmsg`, in bytes.
 const HEADER: usize = 20;
 
-/// What a root discipline is.
+/// Kind of a root queueing discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Qdisc {
-    /// A hierarchy of token buckets: `htb`.
+    /// Hierarchical token bucket: `htb`.
     Htb,
-    /// A hierarchy of fair service curves: `hfsc`.
+    /// Hierarchical fair service curve: `hfsc`.
     Hfsc,
 }
 
@@ -70,21 +87,21 @@ impl Qdisc {
     }
 }
 
-/// A class of our root discipline, by its minor number.
+/// Minor number of a class of qdisc `1:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassMinor(pub u16);
 
 impl ClassMinor {
-    /// The class that all others are in.
+    /// The root class, parent of all others.
     pub const ROOT: Self = Self(0xfffe);
-    /// The class of frames that are for no other.
+    /// The class of unclassified frames.
     pub const DEFAULT: Self = Self(1);
 
     const fn handle(self) -> u32 {
         ROOT_HANDLE | self.0 as u32
     }
 
-    /// In what it is.
+    /// Handle of the parent.
     const fn parent(self) -> u32 {
         match self {
             Self::ROOT => ROOT_HANDLE,
@@ -93,41 +110,41 @@ impl ClassMinor {
     }
 }
 
-/// What a class may do.
+/// Rates of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassRates {
-    /// Bytes a second that it has in any case.
+    /// Guaranteed rate in bytes per second.
     pub min: u64,
-    /// Bytes a second that it has at most.
+    /// Maximum rate in bytes per second.
     pub max: u64,
-    /// Bytes at once; token buckets have a burst, service curves none.
+    /// Burst in bytes; HTB only.
     pub burst: u64,
-    /// Who is served first of what is left: the lower. Token buckets only.
+    /// Priority for excess bandwidth: the lowest value is served first. HTB only.
     pub priority: u32,
 }
 
-/// What a class has done.
+/// Counters of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounts {
-    /// Bytes that left.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Frames that left.
+    /// Frames sent.
     pub packets: u64,
-    /// Frames that it dropped.
+    /// Frames dropped.
     pub drops: u64,
 }
 
-/// A handle on the disciplines of one network namespace.
+/// An rtnetlink socket for the queueing disciplines of one network namespace.
 pub struct TrafficControl {
     socket: RouteSocket,
     clock: PschedClock,
 }
 
 impl TrafficControl {
-    /// Those of the calling thread's namespace.
+    /// Opens a socket in the calling thread's namespace.
     ///
     /// # Errors
-    /// The process has no file descriptor left, or the kernel has no disciplines.
+    /// The process has no file descriptor left, or the kernel has no queueing disciplines.
     pub fn open() -> io::Result<Self> {
         Ok(Self {
             socket: RouteSocket::open()?,
@@ -136,15 +153,15 @@ impl TrafficControl {
         })
     }
 
-    /// Whether the root of the interface's disciplines is ours and of this kind.
+    /// True if the interface's root qdisc has handle `1:` and this kind.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist.
     pub fn has_root(&self, of: Ifindex, kind: Qdisc) -> io::Result<bool> {
         let header = header(of, 0, ROOT_PARENT)?;
         let request = NetlinkRequest::new(number::GET_QDISC, number::ECHO, &header);
         let found = match self.socket.transact(request) {
-            // One that the kernel has put there by itself has no number to ask for.
+            // A default qdisc of the kernel has no handle, and the request fails.
             Err(error) if is_not_found(&error) => return Ok(false),
             found => found?,
         };
@@ -156,11 +173,10 @@ impl TrafficControl {
         }))
     }
 
-    /// Takes the root discipline away, whoever has put it there: what is there then is what the
-    /// interface had at first.
+    /// Deletes the root qdisc, whichever program created it; the kernel restores the default one.
     ///
     /// # Errors
-    /// The interface is gone, or the process may not (`CAP_NET_ADMIN`).
+    /// The interface does not exist, or `CAP_NET_ADMIN` is missing.
     pub fn remove_root(&self, of: Ifindex) -> io::Result<()> {
         let request = NetlinkRequest::new(number::DELETE_QDISC, 0, &header(of, 0, ROOT_PARENT)?);
         match self.socket.transact(request) {
@@ -169,11 +185,11 @@ impl TrafficControl {
         }
     }
 
-    /// Makes our root discipline, where there is none.
+    /// Creates root qdisc `1:`; the interface must not have a configured one.
     ///
     /// # Errors
-    /// The interface is gone, the kernel has no such discipline (`ENOENT`), or the process may
-    /// not.
+    /// The interface does not exist, the kernel has no such qdisc (`ENOENT`), or `CAP_NET_ADMIN` is
+    /// missing.
     pub fn add_root(&self, of: Ifindex, kind: Qdisc) -> io::Result<()> {
         let flags = number::EXCLUSIVE | number::CREATE;
         let mut request = NetlinkRequest::new(
@@ -184,8 +200,8 @@ impl TrafficControl {
         request.put(number::KIND, kind.kind());
         match kind {
             Qdisc::Htb => {
-                // `struct tc_htb_glob`: the version, how a quantum follows from a rate, the
-                // default class; two that the kernel fills in.
+                // `struct tc_htb_glob`: version, `rate2quantum`, default class, and two fields that
+                // the kernel fills in.
                 let words = [3, 10, u32::from(ClassMinor::DEFAULT.0), 0, 0];
                 request.nest(number::OPTIONS, |options| {
                     options.put(number::HTB_INIT, &words.map(u32::to_ne_bytes).concat());
@@ -198,11 +214,10 @@ impl TrafficControl {
         self.socket.transact(request).map(drop)
     }
 
-    /// Makes a class of our root discipline, or has it do another service. `mtu` is the longest
-    /// payload of the interface's frames.
+    /// Creates or changes a class of the root qdisc. `mtu` is that of the interface, in bytes.
     ///
     /// # Errors
-    /// The interface is gone or has no such discipline, or the process may not.
+    /// The interface or its qdisc does not exist, or `CAP_NET_ADMIN` is missing.
     pub fn set_class(
         &self,
         of: Ifindex,
@@ -220,10 +235,10 @@ impl TrafficControl {
         self.socket.transact(request).map(drop)
     }
 
-    /// Takes a class away, if it is there.
+    /// Deletes a class if it exists.
     ///
     /// # Errors
-    /// As of [`Self::set_class`].
+    /// Those of [`Self::set_class`].
     pub fn remove_class(&self, of: Ifindex, minor: ClassMinor) -> io::Result<()> {
         let header = header(of, minor.handle(), 0)?;
         match self
@@ -235,10 +250,10 @@ impl TrafficControl {
         }
     }
 
-    /// The classes of our root discipline, and what each has done.
+    /// Returns the classes of the root qdisc and their counters.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist.
     pub fn classes(&self, of: Ifindex) -> io::Result<Vec<(ClassMinor, ClassCounts)>> {
         let request = NetlinkRequest::new(number::GET_CLASS, number::DUMP, &header(of, 0, 0)?);
         let found = self.socket.transact(request)?;
@@ -246,12 +261,12 @@ impl TrafficControl {
     }
 }
 
-/// Whether the kernel says that what is to be taken away, or asked for, is not there.
+/// True if the kernel reports that the requested object does not exist.
 fn is_not_found(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL))
 }
 
-/// The header of a message about a discipline or class: `struct tcmsg`.
+/// Encodes `struct tcmsg`, the header of messages about qdiscs and classes.
 fn header(of: Ifindex, handle: u32, parent: u32) -> io::Result<[u8; HEADER]> {
     let index = i32::try_from(of.0).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     let mut header = [0; HEADER];
@@ -261,7 +276,7 @@ fn header(of: Ifindex, handle: u32, parent: u32) -> io::Result<[u8; HEADER]> {
     Ok(header)
 }
 
-/// A class of ours that a message tells of.
+/// Decodes a class of qdisc `1:`.
 fn read_class(body: &[u8]) -> Option<(ClassMinor, ClassCounts)> {
     let handle = u32::from_ne_bytes(*body.get(8..)?.first_chunk()?);
     let minor = ClassMinor(u16::try_from(handle & 0xffff).ok()?);
@@ -287,8 +302,8 @@ fn read_class(body: &[u8]) -> Option<(ClassMinor, ClassCounts)> {
     ))
 }
 
-/// Writes what a class of token buckets does: `struct tc_htb_opt`, two tables of how long frames
-/// take, and the rates that do not fit.
+/// Appends `struct tc_htb_opt`, the two tables of transmission times, and rates that exceed 32
+/// bits.
 fn put_htb(options: &mut NetlinkRequest, service: ClassRates, mtu: u32, clock: PschedClock) {
     let ClassRates {
         min,
@@ -297,7 +312,7 @@ fn put_htb(options: &mut NetlinkRequest, service: ClassRates, mtu: u32, clock: P
         priority,
     } = service;
     let cell = cell_bits(mtu);
-    // A quantum of one frame at least; zero lets the rate say.
+    // A quantum of at least one frame; zero lets the kernel compute it from the rate.
     let quantum = if min / 10 < mtu.into() { mtu } else { 0 };
     let words = [
         clock.buffer(min, mtu, burst),
@@ -324,17 +339,17 @@ fn put_htb(options: &mut NetlinkRequest, service: ClassRates, mtu: u32, clock: P
     }
 }
 
-/// What an Ethernet frame has on the wire at least, in bytes.
+/// Minimum length of an Ethernet frame, in bytes.
 const FRAME_LEN_MIN: u64 = 64;
 
-/// By how many bits lengths of frames are shifted to be one of 256: those of the longest
-/// payload with an Ethernet header and a tag.
+/// Shift that maps lengths up to that of the longest frame (MTU, Ethernet header, one tag) to 256
+/// cells.
 fn cell_bits(mtu: u32) -> u8 {
     let frame_len_max = mtu.saturating_add(14 + 4);
     u8::try_from(24_u32.saturating_sub(frame_len_max.leading_zeros())).unwrap_or(u8::MAX)
 }
 
-/// `struct tc_ratespec`.
+/// Encodes `struct tc_ratespec`.
 fn rate(bytes: u64, cell: u8) -> [u8; 12] {
     let mut spec = [0; 12];
     spec[0] = cell;
@@ -344,7 +359,7 @@ fn rate(bytes: u64, cell: u8) -> [u8; 12] {
     spec
 }
 
-/// Writes what a class of service curves does: straight ones, `struct tc_service_curve`.
+/// Appends linear curves, `struct tc_service_curve`.
 fn put_hfsc(options: &mut NetlinkRequest, service: ClassRates) {
     let curves = [
         (number::HFSC_REAL_TIME, service.min),
@@ -357,17 +372,17 @@ fn put_hfsc(options: &mut NetlinkRequest, service: ClassRates) {
     }
 }
 
-/// How the kernel's disciplines measure time.
+/// Time units of the kernel's queueing disciplines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PschedClock {
     ticks_per_s: u64,
-    /// How often timers may end.
+    /// Timer resolution, as a frequency.
     timer_ticks_per_s: u64,
 }
 
 impl PschedClock {
-    /// Reads four hexadecimal numbers: nanoseconds are multiplied by the first and divided by the
-    /// second; the third is how many of those make a second, the fourth how fine timers are.
+    /// Parses four hexadecimal numbers: a tick is the second divided by the first, in units of
+    /// which the third makes a second; the fourth is the timer frequency.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let mut word = || u64::from_str_radix(words.next()?, 16).ok();
@@ -379,15 +394,15 @@ impl PschedClock {
         })
     }
 
-    /// How long so many bytes take.
+    /// Transmission time of `bytes` at `rate` bytes/s, in ticks.
     fn ticks(self, rate: u64, bytes: u64) -> u32 {
         let ticks = u128::from(self.ticks_per_s) * u128::from(bytes);
         let ticks = ticks.checked_div(rate.into()).unwrap_or_default();
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
-    /// How long a burst takes: as large a one as was asked for, and at least a frame and what the
-    /// rate brings between two timers.
+    /// Transmission time of a burst: the requested one, but at least the MTU and the bytes that the
+    /// rate yields between two timer ticks.
     fn buffer(self, rate: u64, mtu: u32, burst: u64) -> u32 {
         let per_timer_tick = rate.checked_div(self.timer_ticks_per_s).unwrap_or_default();
         self.ticks(rate, burst.max(per_timer_tick + u64::from(mtu)))
@@ -407,7 +422,7 @@ mod tests {
             timer_ticks_per_s: 1_000_000_000,
         };
         assert_eq!(clock, expected);
-        // 1500 bytes at 1 Mbit/s are 12 ms.
+        // 1500 bytes at 1 Mbit/s take 12 ms.
         assert_eq!(clock.ticks(125_000, 1500), 187_500);
         assert_eq!(clock.ticks(0, 1500), 0);
         assert_eq!(clock.ticks(1, u64::MAX), u32::MAX);

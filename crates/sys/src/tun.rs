@@ -1,7 +1,7 @@
-//! TAP devices: `/dev/net/tun` and its ioctls
-//! (Documentation/networking/tuntap.rst, linux/if_tun.h).
+//! TAP devices: `/dev/net/tun` and its ioctls (Documentation/networking/tuntap.rst,
+//! linux/if_tun.h).
 //!
-//! Frames are read and written by the ordinary calls on the descriptor.
+//! Frames are read and written by read(2) and write(2) on the descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,55 +10,54 @@ use rustix::fs::{Mode, OFlags, open};
 
 use crate::interface::{self, InterfaceName};
 
-/// Where the kernel hands TAP devices out.
+/// Character device that creates TAP devices.
 pub const DEVICE: &str = "/dev/net/tun";
 
-/// What the reader of a TAP device takes unfinished.
+/// Offloads that the reader of a TAP device accepts: frames may arrive with a partial checksum, or
+/// larger than the MTU with segmentation pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads(libc::c_uint);
 
 impl Offloads {
-    /// Partial checksums, TCP to be segmented.
+    /// Partial checksums and TCP segmentation.
     pub const TCP: Self =
         Self(libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN);
-    /// The same, and UDP to be segmented (kernel 6.2 and later).
+    /// Partial checksums, TCP and UDP segmentation (Linux 6.2 and later).
     pub const TCP_AND_UDP: Self = Self(Self::TCP.0 | libc::TUN_F_USO4 | libc::TUN_F_USO6);
 }
 
-/// Whether the device must be new.
+/// Requirement of [`TapQueue::attach`] on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attach {
-    /// It must not exist; it is made.
+    /// Create the device; it must not exist.
     New,
-    /// It exists, with room for one more queue.
+    /// Add a queue to an existing device.
     Existing,
 }
 
-/// One queue of a TAP device. The device goes when its last queue is closed.
+/// One queue of a TAP device. The device is removed when its last queue is closed.
 pub struct TapQueue {
     fd: OwnedFd,
 }
 
 impl TapQueue {
-    /// A queue without a device, which never blocks.
+    /// Opens a non-blocking queue without a device.
     ///
     /// # Errors
-    /// `ENOENT`, `ENODEV`, `ENXIO`: the kernel has no TAP devices here. `EACCES`,
-    /// `EPERM`: the process may not open [`DEVICE`].
+    /// `ENOENT`, `ENODEV`, `ENXIO`: the kernel has no TAP devices. `EACCES`, `EPERM`: the process
+    /// may not open [`DEVICE`].
     pub fn open() -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = open(DEVICE, flags, Mode::empty())?;
         Ok(Self { fd })
     }
 
-    /// Makes this a queue of the TAP device `name`, in the calling thread's
-    /// network namespace: several queues, a `virtio_net_hdr` before every frame,
-    /// no other header.
+    /// Attaches this queue to the TAP device `name` in the calling thread's network namespace. The
+    /// device has several queues, a `virtio_net_hdr` before every frame, and no other header.
     ///
     /// # Errors
-    /// `EBUSY`: [`Attach::New`], and an interface has this name. `EINVAL`: it is
-    /// another kind of interface. `E2BIG`: it has no room for a queue. `EPERM`:
-    /// `CAP_NET_ADMIN` is missing.
+    /// `EBUSY`: [`Attach::New`], and an interface has this name. `EINVAL`: the interface is of
+    /// another kind. `E2BIG`: the device has no free queue. `EPERM`: `CAP_NET_ADMIN` is missing.
     pub fn attach(&self, name: &InterfaceName, attach: Attach) -> io::Result<()> {
         let mut flags =
             libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_MULTI_QUEUE;
@@ -75,17 +74,17 @@ impl TapQueue {
     /// Sets the length of the `virtio_net_hdr`: 10 or 12 bytes.
     ///
     /// # Errors
-    /// `EINVAL`: another length. `EBADFD`: there is no device.
+    /// `EINVAL`: another length. `EBADFD`: the queue is not attached.
     pub fn set_vnet_header_len(&self, len: libc::c_int) -> io::Result<()> {
         let mut argument = len;
         // SAFETY: this ioctl reads one integer.
         unsafe { interface::ioctl(self.fd.as_fd(), libc::TUNSETVNETHDRSZ, &mut argument) }
     }
 
-    /// Says what we take unfinished from the device.
+    /// Sets the offloads that this reader accepts.
     ///
     /// # Errors
-    /// `EINVAL`: the kernel does not know all of these. `EBADFD`: there is no device.
+    /// `EINVAL`: the kernel does not support all of them. `EBADFD`: the queue is not attached.
     pub fn set_offloads(&self, offloads: Offloads) -> io::Result<()> {
         let argument = libc::c_ulong::from(offloads.0);
         // SAFETY: this ioctl takes a number by value; nothing is read or written.
@@ -96,29 +95,29 @@ impl TapQueue {
         Ok(())
     }
 
-    /// The name that the device has now, in whatever namespace.
+    /// Returns the current name of the device, in whichever namespace it is.
     ///
     /// # Errors
-    /// `EBADFD`: the device is gone.
+    /// `EBADFD`: the device was removed.
     pub fn name(&self) -> io::Result<InterfaceName> {
-        // SAFETY: integers, arrays of integers and a pointer: all zeros is a value.
+        // SAFETY: integers, arrays of integers and a pointer, for which zero is a valid value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         // SAFETY: this ioctl writes an `ifreq` without pointers in it.
         unsafe { interface::ioctl(self.fd.as_fd(), libc::TUNGETIFF, &mut request) }?;
         InterfaceName::from_field(&request.ifr_name)
     }
 
-    /// The network namespace that the device is in now.
+    /// Opens the current network namespace of the device.
     ///
     /// # Errors
-    /// `EBADFD`: the device is gone. `EPERM`: `CAP_NET_ADMIN` is missing there.
+    /// `EBADFD`: the device was removed. `EPERM`: `CAP_NET_ADMIN` is missing there.
     pub fn namespace(&self) -> io::Result<OwnedFd> {
         // SAFETY: this ioctl takes no argument.
         let fd = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNGETDEVNETNS) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just opened this descriptor for us.
+        // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 }

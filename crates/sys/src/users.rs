@@ -1,35 +1,35 @@
-//! Users and groups by their names, from wherever the system has them (getpwnam(3), getgrnam(3)).
+//! Lookup of users and groups by name in the system's databases (getpwnam(3), getgrnam(3)).
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
-/// The longest that what the system says of one of them may be, in bytes.
+/// Maximum length of a database record, in bytes.
 const RECORD_LEN_MAX: usize = 1 << 20;
 
 /// A user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its number.
+    /// Numeric user ID.
     pub uid: u32,
-    /// The number of its group.
+    /// Numeric ID of the user's primary group.
     pub gid: u32,
 }
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserGroup {
-    /// Its number.
+    /// Numeric group ID.
     pub gid: u32,
-    /// Users that are in it though it is not their own.
+    /// Users that belong to the group although it is not their primary group.
     pub members: Vec<String>,
 }
 
-/// The user of this name, if there is one.
+/// Returns the user called `name`, or `None` if the database has no such user.
 ///
 /// # Errors
-/// The system cannot say.
+/// The database cannot be read.
 pub fn user(name: &str) -> io::Result<Option<User>> {
     lookup(name, libc::getpwnam_r, |record: &libc::passwd| User {
         uid: record.pw_uid,
@@ -37,10 +37,10 @@ pub fn user(name: &str) -> io::Result<Option<User>> {
     })
 }
 
-/// The group of this name, if there is one.
+/// Returns the group called `name`, or `None` if the database has no such group.
 ///
 /// # Errors
-/// The system cannot say.
+/// The database cannot be read.
 pub fn group(name: &str) -> io::Result<Option<UserGroup>> {
     lookup(name, libc::getgrnam_r, |record: &libc::group| UserGroup {
         gid: record.gr_gid,
@@ -51,19 +51,19 @@ pub fn group(name: &str) -> io::Result<Option<UserGroup>> {
 fn members(record: &libc::group) -> Vec<String> {
     let mut names = Vec::new();
     let mut next = record.gr_mem;
-    // SAFETY: getgrnam_r(3) has made this an array of strings with a null pointer behind the
-    // last, in memory that `lookup` keeps while this runs.
+    // SAFETY: getgrnam_r(3) has written an array of strings that ends with a null pointer, in
+    // memory that `lookup` keeps alive while this runs.
     while let Some(name) = NonNull::new(unsafe { *next }) {
         // SAFETY: as above.
         let name = unsafe { CStr::from_ptr(name.as_ptr()) };
         names.push(name.to_string_lossy().into_owned());
-        // SAFETY: the one behind a pointer that is not null is in the array.
+        // SAFETY: the entry after a non-null pointer is inside the array.
         next = unsafe { next.add(1) };
     }
     names
 }
 
-/// getpwnam_r(3), or getgrnam_r(3).
+/// Signature of getpwnam_r(3) and getgrnam_r(3).
 type DatabaseLookup<T> =
     unsafe extern "C" fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int;
 
@@ -77,7 +77,7 @@ fn lookup<T, U>(
     loop {
         let mut record = MaybeUninit::<T>::uninit();
         let mut result = ptr::null_mut();
-        // SAFETY: all pointers are of things that live until the call returns, and the length is
+        // SAFETY: all pointers refer to values that live until the call returns, and the length is
         // the buffer's.
         let code = unsafe {
             lookup(
@@ -90,8 +90,8 @@ fn lookup<T, U>(
         };
         match code {
             0 if result.is_null() => return Ok(None),
-            // SAFETY: where the call says that it found something, it has written `record`, which
-            // points into `buffer`; both live until `read` returns.
+            // SAFETY: if the call returns a result it has written `record`, which points into
+            // `buffer`; both live until `read` returns.
             0 => return Ok(Some(read(unsafe { record.assume_init_ref() }))),
             libc::ENOENT | libc::ESRCH => return Ok(None),
             libc::ERANGE if buffer.len() < RECORD_LEN_MAX => buffer.resize(buffer.len() * 2, 0),

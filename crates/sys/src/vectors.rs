@@ -1,41 +1,71 @@
-//! Words that are taken together, by the wide registers of the processor where it has them: what
-//! is compiled for every processor of an architecture must do without.
+//! Loops over 64-bit words with AVX2, selected at run time: code compiled for every x86-64
+//! processor may use 128-bit registers only.
 //!
-//! It knows nothing of what the words are.
+//! Two kernels of the compiled tables are here. Each has a scalar variant, which the tests compare
+//! with the AVX2 variant and with a naive evaluation.
+//!
+//! [`match_words`] evaluates mask/value conditions on [`LANES`] (32) packets. Words are stored by
+//! column, so that one register holds the same field of four packets:
+//!
+//! ```text
+//!  column c:  | p0 | p1 | p2 | p3 | p4 ...                    | p31 |   32 x 8 bytes
+//!             +----- ymm ---------+
+//!                 and mask, cmpeq value, movmskpd -> 4 result bits
+//!  condition: 8 x (load, and, compare, movmsk), then one AND with the bits so far
+//! ```
+//!
+//! A condition costs about 32 vector instructions for 32 packets, one per packet; evaluation ends
+//! as soon as no packet is left.
+//!
+//! [`first_common_bit`] intersects bit vectors: for each packet it ANDs one row of every column and
+//! returns the lowest bit that remains, the best rule of a bit-vector classifier (Lakshman and
+//! Stiliadis 1998). A row is `Q` quads of 256 bits, so `Q` loads and ANDs for each column.
 
-/// Four words, as many as a wide register has.
+/// Four words: the contents of one 256-bit register.
 pub type Quad = [u64; 4];
 
-/// Rows of bits, and which of them each of some has.
+/// Bit vectors of one column, and the row that each packet selects.
 #[derive(Clone, Copy, Debug)]
 pub struct BitmapColumn<'a, const Q: usize> {
-    /// All rows.
+    /// All bit vectors of the column.
     pub rows: &'a [[Quad; Q]],
-    /// By place: the number of a row.
+    /// Index into `rows` for each packet.
     pub of: &'a [u16],
 }
 
-/// There is no such bit.
+/// Result for an empty intersection.
 pub const NONE: u32 = u32::MAX;
 
-/// For each place of `first` the first bit that its rows in all columns have; [`NONE`] if there
-/// is none. The lowest bit of the first word is the first.
+/// Writes, for each packet, the lowest bit that its rows of all columns have in common, or
+/// [`NONE`]. Bit 0 is the lowest bit of the first word.
+///
+/// ```
+/// use sys::vectors::{BitmapColumn, NONE, first_common_bit};
+///
+/// // Rules 0 to 255 as bits: row 0 has rules 3 and 70, row 1 rule 70 only, row 2 none.
+/// let rows = [[[1 << 3, 1 << 6, 0, 0]], [[0, 1 << 6, 0, 0]], [[0; 4]]];
+/// let address = BitmapColumn { rows: &rows, of: &[0, 0, 2] };
+/// let port = BitmapColumn { rows: &rows, of: &[0, 1, 1] };
+/// let mut first = [0; 3];
+/// first_common_bit(&[address, port], &mut first);
+/// assert_eq!(first, [3, 70, NONE]);
+/// ```
 ///
 /// # Panics
-/// If a column does not say of a place which row it has, or it has none of this number.
+/// If a column has no row number for a packet, or no row of that number.
 #[inline]
 pub fn first_common_bit<const Q: usize>(columns: &[BitmapColumn<'_, Q>], first: &mut [u32]) {
-    const { assert!(Q <= 8, "their words have a bit each in one of 32") };
+    const { assert!(Q <= 8, "a row has at most 32 words, one bit each in a u32") };
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor has the extensions that the function is compiled for.
         unsafe { wide::first_common_bit(columns, first) };
         return;
     }
     first_common_bit_scalar(columns, first);
 }
 
-/// The same, for processors of which no more is known.
+/// Scalar variant of [`first_common_bit`].
 fn first_common_bit_scalar<const Q: usize>(columns: &[BitmapColumn<'_, Q>], first: &mut [u32]) {
     for (place, first) in first.iter_mut().enumerate() {
         let mut common = [[u64::MAX; 4]; Q];
@@ -53,37 +83,46 @@ fn first_common_bit_scalar<const Q: usize>(columns: &[BitmapColumn<'_, Q>], firs
     }
 }
 
-/// Places of a column of words.
+/// Number of packets in a column.
 pub const LANES: usize = 32;
 
-/// What is wanted of the words of a column: these bits of them.
+/// A condition on the words of one column: `word & mask == value`.
 #[derive(Clone, Copy, Debug)]
 pub struct WordCondition {
-    /// The column's number.
+    /// Index of the column.
     pub column: usize,
-    /// Which bits count.
+    /// Bits that are compared.
     pub mask: u64,
-    /// What they are to be.
+    /// Required value of these bits.
     pub value: u64,
 }
 
-/// In which places words are as they are wanted, in all columns of which something is wanted: a
-/// bit for each, the lowest for the first. Of no more than those of `of` it is asked; if none of
-/// them has one thing, nothing more is asked.
+/// Returns the packets that satisfy all conditions: bit `i` is set if packet `i` does. Only the
+/// packets in `of` are considered; evaluation ends when none is left.
+///
+/// ```
+/// use sys::vectors::{LANES, WordCondition, match_words};
+///
+/// let mut ports = [80; LANES];
+/// ports[5] = 443;
+/// let https = WordCondition { column: 0, mask: 0xffff, value: 443 };
+/// assert_eq!(match_words(&[ports], &[https], u32::MAX), 1 << 5);
+/// assert_eq!(match_words(&[ports], &[https], 0b1111), 0);
+/// ```
 ///
 /// # Panics
-/// If there is no column of which something is wanted.
+/// If a condition names a column that does not exist.
 #[inline]
 pub fn match_words(columns: &[[u64; LANES]], conditions: &[WordCondition], of: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has what the function is compiled for.
+        // SAFETY: the processor has the extension that the function is compiled for.
         return unsafe { wide::match_words(columns, conditions, of) };
     }
     match_words_scalar(columns, conditions, of)
 }
 
-/// The same, for processors of which no more is known.
+/// Scalar variant of [`match_words`].
 fn match_words_scalar(columns: &[[u64; LANES]], conditions: &[WordCondition], of: u32) -> u32 {
     let mut matching = of;
     for condition in conditions {
@@ -137,7 +176,7 @@ mod wide {
         columns: &[BitmapColumn<'_, Q>],
         first: &mut [u32],
     ) {
-        // So many as there mostly are, so that the number is known when this is compiled.
+        // Three columns are the common case; the constant lets the compiler unroll the loop.
         match <&[BitmapColumn<'_, Q>; 3]>::try_from(columns) {
             Ok(three) => first_common_bit_unrolled(three, first),
             Err(_) => first_common_bit_unrolled(columns, first),
@@ -163,7 +202,7 @@ mod wide {
         }
     }
 
-    /// The first of these bits.
+    /// Returns the index of the lowest bit that is set, or [`NONE`].
     #[inline]
     #[target_feature(enable = "avx2,bmi1")]
     fn lowest_bit<const Q: usize>(common: &[__m256i; Q]) -> u32 {
@@ -176,7 +215,7 @@ mod wide {
             place += 4;
             store(*common, quad);
         }
-        // Beyond the last word there is none.
+        // Without a nonzero word the index is beyond the last word.
         let word = (!empty).trailing_zeros();
         match quads.as_flattened().get(word as usize) {
             Some(bits) => word * u64::BITS + bits.trailing_zeros(),
@@ -187,14 +226,14 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load(quad: &Quad) -> __m256i {
-        // SAFETY: so many bytes are there, and any address will do.
+        // SAFETY: the reference is valid for 32 bytes, and the load needs no alignment.
         unsafe { _mm256_loadu_si256(quad.as_ptr().cast()) }
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     fn store(from: __m256i, to: &mut Quad) {
-        // SAFETY: there is room for so many bytes, and any address will do.
+        // SAFETY: the reference is valid for 32 bytes, and the store needs no alignment.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), from) }
     }
 }
@@ -203,7 +242,7 @@ mod wide {
 mod tests {
     use super::*;
 
-    /// Numbers that look like chance (splitmix64), few bits of each set.
+    /// Pseudo-random words with few bits set (splitmix64).
     fn sparse(seed: u64) -> u64 {
         let mixed = |seed: u64| {
             let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -213,7 +252,7 @@ mod tests {
         (0..5).fold(u64::MAX, |bits, more| bits & mixed(8 * seed + more))
     }
 
-    /// Both ways find what a walk along all bits finds.
+    /// Compares both variants with a search bit by bit.
     fn check<const Q: usize>() {
         const LANES: usize = 200;
         let row = |seed: u64| -> [Quad; Q] {
@@ -224,7 +263,8 @@ mod tests {
         let mut rows: Vec<_> = (0..40).map(row).collect();
         rows.push([[0; 4]; Q]);
         rows.push([[u64::MAX; 4]; Q]);
-        let number = |place: usize| u16::try_from(place % rows.len()).expect("few rows");
+        let number =
+            |place: usize| u16::try_from(place % rows.len()).expect("fewer than 65,536 rows");
         let of = [1, 5, 11].map(|step| (0..LANES).map(|place| number(place * step)).collect());
         let of: [Vec<u16>; 3] = of;
         let columns = of.each_ref().map(|of| BitmapColumn { rows: &rows, of });
@@ -288,7 +328,7 @@ mod tests {
         check::<1>();
         check::<2>();
         check::<4>();
-        // As many words as `lowest_bit` has bits for them.
+        // The maximum number of quads is 8: `lowest_bit` has one bit for each of 32 words.
         check::<7>();
     }
 }

@@ -1,10 +1,16 @@
-//! The smallest XDP program there is a use for: it hands each frame of an interface
-//! to the AF_XDP socket that serves the receive queue the frame came in by, or to the
-//! machine's own stack where there is none. Loaded by bpf(2) itself.
+//! A minimal XDP program, loaded by bpf(2) directly: it redirects each received frame of an
+//! interface to the AF_XDP socket of its receive queue, and passes it to the kernel's stack if the
+//! queue has no socket.
 //!
-//! It is attached by a link (`BPF_LINK_CREATE`, kernel 5.9 and later), which is a file
-//! descriptor: the program leaves the interface when that is closed, so with the process
-//! too, however that ends. Nothing is pinned.
+//! ```text
+//!  interface --> XDP hook (6 instructions) --> XSKMAP[rx queue] --> socket's RX ring
+//!                         |
+//!                         +--> no socket: XDP_PASS, the kernel's stack
+//! ```
+//!
+//! The program is attached by a link (`BPF_LINK_CREATE`, Linux 5.9 and later). A link is a file
+//! descriptor: the kernel detaches the program when it is closed, hence also when the process ends
+//! for any reason. Nothing is pinned (Documentation/bpf/map_xskmap.rst).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,16 +18,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use crate::interface::Ifindex;
 use crate::xsk::XskSocket;
 
-/// Where in the kernel the program runs.
+/// Place of the program in the receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
-    /// In the driver, before the kernel has made anything of the frame.
+    /// In the driver, before an skb is allocated.
     Native,
-    /// In the kernel's receive path, for drivers that have no place for programs.
+    /// After skb allocation, for drivers without XDP support.
     Generic,
 }
 
-/// The program on an interface. Dropped, the interface is as it was.
+/// The program on one interface; dropping it detaches the program.
 pub struct RedirectProgram {
     map: OwnedFd,
     _program: OwnedFd,
@@ -29,14 +35,14 @@ pub struct RedirectProgram {
 }
 
 impl RedirectProgram {
-    /// Puts the program on an interface of the calling thread's network namespace, with
-    /// places for the sockets of `queues` receive queues. No frame is redirected yet.
+    /// Attaches the program to an interface of the calling thread's network namespace, with map
+    /// entries for `queues` receive queues. No frame is redirected yet.
     ///
     /// # Errors
-    /// `EPERM`: `CAP_NET_ADMIN` and `CAP_BPF` are missing. `ENODEV`: there is no such
-    /// interface. `EBUSY`: another program is there. `EOPNOTSUPP`, `EINVAL`, `ERANGE`,
-    /// `ENOSPC`: the driver has no hook, or not for an interface set up like this one, or
-    /// the kernel has no links. `ENOSYS`: it has no bpf(2).
+    /// `EPERM`: `CAP_NET_ADMIN` and `CAP_BPF` are missing. `ENODEV`: no interface has this index.
+    /// `EBUSY`: another program is attached. `EOPNOTSUPP`, `EINVAL`, `ERANGE`, `ENOSPC`: the driver
+    /// does not support XDP, or not in the interface's configuration, or the kernel has no links.
+    /// `ENOSYS`: the kernel has no bpf(2).
     pub fn attach(interface: Ifindex, queues: u32, mode: XdpMode) -> io::Result<Self> {
         let map = create_object(
             MAP_CREATE,
@@ -68,10 +74,10 @@ impl RedirectProgram {
         })
     }
 
-    /// Sends the frames of receive queue `queue` to `socket`, until that is closed.
+    /// Redirects frames of receive queue `queue` to `socket`, until that is closed.
     ///
     /// # Errors
-    /// `E2BIG`: there is no such queue. `EINVAL`: the socket is not bound.
+    /// `E2BIG`: the map has no such queue. `EINVAL`: the socket is not bound.
     pub fn redirect_queue(&self, queue: u32, socket: &XskSocket) -> io::Result<()> {
         let value = unsigned(socket.raw());
         let update = UpdateElement {
@@ -81,13 +87,13 @@ impl RedirectProgram {
             value: address(&value),
             flags: 0,
         };
-        // SAFETY: the command reads four bytes each at the two addresses, which are those
-        // of locals, as the map's key and value are that long.
+        // SAFETY: the command reads four bytes at each of the two addresses, the lengths of the
+        // map's key and value; both are addresses of local variables.
         unsafe { bpf(MAP_UPDATE, &update) }.map(drop)
     }
 }
 
-/// Numbers of linux/bpf.h.
+/// Constants of linux/bpf.h.
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
@@ -95,13 +101,13 @@ const LINK_CREATE: libc::c_int = 28;
 const XSKMAP: u32 = 17;
 const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
-/// `bpf_redirect_map`, among the functions that a program may call.
+/// Number of the helper function `bpf_redirect_map`.
 const REDIRECT_MAP: i32 = 51;
-/// What `bpf_redirect_map` answers where there is no socket: the stack has the frame.
+/// Result of `bpf_redirect_map` for a queue without socket: the kernel's stack receives the frame.
 const XDP_PASS: i32 = 2;
-/// Where `struct xdp_md` has the receive queue's number.
+/// Offset of the receive queue's number in `struct xdp_md`.
 const RX_QUEUE_INDEX: i16 = 16;
-/// Marks a 64-bit immediate as a map's descriptor.
+/// Marks a 64-bit immediate as the descriptor of a map.
 const PSEUDO_MAP_FD: u8 = 1;
 
 /// `struct bpf_insn`.
@@ -109,13 +115,13 @@ const PSEUDO_MAP_FD: u8 = 1;
 #[repr(C)]
 struct Instruction {
     code: u8,
-    /// The destination in the low four bits, the source in the high ones.
+    /// Destination register in the low four bits, source register in the high four.
     registers: u8,
     offset: i16,
     immediate: i32,
 }
 
-/// The program; `map` is the descriptor of the sockets' map.
+/// Returns the program; `map` is the descriptor of the XSKMAP.
 fn program(map: RawFd) -> [Instruction; 6] {
     let instruction = |code, registers, offset, immediate| Instruction {
         code,
@@ -146,7 +152,7 @@ fn load(map: &OwnedFd) -> io::Result<OwnedFd> {
         PROG_LOAD,
         &LoadProgram {
             kind: PROGRAM_XDP,
-            instructions: u32::try_from(program.len()).expect("six"),
+            instructions: u32::try_from(program.len()).expect("six instructions"),
             program: address(&program),
             licence: licence.as_ptr().addr() as u64,
             log_level: 0,
@@ -161,8 +167,7 @@ fn load(map: &OwnedFd) -> io::Result<OwnedFd> {
     )
 }
 
-/// The fields of `union bpf_attr` that a command reads; the kernel takes those it is not
-/// given for zero.
+/// The fields of `union bpf_attr` that a command reads; the kernel treats missing ones as zero.
 trait Attributes {}
 
 #[repr(C)]
@@ -212,22 +217,22 @@ impl Attributes for UpdateElement {}
 impl Attributes for LoadProgram {}
 impl Attributes for CreateLink {}
 
-/// A command that makes something and returns its descriptor.
+/// Executes a command that creates an object, and returns its descriptor.
 fn create_object(command: libc::c_int, attributes: &impl Attributes) -> io::Result<OwnedFd> {
-    // SAFETY: of the commands above only loading reads by addresses, those of locals of
-    // `load`, as many bytes as they have; the others have numbers only.
+    // SAFETY: of the commands above only PROG_LOAD contains addresses: those of local variables of
+    // `load`, with their lengths. The others contain numbers only.
     let fd = unsafe { bpf(command, attributes) }?;
-    // SAFETY: the kernel has just opened this descriptor for us.
+    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// bpf(2).
+/// Calls bpf(2).
 ///
 /// # Safety
-/// The addresses among the attributes are good for what `command` does with them.
+/// The addresses among the attributes are valid for `command`.
 unsafe fn bpf(command: libc::c_int, attributes: &impl Attributes) -> io::Result<RawFd> {
     let (pointer, len) = (std::ptr::from_ref(attributes), size_of_val(attributes));
-    // SAFETY: the pointer is good for the length; of the rest, the caller takes care.
+    // SAFETY: the pointer is valid for the length; the caller guarantees the rest.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, len) };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -1,10 +1,16 @@
-//! AF_XDP sockets (Documentation/networking/af_xdp.rst): memory that receive queues of
-//! interfaces write frames to and read them from, and of each socket the four rings by
-//! which its pieces, the chunks, change hands.
+//! AF_XDP sockets (Documentation/networking/af_xdp.rst).
 //!
-//! A frame that came is lent as it lies, and sent by any socket of the same memory: then no
-//! byte of it is moved. Each chunk has one owner at any time, and [`Umem`] keeps book of
-//! it: what the kernel hands back must be what it was given, else it is believed no more.
+//! ```text
+//!                  FILL: free chunks             RX: received frames
+//!    socket  ------------------------> kernel --------------------------> socket
+//!                  TX: frames to send            COMPLETION: sent chunks
+//! ```
+//!
+//! Frames are in a [`Umem`], memory that several sockets of a worker share, divided into chunks.
+//! The four rings of a socket pass chunks between user space and the kernel. A received frame can
+//! be detached from its socket and sent by any socket of the same UMEM without copying a byte. The
+//! [`Umem`] records the owner of every chunk; a chunk that the kernel returns without owning it is
+//! an error that ends the socket.
 
 mod frame;
 mod free_stack;
@@ -23,51 +29,52 @@ use crate::interface::{Ifindex, Interfaces};
 use crate::socket_option;
 use crate::storage::Storage;
 use ring::{Consumer, Producer, ring_error};
-use setup::{ignore_transient, is_gone};
+use setup::{ignore_transient, is_removed};
 use share::UmemShare;
 use umem::{CACHE_MAX, ChunkOwner};
 
 pub use frame::{RxFrame, UmemFrame};
 pub use umem::{ChunkCounts, Umem, UmemLayout};
 
-/// A receive queue of an interface, and the transmit queue of that number.
+/// A receive queue of an interface and the transmit queue with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceQueue {
-    /// The interface, in the network namespace of the thread that opens a socket.
+    /// Interface, in the network namespace of the thread that opens the socket.
     pub interface: Ifindex,
-    /// The queue.
+    /// Number of the queue.
     pub queue: u32,
 }
 
-/// A device's queue, and the namespace it is in.
+/// A device queue and its network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NamespacedQueue {
     namespace: u64,
     device: DeviceQueue,
 }
 
-/// How frames come into the memory and out of it.
+/// Transfer of frames between the device and the UMEM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// The device reads and writes the memory itself.
+    /// The device reads and writes the UMEM by DMA.
     ZeroCopy,
     /// The kernel copies.
     Copy,
 }
 
-/// What the kernel counts of a socket, since it was made.
+/// Counters of the kernel since the socket was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Frames dropped on their way to us: no chunk, no room in the ring, or too long for a chunk.
+    /// Received frames dropped: no chunk in the fill ring, RX ring full, or frame longer than a
+    /// chunk.
     pub dropped: u64,
-    /// Entries of ours that the kernel did not understand.
+    /// Descriptors that the kernel rejected.
     pub invalid: u64,
 }
 
-/// An AF_XDP socket, its rings, and its share of a memory.
+/// An AF_XDP socket with its rings and its share of a UMEM.
 pub struct XskSocket {
-    // Fields drop in this order: first the mappings, then the socket, then the share, which
-    // is given up when the kernel has been told.
+    // Fields drop in this order: the mappings, the socket, and then the share, which is released
+    // after the kernel has closed the socket.
     rx: Consumer<libc::xdp_desc>,
     fill_ring: Producer<u64>,
     tx: Producer<libc::xdp_desc>,
@@ -77,17 +84,17 @@ pub struct XskSocket {
 }
 
 impl XskSocket {
-    /// A socket with a share of `umem`, for this queue, and bound to nothing yet.
+    /// Creates a socket with a share of `umem` for this queue, not bound yet.
     ///
     /// # Errors
-    /// `ENOSPC`: all shares of the memory are taken. `EAFNOSUPPORT`: the kernel has no
-    /// AF_XDP. `EPERM`: `CAP_NET_RAW` is missing.
+    /// `ENOSPC`: all shares of the UMEM are taken. `EAFNOSUPPORT`: the kernel has no AF_XDP.
+    /// `EPERM`: `CAP_NET_RAW` is missing.
     pub fn open(umem: &Arc<Umem>, device: DeviceQueue) -> io::Result<Self> {
         let fd = setup::socket()?;
         let namespace = setup::namespace(&fd);
         let interfaces = Interfaces::current()?;
         umem.reclaim(|location| {
-            location.namespace == namespace && is_gone(&interfaces, location.device.interface)
+            location.namespace == namespace && is_removed(&interfaces, location.device.interface)
         });
         let share = UmemShare::take(umem, NamespacedQueue { namespace, device })?;
         let areas = setup::rings(&fd, umem)?;
@@ -101,14 +108,14 @@ impl XskSocket {
         })
     }
 
-    /// Ties the socket to its queue, and gives the kernel chunks to receive into. A
-    /// registration of the memory is shared with other sockets that do alike.
+    /// Binds the socket to its queue and fills the fill ring. Sockets with the same transfer share
+    /// one registration of the UMEM.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface. `EINVAL`: it has no such queue. `EBUSY`:
-    /// another socket serves it: may be asked again. `EOPNOTSUPP`, and what else a driver
-    /// says: its device does not read and write memory itself. `ENOBUFS`: the process may
-    /// not lock that much memory.
+    /// `ENODEV`: the interface does not exist. `EINVAL`: it has no such queue. `EBUSY`: another
+    /// socket is bound to the queue; the call may be repeated. `EOPNOTSUPP` and other errors of
+    /// drivers: the device does not support zero copy. `ENOBUFS`: the process may not lock that
+    /// much memory.
     pub fn bind(&mut self, transfer: Transfer) -> io::Result<()> {
         if !self.bind_shared(transfer)? {
             self.bind_registering(transfer)?;
@@ -123,14 +130,14 @@ impl XskSocket {
         umem.register_socket(*socket_id, *location, &self.fd, transfer);
         self.populate_fill_ring();
         if self.fill_ring.needs_wakeup() {
-            // Not every device can be looked after yet: it may be down.
+            // The call fails for a device that is down; it will be repeated.
             let _ = self.poll_device();
         }
         Ok(())
     }
 
-    /// Binds with the registration of another socket, if there is one that does alike; false
-    /// if it cannot be had.
+    /// Binds with the registration of another socket with the same transfer. Returns false if there
+    /// is none, or it cannot be shared.
     fn bind_shared(&self, transfer: Transfer) -> io::Result<bool> {
         if self.share.registered {
             return Ok(false);
@@ -138,7 +145,7 @@ impl XskSocket {
         let Some(other) = self.share.umem.find_registration(transfer) else {
             return Ok(false);
         };
-        // The kernel takes the other's flags, and none beside.
+        // The kernel applies the other socket's flags and accepts no further ones.
         match setup::bind(
             &self.fd,
             self.share.location.device,
@@ -148,13 +155,13 @@ impl XskSocket {
             Ok(()) => Ok(true),
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::BUSY | Errno::NODEV) => Err(error),
-                // The other has lost its interface, or the kernel is older than 5.10.
+                // The other socket has lost its interface, or the kernel is older than 5.10.
                 _ => Ok(false),
             },
         }
     }
 
-    /// Binds with a registration of its own.
+    /// Binds with a registration by this socket.
     fn bind_registering(&mut self, transfer: Transfer) -> io::Result<()> {
         if !self.share.registered {
             setup::register(&self.fd, &self.share.umem)?;
@@ -168,7 +175,7 @@ impl XskSocket {
         setup::bind(&self.fd, self.share.location.device, flags, None)
     }
 
-    /// Gives the kernel its chunks for frames to come.
+    /// Fills the fill ring with chunks.
     fn populate_fill_ring(&mut self) {
         let rx_chunks = self.share.umem.layout().rx_chunks.get() as usize;
         let mut chunks = Vec::with_capacity(rx_chunks);
@@ -180,21 +187,21 @@ impl XskSocket {
         self.fill_ring.publish();
     }
 
-    /// Tells another memory that this socket is bound: of what one of its own had at the
-    /// same queue, the kernel has let go.
+    /// Reclaims, in another UMEM, the chunks of a closed socket that was bound to the same queue:
+    /// since this socket is bound, the kernel has released them.
     pub fn reclaim_in(&self, umem: &Umem) {
         if self.share.bound {
             umem.reclaim(|location| location == self.share.location);
         }
     }
 
-    /// The memory that it has a share of.
+    /// Returns the UMEM of the socket.
     #[must_use]
     pub const fn umem(&self) -> &Arc<Umem> {
         &self.share.umem
     }
 
-    /// Whether the device reads and writes the memory itself, as the kernel says.
+    /// True if the kernel reports zero copy.
     ///
     /// # Errors
     /// Those of getsockopt(2).
@@ -203,8 +210,8 @@ impl XskSocket {
         Ok(options[0] & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
-    /// Has the device polled by whoever asks for frames, for up to `micros` a time and
-    /// `budget` frames, rather than by interrupts.
+    /// Enables busy polling: system calls on the socket poll the device for up to `micros`
+    /// microseconds and `budget` frames, instead of interrupts.
     ///
     /// # Errors
     /// `EPERM`: `CAP_NET_ADMIN` is missing. `ENOPROTOOPT`: the kernel is older than 5.11.
@@ -217,15 +224,16 @@ impl XskSocket {
         socket_option::set(&self.fd, libc::SOL_SOCKET, BUDGET, &budget)
     }
 
-    /// What the kernel has counted.
+    /// Returns the counters of the kernel.
     ///
     /// # Errors
     /// Those of getsockopt(2).
     pub fn statistics(&self) -> io::Result<Statistics> {
-        // dropped, invalid coming, invalid going, ring full, fill ring empty, nothing to send
+        // rx_dropped, rx_invalid_descs, tx_invalid_descs, rx_ring_full, rx_fill_ring_empty_descs,
+        // tx_ring_empty_descs
         let ([dropped, invalid_rx, invalid_tx, ring_full, _, _], len) =
             socket_option::get::<[u64; 6]>(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS)?;
-        // Kernels before 5.9 have the first three only.
+        // Kernels before 5.9 report only the first three.
         let ring_full = if len > 3 * size_of::<u64>() {
             ring_full
         } else {
@@ -237,7 +245,7 @@ impl XskSocket {
         })
     }
 
-    /// The error that waits on the socket, if one does; it waits no longer then.
+    /// Returns and clears the pending error of the socket, or `None` if there is none.
     ///
     /// # Errors
     /// Those of getsockopt(2).
@@ -247,11 +255,11 @@ impl XskSocket {
             .map(io::Error::from))
     }
 
-    /// How many frames wait, at most `most`, which is a batch; free chunks are laid ready to
-    /// take the place of theirs. Reads memory only.
+    /// Returns the number of received frames, at most `max` (a batch), and caches as many free
+    /// chunks to replace theirs. Reads memory only.
     ///
     /// # Errors
-    /// What the ring says cannot be.
+    /// The ring is inconsistent.
     #[inline]
     pub fn rx_available(&mut self, most: usize) -> io::Result<usize> {
         let waiting = most.min(self.rx.available()? as usize);
@@ -259,17 +267,17 @@ impl XskSocket {
         Ok(waiting)
     }
 
-    /// Whether the next frame can be lent: there is a free chunk for the kernel in its place.
+    /// True if the next frame can be detached: a free chunk is cached to replace its own.
     #[must_use]
     #[inline]
     pub fn can_detach(&self) -> bool {
         !self.share.cache.is_empty()
     }
 
-    /// The next frame that came, ours until it is lent or dropped. Reads memory only.
+    /// Returns the next received frame, or `None` if there is none. Reads memory only.
     ///
     /// # Errors
-    /// What the ring says cannot be.
+    /// The ring is inconsistent.
     #[inline]
     pub fn next_frame(&mut self) -> io::Result<Option<RxFrame<'_>>> {
         let Some(entry) = self.rx.pop()? else {
@@ -277,12 +285,12 @@ impl XskSocket {
         };
         let umem = &self.share.umem;
         let chunk = umem.chunk(entry.addr);
-        let chunk = chunk.ok_or_else(|| ring_error("a frame that came is where none can be"))?;
+        let chunk = chunk.ok_or_else(|| ring_error("a received frame is outside the UMEM"))?;
         let start = umem.offset_in_chunk(entry.addr);
         if start + u64::from(entry.len) > u64::from(umem.layout().chunk_len.get()) {
-            return Err(ring_error("a frame that came is longer than its chunk"));
+            return Err(ring_error("a received frame is longer than its chunk"));
         }
-        umem.verify_owner(chunk, ChunkOwner::rx_chunks(self.share.socket_id))?;
+        umem.verify_owner(chunk, ChunkOwner::rx(self.share.socket_id))?;
         Ok(Some(RxFrame {
             start: usize::try_from(start).expect("within a chunk"),
             len: entry.len as usize,
@@ -291,10 +299,10 @@ impl XskSocket {
         }))
     }
 
-    /// Lets the kernel have the chunks of frames that have been dropped; to be called once a batch.
+    /// Publishes the consumed RX entries and the refilled chunks; called once per batch.
     ///
     /// # Errors
-    /// Those of recvfrom(2), where the kernel wants to be called.
+    /// Those of recvfrom(2), if the kernel requires a wake-up.
     #[inline]
     pub fn refill(&mut self) -> io::Result<()> {
         self.rx.publish();
@@ -305,12 +313,12 @@ impl XskSocket {
         Ok(())
     }
 
-    /// Has the kernel look after the device now, where it waits to be called.
+    /// Wakes up the kernel to process the fill ring and poll the device.
     ///
     /// # Errors
-    /// `ENETDOWN`: the interface is down. `ENXIO`: it is gone.
+    /// `ENETDOWN`: the interface is down. `ENXIO`: it was removed.
     pub fn poll_device(&self) -> io::Result<()> {
-        // SAFETY: no bytes are asked for, so none are written.
+        // SAFETY: no bytes are requested, so none are written.
         let result = unsafe {
             libc::recvfrom(
                 self.raw(),
@@ -324,14 +332,15 @@ impl XskSocket {
         ignore_transient(result)
     }
 
-    /// How many frames can be placed now, if there are chunks for them.
+    /// Number of frames that fit the TX ring now.
     #[must_use]
     #[inline]
     pub fn tx_room(&self) -> usize {
         (self.share.umem.layout().tx_chunks.get() - self.share.in_flight) as usize
     }
 
-    /// Whether so many frames can be placed now, each copied to a chunk of its own.
+    /// Caches `count` chunks for copies. Returns false if the TX ring has too little space or too
+    /// few chunks are free.
     pub fn reserve(&mut self, count: usize) -> bool {
         if count > self.tx_room() {
             return false;
@@ -340,15 +349,15 @@ impl XskSocket {
         self.share.cache.len() >= count
     }
 
-    /// The longest frame that can be placed, in bytes.
+    /// Maximum length of a frame, in bytes.
     #[must_use]
     #[inline]
     pub fn len_max(&self) -> usize {
         self.share.umem.layout().chunk_len.get() as usize
     }
 
-    /// Copies a frame to a chunk of its own and writes it down to be sent; false if
-    /// there is no chunk, or none so long, or no room, or it is empty.
+    /// Copies a frame to a chunk and appends it to the TX ring. Returns false if no chunk is free,
+    /// the ring is full, or the frame is empty or longer than a chunk.
     #[inline]
     pub fn enqueue_copy(&mut self, bytes: &[u8]) -> bool {
         if !(1..=self.len_max()).contains(&bytes.len()) || !self.reserve(1) {
@@ -358,8 +367,8 @@ impl XskSocket {
             return false;
         };
         let destination = self.share.umem.at(chunk, 0, bytes.len());
-        // SAFETY: the place is inside the memory, the chunk is ours and nothing borrows from
-        // it, and `bytes`, which are borrowed, cannot be in it.
+        // SAFETY: the destination is inside the UMEM, the chunk belongs to this socket and is not
+        // borrowed, and `bytes`, a shared borrow, cannot overlap it.
         unsafe {
             destination.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len())
         };
@@ -367,12 +376,12 @@ impl XskSocket {
         true
     }
 
-    /// Writes a frame down to be sent as it lies in a chunk of this memory: the `len` bytes
-    /// from `start` on of what was lent.
+    /// Appends a frame of this UMEM to the TX ring without copying: `len` bytes from `start` of its
+    /// chunk.
     ///
     /// # Errors
-    /// The storage comes back: it is not of this memory, they are not all in it, or there is
-    /// no room.
+    /// Returns the storage: it belongs to another UMEM, the range exceeds the chunk, or the ring is
+    /// full.
     #[inline]
     pub fn enqueue_in_place(&mut self, frame: UmemFrame) -> Result<(), Storage> {
         let UmemFrame {
@@ -391,13 +400,13 @@ impl XskSocket {
         }
     }
 
-    /// Gives the kernel a chunk of which so many bytes are to be sent.
+    /// Appends `len` bytes of a chunk to the TX ring.
     #[inline]
     fn enqueue(&mut self, chunk: u32, start: usize, len: usize) {
         let UmemShare {
             umem, socket_id, ..
         } = &self.share;
-        umem.set_owner(chunk, ChunkOwner::tx_chunks(*socket_id));
+        umem.set_owner(chunk, ChunkOwner::tx(*socket_id));
         self.tx.push(libc::xdp_desc {
             addr: umem.address(chunk) + start as u64,
             len: u32::try_from(len).expect("within a chunk"),
@@ -406,18 +415,18 @@ impl XskSocket {
         self.share.in_flight += 1;
     }
 
-    /// Lets the kernel see what was placed, and calls it if it wants to be called. It may
-    /// send no more than some of it a call: [`XskSocket::tx_pending`] tells.
+    /// Publishes the TX ring and wakes up the kernel if it requires that. One call may send only a
+    /// part: see [`XskSocket::tx_pending`].
     ///
     /// # Errors
-    /// `EBUSY`: a frame was dropped by the device, which has no carrier or is full.
-    /// `ENETDOWN`: the interface is down. `ENXIO`: it is gone.
+    /// `EBUSY`: the device dropped a frame, because it has no carrier or its queue is full.
+    /// `ENETDOWN`: the interface is down. `ENXIO`: it was removed.
     pub fn send(&mut self) -> io::Result<()> {
         self.tx.publish();
         if !self.tx.needs_wakeup() {
             return Ok(());
         }
-        // SAFETY: no bytes are sent, so none are read.
+        // SAFETY: no bytes are passed, so none are read.
         let result = unsafe {
             libc::sendto(
                 self.raw(),
@@ -431,26 +440,27 @@ impl XskSocket {
         ignore_transient(result)
     }
 
-    /// How many frames were placed that the kernel has not taken up yet.
+    /// Number of enqueued frames that the kernel has not consumed.
     ///
     /// # Errors
-    /// What the ring says cannot be.
+    /// The ring is inconsistent.
     pub fn tx_pending(&self) -> io::Result<u32> {
         self.tx.unread()
     }
 
-    /// Takes back the chunks of frames that are sent.
+    /// Reclaims the chunks of sent frames from the completion ring.
     ///
     /// # Errors
-    /// What the ring says cannot be.
+    /// The ring is inconsistent.
     pub fn reap_completions(&mut self) -> io::Result<()> {
         while let Some(addr) = self.completion.pop()? {
             let UmemShare {
                 umem, socket_id, ..
             } = &self.share;
             let chunk = umem.chunk(addr);
-            let chunk = chunk.ok_or_else(|| ring_error("what was never sent is sent"))?;
-            umem.verify_owner(chunk, ChunkOwner::tx_chunks(*socket_id))?;
+            let chunk =
+                chunk.ok_or_else(|| ring_error("a chunk outside the UMEM was completed"))?;
+            umem.verify_owner(chunk, ChunkOwner::tx(*socket_id))?;
             umem.set_owner(chunk, ChunkOwner::FREE);
             self.share.in_flight -= 1;
             self.share.cache.push(chunk);
@@ -460,24 +470,24 @@ impl XskSocket {
         Ok(())
     }
 
-    /// The descriptor's number.
+    /// Returns the number of the descriptor.
     pub(crate) fn raw(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
-    /// Gives the kernel a chunk for a frame to come.
+    /// Appends a chunk to the fill ring.
     #[inline]
     fn return_chunk(&mut self, chunk: u32) {
         let UmemShare {
             umem, socket_id, ..
         } = &self.share;
-        umem.set_owner(chunk, ChunkOwner::rx_chunks(*socket_id));
+        umem.set_owner(chunk, ChunkOwner::rx(*socket_id));
         self.fill_ring.push(umem.address(chunk));
     }
 }
 
 impl AsFd for XskSocket {
-    /// Readable when a frame waits; an error waits when the interface is gone.
+    /// Readable while a frame is available; an error is pending after the interface was removed.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

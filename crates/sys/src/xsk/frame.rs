@@ -1,4 +1,4 @@
-//! A frame that came, in the kernel's memory until it is lent or dropped.
+//! A received frame in the UMEM.
 
 use std::mem::ManuallyDrop;
 
@@ -6,7 +6,7 @@ use super::XskSocket;
 use super::umem::ChunkOwner;
 use crate::storage::Storage;
 
-/// A frame that came. Dropped, its chunk is written down for the kernel.
+/// A received frame. Dropping it returns its chunk to the fill ring.
 pub struct RxFrame<'s> {
     pub(super) socket: &'s mut XskSocket,
     pub(super) chunk: u32,
@@ -15,45 +15,45 @@ pub struct RxFrame<'s> {
 }
 
 impl RxFrame<'_> {
-    /// How many bytes it has.
+    /// Length in bytes.
     #[must_use]
     #[inline]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// True if the frame has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Its bytes.
+    /// Bytes of the frame.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let start = self.socket.share.umem.at(self.chunk, self.start, self.len);
-        // SAFETY: inside the memory; the chunk is ours until we are dropped: the kernel does
-        // not write to it, and no other `RxFrame` of this socket can exist.
+        // SAFETY: inside the UMEM; the chunk belongs to this value until it is dropped: the kernel
+        // does not write to it, and no other `RxFrame` of this socket can exist.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) }
     }
 
-    /// Lends the frame as it lies, and gives the kernel a free chunk in place of its own.
+    /// Detaches the frame from the socket and gives the kernel a free chunk in place of its own.
     ///
     /// # Errors
-    /// There is none: [`XskSocket::can_detach`] tells.
+    /// Returns the frame if no chunk is free; see [`XskSocket::can_detach`].
     #[inline]
     pub fn detach(self) -> Result<UmemFrame, Self> {
         let Some(replacement) = self.socket.share.cache.pop() else {
             return Err(self);
         };
-        // Its chunk is not given back.
+        // The drop would return the chunk to the fill ring.
         let mut this = ManuallyDrop::new(self);
         let (chunk, start, len) = (this.chunk, this.start, this.len);
         let socket = &mut *this.socket;
         socket.return_chunk(replacement);
         socket.share.umem.set_owner(chunk, ChunkOwner::DETACHED);
-        // SAFETY: it is ours alone, as the kernel has said; and of those that were taken, in
-        // place of the fresh one.
+        // SAFETY: the chunk is exclusive, as verified when it was received; it counts as checked
+        // out, in place of its replacement.
         let storage = unsafe { socket.share.umem.detach(chunk) };
         Ok(UmemFrame {
             storage,
@@ -70,13 +70,13 @@ impl Drop for RxFrame<'_> {
     }
 }
 
-/// A frame as it lies in a chunk, which belongs to whoever has the storage.
+/// A frame in a chunk of a UMEM, owned through its storage.
 #[derive(Debug)]
 pub struct UmemFrame {
-    /// The chunk.
+    /// The whole chunk.
     pub storage: Storage,
-    /// Where in it the frame begins.
+    /// Offset of the frame in the chunk.
     pub start: usize,
-    /// How many bytes it has.
+    /// Length of the frame in bytes.
     pub len: usize,
 }

@@ -1,22 +1,30 @@
-//! The chunks of a memory that nobody has: a stack that any thread puts to and takes from,
-//! several at a time, without waiting for another.
+//! Lock-free stack of free chunks (Treiber 1986), with operations on several chunks at once.
+//!
+//! ```text
+//!  top: | version | chunk 7 |     below[7] = 2, below[2] = 9, below[9] = EMPTY
+//! ```
+//!
+//! The links are indices in an array that is never freed, so a reader may follow a stale link
+//! safely; the version in the top word, which every change increments, makes its exchange fail then
+//! (the ABA problem). Taking or returning n chunks costs n plain stores or loads and one
+//! compare-and-exchange of 64 bits.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Where there is no chunk.
+/// End of the stack.
 const EMPTY: u32 = u32::MAX;
 
-/// Chunks by number, each at most once.
+/// Stack of chunk numbers, each at most once.
 pub(super) struct FreeStack {
-    /// The chunk on top in the low half; in the high half, how often it was changed, so that
-    /// who has looked at the stack knows whether it is still as he saw it.
+    /// Top chunk in the low half; in the high half a version, by which a thread detects that the
+    /// stack has changed since it read the top.
     top: AtomicU64,
-    /// What lies below each chunk.
+    /// Chunk below each chunk.
     below: Box<[AtomicU32]>,
 }
 
 impl FreeStack {
-    /// All of so many chunks.
+    /// Creates a stack of all `chunks`.
     pub(super) fn full(chunks: u32) -> Self {
         let below = (0..chunks).map(|chunk| match chunk + 1 {
             next if next < chunks => AtomicU32::new(next),
@@ -28,7 +36,7 @@ impl FreeStack {
         }
     }
 
-    /// Takes `count` chunks, or as many as there are, and appends them. Returns how many.
+    /// Pops up to `count` chunks, appends them to `to`, and returns their number.
     pub(super) fn pop(&self, count: usize, to: &mut Vec<u32>) -> usize {
         let before = to.len();
         let mut top = self.top.load(Ordering::Acquire);
@@ -37,8 +45,7 @@ impl FreeStack {
             let (version, mut chunk) = split(top);
             while to.len() - before < count && chunk != EMPTY {
                 to.push(chunk);
-                // If the stack has changed meanwhile this may be any chunk, and is taken for
-                // nothing.
+                // If the stack has changed this may be any chunk; the exchange below then fails.
                 chunk = self.below[chunk as usize].load(Ordering::Relaxed);
             }
             if to.len() == before {
@@ -51,10 +58,10 @@ impl FreeStack {
         }
     }
 
-    /// Puts chunks on top, which nobody has and which are not in it.
+    /// Pushes chunks that are neither in the stack nor owned.
     ///
     /// # Panics
-    /// If there is no such chunk.
+    /// If a chunk does not exist.
     pub(super) fn push(&self, chunks: &[u32]) {
         let Some((last, others)) = chunks.split_last() else {
             return;
@@ -73,9 +80,9 @@ impl FreeStack {
         }
     }
 
-    /// Changes the top if it is still `from`.
+    /// Replaces the top if it is still `from`.
     fn exchange(&self, from: u64, to: u64) -> Result<(), u64> {
-        // Release: what was done to chunks that are put is seen by whoever takes them.
+        // Release: writes to a chunk before its push are visible to the thread that pops it.
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         self.top
             .compare_exchange_weak(from, to, success, failure)
@@ -83,13 +90,13 @@ impl FreeStack {
     }
 }
 
-/// How often the top was changed, and what it is.
+/// Splits the top word into version and chunk.
 #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
 const fn split(top: u64) -> (u32, u32) {
     ((top >> 32) as u32, top as u32)
 }
 
-/// The top after one change more.
+/// Composes the top word with the next version.
 fn next_top(version: u32, chunk: u32) -> u64 {
     u64::from(version.wrapping_add(1)) << 32 | u64::from(chunk)
 }

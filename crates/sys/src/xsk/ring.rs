@@ -1,8 +1,19 @@
-//! A ring that we share with the kernel: one side writes entries and says how far it
-//! is, the other reads and says how far it is (Documentation/networking/af_xdp.rst).
+//! Single-producer, single-consumer rings shared with the kernel
+//! (Documentation/networking/af_xdp.rst).
 //!
-//! What the kernel says is checked before it is believed. What the entries mean is
-//! not known here.
+//! ```text
+//!  mapping: | producer | consumer | flags | ... | entry 0 | entry 1 | ... | entry 2^n - 1 |
+//!
+//!    consumer <= producer, both free-running u32; entry of index i: i & (2^n - 1)
+//!    consumer .. producer          entries that the consumer may read
+//!    producer .. consumer + 2^n    entries that the producer may write
+//! ```
+//!
+//! Each side writes entries or its index and publishes the index with a release store; the other
+//! loads it with acquire. Here [`Producer`] and [`Consumer`] publish once per batch. The
+//! `need_wakeup` flag requests a system call (`XDP_USE_NEED_WAKEUP`).
+//!
+//! Indices from the kernel are checked before use. Not here: the meaning of entries.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -12,20 +23,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// What may stand in a ring: any bits are a value.
+/// An entry of a ring; every bit pattern is a value.
 pub(super) trait RingEntry: Copy + Send {}
 impl RingEntry for u64 {}
 impl RingEntry for libc::xdp_desc {}
 
-/// The kernel's index is where no index can be.
+/// The error of an index or entry that cannot be correct.
 pub(super) fn ring_error(what: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        format!("the kernel's ring makes no sense: {what}"),
+        format!("inconsistent AF_XDP ring: {what}"),
     )
 }
 
-/// Umem that is ours until it is dropped.
+/// A mapping that is unmapped when dropped.
 pub(super) struct Mapping {
     start: NonNull<u8>,
     len: usize,
@@ -33,26 +44,26 @@ pub(super) struct Mapping {
 
 // SAFETY: the memory belongs to the mapping, not to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: it hands out where things are, and reads and writes nothing.
+// SAFETY: shared access only computes addresses.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Fresh memory, at a page's border.
+    /// Maps zeroed memory, aligned to a page.
     pub(super) fn anonymous(len: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        // SAFETY: the kernel chooses a place that nothing else uses.
+        // SAFETY: the kernel chooses an unused address.
         Self::at_start(
             unsafe { mmap_anonymous(ptr::null_mut(), len, access, flags) }?,
             len,
         )
     }
 
-    /// A ring of `socket`.
+    /// Maps a ring of `socket`.
     fn of(socket: &OwnedFd, len: usize, offset: u64) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: the kernel chooses a place that nothing else uses.
+        // SAFETY: the kernel chooses an unused address.
         Self::at_start(
             unsafe { mmap(ptr::null_mut(), len, access, flags, socket, offset) }?,
             len,
@@ -60,7 +71,7 @@ impl Mapping {
     }
 
     fn at_start(start: *mut libc::c_void, len: usize) -> io::Result<Self> {
-        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at zero");
+        let start = NonNull::new(start.cast()).expect("the kernel never maps address zero");
         Ok(Self { start, len })
     }
 
@@ -68,15 +79,15 @@ impl Mapping {
         self.start
     }
 
-    /// Where the `len` bytes at `offset` lie.
+    /// Returns the address of the `len` bytes at `offset`.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If they are not inside the mapping.
     #[inline]
     pub(super) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(
             len <= self.len && offset <= self.len - len,
-            "what is looked for is inside the memory"
+            "the range is inside the mapping"
         );
         // SAFETY: inside the mapping, as just asserted.
         unsafe { self.start.add(offset) }
@@ -85,20 +96,20 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this mapping is ours, and nothing borrows from it any more.
+        // SAFETY: this value owns the mapping, and no borrow of it is left.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Which of a socket's rings, and where the kernel maps it.
+/// Offset and layout of one ring of a socket.
 pub(super) struct RingArea {
     pub(super) offset: u64,
     pub(super) layout: libc::xdp_ring_offset,
-    /// How many entries: a power of two.
+    /// Number of entries: a power of two.
     pub(super) entries: NonZeroU32,
 }
 
-/// What both sides of a ring have.
+/// The common part of [`Producer`] and [`Consumer`].
 struct XskRing<T> {
     mapping: Mapping,
     producer: NonNull<AtomicU32>,
@@ -108,8 +119,8 @@ struct XskRing<T> {
     entries: u32,
 }
 
-// SAFETY: the pointers are into `umem`, which goes along, and the entries may go to
-// another thread.
+// SAFETY: the pointers refer to `mapping`, which moves along, and entries may move to another
+// thread.
 unsafe impl<T: RingEntry> Send for XskRing<T> {}
 
 impl<T: RingEntry> XskRing<T> {
@@ -123,12 +134,12 @@ impl<T: RingEntry> XskRing<T> {
         let index = |at: u64| {
             let at = offset(at)?;
             if !at.is_multiple_of(align_of::<AtomicU32>()) || at + 4 > first {
-                return Err(ring_error("an index is where entries are"));
+                return Err(ring_error("an index overlaps the entries"));
             }
             Ok(mapping.at(at, 4).cast::<AtomicU32>())
         };
         if !first.is_multiple_of(align_of::<T>()) {
-            return Err(ring_error("entries are not aligned"));
+            return Err(ring_error("the entries are not aligned"));
         }
         Ok(Self {
             producer: index(area.layout.producer)?,
@@ -142,34 +153,33 @@ impl<T: RingEntry> XskRing<T> {
 
     fn load(&self, index: NonNull<AtomicU32>) -> u32 {
         let _ = &self.mapping;
-        // Acquire: what the kernel did before it moved its index is visible to us.
-        // SAFETY: the index is inside our mapping, aligned, and atomic on both sides.
+        // Acquire: the kernel's writes before it advanced its index are visible. SAFETY: the index
+        // is inside the mapping, aligned, and accessed atomically on both sides.
         unsafe { index.as_ref() }.load(Ordering::Acquire)
     }
 
     fn store(&self, index: NonNull<AtomicU32>, value: u32) {
-        // Release: what we did before is visible to the kernel when it sees the index.
-        // SAFETY: as above.
+        // Release: our writes are visible to the kernel when it reads the index. SAFETY: as above.
         unsafe { index.as_ref() }.store(value, Ordering::Release);
     }
 
-    /// Where the entry of this number is.
+    /// Returns the address of the entry with this index.
     fn entry(&self, number: u32) -> NonNull<T> {
         let index = number & (self.entries - 1);
         // SAFETY: less than `entries`, all of which are inside the mapping.
         unsafe { self.first.add(index as usize) }
     }
 
-    /// Whether the kernel wants a system call before it goes on.
+    /// True if the kernel requires a system call to continue.
     fn needs_wakeup(&self) -> bool {
         self.load(self.flags) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 }
 
-/// A ring that we write and the kernel reads.
+/// A ring that user space writes and the kernel reads.
 pub(super) struct Producer<T> {
     ring: XskRing<T>,
-    /// The number of the next entry, and that up to which the kernel may read.
+    /// Index of the next entry, and the published index.
     next: u32,
     published: u32,
 }
@@ -185,24 +195,24 @@ impl<T: RingEntry> Producer<T> {
         })
     }
 
-    /// How many entries the kernel has not yet read.
+    /// Number of published or pending entries that the kernel has not consumed.
     pub(super) fn unread(&self) -> io::Result<u32> {
         let unread = self.next.wrapping_sub(self.ring.load(self.ring.consumer));
         if unread > self.ring.entries {
-            return Err(ring_error("more was read than was written"));
+            return Err(ring_error("more entries were consumed than produced"));
         }
         Ok(unread)
     }
 
-    /// Writes an entry. The caller knows that there is room: he has no more entries than fit.
+    /// Writes an entry. The caller guarantees space: it has no more chunks than entries fit.
     #[inline]
     pub(super) fn push(&mut self, value: T) {
-        // SAFETY: inside the mapping; the kernel does not read it before it is told.
+        // SAFETY: inside the mapping; the kernel does not read the entry before it is published.
         unsafe { self.ring.entry(self.next).write(value) };
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Lets the kernel read what was written.
+    /// Publishes the written entries.
     #[inline]
     pub(super) fn publish(&mut self) {
         if self.published != self.next {
@@ -216,11 +226,10 @@ impl<T: RingEntry> Producer<T> {
     }
 }
 
-/// A ring that the kernel writes and we read.
+/// A ring that the kernel writes and user space reads.
 pub(super) struct Consumer<T> {
     ring: XskRing<T>,
-    /// The number of the next entry, that up to which we may read, and that up to which
-    /// the kernel may write again.
+    /// Index of the next entry, end of the readable entries, and the published index.
     next: u32,
     end: u32,
     published: u32,
@@ -238,31 +247,31 @@ impl<T: RingEntry> Consumer<T> {
         })
     }
 
-    /// How many entries there are to be taken. Reads memory only.
+    /// Returns the number of readable entries. Reads memory only.
     #[inline]
     pub(super) fn available(&mut self) -> io::Result<u32> {
         let end = self.ring.load(self.ring.producer);
         let waiting = end.wrapping_sub(self.next);
         if waiting > self.ring.entries {
-            return Err(ring_error("more was written than there is room for"));
+            return Err(ring_error("more entries were produced than fit"));
         }
         self.end = end;
         Ok(waiting)
     }
 
-    /// The next entry, if there is one. Reads memory only.
+    /// Returns the next entry, or `None` if there is none. Reads memory only.
     #[inline]
     pub(super) fn pop(&mut self) -> io::Result<Option<T>> {
         if self.next == self.end && self.available()? == 0 {
             return Ok(None);
         }
-        // SAFETY: inside the mapping, and ours until `tell`.
+        // SAFETY: inside the mapping, and not written by the kernel before `publish`.
         let value = unsafe { self.ring.entry(self.next).read() };
         self.next = self.next.wrapping_add(1);
         Ok(Some(value))
     }
 
-    /// Lets the kernel write where we have read.
+    /// Publishes the consumed entries.
     #[inline]
     pub(super) fn publish(&mut self) {
         if self.published != self.next {
@@ -272,10 +281,10 @@ impl<T: RingEntry> Consumer<T> {
     }
 }
 
-/// The kernel's side of a ring, played by a test.
+/// The kernel's side of a ring, simulated by tests.
 #[cfg(test)]
 impl<T: RingEntry> Producer<T> {
-    /// The entry that was written last.
+    /// Returns the entry that was written last.
     pub(super) fn last(&self) -> T {
         // SAFETY: inside the mapping, and written.
         unsafe { self.ring.entry(self.next.wrapping_sub(1)).read() }
@@ -284,10 +293,10 @@ impl<T: RingEntry> Producer<T> {
 
 #[cfg(test)]
 impl<T: RingEntry> Consumer<T> {
-    /// Writes these entries and says that `count` more are there.
+    /// Writes `entries` and advances the producer index by `count`.
     pub(super) fn inject(&self, entries: &[T], count: u32) {
         for (number, entry) in (self.next..).zip(entries) {
-            // SAFETY: inside the mapping; nobody reads it before the index is stored.
+            // SAFETY: inside the mapping; the entry is not read before the index is stored.
             unsafe { self.ring.entry(number).write(*entry) };
         }
         let end = self.next.wrapping_add(count);

@@ -1,4 +1,4 @@
-//! How an AF_XDP socket gets its memory and its rings.
+//! System calls that create, register and bind an AF_XDP socket.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,19 +11,20 @@ use super::umem::Umem;
 use crate::interface::{Ifindex, Interfaces};
 use crate::socket_option::{self, check, len_of};
 
-/// How many frames the kernel may send in one call (linux/if_xdp.h); the default is 32.
+/// Option for the maximum number of frames that the kernel sends per call (linux/if_xdp.h); the
+/// default is 32.
 const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
-/// A socket that has nothing yet.
+/// Creates a socket without rings.
 pub(super) fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the call takes numbers.
+    // SAFETY: the call takes numbers only.
     let fd = check(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
-    // SAFETY: the kernel has just opened this descriptor for us.
+    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Where the rings of a socket are.
+/// Locations of the four rings of a socket.
 pub(super) struct RingAreas {
     pub(super) rx: RingArea,
     pub(super) tx: RingArea,
@@ -31,7 +32,7 @@ pub(super) struct RingAreas {
     pub(super) completion: RingArea,
 }
 
-/// Makes the rings for chunks of this memory.
+/// Creates the rings, sized for the chunks of `umem`.
 pub(super) fn rings(fd: &OwnedFd, umem: &Umem) -> io::Result<RingAreas> {
     let (rx_chunks, tx_chunks) = (umem.layout().rx_chunks, umem.layout().tx_chunks);
     socket_option::set(
@@ -48,7 +49,7 @@ pub(super) fn rings(fd: &OwnedFd, umem: &Umem) -> io::Result<RingAreas> {
     )?;
     socket_option::set(fd, libc::SOL_XDP, libc::XDP_RX_RING, &rx_chunks.get())?;
     socket_option::set(fd, libc::SOL_XDP, libc::XDP_TX_RING, &tx_chunks.get())?;
-    // Older kernels send as many as they do, and are called once more.
+    // Kernels without the option send fewer frames per call and are called again.
     let _ = socket_option::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &tx_chunks.get());
     let offsets = offsets(fd)?;
     let area = |offset, layout, entries| RingArea {
@@ -69,7 +70,7 @@ fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     let (numbers, len) =
         socket_option::get::<[u64; 16]>(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
     if len != size_of_val(&numbers) {
-        // Kernels before 5.4 say nothing of flags.
+        // Kernels before 5.4 do not report the offset of the flags.
         return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
     }
     let [rx, tx, fr, cr] = [0, 4, 8, 12].map(|at| libc::xdp_ring_offset {
@@ -81,7 +82,7 @@ fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     Ok(libc::xdp_mmap_offsets { rx, tx, fr, cr })
 }
 
-/// Tells the kernel of the memory.
+/// Registers the UMEM.
 pub(super) fn register(fd: &OwnedFd, umem: &Umem) -> io::Result<()> {
     let (start, len) = umem.range();
     let registration = libc::xdp_umem_reg {
@@ -95,8 +96,8 @@ pub(super) fn register(fd: &OwnedFd, umem: &Umem) -> io::Result<()> {
     socket_option::set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)
 }
 
-/// Ties the socket to a queue of an interface, as these flags say; `sharing` is another
-/// socket, if its registration of the memory is to be used.
+/// Binds the socket to a queue of an interface with these flags; `sharing` is another socket whose
+/// registration of the UMEM is used.
 pub(super) fn bind(
     fd: &OwnedFd,
     at: DeviceQueue,
@@ -112,25 +113,28 @@ pub(super) fn bind(
         sxdp_shared_umem_fd: u32::try_from(other).expect("an open descriptor is not negative"),
     };
     let pointer = std::ptr::from_ref(&address).cast();
-    // SAFETY: the pointer is good for the length, and the kernel only reads.
+    // SAFETY: the pointer is valid for the length, and the kernel only reads.
     check(unsafe { libc::bind(fd.as_raw_fd(), pointer, len_of(&address)) }).map(drop)
 }
 
-/// Which network namespace the socket is in, if the kernel says (5.14 and later).
+/// Returns the cookie of the socket's network namespace, or 0 if the kernel does not report it
+/// (before 5.14).
 pub(super) fn namespace(fd: &OwnedFd) -> u64 {
     const NETNS_COOKIE: libc::c_int = 71; // SO_NETNS_COOKIE
     let cookie = socket_option::get::<[u64; 1]>(fd, libc::SOL_SOCKET, NETNS_COOKIE);
     cookie.map_or(0, |([cookie], _)| cookie)
 }
 
-/// Whether the interface is gone from this namespace, and with it all that the kernel had for it.
-pub(super) fn is_gone(interfaces: &Interfaces, interface: Ifindex) -> bool {
+/// True if the interface no longer exists in this namespace; the kernel has then released all it
+/// had for it.
+pub(super) fn is_removed(interfaces: &Interfaces, interface: Ifindex) -> bool {
     let name = interfaces.name(interface);
     let error = name.err().as_ref().and_then(Errno::from_io_error);
     matches!(error, Some(Errno::NODEV | Errno::NXIO))
 }
 
-/// What passes is no error: a frame not sent now, a device that is being looked after already.
+/// Treats transient results as success: the frame was not sent now, or the device is being polled
+/// already.
 pub(super) fn ignore_transient(result: isize) -> io::Result<()> {
     if result >= 0 {
         return Ok(());

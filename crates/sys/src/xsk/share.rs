@@ -1,5 +1,4 @@
-//! A socket's share of a memory: the free chunks that it has at hand, and how many are under
-//! way.
+//! A socket's share of a UMEM: its cache of free chunks, and the chunks in transmission.
 
 use std::io;
 use std::sync::Arc;
@@ -7,26 +6,26 @@ use std::sync::Arc;
 use super::NamespacedQueue;
 use super::umem::{CACHE_MAX, SocketId, Umem};
 
-/// A socket's share of a memory.
+/// A socket's share of a UMEM.
 pub(super) struct UmemShare {
     pub(super) umem: Arc<Umem>,
     pub(super) socket_id: SocketId,
     pub(super) location: NamespacedQueue,
-    /// Whether the kernel may know any of its chunks.
+    /// True if the kernel may own chunks of this socket.
     pub(super) bound: bool,
-    /// Whether the memory was registered by this socket.
+    /// True if this socket has registered the UMEM.
     pub(super) registered: bool,
-    /// FreeStack chunks at hand.
+    /// Free chunks cached by this socket.
     pub(super) cache: Vec<u32>,
-    /// How many chunks the kernel has to send.
+    /// Number of chunks that the kernel has to send.
     pub(super) in_flight: u32,
 }
 
 impl UmemShare {
-    /// A share of `umem`, for a socket at this queue.
+    /// Takes a share of `umem` for a socket at this queue.
     ///
     /// # Errors
-    /// `ENOSPC`: all are taken.
+    /// `ENOSPC`: all shares are taken.
     pub(super) fn take(umem: &Arc<Umem>, location: NamespacedQueue) -> io::Result<Self> {
         let tx_chunks = umem.layout().tx_chunks.get() as usize;
         Ok(Self {
@@ -40,20 +39,21 @@ impl UmemShare {
         })
     }
 
-    /// Has so many free chunks at hand, if there are.
+    /// Caches at least `count` chunks if enough are free.
     #[inline]
     pub(super) fn fill_cache(&mut self, count: usize) {
         if let Some(shortfall) = count
             .checked_sub(self.cache.len())
             .filter(|count| *count > 0)
         {
-            // A few more, so that who asks for one at a time need not each time.
+            // A surplus, so that a caller that needs one chunk at a time does not access the stack
+            // each time.
             let surplus = (CACHE_MAX - self.cache.len().min(CACHE_MAX)).min(CACHE_MAX / 4);
             self.umem.take(shortfall.max(surplus), &mut self.cache);
         }
     }
 
-    /// Leaves the chunks to others that are not needed at hand.
+    /// Returns chunks beyond [`CACHE_MAX`] to the stack.
     #[inline]
     pub(super) fn trim_cache(&mut self) {
         if self.cache.len() > CACHE_MAX {

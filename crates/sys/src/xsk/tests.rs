@@ -1,6 +1,5 @@
-//! What chunks do, and what is done when the kernel's side of the rings says what cannot
-//! be. No interface is needed: a socket has its rings before it is bound, and the kernel is
-//! played here.
+//! Ownership of chunks, and reactions to inconsistent rings. No interface is needed: a socket has
+//! its rings before it is bound, and the tests simulate the kernel.
 
 use std::num::NonZeroU32;
 use std::sync::Weak;
@@ -13,16 +12,16 @@ const LAYOUT: UmemLayout = UmemLayout {
     tx_chunks: NonZeroU32::new(2).expect("not zero"),
 };
 
-/// So many chunks has a memory for one socket, and for each further one.
+/// Number of chunks of a UMEM for one socket, and for each further one.
 const CHUNKS: usize = 4 + 2 + 64 + 128;
 const CHUNKS_PER_FURTHER_SOCKET: usize = 4 + 2 + 64;
 
 fn umem(sockets: u32) -> Arc<Umem> {
-    let sockets = NonZeroU32::new(sockets).expect("some");
-    Umem::new(LAYOUT, sockets).expect("there is memory")
+    let sockets = NonZeroU32::new(sockets).expect("not zero");
+    Umem::new(LAYOUT, sockets).expect("the UMEM is small")
 }
 
-/// A socket with its chunks written down for the kernel, but bound to nothing.
+/// A socket with a filled fill ring, not bound.
 fn socket(umem: &Arc<Umem>, queue: u32) -> Option<XskSocket> {
     let device = DeviceQueue {
         interface: Ifindex(1),
@@ -30,10 +29,10 @@ fn socket(umem: &Arc<Umem>, queue: u32) -> Option<XskSocket> {
     };
     let mut socket = match XskSocket::open(umem, device) {
         Err(error) if error.raw_os_error() != Some(libc::ENOSPC) => {
-            println!("skipped: no AF_XDP socket to be had ({error})");
+            println!("skipped: cannot open an AF_XDP socket ({error})");
             return None;
         }
-        socket => socket.expect("there is a share"),
+        socket => socket.expect("a share is free"),
     };
     socket.populate_fill_ring();
     Some(socket)
@@ -47,17 +46,17 @@ fn frame(addr: u64, len: u32) -> libc::xdp_desc {
     }
 }
 
-/// Has a frame come in this chunk, and takes it as it lies.
+/// Receives a frame in this chunk and detaches it.
 fn detached(socket: &mut XskSocket, chunk: u64) -> UmemFrame {
     let entry = frame(chunk * 2048 + 256, 60);
     socket.rx.inject(&[entry], 1);
-    assert_eq!(socket.rx_available(64).expect("it makes sense"), 1);
-    let received = socket.next_frame().expect("it makes sense");
-    let detached = received.expect("it is there").detach();
-    detached.ok().expect("there is a chunk in its place")
+    assert_eq!(socket.rx_available(64).expect("the ring is consistent"), 1);
+    let received = socket.next_frame().expect("the ring is consistent");
+    let detached = received.expect("a frame was injected").detach();
+    detached.ok().expect("a free chunk replaces it")
 }
 
-/// The chunk that the kernel was given last by this socket, to receive into.
+/// The chunk that the socket appended last to the fill ring.
 fn last_filled(socket: &XskSocket) -> u64 {
     socket.fill_ring.last() / 2048
 }
@@ -70,56 +69,53 @@ fn chunk_counts(free: usize, detached: usize, kernel: usize) -> ChunkCounts {
     }
 }
 
-/// What is said of a ring in which these entries stand, of which `count` are said to be there.
+/// Error text for an RX ring with these entries, whose producer index advanced by `count`.
 fn ring_error_text(entries: &[libc::xdp_desc], count: u32) -> Option<String> {
     let umem = umem(2);
     let mut socket = socket(&umem, 0)?;
     socket.rx.inject(entries, count);
     let outcome = (0..=count).map(|_| socket.next_frame().map(drop));
     let error = outcome.filter_map(Result::err).next();
-    Some(error.expect("it makes no sense").to_string())
+    Some(error.expect("the ring is inconsistent").to_string())
 }
 
 #[test]
 fn rx_ring_inconsistencies_are_errors() {
     let far = (CHUNKS + CHUNKS_PER_FURTHER_SOCKET) as u64;
     let rows: [(&[libc::xdp_desc], u32, &str); 7] = [
-        (&[], 5, "more was written than there is room for"),
-        (&[], u32::MAX, "more was written than there is room for"),
+        (&[], 5, "more entries were produced than fit"),
+        (&[], u32::MAX, "more entries were produced than fit"),
         (
             &[frame(4 * 2048, 60)],
             1,
-            "a chunk comes back that was never given",
+            "the kernel returned a chunk that it does not own",
         ),
         (
             &[frame(far * 2048, 60)],
             1,
-            "a frame that came is where none can be",
+            "a received frame is outside the UMEM",
         ),
         (
             &[frame(u64::MAX, 60)],
             1,
-            "a frame that came is where none can be",
+            "a received frame is outside the UMEM",
         ),
         (
             &[frame(2048 + 256, 1793)],
             1,
-            "a frame that came is longer than its chunk",
+            "a received frame is longer than its chunk",
         ),
         (
             &[frame(0, u32::MAX)],
             1,
-            "a frame that came is longer than its chunk",
+            "a received frame is longer than its chunk",
         ),
     ];
     for (entries, count, expected) in rows {
         let Some(message) = ring_error_text(entries, count) else {
             return;
         };
-        assert_eq!(
-            message,
-            format!("the kernel's ring makes no sense: {expected}")
-        );
+        assert_eq!(message, format!("inconsistent AF_XDP ring: {expected}"));
     }
 }
 
@@ -152,11 +148,11 @@ fn detached_frame_is_sent_in_place_by_another_socket() {
     };
     let all = CHUNKS + CHUNKS_PER_FURTHER_SOCKET;
     let mut detached = detached(&mut a, 2);
-    // The kernel has as many to receive into as before.
+    // The fill rings still have as many chunks as before.
     assert_eq!(umem.chunk_counts(), chunk_counts(all - 9, 1, 8));
     assert_ne!(last_filled(&a), 2);
     detached.storage[256] = 7;
-    // A tag in front: it begins earlier.
+    // A tag is pushed: the frame begins earlier.
     detached.start -= 4;
     detached.len += 4;
     b.enqueue_in_place(detached).unwrap();
@@ -164,7 +160,7 @@ fn detached_frame_is_sent_in_place_by_another_socket() {
     assert_eq!((completion.addr, completion.len), (2 * 2048 + 252, 64));
     assert_eq!(umem.chunk_counts(), chunk_counts(all - 9, 0, 9));
     assert_eq!((a.tx_room(), b.tx_room()), (2, 1));
-    // It was b that sent it.
+    // Socket b sent it, not a.
     a.completion.inject(&[2 * 2048 + 252], 1);
     a.reap_completions().unwrap_err();
     b.completion.inject(&[2 * 2048 + 252], 1);
@@ -223,7 +219,7 @@ fn frame_is_not_detached_without_a_free_chunk() {
         detached_frames.push(received.detach().ok().unwrap());
         next = last_filled(&a);
     }
-    // b has none at hand; all others are lent, and each socket can receive as ever.
+    // b has no cached chunk; all others are detached, and both sockets can still receive.
     assert_eq!(
         umem.chunk_counts(),
         chunk_counts(0, CHUNKS + CHUNKS_PER_FURTHER_SOCKET - 8, 8)
@@ -236,7 +232,10 @@ fn frame_is_not_detached_without_a_free_chunk() {
     b.enqueue_in_place(detached_frames.pop().unwrap()).unwrap();
     detached_frames.truncate(1);
     assert!(b.enqueue_copy(&[1; 60]));
-    assert!(!b.enqueue_copy(&[1; 60]), "so many are under way at most");
+    assert!(
+        !b.enqueue_copy(&[1; 60]),
+        "at most two chunks are in transmission"
+    );
     assert_eq!(
         umem.chunk_counts(),
         chunk_counts(CHUNKS + CHUNKS_PER_FURTHER_SOCKET - 11, 1, 10)
@@ -258,7 +257,7 @@ fn detached_frames_outlive_socket_and_umem() {
         let detached_frames = (0..3).map(|chunk| detached(&mut socket, chunk)).collect();
         (Arc::downgrade(&umem), detached_frames)
     };
-    let umem = kept.upgrade().expect("frames lie in it");
+    let umem = kept.upgrade().expect("detached frames keep the UMEM alive");
     assert_eq!(umem.chunk_counts(), chunk_counts(CHUNKS - 3, 3, 0));
     drop(umem);
     let mut threads = Vec::new();
@@ -266,7 +265,7 @@ fn detached_frames_outlive_socket_and_umem() {
         threads.push(std::thread::spawn(move || detached.storage[0] = 1));
     }
     assert!(threads.into_iter().all(|thread| thread.join().is_ok()));
-    assert!(kept.upgrade().is_none(), "nobody has anything of it");
+    assert!(kept.upgrade().is_none(), "no frame refers to the UMEM");
 }
 
 #[test]
@@ -300,14 +299,20 @@ fn completion_of_unsent_or_completed_chunk_is_refused() {
     assert!(socket.enqueue_copy(&[1; 60]));
     let addr = socket.tx.last().addr;
     assert!(socket.enqueue_copy(&[2; 2048]));
-    assert!(!socket.enqueue_copy(&[3; 60]), "there is room for two");
+    assert!(
+        !socket.enqueue_copy(&[3; 60]),
+        "the TX ring has two entries"
+    );
     assert_eq!(socket.tx_pending().unwrap(), 2);
     socket.completion.inject(&[addr], 1);
     socket.reap_completions().unwrap();
     assert_eq!(socket.tx_room(), 1);
     socket.completion.inject(&[addr], 1);
     socket.reap_completions().unwrap_err();
-    assert!(!socket.enqueue_copy(&[4; 2049]), "a chunk is shorter");
+    assert!(
+        !socket.enqueue_copy(&[4; 2049]),
+        "the frame exceeds a chunk"
+    );
     assert_eq!(socket.tx_room(), 1);
     assert!(!socket.reserve(2) && socket.reserve(1));
 }

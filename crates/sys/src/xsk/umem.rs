@@ -1,14 +1,25 @@
-//! The memory that AF_XDP sockets have in common: chunks, and the book of who has each.
+//! The UMEM: memory of AF_XDP sockets, divided into chunks, and the record of each chunk's owner.
 //!
-//! Of each socket so many chunks are the kernel's, to receive into, as long as it is open,
-//! and never fewer: one that is lent with the frame that came in it is replaced at once by a
-//! free one, and where there is none it is not lent. So many at most are under way to be
-//! sent by a socket. What remains is for frames that are lent, so that no socket can take
-//! from another what that needs to receive.
+//! ```text
+//!                      fill ring                  RX ring
+//!   FREE ----------------------> RX(s), kernel ----------> RxFrame
+//!    ^ ^ |                            ^                     |   |
+//!    | | | copy                       +---- not detached ---+   | detached: a FREE chunk
+//!    | | v                                                      | takes its place in the
+//!    | | TX(s), kernel <--------- in place ------ DETACHED <----+ fill ring
+//!    | |   | completion ring                         |
+//!    | +---+                                         |
+//!    +--------------- frame dropped -----------------+
+//! ```
 //!
-//! What the kernel had when a socket was closed it may write to for a while yet. Such chunks
-//! are free again when it has let go of them for certain: when another socket is bound to
-//! the same queue, which it allows no sooner, or when the interface is gone.
+//! The kernel owns `rx_chunks` chunks of each open socket for reception, never fewer: a detached
+//! chunk is replaced immediately by a free one, and without a free chunk no frame is detached. At
+//! most `tx_chunks` chunks of each socket are in transmission. The rest is for detached frames. No
+//! socket can therefore take chunks that another needs for reception.
+//!
+//! The kernel may write to the chunks of a closed socket for some time. They become free when the
+//! kernel has certainly released them: when another socket is bound to the same queue, which the
+//! kernel does not allow earlier, or when the interface was removed.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -22,22 +33,22 @@ use super::ring::{Mapping, ring_error};
 use super::{NamespacedQueue, Transfer};
 use crate::storage::{BufferOwner, Storage};
 
-/// What of a memory each socket has, and how long its chunks are.
+/// Chunk length, and numbers of chunks per socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UmemLayout {
-    /// Bytes of a chunk: 2,048 or 4,096.
+    /// Length of a chunk in bytes: 2,048 or 4,096.
     pub chunk_len: NonZeroU32,
-    /// Chunks for frames that come by a socket: a power of two.
+    /// Chunks for reception by a socket: a power of two.
     pub rx_chunks: NonZeroU32,
-    /// Chunks that may be under way to be sent by a socket: a power of two.
+    /// Maximum number of chunks in transmission by a socket: a power of two.
     pub tx_chunks: NonZeroU32,
 }
 
 impl UmemLayout {
-    /// What of a chunk the kernel keeps before a frame that comes (`XDP_PACKET_HEADROOM`).
+    /// Bytes that the kernel reserves before a received frame (`XDP_PACKET_HEADROOM`).
     pub const HEADROOM: u32 = 256;
 
-    /// Chunks of a memory for so many sockets.
+    /// Number of chunks of a UMEM for `sockets`.
     fn chunks(self, sockets: NonZeroU32) -> Option<u32> {
         let cache = u32::try_from(CACHE_MAX).ok()?;
         let per_socket = self.rx_chunks.get().checked_add(self.tx_chunks.get())?;
@@ -46,93 +57,94 @@ impl UmemLayout {
     }
 }
 
-/// The most free chunks that a socket keeps at hand between two batches: a batch.
+/// Maximum number of free chunks that a socket caches between two batches: a batch.
 pub(super) const CACHE_MAX: usize = 64;
 
-/// Chunks that may be lent beside those: a worker has a batch of frames in its hands, and
-/// some wait to leave.
+/// Chunks for detached frames beyond the socket caches: a worker processes a batch of frames, and
+/// some wait for transmission.
 const DETACHED_MAX: u32 = 128;
 
-/// Umem of AF_XDP sockets. The frames in it may outlive them, and so does it then.
-#[repr(C)] // where the lender is, the umem is
+/// A UMEM. It lives as long as its sockets and the frames in it.
+#[repr(C)] // where the owner is, the umem is
 pub struct Umem {
-    lender: BufferOwner,
+    owner: BufferOwner,
     mapping: Mapping,
     layout: UmemLayout,
-    /// The logarithm of the length of a chunk.
+    /// Logarithm of the chunk length.
     shift: u32,
     owners: Box<[AtomicU32]>,
     free: FreeStack,
-    /// Chunks that are neither in `free` nor for the kernel to receive into. While there are
-    /// some, one reference to this is theirs.
+    /// Chunks that are neither in `free` nor in a fill ring. While the number is not zero it holds
+    /// one reference to this UMEM.
     checked_out: AtomicUsize,
     registry: Mutex<UmemRegistry>,
 }
 
-/// What is written down when sockets are opened and closed.
+/// Sockets of a UMEM, updated when they are opened and closed.
 struct UmemRegistry {
-    /// How many sockets more there are chunks for. One may have come while chunks are on
-    /// their way back, so it may be below nothing for a moment.
+    /// Number of further sockets that the chunks suffice for. A socket may be opened while chunks
+    /// of a closed one are still being returned, so the number may be negative for a moment.
     free_shares: i64,
     next_socket_id: u32,
     bound: Vec<BoundSocket>,
     closed: Vec<ClosedSocket>,
 }
 
-/// A socket that is bound: others that are like it share its registration of the memory.
+/// A bound socket, whose registration of the UMEM others with the same transfer share.
 struct BoundSocket {
     socket_id: SocketId,
     socket: Weak<OwnedFd>,
     transfer: Transfer,
 }
 
-/// A socket that was closed, and which queue it had: the kernel may still have its chunks.
+/// A closed socket and its queue: the kernel may still own its chunks.
 struct ClosedSocket {
     socket_id: SocketId,
     location: NamespacedQueue,
 }
 
-/// The number of a socket. None has had it before.
+/// Number of a socket, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SocketId(u32);
 
-/// Who has a chunk, in a word.
+/// Owner of a chunk, encoded in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkOwner(u32);
 
 impl ChunkOwner {
-    /// Nobody: it is in the stack of those that are free, or a socket has it at hand.
+    /// None: the chunk is in the stack of free chunks or in a socket's cache.
     pub(super) const FREE: Self = Self(0);
-    /// Whoever has the frame in it.
+    /// The holder of the frame in the chunk.
     pub(super) const DETACHED: Self = Self(1);
 
-    /// The kernel, to receive by this socket.
-    pub(super) const fn rx_chunks(socket_id: SocketId) -> Self {
+    /// The kernel, for reception by this socket.
+    pub(super) const fn rx(socket_id: SocketId) -> Self {
         Self(2 + 2 * socket_id.0)
     }
 
-    /// The kernel, to send by this socket.
-    pub(super) const fn tx_chunks(socket_id: SocketId) -> Self {
+    /// The kernel, for transmission by this socket.
+    pub(super) const fn tx(socket_id: SocketId) -> Self {
         Self(3 + 2 * socket_id.0)
     }
 }
 
-/// How many chunks of a memory somebody has.
+/// Numbers of chunks by owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkCounts {
-    /// Nobody.
+    /// Free chunks.
     pub free: usize,
-    /// Whoever has a frame.
+    /// Chunks of detached frames.
     pub detached: usize,
-    /// The kernel, to receive into, or to send, sockets that are closed included.
+    /// Chunks that the kernel owns, for reception or transmission, including those of closed
+    /// sockets.
     pub kernel: usize,
 }
 
 impl Umem {
-    /// Umem for so many sockets of this layout.
+    /// Allocates a UMEM for `sockets` sockets of this layout.
     ///
     /// # Errors
-    /// `EINVAL`: the layout is none that the kernel takes. `ENOMEM`: there is not so much.
+    /// `EINVAL`: the kernel does not accept the layout. `ENOMEM`: too little memory.
     pub fn new(layout: UmemLayout, sockets: NonZeroU32) -> io::Result<Arc<Self>> {
         let powers = [layout.chunk_len, layout.rx_chunks, layout.tx_chunks];
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
@@ -143,7 +155,7 @@ impl Umem {
         let len = u64::from(chunks) * u64::from(layout.chunk_len.get());
         let len = usize::try_from(len).map_err(io::Error::other)?;
         Ok(Arc::new(Self {
-            lender: BufferOwner { release },
+            owner: BufferOwner { release },
             mapping: Mapping::anonymous(len)?,
             shift: layout.chunk_len.trailing_zeros(),
             layout,
@@ -159,13 +171,13 @@ impl Umem {
         }))
     }
 
-    /// What each socket has of it.
+    /// Returns the layout.
     #[must_use]
     pub const fn layout(&self) -> UmemLayout {
         self.layout
     }
 
-    /// Who has how many chunks, while nothing moves.
+    /// Counts the chunks by owner; exact only while no frame moves.
     #[must_use]
     pub fn chunk_counts(&self) -> ChunkCounts {
         let mut counts = ChunkCounts::default();
@@ -179,112 +191,115 @@ impl Umem {
         counts
     }
 
-    /// Where it begins, and how long it is.
+    /// Returns start and length of the memory.
     pub(super) fn range(&self) -> (NonNull<u8>, usize) {
         (self.mapping.start(), self.owners.len() << self.shift)
     }
 
-    /// Where a chunk is, for the kernel.
+    /// Converts a chunk to the kernel's address.
     #[inline]
     pub(super) fn address(&self, chunk: u32) -> u64 {
         u64::from(chunk) << self.shift
     }
 
-    /// Which chunk is there, for the kernel.
+    /// Converts the kernel's address to a chunk, or `None` if it is outside the UMEM.
     #[inline]
     pub(super) fn chunk(&self, address: u64) -> Option<u32> {
         let chunk = u32::try_from(address >> self.shift).ok();
         chunk.filter(|chunk| (*chunk as usize) < self.owners.len())
     }
 
-    /// How far into its chunk an address is.
+    /// Offset of an address in its chunk.
     #[inline]
     pub(super) fn offset_in_chunk(&self, address: u64) -> u64 {
         address & (u64::from(self.layout.chunk_len.get()) - 1)
     }
 
-    /// Where so many bytes of a chunk lie for us.
+    /// Returns the address of `len` bytes at `start` of a chunk.
     ///
     /// # Panics
-    /// If they are not all in the memory.
+    /// If they are not inside the UMEM.
     #[inline]
     pub(super) fn at(&self, chunk: u32, start: usize, len: usize) -> NonNull<u8> {
         self.mapping
             .at(((chunk as usize) << self.shift) + start, len)
     }
 
-    /// Writes down who has a chunk.
+    /// Records the owner of a chunk.
     #[inline]
     pub(super) fn set_owner(&self, chunk: u32, owner: ChunkOwner) {
         self.owners[chunk as usize].store(owner.0, Ordering::Relaxed);
     }
 
-    /// The kernel hands a chunk back that it has as `owner`, or so it says.
+    /// Checks that a chunk which the kernel returns belongs to `owner`.
     ///
     /// # Errors
-    /// It has not.
+    /// It does not.
     #[inline]
     pub(super) fn verify_owner(&self, chunk: u32, owner: ChunkOwner) -> io::Result<()> {
-        // Nobody else writes this owner down, or changes it: so it is not between two.
+        // Only this thread writes or changes this owner, so the value cannot change between check
+        // and use.
         if self.owners[chunk as usize].load(Ordering::Relaxed) != owner.0 {
-            return Err(ring_error("a chunk comes back that was never given"));
+            return Err(ring_error(
+                "the kernel returned a chunk that it does not own",
+            ));
         }
         Ok(())
     }
 
-    /// Takes so many free chunks, if there are; they must come back by [`Umem::free`] or
-    /// be given to the kernel to receive by [`Umem::check_in`].
+    /// Takes up to `count` free chunks. They are returned by [`Umem::free`], or passed to a fill
+    /// ring and reported by [`Umem::check_in`].
     pub(super) fn take(self: &Arc<Self>, count: usize, to: &mut Vec<u32>) -> usize {
         let count = self.free.pop(count, to);
         if count > 0 && self.checked_out.fetch_add(count, Ordering::AcqRel) == 0 {
-            // SAFETY: it is of an `Arc` that is there. `check_in` takes it back.
+            // SAFETY: the pointer is that of a live `Arc`. `check_in` drops the reference.
             unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
         }
         count
     }
 
-    /// Takes chunks back that were taken, and that nobody has now.
+    /// Returns chunks that were taken and have no owner.
     pub(super) fn free(self: &Arc<Self>, chunks: &[u32]) {
         self.free.push(chunks);
         self.check_in(chunks.len());
     }
 
-    /// So many chunks that were taken are the kernel's from now on.
+    /// Reports that `count` taken chunks are in a fill ring.
     pub(super) fn check_in(self: &Arc<Self>, count: usize) {
-        let umem = NonNull::new(Arc::as_ptr(self).cast_mut()).expect("it is there");
-        // SAFETY: the `Arc` is there.
+        let umem = NonNull::new(Arc::as_ptr(self).cast_mut()).expect("an Arc is not null");
+        // SAFETY: `self` is an `Arc`.
         unsafe { check_in(umem, count) };
     }
 
-    /// Lends a chunk of which `ChunkOwner::DETACHED` is written down.
+    /// Converts a chunk whose recorded owner is `ChunkOwner::DETACHED` into storage.
     ///
     /// # Safety
-    /// It was taken, and nobody has it.
+    /// The chunk was taken and has no other holder.
     #[inline]
     pub(super) unsafe fn detach(self: &Arc<Self>, chunk: u32) -> Storage {
         let len = self.layout.chunk_len;
         let data = self.at(chunk, 0, len.get() as usize);
-        let lender = NonNull::new(self.lender().cast_mut()).expect("it is there");
-        // SAFETY: the kernel has cleared the memory; the chunk is nobody else's, as the
-        // caller sees to, and while it is out the memory is there.
-        unsafe { Storage::from_owner(data, len.get() as usize, lender) }
+        let owner = NonNull::new(self.owner().cast_mut()).expect("an Arc is not null");
+        // SAFETY: the mapping is zeroed, hence initialised; the chunk is exclusive by the caller's
+        // guarantee, and the UMEM lives while the chunk is checked out.
+        unsafe { Storage::from_owner(data, len.get() as usize, owner) }
     }
 
-    /// Who lends these chunks and no others.
+    /// Identity of this UMEM as the owner of its chunks.
     #[inline]
-    fn lender(self: &Arc<Self>) -> *const BufferOwner {
-        // Not of the field: `release` finds the rest by it.
+    fn owner(self: &Arc<Self>) -> *const BufferOwner {
+        // Not a pointer to the field: `release` accesses the whole UMEM through it.
         Arc::as_ptr(self).cast()
     }
 
-    /// The chunk that was lent as this storage, if one of these was.
+    /// Returns the chunk of `storage`, or `None` if it belongs to another owner.
     #[inline]
     pub(super) fn chunk_of(self: &Arc<Self>, storage: &Storage) -> Option<u32> {
-        let data = storage.owned_by(self.lender())?;
+        let data = storage.owned_by(self.owner())?;
         Some(self.chunk_at(data))
     }
 
-    /// Which chunk begins there.
+    /// Returns the chunk that begins at `data`.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "there are no more chunks")]
     fn chunk_at(&self, data: NonNull<u8>) -> u32 {
@@ -292,7 +307,7 @@ impl Umem {
         (offset >> self.shift) as u32
     }
 
-    /// A number for a socket that is to have its share, at this queue.
+    /// Returns a number for a socket that takes a share, at this queue.
     ///
     /// # Errors
     /// `ENOSPC`: all shares are taken.
@@ -307,7 +322,8 @@ impl Umem {
         }
         registry.free_shares -= 1;
         let socket_id = SocketId(registry.next_socket_id);
-        // As many as owners have words for; at some milliseconds each, that takes months.
+        // The owner word encodes two owners per socket; at some milliseconds per socket the numbers
+        // last for months.
         registry.next_socket_id += 1;
         assert!(
             registry.next_socket_id < u32::MAX / 2 - 2,
@@ -316,7 +332,7 @@ impl Umem {
         Ok(socket_id)
     }
 
-    /// A socket that is bound and that another may share the registration with.
+    /// Returns a bound socket whose registration can be shared, or `None` if there is none.
     pub(super) fn find_registration(&self, transfer: Transfer) -> Option<Arc<OwnedFd>> {
         let registry = self.registry();
         let mut matching = registry
@@ -326,8 +342,8 @@ impl Umem {
         matching.find_map(|bound| bound.socket.upgrade())
     }
 
-    /// A socket is bound; the kernel has none of the chunks any more that another had at
-    /// the same queue.
+    /// Records a bound socket; the kernel has released the chunks of an earlier socket at the same
+    /// queue.
     pub(super) fn register_socket(
         &self,
         socket_id: SocketId,
@@ -344,7 +360,7 @@ impl Umem {
         });
     }
 
-    /// The kernel has let go of what it had at these queues.
+    /// Frees the chunks of closed sockets at queues that the kernel has released.
     pub(super) fn reclaim(&self, is_released: impl Fn(NamespacedQueue) -> bool) {
         let mut registry = self.registry();
         let lines: Vec<_> = registry
@@ -357,7 +373,7 @@ impl Umem {
             .for_each(|socket_id| self.reclaim_chunks(&mut registry, socket_id));
     }
 
-    /// A socket is closed that had this queue, if it had one.
+    /// Records a closed socket, with its queue if it was bound.
     pub(super) fn leave(&self, socket_id: SocketId, location: Option<NamespacedQueue>) {
         let mut registry = self.registry();
         registry.bound.retain(|bound| bound.socket_id != socket_id);
@@ -370,12 +386,9 @@ impl Umem {
         }
     }
 
-    /// Has what a socket had be free.
+    /// Frees all chunks that the kernel owned through a socket.
     fn reclaim_chunks(&self, registry: &mut UmemRegistry, socket_id: SocketId) {
-        let owners = [
-            ChunkOwner::rx_chunks(socket_id),
-            ChunkOwner::tx_chunks(socket_id),
-        ];
+        let owners = [ChunkOwner::rx(socket_id), ChunkOwner::tx(socket_id)];
         let mut chunks = Vec::new();
         for (chunk, owner) in (0..).zip(&self.owners) {
             if owners.contains(&ChunkOwner(owner.load(Ordering::Relaxed))) {
@@ -392,34 +405,34 @@ impl Umem {
     }
 }
 
-/// Takes a chunk back.
+/// Frees the chunk of a dropped frame.
 ///
 /// # Safety
-/// The lender is that of a [`Umem`], which lent the chunk that begins at `data`; nobody has
-/// it any more.
-unsafe fn release(lender: NonNull<BufferOwner>, data: NonNull<u8>) {
-    let umem: NonNull<Umem> = lender.cast();
+/// The owner is that of a [`Umem`], and the chunk that begins at `data` was detached from it and
+/// has no holder.
+unsafe fn release(owner: NonNull<BufferOwner>, data: NonNull<u8>) {
+    let umem: NonNull<Umem> = owner.cast();
     {
-        // SAFETY: it is there as long as chunks are out.
+        // SAFETY: the UMEM lives as long as chunks are checked out.
         let umem = unsafe { umem.as_ref() };
         let chunk = umem.chunk_at(data);
         umem.set_owner(chunk, ChunkOwner::FREE);
         umem.free.push(&[chunk]);
     }
-    // SAFETY: as above; the chunk was one of them.
+    // SAFETY: as above; the chunk was checked out.
     unsafe { check_in(umem, 1) };
 }
 
-/// So many chunks are out no more.
+/// Subtracts `count` from the checked-out chunks.
 ///
 /// # Safety
-/// The memory is there, in an `Arc`; it may be there no more afterwards, unless the caller
-/// has a reference. So many chunks were out.
+/// `umem` is live, in an `Arc`, and `count` chunks were checked out. The UMEM may be freed by this
+/// call unless the caller has a reference.
 unsafe fn check_in(umem: NonNull<Umem>, count: usize) {
-    // SAFETY: it is there.
+    // SAFETY: the UMEM is live by the caller's guarantee.
     let checked_out = unsafe { &*ptr::addr_of!((*umem.as_ptr()).checked_out) };
     if count > 0 && checked_out.fetch_sub(count, Ordering::AcqRel) == count {
-        // SAFETY: the reference that `take` made when the first was out.
+        // SAFETY: drops the reference that `take` created with the first checked-out chunk.
         unsafe { Arc::decrement_strong_count(umem.as_ptr()) };
     }
 }
