@@ -4,7 +4,7 @@
 use std::fmt;
 
 use packet::MacAddr;
-use ports::shaping::{Qdisc, Shape};
+use ports::shaping::{Qdisc, QosConfig};
 
 /// What an interface is given. The default leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Equipment {
     /// How much leaves by it; all, if absent.
     pub egress: Option<EgressLimit>,
     /// In which queues it leaves; as the interface has them, if absent.
-    pub shape: Option<Shape>,
+    pub shape: Option<QosConfig>,
 }
 
 /// How much leaves by a port (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
@@ -67,7 +67,7 @@ impl fmt::Display for Equipment {
             words.push(format!("egress {rate} bytes/s, {burst} bytes at once"));
         }
         if let Some(shape) = &self.shape {
-            let kind = name_of(shape.discipline);
+            let kind = name_of(shape.qdisc);
             words.push(format!("{kind} of {} queues", shape.queues.len()));
         }
         match words.is_empty() {

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::PortNo;
-use ports::dummy::Files;
-use ports::xdp::{HookChoice, Options, TransferChoice};
+use ports::dummy::DummyFiles;
+use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -20,7 +20,7 @@ pub enum PortKind {
     /// An interface that exists already, by `AF_PACKET`.
     Interface,
     /// An interface that exists already, by `AF_XDP`.
-    Xdp(Options),
+    Xdp(XdpOptions),
     /// A device of DPDK.
     Dpdk(Arc<dpdk::Arguments>),
     /// A TAP interface that the switch makes and takes away again.
@@ -34,7 +34,7 @@ pub enum PortKind {
     /// A tunnel.
     Tunnel(Arc<Tunnel>),
     /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
-    Dummy(Arc<Files>),
+    Dummy(Arc<DummyFiles>),
 }
 
 impl PortKind {
@@ -87,7 +87,7 @@ impl FromStr for PortSpec {
             None => (PortKind::Interface, text),
             Some(("dpdk", rest)) => return parse_dpdk(text, rest),
             Some(("tap", rest)) => (PortKind::Tap, rest),
-            Some(("xdp", rest)) => (PortKind::Xdp(Options::default()), rest),
+            Some(("xdp", rest)) => (PortKind::Xdp(XdpOptions::default()), rest),
             Some(("replay", rest)) => (PortKind::Replay(None), rest),
             Some((of, rest)) if tunnel::TYPES.contains(&of) => return parse_tunnel(text, of, rest),
             Some(("patch", rest)) => (PortKind::Patch("".into()), rest),
@@ -198,15 +198,15 @@ fn parse_dpdk(text: &str, rest: &str) -> Result<PortSpec, ConfigError> {
 /// The words that may stand behind an interface that is opened by `AF_XDP`.
 const MODES: [&str; 5] = ["native", "generic", "copy", "zero-copy", "busy-poll"];
 
-fn set_mode(options: &mut Options, word: &str, text: &str) -> Result<(), ConfigError> {
-    let hook_free = options.hook == HookChoice::Best;
+fn set_mode(options: &mut XdpOptions, word: &str, text: &str) -> Result<(), ConfigError> {
+    let hook_free = options.mode == XdpModeChoice::Best;
     let transfer_free = options.transfer == TransferChoice::Best;
     // The generic path always copies.
     let direct = options.transfer == TransferChoice::ZeroCopy;
-    let generic = options.hook == HookChoice::Generic;
+    let generic = options.mode == XdpModeChoice::Generic;
     match word {
-        "native" if hook_free => options.hook = HookChoice::Native,
-        "generic" if hook_free && !direct => options.hook = HookChoice::Generic,
+        "native" if hook_free => options.mode = XdpModeChoice::Native,
+        "generic" if hook_free && !direct => options.mode = XdpModeChoice::Generic,
         "copy" if transfer_free => options.transfer = TransferChoice::Copy,
         "zero-copy" if transfer_free && !generic => options.transfer = TransferChoice::ZeroCopy,
         "busy-poll" if !options.busy_poll => options.busy_poll = true,
@@ -222,12 +222,12 @@ fn set_mode(options: &mut Options, word: &str, text: &str) -> Result<(), ConfigE
 }
 
 /// The words that say these options.
-fn modes(options: Options) -> impl Iterator<Item = &'static str> {
+fn modes(options: XdpOptions) -> impl Iterator<Item = &'static str> {
     let [native, generic, copy, zero_copy, busy_poll] = MODES;
-    let hook = match options.hook {
-        HookChoice::Best => None,
-        HookChoice::Native => Some(native),
-        HookChoice::Generic => Some(generic),
+    let hook = match options.mode {
+        XdpModeChoice::Best => None,
+        XdpModeChoice::Native => Some(native),
+        XdpModeChoice::Generic => Some(generic),
     };
     let transfer = match options.transfer {
         TransferChoice::Best => None,

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use base::{Instant, Priority, QueueId};
 use packet::{Depth, Frame, Packet};
 use pipeline::Cause;
-use ports::shaping::Shape;
+use ports::shaping::QosConfig;
 
 use config::{Allowance, EgressLimit, IngressLimit, Rate};
 
@@ -43,7 +43,7 @@ struct Marks {
 }
 
 impl Marks {
-    fn new(shape: &Shape) -> Self {
+    fn new(shape: &QosConfig) -> Self {
         let queues = shape.queues.iter();
         let marks = queues.filter_map(|(id, queue)| Some((Priority::for_queue(*id)?, queue.dscp)));
         let default = shape.queues.get(&QueueId(0));
@@ -106,7 +106,7 @@ impl Police {
     }
 
     /// Has what leaves by the port marked as its queues say from now on, or not at all.
-    pub fn mark(&self, shape: Option<&Shape>) {
+    pub fn mark(&self, shape: Option<&QosConfig>) {
         let marks = shape.map(Marks::new).unwrap_or_default();
         let has_any = marks.has_any();
         self.marks.store(Arc::new(marks));
@@ -274,7 +274,7 @@ pub struct Gate {
 
 #[cfg(test)]
 mod tests {
-    use ports::shaping::{Qdisc, QueueShape};
+    use ports::shaping::{Qdisc, QosQueue};
 
     use super::*;
 
@@ -335,12 +335,12 @@ mod tests {
     #[test]
     fn packets_are_marked_by_their_queues_and_others_are_left() {
         let police = Police::new(None);
-        let queue = |dscp| QueueShape {
+        let queue = |dscp| QosQueue {
             dscp,
-            ..QueueShape::default()
+            ..QosQueue::default()
         };
-        let shape = |marks: &[(u32, Option<u8>)]| Shape {
-            discipline: Qdisc::Htb,
+        let shape = |marks: &[(u32, Option<u8>)]| QosConfig {
+            qdisc: Qdisc::Htb,
             max_rate: None,
             queues: marks
                 .iter()

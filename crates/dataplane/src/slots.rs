@@ -68,7 +68,7 @@ impl Default for Slots {
 impl Slots {
     /// Adds a port; one of the same key is replaced.
     pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, gate: Gate) {
-        let inner = queue.is_inner().then(|| queue.counters());
+        let inner = queue.is_virtual().then(|| queue.counters());
         let slot = Slot {
             queue,
             out: Batch::new(),
@@ -95,7 +95,7 @@ impl Slots {
     ) -> Option<Box<dyn Queue>> {
         let slot = self.find(key)?;
         let before = std::mem::replace(&mut slot.queue, queue);
-        slot.inner = slot.queue.is_inner().then(|| slot.queue.counters());
+        slot.inner = slot.queue.is_virtual().then(|| slot.queue.counters());
         self.note();
         Some(before)
     }
@@ -111,7 +111,10 @@ impl Slots {
 
     /// Notes where ports are, and what their queues are like.
     fn note(&mut self) {
-        self.has_cheap = self.slots.iter().any(|slot| !slot.queue.is_dear());
+        self.has_cheap = self
+            .slots
+            .iter()
+            .any(|slot| !slot.queue.is_expensive_to_poll());
         let slots = self.keys.iter().zip(&self.slots);
         let inner = slots.filter(|(_, slot)| slot.inner.is_some() || slot.terminates);
         self.inner = inner.map(|(key, _)| *key).collect();

@@ -175,7 +175,7 @@ impl Worker {
     pub fn tend(&mut self) {
         for place in (0..self.slots.len()).rev() {
             let (key, slot) = self.slots.at(place);
-            if let Err(error) = slot.queue.tend() {
+            if let Err(error) = slot.queue.maintain() {
                 self.retire(key, error);
             }
         }
@@ -259,7 +259,11 @@ impl Worker {
         let (from, slot) = self.slots.at(place);
         let received = slot.queue.receive(&mut self.pool, &mut batch);
         if batch.is_empty() {
-            slot.spared = if slot.queue.is_dear() { SPARED } else { 0 };
+            slot.spared = if slot.queue.is_expensive_to_poll() {
+                SPARED
+            } else {
+                0
+            };
         } else {
             self.turn.frames += batch.len();
             self.shared.counters.add_batch(batch.len());
@@ -322,7 +326,7 @@ impl Worker {
         let ground = bridge.ground(from.port, now);
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
-        let puts_off = batch.room() == 0;
+        let puts_off = batch.remaining_capacity() == 0;
         let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {

@@ -178,7 +178,7 @@ impl Port for Dpdk {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
         let turn = self.hold.senders.fetch_add(1, Ordering::Relaxed);
         let hold = Arc::clone(&self.hold);
         Ok(Box::new(DpdkQueue::sending(hold, turn)))

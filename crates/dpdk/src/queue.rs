@@ -33,7 +33,7 @@ const UNFINISHED: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 /// count as having found no room: longer than sending a batch takes.
 const LOOKS_MAX: u32 = 10_000;
 
-/// The device's own counts are asked for at every so many calls of [`Queue::tend`]: NICs
+/// The device's own counts are asked for at every so many calls of [`Queue::maintain`]: NICs
 /// are slow to answer.
 const TENDS_A_COUNT: u32 = 32;
 
@@ -102,7 +102,7 @@ impl DpdkQueue {
     /// Hands received frames on, as many as there is room and are buffers for.
     fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
         let before = batch.len();
-        while self.waiting.len() > 0 && batch.room() > 0 {
+        while self.waiting.len() > 0 && batch.remaining_capacity() > 0 {
             self.lend(batch);
             if !self.take_over(pool, batch) {
                 break;
@@ -118,7 +118,7 @@ impl DpdkQueue {
     #[inline]
     fn lend(&mut self, batch: &mut Batch) {
         let counters = &self.counters;
-        let (room, before, mut bytes) = (batch.room(), batch.len(), 0);
+        let (room, before, mut bytes) = (batch.remaining_capacity(), batch.len(), 0);
         let put = |storage, start, len| {
             // Built where it is put: a frame that goes through another place on its way costs
             // more than all else here.
@@ -144,7 +144,7 @@ impl DpdkQueue {
         let mut done = 0;
         let mut starved = false;
         while done < self.waiting.len()
-            && batch.room() > 0
+            && batch.remaining_capacity() > 0
             && !self.waiting.can_be_lent(done, RUNT_BELOW)
         {
             let copied = match self.waiting.frame_len(done) {
@@ -154,7 +154,7 @@ impl DpdkQueue {
             match copied {
                 Ok(Some(frame)) => batch.put(frame),
                 Ok(None) => {
-                    self.counters.add(Counter::RxStarved, 1);
+                    self.counters.add(Counter::RxNoBuffer, 1);
                     starved = true;
                     break;
                 }
@@ -225,7 +225,7 @@ impl DpdkQueue {
             }
             if let Checksum::Partial { .. } = frame.offload.checksum {
                 frame.complete_checksum();
-                self.counters.add(Counter::TxFinished, 1);
+                self.counters.add(Counter::TxChecksummed, 1);
             }
             self.leaving.add(frame, place);
         }
@@ -241,7 +241,7 @@ impl DpdkQueue {
         done
     }
 
-    /// Counts the first `done` of `frames`, of which so many were sent and the others were too
+    /// QueueCounts the first `done` of `frames`, of which so many were sent and the others were too
     /// long.
     fn count_sent(&self, frames: &[Frame], sent: usize, done: usize) {
         if sent == done {
@@ -288,7 +288,7 @@ impl DpdkQueue {
                 Cut::Done
             }
             Err(SegmentError::NoBuffer) => {
-                self.counters.add(Counter::TxNoRoom, 1);
+                self.counters.add(Counter::TxFull, 1);
                 Cut::Done
             }
         };
@@ -306,7 +306,7 @@ impl DpdkQueue {
                 0 if done == 0 => return Cut::Later,
                 0 => {
                     let left = (count - done) as u64;
-                    self.counters.add(Counter::TxNoRoom, left);
+                    self.counters.add(Counter::TxFull, left);
                     break;
                 }
                 more => done += more,
@@ -352,7 +352,7 @@ impl Queue for DpdkQueue {
             return Ok(());
         };
         eal::join();
-        if self.waiting.len() < batch.room() {
+        if self.waiting.len() < batch.remaining_capacity() {
             self.hold.device.receive(queue, &mut self.waiting);
         }
         if !self.hold.is_up() {
@@ -388,7 +388,7 @@ impl Queue for DpdkQueue {
         Ok(())
     }
 
-    fn tend(&mut self) -> io::Result<()> {
+    fn maintain(&mut self) -> io::Result<()> {
         // Frames that have gone belong to whoever receives: not to a queue that is at rest.
         self.alone(|queue| self.hold.device.reap(queue));
         self.tends += 1;

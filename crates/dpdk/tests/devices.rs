@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use packet::{Checksum, Frame, Pool, Segmentation, SegmentationKind};
-use ports::{Batch, Counter, Counts, Port, Queue};
+use ports::{Batch, Counter, Port, Queue, QueueCounts};
 
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
 
@@ -64,9 +64,9 @@ impl Hand {
     }
 
     /// What was counted. The device's own counts are asked for now and then only.
-    fn counts(&mut self) -> Counts {
+    fn counts(&mut self) -> QueueCounts {
         for _ in 0..100 {
-            self.queue.tend().unwrap();
+            self.queue.maintain().unwrap();
         }
         self.queue.counters().read()
     }
@@ -184,7 +184,7 @@ fn what_a_dpdk_device_cannot_do_is_done_here_and_counted() {
         assert_eq!((segment.len(), tcp_sum(segment)), (1054, 0xffff));
     }
     let counts = hand.counts();
-    assert_eq!(counts[Counter::TxFinished], 1);
+    assert_eq!(counts[Counter::TxChecksummed], 1);
     assert_eq!(counts[Counter::TxSegmented], 1);
     assert_eq!(counts[Counter::TxPackets], 33);
     assert_eq!(hand.pool.outstanding(), 0);
@@ -239,7 +239,7 @@ fn frames_wait_while_the_pool_is_empty() {
     let mut hand = Hand::with_pool(&format!("net_pcap7,rx_pcap={}", file.display()), 2);
     let came: Vec<_> = (0..3).flat_map(|_| hand.receive()).collect();
     assert_eq!(came, frames);
-    assert_eq!(hand.counts()[Counter::RxStarved], 2);
+    assert_eq!(hand.counts()[Counter::RxNoBuffer], 2);
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_port_tells_what_it_is() {
     assert_eq!(status.name, "net_null11");
     assert_eq!((status.mtu, status.up, status.carrier), (1400, true, true));
     assert_eq!(status.driver.as_deref(), Some("net_null"));
-    let way = status.way.unwrap();
+    let way = status.io_mode.unwrap();
     assert!(way.starts_with("DPDK, net_null, 1 of 1 queues, "), "{way}");
     assert_eq!(port.take_queues().len(), 1);
     assert_eq!(port.take_queues().len(), 0);
@@ -406,7 +406,7 @@ fn a_queue_that_only_sends_goes_by_the_devices_own() {
     };
     for seed in 0..3 {
         let mut sender = Hand {
-            queue: port.sender().unwrap(),
+            queue: port.tx_queue().unwrap(),
             pool: Pool::new(8),
         };
         sender.send(&[frame(60, seed)]);

@@ -1,85 +1,84 @@
-//! Forwards frames between two interfaces, both ways, until it is killed: the least
-//! that a switch does, to measure what the ports themselves cost.
+//! Forwards frames between two interfaces in both directions until it is killed: the minimum of a
+//! switch, to measure the cost of the ports.
 //!
-//! `forward IF_A IF_B` busily polls on one core; run it under `taskset`. An interface
-//! is opened by packet sockets, `xdp:IF` by AF_XDP in the driver, `xdpgeneric:IF` in the
-//! generic path.
+//! `forward IF_A IF_B` polls on one core without sleeping; run it under `taskset`. `IF` is opened
+//! through packet sockets, `xdp:IF` through AF_XDP in native mode, `xdpgeneric:IF` in generic mode.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use packet::Pool;
 use ports::af_packet::AfPacket;
-use ports::xdp::{HookChoice, Memories, Options, Xdp};
+use ports::xdp::{UmemPools, Xdp, XdpModeChoice, XdpOptions};
 use ports::{Batch, InterfaceName, Port, Queue};
 
-/// How many polls pass between two looks after the queues: some milliseconds.
-const TEND_EVERY: u32 = 1 << 16;
+/// Polls between two calls of [`Queue::maintain`]: some milliseconds.
+const POLLS_PER_MAINTENANCE: u32 = 1 << 16;
 
-type Failure = Box<dyn std::error::Error>;
+type ForwardError = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [first, second] = &names[..] else {
-        return fail("usage: forward IF_A IF_B");
+        return exit_with("usage: forward IF_A IF_B");
     };
-    let mut memories = Memories::default();
-    let mut open = |name| open(name, &mut memories);
+    let mut pools = UmemPools::default();
+    let mut open = |name| open(name, &mut pools);
     match open(first).and_then(|a| Ok([a, open(second)?])) {
-        Ok(queues) => fail(forward(queues)),
-        Err(error) => fail(error),
+        Ok(queues) => exit_with(forward(queues)),
+        Err(error) => exit_with(error),
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program says why it ends")]
-fn fail(error: impl std::fmt::Display) -> ExitCode {
+#[expect(clippy::print_stderr, reason = "a program prints why it ends")]
+fn exit_with(error: impl std::fmt::Display) -> ExitCode {
     eprintln!("{error}");
     ExitCode::FAILURE
 }
 
-fn open(name: &str, memories: &mut Memories) -> Result<Box<dyn Queue>, Failure> {
+fn open(name: &str, pools: &mut UmemPools) -> Result<Box<dyn Queue>, ForwardError> {
     let (kind, name) = name.split_once(':').unwrap_or(("", name));
     let name: InterfaceName = name.parse()?;
-    let mut xdp = |hook| {
-        let options = Options {
-            hook,
-            ..Options::default()
+    let mut xdp = |mode| {
+        let options = XdpOptions {
+            mode,
+            ..XdpOptions::default()
         };
-        Xdp::open(&name, &[0], options, memories)
+        Xdp::open(&name, &[0], options, pools)
     };
     let mut port: Box<dyn Port> = match kind {
         "" => Box::new(AfPacket::open(&name, NonZeroUsize::MIN)?),
-        "xdp" => Box::new(xdp(HookChoice::Native)?),
-        "xdpgeneric" => Box::new(xdp(HookChoice::Generic)?),
+        "xdp" => Box::new(xdp(XdpModeChoice::Native)?),
+        "xdpgeneric" => Box::new(xdp(XdpModeChoice::Generic)?),
         _ => return Err("use IF, xdp:IF or xdpgeneric:IF".into()),
     };
     let queue = port.take_queues().pop();
-    Ok(queue.expect("a port has as many queues as it was asked for"))
+    Ok(queue.expect("the port was opened with one queue"))
 }
 
-/// Forwards until a device is gone.
-fn forward(mut queues: [Box<dyn Queue>; 2]) -> Failure {
+/// Forwards until a device is removed.
+fn forward(mut queues: [Box<dyn Queue>; 2]) -> ForwardError {
     let mut pool = Pool::new(4 * Batch::FRAMES_MAX);
     let mut batch = Batch::new();
     loop {
-        for _ in 0..TEND_EVERY {
+        for _ in 0..POLLS_PER_MAINTENANCE {
             let [a, b] = &mut queues;
-            let moved = shift(a, b, &mut batch, &mut pool)
-                .and_then(|()| shift(b, a, &mut batch, &mut pool));
+            let moved = forward_batch(a, b, &mut batch, &mut pool)
+                .and_then(|()| forward_batch(b, a, &mut batch, &mut pool));
             if let Err(error) = moved {
                 return error.into();
             }
         }
         for queue in &mut queues {
-            if let Err(error) = queue.tend() {
+            if let Err(error) = queue.maintain() {
                 return error.into();
             }
         }
     }
 }
 
-/// Moves what waits in one queue to the other. What finds no room there is dropped.
-fn shift(
+/// Forwards the available frames of one queue to the other. Frames that do not fit are dropped.
+fn forward_batch(
     from: &mut Box<dyn Queue>,
     to: &mut Box<dyn Queue>,
     batch: &mut Batch,

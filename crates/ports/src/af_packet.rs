@@ -1,12 +1,18 @@
-//! Any Linux interface, by packet sockets: a receive ring that is read without a
-//! system call, transmission of up to 64 frames by one, and virtio-net headers both
-//! ways, so that frames of 64 KB and unfinished checksums cross whole.
+//! Any Linux interface through packet sockets (packet(7)): a mapped receive ring, transmission of
+//! up to 64 frames by one sendmmsg(2), and virtio-net headers in both directions, so that frames of
+//! 64 KB and partial checksums pass unchanged.
 //!
-//! Frames go out through the interface's queueing discipline (decision 0043).
+//! ```text
+//!             +--> ring 0 (TPACKET_V2) --> worker 0 --+
+//!  interface -+    PACKET_FANOUT_HASH                 +--> sendmmsg --> qdisc --> interface
+//!             +--> ring 1              --> worker 1 --+
+//! ```
 //!
-//! Nothing of it outlives the process: the promiscuous mode, the ring and the fanout
-//! group belong to the sockets. The host's own stack still hears what we receive; to
-//! keep it from answering is the business of whoever configures the interface.
+//! Sent frames pass the interface's queueing discipline (decision 0043).
+//!
+//! Promiscuous mode, ring and fanout group belong to the sockets and end with the process. The
+//! host's stack also receives the frames; preventing it from replying is up to the configuration of
+//! the interface.
 
 mod queue;
 mod ring;
@@ -21,24 +27,24 @@ use base::QueueId;
 use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::packet_ring::PacketRing;
-use sys::packet_socket::{FanoutGroup, PacketSocket, Reception};
+use sys::packet_socket::{FanoutGroup, PacketSocket, ReceiveFilter};
 
 use crate::error::failed;
-use crate::shaping::{self, ClassCounts, Line, Shape, Shaped};
-use crate::status::equip;
+use crate::shaping::{self, ClassCounts, EffectiveQos, LinkProperties, QosConfig};
+use crate::status::set_link;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
 pub use ring::RingSize;
-use send_only::SendOnly;
+use send_only::SendOnlyQueue;
 use sender::PacketSender;
 
-/// What the kernel may keep for us of frames too long for a slot: some hundred frames
-/// of 64 KB, which is a full window of several fast TCP streams.
+/// Limit of the kernel's queue for frames that are longer than a slot, in bytes: some hundred
+/// frames of 64 KB, a full window of several fast TCP streams.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
-const RAW: &str = "CAP_NET_RAW";
+const CAPABILITY: &str = "CAP_NET_RAW";
 
-/// An interface of the machine, opened.
+/// An interface opened through packet sockets.
 pub struct AfPacket {
     interfaces: Interfaces,
     index: Ifindex,
@@ -47,13 +53,13 @@ pub struct AfPacket {
 }
 
 impl AfPacket {
-    /// Opens the interface called `name` in the calling thread's network namespace,
-    /// promiscuously. It may be down.
+    /// Opens the interface called `name` in the calling thread's network namespace, in promiscuous
+    /// mode. It may be down.
     ///
-    /// Several queues share its frames by a hash of their flow, the same both ways.
+    /// Several queues share its frames by a hash of their flow, the same for both directions.
     ///
     /// # Errors
-    /// See [`OpenError`]; each says what to do.
+    /// See [`OpenError`]; each has a remedy.
     pub fn open(name: &InterfaceName, queues: NonZeroUsize) -> Result<Self, OpenError> {
         Self::open_with(name, queues, RingSize::default())
     }
@@ -61,7 +67,7 @@ impl AfPacket {
     /// As [`AfPacket::open`], with receive rings of this size.
     ///
     /// # Errors
-    /// See [`OpenError`]; each says what to do.
+    /// See [`OpenError`]; each has a remedy.
     pub fn open_with(
         name: &InterfaceName,
         queues: NonZeroUsize,
@@ -70,14 +76,16 @@ impl AfPacket {
         if queues > QUEUES_MAX {
             return Err(OpenError::TooManyQueues {
                 name: name.to_string(),
-                asked: queues,
+                requested: queues,
             });
         }
-        let step = |step| failed(name, step, RAW);
-        let interfaces = Interfaces::current().map_err(step("opening a socket"))?;
-        let index = interfaces.index(name).map_err(step("finding it"))?;
+        let step = |step| failed(name, step, CAPABILITY);
+        let interfaces = Interfaces::current().map_err(step("open a socket"))?;
+        let index = interfaces
+            .index(name)
+            .map_err(step("look up the interface"))?;
         let hardware = interfaces.hardware(name);
-        let hardware = hardware.map_err(step("asking for its address"))?;
+        let hardware = hardware.map_err(step("read its hardware address"))?;
         if !hardware.is_ethernet() {
             return Err(OpenError::NotEthernet {
                 name: name.to_string(),
@@ -92,7 +100,7 @@ impl AfPacket {
         Ok(Self {
             queues: queues
                 .collect::<io::Result<_>>()
-                .map_err(step("opening a socket to send by"))?,
+                .map_err(step("open a socket for sending"))?,
             interfaces,
             index,
             name: name.clone(),
@@ -102,31 +110,31 @@ impl AfPacket {
 
 impl Port for AfPacket {
     fn status(&self) -> Status {
-        let now = self.interfaces.name(self.index);
-        now.and_then(|name| Status::ask(&self.interfaces, &name))
-            .unwrap_or_else(|_| Status::gone(&self.name))
+        let name = self.interfaces.name(self.index);
+        name.and_then(|name| Status::query(&self.interfaces, &name))
+            .unwrap_or_else(|_| Status::removed(&self.name))
     }
 
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
         let sender = PacketSender::open(self.name.clone(), self.index)?;
-        Ok(Box::new(SendOnly::new(sender)))
+        Ok(Box::new(SendOnlyQueue::new(sender)))
     }
 
-    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+    fn set_link(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
         let name = self.interfaces.name(self.index)?;
-        equip(&self.interfaces, &name, address, mtu)
+        set_link(&self.interfaces, &name, address, mtu)
     }
 
-    fn shape(&mut self, shape: Option<&Shape>) -> io::Result<Option<Shaped>> {
-        let Some(shape) = shape else {
-            return shaping::unmake(self.index).map(|()| None);
+    fn set_qos(&mut self, qos: Option<&QosConfig>) -> io::Result<Option<EffectiveQos>> {
+        let Some(qos) = qos else {
+            return shaping::clear(self.index).map(|()| None);
         };
         let name = self.interfaces.name(self.index)?;
-        let line = Line {
+        let link = LinkProperties {
             mtu: self.interfaces.mtu(&name)?,
             speed_mbps: self
                 .interfaces
@@ -134,9 +142,9 @@ impl Port for AfPacket {
                 .unwrap_or_default()
                 .speed_mbps,
         };
-        let shaped = shape.on(line);
-        shaped.make(self.index, line)?;
-        Ok(Some(shaped))
+        let effective = qos.effective(link);
+        effective.apply(self.index, link)?;
+        Ok(Some(effective))
     }
 
     fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, ClassCounts>> {
@@ -149,34 +157,36 @@ impl Port for AfPacket {
     }
 }
 
-/// One ring for each queue, all hearing the interface.
+/// Opens one ring per queue, all receiving from the interface.
 fn rings(
     name: &InterfaceName,
     index: Ifindex,
     queues: NonZeroUsize,
     size: RingSize,
 ) -> Result<Vec<PacketRing>, OpenError> {
-    let step = |step| failed(name, step, RAW);
+    let step = |step| failed(name, step, CAPABILITY);
     let rings = (0..queues.get()).map(|_| ring(index, size));
     let rings: Vec<_> = rings
         .collect::<io::Result<_>>()
-        .map_err(step("laying a receive ring"))?;
+        .map_err(step("create a receive ring"))?;
     if queues.get() > 1 {
-        share(&rings).map_err(|error| match error.kind() {
+        join_fanout_group(&rings).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => OpenError::DownAndShared {
                 name: name.to_string(),
             },
-            _ => step("sharing its frames")(error),
+            _ => step("join a fanout group")(error),
         })?;
     }
     for ring in &rings {
-        ring.socket().detach_filter().map_err(step("listening"))?;
+        ring.socket()
+            .detach_filter()
+            .map_err(step("start reception"))?;
     }
     Ok(rings)
 }
 
-/// A receive ring on the interface, muted: queues that hear before they share their
-/// frames would each hear all of them.
+/// Opens a receive ring that drops all frames: queues that received before they join the fanout
+/// group would each receive every frame.
 fn ring(index: Ifindex, size: RingSize) -> io::Result<PacketRing> {
     let socket = PacketSocket::open()?;
     socket.attach_drop_filter()?;
@@ -185,13 +195,13 @@ fn ring(index: Ifindex, size: RingSize) -> io::Result<PacketRing> {
     socket.set_copy_oversized()?;
     socket.set_receive_buffer(RECEIVE_BUFFER)?;
     let ring = PacketRing::new(socket, size.layout())?;
-    ring.socket().bind(index, Reception::AllProtocols)?;
+    ring.socket().bind(index, ReceiveFilter::AllProtocols)?;
     ring.socket().set_promiscuous(index)?;
     Ok(ring)
 }
 
-/// Joins the rings into one group.
-fn share(rings: &[PacketRing]) -> io::Result<()> {
+/// Joins the sockets of the rings to one fanout group.
+fn join_fanout_group(rings: &[PacketRing]) -> io::Result<()> {
     let mut group: Option<FanoutGroup> = None;
     for ring in rings {
         match group {

@@ -1,26 +1,36 @@
-//! Up to 64 frames on their way together.
+//! A batch of up to 64 frames.
 //!
-//! A frame moves from batch to batch as a handle; its bytes stay in their buffer. All frames
-//! of a batch move by an exchange of two batches, and none of them is touched.
+//! A frame moves between batches as a handle; its bytes stay in their buffer. Exchanging two
+//! batches moves all of their frames without touching one.
 
 use std::ops::{Deref, DerefMut};
 
 use packet::{Frame, Pool};
 
-/// Frames in order, at most [`Batch::FRAMES_MAX`]. Its memory is made once; the default has
-/// none, and stands where a batch has been taken away for a while.
+/// Frames in order, at most [`Batch::FRAMES_MAX`]. Memory is allocated once, by [`Batch::new`]; the
+/// default has none and is the placeholder for a batch that was taken out.
+///
+/// ```
+/// use packet::Frame;
+/// use ports::Batch;
+///
+/// let (mut received, mut sent) = (Batch::new(), Batch::new());
+/// received.push(Frame::from_bytes(&[0; 60])).unwrap();
+/// sent.append_from(&mut received);
+/// assert_eq!((received.len(), sent.len()), (0, 1));
+/// assert_eq!(sent.remaining_capacity(), Batch::FRAMES_MAX - 1);
+/// ```
 #[derive(Default)]
 pub struct Batch {
     frames: Vec<Frame>,
 }
 
 impl Batch {
-    /// How many frames a batch holds: enough to spread the price of a system call and
-    /// of a table's cache misses, few enough that their headers stay in the first-level
-    /// cache between the stages.
+    /// Maximum number of frames: enough to amortise a system call and the cache misses of a table,
+    /// and few enough that their headers stay in the first-level cache between stages.
     pub const FRAMES_MAX: usize = 64;
 
-    /// An empty batch.
+    /// Allocates an empty batch.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -28,19 +38,19 @@ impl Batch {
         }
     }
 
-    /// How many more frames fit.
+    /// Number of further frames that fit.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn remaining_capacity(&self) -> usize {
         Self::FRAMES_MAX - self.frames.len()
     }
 
     /// Appends a frame.
     ///
     /// # Errors
-    /// There is no room; the frame comes back.
+    /// Returns the frame: the batch is full.
     #[inline]
     pub fn push(&mut self, frame: Frame) -> Result<(), Frame> {
-        if self.room() == 0 {
+        if self.remaining_capacity() == 0 {
             return Err(frame);
         }
         self.frames.push(frame);
@@ -49,51 +59,55 @@ impl Batch {
 
     /// Moves frames from the front of `other` to the end of this batch: all, or as many as fit.
     pub fn append_from(&mut self, other: &mut Self) {
-        let count = other.len().min(self.room());
+        let count = other.len().min(self.remaining_capacity());
         self.frames.extend(other.frames.drain(..count));
     }
 
-    /// Appends a frame, for which there is room.
+    /// Appends a frame to a batch that is not full.
     ///
     /// # Panics
-    /// If there is not.
+    /// If the batch is full.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
-        assert!(self.room() > 0, "room was asked for");
+        assert!(self.remaining_capacity() > 0, "the batch is full");
         self.frames.push(frame);
     }
 
-    /// Takes these frames, of which nothing is left where they were.
+    /// Moves all of `frames` to the end of this batch and leaves empty frames in their place.
     ///
     /// # Panics
-    /// If there is no room for all of them.
-    pub fn take_all(&mut self, frames: &mut [Frame]) {
-        assert!(frames.len() <= self.room(), "room was asked for");
+    /// If they do not fit.
+    pub fn append_taken(&mut self, frames: &mut [Frame]) {
+        assert!(
+            frames.len() <= self.remaining_capacity(),
+            "the batch is full"
+        );
         self.frames.extend(frames.iter_mut().map(std::mem::take));
     }
 
-    /// Forgets the first `count` frames, whose buffers are somebody else's now.
+    /// Removes the first `count` frames without freeing their buffers, which have another owner
+    /// now.
     ///
     /// # Panics
-    /// If there are fewer frames.
+    /// If the batch has fewer frames.
     pub fn forget(&mut self, count: usize) {
         self.frames.drain(..count).for_each(Frame::forget);
     }
 
-    /// Takes all frames out, from the front.
+    /// Removes and returns all frames, from the front.
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> {
         self.frames.drain(..)
     }
 
-    /// Forgets all frames; of those that somebody has taken, there is nothing left.
+    /// Removes all frames and drops them.
     pub fn clear(&mut self) {
         self.frames.clear();
     }
 
-    /// Puts the buffers of the first `count` frames back into `pool`.
+    /// Returns the buffers of the first `count` frames to `pool`.
     ///
     /// # Panics
-    /// If there are fewer frames.
+    /// If the batch has fewer frames.
     pub fn release(&mut self, count: usize, pool: &mut Pool) {
         self.frames.drain(..count).for_each(|frame| pool.put(frame));
     }
@@ -122,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_batch_hands_the_frame_back() {
+    fn full_batch_returns_frame() {
         let mut batch = Batch::new();
         for _ in 0..Batch::FRAMES_MAX {
             batch.push(Frame::from_bytes(&[1])).unwrap();
@@ -134,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_move_in_order_and_only_as_many_as_fit() {
+    fn append_from_moves_frames_in_order_up_to_capacity() {
         let (mut from, mut to) = (Batch::new(), Batch::new());
         for i in 0..4 {
             from.push(Frame::from_bytes(&[i])).unwrap();
@@ -148,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn released_frames_go_back_to_the_pool() {
+    fn released_frames_return_to_pool() {
         let (mut pool, mut batch) = (Pool::new(2), Batch::new());
         for _ in 0..2 {
             batch.push(pool.take().unwrap()).unwrap();

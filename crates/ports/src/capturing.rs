@@ -1,4 +1,4 @@
-//! A queue that writes down what passes through it.
+//! A queue that writes its frames to a capture file.
 
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
@@ -7,64 +7,66 @@ use std::sync::Arc;
 use base::Instant;
 use packet::{Frame, Pool};
 
-use crate::pcapng::{self, Direction, Writer};
+use crate::pcapng::{self, FrameDirection, PcapngWriter};
 use crate::{Batch, Queue, QueueCounters};
 
-/// A queue that writes every frame it receives, and every frame that it hands to its
-/// device, to a capture file.
+/// A queue that writes every frame which it receives, and every frame which its device accepts for
+/// sending, to a capture file.
 ///
-/// A file that cannot be written ends the capture, never the traffic.
-pub struct Captured<Q, W, C> {
+/// A write error ends the capture, not the forwarding.
+pub struct CapturingQueue<Q, W, C> {
     queue: Q,
-    writer: Writer<W>,
-    /// The time, whenever it is called.
+    writer: PcapngWriter<W>,
+    /// Returns the current time.
     clock: C,
-    /// Blocks made, and where each ends.
+    /// Encoded blocks, and the end of each.
     blocks: Vec<u8>,
-    ends: Vec<usize>,
+    block_ends: Vec<usize>,
     failure: Option<io::Error>,
 }
 
-impl<Q: Queue, W: Write, C: FnMut() -> Instant> Captured<Q, W, C> {
-    /// Writes what passes through `queue` to `out`, as of an interface called `name`, at
-    /// the times that `clock` tells.
+impl<Q: Queue, W: Write, C: FnMut() -> Instant> CapturingQueue<Q, W, C> {
+    /// Writes the frames of `queue` to `out` as an interface called `name`, with timestamps from
+    /// `clock`.
     ///
     /// # Errors
-    /// The head of the file cannot be written.
+    /// The header of the file cannot be written.
     pub fn new(queue: Q, name: &str, out: W, clock: C) -> io::Result<Self> {
         Ok(Self {
             queue,
-            writer: Writer::new(out, name)?,
+            writer: PcapngWriter::new(out, name)?,
             clock,
             blocks: Vec::new(),
-            ends: Vec::new(),
+            block_ends: Vec::new(),
             failure: None,
         })
     }
 
-    /// What ended the capture, if something did.
+    /// Returns the error that ended the capture, or `None` while it continues.
     #[must_use]
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 
-    /// Makes a block for each of the frames.
-    fn note(&mut self, frames: &[Frame], direction: Direction) {
+    /// Encodes a block for each frame.
+    fn encode(&mut self, frames: &[Frame], direction: FrameDirection) {
         self.blocks.clear();
-        self.ends.clear();
+        self.block_ends.clear();
         if frames.is_empty() || self.failure.is_some() {
             return;
         }
         let now = (self.clock)();
         for frame in frames {
-            pcapng::packet(&mut self.blocks, now, direction, frame.bytes());
-            self.ends.push(self.blocks.len());
+            pcapng::append_frame(&mut self.blocks, now, direction, frame.bytes());
+            self.block_ends.push(self.blocks.len());
         }
     }
 
     /// Writes the first `count` blocks.
     fn write(&mut self, count: usize) {
-        let last = count.checked_sub(1).and_then(|last| self.ends.get(last));
+        let last = count
+            .checked_sub(1)
+            .and_then(|last| self.block_ends.get(last));
         if let Some(end) = last {
             let written = self.writer.write(&self.blocks[..*end]);
             self.failure = written.err();
@@ -72,7 +74,7 @@ impl<Q: Queue, W: Write, C: FnMut() -> Instant> Captured<Q, W, C> {
     }
 }
 
-impl<Q, W, C> Queue for Captured<Q, W, C>
+impl<Q, W, C> Queue for CapturingQueue<Q, W, C>
 where
     Q: Queue,
     W: Write + Send,
@@ -81,32 +83,32 @@ where
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
         let outcome = self.queue.receive(pool, batch);
-        self.note(&batch[before..], Direction::In);
+        self.encode(&batch[before..], FrameDirection::In);
         self.write(batch.len() - before);
         outcome
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
         let before = batch.len();
-        self.note(batch, Direction::Out);
+        self.encode(batch, FrameDirection::Out);
         let outcome = self.queue.send(batch, pool);
         self.write(before - batch.len());
         outcome
     }
 
-    fn tend(&mut self) -> io::Result<()> {
+    fn maintain(&mut self) -> io::Result<()> {
         if self.failure.is_none() {
             self.failure = self.writer.flush().err();
         }
-        self.queue.tend()
+        self.queue.maintain()
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.queue.readiness()
     }
 
-    fn is_dear(&self) -> bool {
-        self.queue.is_dear()
+    fn is_expensive_to_poll(&self) -> bool {
+        self.queue.is_expensive_to_poll()
     }
 
     fn counters(&self) -> Arc<QueueCounters> {
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
     use crate::memory;
 
-    /// What tshark reads in a capture: time, direction, interface, length, destination.
+    /// Time, direction, interface, length and destination of each frame, as printed by tshark.
     fn tshark(file: &[u8]) -> String {
         let mut tshark = Command::new("tshark")
             .args(["-r", "-", "-T", "fields", "-E", "separator= "])
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn wireshark_reads_what_passed_and_which_way() {
+    fn tshark_reads_time_direction_and_length() {
         let [a, mut b] = memory::pair(["a", "b"], 2).map(|mut port| port.take_queue().unwrap());
         let (mut pool, mut batch) = (Pool::new(8), Batch::new());
         let mut file = Vec::new();
@@ -147,19 +149,19 @@ mod tests {
             now += std::time::Duration::from_nanos(1);
             now
         };
-        let mut captured = Captured::new(a, "swp7", &mut file, clock).unwrap();
-        // Three frames are to leave, and there is room for two.
+        let mut capturing = CapturingQueue::new(a, "swp7", &mut file, clock).unwrap();
+        // Three frames to send, and space for two.
         for dst in 1..=3 {
             let mut bytes = [0; 61];
             bytes[0] = 2 * dst;
             batch.push(Frame::from_bytes(&bytes)).unwrap();
         }
-        captured.send(&mut batch, &mut pool).unwrap();
+        capturing.send(&mut batch, &mut pool).unwrap();
         assert_eq!(batch.len(), 1);
         b.send(&mut batch, &mut pool).unwrap();
-        captured.receive(&mut pool, &mut batch).unwrap();
-        assert!(captured.failure().is_none());
-        drop(captured);
+        capturing.receive(&mut pool, &mut batch).unwrap();
+        assert!(capturing.failure().is_none());
+        drop(capturing);
         assert_eq!(
             tshark(&file),
             "1700000000.000000001 0 swp7 61 02:00:00:00:00:00\n\
@@ -169,17 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_ends_the_capture_but_not_the_traffic() {
+    fn write_error_ends_capture_but_not_forwarding() {
         let [a, mut b] = memory::pair(["a", "b"], 8).map(|mut port| port.take_queue().unwrap());
         let (mut pool, mut batch) = (Pool::new(8), Batch::new());
         let mut disk = [0; 200];
         let clock = || Instant::START;
-        let mut captured = Captured::new(a, "a", &mut disk[..], clock).unwrap();
+        let mut capturing = CapturingQueue::new(a, "a", &mut disk[..], clock).unwrap();
         for _ in 0..3 {
             batch.push(Frame::from_bytes(&[0; 60])).unwrap();
-            captured.send(&mut batch, &mut pool).unwrap();
+            capturing.send(&mut batch, &mut pool).unwrap();
         }
-        assert!(captured.failure().is_some());
+        assert!(capturing.failure().is_some());
         b.receive(&mut pool, &mut batch).unwrap();
         assert_eq!(batch.len(), 3);
     }

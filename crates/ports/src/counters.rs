@@ -1,5 +1,5 @@
-//! What a queue counts. One table of counters; the owner writes them by plain
-//! loads and stores, anybody reads.
+//! Counters of a queue. One table defines them; the owner writes with plain loads and stores, any
+//! thread reads.
 
 use std::fmt;
 use std::ops::{Add, Index, Sub};
@@ -7,60 +7,60 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use packet::Frame;
 
-/// One number that a queue keeps. Frames and bytes are counted as on the wire: a
-/// frame that stands for several segments counts them all, no frame check sequence.
+/// A counter of a queue. Frames and bytes are counted as on the wire: a frame with segmentation
+/// pending counts as all of its segments; the frame check sequence is excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Frames received and handed over.
+    /// Frames received and returned to the caller.
     RxPackets,
-    /// Their bytes.
+    /// Bytes of these frames.
     RxBytes,
-    /// The kernel had no room left in the receive ring.
+    /// Frames dropped because the receive ring was full.
     RxOverrun,
-    /// Longer than a slot of the ring, and the kernel had no room to keep it whole.
+    /// Frames longer than a ring slot that the kernel could not queue complete.
     RxTruncated,
-    /// Longer than [`Frame::LEN_MAX`].
+    /// Frames longer than [`Frame::LEN_MAX`].
     RxTooLong,
-    /// Shorter than an Ethernet header.
+    /// Frames shorter than an Ethernet header.
     RxRunt,
-    /// What it says of its checksum or its segments cannot be.
+    /// Frames with inconsistent offload metadata.
     RxBadOffload,
-    /// The pool was empty while frames waited. Calls, not frames: they were not dropped.
-    RxStarved,
-    /// The kernel had jammed the ring; it was laid anew, and frames may be lost.
-    RxMended,
-    /// They came damaged, as the device says.
+    /// Calls (not frames) that stopped because the pool was empty while frames were available; the
+    /// frames were not dropped.
+    RxNoBuffer,
+    /// Resets of a ring that the kernel had jammed; frames may have been lost.
+    RxRingReset,
+    /// Frames that the device received with errors.
     RxErrors,
-    /// Frames that were copied out of the device's memory, since nothing there was free to
-    /// take their place. They were handed over.
+    /// Frames received by copying, because the device's memory had no free chunk to replace theirs.
     RxCopied,
     /// Frames sent.
     TxPackets,
-    /// Their bytes.
+    /// Bytes of these frames.
     TxBytes,
-    /// The interface was down.
+    /// Frames dropped because the interface was down.
     TxDown,
-    /// Longer than the interface's MTU allows.
+    /// Frames longer than the interface's MTU permits.
     TxTooLong,
-    /// The interface's queue was full, or it had no carrier.
-    TxNoRoom,
-    /// The kernel refused the frame for another reason.
+    /// Frames dropped because the interface's queue was full or it had no carrier.
+    TxFull,
+    /// Frames that the kernel refused for another reason.
     TxErrors,
-    /// Frames whose checksum was finished here, since the device does not. They were sent.
-    TxFinished,
-    /// Frames that were cut into segments here, since the device does not. They were sent.
+    /// Sent frames whose checksum was completed in software.
+    TxChecksummed,
+    /// Sent frames that were segmented in software.
     TxSegmented,
-    /// Frames that the device sends out of the memory in which they came to another.
-    TxMoved,
-    /// Frames that were copied into the device's memory to be sent.
+    /// Sent frames that the device read from the memory in which another device received them.
+    TxZeroCopy,
+    /// Sent frames that were copied into the device's memory.
     TxCopied,
 }
 
-/// How many counters there are.
+/// Number of counters.
 const COUNTERS: usize = Counter::ALL.len();
 
 impl Counter {
-    /// Every counter with its name, in the order of the enum.
+    /// All counters and their names, in the order of the enum.
     #[rustfmt::skip]
     pub const ALL: [(Self, &'static str); 21] = [
         (Self::RxPackets,    "rx_packets"),
@@ -70,25 +70,25 @@ impl Counter {
         (Self::RxTooLong,    "rx_too_long"),
         (Self::RxRunt,       "rx_runt"),
         (Self::RxBadOffload, "rx_bad_offload"),
-        (Self::RxStarved,    "rx_starved"),
-        (Self::RxMended,     "rx_mended"),
+        (Self::RxNoBuffer,    "rx_starved"),
+        (Self::RxRingReset,     "rx_mended"),
         (Self::RxErrors,     "rx_errors"),
         (Self::RxCopied,     "rx_copied"),
         (Self::TxPackets,    "tx_packets"),
         (Self::TxBytes,      "tx_bytes"),
         (Self::TxDown,       "tx_down"),
         (Self::TxTooLong,    "tx_too_long"),
-        (Self::TxNoRoom,     "tx_no_room"),
+        (Self::TxFull,     "tx_no_room"),
         (Self::TxErrors,     "tx_errors"),
-        (Self::TxFinished,   "tx_finished"),
+        (Self::TxChecksummed,   "tx_finished"),
         (Self::TxSegmented,  "tx_segmented"),
-        (Self::TxMoved,      "tx_moved"),
+        (Self::TxZeroCopy,      "tx_moved"),
         (Self::TxCopied,     "tx_copied"),
     ];
 }
 
 /// The counters of one queue.
-// Two cache lines apart: the neighbour's line is prefetched along with ours.
+// Two cache lines, because the processor prefetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct QueueCounters {
@@ -96,27 +96,28 @@ pub struct QueueCounters {
 }
 
 impl QueueCounters {
-    /// All numbers as they are. A counter may be some frames ahead of another.
+    /// Returns all values. They are not read atomically: one counter may be some frames ahead of
+    /// another.
     #[must_use]
-    pub fn read(&self) -> Counts {
-        Counts {
+    pub fn read(&self) -> QueueCounts {
+        QueueCounts {
             values: std::array::from_fn(|i| self.values[i].load(Ordering::Relaxed)),
         }
     }
 
-    /// Adds to one counter. For the owner only: two writers lose counts.
+    /// Adds to one counter. Only for the owner: concurrent writers lose counts.
     pub fn add(&self, counter: Counter, count: u64) {
         let value = &self.values[counter as usize];
         value.store(value.load(Ordering::Relaxed) + count, Ordering::Relaxed);
     }
 
-    /// Counts frames that were received.
-    pub fn received(&self, frames: &[Frame]) {
+    /// Counts received frames.
+    pub fn count_received(&self, frames: &[Frame]) {
         self.add_frames(frames, Counter::RxPackets, Counter::RxBytes);
     }
 
-    /// Counts frames that were sent.
-    pub fn sent(&self, frames: &[Frame]) {
+    /// Counts sent frames.
+    pub fn count_sent(&self, frames: &[Frame]) {
         self.add_frames(frames, Counter::TxPackets, Counter::TxBytes);
     }
 
@@ -124,27 +125,27 @@ impl QueueCounters {
         if frames.is_empty() {
             return;
         }
-        let both = frames.iter().map(on_the_wire);
-        let (frames, lens) = both.fold((0, 0), |sum, frame| (sum.0 + frame.0, sum.1 + frame.1));
+        let sizes = frames.iter().map(wire_size);
+        let (frames, lens) = sizes.fold((0, 0), |sum, frame| (sum.0 + frame.0, sum.1 + frame.1));
         self.add(packets, frames);
         self.add(bytes, lens);
     }
 }
 
-/// How many frames, and how many bytes, a frame is on the wire.
+/// Returns the number of frames and of bytes of a frame on the wire.
 #[must_use]
-pub fn on_the_wire(frame: &Frame) -> (u64, u64) {
+pub fn wire_size(frame: &Frame) -> (u64, u64) {
     (frame.wire_frames(), frame.wire_bytes())
 }
 
-/// The numbers of a queue, or of several summed, at one moment.
+/// Values of the counters of one or several queues at one time.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     values: [u64; COUNTERS],
 }
 
-impl Counts {
-    /// Received frames that were dropped, whatever the reason.
+impl QueueCounts {
+    /// Received frames that were dropped, for any reason.
     #[must_use]
     pub fn rx_dropped(&self) -> u64 {
         use Counter::{RxBadOffload, RxErrors, RxOverrun, RxRunt, RxTooLong, RxTruncated};
@@ -158,11 +159,11 @@ impl Counts {
         ])
     }
 
-    /// Frames to be sent that were dropped, whatever the reason, errors included.
+    /// Frames that were dropped instead of sent, for any reason, including errors.
     #[must_use]
     pub fn tx_dropped(&self) -> u64 {
-        use Counter::{TxDown, TxErrors, TxNoRoom, TxTooLong};
-        self.sum(&[TxDown, TxTooLong, TxNoRoom, TxErrors])
+        use Counter::{TxDown, TxErrors, TxFull, TxTooLong};
+        self.sum(&[TxDown, TxTooLong, TxFull, TxErrors])
     }
 
     fn sum(&self, counters: &[Counter]) -> u64 {
@@ -176,7 +177,7 @@ impl Counts {
     }
 }
 
-impl Index<Counter> for Counts {
+impl Index<Counter> for QueueCounts {
     type Output = u64;
 
     fn index(&self, counter: Counter) -> &u64 {
@@ -184,7 +185,7 @@ impl Index<Counter> for Counts {
     }
 }
 
-impl FromIterator<(Counter, u64)> for Counts {
+impl FromIterator<(Counter, u64)> for QueueCounts {
     fn from_iter<I: IntoIterator<Item = (Counter, u64)>>(numbers: I) -> Self {
         let mut counts = Self::default();
         for (counter, number) in numbers {
@@ -194,7 +195,7 @@ impl FromIterator<(Counter, u64)> for Counts {
     }
 }
 
-impl Add for Counts {
+impl Add for QueueCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -202,7 +203,7 @@ impl Add for Counts {
     }
 }
 
-impl Sub for Counts {
+impl Sub for QueueCounts {
     type Output = Self;
 
     fn sub(self, earlier: Self) -> Self {
@@ -210,14 +211,14 @@ impl Sub for Counts {
     }
 }
 
-impl fmt::Debug for Counts {
-    /// Names what is not zero.
+impl fmt::Debug for QueueCounts {
+    /// Lists the counters that are not zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Counter::ALL
+        let rows = Counter::ALL
             .iter()
             .map(|(counter, name)| (name, self[*counter]));
         f.debug_map()
-            .entries(named.filter(|(_, number)| *number != 0))
+            .entries(rows.filter(|(_, number)| *number != 0))
             .finish()
     }
 }
@@ -227,17 +228,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_lists_every_counter_in_its_place() {
-        for (place, (counter, name)) in Counter::ALL.iter().enumerate() {
-            assert_eq!(*counter as usize, place, "{name}");
+    fn counter_table_follows_enum_order() {
+        for (index, (counter, name)) in Counter::ALL.iter().enumerate() {
+            assert_eq!(*counter as usize, index, "{name}");
         }
     }
 
     #[test]
-    fn deltas_name_what_moved() {
+    fn debug_output_names_nonzero_counters() {
         let counters = QueueCounters::default();
         let before = counters.read();
-        counters.received(&[Frame::from_bytes(&[0; 60]), Frame::from_bytes(&[0; 40])]);
+        counters.count_received(&[Frame::from_bytes(&[0; 60]), Frame::from_bytes(&[0; 40])]);
         counters.add(Counter::RxOverrun, 3);
         let delta = counters.read() - before;
         assert_eq!(

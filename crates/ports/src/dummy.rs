@@ -1,8 +1,8 @@
-//! A port with nothing behind it but memory, as Open vSwitch's tests use them: frames come in
-//! when somebody hands them to its [`Feed`], and what is sent is counted and, if files are
-//! named, written down as libpcap writes it (draft-ietf-opsawg-pcap).
+//! Ports without a device, as Open vSwitch's tests use them (`netdev-dummy`): frames are received
+//! when a [`DummyInjector`] injects them; sent frames are counted and optionally written to a
+//! capture file (draft-ietf-opsawg-pcap).
 //!
-//! It wakes who sleeps on it, so it can stand where a device does.
+//! A reader that sleeps on the queue is woken, so a dummy can replace a device.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,77 +20,81 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Port, Queue, Status};
 
-/// Frames that wait to be received: as many as Open vSwitch's dummies keep.
-const WAITING_MAX: usize = 100;
+/// Maximum number of injected frames in the queue, as in Open vSwitch's dummies.
+const QUEUE_LEN_MAX: usize = 100;
 
-/// What an Ethernet device has unless it is told otherwise.
+/// Default MTU of an Ethernet device.
 const MTU: u32 = 1500;
 
-/// Where frames of a dummy are written down.
+/// Capture files of a dummy port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Files {
-    /// Those that come in.
+pub struct DummyFiles {
+    /// File of received frames.
     pub received: Option<PathBuf>,
-    /// Those that are sent; the same file may have both.
+    /// File of sent frames; may be the same file.
     pub sent: Option<PathBuf>,
 }
 
-/// A dummy.
-pub struct Dummy {
+/// A dummy port.
+pub struct DummyPort {
     status: Status,
-    shared: Arc<Shared>,
+    state: Arc<DummyState>,
     queues: Vec<Box<dyn Queue>>,
 }
 
-/// What the port, its queues and its feed have in common.
-struct Shared {
+/// State shared by the port, its queues and its injectors.
+struct DummyState {
     up: AtomicBool,
-    waiting: Mutex<VecDeque<Frame>>,
-    /// Readable while frames wait.
+    queued: Mutex<VecDeque<Frame>>,
+    /// Readable while frames are queued.
     ready: OwnedFd,
-    received: Option<Arc<Mutex<Capture>>>,
-    sent: Option<Arc<Mutex<Capture>>>,
+    received: Option<Arc<Mutex<PcapWriter>>>,
+    sent: Option<Arc<Mutex<PcapWriter>>>,
 }
 
-/// Where frames are handed to a dummy.
+/// Injects frames into a dummy port.
 #[derive(Clone)]
-pub struct Feed {
-    shared: Arc<Shared>,
+pub struct DummyInjector {
+    state: Arc<DummyState>,
 }
 
 #[repr(align(128))]
 struct DummyQueue {
-    shared: Arc<Shared>,
-    /// The first of a port's queues receives, the others only send.
+    state: Arc<DummyState>,
+    /// Only the first queue of a port receives.
     receives: bool,
     counters: Arc<QueueCounters>,
 }
 
-impl Dummy {
-    /// A dummy called `name`, up, that writes its frames to `files`.
+impl DummyPort {
+    /// Opens a dummy port called `name`, administratively up, that writes its frames to `files`.
     ///
     /// # Errors
-    /// A file cannot be made, or the system has no event for it.
+    /// A file cannot be created, or the system has no eventfd.
     pub fn open(
         name: &str,
         address: Option<MacAddr>,
-        files: &Files,
+        files: &DummyFiles,
         queues: NonZeroUsize,
     ) -> io::Result<Self> {
-        let received = files.received.as_deref().map(Capture::create).transpose()?;
+        let received = files
+            .received
+            .as_deref()
+            .map(PcapWriter::create)
+            .transpose()?;
         let sent = match &files.sent {
             Some(path) if Some(path) == files.received.as_ref() => received.clone(),
-            Some(path) => Some(Capture::create(path)?),
+            Some(path) => Some(PcapWriter::create(path)?),
             None => None,
         };
-        let shared = Arc::new(Shared {
+        let state = Arc::new(DummyState {
             up: AtomicBool::new(true),
-            waiting: Mutex::default(),
+            queued: Mutex::default(),
             ready: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             received,
             sent,
         });
-        let queue = |place| Box::new(DummyQueue::new(&shared, place == 0)) as Box<dyn Queue>;
+        let queue = |index| Box::new(DummyQueue::new(&state, index == 0)) as Box<dyn Queue>;
         Ok(Self {
             status: Status {
                 name: name.to_owned(),
@@ -101,21 +105,21 @@ impl Dummy {
                 ..Status::default()
             },
             queues: (0..queues.get()).map(queue).collect(),
-            shared,
+            state,
         })
     }
 }
 
-/// A locally administered address that the same name always has.
+/// Returns a locally administered address derived from the name.
 fn address_of(name: &str) -> MacAddr {
     let mut hasher = std::collections::hash_map::DefaultHasher::new();
     name.hash(&mut hasher);
     MacAddr::from_u64(0xaa55_0000_0000 | hasher.finish() & 0xffff_ffff)
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Frame>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl DummyState {
+    fn queued(&self) -> MutexGuard<'_, VecDeque<Frame>> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_up(&self) -> bool {
@@ -123,25 +127,24 @@ impl Shared {
     }
 }
 
-impl Feed {
-    /// Has the dummy receive a frame. One that is down takes none, and one that has many
-    /// waiting takes no more; which is told.
+impl DummyInjector {
+    /// Queues a frame for reception. Returns false if the port is down or the queue is full.
     #[must_use]
-    pub fn put(&self, frame: Frame) -> bool {
-        let mut waiting = self.shared.waiting();
-        if !self.shared.is_up() || waiting.len() >= WAITING_MAX {
+    pub fn inject(&self, frame: Frame) -> bool {
+        let mut queued = self.state.queued();
+        if !self.state.is_up() || queued.len() >= QUEUE_LEN_MAX {
             return false;
         }
-        waiting.push_back(frame);
-        // A counter that is full wakes as well.
-        let _ = rustix::io::write(&self.shared.ready, &1_u64.to_ne_bytes());
+        queued.push_back(frame);
+        // A full eventfd counter wakes the reader, too.
+        let _ = rustix::io::write(&self.state.ready, &1_u64.to_ne_bytes());
         true
     }
 }
 
-impl Port for Dummy {
+impl Port for DummyPort {
     fn status(&self) -> Status {
-        let up = self.shared.is_up();
+        let up = self.state.is_up();
         Status {
             up,
             carrier: up,
@@ -153,25 +156,25 @@ impl Port for Dummy {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
-        Ok(Box::new(DummyQueue::new(&self.shared, false)))
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
+        Ok(Box::new(DummyQueue::new(&self.state, false)))
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {
-        self.shared.up.store(up, Ordering::Relaxed);
+        self.state.up.store(up, Ordering::Relaxed);
         Ok(())
     }
 
-    fn feed(&self) -> Option<Feed> {
-        let shared = Arc::clone(&self.shared);
-        Some(Feed { shared })
+    fn injector(&self) -> Option<DummyInjector> {
+        let state = Arc::clone(&self.state);
+        Some(DummyInjector { state })
     }
 }
 
 impl DummyQueue {
-    fn new(shared: &Arc<Shared>, receives: bool) -> Self {
+    fn new(state: &Arc<DummyState>, receives: bool) -> Self {
         Self {
-            shared: Arc::clone(shared),
+            state: Arc::clone(state),
             receives,
             counters: Arc::default(),
         }
@@ -184,36 +187,37 @@ impl Queue for DummyQueue {
             return Ok(());
         }
         let before = batch.len();
-        let mut waiting = self.shared.waiting();
-        while batch.room() > 0 && !waiting.is_empty() {
+        let mut queued = self.state.queued();
+        while batch.remaining_capacity() > 0 && !queued.is_empty() {
             let Some(mut frame) = pool.take() else {
-                self.counters.add(Counter::RxStarved, 1);
+                self.counters.add(Counter::RxNoBuffer, 1);
                 break;
             };
-            let Some(came) = waiting.pop_front() else {
+            let Some(received) = queued.pop_front() else {
                 pool.put(frame);
                 break;
             };
             frame
-                .copy_from(came.bytes())
-                .expect("a frame is no longer than buffers take");
-            batch.push(frame).expect("room was asked for");
+                .copy_from(received.bytes())
+                .expect("a frame fits a buffer");
+            batch.push(frame).expect("the batch has space");
         }
-        if waiting.is_empty() {
-            // There is nothing to be read if nothing was written: then it is not readable.
-            let _ = rustix::io::read(&self.shared.ready, &mut [0; 8]);
+        if queued.is_empty() {
+            // The read fails if nothing was written, and the descriptor is then not readable
+            // anyway.
+            let _ = rustix::io::read(&self.state.ready, &mut [0; 8]);
         }
-        drop(waiting);
-        let came = &batch[before..];
-        self.counters.received(came);
-        note(self.shared.received.as_ref(), came);
+        drop(queued);
+        let received = &batch[before..];
+        self.counters.count_received(received);
+        write_frames(self.state.received.as_ref(), received);
         Ok(())
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
-        if self.shared.is_up() {
-            self.counters.sent(batch);
-            note(self.shared.sent.as_ref(), batch);
+        if self.state.is_up() {
+            self.counters.count_sent(batch);
+            write_frames(self.state.sent.as_ref(), batch);
         } else {
             self.counters.add(Counter::TxDown, batch.len() as u64);
         }
@@ -222,7 +226,7 @@ impl Queue for DummyQueue {
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
-        self.receives.then(|| self.shared.ready.as_fd())
+        self.receives.then(|| self.state.ready.as_fd())
     }
 
     fn counters(&self) -> Arc<QueueCounters> {
@@ -230,15 +234,15 @@ impl Queue for DummyQueue {
     }
 }
 
-/// A file of frames. One that can be written to no more is left alone: tests look into it.
-struct Capture {
+/// A capture file. Write errors are ignored: the tests check the file.
+struct PcapWriter {
     file: BufWriter<File>,
 }
 
-/// The file's header: microseconds, version 2.4, no zone, no accuracy, long frames, Ethernet.
+/// File header: microseconds, version 2.4, time zone 0, accuracy 0, snap length 65,535, Ethernet.
 const HEADER: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 0xffff, 1];
 
-impl Capture {
+impl PcapWriter {
     fn create(path: &Path) -> io::Result<Arc<Mutex<Self>>> {
         let mut file = BufWriter::new(File::create(path)?);
         for word in HEADER {
@@ -250,7 +254,7 @@ impl Capture {
 
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        // No clock is read for a test's file: all frames are of the first moment.
+        // Timestamps are zero: a test's file does not depend on the clock.
         for word in [0, 0, length, length] {
             self.file.write_all(&word.to_le_bytes())?;
         }
@@ -258,8 +262,8 @@ impl Capture {
     }
 }
 
-/// Writes frames down, if there is a file for them.
-fn note(capture: Option<&Arc<Mutex<Capture>>>, frames: &[Frame]) {
+/// Writes frames if there is a file.
+fn write_frames(capture: Option<&Arc<Mutex<PcapWriter>>>, frames: &[Frame]) {
     if frames.is_empty() {
         return;
     }
@@ -276,21 +280,25 @@ fn note(capture: Option<&Arc<Mutex<Capture>>>, frames: &[Frame]) {
 mod tests {
     use super::*;
 
-    fn one(files: &Files) -> (Dummy, Box<dyn Queue>) {
-        let mut dummy = Dummy::open("p1", None, files, NonZeroUsize::MIN).expect("memory");
-        let queue = dummy.take_queues().pop().expect("one");
+    fn open_dummy(files: &DummyFiles) -> (DummyPort, Box<dyn Queue>) {
+        let mut dummy =
+            DummyPort::open("p1", None, files, NonZeroUsize::MIN).expect("no file is opened");
+        let queue = dummy.take_queues().pop().expect("one queue");
         (dummy, queue)
     }
 
     #[test]
-    fn what_is_fed_is_received_in_order_and_wakes() {
-        let (mut dummy, mut queue) = one(&Files::default());
-        let feed = dummy.feed().expect("a dummy has one");
+    fn injected_frames_are_received_in_order_and_wake_reader() {
+        let (mut dummy, mut queue) = open_dummy(&DummyFiles::default());
+        let injector = dummy.injector().expect("a dummy has an injector");
         let frames = [1, 2].map(|i| Frame::from_bytes(&[i; 60]));
         let ready = |queue: &dyn Queue| {
-            let fd = queue.readiness().expect("it wakes").try_clone_to_owned();
+            let fd = queue
+                .readiness()
+                .expect("the first queue has a descriptor")
+                .try_clone_to_owned();
             let mut fds = [rustix::event::PollFd::from_borrowed_fd(
-                queue.readiness().expect("it wakes"),
+                queue.readiness().expect("the first queue has a descriptor"),
                 rustix::event::PollFlags::IN,
             )];
             drop(fd);
@@ -298,47 +306,55 @@ mod tests {
                 tv_sec: 0,
                 tv_nsec: 0,
             };
-            rustix::event::poll(&mut fds, Some(&now)).expect("it can be asked") == 1
+            rustix::event::poll(&mut fds, Some(&now)).expect("poll succeeds") == 1
         };
         assert!(!ready(&*queue));
-        assert!(frames.iter().all(|frame| feed.put(frame.clone())));
+        assert!(frames.iter().all(|frame| injector.inject(frame.clone())));
         assert!(ready(&*queue));
         let (mut pool, mut batch) = (Pool::new(8), Batch::new());
-        queue.receive(&mut pool, &mut batch).expect("it is there");
+        queue
+            .receive(&mut pool, &mut batch)
+            .expect("a dummy is never removed");
         assert_eq!(batch[..], frames);
         assert!(!ready(&*queue));
         assert_eq!(queue.counters().read()[Counter::RxPackets], 2);
-        dummy.set_up(false).expect("nobody is in the way");
-        assert!(!feed.put(frames[0].clone()) && !dummy.status().carrier);
-        queue.send(&mut batch, &mut pool).expect("it is there");
+        dummy.set_up(false).expect("a dummy can be set down");
+        assert!(!injector.inject(frames[0].clone()) && !dummy.status().carrier);
+        queue
+            .send(&mut batch, &mut pool)
+            .expect("a dummy is never removed");
         assert_eq!(queue.counters().read()[Counter::TxDown], 2);
     }
 
     #[test]
-    fn no_more_wait_than_are_kept() {
-        let (dummy, _queue) = one(&Files::default());
-        let feed = dummy.feed().expect("a dummy has one");
+    fn injector_refuses_frames_beyond_queue_limit() {
+        let (dummy, _queue) = open_dummy(&DummyFiles::default());
+        let injector = dummy.injector().expect("a dummy has an injector");
         let frame = Frame::from_bytes(&[1; 60]);
-        let taken = (0..WAITING_MAX + 5).filter(|_| feed.put(frame.clone()));
-        assert_eq!(taken.count(), WAITING_MAX);
+        let accepted = (0..QUEUE_LEN_MAX + 5).filter(|_| injector.inject(frame.clone()));
+        assert_eq!(accepted.count(), QUEUE_LEN_MAX);
     }
 
     #[test]
-    fn frames_are_written_down_as_they_come_and_go() {
+    fn received_and_sent_frames_are_written_to_capture_file() {
         let path = std::env::temp_dir().join(format!("comporta-dummy-{}", std::process::id()));
-        let files = Files {
+        let files = DummyFiles {
             received: Some(path.clone()),
             sent: Some(path.clone()),
         };
-        let (dummy, mut queue) = one(&files);
-        let feed = dummy.feed().expect("a dummy has one");
-        assert!(feed.put(Frame::from_bytes(&[7; 60])));
+        let (dummy, mut queue) = open_dummy(&files);
+        let injector = dummy.injector().expect("a dummy has an injector");
+        assert!(injector.inject(Frame::from_bytes(&[7; 60])));
         let (mut pool, mut batch) = (Pool::new(8), Batch::new());
-        queue.receive(&mut pool, &mut batch).expect("it is there");
-        queue.send(&mut batch, &mut pool).expect("it is there");
-        let written = std::fs::read(&path).expect("it was made");
+        queue
+            .receive(&mut pool, &mut batch)
+            .expect("a dummy is never removed");
+        queue
+            .send(&mut batch, &mut pool)
+            .expect("a dummy is never removed");
+        let written = std::fs::read(&path).expect("the file was created");
         assert_eq!(written.len(), 24 + 2 * (16 + 60));
         assert_eq!(written[24 + 16..24 + 16 + 60], [7; 60]);
-        std::fs::remove_file(path).expect("it was made");
+        std::fs::remove_file(path).expect("the file was created");
     }
 }

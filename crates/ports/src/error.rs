@@ -1,4 +1,4 @@
-//! Why a port could not be opened, each with what to do about it.
+//! Reasons why a port cannot be opened, each with its remedy.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -7,160 +7,162 @@ use rustix::io::Errno;
 
 use crate::QUEUES_MAX;
 
-/// A port could not be opened.
+/// A port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no such interface.
-    #[error("there is no interface {name} here: `ip link` lists those there are")]
+    /// No interface has this name.
+    #[error("interface {name} does not exist: `ip link` lists the existing ones")]
     Unknown {
-        /// Its name.
+        /// Name of the interface.
         name: String,
     },
     /// The process lacks a capability.
     #[error(
-        "{name} cannot be opened without {capability}: run as root, or give the program \
+        "cannot open {name} without {capability}: run as root, or give the program \
          the capability with `setcap cap_net_admin,cap_net_raw+ep`"
     )]
     Privilege {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// What is missing.
+        /// The missing capability.
         capability: &'static str,
     },
-    /// The interface's frames do not begin with an Ethernet header.
-    #[error("{name} is not an Ethernet interface: its frames have no addresses to switch by")]
+    /// The interface's frames have no Ethernet header.
+    #[error("{name} is not an Ethernet interface: its frames have no MAC addresses")]
     NotEthernet {
-        /// Its name.
+        /// Name of the interface.
         name: String,
     },
-    /// A TAP device was to be made, and the name is in use.
+    /// The name of a new TAP device is in use.
     #[error(
-        "an interface {name} exists already: choose another name, or remove it with \
-         `ip link delete {name}` if nothing uses it"
+        "cannot create {name}: an interface with this name exists: choose another name, or \
+         remove it with `ip link delete {name}` if nothing uses it"
     )]
     NameTaken {
-        /// The name.
+        /// Name of the device.
         name: String,
     },
-    /// The kernel hands out no TAP devices.
+    /// The kernel has no TAP devices.
     #[error(
-        "there is no {device}: load the module with `modprobe tun`, or hand the device \
+        "{device} does not exist: load the module with `modprobe tun`, or pass the device \
          to the container",
         device = sys::tun::DEVICE
     )]
     NoTapDevices,
     /// More queues than a port may have.
-    #[error("{name} cannot have {asked} queues: {QUEUES_MAX} are the most")]
+    #[error("{name} cannot have {requested} queues: the maximum is {QUEUES_MAX}")]
     TooManyQueues {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// How many were asked for.
-        asked: NonZeroUsize,
+        /// Requested number of queues.
+        requested: NonZeroUsize,
     },
-    /// The kernel shares the frames of an interface only while it is up.
+    /// The kernel creates fanout groups only on interfaces that are up.
     #[error(
-        "{name} is down, and this kernel can share its frames among queues only when it \
-         is up: `ip link set {name} up` first"
+        "{name} is down, and this kernel can distribute its frames over queues only while it \
+         is up: run `ip link set {name} up` first"
     )]
     DownAndShared {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
     },
     /// The kernel has no AF_XDP sockets.
     #[error(
-        "{name} cannot be opened by AF_XDP: this kernel has no AF_XDP sockets with wake-ups (5.4 and \
-         later, CONFIG_XDP_SOCKETS); without `xdp:` it is opened by packet sockets"
+        "cannot open {name} with AF_XDP: this kernel has no AF_XDP sockets with wake-ups (Linux 5.4 and \
+         later, CONFIG_XDP_SOCKETS); omit `xdp:` to use packet sockets"
     )]
     NoXdpSockets {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
     },
-    /// The kernel loads no programs, or attaches them by no link.
+    /// The kernel has no bpf(2), or no XDP links.
     #[error(
-        "{name} cannot be opened by AF_XDP: this kernel has no bpf(2) with links (5.9 and later, \
-         CONFIG_BPF_SYSCALL); without `xdp:` it is opened by packet sockets"
+        "cannot open {name} with AF_XDP: this kernel has no bpf(2) with XDP links (Linux 5.9 and later, \
+         CONFIG_BPF_SYSCALL); omit `xdp:` to use packet sockets"
     )]
     NoXdpPrograms {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
     },
-    /// The process lacks one of the capabilities that AF_XDP takes.
+    /// The process lacks a capability that AF_XDP requires.
     #[error(
-        "{name} cannot be opened by AF_XDP without CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF: run as \
+        "cannot open {name} with AF_XDP without CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF: run as \
          root, or give the program the capabilities with \
          `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep`"
     )]
     XdpPrivilege {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
     },
-    /// The process may not lock the memory that frames are to come to.
+    /// The process may not lock the memory of the UMEM.
     #[error(
-        "{name} cannot be opened by AF_XDP: this process may not lock so much memory: run as root, \
+        "cannot open {name} with AF_XDP: this process may not lock enough memory: run as root, \
          raise `ulimit -l`, or give the program cap_ipc_lock"
     )]
     XdpMemory {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
     },
-    /// Somebody else's program is on the interface, or somebody else's socket at its queue.
+    /// Another XDP program is attached, or another socket is bound to the queue.
     #[error(
         "{name} is in use by another XDP program or AF_XDP socket: `ip link show {name}` shows the \
-         program's id, and `ip link set {name} xdp off` takes it off"
+         program's ID, and `ip link set {name} xdp off` detaches it"
     )]
     XdpBusy {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
     },
-    /// The interface's frames are longer than the memory they would be received in.
+    /// The MTU exceeds a chunk.
     #[error(
-        "{name} has an MTU of {mtu}, and AF_XDP takes {most} at most: `ip link set {name} mtu {most}`, \
-         or leave `xdp:` away"
+        "{name} has an MTU of {mtu}, and the maximum for AF_XDP is {max}: `ip link set {name} mtu {max}`, \
+         or omit `xdp:`"
     )]
     TooLongForXdp {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// Its MTU.
+        /// MTU of the interface.
         mtu: u32,
-        /// The longest.
-        most: u32,
+        /// Maximum MTU.
+        max: u32,
     },
     /// The device has more receive queues than a port may have.
     #[error(
-        "{name} has {has} receive queues, and AF_XDP must serve each: `ethtool -L {name} combined \
-         {QUEUES_MAX}` at most"
+        "{name} has {has} receive queues, and AF_XDP must serve all of them: `ethtool -L {name} combined \
+         {QUEUES_MAX}` or fewer"
     )]
     TooManyDeviceQueues {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// How many it has.
+        /// Number of receive queues.
         has: u32,
     },
-    /// Only the driver's own hook was asked for, and it cannot be had.
-    #[error("{name}: its driver takes no XDP program ({source}): leave `native` away")]
+    /// Native XDP was required and is not available.
+    #[error("{name}: its driver does not support native XDP ({source}): omit `native`")]
     NoNativeXdp {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// How it failed.
+        /// Cause.
         source: io::Error,
     },
-    /// The device was to read and write the memory itself, and does not.
+    /// Zero copy was required and is not available.
     #[error(
-        "{name}: its driver does not read and write frames in our memory ({source}): leave \
-         `zero-copy` away, and the kernel copies them"
+        "{name}: its driver does not support AF_XDP zero copy ({source}): omit `zero-copy`, \
+         and the kernel copies the frames"
     )]
     NoZeroCopy {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// How it failed.
+        /// Cause.
         source: io::Error,
     },
-    /// The device was to be polled, and cannot be.
-    #[error("{name} cannot be polled ({source}; Linux 5.11 and later): leave `busy-poll` away")]
+    /// Busy polling was required and is not available.
+    #[error(
+        "{name} does not support busy polling ({source}; Linux 5.11 and later): omit `busy-poll`"
+    )]
     NoBusyPoll {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// How it failed.
+        /// Cause.
         source: io::Error,
     },
     /// The program was built without DPDK.
@@ -169,42 +171,42 @@ pub enum OpenError {
          `cargo build --release --features dpdk`"
     )]
     NoDpdk {
-        /// The device's name.
+        /// Name of the device.
         name: String,
     },
-    /// DPDK or one of its drivers refused.
+    /// DPDK or one of its drivers failed.
     #[error("{name}: {step}: {problem}")]
     Dpdk {
-        /// The device's name.
+        /// Name of the device.
         name: String,
-        /// What was being done.
+        /// Failed operation.
         step: &'static str,
-        /// How it failed, and what the driver said of it.
+        /// Cause, with the driver's message.
         problem: String,
     },
-    /// The file whose frames were to be received cannot be used.
-    #[error("{name}: {file} cannot be replayed: {problem}")]
+    /// The capture file cannot be replayed.
+    #[error("{name}: cannot replay {file}: {problem}")]
     NoCapture {
-        /// The port's name.
+        /// Name of the port.
         name: String,
         /// The file.
         file: String,
-        /// What is wrong.
+        /// Cause.
         problem: io::Error,
     },
-    /// Another call to the kernel failed.
-    #[error("{name}: {step}: {source}")]
+    /// Another system call failed.
+    #[error("{name}: cannot {step}: {source}")]
     Failed {
-        /// The interface's name.
+        /// Name of the interface.
         name: String,
-        /// What was being done.
+        /// Failed operation.
         step: &'static str,
-        /// How it failed.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// The error of a step that needs `capability`, if it may lack it.
+/// Converts the error of an operation that requires `capability`.
 pub(crate) fn failed(
     name: impl ToString,
     step: &'static str,
@@ -218,7 +220,10 @@ pub(crate) fn failed(
     }
 }
 
-/// The error with which a queue says that its device is gone.
-pub(crate) fn gone(name: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("interface {name} is gone"))
+/// The error of a queue whose device was removed.
+pub(crate) fn removed(name: impl std::fmt::Display) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("interface {name} was removed"),
+    )
 }

@@ -1,4 +1,4 @@
-//! A queue behind a bad line: seeded, so that a failure can be repeated.
+//! A queue with seeded impairments: the same seed repeats the same faults.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,85 +9,98 @@ use packet::{Frame, Pool};
 
 use crate::{Batch, Queue, QueueCounters};
 
-/// How bad the line is. Each is rolled for every frame, in this order.
+/// Probabilities of faults. Each is drawn for every frame, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Where the dice start: the same seed, the same faults.
+pub struct QueueFaults {
+    /// Seed of the random generator.
     pub seed: u64,
-    /// Of a thousand frames, how many are lost.
+    /// Lost frames per thousand.
     pub lost_permille: u16,
-    /// Of a thousand frames, in how many a bit is flipped.
+    /// Frames with one inverted bit per thousand.
     pub corrupted_permille: u16,
-    /// Of a thousand frames, how many come twice.
+    /// Duplicated frames per thousand.
     pub duplicated_permille: u16,
-    /// Of a thousand frames, how many come after the frame behind them.
-    pub overtaken_permille: u16,
+    /// Frames per thousand that are delivered after their successor.
+    pub reordered_permille: u16,
 }
 
-/// A queue that receives by a bad line. It sends by a good one: wrap the other end.
-pub struct Faulty<Q> {
+/// A queue that impairs received frames. Sent frames are not impaired: wrap the other end for that.
+pub struct FaultyQueue<Q> {
     queue: Q,
-    faults: Faults,
-    dice: Dice,
-    /// What has come, and not yet been through the line.
-    came: Batch,
-    /// What has been through the line, and not yet been asked for.
-    through: VecDeque<Frame>,
-    /// What the next frame overtakes.
-    overtaken: Option<Frame>,
+    faults: QueueFaults,
+    random: SplitMix64,
+    /// Frames received from the wrapped queue, before impairment.
+    arrived: Batch,
+    /// Impaired frames, ready to be received.
+    deliverable: VecDeque<Frame>,
+    /// A frame that its successor overtakes.
+    delayed: Option<Frame>,
 }
 
-impl<Q: Queue> Faulty<Q> {
-    /// Puts a line with these faults before `queue`.
+impl<Q: Queue> FaultyQueue<Q> {
+    /// Wraps `queue` with these faults.
+    ///
+    /// ```
+    /// use packet::{Frame, Pool};
+    /// use ports::{Batch, FaultyQueue, Queue, QueueFaults, memory};
+    ///
+    /// let [mut left, right] = memory::pair(["left", "right"], 64).map(|mut port| port.take_queue().unwrap());
+    /// let mut right = FaultyQueue::new(right, QueueFaults { seed: 1, lost_permille: 1000, ..QueueFaults::default() });
+    /// let (mut pool, mut batch) = (Pool::new(64), Batch::new());
+    /// batch.push(Frame::from_bytes(&[0; 60])).unwrap();
+    /// left.send(&mut batch, &mut pool).unwrap();
+    /// right.receive(&mut pool, &mut batch).unwrap();
+    /// assert!(batch.is_empty());
+    /// ```
     #[must_use]
-    pub fn new(queue: Q, faults: Faults) -> Self {
+    pub fn new(queue: Q, faults: QueueFaults) -> Self {
         Self {
             queue,
-            dice: Dice(faults.seed),
+            random: SplitMix64(faults.seed),
             faults,
-            came: Batch::new(),
-            through: VecDeque::new(),
-            overtaken: None,
+            arrived: Batch::new(),
+            deliverable: VecDeque::new(),
+            delayed: None,
         }
     }
 
-    /// Sends one frame through the line.
-    fn pass(&mut self, mut frame: Frame, pool: &mut Pool) {
-        if self.dice.falls(self.faults.lost_permille) {
+    /// Impairs one frame.
+    fn impair(&mut self, mut frame: Frame, pool: &mut Pool) {
+        if self.random.occurs(self.faults.lost_permille) {
             return pool.put(frame);
         }
-        if self.dice.falls(self.faults.corrupted_permille) && !frame.is_empty() {
-            let bit = self.dice.below(8 * frame.len());
+        if self.random.occurs(self.faults.corrupted_permille) && !frame.is_empty() {
+            let bit = self.random.below(8 * frame.len());
             frame.bytes_mut()[bit / 8] ^= 1 << (bit % 8);
         }
-        if self.dice.falls(self.faults.duplicated_permille) {
-            self.through.extend(pool.duplicate(&frame));
+        if self.random.occurs(self.faults.duplicated_permille) {
+            self.deliverable.extend(pool.duplicate(&frame));
         }
-        if self.overtaken.is_none() && self.dice.falls(self.faults.overtaken_permille) {
-            self.overtaken = Some(frame);
+        if self.delayed.is_none() && self.random.occurs(self.faults.reordered_permille) {
+            self.delayed = Some(frame);
         } else {
-            self.through.push_back(frame);
-            self.through.extend(self.overtaken.take());
+            self.deliverable.push_back(frame);
+            self.deliverable.extend(self.delayed.take());
         }
     }
 }
 
-impl<Q: Queue> Queue for Faulty<Q> {
+impl<Q: Queue> Queue for FaultyQueue<Q> {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let mut outcome = Ok(());
-        if self.through.len() < batch.room() {
-            let mut came = std::mem::take(&mut self.came);
-            outcome = self.queue.receive(pool, &mut came);
-            if came.is_empty() {
-                // Nothing comes to overtake it.
-                self.through.extend(self.overtaken.take());
+        if self.deliverable.len() < batch.remaining_capacity() {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            outcome = self.queue.receive(pool, &mut arrived);
+            if arrived.is_empty() {
+                // No successor has arrived to overtake it.
+                self.deliverable.extend(self.delayed.take());
             }
-            came.drain().for_each(|frame| self.pass(frame, pool));
-            self.came = came;
+            arrived.drain().for_each(|frame| self.impair(frame, pool));
+            self.arrived = arrived;
         }
-        let count = batch.room().min(self.through.len());
-        for frame in self.through.drain(..count) {
-            batch.push(frame).expect("room was asked for");
+        let count = batch.remaining_capacity().min(self.deliverable.len());
+        for frame in self.deliverable.drain(..count) {
+            batch.push(frame).expect("the batch has space");
         }
         outcome
     }
@@ -96,16 +109,16 @@ impl<Q: Queue> Queue for Faulty<Q> {
         self.queue.send(batch, pool)
     }
 
-    fn tend(&mut self) -> io::Result<()> {
-        self.queue.tend()
+    fn maintain(&mut self) -> io::Result<()> {
+        self.queue.maintain()
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.queue.readiness()
     }
 
-    fn is_dear(&self) -> bool {
-        self.queue.is_dear()
+    fn is_expensive_to_poll(&self) -> bool {
+        self.queue.is_expensive_to_poll()
     }
 
     fn counters(&self) -> Arc<QueueCounters> {
@@ -113,10 +126,10 @@ impl<Q: Queue> Queue for Faulty<Q> {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough for faults.
-struct Dice(u64);
+/// SplitMix64 (Steele, Lea and Flood, 2014): small, and sufficient for fault injection.
+struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -126,10 +139,10 @@ impl Dice {
 
     fn below(&mut self, limit: usize) -> usize {
         let rest = self.next() % limit as u64;
-        usize::try_from(rest).expect("less than a usize")
+        usize::try_from(rest).expect("below a usize limit")
     }
 
-    fn falls(&mut self, permille: u16) -> bool {
+    fn occurs(&mut self, permille: u16) -> bool {
         permille > 0 && self.below(1000) < usize::from(permille)
     }
 }
@@ -139,75 +152,75 @@ mod tests {
     use super::*;
     use crate::memory;
 
-    /// What comes of 1,000 numbered frames over a line with these faults.
-    fn line(faults: Faults) -> Vec<u16> {
+    /// Sends 1,000 numbered frames through these faults and returns the received numbers.
+    fn received_numbers(faults: QueueFaults) -> Vec<u16> {
         let [mut a, b] = memory::pair(["a", "b"], 64).map(|mut port| port.take_queue().unwrap());
-        let mut b = Faulty::new(b, faults);
-        let (mut here, mut there) = (Pool::new(64), Pool::new(256));
+        let mut b = FaultyQueue::new(b, faults);
+        let (mut tx_pool, mut rx_pool) = (Pool::new(64), Pool::new(256));
         let (mut batch, mut numbers) = (Batch::new(), Vec::new());
         for number in 0..1000u16 {
-            let mut frame = here.take().unwrap();
+            let mut frame = tx_pool.take().unwrap();
             frame.copy_from(&number.to_be_bytes().repeat(30)).unwrap();
             batch.push(frame).unwrap();
             if number % 8 == 7 {
-                a.send(&mut batch, &mut here).unwrap();
-                b.receive(&mut there, &mut batch).unwrap();
+                a.send(&mut batch, &mut tx_pool).unwrap();
+                b.receive(&mut rx_pool, &mut batch).unwrap();
                 numbers.extend(batch.iter().map(number_of));
-                batch.release(batch.len(), &mut there);
+                batch.release(batch.len(), &mut rx_pool);
             }
         }
-        b.receive(&mut there, &mut batch).unwrap();
+        b.receive(&mut rx_pool, &mut batch).unwrap();
         numbers.extend(batch.iter().map(number_of));
-        batch.release(batch.len(), &mut there);
-        assert_eq!((here.outstanding(), there.outstanding()), (0, 0));
+        batch.release(batch.len(), &mut rx_pool);
+        assert_eq!((tx_pool.outstanding(), rx_pool.outstanding()), (0, 0));
         numbers
     }
 
-    /// The number that most of the frame's bytes say.
+    /// The number that most of the frame's words contain.
     fn number_of(frame: &Frame) -> u16 {
         let bytes = frame.bytes();
         let words: Vec<_> = bytes.chunks(2).map(|word| [word[0], word[1]]).collect();
-        let good = words
+        let repeated = words
             .iter()
             .find(|word| words.iter().filter(|w| w == word).count() > 1);
-        u16::from_be_bytes(*good.unwrap())
+        u16::from_be_bytes(*repeated.unwrap())
     }
 
-    const GOOD: Faults = Faults {
+    const NO_FAULTS: QueueFaults = QueueFaults {
         seed: 1,
         lost_permille: 0,
         corrupted_permille: 0,
         duplicated_permille: 0,
-        overtaken_permille: 0,
+        reordered_permille: 0,
     };
 
     #[test]
-    fn a_good_line_changes_nothing() {
-        assert_eq!(line(GOOD), (0..1000).collect::<Vec<_>>());
+    fn queue_without_faults_changes_nothing() {
+        assert_eq!(received_numbers(NO_FAULTS), (0..1000).collect::<Vec<_>>());
     }
 
     #[test]
-    fn each_fault_does_only_what_it_says() {
-        let mut numbers = line(Faults {
+    fn fault_kinds_act_independently() {
+        let mut numbers = received_numbers(QueueFaults {
             lost_permille: 100,
-            ..GOOD
+            ..NO_FAULTS
         });
         assert!((850..950).contains(&numbers.len()) && numbers.is_sorted());
-        numbers = line(Faults {
+        numbers = received_numbers(QueueFaults {
             duplicated_permille: 100,
-            ..GOOD
+            ..NO_FAULTS
         });
         assert!((1050..1150).contains(&numbers.len()) && numbers.is_sorted());
         numbers.dedup();
         assert_eq!(numbers.len(), 1000);
-        numbers = line(Faults {
+        numbers = received_numbers(QueueFaults {
             corrupted_permille: 1000,
-            ..GOOD
+            ..NO_FAULTS
         });
         assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
-        numbers = line(Faults {
-            overtaken_permille: 100,
-            ..GOOD
+        numbers = received_numbers(QueueFaults {
+            reordered_permille: 100,
+            ..NO_FAULTS
         });
         assert!(!numbers.is_sorted());
         numbers.sort_unstable();
@@ -215,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides() {
-        let faults = |seed| Faults {
+    fn seed_determines_faults() {
+        let faults = |seed| QueueFaults {
             seed,
             lost_permille: 200,
-            overtaken_permille: 200,
-            ..GOOD
+            reordered_permille: 200,
+            ..NO_FAULTS
         };
-        assert_eq!(line(faults(7)), line(faults(7)));
-        assert_ne!(line(faults(7)), line(faults(8)));
+        assert_eq!(received_numbers(faults(7)), received_numbers(faults(7)));
+        assert_ne!(received_numbers(faults(7)), received_numbers(faults(8)));
     }
 }

@@ -1,20 +1,37 @@
-//! Network devices as the data plane sees them: one trait, many backends.
+//! Network devices for the data plane: one trait, [`Port`], with several backends.
 //!
-//! A backend moves frames and what they owe to the wire. It never looks inside a
-//! frame, never blocks, and never drops in silence: what it drops, it counts by
-//! the reason.
+//! ```text
+//!  control thread                              worker threads
+//!  +----------------+   take_queues, once      +----------------------------------+
+//!  | Box<dyn Port>  | -----------------------> | Box<dyn Queue>, one per worker   |
+//!  | status, MTU,   |                          |   receive: device --> Batch      |
+//!  | address, QoS,  |   tx_queue               |   send:    Batch  --> device     |
+//!  | counters       | -----------------------> |   maintain, readiness, counters  |
+//!  +----------------+   (send only)            +----------------------------------+
+//! ```
 //!
-//! A device is a [`Port`]; each of its [`Queue`]s is taken once and belongs to one
-//! worker from then on. [`Captured`] and [`Faulty`] are queues around queues.
+//! | backend | device | receive | send | zero copy |
+//! |---|---|---|---|---|
+//! | [`af_packet`] | any Linux interface | mapped ring, no system call | sendmmsg(2), 64 frames per call | no |
+//! | [`xdp`] | any Linux interface | mapped ring, no system call | mapped ring, one wake-up per batch | if the driver supports it |
+//! | [`tap`] | a TAP device for the host | read(2) per frame | write(2) per frame | no |
+//! | [`replay`] | a capture file | memory | counted and dropped | |
+//! | [`dummy`] | none, as in Open vSwitch's tests | injected frames | counted, optionally written to a file | |
+//! | [`vport`] | none: patch ports and tunnels | | the worker continues with the frame | |
+//! | [`memory`] | another port in this process | memory | memory | |
+//!
+//! A backend transports bytes and offload metadata. It does not parse frames, does not block, and
+//! counts every frame that it drops, by reason ([`Counter`]).
+//!
+//! [`CapturingQueue`] and [`FaultyQueue`] wrap another queue.
 
 pub mod af_packet;
 mod batch;
-mod captured;
+mod capturing;
 mod counters;
 pub mod dummy;
 mod error;
 mod faulty;
-pub mod inner;
 pub mod memory;
 pub mod pcapng;
 pub mod replay;
@@ -22,6 +39,7 @@ pub mod shaping;
 mod status;
 pub mod tap;
 pub mod vnet;
+pub mod vport;
 pub mod xdp;
 
 use std::collections::BTreeMap;
@@ -34,140 +52,144 @@ use base::QueueId;
 use packet::{MacAddr, Pool};
 
 pub use batch::Batch;
-pub use captured::Captured;
-pub use counters::{Counter, Counts, QueueCounters, on_the_wire};
+pub use capturing::CapturingQueue;
+pub use counters::{Counter, QueueCounters, QueueCounts, wire_size};
 pub use error::OpenError;
-pub use faulty::{Faults, Faulty};
-use shaping::{Shape, Shaped};
+pub use faulty::{FaultyQueue, QueueFaults};
+use shaping::{EffectiveQos, QosConfig};
 pub use status::Status;
 pub use sys::interface::{Ifindex, InterfaceName, InvalidInterfaceName};
 
-/// The most queues that a port is opened with: more than any machine this runs on
-/// has cores to serve them.
+/// Maximum number of queues of a port: more than the number of cores of any supported machine.
 pub const QUEUES_MAX: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zero");
 
-/// A network device, opened; its queues are taken once and move to the workers.
+/// An open network device. Its queues are taken once and move to the workers.
 pub trait Port: Send {
-    /// How the device is now. Asks the kernel: not for the hot path.
+    /// Returns the current state of the device. Uses system calls: not for the hot path.
     fn status(&self) -> Status;
 
-    /// The queues, one for each worker; none the second time.
+    /// Returns the queues, one per worker; empty on the second call.
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>>;
 
-    /// A further queue that receives nothing, for a worker that takes none of the device's
-    /// frames but sends by it.
+    /// Opens a further queue that only sends, for a worker that receives nothing from this device.
     ///
     /// # Errors
-    /// `Unsupported`: the device has as many queues as workers. Else the system has no more.
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+    /// `Unsupported`: the device has one queue per worker. Otherwise the system has no further
+    /// queue.
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// What about the device will cost frames, each with what to do about it. To be
-    /// asked once it is opened.
+    /// Returns properties of the device that will cause drops, each with its remedy. Called once
+    /// after opening.
     fn advice(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Takes the device administratively up or down.
+    /// Sets the device administratively up or down.
     ///
     /// # Errors
-    /// The device is gone, or the process may not.
+    /// The device was removed, or the process lacks a capability.
     fn set_up(&mut self, up: bool) -> io::Result<()>;
 
-    /// Gives it an Ethernet address, and another length of frames: those that are named.
+    /// Sets the Ethernet address and the MTU, where given.
     ///
     /// # Errors
-    /// The device is gone, cannot, or the process may not.
-    fn equip(&mut self, _address: Option<MacAddr>, _mtu: Option<u32>) -> io::Result<()> {
+    /// The device was removed or does not support the value, or the process lacks a capability.
+    fn set_link(&mut self, _address: Option<MacAddr>, _mtu: Option<u32>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Has what leaves by it be in these queues, or in none; in place of those that it has.
-    /// Answers what was made of them.
+    /// Replaces the device's QoS configuration: a queueing discipline with these queues, or none.
+    /// Returns the rates in effect.
     ///
     /// # Errors
-    /// `Unsupported`: frames do not leave by a queueing discipline. Else the device is gone, the
-    /// kernel has no such discipline, or the process may not.
-    fn shape(&mut self, _shape: Option<&Shape>) -> io::Result<Option<Shaped>> {
+    /// `Unsupported`: the backend does not send through a queueing discipline. Otherwise the device
+    /// was removed, the kernel lacks the discipline, or the process lacks a capability.
+    fn set_qos(&mut self, _shape: Option<&QosConfig>) -> io::Result<Option<EffectiveQos>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// What has left by each of its queues, if it was given any.
+    /// Returns the counters of each QoS queue.
     ///
     /// # Errors
-    /// As of [`Port::shape`].
+    /// Those of [`Port::set_qos`].
     fn queue_counts(&self) -> io::Result<BTreeMap<QueueId, shaping::ClassCounts>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Takes note whether there is something at the other end. For ports within this process
-    /// ([`inner`]); others know it themselves.
+    /// Sets the carrier of a port within this process ([`vport`]); other ports detect it
+    /// themselves.
     fn set_carrier(&mut self, _carrier: bool) {}
 
-    /// Where frames are handed to it, if it is a [`dummy`].
-    fn feed(&self) -> Option<dummy::Feed> {
+    /// Returns the injector of a [`dummy`] port, otherwise `None`.
+    fn injector(&self) -> Option<dummy::DummyInjector> {
         None
     }
 }
 
-/// One receive and one transmit queue, owned by one worker. Nothing here blocks.
+/// One receive and one transmit queue, owned by one worker. No method blocks.
 ///
-/// An error from any method means that the device is gone and that the queue will
-/// never move a frame again: retire it. Whatever passes (an interface that is down,
-/// a full queue, a frame too long) is counted and is no error.
+/// An error from any method means that the device was removed and the queue will never transport
+/// another frame: the worker retires it. Transient conditions (interface down, queue full, frame
+/// too long) are counted and are no errors.
 ///
-/// Who implements it and writes to itself for frames has `repr(align(128))`: the queues of a port are
-/// made one after the other, and two workers would write to one cache line, or to one
-/// beside it, which is prefetched along.
+/// ```text
+///  receive:  device --> frames of `pool` --> appended to `batch`
+///  send:     front of `batch` --> device; buffers of sent and dropped frames --> `pool`;
+///            frames that did not fit stay in `batch`, in order
+/// ```
+///
+/// An implementation that writes to itself for each batch has `repr(align(128))`: the queues of a
+/// port are allocated consecutively, and two workers would otherwise write to the same cache line,
+/// or to adjacent lines, which the processor prefetches together.
 pub trait Queue: Send {
-    /// Fills the room left in `batch`. Frames that must be dropped take their share of
-    /// the room, so fewer may come, and none, while more wait. An exhausted `pool` ends it
-    /// early; the frames then stay where they are.
+    /// Receives frames until `batch` is full. A dropped frame uses up its place, so fewer frames
+    /// than fit may be returned, even none, although more are available. An empty `pool` ends the
+    /// call early; the frames stay in the device.
     ///
     /// # Errors
-    /// The device is gone; the frames in `batch` are good.
+    /// The device was removed; the frames in `batch` are valid.
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()>;
 
-    /// Sends from the front of `batch`. What is sent, or dropped and counted, goes
-    /// back to `pool`; what found no room stays in `batch`, in order.
+    /// Sends from the front of `batch`. Buffers of frames that were sent, or dropped and counted,
+    /// return to `pool`; frames that do not fit stay in `batch`, in order.
     ///
     /// # Errors
-    /// The device is gone; the frames not sent stay in `batch`.
+    /// The device was removed; unsent frames stay in `batch`.
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()>;
 
-    /// Does what must be done now and then, so that receiving need not: fetches the
-    /// kernel's own drop counts, clears a waiting error, notices that the device is
-    /// gone, mends a ring that the kernel has jammed.
+    /// Periodic work that keeps `receive` short: reads the kernel's drop counters, clears a pending
+    /// socket error, detects removal of the device, resets a ring that the kernel has jammed.
     ///
-    /// To be called every ten milliseconds or so awake, every second asleep; and whenever
-    /// a worker was woken for this queue and received nothing, for then an error waits,
-    /// which would wake it again and again. Costs a few system calls.
+    /// Called about every ten milliseconds by an awake worker and every second by a sleeping one;
+    /// also when a worker was woken for this queue and received nothing, because then an error is
+    /// pending that would wake it again. Costs a few system calls.
     ///
     /// # Errors
-    /// The device is gone.
-    fn tend(&mut self) -> io::Result<()> {
+    /// The device was removed.
+    fn maintain(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// What an idle worker may sleep on until there is something to receive, if this
-    /// backend can wake one. The same for as long as the queue lives.
+    /// Returns a descriptor that becomes readable when frames are available, or `None` if the
+    /// backend has none. The same descriptor for the lifetime of the queue.
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Whether looking for frames costs a system call though none are there. Where frames come
-    /// by other queues, a worker then looks less often.
-    fn is_dear(&self) -> bool {
+    /// True if polling costs a system call even when no frame is available. A worker that receives
+    /// from other queues then polls this one less often.
+    fn is_expensive_to_poll(&self) -> bool {
         false
     }
 
-    /// Whether there is no device behind it: who owns it takes what is sent on himself.
-    fn is_inner(&self) -> bool {
+    /// True if no device is behind the queue: its owner takes the sent frames itself.
+    fn is_virtual(&self) -> bool {
         false
     }
 
-    /// What this queue counts: written by its owner only, read by anybody.
+    /// Returns the counters, written only by the owner of the queue and read by any thread.
     fn counters(&self) -> Arc<QueueCounters>;
 }
 
@@ -180,20 +202,20 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
         (**self).send(batch, pool)
     }
 
-    fn tend(&mut self) -> io::Result<()> {
-        (**self).tend()
+    fn maintain(&mut self) -> io::Result<()> {
+        (**self).maintain()
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         (**self).readiness()
     }
 
-    fn is_dear(&self) -> bool {
-        (**self).is_dear()
+    fn is_expensive_to_poll(&self) -> bool {
+        (**self).is_expensive_to_poll()
     }
 
-    fn is_inner(&self) -> bool {
-        (**self).is_inner()
+    fn is_virtual(&self) -> bool {
+        (**self).is_virtual()
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

@@ -1,7 +1,7 @@
-//! Two ports joined in memory: what one sends, the other receives. For tests and
-//! benchmarks; the two ends may live on different threads.
+//! Two ports connected in memory: each receives what the other sends. For tests and benchmarks; the
+//! ends may be on different threads.
 //!
-//! Not a device: no kernel knows of it, and nothing wakes who sleeps on it.
+//! No device: the kernel does not know the ports, and nothing wakes a reader.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,53 +12,65 @@ use packet::{Frame, MacAddr, Pool};
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Port, Queue, Status, error};
 
-/// A port whose other end is a port, too. It has one queue.
+/// One of two connected ports, with one queue.
 pub struct MemoryPort {
     status: Status,
     queue: Option<MemoryQueue>,
 }
 
-/// The one queue of a [`MemoryPort`].
+/// The queue of a [`MemoryPort`].
 #[repr(align(128))]
 pub struct MemoryQueue {
     name: String,
-    out: Arc<Wire>,
-    back: Arc<Wire>,
+    tx: Arc<MemoryLink>,
+    rx: Arc<MemoryLink>,
     counters: Arc<QueueCounters>,
 }
 
-/// One direction of the link.
-struct Wire {
-    /// How many frames may be under way.
+/// One direction of the connection.
+struct MemoryLink {
+    /// Maximum number of frames in flight.
     limit: usize,
-    state: Mutex<WireState>,
+    state: Mutex<MemoryLinkState>,
 }
 
 #[derive(Default)]
-struct WireState {
-    under_way: VecDeque<Frame>,
-    /// Buffers of pool size that frames have come in.
-    spare: Vec<Frame>,
+struct MemoryLinkState {
+    in_flight: VecDeque<Frame>,
+    /// Buffers of pool size for frames in flight.
+    spare_buffers: Vec<Frame>,
 }
 
-/// Two ports of these names; `limit` frames may be under way in each direction.
+/// Creates two connected ports with these names; each direction holds `limit` frames.
+///
+/// ```
+/// use packet::{Frame, Pool};
+/// use ports::{Batch, Queue, memory};
+///
+/// let [mut left, mut right] = memory::pair(["left", "right"], 8).map(|mut port| port.take_queue().unwrap());
+/// let (mut pool, mut batch) = (Pool::new(8), Batch::new());
+/// batch.push(Frame::from_bytes(&[7; 60])).unwrap();
+/// left.send(&mut batch, &mut pool).unwrap();
+/// right.receive(&mut pool, &mut batch).unwrap();
+/// assert_eq!(batch[0].bytes(), [7; 60]);
+/// ```
 #[must_use]
 pub fn pair(names: [&str; 2], limit: usize) -> [MemoryPort; 2] {
-    let wire = || {
-        Arc::new(Wire {
+    let link = || {
+        Arc::new(MemoryLink {
             limit,
             state: Mutex::default(),
         })
     };
-    let (there, back) = (wire(), wire());
+    let (first_to_second, rx) = (link(), link());
     let [first, second] = names;
     [
-        port(first, 1, Arc::clone(&there), Arc::clone(&back)),
-        port(second, 2, back, there),
+        port(first, 1, Arc::clone(&first_to_second), Arc::clone(&rx)),
+        port(second, 2, rx, first_to_second),
     ]
 }
 
-fn port(name: &str, number: u64, out: Arc<Wire>, back: Arc<Wire>) -> MemoryPort {
+fn port(name: &str, number: u64, tx: Arc<MemoryLink>, rx: Arc<MemoryLink>) -> MemoryPort {
     MemoryPort {
         status: Status {
             name: name.to_owned(),
@@ -70,15 +82,15 @@ fn port(name: &str, number: u64, out: Arc<Wire>, back: Arc<Wire>) -> MemoryPort 
         },
         queue: Some(MemoryQueue {
             name: name.to_owned(),
-            out,
-            back,
+            tx,
+            rx,
             counters: Arc::default(),
         }),
     }
 }
 
 impl MemoryPort {
-    /// The queue itself, for who wants no `dyn`; none the second time.
+    /// Takes the queue as a concrete type, without `dyn`; `None` on the second call.
     pub fn take_queue(&mut self) -> Option<MemoryQueue> {
         self.queue.take()
     }
@@ -104,51 +116,54 @@ impl Port for MemoryPort {
     }
 }
 
-impl Wire {
-    fn lock(&self) -> MutexGuard<'_, WireState> {
+impl MemoryLink {
+    fn lock(&self) -> MutexGuard<'_, MemoryLinkState> {
         let state = self.state.lock();
-        state.expect("no holder of this lock can panic")
+        state.expect("no code panics with this lock")
     }
 }
 
 impl Queue for MemoryQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
-        let mut wire = self.back.lock();
-        while batch.room() > 0 && !wire.under_way.is_empty() {
+        let mut link = self.rx.lock();
+        while batch.remaining_capacity() > 0 && !link.in_flight.is_empty() {
             let Some(empty) = pool.take() else {
-                self.counters.add(Counter::RxStarved, 1);
+                self.counters.add(Counter::RxNoBuffer, 1);
                 break;
             };
-            // A buffer for a buffer: the bytes stay where they are.
-            wire.spare.push(empty);
-            let frame = wire.under_way.pop_front().expect("one is under way");
-            batch.push(frame).expect("room was asked for");
+            // One buffer is exchanged for another: the bytes are not copied.
+            link.spare_buffers.push(empty);
+            let frame = link.in_flight.pop_front().expect("the queue is not empty");
+            batch.push(frame).expect("the batch has space");
         }
-        self.counters.received(&batch[before..]);
+        self.counters.count_received(&batch[before..]);
         // The wire is ours alone once the other end is dropped.
-        let over = wire.under_way.is_empty() && Arc::strong_count(&self.back) == 1;
-        if over && batch.len() == before {
-            return Err(error::gone(&self.name));
+        let is_closed = link.in_flight.is_empty() && Arc::strong_count(&self.rx) == 1;
+        if is_closed && batch.len() == before {
+            return Err(error::removed(&self.name));
         }
         Ok(())
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
-        if Arc::strong_count(&self.out) == 1 {
-            return Err(error::gone(&self.name));
+        if Arc::strong_count(&self.tx) == 1 {
+            return Err(error::removed(&self.name));
         }
-        let mut wire = self.out.lock();
+        let mut link = self.tx.lock();
         let mut done = 0;
-        while done < batch.len() && wire.under_way.len() < self.out.limit {
-            let mut copy = wire.spare.pop().unwrap_or_else(Frame::with_full_capacity);
+        while done < batch.len() && link.in_flight.len() < self.tx.limit {
+            let mut buffer = link
+                .spare_buffers
+                .pop()
+                .unwrap_or_else(Frame::with_full_capacity);
             let frame = &batch[done];
-            if copy.copy_from(frame.bytes()).is_ok() {
-                copy.offload = frame.offload;
-                wire.under_way.push_back(copy);
-                self.counters.sent(&batch[done..=done]);
+            if buffer.copy_from(frame.bytes()).is_ok() {
+                buffer.offload = frame.offload;
+                link.in_flight.push_back(buffer);
+                self.counters.count_sent(&batch[done..=done]);
             } else {
-                wire.spare.push(copy);
+                link.spare_buffers.push(buffer);
                 self.counters.add(Counter::TxTooLong, 1);
             }
             done += 1;
@@ -180,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_cross_in_order_with_what_they_owe() {
+    fn frames_arrive_in_order_with_offload_metadata() {
         let [mut a, mut b] = queues(8);
         let (mut pool, mut arrived) = (Pool::new(8), Batch::new());
         let mut frames = [1, 2, 3].map(|i| Frame::from_bytes(&[i; 60]));
@@ -196,47 +211,50 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_stays_and_goes_later() {
+    fn frames_beyond_limit_stay_in_batch() {
         let [mut a, mut b] = queues(2);
         let (mut pool, mut arrived) = (Pool::new(8), Batch::new());
         let frames = [1, 2, 3].map(|i| Frame::from_bytes(&[i; 60]));
-        let mut leaving = batch(&frames);
-        a.send(&mut leaving, &mut pool).unwrap();
-        assert_eq!(leaving[..], frames[2..]);
+        let mut pending = batch(&frames);
+        a.send(&mut pending, &mut pool).unwrap();
+        assert_eq!(pending[..], frames[2..]);
         b.receive(&mut pool, &mut arrived).unwrap();
-        a.send(&mut leaving, &mut pool).unwrap();
+        a.send(&mut pending, &mut pool).unwrap();
         b.receive(&mut pool, &mut arrived).unwrap();
         assert_eq!(arrived[..], frames);
     }
 
     #[test]
-    fn both_pools_stay_whole() {
+    fn buffers_return_to_both_pools() {
         let [mut a, mut b] = queues(4);
-        let (mut here, mut there) = (Pool::new(4), Pool::new(4));
+        let (mut tx_pool, mut first_to_second) = (Pool::new(4), Pool::new(4));
         let mut batch = Batch::new();
         for _ in 0..100 {
             for _ in 0..4 {
-                let mut frame = here.take().unwrap();
+                let mut frame = tx_pool.take().unwrap();
                 frame.copy_from(&[0; 60]).unwrap();
                 batch.push(frame).unwrap();
             }
-            a.send(&mut batch, &mut here).unwrap();
-            b.receive(&mut there, &mut batch).unwrap();
-            assert_eq!((here.outstanding(), there.outstanding()), (0, 4));
-            batch.release(4, &mut there);
+            a.send(&mut batch, &mut tx_pool).unwrap();
+            b.receive(&mut first_to_second, &mut batch).unwrap();
+            assert_eq!(
+                (tx_pool.outstanding(), first_to_second.outstanding()),
+                (0, 4)
+            );
+            batch.release(4, &mut first_to_second);
         }
-        assert_eq!(there.outstanding(), 0);
+        assert_eq!(first_to_second.outstanding(), 0);
     }
 
     #[test]
-    fn an_empty_pool_leaves_frames_where_they_are() {
+    fn empty_pool_leaves_frames_in_link() {
         let [mut a, mut b] = queues(4);
         let (mut pool, mut arrived) = (Pool::new(1), Batch::new());
         let frames = [1, 2].map(|i| Frame::from_bytes(&[i; 60]));
         a.send(&mut batch(&frames), &mut Pool::new(4)).unwrap();
         b.receive(&mut pool, &mut arrived).unwrap();
         assert_eq!(
-            (arrived.len(), b.counters().read()[Counter::RxStarved]),
+            (arrived.len(), b.counters().read()[Counter::RxNoBuffer]),
             (1, 1)
         );
         arrived.release(1, &mut pool);
@@ -245,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_an_error_once_all_has_arrived() {
+    fn closed_link_is_an_error_after_last_frame() {
         let [mut a, mut b] = queues(4);
         let (mut pool, mut arrived) = (Pool::new(4), Batch::new());
         a.send(&mut batch(&[Frame::from_bytes(&[1; 60])]), &mut pool)

@@ -1,54 +1,55 @@
-//! Writes frames to a capture file that Wireshark and tcpdump read
-//! (draft-ietf-opsawg-pcapng): one section, nanoseconds, and what is said of frames.
+//! Writer of capture files that Wireshark and tcpdump read (draft-ietf-opsawg-pcapng): one section,
+//! timestamps in nanoseconds, optional comments on frames.
 //!
-//! Frames are written as they are: with an unfinished checksum, and a large one in one piece.
+//! Frames are written unmodified: with partial checksums, and unsegmented.
 
 use std::io::{self, Write};
 
 use base::Instant;
 
-/// Which way a frame went.
+/// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// It was received.
+pub enum FrameDirection {
+    /// Received.
     In,
-    /// It was sent.
+    /// Sent.
     Out,
 }
 
-/// A capture file under way.
-pub struct Writer<W> {
+/// A capture file that is being written.
+pub struct PcapngWriter<W> {
     out: W,
 }
 
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const PACKET: u32 = 6;
-const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// The section's length is not known.
+const SECTION_HEADER_BLOCK: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION_BLOCK: u32 = 1;
+const ENHANCED_PACKET_BLOCK: u32 = 6;
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// Section length: unknown.
 const UNKNOWN_LEN: u64 = u64::MAX;
-const ETHERNET: u16 = 1;
+const LINKTYPE_ETHERNET: u16 = 1;
+const OPTION_END: u16 = 0;
 const OPTION_COMMENT: u16 = 1;
-const OPTION_NAME: u16 = 2;
-const OPTION_RESOLUTION: u16 = 9;
-const OPTION_FLAGS: u16 = 2;
-/// Times are in units of ten to the minus nine seconds.
+const OPTION_IF_NAME: u16 = 2;
+const OPTION_IF_TSRESOL: u16 = 9;
+const OPTION_EPB_FLAGS: u16 = 2;
+/// Timestamp resolution: units of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
-impl<W: Write> Writer<W> {
-    /// Begins a file of the frames of one interface.
+impl<W: Write> PcapngWriter<W> {
+    /// Writes the header of a file with one interface.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn new(mut out: W, interface: &str) -> io::Result<Self> {
-        let mut head = Vec::new();
-        section(&mut head);
-        self::interface(&mut head, interface);
-        out.write_all(&head)?;
+        let mut header = Vec::new();
+        append_section_header(&mut header);
+        append_interface(&mut header, interface);
+        out.write_all(&header)?;
         Ok(Self { out })
     }
 
-    /// Writes blocks that [`packet()`] has made.
+    /// Writes blocks that [`append_frame`] has encoded.
     ///
     /// # Errors
     /// Those of the file.
@@ -56,7 +57,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(blocks)
     }
 
-    /// Hands everything to the file.
+    /// Flushes the file.
     ///
     /// # Errors
     /// Those of the file.
@@ -65,84 +66,97 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Appends the block that begins a file.
-pub fn section(blocks: &mut Vec<u8>) {
-    block(blocks, SECTION, |body| {
-        body.extend(BYTE_ORDER.to_ne_bytes());
+/// Appends a section header block, the first block of a file.
+pub fn append_section_header(blocks: &mut Vec<u8>) {
+    block(blocks, SECTION_HEADER_BLOCK, |body| {
+        body.extend(BYTE_ORDER_MAGIC.to_ne_bytes());
         body.extend(1u16.to_ne_bytes());
         body.extend(0u16.to_ne_bytes());
         body.extend(UNKNOWN_LEN.to_ne_bytes());
     });
 }
 
-/// Appends the block of an interface. The first of a file is interface 0, and so on.
-pub fn interface(blocks: &mut Vec<u8>, name: &str) {
-    block(blocks, INTERFACE, |body| {
-        body.extend(ETHERNET.to_ne_bytes());
+/// Appends an interface description block. Interfaces are numbered from 0 in the order of their
+/// blocks.
+pub fn append_interface(blocks: &mut Vec<u8>, name: &str) {
+    block(blocks, INTERFACE_DESCRIPTION_BLOCK, |body| {
+        body.extend(LINKTYPE_ETHERNET.to_ne_bytes());
         body.extend([0; 2]);
-        body.extend(0u32.to_ne_bytes()); // No limit on a frame's length.
-        option(body, OPTION_NAME, name.as_bytes());
-        option(body, OPTION_RESOLUTION, &[NANOSECONDS]);
-        option(body, 0, &[]);
+        body.extend(0u32.to_ne_bytes()); // No limit on a frame's original_length.
+        option(body, OPTION_IF_NAME, name.as_bytes());
+        option(body, OPTION_IF_TSRESOL, &[NANOSECONDS]);
+        option(body, OPTION_END, &[]);
     });
 }
 
-/// A frame for a file.
+/// Contents of an enhanced packet block.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
-    /// Its interface.
+pub struct EnhancedPacket<'a> {
+    /// Number of the interface.
     pub interface: u32,
-    /// When it passed: nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Which way it went.
-    pub direction: Direction,
-    /// Its bytes, or the first of them.
+    /// Direction of the frame.
+    pub direction: FrameDirection,
+    /// The captured bytes: the frame or its beginning.
     pub bytes: &'a [u8],
-    /// How many it had.
-    pub length: usize,
-    /// What is said of it; nothing if it is empty.
+    /// Original length in bytes.
+    pub original_length: usize,
+    /// Comment; empty for none.
     pub comment: &'a str,
 }
 
-/// Appends the block of a frame of the first interface, uncut and without a comment. Its time
-/// is shown as since 1970, so a caller that wants dates lets its instants start there.
-pub fn packet(blocks: &mut Vec<u8>, at: Instant, direction: Direction, frame: &[u8]) {
-    let packet = Packet {
+/// Appends the block of a complete frame of interface 0, without a comment. Readers show its time
+/// as since 1970, so a caller that needs dates starts its instants there.
+///
+/// ```
+/// use base::Instant;
+/// use ports::pcapng::{self, FrameDirection};
+///
+/// let mut file = Vec::new();
+/// pcapng::append_section_header(&mut file);
+/// pcapng::append_interface(&mut file, "p1");
+/// pcapng::append_frame(&mut file, Instant::START, FrameDirection::In, &[0; 60]);
+/// assert_eq!(file[..4], 0x0a0d_0d0a_u32.to_ne_bytes());
+/// assert_eq!(file.len() % 4, 0);
+/// ```
+pub fn append_frame(blocks: &mut Vec<u8>, at: Instant, direction: FrameDirection, frame: &[u8]) {
+    let packet = EnhancedPacket {
         interface: 0,
         time_ns: at.as_nanos(),
         direction,
         bytes: frame,
-        length: frame.len(),
+        original_length: frame.len(),
         comment: "",
     };
-    add(blocks, &packet);
+    append_packet(blocks, &packet);
 }
 
-/// Appends the block of a frame.
-pub fn add(blocks: &mut Vec<u8>, packet: &Packet<'_>) {
+/// Appends an enhanced packet block.
+pub fn append_packet(blocks: &mut Vec<u8>, packet: &EnhancedPacket<'_>) {
     let flags: u32 = match packet.direction {
-        Direction::In => 1,
-        Direction::Out => 2,
+        FrameDirection::In => 1,
+        FrameDirection::Out => 2,
     };
-    let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let number = |original_length: usize| u32::try_from(original_length).unwrap_or(u32::MAX);
     let [a, b, c, d, low @ ..] = packet.time_ns.to_be_bytes();
-    block(blocks, PACKET, |body| {
+    block(blocks, ENHANCED_PACKET_BLOCK, |body| {
         body.extend(packet.interface.to_ne_bytes());
         body.extend(u32::from_be_bytes([a, b, c, d]).to_ne_bytes());
         body.extend(u32::from_be_bytes(low).to_ne_bytes());
         body.extend(number(packet.bytes.len()).to_ne_bytes());
-        body.extend(number(packet.length).to_ne_bytes());
+        body.extend(number(packet.original_length).to_ne_bytes());
         body.extend(packet.bytes);
         pad(body, packet.bytes.len());
         if !packet.comment.is_empty() {
             option(body, OPTION_COMMENT, packet.comment.as_bytes());
         }
-        option(body, OPTION_FLAGS, &flags.to_ne_bytes());
-        option(body, 0, &[]);
+        option(body, OPTION_EPB_FLAGS, &flags.to_ne_bytes());
+        option(body, OPTION_END, &[]);
     });
 }
 
-/// Appends a block: its kind, its length before and behind its body.
+/// Appends a block: type, length, body, and the length again.
 fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend(kind.to_ne_bytes());
@@ -153,7 +167,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend(len.to_ne_bytes());
 }
 
-/// Appends an option: its kind, its length, its value, padding.
+/// Appends an option: code, length, value, padding.
 fn option(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
     let value = &value[..usize::from(len)];
@@ -163,7 +177,7 @@ fn option(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     pad(out, value.len());
 }
 
-/// Appends zeros to the next multiple of four behind `len` bytes.
+/// Appends zeros up to a multiple of four behind `len` bytes.
 fn pad(out: &mut Vec<u8>, len: usize) {
     out.extend(std::iter::repeat_n(0, len.next_multiple_of(4) - len));
 }

@@ -1,9 +1,9 @@
-//! Frames of a capture file out of memory, over and over and as fast as they are asked
-//! for; what is sent to it is counted and forgotten. For measurements: it takes neither a
-//! device nor another process, so what is left is the switch.
+//! A port that receives the frames of a capture file from memory, repeatedly and as fast as it is
+//! polled; sent frames are counted and dropped. For measurements of the switch alone: no device and
+//! no second process is involved.
 //!
-//! Not a recorder, and no peer: nothing that is sent ever comes back. Without a file it
-//! receives nothing.
+//! Not a recorder or a peer: sent frames are never received. Without a file the port receives
+//! nothing.
 
 mod capture;
 
@@ -23,29 +23,29 @@ use sys::interface::InterfaceName;
 use crate::counters::{Counter, QueueCounters};
 use crate::error::failed;
 use crate::{Batch, OpenError, Port, QUEUES_MAX, Queue, Status};
-use capture::Capture;
+use capture::PcapFile;
 
-/// A port whose frames come out of a file.
+/// A port that receives the frames of a file.
 pub struct Replay {
     status: Status,
-    state: Arc<State>,
+    state: Arc<ReplayState>,
     queues: Vec<Box<dyn Queue>>,
 }
 
-/// Whether the port is up.
-struct State {
+/// Administrative state of the port.
+struct ReplayState {
     up: AtomicBool,
-    /// Readable while it is up: then there is always something to receive.
-    ready: OwnedFd,
+    /// Readable while the port is up: frames are then always available.
+    readable: OwnedFd,
 }
 
-impl State {
-    /// Of a port that is up.
+impl ReplayState {
+    /// Creates the state of a port that is up.
     fn new() -> io::Result<Self> {
-        let ready = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let readable = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
             up: AtomicBool::new(true),
-            ready,
+            readable,
         })
     }
 
@@ -57,33 +57,33 @@ impl State {
         if self.up.swap(up, Ordering::Relaxed) == up {
             return Ok(());
         }
-        // An eventfd is read to zero at once, and is readable again by what is written.
+        // A read resets an eventfd to zero; a write makes it readable again.
         match up {
-            true => rustix::io::write(&self.ready, &1_u64.to_ne_bytes())?,
-            false => rustix::io::read(&self.ready, &mut [0; 8])?,
+            true => rustix::io::write(&self.readable, &1_u64.to_ne_bytes())?,
+            false => rustix::io::read(&self.readable, &mut [0; 8])?,
         };
         Ok(())
     }
 }
 
-/// One queue's share of the frames.
+/// The queue of one worker, with its share of the frames.
 #[repr(align(128))]
 struct ReplayQueue {
-    capture: Arc<Capture>,
-    /// Which frames are its own.
-    own: Vec<usize>,
-    /// The next of these.
+    capture: Arc<PcapFile>,
+    /// Indices of the frames of this queue.
+    frames: Vec<usize>,
+    /// Index of the next one in `frames`.
     next: usize,
-    state: Arc<State>,
+    state: Arc<ReplayState>,
     counters: Arc<QueueCounters>,
 }
 
 impl Replay {
-    /// A port called `name`, with the frames of `file` if there is one. Frames that are
-    /// equal go to the same queue.
+    /// Opens a port called `name` with the frames of `file`, if given. Equal frames belong to the
+    /// same queue.
     ///
     /// # Errors
-    /// The file cannot be read, or is not what libpcap writes of Ethernet, or there are
+    /// The file cannot be read or is not a capture of Ethernet in libpcap's format, or there are
     /// too many queues.
     pub fn open(
         name: &InterfaceName,
@@ -93,30 +93,31 @@ impl Replay {
         if queues > QUEUES_MAX {
             return Err(OpenError::TooManyQueues {
                 name: name.to_string(),
-                asked: queues,
+                requested: queues,
             });
         }
         let capture = match file {
-            Some(file) => Capture::read(file).map_err(|problem| OpenError::NoCapture {
+            Some(file) => PcapFile::read(file).map_err(|problem| OpenError::NoCapture {
                 name: name.to_string(),
                 file: file.display().to_string(),
                 problem,
             })?,
-            None => Capture::default(),
+            None => PcapFile::default(),
         };
-        let state = State::new().map_err(failed(name, "making an eventfd", "CAP_NET_ADMIN"))?;
+        let state =
+            ReplayState::new().map_err(failed(name, "create an eventfd", "CAP_NET_ADMIN"))?;
         let state = Arc::new(state);
-        let queues = shares(&capture, queues.get());
+        let queues = assign_frames(&capture, queues.get());
         let capture = Arc::new(capture);
-        let queue = |own| ReplayQueue {
+        let queue = |frames| ReplayQueue {
             capture: Arc::clone(&capture),
-            own,
+            frames,
             next: 0,
             state: Arc::clone(&state),
             counters: Arc::default(),
         };
         Ok(Self {
-            queues: queues.map(|own| Box::new(queue(own)) as _).collect(),
+            queues: queues.map(|frames| Box::new(queue(frames)) as _).collect(),
             status: Status {
                 name: name.to_string(),
                 address: address(name),
@@ -130,22 +131,22 @@ impl Replay {
     }
 }
 
-/// What an Ethernet device has unless it is told otherwise.
+/// Default MTU of an Ethernet device.
 const MTU: u32 = 1500;
 
-/// A locally administered address that the same name always has.
+/// Returns a locally administered address derived from the name.
 fn address(name: &InterfaceName) -> MacAddr {
     MacAddr::from_u64(0x0200_0000_0000 | hash(&name.to_string()) & 0x00ff_ffff_ffff)
 }
 
-/// Which frames are whose, of so many queues.
-fn shares(capture: &Capture, queues: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
-    let mut shares = vec![Vec::new(); queues];
+/// Assigns each frame to one of `queues`.
+fn assign_frames(capture: &PcapFile, queues: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let mut assign_frames = vec![Vec::new(); queues];
     for index in 0..capture.len() {
         let share = hash(capture.frame(index)) % queues as u64;
-        shares[usize::try_from(share).expect("there are few queues")].push(index);
+        assign_frames[usize::try_from(share).expect("at most QUEUES_MAX queues")].push(index);
     }
-    shares.into_iter()
+    assign_frames.into_iter()
 }
 
 fn hash(of: &(impl Hash + ?Sized)) -> u64 {
@@ -168,10 +169,10 @@ impl Port for Replay {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
         Ok(Box::new(ReplayQueue {
             capture: Arc::default(),
-            own: Vec::new(),
+            frames: Vec::new(),
             next: 0,
             state: Arc::clone(&self.state),
             counters: Arc::default(),
@@ -185,32 +186,32 @@ impl Port for Replay {
 
 impl Queue for ReplayQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
-        if self.own.is_empty() || !self.state.is_up() {
+        if self.frames.is_empty() || !self.state.is_up() {
             return Ok(());
         }
         let before = batch.len();
-        while batch.room() > 0 {
+        while batch.remaining_capacity() > 0 {
             let Some(mut frame) = pool.take() else {
-                self.counters.add(Counter::RxStarved, 1);
+                self.counters.add(Counter::RxNoBuffer, 1);
                 break;
             };
-            let bytes = self.capture.frame(self.own[self.next]);
+            let bytes = self.capture.frame(self.frames[self.next]);
             frame
                 .copy_from(bytes)
-                .expect("a capture has no longer frames than buffers take");
-            batch.push(frame).expect("room was asked for");
+                .expect("frames of a capture fit a buffer");
+            batch.push(frame).expect("the batch has space");
             self.next += 1;
-            if self.next == self.own.len() {
+            if self.next == self.frames.len() {
                 self.next = 0;
             }
         }
-        self.counters.received(&batch[before..]);
+        self.counters.count_received(&batch[before..]);
         Ok(())
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
         match self.state.is_up() {
-            true => self.counters.sent(batch),
+            true => self.counters.count_sent(batch),
             false => self.counters.add(Counter::TxDown, batch.len() as u64),
         }
         batch.release(batch.len(), pool);
@@ -218,8 +219,8 @@ impl Queue for ReplayQueue {
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
-        // Who receives nothing needs not be woken for it.
-        (!self.own.is_empty()).then(|| self.state.ready.as_fd())
+        // A queue without frames need not be woken.
+        (!self.frames.is_empty()).then(|| self.state.readable.as_fd())
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

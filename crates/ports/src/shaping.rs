@@ -1,8 +1,17 @@
-//! What leaves by a device, and when: queues of a queueing discipline, each with its rates, as
-//! Open vSwitch has them made (ovs-vswitchd.conf.db(5), "Configuration for linux-htb and
-//! linux-hfsc QoS").
+//! QoS of an interface: egress queues with rates, as Open vSwitch configures them
+//! (ovs-vswitchd.conf.db(5), "Configuration for linux-htb and linux-hfsc QoS").
 //!
-//! What is asked for is of bits a second; what the kernel is told, [`ClassRates`], of bytes.
+//! ```text
+//!  QosConfig (bits/s, optional)  --LinkProperties-->  EffectiveQos (bytes/s)  -->  kernel
+//!
+//!    total rate   max_rate, else the link speed, else 100 Mbit/s     class 1:fffe
+//!    queue q      min_rate .. max_rate, at most the total            class 1:(q + 1)
+//!    queue 0      always exists: frames without a queue use it       class 1:1
+//! ```
+//!
+//! HTB requires that a frame fits the burst, so each class has a burst of at least MTU + 64 bytes
+//! and a rate of at least one MTU per second; HFSC has no such minimum. The configuration is in
+//! bits per second, [`ClassRates`] is in bytes per second.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,75 +21,77 @@ use sys::interface::Ifindex;
 pub use sys::traffic_control::{ClassCounts, ClassRates, Qdisc};
 use sys::traffic_control::{ClassMinor, TrafficControl};
 
-/// What a device's queues are to be.
+/// Requested QoS of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// What serves them.
-    pub discipline: Qdisc,
-    /// Bits a second of all together; as many as the device has, if nobody has said.
+pub struct QosConfig {
+    /// Kind of the queueing discipline.
+    pub qdisc: Qdisc,
+    /// Total rate in bits per second; `None`: the speed of the interface.
     pub max_rate: Option<u64>,
-    /// The queues. Frames that are for none of them are for queue 0, which is there in any case.
-    pub queues: BTreeMap<QueueId, QueueShape>,
+    /// Queues. Frames without one of these queues use queue 0, which always exists.
+    pub queues: BTreeMap<QueueId, QosQueue>,
 }
 
-/// What a queue is to be.
+/// Requested parameters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueShape {
-    /// Bits a second that it has in any case.
+pub struct QosQueue {
+    /// Guaranteed rate in bits per second.
     pub min_rate: Option<u64>,
-    /// Bits a second that it has at most.
+    /// Maximum rate in bits per second.
     pub max_rate: Option<u64>,
-    /// Bits at once, after a pause.
+    /// Burst in bits.
     pub burst: Option<u64>,
-    /// Who is served first of what others leave: the lower.
+    /// Priority for excess bandwidth: the lowest value is served first.
     pub priority: u32,
-    /// What the IP packets among its frames are marked with, by who hands them over.
+    /// DSCP written to IP packets of this queue, by the caller of the port.
     pub dscp: Option<u8>,
 }
 
-/// What was made of a shape.
+/// QoS in effect, as passed to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shaped {
-    /// What serves the queues.
-    pub discipline: Qdisc,
-    /// What all have together.
-    pub whole: ClassRates,
-    /// The queues.
+pub struct EffectiveQos {
+    /// Kind of the queueing discipline.
+    pub qdisc: Qdisc,
+    /// Rates of the root class.
+    pub total: ClassRates,
+    /// Rates of each queue.
     pub queues: BTreeMap<QueueId, ClassRates>,
 }
 
-/// What of a device its queues depend on.
+/// Properties of an interface that the rates depend on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
-    /// The longest payload of a frame, in bytes.
+pub(crate) struct LinkProperties {
+    /// MTU in bytes.
     pub(crate) mtu: u32,
-    /// Its speed in Mbit/s, if it knows one.
+    /// Speed in Mbit/s, if the interface reports one.
     pub(crate) speed_mbps: Option<u32>,
 }
 
-/// The speed of a device that knows none, in Mbit/s (`NETDEV_DEFAULT_BPS` of Open vSwitch).
-const SPEED_MBPS: u32 = 100;
+/// Speed assumed for interfaces that report none, in Mbit/s (`NETDEV_DEFAULT_BPS` of Open vSwitch).
+const DEFAULT_SPEED_MBPS: u32 = 100;
 
-/// What stands around a payload, and some more (`htb_parse_class_details__` of Open vSwitch).
-const AROUND: u64 = 64;
+/// Headers around a payload, rounded up, in bytes (`htb_parse_class_details__` of Open vSwitch).
+const BURST_HEADROOM: u64 = 64;
 
-impl Shape {
-    /// What the kernel is to be told for a device that is so.
-    pub(crate) fn on(&self, line: Line) -> Shaped {
-        let speed = || u64::from(line.speed_mbps.unwrap_or(SPEED_MBPS)) * 1_000_000;
-        let all = self.max_rate.filter(|rate| *rate > 0).unwrap_or_else(speed) / 8;
-        let mtu = u64::from(line.mtu);
-        // Token buckets let a frame through that is no longer than what comes in a second.
-        let (least, burst) = match self.discipline {
-            Qdisc::Htb => (mtu, mtu + AROUND),
+impl QosConfig {
+    /// Computes the rates for an interface.
+    pub(crate) fn effective(&self, link: LinkProperties) -> EffectiveQos {
+        let speed = || u64::from(link.speed_mbps.unwrap_or(DEFAULT_SPEED_MBPS)) * 1_000_000;
+        let total = self.max_rate.filter(|rate| *rate > 0).unwrap_or_else(speed) / 8;
+        let mtu = u64::from(link.mtu);
+        // HTB sends only frames that are no longer than what its rate yields in one second.
+        let (min_rate_floor, burst) = match self.qdisc {
+            Qdisc::Htb => (mtu, mtu + BURST_HEADROOM),
             Qdisc::Hfsc => (1, 0),
         };
-        let service = |queue: &QueueShape| {
-            let min = (queue.min_rate.unwrap_or_default() / 8).max(least).min(all);
+        let rates = |queue: &QosQueue| {
+            let min = (queue.min_rate.unwrap_or_default() / 8)
+                .max(min_rate_floor)
+                .min(total);
             let max = queue.max_rate.filter(|rate| *rate > 0);
             ClassRates {
                 min,
-                max: max.map_or(all, |rate| rate / 8).max(min).min(all),
+                max: max.map_or(total, |rate| rate / 8).max(min).min(total),
                 burst: (queue.burst.unwrap_or_default() / 8).max(burst),
                 priority: queue.priority,
             }
@@ -88,16 +99,16 @@ impl Shape {
         let mut queues: BTreeMap<_, _> = self
             .queues
             .iter()
-            .map(|(id, queue)| (*id, service(queue)))
+            .map(|(id, queue)| (*id, rates(queue)))
             .collect();
         queues
             .entry(QueueId(0))
-            .or_insert_with(|| service(&QueueShape::default()));
-        Shaped {
-            discipline: self.discipline,
-            whole: ClassRates {
-                min: all,
-                max: all,
+            .or_insert_with(|| rates(&QosQueue::default()));
+        EffectiveQos {
+            qdisc: self.qdisc,
+            total: ClassRates {
+                min: total,
+                max: total,
                 burst: 0,
                 priority: 0,
             },
@@ -106,49 +117,54 @@ impl Shape {
     }
 }
 
-impl Shaped {
-    /// Has the interface's queues be these: classes are made, changed and taken away, and the
-    /// discipline is made if it is not there. One that somebody else has put there makes way.
-    pub(crate) fn make(&self, of: Ifindex, line: Line) -> io::Result<()> {
+impl EffectiveQos {
+    /// Applies these rates to the interface: creates, changes and deletes classes. A root qdisc of
+    /// another kind or program is replaced.
+    pub(crate) fn apply(&self, interface: Ifindex, link: LinkProperties) -> io::Result<()> {
         let control = TrafficControl::open()?;
-        let kind = self.discipline;
-        if !control.has_root(of, kind)? {
-            control.remove_root(of)?;
-            control.add_root(of, kind)?;
+        let kind = self.qdisc;
+        if !control.has_root(interface, kind)? {
+            control.remove_root(interface)?;
+            control.add_root(interface, kind)?;
         }
-        let done = self.make_classes(&control, of, line);
-        if done.is_err() {
-            // Half a discipline would drop frames by rates that nobody has asked for.
-            control.remove_root(of)?;
+        let applied = self.apply_classes(&control, interface, link);
+        if applied.is_err() {
+            // A partial configuration would drop frames by rates that are not configured.
+            control.remove_root(interface)?;
         }
-        done
+        applied
     }
 
-    fn make_classes(&self, control: &TrafficControl, of: Ifindex, line: Line) -> io::Result<()> {
-        let kind = self.discipline;
-        control.set_class(of, (kind, ClassMinor::ROOT), self.whole, line.mtu)?;
-        for (minor, _) in control.classes(of)? {
+    fn apply_classes(
+        &self,
+        control: &TrafficControl,
+        interface: Ifindex,
+        link: LinkProperties,
+    ) -> io::Result<()> {
+        let kind = self.qdisc;
+        control.set_class(interface, (kind, ClassMinor::ROOT), self.total, link.mtu)?;
+        for (minor, _) in control.classes(interface)? {
             let queue = queue_of(minor);
             if queue.is_some_and(|queue| !self.queues.contains_key(&queue)) {
-                control.remove_class(of, minor)?;
+                control.remove_class(interface, minor)?;
             }
         }
         let queues = self.queues.iter();
-        let mut classes = queues.filter_map(|(queue, service)| Some((minor_of(*queue)?, service)));
-        classes.try_for_each(|(minor, service)| {
-            control.set_class(of, (kind, minor), *service, line.mtu)
+        let mut classes = queues.filter_map(|(queue, rates)| Some((minor_of(*queue)?, rates)));
+        classes.try_for_each(|(minor, rates)| {
+            control.set_class(interface, (kind, minor), *rates, link.mtu)
         })
     }
 }
 
-/// Takes away what [`Shaped::make`] has made.
-pub(crate) fn unmake(of: Ifindex) -> io::Result<()> {
-    TrafficControl::open()?.remove_root(of)
+/// Deletes the root qdisc that [`EffectiveQos::apply`] has created.
+pub(crate) fn clear(interface: Ifindex) -> io::Result<()> {
+    TrafficControl::open()?.remove_root(interface)
 }
 
-/// What each queue has sent.
-pub(crate) fn counts(of: Ifindex) -> io::Result<BTreeMap<QueueId, ClassCounts>> {
-    let classes = TrafficControl::open()?.classes(of)?;
+/// Returns the counters of each queue.
+pub(crate) fn counts(interface: Ifindex) -> io::Result<BTreeMap<QueueId, ClassCounts>> {
+    let classes = TrafficControl::open()?.classes(interface)?;
     let queues = classes.into_iter();
     Ok(queues
         .filter_map(|(minor, counts)| Some((queue_of(minor)?, counts)))
@@ -168,34 +184,34 @@ fn queue_of(minor: ClassMinor) -> Option<QueueId> {
 mod tests {
     use super::*;
 
-    const LINE: Line = Line {
+    const LINK: LinkProperties = LinkProperties {
         mtu: 1500,
         speed_mbps: Some(10_000),
     };
 
-    fn check(shape: QueueShape, (min, max, burst): (u64, u64, u64)) {
-        let asked = Shape {
-            discipline: Qdisc::Htb,
+    fn check(qos: QosQueue, (min, max, burst): (u64, u64, u64)) {
+        let requested = QosConfig {
+            qdisc: Qdisc::Htb,
             max_rate: Some(8_000_000),
-            queues: [(QueueId(7), shape)].into(),
+            queues: [(QueueId(7), qos)].into(),
         };
-        let shaped = asked.on(LINE);
-        let wanted = ClassRates {
+        let effective = requested.effective(LINK);
+        let expected = ClassRates {
             min,
             max,
             burst,
-            priority: shape.priority,
+            priority: qos.priority,
         };
-        assert_eq!(shaped.queues[&QueueId(7)], wanted);
-        assert_eq!(shaped.whole.max, 1_000_000);
+        assert_eq!(effective.queues[&QueueId(7)], expected);
+        assert_eq!(effective.total.max, 1_000_000);
     }
 
     #[test]
-    fn a_queue_has_what_open_vswitch_gives_it() {
-        let queue = QueueShape::default;
-        // As `ovs-appctl qos/show` of 3.1 tells, divided by eight.
+    fn queue_rates_match_open_vswitch() {
+        let queue = QosQueue::default;
+        // As `ovs-appctl qos/show` of Open vSwitch 3.1 prints, divided by eight.
         check(queue(), (1500, 1_000_000, 1564));
-        let full = QueueShape {
+        let full = QosQueue {
             min_rate: Some(1_000_000),
             max_rate: Some(2_000_000),
             burst: Some(800_000),
@@ -203,14 +219,14 @@ mod tests {
             dscp: None,
         };
         check(full, (125_000, 250_000, 100_000));
-        // No more than all together, and at least what is granted.
-        let greedy = QueueShape {
+        // At most the total, and at least the guaranteed rate.
+        let greedy = QosQueue {
             min_rate: Some(80_000_000),
             max_rate: Some(1),
             ..queue()
         };
         check(greedy, (1_000_000, 1_000_000, 1564));
-        let zero = QueueShape {
+        let zero = QosQueue {
             max_rate: Some(0),
             ..queue()
         };
@@ -218,25 +234,25 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_it_is_the_devices_and_queue_0_is_always_there() {
-        let mut shape = Shape {
-            discipline: Qdisc::Htb,
+    fn total_rate_defaults_to_link_speed_and_queue_0_exists() {
+        let mut qos = QosConfig {
+            qdisc: Qdisc::Htb,
             max_rate: None,
             queues: BTreeMap::new(),
         };
-        assert_eq!(shape.on(LINE).whole.max, 1_250_000_000);
-        assert_eq!(shape.on(LINE).queues.len(), 1);
-        let unknown = Line {
+        assert_eq!(qos.effective(LINK).total.max, 1_250_000_000);
+        assert_eq!(qos.effective(LINK).queues.len(), 1);
+        let unknown = LinkProperties {
             speed_mbps: None,
-            ..LINE
+            ..LINK
         };
-        assert_eq!(shape.on(unknown).whole.max, 12_500_000);
-        shape.discipline = Qdisc::Hfsc;
-        assert_eq!(shape.on(LINE).queues[&QueueId(0)].min, 1);
+        assert_eq!(qos.effective(unknown).total.max, 12_500_000);
+        qos.qdisc = Qdisc::Hfsc;
+        assert_eq!(qos.effective(LINK).queues[&QueueId(0)].min, 1);
     }
 
     #[test]
-    fn queues_are_classes_from_one_on() {
+    fn queue_ids_map_to_class_minors() {
         assert_eq!(minor_of(QueueId(0)), Some(ClassMinor::DEFAULT));
         assert_eq!(minor_of(QueueId(0xefff)), Some(ClassMinor(0xf000)));
         assert_eq!(minor_of(QueueId(0xf000)), None);

@@ -1,46 +1,46 @@
-//! How a port's device is, at one moment.
+//! State of a port's device.
 
 use std::io;
 
 use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 
-/// The state of a device. Of one that is gone, what is known is its name.
+/// State of a device. Of a removed device only the name is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Its name now: interfaces can be renamed.
+    /// Current name; interfaces can be renamed.
     pub name: String,
-    /// The kernel's number for it; none if it is gone or no kernel knows it.
+    /// Interface index; `None` if the device was removed or is unknown to the kernel.
     pub index: Option<Ifindex>,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub address: MacAddr,
-    /// The longest payload of a frame, in bytes.
+    /// MTU: maximum payload of a frame, in bytes.
     pub mtu: u32,
-    /// Whether it is administratively up.
+    /// True if administratively up.
     pub up: bool,
-    /// Whether it is up and something is at the other end.
+    /// True if up and with a carrier.
     pub carrier: bool,
-    /// Its speed in Mbit/s, if it knows one.
+    /// Speed in Mbit/s, if the device reports one.
     pub speed_mbps: Option<u32>,
-    /// Whether both ends may send at once, if it knows.
+    /// True for full duplex, if the device reports it.
     pub full_duplex: Option<bool>,
-    /// Its driver, if it says.
+    /// Name of the driver, if the device reports one.
     pub driver: Option<String>,
-    /// How its frames come and go, where there is more than one way.
-    pub way: Option<String>,
+    /// Description of the I/O mode, for backends with several.
+    pub io_mode: Option<String>,
 }
 
 impl Status {
-    /// The status of a device that is gone.
-    pub(crate) fn gone(name: &InterfaceName) -> Self {
+    /// Returns the status of a removed device.
+    pub(crate) fn removed(name: &InterfaceName) -> Self {
         Self {
             name: name.to_string(),
             ..Self::default()
         }
     }
 
-    /// Asks the kernel for the status of the interface called `name`.
-    pub(crate) fn ask(interfaces: &Interfaces, name: &InterfaceName) -> io::Result<Self> {
+    /// Queries the kernel for the status of the interface called `name`.
+    pub(crate) fn query(interfaces: &Interfaces, name: &InterfaceName) -> io::Result<Self> {
         let flags = interfaces.flags(name)?;
         let mode = interfaces.link_mode(name).unwrap_or_default();
         Ok(Self {
@@ -50,17 +50,17 @@ impl Status {
             mtu: interfaces.mtu(name)?,
             up: flags.up,
             carrier: flags.running,
-            // Not every driver answers these two.
+            // Not every driver reports speed and duplex.
             speed_mbps: mode.speed_mbps,
             full_duplex: mode.full_duplex,
             driver: interfaces.driver(name).ok(),
-            way: None,
+            io_mode: None,
         })
     }
 }
 
-/// Gives an interface an address, and another length of frames: those that are named.
-pub(crate) fn equip(
+/// Sets address and MTU of an interface, where given.
+pub(crate) fn set_link(
     interfaces: &Interfaces,
     name: &InterfaceName,
     address: Option<MacAddr>,

@@ -1,8 +1,17 @@
-//! A TAP device of our own: an interface for the host, a port for us.
+//! A TAP device: an interface for the host, a port for the switch.
 //!
-//! It goes with its port and the last of its queues, so a killed process leaves none
-//! behind. The user may rename it and move it to another network namespace; the
-//! queues do not notice.
+//! ```text
+//!  host stack                         switch
+//!   tap0 <---- queue 0 (fd) <----> worker 0      read(2), write(2): one frame per call,
+//!        <---- queue 1 (fd) <----> worker 1      preceded by a virtio_net_hdr
+//! ```
+//!
+//! The device is removed with its port and the last of its queues, so a killed process leaves none
+//! behind. The user may rename it and move it to another network namespace; the queues continue to
+//! work (Documentation/networking/tuntap.rst).
+//!
+//! With `TUN_F_*` offloads the host passes frames of up to 64 KB with partial checksums (see
+//! [`vnet`]), so one system call transports up to 45 segments of an Ethernet MTU.
 
 mod queue;
 
@@ -18,63 +27,63 @@ use sys::interface::{InterfaceName, Interfaces};
 use sys::tun::{Attach, Offloads, TapQueue};
 
 use crate::error::failed;
-use crate::status::equip;
+use crate::status::set_link;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status, vnet};
-use queue::{TapIo, TapSender};
+use queue::{TapPortQueue, TapTxQueue};
 
 const CAPABILITY: &str = "CAP_NET_ADMIN";
 
-/// What a TAP device is to be like.
+/// Options of a TAP device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Its Ethernet address; the kernel draws one if none is given.
+pub struct TapOptions {
+    /// Ethernet address; `None`: the kernel generates one.
     pub address: Option<MacAddr>,
-    /// How many queues. The kernel shares frames among them by flow.
+    /// Number of queues. The kernel distributes frames among them by flow.
     pub queues: NonZeroUsize,
 }
 
-/// A TAP device, made and opened.
+/// An open TAP device.
 pub struct Tap {
     name: InterfaceName,
-    /// One of the queues: it knows where the device is now.
+    /// One of the queues, which reports the current name and namespace of the device.
     device: Arc<TapQueue>,
-    home: Namespace,
+    home: HomeNamespace,
     queues: Vec<Box<dyn Queue>>,
 }
 
-/// A network namespace, by what tells it from others, and its interfaces.
-struct Namespace {
-    id: (u64, u64),
+/// A network namespace: its identity and its interfaces.
+struct HomeNamespace {
+    namespace_id: (u64, u64),
     interfaces: Interfaces,
 }
 
 impl Tap {
-    /// Makes a TAP device called `name` in the calling thread's network namespace. It
-    /// is down at first.
+    /// Creates a TAP device called `name` in the calling thread's network namespace,
+    /// administratively down.
     ///
     /// # Errors
-    /// See [`OpenError`]; each says what to do.
-    pub fn create(name: &InterfaceName, options: Options) -> Result<Self, OpenError> {
+    /// See [`OpenError`]; each has a remedy.
+    pub fn create(name: &InterfaceName, options: TapOptions) -> Result<Self, OpenError> {
         if options.queues > QUEUES_MAX {
             return Err(OpenError::TooManyQueues {
                 name: name.to_string(),
-                asked: options.queues,
+                requested: options.queues,
             });
         }
         let step = |step| failed(name, step, CAPABILITY);
         let devices = devices(name, options.queues)?;
-        let interfaces = Interfaces::current().map_err(step("opening a socket"))?;
+        let interfaces = Interfaces::current().map_err(step("open a socket"))?;
         if let Some(MacAddr(address)) = options.address {
             let set = interfaces.set_address(name, address);
-            set.map_err(step("giving it its address"))?;
+            set.map_err(step("set its address"))?;
         }
         let device = Arc::clone(&devices[0]);
-        let home = device.namespace().and_then(|fd| id(fd.as_fd()));
+        let home = device.namespace().and_then(|fd| namespace_id(fd.as_fd()));
         let queues = devices.into_iter();
-        let queues = queues.map(|device| Box::new(TapIo::new(name.clone(), device)) as _);
+        let queues = queues.map(|device| Box::new(TapPortQueue::new(name.clone(), device)) as _);
         Ok(Self {
-            home: Namespace {
-                id: home.map_err(step("asking where it is"))?,
+            home: HomeNamespace {
+                namespace_id: home.map_err(step("read its namespace"))?,
                 interfaces,
             },
             queues: queues.collect(),
@@ -83,14 +92,14 @@ impl Tap {
         })
     }
 
-    /// Does `f` with the device's present name and the interfaces of its present namespace.
-    fn locate<T>(
+    /// Calls `f` with the current name of the device and the interfaces of its current namespace.
+    fn with_interface<T>(
         &self,
         f: impl FnOnce(&Interfaces, &InterfaceName) -> io::Result<T>,
     ) -> io::Result<T> {
         let name = self.device.name()?;
         let namespace = self.device.namespace()?;
-        if id(namespace.as_fd())? == self.home.id {
+        if namespace_id(namespace.as_fd())? == self.home.namespace_id {
             f(&self.home.interfaces, &name)
         } else {
             f(&Interfaces::in_namespace(namespace.as_fd())?, &name)
@@ -100,29 +109,29 @@ impl Tap {
 
 impl Port for Tap {
     fn status(&self) -> Status {
-        let status = self.locate(Status::ask);
-        status.unwrap_or_else(|_| Status::gone(&self.name))
+        let status = self.with_interface(Status::query);
+        status.unwrap_or_else(|_| Status::removed(&self.name))
     }
 
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
         let device = Arc::clone(&self.device);
-        Ok(Box::new(TapSender::new(self.name.clone(), device)))
+        Ok(Box::new(TapTxQueue::new(self.name.clone(), device)))
     }
 
-    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
-        self.locate(|interfaces, name| equip(interfaces, name, address, mtu))
+    fn set_link(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        self.with_interface(|interfaces, name| set_link(interfaces, name, address, mtu))
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {
-        self.locate(|interfaces, name| interfaces.set_up(name, up))
+        self.with_interface(|interfaces, name| interfaces.set_up(name, up))
     }
 }
 
-/// The device, once for each queue.
+/// Opens the device once for each queue.
 fn devices(name: &InterfaceName, queues: NonZeroUsize) -> Result<Vec<Arc<TapQueue>>, OpenError> {
     let attach = (0..queues.get()).map(|queue| match queue {
         0 => Attach::New,
@@ -137,27 +146,27 @@ fn device(name: &InterfaceName, attach: Attach) -> Result<TapQueue, OpenError> {
     let step = |step| failed(name, step, CAPABILITY);
     let device = TapQueue::open().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => OpenError::NoTapDevices,
-        _ => step("opening the kernel's TAP device")(error),
+        _ => step("open the TAP device")(error),
     })?;
     let attached = device.attach(name, attach);
     attached.map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::BUSY) => OpenError::NameTaken {
             name: name.to_string(),
         },
-        _ => step("making a TAP device of this name")(error),
+        _ => step("create the TAP device")(error),
     })?;
-    let header_len = i32::try_from(vnet::LEN).expect("ten bytes");
+    let header_len = i32::try_from(vnet::LEN).expect("ten bytes fit");
     let set = device.set_vnet_header_len(header_len);
-    set.map_err(step("setting its header's length"))?;
-    let taken = device.set_offloads(Offloads::TCP_AND_UDP);
-    taken
+    set.map_err(step("set the length of its vnet header"))?;
+    let offloads = device.set_offloads(Offloads::TCP_AND_UDP);
+    offloads
         .or_else(|_| device.set_offloads(Offloads::TCP))
-        .map_err(step("taking its checksums unfinished"))?;
+        .map_err(step("enable its offloads"))?;
     Ok(device)
 }
 
-/// What tells a namespace from all others (namespaces(7)).
-fn id(namespace: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+/// Returns the device and inode number that identify a namespace (namespaces(7)).
+fn namespace_id(namespace: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let file = fstat(namespace)?;
     Ok((file.st_dev, file.st_ino))
 }

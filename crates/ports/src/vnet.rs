@@ -1,60 +1,80 @@
-//! The `virtio_net_hdr` that the kernel puts before a frame to say what the frame
-//! still owes (virtio 1.2, 5.1.6; linux/virtio_net.h): read and written here only.
+//! The `virtio_net_hdr` before a frame, which carries pending offloads: a partial checksum, or
+//! segmentation (virtio 1.2, 5.1.6; linux/virtio_net.h).
 //!
-//! The first ten bytes, which is what packet sockets and TAP devices exchange.
-//! Numbers are in the machine's own order, as for a legacy device.
+//! ```text
+//!  0     1        2       4        6            8             10
+//!  +-----+--------+-------+--------+------------+-------------+------------
+//!  |flags|gso_type|hdr_len|gso_size|csum_start  |csum_offset  | frame ...
+//!  +-----+--------+-------+--------+------------+-------------+------------
+//!
+//!  NEEDS_CSUM: sum of frame[csum_start..] is due at csum_start + csum_offset
+//!  DATA_VALID: the device has verified the checksum
+//!  gso_type:   the frame is to be cut into segments of gso_size bytes of payload
+//! ```
+//!
+//! The header has ten bytes, as packet sockets and TAP devices exchange it. Numbers are in host
+//! byte order, as for a legacy device.
 
 use packet::{Checksum, Offload, Segmentation, SegmentationKind};
 
-/// The header's length, in bytes.
+/// Length of the header, in bytes.
 pub const LEN: usize = sys::packet_ring::VNET_HEADER_LEN;
 
-const NEEDS_CHECKSUM: u8 = 1;
-const CHECKSUM_IS_VALID: u8 = 2;
+const F_NEEDS_CSUM: u8 = 1;
+const F_DATA_VALID: u8 = 2;
 
-const NO_SEGMENTS: u8 = 0;
-/// The bit beside a TCP kind: congestion-window-reduced is in the first segment only.
-const ECN: u8 = 0x80;
+const GSO_NONE: u8 = 0;
+/// Flag of a TCP type: congestion-window-reduced (CWR) is set in the first segment only.
+const GSO_ECN: u8 = 0x80;
 
-/// The numbers of the kinds. Cutting UDP by IP fragments (3) is not among them: no
-/// kernel since 4.14 makes such frames, and we never ask for them.
+/// Segmentation types. UDP fragmentation (3) is not among them: no kernel since 4.14 generates such
+/// frames, and this program never requests them.
 #[rustfmt::skip]
 const KINDS: [(u8, SegmentationKind); 5] = [
     (1,       SegmentationKind::Tcp4),
-    (1 | ECN, SegmentationKind::Tcp4Ecn),
+    (1 | GSO_ECN, SegmentationKind::Tcp4Ecn),
     (4,       SegmentationKind::Tcp6),
-    (4 | ECN, SegmentationKind::Tcp6Ecn),
+    (4 | GSO_ECN, SegmentationKind::Tcp6Ecn),
     (5,       SegmentationKind::Udp),
 ];
 
-/// A header that cannot be true of its frame, or that we do not understand.
+/// A header that is inconsistent with its frame or of an unknown type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadHeader {
-    /// The checksum's field is not inside the frame.
-    #[error("the checksum belongs beyond the end of the frame")]
+pub enum InvalidVnetHeader {
+    /// The checksum field is outside the frame.
+    #[error("the checksum field is outside the frame")]
     ChecksumBeyondFrame,
-    /// The kind of segments is unknown.
-    #[error("segments of unknown kind {0}")]
+    /// Unknown segmentation type.
+    #[error("unknown segmentation type {0}")]
     UnknownKind(u8),
-    /// The segments would be empty.
-    #[error("segments of no size")]
+    /// Segment size zero.
+    #[error("segment size zero")]
     EmptySegments,
 }
 
-/// What the header of a frame of `frame_len` bytes says.
+/// Decodes the header of a frame of `frame_len` bytes.
+///
+/// ```
+/// use packet::Checksum;
+/// use ports::vnet;
+///
+/// let header = vnet::decode([1, 0, 0, 0, 0, 0, 34, 0, 16, 0], 60);
+/// # #[cfg(target_endian = "little")]
+/// assert_eq!(header.unwrap().checksum, Checksum::Partial { start: 34, offset: 16 });
+/// ```
 ///
 /// # Errors
-/// It cannot be true, or is unknown to us.
-pub fn decode(header: [u8; LEN], frame_len: usize) -> Result<Offload, BadHeader> {
+/// The header is inconsistent or of an unknown type.
+pub fn decode(header: [u8; LEN], frame_len: usize) -> Result<Offload, InvalidVnetHeader> {
     let [flags, kind, rest @ ..] = header;
     let number = |i: usize| u16::from_ne_bytes([rest[i], rest[i + 1]]);
     let (header_len, size, start, offset) = (number(0), number(2), number(4), number(6));
-    let checksum = if flags & NEEDS_CHECKSUM != 0 {
+    let checksum = if flags & F_NEEDS_CSUM != 0 {
         if usize::from(start) + usize::from(offset) + 2 > frame_len {
-            return Err(BadHeader::ChecksumBeyondFrame);
+            return Err(InvalidVnetHeader::ChecksumBeyondFrame);
         }
         Checksum::Partial { start, offset }
-    } else if flags & CHECKSUM_IS_VALID != 0 {
+    } else if flags & F_DATA_VALID != 0 {
         Checksum::Verified
     } else {
         Checksum::Complete
@@ -65,14 +85,18 @@ pub fn decode(header: [u8; LEN], frame_len: usize) -> Result<Offload, BadHeader>
     })
 }
 
-fn segmentation(kind: u8, size: u16, header_len: u16) -> Result<Option<Segmentation>, BadHeader> {
-    if kind == NO_SEGMENTS {
+fn segmentation(
+    kind: u8,
+    size: u16,
+    header_len: u16,
+) -> Result<Option<Segmentation>, InvalidVnetHeader> {
+    if kind == GSO_NONE {
         return Ok(None);
     }
-    let known = KINDS.iter().find(|(number, _)| *number == kind);
-    let (_, kind) = *known.ok_or(BadHeader::UnknownKind(kind))?;
+    let entry = KINDS.iter().find(|(number, _)| *number == kind);
+    let (_, kind) = *entry.ok_or(InvalidVnetHeader::UnknownKind(kind))?;
     if size == 0 {
-        return Err(BadHeader::EmptySegments);
+        return Err(InvalidVnetHeader::EmptySegments);
     }
     Ok(Some(Segmentation {
         kind,
@@ -81,9 +105,9 @@ fn segmentation(kind: u8, size: u16, header_len: u16) -> Result<Option<Segmentat
     }))
 }
 
-/// The header that says `offload` of a frame of `frame_len` bytes.
+/// Encodes `offload` of a frame of `frame_len` bytes.
 ///
-/// A verified checksum is not told: only a device may (virtio 1.2, 5.1.6.2.1).
+/// A verified checksum is not encoded: only a device may report it (virtio 1.2, 5.1.6.2.1).
 #[must_use]
 pub fn encode(offload: &Offload, frame_len: usize) -> [u8; LEN] {
     let mut header = [0; LEN];
@@ -93,14 +117,14 @@ pub fn encode(offload: &Offload, frame_len: usize) -> [u8; LEN] {
         header_len,
     }) = offload.segmentation
     {
-        // The kernel refuses a frame whose headers are longer than itself.
+        // The kernel refuses a header length that exceeds the frame.
         let header_len = header_len.min(u16::try_from(frame_len).unwrap_or(u16::MAX));
         header[1] = number_of(kind);
         header[2..4].copy_from_slice(&header_len.to_ne_bytes());
         header[4..6].copy_from_slice(&size.to_ne_bytes());
     }
     if let Checksum::Partial { start, offset } = offload.checksum {
-        header[0] = NEEDS_CHECKSUM;
+        header[0] = F_NEEDS_CSUM;
         header[6..8].copy_from_slice(&start.to_ne_bytes());
         header[8..10].copy_from_slice(&offset.to_ne_bytes());
     }
@@ -108,8 +132,8 @@ pub fn encode(offload: &Offload, frame_len: usize) -> [u8; LEN] {
 }
 
 fn number_of(kind: SegmentationKind) -> u8 {
-    let row = KINDS.iter().find(|(_, known)| *known == kind);
-    row.expect("the table has every kind").0
+    let entry = KINDS.iter().find(|(_, entry)| *entry == kind);
+    entry.expect("the table contains every kind").0
 }
 
 #[cfg(test)]

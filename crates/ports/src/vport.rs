@@ -1,7 +1,8 @@
-//! A port with no device behind it: what is sent by it goes on within this process, and what
-//! comes by it comes from there. Its queues only count; who owns them moves the frames.
+//! Ports without a device: patch ports and tunnels. A frame sent to such a port continues within
+//! this process, and frames from there are received through it. The queues only count; their owner
+//! moves the frames.
 //!
-//! Where frames go on, whoever owns the queues knows: another bridge, or a tunnel.
+//! Not here: the destination, another bridge or a tunnel, which the owner of the queues determines.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -14,26 +15,26 @@ use packet::{MacAddr, Pool};
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Port, Queue, Status};
 
-/// The longest payload that goes on: nothing on the way is shorter than a frame in memory.
+/// Maximum payload: nothing inside the process limits a frame below its buffer.
 const MTU: u32 = 65_535;
 
 /// A port within this process.
-pub struct Inner {
+pub struct VirtualPort {
     status: Status,
     queues: Vec<Box<dyn Queue>>,
 }
 
-/// A worker's place at it.
+/// The queue of one worker.
 #[repr(align(128))]
-struct InnerQueue {
+struct VirtualQueue {
     counters: Arc<QueueCounters>,
 }
 
-impl Inner {
-    /// A port called `name`, up, and with nothing at its other end yet.
+impl VirtualPort {
+    /// Creates a port called `name`, administratively up and without carrier.
     #[must_use]
     pub fn new(name: &str, queues: NonZeroUsize) -> Self {
-        let queue = || Box::new(InnerQueue::new()) as Box<dyn Queue>;
+        let queue = || Box::new(VirtualQueue::new()) as Box<dyn Queue>;
         Self {
             status: Status {
                 name: name.to_owned(),
@@ -47,14 +48,14 @@ impl Inner {
     }
 }
 
-/// A locally administered address that the same name always has.
+/// Returns a locally administered address derived from the name.
 fn address(name: &str) -> MacAddr {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     MacAddr::from_u64(0x0200_0000_0000 | hasher.finish() & 0x00ff_ffff_ffff)
 }
 
-impl InnerQueue {
+impl VirtualQueue {
     fn new() -> Self {
         Self {
             counters: Arc::default(),
@@ -62,7 +63,7 @@ impl InnerQueue {
     }
 }
 
-impl Port for Inner {
+impl Port for VirtualPort {
     fn status(&self) -> Status {
         Status {
             carrier: self.status.up && self.status.carrier,
@@ -74,8 +75,8 @@ impl Port for Inner {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
-        Ok(Box::new(InnerQueue::new()))
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
+        Ok(Box::new(VirtualQueue::new()))
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {
@@ -88,24 +89,24 @@ impl Port for Inner {
     }
 }
 
-impl Queue for InnerQueue {
+impl Queue for VirtualQueue {
     fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
         Ok(())
     }
 
-    /// Who owns the queue has not taken the frames: they go nowhere.
+    /// Counts and drops: the owner of the queue has not taken the frames.
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
         self.counters.add(Counter::TxErrors, batch.len() as u64);
         batch.release(batch.len(), pool);
         Ok(())
     }
 
-    /// There is nothing to be found by a look.
-    fn is_dear(&self) -> bool {
+    /// Polling never finds a frame.
+    fn is_expensive_to_poll(&self) -> bool {
         true
     }
 
-    fn is_inner(&self) -> bool {
+    fn is_virtual(&self) -> bool {
         true
     }
 
@@ -119,20 +120,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_within_the_process_is_up_and_has_a_carrier_when_it_is_told_so() {
+    fn virtual_port_reports_carrier_as_set() {
         let name = "patch-br-int-to-provnet";
-        let queues = NonZeroUsize::new(2).expect("two");
-        let mut port = Inner::new(name, queues);
+        let queues = NonZeroUsize::new(2).expect("not zero");
+        let mut port = VirtualPort::new(name, queues);
         assert_eq!(port.take_queues().len(), 2);
-        assert!(port.sender().expect("there is always one").is_inner());
+        assert!(
+            port.tx_queue()
+                .expect("virtual ports have send queues")
+                .is_virtual()
+        );
         assert!(port.status().up && !port.status().carrier);
         port.set_carrier(true);
         assert!(port.status().carrier);
-        port.set_up(false).expect("nobody is in the way");
+        port.set_up(false).expect("a virtual port can be set down");
         assert!(!port.status().carrier);
         assert_eq!(
             port.status().address,
-            Inner::new(name, queues).status().address
+            VirtualPort::new(name, queues).status().address
         );
     }
 }

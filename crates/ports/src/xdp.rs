@@ -1,24 +1,35 @@
-//! Any Linux interface, by AF_XDP sockets: a program of six instructions takes each
-//! frame of the interface before the kernel's own protocols see it, and hands it over
-//! in memory; what is sent goes the same way back.
+//! Any Linux interface through AF_XDP sockets: an XDP program redirects received frames to shared
+//! memory before the kernel's protocols process them, and sent frames are read from that memory
+//! (Documentation/networking/af_xdp.rst).
 //!
-//! AF_XDP carries bytes and nothing beside them. What a frame still owes is paid here
-//! before it is sent: checksums are finished, segments cut, and both counted. What a
-//! sender's device hands over unfinished, as a veth pair does, is recognised by what
-//! stands in the checksum's field.
+//! ```text
+//!    NIC rx queue q --> XDP program --> RX ring of socket q --+
+//!                                                             v
+//!    worker: batch of frames, each a chunk of the worker's UMEM ([`UmemPools`])
+//!                                                             |
+//!    NIC tx queue   <-- driver      <-- TX ring of socket  <--+  one descriptor per frame;
+//!                                                                a copy from foreign memory
+//! ```
 //!
-//! The driver's own hook is tried first, then the kernel's generic one; memory that the
-//! device reads and writes itself first, then copies. [`Status::way`] tells which it is.
+//! | mode | requires | cost per frame |
+//! |---|---|---|
+//! | native, zero copy | XDP and AF_XDP support in the driver | descriptors only |
+//! | native, copy | XDP support in the driver | one copy by the kernel |
+//! | generic | any driver | one copy by the kernel, and the allocation of an skb |
 //!
-//! Frames are handed on as they lie in that memory, which the sockets of a worker share
-//! ([`Memories`]): one that leaves by another such port moves as a descriptor.
+//! Native mode is tried before generic mode, and zero copy before copies. [`Status::io_mode`]
+//! reports the mode.
 //!
-//! Nothing of it outlives the process: program, sockets and promiscuous mode belong to
-//! file descriptors.
+//! AF_XDP carries bytes without offload metadata. Pending offloads are completed in software before
+//! a frame is sent: checksums are completed, segments are cut, and both are counted. Partial
+//! checksums of received frames, as a veth pair delivers them, are detected by the contents of the
+//! checksum field.
+//!
+//! Program, sockets and promiscuous mode belong to file descriptors and end with the process.
 
-mod memories;
 mod options;
 mod queue;
+mod umem_pools;
 
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -29,61 +40,60 @@ use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::offload::DeviceOffload;
-use sys::packet_socket::{PacketSocket, Reception};
+use sys::packet_socket::{PacketSocket, ReceiveFilter};
 use sys::xdp::{RedirectProgram, XdpMode};
 use sys::xsk::{DeviceQueue, UmemLayout, XskSocket};
 
-use crate::af_packet::send_only::SendOnly;
+use crate::af_packet::send_only::SendOnlyQueue;
 use crate::af_packet::sender::PacketSender;
 use crate::error::failed;
-use crate::status::equip;
+use crate::status::set_link;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
-use options::Way;
+use options::XdpDataPath;
 use queue::XdpQueue;
 
-pub use memories::Memories;
-pub use options::{HookChoice, Options, TransferChoice};
+pub use options::{TransferChoice, XdpModeChoice, XdpOptions};
+pub use umem_pools::UmemPools;
 
 const CAPABILITY: &str = "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
 
-/// Chunks for frames that come by one receive queue of the device: 1.4 ms of a
-/// 1 Gbit/s line full of the shortest, as with packet sockets. They are the kernel's whatever
-/// becomes of frames that have come.
-const COMING: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
+/// Chunks for reception by one receive queue of the device: 1.4 ms at 1 Gbit/s with frames of
+/// minimum length, as with packet sockets. The kernel owns this number of chunks at any time.
+const RX_CHUNKS: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
 
-/// Frames that may be under way in the driver: a full window of several fast TCP streams, cut
-/// into segments. A port that sends slowly keeps no more chunks from others.
-const GOING: NonZeroU32 = NonZeroU32::new(1024).expect("not zero");
+/// Maximum number of frames in transmission: a full window of several fast TCP streams, segmented.
+/// A slow port withholds no more chunks than this from others.
+const TX_CHUNKS: NonZeroU32 = NonZeroU32::new(1024).expect("not zero");
 
-/// Chunk sizes that the kernel takes (those of a page at most).
-const SHORT: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
-const LONG: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
+/// Chunk lengths that the kernel accepts (at most a page).
+const CHUNK_LEN_SHORT: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
+const CHUNK_LEN_LONG: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
 
-/// An Ethernet header and two tags, which an MTU does not count.
-const BESIDE_MTU: u32 = 14 + 8;
+/// Ethernet header and two VLAN tags, which an MTU does not include, in bytes.
+const L2_OVERHEAD: u32 = 14 + 8;
 
-/// The longest MTU: such a frame has room in a chunk behind what the kernel keeps free.
+/// Maximum MTU: the frame fits a chunk behind the kernel's headroom.
 const MTU_MAX: u32 = 3818;
-const _: () = assert!(MTU_MAX == LONG.get() - UmemLayout::HEADROOM - BESIDE_MTU);
+const _: () = assert!(MTU_MAX == CHUNK_LEN_LONG.get() - UmemLayout::HEADROOM - L2_OVERHEAD);
 
-/// How long the device is polled at most in one call, and for how many frames: a batch.
+/// Maximum time and number of frames (a batch) of one busy poll.
 const BUSY_POLL_MICROS: i32 = 20;
 const BUSY_POLL_BUDGET: i32 = 64;
 
-/// How often, and how long apart, a queue that is in use is tried: a tenth of a second,
-/// where the kernel needs some milliseconds.
-const BUSY_TRIES: u32 = 20;
+/// Retries while a queue is in use and their interval: a tenth of a second in total, where the
+/// kernel needs some milliseconds.
+const BUSY_RETRIES: u32 = 20;
 const BUSY_PAUSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,
 };
 
-/// Drivers of interfaces that hand over the unfinished checksums of whoever is behind
-/// them. The frames have crossed no wire, so nothing is hidden by finishing them.
-const UNFINISHED: [&str; 2] = ["veth", "tun"];
+/// Drivers that deliver the partial checksums of the sender behind them. These frames have not
+/// crossed a wire, so completing them hides no corruption.
+const PARTIAL_CHECKSUM_DRIVERS: [&str; 2] = ["veth", "tun"];
 
-/// What keeps the interface ours: it goes with the port and the last of its queues.
-struct Hold {
+/// Resources of an open interface, released with the port and the last of its queues.
+struct InterfaceHandle {
     name: InterfaceName,
     index: Ifindex,
     interfaces: Interfaces,
@@ -91,76 +101,81 @@ struct Hold {
     _promiscuous: PacketSocket,
 }
 
-impl Hold {
-    /// The interface's name now.
+impl InterfaceHandle {
+    /// Returns the current name of the interface.
     fn name(&self) -> io::Result<InterfaceName> {
         self.interfaces.name(self.index)
     }
 
-    /// The longest frame that the interface takes now: by its MTU, and a tag beside it.
+    /// Returns the maximum frame length, by the current MTU and one tag, in bytes.
     fn frame_max(&self) -> io::Result<usize> {
         let mtu = self.interfaces.mtu(&self.name()?)?;
         Ok(mtu as usize + 14 + 4)
     }
 }
 
-/// An interface of the machine, opened by AF_XDP.
+/// An interface opened through AF_XDP.
 pub struct Xdp {
-    hold: Arc<Hold>,
-    way: Way,
+    handle: Arc<InterfaceHandle>,
+    data_path: XdpDataPath,
     driver: Option<String>,
     queues: Vec<Box<dyn Queue>>,
 }
 
 impl Xdp {
-    /// Opens the interface called `name` in the calling thread's network namespace,
-    /// promiscuously. It may be down.
+    /// Opens the interface called `name` in the calling thread's network namespace, in promiscuous
+    /// mode. It may be down.
     ///
-    /// There is a queue for each of `workers`, which go by the numbers that `memories` has
-    /// them under. Each of the device's receive queues has a socket, and these are dealt out
-    /// to them. A worker for whom none is left sends by packet sockets.
+    /// The port has a queue for each of `workers`, which are the workers' numbers in `memories`.
+    /// The sockets of the device's receive queues are distributed over them; a worker without a
+    /// socket sends through packet sockets.
     ///
     /// # Errors
-    /// See [`OpenError`]; each says what to do.
+    /// See [`OpenError`]; each has a remedy.
     pub fn open(
         name: &InterfaceName,
         workers: &[usize],
-        options: Options,
-        memories: &mut Memories,
+        options: XdpOptions,
+        pools: &mut UmemPools,
     ) -> Result<Self, OpenError> {
         let queues = NonZeroUsize::new(workers.len()).unwrap_or(NonZeroUsize::MIN);
         if queues > QUEUES_MAX {
             return Err(OpenError::TooManyQueues {
                 name: name.to_string(),
-                asked: queues,
+                requested: queues,
             });
         }
         let step = |step| failed(name, step, CAPABILITY);
-        let interfaces = Interfaces::current().map_err(step("opening a socket"))?;
-        let device = Device::look(name, &interfaces)?;
+        let interfaces = Interfaces::current().map_err(step("open a socket"))?;
+        let device = XdpDevice::query(name, &interfaces)?;
         let promiscuous = promiscuous(device.index);
-        let promiscuous = promiscuous.map_err(device.failed("hearing frames to all addresses"))?;
-        let (redirect, sockets, way) = device.take(options, workers, memories)?;
-        let hold = Arc::new(Hold {
+        let promiscuous = promiscuous.map_err(device.failed("enable promiscuous mode"))?;
+        let (redirect, sockets, data_path) = device.open(options, workers, pools)?;
+        let handle = Arc::new(InterfaceHandle {
             name: name.clone(),
             index: device.index,
             interfaces,
             _redirect: redirect,
             _promiscuous: promiscuous,
         });
-        let queues = deal(sockets, queues).into_iter().map(|sockets| {
+        let queues = distribute(sockets, queues).into_iter().map(|sockets| {
             let sender = match sockets.is_empty() {
                 true => Some(PacketSender::open(name.clone(), device.index)?),
                 false => None,
             };
-            let queue = XdpQueue::new(Arc::clone(&hold), sockets, sender, device.habits(options))?;
+            let queue = XdpQueue::new(
+                Arc::clone(&handle),
+                sockets,
+                sender,
+                device.behaviour(options),
+            )?;
             Ok(Box::new(queue) as Box<dyn Queue>)
         });
         let queues: io::Result<_> = queues.collect();
         Ok(Self {
-            queues: queues.map_err(step("making its queues"))?,
-            hold,
-            way,
+            queues: queues.map_err(step("create its queues"))?,
+            handle,
+            data_path,
             driver: device.driver,
         })
     }
@@ -168,12 +183,12 @@ impl Xdp {
 
 impl Port for Xdp {
     fn status(&self) -> Status {
-        let status = self.hold.name();
-        let status = status.and_then(|name| Status::ask(&self.hold.interfaces, &name));
+        let status = self.handle.name();
+        let status = status.and_then(|name| Status::query(&self.handle.interfaces, &name));
         status.map_or_else(
-            |_| Status::gone(&self.hold.name),
+            |_| Status::removed(&self.handle.name),
             |status| Status {
-                way: Some(self.way.to_string()),
+                io_mode: Some(self.data_path.to_string()),
                 ..status
             },
         )
@@ -183,91 +198,95 @@ impl Port for Xdp {
         std::mem::take(&mut self.queues)
     }
 
-    fn sender(&self) -> io::Result<Box<dyn Queue>> {
-        let sender = PacketSender::open(self.hold.name.clone(), self.hold.index)?;
-        Ok(Box::new(SendOnly::new(sender)))
+    fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
+        let sender = PacketSender::open(self.handle.name.clone(), self.handle.index)?;
+        Ok(Box::new(SendOnlyQueue::new(sender)))
     }
 
     fn advice(&self) -> Vec<String> {
-        let Ok(name) = self.hold.name() else {
+        let Ok(name) = self.handle.name() else {
             return Vec::new();
         };
         let mut advice = Vec::new();
         let veth = self.driver.as_deref() == Some("veth");
-        let generic = self.way.hook == XdpMode::Generic;
+        let generic = self.data_path.mode == XdpMode::Generic;
         if generic && veth {
             advice.push(format!(
-                "what the other end of {name} leaves to be segmented is lost: \
-                 `ethtool -K PEER tx off` there"
+                "frames that the other end of {name} sends unsegmented are lost: \
+                 run `ethtool -K PEER tx off` there"
             ));
         }
-        let interfaces = &self.hold.interfaces;
+        let interfaces = &self.handle.interfaces;
         let merges = interfaces.offload(&name, DeviceOffload::GenericReceive);
         if generic && merges.unwrap_or(false) {
             advice.push(format!(
-                "frames that the kernel puts together are lost: `ethtool -K {name} gro off`"
+                "frames that the kernel coalesces are lost: run `ethtool -K {name} gro off`"
             ));
         }
         if !veth && interfaces.has_rx_vlan_offload(&name).unwrap_or(false) {
             advice.push(format!(
-                "{name} takes VLAN tags out of the frames that it receives: \
-                 `ethtool -K {name} rxvlan off`"
+                "{name} strips the VLAN tags of received frames: \
+                 run `ethtool -K {name} rxvlan off`"
             ));
         }
         advice
     }
 
-    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
-        equip(&self.hold.interfaces, &self.hold.name()?, address, mtu)
+    fn set_link(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        set_link(&self.handle.interfaces, &self.handle.name()?, address, mtu)
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {
-        self.hold.interfaces.set_up(&self.hold.name()?, up)
+        self.handle.interfaces.set_up(&self.handle.name()?, up)
     }
 }
 
-/// What a queue is to do beside moving bytes.
+/// Options of a queue.
 #[derive(Clone, Copy)]
-struct Habits {
-    /// Recognise unfinished checksums.
-    unfinished: bool,
-    /// Poll the device when nothing has come.
+struct QueueBehaviour {
+    /// Detect partial checksums of received frames.
+    partial_checksums: bool,
+    /// Poll the device if no frame is available.
     busy_poll: bool,
 }
 
-/// An interface that is to be opened.
-struct Device {
+/// An interface to be opened.
+struct XdpDevice {
     name: InterfaceName,
     index: Ifindex,
     driver: Option<String>,
-    /// How many receive queues it has.
+    /// Number of receive queues.
     queues: u32,
     layout: UmemLayout,
 }
 
-impl Device {
-    fn look(name: &InterfaceName, interfaces: &Interfaces) -> Result<Self, OpenError> {
+impl XdpDevice {
+    fn query(name: &InterfaceName, interfaces: &Interfaces) -> Result<Self, OpenError> {
         let step = |step| failed(name, step, CAPABILITY);
-        let index = interfaces.index(name).map_err(step("finding it"))?;
+        let index = interfaces
+            .index(name)
+            .map_err(step("look up the interface"))?;
         let hardware = interfaces.hardware(name);
-        let hardware = hardware.map_err(step("asking for its address"))?;
+        let hardware = hardware.map_err(step("read its hardware address"))?;
         if !hardware.is_ethernet() {
             return Err(OpenError::NotEthernet {
                 name: name.to_string(),
             });
         }
-        let mtu = interfaces.mtu(name).map_err(step("asking for its MTU"))?;
-        let takes = |chunk: NonZeroU32| chunk.get() - UmemLayout::HEADROOM - BESIDE_MTU;
-        let fitting = [SHORT, LONG].into_iter().find(|chunk| mtu <= takes(*chunk));
-        let chunk_len = fitting.ok_or_else(|| OpenError::TooLongForXdp {
+        let mtu = interfaces.mtu(name).map_err(step("read its MTU"))?;
+        let mtu_limit = |chunk: NonZeroU32| chunk.get() - UmemLayout::HEADROOM - L2_OVERHEAD;
+        let chunk_len = [CHUNK_LEN_SHORT, CHUNK_LEN_LONG]
+            .into_iter()
+            .find(|chunk| mtu <= mtu_limit(*chunk));
+        let chunk_len = chunk_len.ok_or_else(|| OpenError::TooLongForXdp {
             name: name.to_string(),
             mtu,
-            most: MTU_MAX,
+            max: MTU_MAX,
         })?;
-        // A driver that does not say how many queues it has has one.
+        // A driver that does not report its number of queues has one.
         let queues = interfaces.receive_queues(name).unwrap_or(1);
-        let most = u32::try_from(QUEUES_MAX.get()).expect("64");
-        if queues > most {
+        let max = u32::try_from(QUEUES_MAX.get()).expect("64 fits");
+        if queues > max {
             return Err(OpenError::TooManyDeviceQueues {
                 name: name.to_string(),
                 has: queues,
@@ -280,30 +299,33 @@ impl Device {
             queues,
             layout: UmemLayout {
                 chunk_len,
-                rx_chunks: COMING,
-                tx_chunks: GOING,
+                rx_chunks: RX_CHUNKS,
+                tx_chunks: TX_CHUNKS,
             },
         })
     }
 
-    /// Takes the interface by the best way there is among those that are wanted.
-    fn take(
+    /// Opens the interface in the best available mode among the requested ones.
+    fn open(
         &self,
-        options: Options,
+        options: XdpOptions,
         workers: &[usize],
-        memories: &mut Memories,
-    ) -> Result<(RedirectProgram, Vec<XskSocket>, Way), OpenError> {
-        let (last, first) = options.hooks().split_last().expect("there is one");
-        for hook in first {
-            match self.take_by(*hook, options, workers, memories) {
-                // Nothing else of it would be better in another mode.
+        pools: &mut UmemPools,
+    ) -> Result<(RedirectProgram, Vec<XskSocket>, XdpDataPath), OpenError> {
+        let (last, first) = options
+            .modes()
+            .split_last()
+            .expect("at least one mode is tried");
+        for mode in first {
+            match self.open_in_mode(*mode, options, workers, pools) {
+                // Another mode may succeed.
                 Err(OpenError::Failed { .. }) => {}
-                // Taken, or refused for what another hook would not mend.
-                taken => return taken,
+                // Success, or an error that does not depend on the mode.
+                opened => return opened,
             }
         }
-        let taken = self.take_by(*last, options, workers, memories);
-        taken.map_err(|error| match error {
+        let opened = self.open_in_mode(*last, options, workers, pools);
+        opened.map_err(|error| match error {
             OpenError::Failed { name, source, .. } if *last == XdpMode::Native => {
                 OpenError::NoNativeXdp { name, source }
             }
@@ -311,77 +333,77 @@ impl Device {
         })
     }
 
-    fn take_by(
+    fn open_in_mode(
         &self,
-        hook: XdpMode,
-        options: Options,
+        mode: XdpMode,
+        options: XdpOptions,
         workers: &[usize],
-        memories: &mut Memories,
-    ) -> Result<(RedirectProgram, Vec<XskSocket>, Way), OpenError> {
-        let redirect = patiently(|| RedirectProgram::attach(self.index, self.queues, hook));
-        let redirect = redirect.map_err(self.failed("attaching a program"))?;
+        pools: &mut UmemPools,
+    ) -> Result<(RedirectProgram, Vec<XskSocket>, XdpDataPath), OpenError> {
+        let redirect = retry_while_busy(|| RedirectProgram::attach(self.index, self.queues, mode));
+        let redirect = redirect.map_err(self.failed("attach an XDP program"))?;
         let mut sockets = Vec::new();
-        let mut way = Way {
-            hook,
+        let mut data_path = XdpDataPath {
+            mode,
             zero_copy: true,
             busy_poll: options.busy_poll,
         };
         for (queue, worker) in (0..self.queues).zip(workers.iter().cycle()) {
-            let socket = self.socket(queue, hook, options, |layout, at| {
-                memories.open(*worker, layout, at)
+            let socket = self.socket(queue, mode, options, |layout, at| {
+                pools.open(*worker, layout, at)
             })?;
-            memories.note_bound(&socket);
-            let handed = redirect.redirect_queue(queue, &socket);
-            handed.map_err(self.failed("redirecting frames"))?;
-            let direct = socket.is_zero_copy();
-            way.zero_copy &= direct.map_err(self.failed("asking how frames come"))?;
+            pools.reclaim_in_other_umems(&socket);
+            let redirected = redirect.redirect_queue(queue, &socket);
+            redirected.map_err(self.failed("redirect a queue"))?;
+            let is_zero_copy = socket.is_zero_copy();
+            data_path.zero_copy &= is_zero_copy.map_err(self.failed("read the transfer mode"))?;
             sockets.push(socket);
         }
-        Ok((redirect, sockets, way))
+        Ok((redirect, sockets, data_path))
     }
 
-    /// A socket at a queue of the device, by the best way there is for its frames to move.
+    /// Opens a socket at a queue of the device, with the best available transfer.
     fn socket(
         &self,
         queue: u32,
-        hook: XdpMode,
-        options: Options,
+        mode: XdpMode,
+        options: XdpOptions,
         mut open: impl FnMut(UmemLayout, DeviceQueue) -> io::Result<XskSocket>,
     ) -> Result<XskSocket, OpenError> {
         let at = DeviceQueue {
             interface: self.index,
             queue,
         };
-        let transfers = options.transfers(hook);
-        let mut refused = None;
-        // What was made for a socket that was refused is there for the next.
-        let mut memory = None;
+        let transfers = options.transfers(mode);
+        let mut failure = None;
+        // Keeps the UMEM of a socket that failed to bind for the next attempt.
+        let mut umem = None;
         for transfer in transfers {
-            let mut socket = open(self.layout, at).map_err(self.failed("opening a socket"))?;
-            let bound = patiently(|| socket.bind(*transfer));
-            match bound.map_err(self.failed("binding a socket")) {
+            let mut socket = open(self.layout, at).map_err(self.failed("open a socket"))?;
+            let bound = retry_while_busy(|| socket.bind(*transfer));
+            match bound.map_err(self.failed("bind a socket")) {
                 Ok(()) => {
-                    self.have_polled(&socket, options)?;
+                    self.enable_busy_poll(&socket, options)?;
                     return Ok(socket);
                 }
-                Err(OpenError::Failed { name, source, .. }) => refused = Some((name, source)),
+                Err(OpenError::Failed { name, source, .. }) => failure = Some((name, source)),
                 Err(other) => return Err(other),
             }
-            memory.get_or_insert_with(|| Arc::clone(socket.umem()));
+            umem.get_or_insert_with(|| Arc::clone(socket.umem()));
         }
-        let (name, source) = refused.expect("some way was tried");
+        let (name, source) = failure.expect("at least one transfer was tried");
         Err(match options.transfer {
             TransferChoice::ZeroCopy => OpenError::NoZeroCopy { name, source },
             TransferChoice::Best | TransferChoice::Copy => OpenError::Failed {
                 name,
-                step: "binding a socket",
+                step: "bind a socket",
                 source,
             },
         })
     }
 
-    /// Has the device polled by whoever asks for frames, if that is wanted.
-    fn have_polled(&self, socket: &XskSocket, options: Options) -> Result<(), OpenError> {
+    /// Enables busy polling if requested.
+    fn enable_busy_poll(&self, socket: &XskSocket, options: XdpOptions) -> Result<(), OpenError> {
         if !options.busy_poll {
             return Ok(());
         }
@@ -392,15 +414,16 @@ impl Device {
         })
     }
 
-    fn habits(&self, options: Options) -> Habits {
+    fn behaviour(&self, options: XdpOptions) -> QueueBehaviour {
         let driver = self.driver.as_deref();
-        Habits {
-            unfinished: driver.is_some_and(|driver| UNFINISHED.contains(&driver)),
+        QueueBehaviour {
+            partial_checksums: driver
+                .is_some_and(|driver| PARTIAL_CHECKSUM_DRIVERS.contains(&driver)),
             busy_poll: options.busy_poll,
         }
     }
 
-    /// The error of a step, told from others by its number.
+    /// Converts the error of an operation by its number.
     fn failed(&self, step: &'static str) -> impl FnOnce(io::Error) -> OpenError {
         let name = self.name.to_string();
         move |source| match Errno::from_io_error(&source) {
@@ -414,28 +437,27 @@ impl Device {
     }
 }
 
-/// A socket whose only use is that the interface hears all addresses while it is open.
+/// Opens a socket that keeps the interface in promiscuous mode while it is open.
 fn promiscuous(index: Ifindex) -> io::Result<PacketSocket> {
     let socket = PacketSocket::open()?;
-    socket.bind(index, Reception::None)?;
+    socket.bind(index, ReceiveFilter::None)?;
     socket.set_promiscuous(index)?;
     Ok(socket)
 }
 
-/// Something else is there: another program (of another hook: `EEXIST`), another socket.
+/// True if another program (`EEXIST`: in another mode) or another socket is in the way.
 fn is_busy(error: &io::Error) -> bool {
     let number = Errno::from_io_error(error);
     matches!(number, Some(Errno::BUSY | Errno::EXIST))
 }
 
-/// Tries again for a while what is refused because something is in use: the kernel takes
-/// the memory of a socket that was closed from its queue when it finds the time, and a
-/// program whose descriptor a child of this process had, when that is gone.
-fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for _ in 0..BUSY_TRIES {
+/// Retries an operation for a while if a resource is in use: the kernel releases the memory of a
+/// closed socket asynchronously, and a child process may still have the descriptor of a program.
+fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..BUSY_RETRIES {
         match attempt() {
             Err(error) if is_busy(&error) => {
-                // Nothing is waited for but the time.
+                // Waits for the interval only.
                 let _ = poll(&mut [], Some(&BUSY_PAUSE));
             }
             other => return other,
@@ -444,11 +466,11 @@ fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     attempt()
 }
 
-/// Deals the sockets of the device's queues out to as many hands.
-fn deal(sockets: Vec<XskSocket>, hands: NonZeroUsize) -> Vec<Vec<XskSocket>> {
-    let mut dealt: Vec<_> = (0..hands.get()).map(|_| Vec::new()).collect();
+/// Distributes the sockets of the device's queues over the workers.
+fn distribute(sockets: Vec<XskSocket>, workers: NonZeroUsize) -> Vec<Vec<XskSocket>> {
+    let mut shares: Vec<_> = (0..workers.get()).map(|_| Vec::new()).collect();
     for (place, socket) in sockets.into_iter().enumerate() {
-        dealt[place % hands].push(socket);
+        shares[place % workers].push(socket);
     }
-    dealt
+    shares
 }

@@ -37,7 +37,7 @@ use openflow::{AsyncConfig, AsyncMasks, BoxedMessage};
 use pipeline::Removal;
 use ports::OpenError;
 use ports::af_packet::RingSize;
-use ports::xdp::Memories;
+use ports::xdp::UmemPools;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -159,7 +159,7 @@ pub(crate) struct Control {
     /// Ports that go from worker to worker just now.
     moving: BTreeSet<PortKey>,
     /// The memory of each worker's AF_XDP ports.
-    memories: Memories,
+    memories: UmemPools,
     /// Devices that were opened before their step came, or why they could not be, by their
     /// interfaces' names.
     ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
@@ -205,7 +205,7 @@ impl Control {
             ways_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
-            memories: Memories::default(),
+            memories: UmemPools::default(),
             ahead: BTreeMap::new(),
             rings: RingSize::default(),
             last_look: Instant::START,

@@ -8,7 +8,7 @@ use std::array;
 use std::io::{self, IoSlice};
 
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmmsg};
-use sys::packet_socket::{PacketSocket, Reception};
+use sys::packet_socket::{PacketSocket, ReceiveFilter};
 
 use crate::{Failure, Namespace};
 
@@ -30,7 +30,7 @@ impl Namespace {
     /// # Errors
     /// There is no such interface here.
     pub fn raw_sender(&self, interface: &str) -> Result<RawSocket, Failure> {
-        self.raw_socket(interface, Reception::None)
+        self.raw_socket(interface, ReceiveFilter::None)
     }
 
     /// Opens a socket that also reception what comes in by `interface`, whomever it is for.
@@ -38,16 +38,16 @@ impl Namespace {
     /// # Errors
     /// There is no such interface here.
     pub fn raw_receiver(&self, interface: &str) -> Result<RawSocket, Failure> {
-        self.raw_socket(interface, Reception::AllProtocols)
+        self.raw_socket(interface, ReceiveFilter::AllProtocols)
     }
 
-    fn raw_socket(&self, interface: &str, reception: Reception) -> Result<RawSocket, Failure> {
+    fn raw_socket(&self, interface: &str, reception: ReceiveFilter) -> Result<RawSocket, Failure> {
         let index = self.index(interface)?;
         let open = || -> io::Result<RawSocket> {
             let socket = PacketSocket::open()?;
             socket.set_qdisc_bypass()?;
             socket.set_send_buffer(BUFFER)?;
-            if reception == Reception::AllProtocols {
+            if reception == ReceiveFilter::AllProtocols {
                 socket.set_ignore_outgoing()?;
                 socket.set_receive_buffer(BUFFER)?;
                 socket.set_promiscuous(index)?;

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use sys::packet_ring::{PacketRing, PacketRingLayout};
 use sys::packet_send::SendVector;
-use sys::packet_socket::{PacketSocket, Reception};
+use sys::packet_socket::{PacketSocket, ReceiveFilter};
 
 use crate::raw::is_full;
 use crate::realtime::Realtime;
@@ -50,7 +50,7 @@ impl Namespace {
             let socket = PacketSocket::open()?;
             socket.set_qdisc_bypass()?;
             socket.set_send_buffer(SEND_BUFFER)?;
-            socket.bind(index, Reception::None)?;
+            socket.bind(index, ReceiveFilter::None)?;
             Ok(FrameSender {
                 socket,
                 vector: SendVector::new(),
@@ -78,7 +78,7 @@ impl Namespace {
             socket.set_ignore_outgoing()?;
             socket.set_promiscuous(index)?;
             let ring = PacketRing::new(socket, layout(longest))?;
-            ring.socket().bind(index, Reception::AllProtocols)?;
+            ring.socket().bind(index, ReceiveFilter::AllProtocols)?;
             Ok(FrameReceiver {
                 ring,
                 realtime: Realtime::new(clock),

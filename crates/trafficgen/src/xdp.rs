@@ -5,8 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use packet::Pool;
-use ports::xdp::{Memories, Options, TransferChoice, Xdp};
-use ports::{Batch, Counter, Counts, InterfaceName, Port, Queue, QueueCounters};
+use ports::xdp::{TransferChoice, UmemPools, Xdp, XdpOptions};
+use ports::{Batch, Counter, InterfaceName, Port, Queue, QueueCounters, QueueCounts};
 use testbed::{Clock, Failure, Namespace};
 
 use super::{Arrivals, End, Receive, Stamps, Time, Transmit, Way};
@@ -20,14 +20,14 @@ const LOST: [Counter; 6] = [
     Counter::RxTruncated,
     Counter::RxTooLong,
     Counter::RxBadOffload,
-    Counter::RxMended,
+    Counter::RxRingReset,
     Counter::RxErrors,
 ];
 /// What says that frames were taken and not sent.
 const REFUSED: [Counter; 4] = [
     Counter::TxDown,
     Counter::TxTooLong,
-    Counter::TxNoRoom,
+    Counter::TxFull,
     Counter::TxErrors,
 ];
 
@@ -42,11 +42,11 @@ impl End {
         let name: InterfaceName = interface
             .parse()
             .map_err(|bad| failed(io::Error::other(format!("{bad}"))))?;
-        let options = Options {
+        let options = XdpOptions {
             transfer: TransferChoice::Copy,
-            ..Options::default()
+            ..XdpOptions::default()
         };
-        let open = || Xdp::open(&name, &[0], options, &mut Memories::default());
+        let open = || Xdp::open(&name, &[0], options, &mut UmemPools::default());
         let mut port = namespace
             .run(open)?
             .map_err(|error| failed(io::Error::other(error)))?;
@@ -75,7 +75,7 @@ struct Shared(Arc<Mutex<Socket>>);
 struct Socket {
     queue: Box<dyn Queue>,
     counters: Arc<QueueCounters>,
-    counted: Counts,
+    counted: QueueCounts,
     pool: Pool,
     batch: Batch,
     clock: Clock,
@@ -105,7 +105,7 @@ impl Receive for Shared {
 
     fn take_drops(&mut self) -> io::Result<u64> {
         let mut socket = self.socket();
-        socket.queue.tend()?;
+        socket.queue.maintain()?;
         let counts = socket.counters.read();
         let before = std::mem::replace(&mut socket.counted, counts);
         Ok(sum(&counts, &LOST) - sum(&before, &LOST))
@@ -149,13 +149,13 @@ impl Socket {
         }
         if now.saturating_sub(self.tended_ns) > TEND_NS {
             self.tended_ns = now;
-            self.queue.tend()?;
+            self.queue.maintain()?;
         }
         Ok(())
     }
 }
 
-fn sum(counts: &Counts, of: &[Counter]) -> u64 {
+fn sum(counts: &QueueCounts, of: &[Counter]) -> u64 {
     of.iter().map(|&counter| counts[counter]).sum()
 }
 

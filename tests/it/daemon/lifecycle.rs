@@ -135,7 +135,7 @@ fn a_second_one_is_refused(context: &TestContext) -> TestResult {
 #[rustfmt::skip]
 const WRONG: [(&str, i32, &[&str]); 19] = [
     ("",                                          1, &["--bridge", "give at least one bridge"]),
-    ("--bridge br0 --port nope",                  1, &["bridge br0: port nope", "there is no interface nope here"]),
+    ("--bridge br0 --port nope",                  1, &["bridge br0: port nope", "interface nope does not exist"]),
     ("--bridge br0 --port lo",                    1, &["bridge br0: port lo", "not an Ethernet interface"]),
     ("--bridge br0 --port p1 --port p1",          1, &["--port", "'p1' is used twice"]),
     ("--bridge br0 --port p1 --bridge br1 --port p1", 1, &["--port", "'p1' is used twice"]),

@@ -47,7 +47,7 @@ fn frames_of_a_file_are_forwarded_and_counted(context: &TestContext) -> TestResu
     let told = network.run_switch("--bridge br0 --port replay:m1,no-such-file.pcap")?;
     assert!(
         told.expect_failure()?
-            .contains("no-such-file.pcap cannot be replayed")
+            .contains("cannot replay no-such-file.pcap")
     );
     Ok(())
 }

@@ -136,7 +136,7 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(context: &TestContext) -> TestResult
         deployment.vsctl("get Open_vSwitch . next_cfg")?
     );
     let refused = [
-        ("add-port br0 p9", "there is no interface p9"),
+        ("add-port br0 p9", "interface p9 does not exist"),
         (
             "add-port br0 v1 -- set Interface v1 type=erspan options:remote_ip=10.0.0.9",
             "type erspan: not there",

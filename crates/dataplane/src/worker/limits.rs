@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::Instant;
-use ports::{Batch, on_the_wire};
+use ports::{Batch, wire_size};
 
 use super::Worker;
 use crate::counters::Drop;
@@ -16,7 +16,7 @@ impl Worker {
         let police = Arc::clone(&slot.gate.police);
         let mut admitted = Batch::new();
         for frame in batch.drain() {
-            match police.admits(on_the_wire(&frame), now) {
+            match police.admits(wire_size(&frame), now) {
                 true => admitted.put(frame),
                 false => self.drop_frame(frame, Drop::IngressPoliced),
             }
@@ -33,7 +33,7 @@ impl Worker {
         let mut leaving = std::mem::take(&mut slot.out);
         let mut admitted = Batch::new();
         for mut frame in leaving.drain() {
-            match police.lets_out(on_the_wire(&frame), self.now) {
+            match police.lets_out(wire_size(&frame), self.now) {
                 true => {
                     police.mark_out(&mut frame);
                     admitted.put(frame);

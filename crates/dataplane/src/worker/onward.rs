@@ -88,7 +88,7 @@ impl Onward {
         if let Some(last) = self.waiting.back_mut()
             && (last.at, last.stage, last.hops) == (at, Stage::Arriving, hops)
             && last.words == *words
-            && last.frames.room() > 0
+            && last.frames.remaining_capacity() > 0
         {
             last.frames.put(frame);
             return;

@@ -23,8 +23,12 @@ impl Worker {
         match (self.slots.find(key), &mut *frames) {
             // Where frames leave by several ports, most come one by one. Each is built where it
             // is put: one that goes through another place costs several times as much.
-            (Some(slot), [frame]) if slot.out.room() > 0 => slot.out.put(std::mem::take(frame)),
-            (Some(slot), frames) if slot.out.room() >= frames.len() => slot.out.take_all(frames),
+            (Some(slot), [frame]) if slot.out.remaining_capacity() > 0 => {
+                slot.out.put(std::mem::take(frame))
+            }
+            (Some(slot), frames) if slot.out.remaining_capacity() >= frames.len() => {
+                slot.out.append_taken(frames)
+            }
             _ => frames
                 .iter_mut()
                 .for_each(|frame| self.send(key, std::mem::take(frame))),

@@ -211,7 +211,7 @@ impl Queue for Dear {
         Ok(())
     }
 
-    fn is_dear(&self) -> bool {
+    fn is_expensive_to_poll(&self) -> bool {
         true
     }
 

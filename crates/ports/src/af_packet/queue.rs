@@ -1,4 +1,4 @@
-//! One queue of an interface: a ring to receive from, and a way to send.
+//! The queue of one worker: a receive ring and a socket for sending.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,21 +12,21 @@ use super::sender::PacketSender;
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Queue, error, vnet};
 
-/// Where a tag stands in a frame: behind the two addresses (IEEE 802.1Q-2018, 9.3).
-const TAG_AT: usize = 12;
+/// Offset of a VLAN tag in a frame, behind the addresses (IEEE 802.1Q-2018, 9.3).
+const TAG_OFFSET: usize = 12;
 const TAG_LEN: u16 = 4;
-/// An Ethernet header: two addresses and a type.
+/// Length of an Ethernet header: two addresses and a type.
 const HEADER_LEN: usize = 14;
 
-/// One queue of an interface.
+/// The queue of one worker.
 #[repr(align(128))]
 pub(super) struct PacketQueue {
     name: InterfaceName,
     ring: PacketRing,
     sender: PacketSender,
     counters: Arc<QueueCounters>,
-    /// Nothing was received since [`Queue::tend`] last saw the ring empty.
-    quiet: bool,
+    /// No frame was received since [`Queue::maintain`] last found the ring empty.
+    idle: bool,
 }
 
 impl PacketQueue {
@@ -36,11 +36,11 @@ impl PacketQueue {
             ring,
             sender,
             counters: Arc::default(),
-            quiet: false,
+            idle: false,
         }
     }
 
-    /// Fetches how many frames the kernel has dropped for want of room.
+    /// Counts the frames that the kernel has dropped because the ring was full.
     fn count_drops(&self) -> io::Result<u64> {
         let drops = self.ring.socket().take_drops()?;
         if drops > 0 {
@@ -49,21 +49,20 @@ impl PacketQueue {
         Ok(drops)
     }
 
-    /// Lays the ring anew if the kernel has jammed it, having dropped `drops` frames
-    /// since we last asked.
+    /// Recreates the ring if the kernel has jammed it; `drops` is the number of drops since the
+    /// last check.
     ///
-    /// A frame with segments of a kind that a virtio-net header cannot say is dropped by
-    /// the kernel after it has reserved a slot, and the reservation is never lifted
-    /// (`tpacket_rcv`): every later frame finds the ring full. One such frame from a
-    /// neighbour would end the port for good. Frames dropped while the ring was empty
-    /// all the time are the sign of it.
-    fn mend(&mut self, drops: u64) -> io::Result<()> {
+    /// The kernel drops a frame whose segmentation type a virtio-net header cannot express after it
+    /// has reserved a slot, and never releases the reservation (`tpacket_rcv`): every later frame
+    /// finds the ring full. A single such frame from a neighbour would disable the port
+    /// permanently. The symptom is drops while the ring was empty all the time.
+    fn reset_jammed_ring(&mut self, drops: u64) -> io::Result<()> {
         let empty = !self.ring.is_ready();
-        if drops > 0 && self.quiet && empty && self.ring.is_empty() {
+        if drops > 0 && self.idle && empty && self.ring.is_empty() {
             self.ring.recreate()?;
-            self.counters.add(Counter::RxMended, 1);
+            self.counters.add(Counter::RxRingReset, 1);
         }
-        self.quiet = empty;
+        self.idle = empty;
         Ok(())
     }
 }
@@ -72,30 +71,30 @@ impl Queue for PacketQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
         let mut has_pending_drops = false;
-        // As many frames as fit, those to be dropped among them: a flood of such ends too.
-        for _ in 0..batch.room() {
+        // Dropped frames count as received ones, so that a flood of invalid frames ends, too.
+        for _ in 0..batch.remaining_capacity() {
             if !self.ring.is_ready() {
                 break;
             }
             let Some(mut frame) = pool.take() else {
-                self.counters.add(Counter::RxStarved, 1);
+                self.counters.add(Counter::RxNoBuffer, 1);
                 break;
             };
             let Some(slot) = self.ring.next_slot() else {
                 pool.put(frame);
                 break;
             };
-            self.quiet = false;
+            self.idle = false;
             has_pending_drops |= slot.has_pending_drops();
             match read(&slot, &mut frame) {
-                Ok(()) => batch.push(frame).expect("room was asked for"),
+                Ok(()) => batch.push(frame).expect("the batch has space"),
                 Err(reason) => {
                     self.counters.add(reason, 1);
                     pool.put(frame);
                 }
             }
         }
-        self.counters.received(&batch[before..]);
+        self.counters.count_received(&batch[before..]);
         if has_pending_drops {
             self.count_drops()?;
         }
@@ -106,15 +105,15 @@ impl Queue for PacketQueue {
         self.sender.send(batch, pool, &self.counters)
     }
 
-    fn tend(&mut self) -> io::Result<()> {
-        // An error waits when the interface went down, which `send` sees for itself; left
-        // there, it would wake the worker again and again.
+    fn maintain(&mut self) -> io::Result<()> {
+        // An error is pending after the interface went down, which `send` detects by itself;
+        // uncleared, it would wake the worker again and again.
         self.ring.socket().take_error()?;
         if !self.ring.socket().is_bound()? {
-            return Err(error::gone(&self.name));
+            return Err(error::removed(&self.name));
         }
         let drops = self.count_drops()?;
-        self.mend(drops)
+        self.reset_jammed_ring(drops)
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
@@ -126,7 +125,7 @@ impl Queue for PacketQueue {
     }
 }
 
-/// Copies what a slot holds, or announces, into `frame`; the reason, if it must be dropped.
+/// Copies the frame of a slot into `frame`, or returns the drop reason.
 fn read(slot: &RingSlot<'_>, frame: &mut Frame) -> Result<(), Counter> {
     if slot.is_oversized() {
         let len = slot.receive_oversized(frame.receive_buffer());
@@ -145,21 +144,21 @@ fn read(slot: &RingSlot<'_>, frame: &mut Frame) -> Result<(), Counter> {
     let offload = vnet::decode(slot.vnet_header(), frame.len());
     frame.offload = offload.map_err(|_| Counter::RxBadOffload)?;
     match slot.stripped_tag() {
-        Some(tag) => put_back(frame, tag),
+        Some(tag) => insert_stripped_tag(frame, tag),
         None => Ok(()),
     }
 }
 
-/// Puts a tag that the kernel took out back where it stood. The offload metadata,
-/// which speaks of the frame without it, follows.
-fn put_back(frame: &mut Frame, tag: StrippedTag) -> Result<(), Counter> {
+/// Inserts a tag that the kernel has stripped. The offload metadata, which describes the untagged
+/// frame, is adjusted.
+fn insert_stripped_tag(frame: &mut Frame, tag: StrippedTag) -> Result<(), Counter> {
     if frame.len() + usize::from(TAG_LEN) > Frame::LEN_MAX {
         return Err(Counter::RxTooLong);
     }
-    let opened = frame.insert_zeros(TAG_AT, TAG_LEN);
-    opened.map_err(|_| Counter::RxTooLong)?;
+    let inserted = frame.insert_zeros(TAG_OFFSET, TAG_LEN);
+    inserted.map_err(|_| Counter::RxTooLong)?;
     let [a, b] = tag.tpid.to_be_bytes();
     let [c, d] = tag.tci.to_be_bytes();
-    frame.bytes_mut()[TAG_AT..TAG_AT + usize::from(TAG_LEN)].copy_from_slice(&[a, b, c, d]);
+    frame.bytes_mut()[TAG_OFFSET..TAG_OFFSET + usize::from(TAG_LEN)].copy_from_slice(&[a, b, c, d]);
     Ok(())
 }

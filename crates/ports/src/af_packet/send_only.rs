@@ -1,4 +1,4 @@
-//! A queue that only sends, by packet sockets.
+//! A queue that only sends, through a packet socket.
 
 use std::io;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use packet::Pool;
 use super::sender::PacketSender;
 use crate::{Batch, Queue, QueueCounters};
 
-/// Sends by an interface, and receives nothing.
-pub(crate) struct SendOnly {
+/// Sends through an interface and receives nothing.
+pub(crate) struct SendOnlyQueue {
     sender: PacketSender,
     counters: Arc<QueueCounters>,
 }
 
-impl SendOnly {
+impl SendOnlyQueue {
     pub(crate) fn new(sender: PacketSender) -> Self {
         Self {
             sender,
@@ -23,7 +23,7 @@ impl SendOnly {
     }
 }
 
-impl Queue for SendOnly {
+impl Queue for SendOnlyQueue {
     fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The way to send by a packet socket: through the interface's queueing discipline, as all that
-//! this machine sends, so that `tc` shapes it, packet taps show it and no frame overtakes another.
+//! Transmission through a packet socket and the interface's queueing discipline, like all other
+//! traffic of the machine: `tc` shapes it, packet taps see it, and frames are not reordered.
 //!
-//! What the kernel's error numbers mean for a frame is decided here.
+//! Errors of sendmmsg(2) are mapped to counters here.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,26 +11,25 @@ use packet::{Frame, Pool};
 use rustix::io::Errno;
 use sys::interface::{Ifindex, InterfaceName};
 use sys::packet_send::SendVector;
-use sys::packet_socket::{PacketSocket, Reception};
+use sys::packet_socket::{PacketSocket, ReceiveFilter};
 
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, error, vnet};
 
-/// What may be under way in the queueing discipline and the driver before sending says that
-/// there is no room.
+/// Limit of bytes in the queueing discipline and the driver before sending returns `EAGAIN`.
 const SEND_BUFFER: usize = 8 << 20;
 
-/// Sends by an interface, and hears nothing.
+/// Sends through an interface and receives nothing.
 pub(crate) struct PacketSender {
     name: InterfaceName,
     socket: PacketSocket,
     vector: SendVector,
-    /// For which class what is sent is, until that is changed.
+    /// Class that the socket currently selects.
     priority: Priority,
 }
 
 impl PacketSender {
-    /// Sends by the interface with this name and index.
+    /// Opens a socket for the interface with this name and index.
     pub(crate) fn open(name: InterfaceName, index: Ifindex) -> io::Result<Self> {
         Ok(Self {
             name,
@@ -51,26 +50,26 @@ impl PacketSender {
         let mut outcome = Ok(());
         let first = batch.first().map_or(Priority::NONE, |frame| frame.priority);
         if batch.iter().any(|frame| frame.priority != first) {
-            // Those of one class stay in order, and those of two need not.
+            // Stable sort: frames of one class stay in order, frames of different classes need not.
             batch.sort_by_key(|frame| frame.priority);
         }
         while done < batch.len() {
-            match self.send_alike(&mut batch[done..]) {
+            match self.send_same_priority(&mut batch[done..]) {
                 Ok(sent) => {
-                    counters.sent(&batch[done..done + sent]);
+                    counters.count_sent(&batch[done..done + sent]);
                     done += sent;
                 }
-                Err(error) => match Refusal::of(&error) {
-                    Refusal::Later => break,
-                    Refusal::Gone => {
-                        outcome = Err(error::gone(&self.name));
+                Err(error) => match SendFailure::of(&error) {
+                    SendFailure::Retry => break,
+                    SendFailure::Removed => {
+                        outcome = Err(error::removed(&self.name));
                         break;
                     }
-                    Refusal::All(reason) => {
+                    SendFailure::All(reason) => {
                         counters.add(reason, (batch.len() - done) as u64);
                         done = batch.len();
                     }
-                    Refusal::One(reason) => {
+                    SendFailure::One(reason) => {
                         counters.add(reason, 1);
                         done += 1;
                     }
@@ -81,8 +80,8 @@ impl PacketSender {
         outcome
     }
 
-    /// Sends frames from the front that are for one class, and returns how many.
-    fn send_alike(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+    /// Sends frames of one class from the front and returns their number.
+    fn send_same_priority(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
         let priority = frames.first().map_or(self.priority, |frame| frame.priority);
         if priority != self.priority {
             self.socket.set_priority(priority.handle())?;
@@ -92,13 +91,13 @@ impl PacketSender {
         self.send_all(&mut frames[..count])
     }
 
-    /// Sends frames from the front, and returns how many.
+    /// Sends frames from the front and returns their number.
     fn send_all(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
-        let parts = frames.iter_mut().map(|frame| {
+        let buffers = frames.iter_mut().map(|frame| {
             let header = vnet::encode(&frame.offload, frame.len());
             frame.prefixed(header)
         });
-        self.vector.send(&self.socket, parts)
+        self.vector.send(&self.socket, buffers)
     }
 }
 
@@ -109,35 +108,35 @@ impl AsFd for PacketSender {
     }
 }
 
-/// A socket to send by; it hears nothing.
+/// Opens a socket that only sends.
 fn socket(index: Ifindex) -> io::Result<PacketSocket> {
     let socket = PacketSocket::open()?;
     socket.set_vnet_header()?;
     socket.set_send_buffer(SEND_BUFFER)?;
-    socket.bind(index, Reception::None)?;
+    socket.bind(index, ReceiveFilter::None)?;
     Ok(socket)
 }
 
-/// What an error number of sendmmsg(2) means.
-enum Refusal {
-    /// There is no room now; the frame may go later.
-    Later,
-    /// The interface is gone.
-    Gone,
-    /// Neither this frame nor those behind it can go.
+/// Meaning of an error of sendmmsg(2).
+enum SendFailure {
+    /// No space now; the frame can be sent later.
+    Retry,
+    /// The interface was removed.
+    Removed,
+    /// This frame and all after it are dropped, for this reason.
     All(Counter),
-    /// This frame cannot go; those behind it may.
+    /// This frame is dropped, for this reason; the next may be sent.
     One(Counter),
 }
 
-impl Refusal {
+impl SendFailure {
     fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {
-            Some(Errno::AGAIN | Errno::INTR) => Self::Later,
-            Some(Errno::NXIO | Errno::NODEV) => Self::Gone,
+            Some(Errno::AGAIN | Errno::INTR) => Self::Retry,
+            Some(Errno::NXIO | Errno::NODEV) => Self::Removed,
             Some(Errno::NETDOWN) => Self::All(Counter::TxDown),
             Some(Errno::MSGSIZE) => Self::One(Counter::TxTooLong),
-            Some(Errno::NOBUFS | Errno::NOMEM) => Self::One(Counter::TxNoRoom),
+            Some(Errno::NOBUFS | Errno::NOMEM) => Self::One(Counter::TxFull),
             _ => Self::One(Counter::TxErrors),
         }
     }

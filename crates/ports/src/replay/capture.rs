@@ -1,5 +1,5 @@
-//! Frames of a file as libpcap writes it (draft-ietf-opsawg-pcap), kept one behind the
-//! other.
+//! Reader of capture files in libpcap's format (draft-ietf-opsawg-pcap), which keeps the file in
+//! memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,91 +8,91 @@ use std::path::Path;
 
 use packet::Frame;
 
-/// The longest file that is read: three million small frames. All of it stays in memory.
+/// Maximum length of a file: three million small frames. All of it stays in memory.
 const FILE_LEN_MAX: u64 = 256 << 20;
 
-/// The file's header, and that of each frame (sections 4 and 5).
+/// Lengths of the file header and of a record header (sections 4 and 5), in bytes.
 const FILE_HEADER: usize = 24;
 const FRAME_HEADER: usize = 16;
 
-/// How a file begins that counts microseconds, and one that counts nanoseconds.
+/// Magic numbers of files with microseconds and with nanoseconds.
 const MAGIC: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
 
-/// The type of links whose frames begin with an Ethernet header.
+/// Link type of Ethernet.
 const ETHERNET: u32 = 1;
 
-/// The shortest frame: its Ethernet header.
+/// Minimum length of a frame: an Ethernet header.
 const FRAME_LEN_MIN: usize = 14;
 
-/// Frames.
+/// A parsed capture file.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Capture {
+pub(super) struct PcapFile {
     bytes: Vec<u8>,
     frames: Vec<Range<usize>>,
 }
 
-impl Capture {
+impl PcapFile {
     /// Reads `file`.
     pub(super) fn read(file: &Path) -> io::Result<Self> {
         let mut bytes = Vec::new();
         let file = File::open(file)?;
         file.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > FILE_LEN_MAX {
-            return Err(io::Error::other("it is longer than 256 MiB"));
+            return Err(io::Error::other("the file is longer than 256 MiB"));
         }
         Self::parse(bytes).map_err(io::Error::other)
     }
 
-    /// Finds the frames in a file's bytes, or says what is wrong with these.
+    /// Locates the frames in the bytes of a file, or returns the defect.
     pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, &'static str> {
-        const BROKEN: &str = "it ends in the middle of a frame";
+        const TRUNCATED: &str = "the last frame is truncated";
         let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
-        let magic = word(0).ok_or("it is no capture file of libpcap")?;
+        let magic = word(0).ok_or("not a capture file of libpcap")?;
         let is_magic = |value: &u32| MAGIC.contains(value);
         let number: fn([u8; 4]) -> u32 = match () {
             () if is_magic(&u32::from_le_bytes(*magic)) => u32::from_le_bytes,
             () if is_magic(&u32::from_be_bytes(*magic)) => u32::from_be_bytes,
-            () => return Err("it is no capture file of libpcap (`editcap -F pcap` makes one)"),
+            () => return Err("not a capture file of libpcap (`editcap -F pcap` converts it)"),
         };
         let length = |at| word(at).and_then(|word| usize::try_from(number(*word)).ok());
-        // The upper half says how long checksums are (section 4).
+        // The upper half is the length of frame check sequences (section 4).
         if word(20).map(|link| number(*link) & 0xffff) != Some(ETHERNET) {
-            return Err("its frames are not those of Ethernet");
+            return Err("its frames are not Ethernet frames");
         }
         let mut frames = Vec::new();
         let mut at = FILE_HEADER;
         while at < bytes.len() {
-            let (kept, whole) = (length(at + 8), length(at + 12));
-            let (kept, whole) = kept.zip(whole).ok_or(BROKEN)?;
-            match kept {
-                _ if kept < whole => {
-                    return Err("its frames were cut short when they were captured");
+            let (captured_len, original_len) = (length(at + 8), length(at + 12));
+            let (captured_len, original_len) = captured_len.zip(original_len).ok_or(TRUNCATED)?;
+            match captured_len {
+                _ if captured_len < original_len => {
+                    return Err("its frames were truncated by the snap length");
                 }
                 0..FRAME_LEN_MIN => return Err("a frame is shorter than an Ethernet header"),
-                _ if kept > Frame::LEN_MAX => {
-                    return Err("a frame is longer than any that is sent");
+                _ if captured_len > Frame::LEN_MAX => {
+                    return Err("a frame is longer than the maximum");
                 }
                 _ => {}
             }
-            let frame = at + FRAME_HEADER..at + FRAME_HEADER + kept;
+            let frame = at + FRAME_HEADER..at + FRAME_HEADER + captured_len;
             at = frame.end;
             if at > bytes.len() {
-                return Err(BROKEN);
+                return Err(TRUNCATED);
             }
             frames.push(frame);
         }
         match frames.is_empty() {
-            true => Err("it has no frames"),
+            true => Err("the file has no frames"),
             false => Ok(Self { bytes, frames }),
         }
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     pub(super) const fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// The bytes of the frame of this number.
+    /// Returns the bytes of the frame with this index.
     pub(super) fn frame(&self, index: usize) -> &[u8] {
         &self.bytes[self.frames[index].clone()]
     }

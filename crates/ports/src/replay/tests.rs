@@ -1,10 +1,10 @@
-//! What a file is taken for, and what comes of its frames.
+//! Parsing of capture files, and distribution and repetition of their frames.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::*;
 
-/// A file of these frames, as libpcap writes it on a machine of this order of bytes.
+/// A capture file of these frames in this byte order.
 fn file(number: fn(u32) -> [u8; 4], frames: &[&[u8]]) -> Vec<u8> {
     let mut bytes: Vec<u8> = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1]
         .into_iter()
@@ -19,16 +19,16 @@ fn file(number: fn(u32) -> [u8; 4], frames: &[&[u8]]) -> Vec<u8> {
 }
 
 fn queues(frames: &[&[u8]], count: usize) -> Vec<ReplayQueue> {
-    let capture = Arc::new(Capture::parse(file(u32::to_le_bytes, frames)).unwrap());
-    let state = Arc::new(State::new().unwrap());
-    let shares = shares(&capture, count).map(|own| ReplayQueue {
+    let capture = Arc::new(PcapFile::parse(file(u32::to_le_bytes, frames)).unwrap());
+    let state = Arc::new(ReplayState::new().unwrap());
+    let assign_frames = assign_frames(&capture, count).map(|frames| ReplayQueue {
         capture: Arc::clone(&capture),
-        own,
+        frames,
         next: 0,
         state: Arc::clone(&state),
         counters: Arc::default(),
     });
-    shares.collect()
+    assign_frames.collect()
 }
 
 fn received(queue: &mut ReplayQueue, pool: &mut Pool) -> Vec<u8> {
@@ -40,9 +40,9 @@ fn received(queue: &mut ReplayQueue, pool: &mut Pool) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_is_read_in_both_orders_of_bytes() {
+fn pcap_file_is_read_in_both_byte_orders() {
     for number in [u32::to_le_bytes, u32::to_be_bytes] {
-        let capture = Capture::parse(file(number, &[&[1; 60], &[2; 14]])).unwrap();
+        let capture = PcapFile::parse(file(number, &[&[1; 60], &[2; 14]])).unwrap();
         assert_eq!(capture.len(), 2);
         assert_eq!(capture.frame(0), [1; 60]);
         assert_eq!(capture.frame(1), [2; 14]);
@@ -50,13 +50,13 @@ fn a_file_is_read_in_both_orders_of_bytes() {
 }
 
 #[test]
-fn what_is_no_such_file_is_refused_with_the_reason() {
+fn malformed_pcap_file_is_refused_with_reason() {
     let good = file(u32::to_le_bytes, &[&[1; 60], &[2; 60]]);
     for end in 0..good.len() {
-        // Behind the first frame it is a shorter file.
+        // Truncated behind the first frame it is a valid, shorter file.
         let is_whole = end == FILE_LEN_OF_ONE;
         assert_eq!(
-            Capture::parse(good[..end].to_vec()).is_ok(),
+            PcapFile::parse(good[..end].to_vec()).is_ok(),
             is_whole,
             "{end}"
         );
@@ -64,20 +64,20 @@ fn what_is_no_such_file_is_refused_with_the_reason() {
     let changed = |at: usize, value: u8| {
         let mut bytes = good.clone();
         bytes[at] = value;
-        Capture::parse(bytes).unwrap_err()
+        PcapFile::parse(bytes).unwrap_err()
     };
     assert!(changed(0, 0).contains("editcap"));
     assert!(changed(20, 113).contains("Ethernet"));
-    assert!(changed(36, 61).contains("cut short"));
+    assert!(changed(36, 61).contains("snap length"));
     assert!(!changed(32, 61).is_empty());
-    assert!(Capture::parse(file(u32::to_le_bytes, &[&[1; 13]])).is_err());
+    assert!(PcapFile::parse(file(u32::to_le_bytes, &[&[1; 13]])).is_err());
 }
 
-/// The header, and a frame of sixty bytes with its own.
+/// Length of a file with one frame of sixty bytes.
 const FILE_LEN_OF_ONE: usize = 24 + 16 + 60;
 
 #[test]
-fn frames_come_again_when_all_have_come() {
+fn frames_repeat_after_last_one() {
     let mut queues = queues(&[&[1; 60], &[2; 60], &[3; 60]], 1);
     let mut pool = Pool::new(Batch::FRAMES_MAX);
     let first = received(&mut queues[0], &mut pool);
@@ -89,23 +89,23 @@ fn frames_come_again_when_all_have_come() {
 }
 
 #[test]
-fn each_frame_is_of_one_queue_and_equal_ones_of_the_same() {
+fn equal_frames_belong_to_same_queue() {
     let frames: Vec<Vec<u8>> = (0..200_u8).map(|n| vec![n % 100; 60]).collect();
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let queues = queues(&frames, 2);
     let owners = |frame: usize| -> Vec<usize> {
-        let has = |queue: &ReplayQueue| queue.own.contains(&frame);
+        let has = |queue: &ReplayQueue| queue.frames.contains(&frame);
         (0..2).filter(|&queue| has(&queues[queue])).collect()
     };
     for frame in 0..100 {
         assert_eq!(owners(frame).len(), 1);
         assert_eq!(owners(frame), owners(frame + 100));
     }
-    assert!(queues.iter().all(|queue| !queue.own.is_empty()));
+    assert!(queues.iter().all(|queue| !queue.frames.is_empty()));
 }
 
 #[test]
-fn what_is_sent_is_counted_and_its_buffer_free() {
+fn sent_frames_are_counted_and_released() {
     let mut queues = queues(&[&[1; 60]], 1);
     let (mut pool, mut batch) = (Pool::new(2), Batch::new());
     queues[0].receive(&mut pool, &mut batch).unwrap();
@@ -117,11 +117,11 @@ fn what_is_sent_is_counted_and_its_buffer_free() {
         (counts[Counter::TxPackets], counts[Counter::TxBytes]),
         (2, 120)
     );
-    assert_eq!(counts[Counter::RxStarved], 1);
+    assert_eq!(counts[Counter::RxNoBuffer], 1);
 }
 
 #[test]
-fn a_port_that_is_down_receives_and_sends_nothing() {
+fn port_that_is_down_receives_and_sends_nothing() {
     let name = "p1".parse().unwrap();
     let mut port = Replay::open(&name, None, NonZeroUsize::MIN).unwrap();
     assert!(port.status().up && port.status().carrier);
@@ -147,7 +147,7 @@ fn a_port_that_is_down_receives_and_sends_nothing() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn missing_file_is_named_in_error() {
     let name = "p1".parse().unwrap();
     let file = Path::new("no-such-file.pcap");
     let error = Replay::open(&name, Some(file), NonZeroUsize::MIN)
@@ -155,7 +155,7 @@ fn a_file_that_is_not_there_is_named() {
         .unwrap();
     let text = error.to_string();
     assert!(
-        text.starts_with("p1: no-such-file.pcap cannot be replayed: "),
+        text.starts_with("p1: cannot replay no-such-file.pcap: "),
         "{text}"
     );
 }

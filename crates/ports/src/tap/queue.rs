@@ -1,4 +1,4 @@
-//! One queue of a TAP device: a system call for each frame, either way.
+//! A queue of a TAP device: one system call per frame in each direction.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,29 +12,29 @@ use sys::tun::TapQueue;
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Queue, error, vnet};
 
-/// One queue of a TAP device.
+/// A queue of a TAP device.
 #[repr(align(128))]
-pub(super) struct TapIo {
+pub(super) struct TapPortQueue {
     name: InterfaceName,
     device: Arc<TapQueue>,
     counters: Arc<QueueCounters>,
 }
 
-/// What became of one system call.
-enum Done {
-    /// The frame is across.
-    Moved,
-    /// The frame is dropped, for this reason.
+/// Outcome of one system call.
+enum IoOutcome {
+    /// The frame was transferred.
+    Completed,
+    /// The frame was dropped, for this reason.
     Dropped(Counter),
-    /// Neither this frame nor those behind it can go, for this reason.
+    /// This frame and all after it were dropped, for this reason.
     AllDropped(Counter),
-    /// There is nothing to read, or no room to write.
-    Later,
-    /// The device is gone.
-    Gone,
+    /// No frame to read, or no space to write.
+    WouldBlock,
+    /// The device was removed.
+    Removed,
 }
 
-impl TapIo {
+impl TapPortQueue {
     pub(super) fn new(name: InterfaceName, device: Arc<TapQueue>) -> Self {
         Self {
             name,
@@ -43,70 +43,72 @@ impl TapIo {
         }
     }
 
-    fn read(&self, frame: &mut Frame) -> Done {
+    fn read(&self, frame: &mut Frame) -> IoOutcome {
         let room = frame.receive_buffer_with_prefix::<{ vnet::LEN }>();
-        let whole = room.len();
+        let capacity = room.len();
         let len = match read(&*self.device, room) {
-            // The kernel cuts a longer frame, and does not say so.
-            Ok(len) if len == whole => return Done::Dropped(Counter::RxTooLong),
+            // The kernel truncates a longer frame without reporting it.
+            Ok(len) if len == capacity => return IoOutcome::Dropped(Counter::RxTooLong),
             Ok(len) => len.saturating_sub(vnet::LEN),
-            Err(Errno::BADFD) => return Done::Gone,
-            Err(_) => return Done::Later,
+            Err(Errno::BADFD) => return IoOutcome::Removed,
+            Err(_) => return IoOutcome::WouldBlock,
         };
         if frame.set_len(len).is_err() {
-            return Done::Dropped(Counter::RxTooLong);
+            return IoOutcome::Dropped(Counter::RxTooLong);
         }
         match vnet::decode(frame.prefix(), len) {
             Ok(offload) => frame.offload = offload,
-            Err(_) => return Done::Dropped(Counter::RxBadOffload),
+            Err(_) => return IoOutcome::Dropped(Counter::RxBadOffload),
         }
-        Done::Moved
+        IoOutcome::Completed
     }
 
-    fn write(&self, frame: &mut Frame) -> Done {
+    fn write(&self, frame: &mut Frame) -> IoOutcome {
         let header = vnet::encode(&frame.offload, frame.len());
         match write(&*self.device, frame.prefixed(header)) {
-            Ok(_) => Done::Moved,
-            Err(Errno::AGAIN | Errno::INTR) => Done::Later,
-            Err(Errno::BADFD) => Done::Gone,
-            Err(Errno::IO) => Done::AllDropped(Counter::TxDown),
-            Err(Errno::NOBUFS | Errno::NOMEM) => Done::Dropped(Counter::TxNoRoom),
-            Err(_) => Done::Dropped(Counter::TxErrors),
+            Ok(_) => IoOutcome::Completed,
+            Err(Errno::AGAIN | Errno::INTR) => IoOutcome::WouldBlock,
+            Err(Errno::BADFD) => IoOutcome::Removed,
+            Err(Errno::IO) => IoOutcome::AllDropped(Counter::TxDown),
+            Err(Errno::NOBUFS | Errno::NOMEM) => IoOutcome::Dropped(Counter::TxFull),
+            Err(_) => IoOutcome::Dropped(Counter::TxErrors),
         }
     }
 
-    fn gone(&self) -> io::Error {
-        error::gone(&self.name)
+    fn removed(&self) -> io::Error {
+        error::removed(&self.name)
     }
 }
 
-impl Queue for TapIo {
+impl Queue for TapPortQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
         let mut outcome = Ok(());
-        // As many frames as fit, those to be dropped among them: a flood of such ends too.
-        for _ in 0..batch.room() {
+        // Dropped frames count as received ones, so that a flood of invalid frames ends, too.
+        for _ in 0..batch.remaining_capacity() {
             let Some(mut frame) = pool.take() else {
-                self.counters.add(Counter::RxStarved, 1);
+                self.counters.add(Counter::RxNoBuffer, 1);
                 break;
             };
             let done = self.read(&mut frame);
-            if matches!(done, Done::Moved) {
-                batch.push(frame).expect("room was asked for");
+            if matches!(done, IoOutcome::Completed) {
+                batch.push(frame).expect("the batch has space");
                 continue;
             }
             pool.put(frame);
             match done {
-                Done::Moved => {}
-                Done::Dropped(reason) | Done::AllDropped(reason) => self.counters.add(reason, 1),
-                Done::Later => break,
-                Done::Gone => {
-                    outcome = Err(self.gone());
+                IoOutcome::Completed => {}
+                IoOutcome::Dropped(reason) | IoOutcome::AllDropped(reason) => {
+                    self.counters.add(reason, 1)
+                }
+                IoOutcome::WouldBlock => break,
+                IoOutcome::Removed => {
+                    outcome = Err(self.removed());
                     break;
                 }
             }
         }
-        self.counters.received(&batch[before..]);
+        self.counters.count_received(&batch[before..]);
         outcome
     }
 
@@ -115,21 +117,21 @@ impl Queue for TapIo {
         let mut outcome = Ok(());
         while done < batch.len() {
             match self.write(&mut batch[done]) {
-                Done::Moved => {
-                    self.counters.sent(&batch[done..=done]);
+                IoOutcome::Completed => {
+                    self.counters.count_sent(&batch[done..=done]);
                     done += 1;
                 }
-                Done::Dropped(reason) => {
+                IoOutcome::Dropped(reason) => {
                     self.counters.add(reason, 1);
                     done += 1;
                 }
-                Done::AllDropped(reason) => {
+                IoOutcome::AllDropped(reason) => {
                     self.counters.add(reason, (batch.len() - done) as u64);
                     done = batch.len();
                 }
-                Done::Later => break,
-                Done::Gone => {
-                    outcome = Err(self.gone());
+                IoOutcome::WouldBlock => break,
+                IoOutcome::Removed => {
+                    outcome = Err(self.removed());
                     break;
                 }
             }
@@ -142,7 +144,7 @@ impl Queue for TapIo {
         Some((*self.device).as_fd())
     }
 
-    fn is_dear(&self) -> bool {
+    fn is_expensive_to_poll(&self) -> bool {
         true
     }
 
@@ -151,17 +153,17 @@ impl Queue for TapIo {
     }
 }
 
-/// Sends by a queue of the device that another reads: the kernel takes frames from several
-/// writers at a time.
-pub(super) struct TapSender(TapIo);
+/// A queue that sends through a descriptor which another queue reads: the kernel accepts frames
+/// from concurrent writers.
+pub(super) struct TapTxQueue(TapPortQueue);
 
-impl TapSender {
+impl TapTxQueue {
     pub(super) fn new(name: InterfaceName, device: Arc<TapQueue>) -> Self {
-        Self(TapIo::new(name, device))
+        Self(TapPortQueue::new(name, device))
     }
 }
 
-impl Queue for TapSender {
+impl Queue for TapTxQueue {
     fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
         Ok(())
     }

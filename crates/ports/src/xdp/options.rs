@@ -1,79 +1,79 @@
-//! How an interface is to be opened by AF_XDP, and how it was.
+//! Options of an AF_XDP port, and the mode in which it was opened.
 
 use std::fmt;
 
 use sys::xdp::XdpMode;
 use sys::xsk::Transfer;
 
-/// How an interface is to be opened.
+/// Options of an AF_XDP port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Options {
-    /// Where the program is to run.
-    pub hook: HookChoice,
-    /// Who is to move the frames between the device and our memory.
+pub struct XdpOptions {
+    /// XDP mode.
+    pub mode: XdpModeChoice,
+    /// Transfer between the device and the UMEM.
     pub transfer: TransferChoice,
-    /// Poll the device rather than wait for its interrupts.
+    /// Poll the device instead of waiting for interrupts.
     pub busy_poll: bool,
 }
 
-/// Where in the kernel frames are to be taken.
+/// Requested XDP mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookChoice {
-    /// In the driver, or else in the generic path.
+pub enum XdpModeChoice {
+    /// Native if available, otherwise generic.
     #[default]
     Best,
-    /// In the driver, or not at all.
+    /// Native only.
     Native,
-    /// In the generic path.
+    /// Generic only.
     Generic,
 }
 
-/// Who moves frames between the device and our memory.
+/// Requested transfer between the device and the UMEM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransferChoice {
-    /// The device itself, or else the kernel.
+    /// Zero copy if available, otherwise copies by the kernel.
     #[default]
     Best,
-    /// The kernel, which copies.
+    /// Copies by the kernel.
     Copy,
-    /// The device itself, or it is not opened. It takes the driver's hook.
+    /// Zero copy only, which requires native mode.
     ZeroCopy,
 }
 
-impl Options {
-    /// The hooks to be tried, the better first.
-    pub(super) const fn hooks(self) -> &'static [XdpMode] {
-        match (self.hook, self.transfer) {
-            (HookChoice::Generic, _) => &[XdpMode::Generic],
-            (HookChoice::Native, _) | (HookChoice::Best, TransferChoice::ZeroCopy) => {
+impl XdpOptions {
+    /// Returns the modes to try, the best first.
+    pub(super) const fn modes(self) -> &'static [XdpMode] {
+        match (self.mode, self.transfer) {
+            (XdpModeChoice::Generic, _) => &[XdpMode::Generic],
+            (XdpModeChoice::Native, _) | (XdpModeChoice::Best, TransferChoice::ZeroCopy) => {
                 &[XdpMode::Native]
             }
-            (HookChoice::Best, _) => &[XdpMode::Native, XdpMode::Generic],
+            (XdpModeChoice::Best, _) => &[XdpMode::Native, XdpMode::Generic],
         }
     }
 
-    /// The ways in which frames may move that were taken at this hook, the better first.
-    pub(super) const fn transfers(self, hook: XdpMode) -> &'static [Transfer] {
-        match (hook, self.transfer) {
+    /// Returns the transfers to try in this mode, the best first.
+    pub(super) const fn transfers(self, mode: XdpMode) -> &'static [Transfer] {
+        match (mode, self.transfer) {
             (_, TransferChoice::ZeroCopy) => &[Transfer::ZeroCopy],
-            // The device's own access is for programs in its driver.
+            // Zero copy requires native mode.
             (XdpMode::Generic, _) | (_, TransferChoice::Copy) => &[Transfer::Copy],
             (XdpMode::Native, TransferChoice::Best) => &[Transfer::ZeroCopy, Transfer::Copy],
         }
     }
 }
 
-/// How an interface was opened.
+/// Mode in which an interface was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) hook: XdpMode,
+pub(super) struct XdpDataPath {
+    pub(super) mode: XdpMode,
     pub(super) zero_copy: bool,
     pub(super) busy_poll: bool,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for XdpDataPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hook = match self.hook {
+        let mode = match self.mode {
             XdpMode::Native => "native",
             XdpMode::Generic => "generic",
         };
@@ -82,7 +82,7 @@ impl fmt::Display for Way {
         } else {
             "copied"
         };
-        write!(f, "AF_XDP, {hook}, {transfer}")?;
+        write!(f, "AF_XDP, {mode}, {transfer}")?;
         f.write_str(if self.busy_poll { ", polled" } else { "" })
     }
 }

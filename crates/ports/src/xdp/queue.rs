@@ -1,7 +1,7 @@
-//! One worker's share of an interface: the sockets of some of the device's queues.
+//! The queue of one worker: the sockets of some of the device's receive queues.
 //!
-//! Frames are handed on as they lie in the sockets' memory, and those that lie in it are sent
-//! so; others are copied. What the kernel's error numbers mean for a frame is decided here.
+//! Received frames stay in the UMEM; frames in the same UMEM are sent in place, others are copied.
+//! Errors of the kernel are mapped to counters here.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,118 +12,118 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use sys::xsk::{RxFrame, Statistics, UmemFrame, XskSocket};
 
-use super::{GOING, Habits, Hold};
+use super::{InterfaceHandle, QueueBehaviour, TX_CHUNKS};
 use crate::af_packet::sender::PacketSender;
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Queue, error};
 
-/// An Ethernet header: two addresses and a type.
+/// Length of an Ethernet header: two addresses and a type.
 const HEADER_LEN: usize = 14;
 
-/// One worker's share of an interface.
+/// The queue of one worker.
 #[repr(align(128))]
 pub(super) struct XdpQueue {
-    hold: Arc<Hold>,
-    lines: Vec<Line>,
-    /// Where to look first the next time.
+    handle: Arc<InterfaceHandle>,
+    sockets: Vec<QueueSocket>,
+    /// Socket to poll first in the next call.
     first: usize,
-    /// The way to send where there is no socket.
+    /// Packet socket for sending if the worker has no AF_XDP socket.
     sender: Option<PacketSender>,
-    /// Wakes whoever sleeps when there are several sockets.
+    /// Becomes readable with any of several sockets.
     any: Option<OwnedFd>,
-    habits: Habits,
+    behaviour: QueueBehaviour,
     frame_max: usize,
-    /// The interface was down when last something was to be sent.
+    /// The interface was down at the last attempt to send.
     down: bool,
-    /// What a frame was cut into.
+    /// Segments of one frame.
     segments: Vec<Frame>,
     counters: Arc<QueueCounters>,
 }
 
-/// The socket of one of the device's queues.
-struct Line {
+/// Socket of one receive queue of the device.
+struct QueueSocket {
     socket: XskSocket,
-    /// What of the kernel's counts is in ours already.
+    /// Values of the kernel's counters that are already added to this queue's.
     counted: Statistics,
 }
 
-/// What became of a frame that was to be placed.
-enum Placed {
-    /// It is on its way as it lies.
-    Moved,
-    /// It is on its way, copied.
+/// Outcome of enqueueing a frame.
+enum Enqueued {
+    /// Enqueued in place.
+    ZeroCopy,
+    /// Enqueued as a copy.
     Copied,
-    /// It is dropped, for this reason.
+    /// Dropped, for this reason.
     Dropped(Counter),
-    /// There is no room for it now.
-    Later,
+    /// No space now.
+    Full,
 }
 
 impl XdpQueue {
     pub(super) fn new(
-        hold: Arc<Hold>,
+        handle: Arc<InterfaceHandle>,
         sockets: Vec<XskSocket>,
         sender: Option<PacketSender>,
-        habits: Habits,
+        behaviour: QueueBehaviour,
     ) -> io::Result<Self> {
         Ok(Self {
-            any: wake_by_any(&sockets)?,
-            frame_max: hold.frame_max()?,
-            lines: sockets.into_iter().map(Line::new).collect(),
-            hold,
+            any: epoll_any(&sockets)?,
+            frame_max: handle.frame_max()?,
+            sockets: sockets.into_iter().map(QueueSocket::new).collect(),
+            handle,
             first: 0,
             sender,
-            habits,
+            behaviour,
             down: false,
             segments: Vec::new(),
             counters: Arc::default(),
         })
     }
 
-    /// What an error of a socket means: the device is gone, or the kernel is not to be
-    /// believed any more, which comes to the same; or it passes.
-    fn judge(&mut self, error: io::Error) -> io::Result<()> {
+    /// Classifies a socket error: transient, or final because the device was removed or a ring is
+    /// inconsistent.
+    fn classify_error(&mut self, error: io::Error) -> io::Result<()> {
         match Errno::from_io_error(&error) {
             Some(Errno::NETDOWN) => {
                 self.down = true;
                 Ok(())
             }
             Some(Errno::BUSY) => {
-                // The kernel had taken a frame up, so it is among those sent, too.
-                self.counters.add(Counter::TxNoRoom, 1);
+                // The kernel had consumed the descriptor, so the frame also counts as sent.
+                self.counters.add(Counter::TxFull, 1);
                 Ok(())
             }
-            Some(Errno::NXIO | Errno::NODEV) => Err(error::gone(&self.hold.name)),
+            Some(Errno::NXIO | Errno::NODEV) => Err(error::removed(&self.handle.name)),
             _ => Err(io::Error::new(
                 error.kind(),
-                format!("interface {}: {error}", self.hold.name),
+                format!("interface {}: {error}", self.handle.name),
             )),
         }
     }
 
-    /// Places frames from the front and returns how many are done with. Those of them that
-    /// moved have left nothing behind.
-    fn place_all(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<usize> {
+    /// Enqueues frames from the front and returns the number processed. Frames enqueued in place
+    /// leave empty frames behind.
+    fn enqueue_all(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<usize> {
         let mut done = 0;
         let mut last_try = false;
-        let mut sent = Sent::default();
+        let mut sent = TxTotals::default();
         while done < batch.len() {
             let frame = &mut batch[done];
             let (frames, bytes) = (frame.wire_frames(), frame.wire_bytes());
-            match self.place(frame, pool) {
-                Placed::Moved => {
-                    sent.moved += 1;
+            match self.enqueue(frame, pool) {
+                Enqueued::ZeroCopy => {
+                    sent.zero_copy += 1;
                     sent.bytes += bytes;
                 }
-                Placed::Copied => {
+                Enqueued::Copied => {
                     sent.copied += frames;
                     sent.bytes += bytes;
                 }
-                Placed::Dropped(reason) => self.counters.add(reason, 1),
-                Placed::Later if last_try => break,
-                Placed::Later => {
+                Enqueued::Dropped(reason) => self.counters.add(reason, 1),
+                Enqueued::Full if last_try => break,
+                Enqueued::Full => {
                     last_try = true;
-                    if let Err(error) = self.push() {
+                    if let Err(error) = self.flush() {
                         sent.count(&self.counters);
                         batch.release(done, pool);
                         return Err(error);
@@ -137,68 +137,68 @@ impl XdpQueue {
         Ok(done)
     }
 
-    /// Pays what the frame owes and writes it down to be sent.
+    /// Completes pending offloads of the frame and enqueues it.
     #[inline]
-    fn place(&mut self, frame: &mut Frame, pool: &mut Pool) -> Placed {
+    fn enqueue(&mut self, frame: &mut Frame, pool: &mut Pool) -> Enqueued {
         if frame.offload.segmentation.is_some() {
-            return self.place_segments(frame, pool);
+            return self.enqueue_segments(frame, pool);
         }
-        let socket = &mut self.lines[0].socket;
+        let socket = &mut self.sockets[0].socket;
         if frame.len() > self.frame_max.min(socket.len_max()) {
-            return Placed::Dropped(Counter::TxTooLong);
+            return Enqueued::Dropped(Counter::TxTooLong);
         }
         if frame.len() < HEADER_LEN {
-            return Placed::Dropped(Counter::TxErrors);
+            return Enqueued::Dropped(Counter::TxErrors);
         }
         if socket.tx_room() == 0 {
-            return Placed::Later;
+            return Enqueued::Full;
         }
         if let Checksum::Partial { .. } = frame.offload.checksum {
             frame.complete_checksum();
-            self.counters.add(Counter::TxFinished, 1);
+            self.counters.add(Counter::TxChecksummed, 1);
         }
-        let moved = frame.transfer(|storage, start, len| {
+        let zero_copy = frame.transfer(|storage, start, len| {
             socket.enqueue_in_place(UmemFrame {
                 storage,
                 start,
                 len,
             })
         });
-        match moved || socket.enqueue_copy(frame.bytes()) {
-            true if moved => Placed::Moved,
-            true => Placed::Copied,
-            false => Placed::Later,
+        match zero_copy || socket.enqueue_copy(frame.bytes()) {
+            true if zero_copy => Enqueued::ZeroCopy,
+            true => Enqueued::Copied,
+            false => Enqueued::Full,
         }
     }
 
-    /// Cuts the frame and writes all of its segments down, or none.
-    fn place_segments(&mut self, frame: &Frame, pool: &mut Pool) -> Placed {
-        let socket = &mut self.lines[0].socket;
+    /// Segments the frame and enqueues all segments or none.
+    fn enqueue_segments(&mut self, frame: &Frame, pool: &mut Pool) -> Enqueued {
+        let socket = &mut self.sockets[0].socket;
         let count = usize::try_from(frame.wire_frames()).unwrap_or(usize::MAX);
-        if count > GOING.get() as usize {
-            return Placed::Dropped(Counter::TxErrors);
+        if count > TX_CHUNKS.get() as usize {
+            return Enqueued::Dropped(Counter::TxErrors);
         }
         if !socket.reserve(count) {
-            return Placed::Later;
+            return Enqueued::Full;
         }
         match packet::segment(frame, pool, &mut self.segments) {
             Ok(()) => {}
-            Err(SegmentError::Mismatch) => return Placed::Dropped(Counter::TxErrors),
-            Err(SegmentError::NoBuffer) => return Placed::Dropped(Counter::TxNoRoom),
+            Err(SegmentError::Mismatch) => return Enqueued::Dropped(Counter::TxErrors),
+            Err(SegmentError::NoBuffer) => return Enqueued::Dropped(Counter::TxFull),
         }
         let len_max = self.frame_max.min(socket.len_max());
-        // What the headers say decides; the count above was by the metadata.
+        // The headers determine the segment lengths; `count` above was computed from the metadata.
         let placed = if self.segments.iter().any(|segment| segment.len() > len_max) {
-            Placed::Dropped(Counter::TxTooLong)
+            Enqueued::Dropped(Counter::TxTooLong)
         } else if !socket.reserve(self.segments.len()) {
-            Placed::Dropped(Counter::TxNoRoom)
+            Enqueued::Dropped(Counter::TxFull)
         } else {
             for segment in &self.segments {
                 let placed = socket.enqueue_copy(segment.bytes());
-                debug_assert!(placed, "there was room for all");
+                debug_assert!(placed, "space for all was reserved");
             }
             self.counters.add(Counter::TxSegmented, 1);
-            Placed::Copied
+            Enqueued::Copied
         };
         self.segments
             .drain(..)
@@ -206,33 +206,33 @@ impl XdpQueue {
         placed
     }
 
-    /// Has the kernel send what was placed, as much of it as it will now, and takes back
-    /// what is sent.
-    fn push(&mut self) -> io::Result<()> {
+    /// Publishes enqueued frames until the kernel accepts no more, and reclaims the chunks of sent
+    /// ones.
+    fn flush(&mut self) -> io::Result<()> {
         let mut before = u32::MAX;
         loop {
-            if let Err(error) = self.lines[0].socket.send() {
-                self.judge(error)?;
+            if let Err(error) = self.sockets[0].socket.send() {
+                self.classify_error(error)?;
             }
-            let left = self.lines[0].socket.tx_pending()?;
+            let left = self.sockets[0].socket.tx_pending()?;
             if left == 0 || left >= before || self.down {
                 break;
             }
             before = left;
         }
-        self.lines[0].socket.reap_completions()
+        self.sockets[0].socket.reap_completions()
     }
 
-    /// Takes the kernel's counts over.
+    /// Adds the increments of the kernel's counters.
     fn count(&mut self) -> io::Result<()> {
-        for line in &mut self.lines {
-            let now = line.socket.statistics()?;
+        for queue_socket in &mut self.sockets {
+            let now = queue_socket.socket.statistics()?;
             let new = |now: u64, counted: u64| now.saturating_sub(counted);
-            let dropped = new(now.dropped, line.counted.dropped);
-            let refused = new(now.invalid, line.counted.invalid);
+            let dropped = new(now.dropped, queue_socket.counted.dropped);
+            let failure = new(now.invalid, queue_socket.counted.invalid);
             self.counters.add(Counter::RxOverrun, dropped);
-            self.counters.add(Counter::TxErrors, refused);
-            line.counted = now;
+            self.counters.add(Counter::TxErrors, failure);
+            queue_socket.counted = now;
         }
         Ok(())
     }
@@ -241,19 +241,19 @@ impl XdpQueue {
 impl Queue for XdpQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
-        let count = self.lines.len();
+        let count = self.sockets.len();
         let mut outcome = Ok(());
-        for turn in 0..count {
-            let line = &mut self.lines[(self.first + turn) % count];
-            let received = line.receive(pool, batch, self.habits, &self.counters);
+        for offset in 0..count {
+            let queue_socket = &mut self.sockets[(self.first + offset) % count];
+            let received = queue_socket.receive(pool, batch, self.behaviour, &self.counters);
             if let Err(error) = received {
-                outcome = self.judge(error);
+                outcome = self.classify_error(error);
             }
         }
         if count > 1 {
             self.first = (self.first + 1) % count;
         }
-        self.counters.received(&batch[before..]);
+        self.counters.count_received(&batch[before..]);
         outcome
     }
 
@@ -264,40 +264,39 @@ impl Queue for XdpQueue {
         if batch.is_empty() {
             return Ok(());
         }
-        self.lines[0].socket.reap_completions()?;
+        self.sockets[0].socket.reap_completions()?;
         if self.down {
             self.counters.add(Counter::TxDown, batch.len() as u64);
             batch.release(batch.len(), pool);
             return Ok(());
         }
-        let done = self.place_all(batch, pool)?;
+        let done = self.enqueue_all(batch, pool)?;
         batch.release(done, pool);
-        self.push()
+        self.flush()
     }
 
-    fn tend(&mut self) -> io::Result<()> {
-        let frame_max = self.hold.frame_max();
-        self.frame_max = frame_max.map_err(|_| error::gone(&self.hold.name))?;
-        for line in &self.lines {
-            // One waits when the interface went down or away; left there, it would wake
-            // the worker again and again.
-            line.socket.take_error()?;
+    fn maintain(&mut self) -> io::Result<()> {
+        let frame_max = self.handle.frame_max();
+        self.frame_max = frame_max.map_err(|_| error::removed(&self.handle.name))?;
+        for queue_socket in &self.sockets {
+            // An error is pending after the interface went down or was removed; uncleared, it would
+            // wake the worker again and again.
+            queue_socket.socket.take_error()?;
         }
         self.count()?;
-        if !self.lines.is_empty() {
-            // `push` finds out whether the interface is still down, and sends what was
-            // left over.
+        if !self.sockets.is_empty() {
+            // `flush` detects whether the interface is still down, and sends pending frames.
             self.down = false;
-            self.push()?;
+            self.flush()?;
         }
         Ok(())
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
-        match (&self.any, &self.sender, self.lines.first()) {
+        match (&self.any, &self.sender, self.sockets.first()) {
             (Some(any), _, _) => Some(any.as_fd()),
             (_, Some(sender), _) => Some(sender.as_fd()),
-            (_, _, line) => line.map(|line| line.socket.as_fd()),
+            (_, _, queue_socket) => queue_socket.map(|queue_socket| queue_socket.socket.as_fd()),
         }
     }
 
@@ -306,7 +305,7 @@ impl Queue for XdpQueue {
     }
 }
 
-impl Line {
+impl QueueSocket {
     fn new(socket: XskSocket) -> Self {
         Self {
             socket,
@@ -314,54 +313,54 @@ impl Line {
         }
     }
 
-    /// Hands on the frames that wait, as they lie, and gives the kernel other chunks.
+    /// Appends the available frames to `batch` and refills the kernel's chunks.
     fn receive(
         &mut self,
         pool: &mut Pool,
         batch: &mut Batch,
-        habits: Habits,
+        behaviour: QueueBehaviour,
         counters: &QueueCounters,
     ) -> io::Result<()> {
-        // As many frames as fit, those to be dropped among them: a flood of such ends too.
-        let waiting = self.socket.rx_available(batch.room())?;
+        // Dropped frames count as received ones, so that a flood of invalid frames ends, too.
+        let waiting = self.socket.rx_available(batch.remaining_capacity())?;
         if waiting == 0 {
-            return match habits.busy_poll {
+            return match behaviour.busy_poll {
                 true => self.socket.poll_device(),
                 false => Ok(()),
             };
         }
         let before = batch.len();
         for _ in 0..waiting {
-            // Where the kernel can have no other chunk in its place, the frame is copied.
+            // Without a free chunk to replace its own, the frame is copied.
             let copy = match self.socket.can_detach() {
                 true => None,
                 false => match pool.take() {
                     Some(frame) => Some(frame),
                     None => {
-                        counters.add(Counter::RxStarved, 1);
+                        counters.add(Counter::RxNoBuffer, 1);
                         break;
                     }
                 },
             };
             match self.socket.next_frame() {
-                Ok(Some(received)) => hand_on(received, copy, pool, batch, counters),
+                Ok(Some(received)) => deliver(received, copy, pool, batch, counters),
                 nothing => {
                     copy.into_iter().for_each(|frame| pool.put(frame));
                     return nothing.map(drop);
                 }
             }
         }
-        if habits.unfinished {
-            let came = &mut batch[before..];
-            came.iter_mut().for_each(Frame::detect_partial_checksum);
+        if behaviour.partial_checksums {
+            let received = &mut batch[before..];
+            received.iter_mut().for_each(Frame::detect_partial_checksum);
         }
         self.socket.refill()
     }
 }
 
-/// Puts a frame that came into the batch: in `copy`, or else as it lies.
+/// Appends a received frame to the batch: copied into `copy`, or in place.
 #[inline]
-fn hand_on(
+fn deliver(
     received: RxFrame<'_>,
     copy: Option<Frame>,
     pool: &mut Pool,
@@ -376,7 +375,7 @@ fn hand_on(
         }
         None if runt => Err(Counter::RxRunt),
         None => match received.detach() {
-            Ok(lent) => Frame::from_storage(lent.storage, lent.start, lent.len)
+            Ok(frame) => Frame::from_storage(frame.storage, frame.start, frame.len)
                 .map_err(|NoBufferSpace| Counter::RxErrors),
             Err(_) => Err(Counter::RxErrors),
         },
@@ -387,7 +386,8 @@ fn hand_on(
     }
 }
 
-/// The frame with these bytes; or why not, and its buffer is the pool's again.
+/// Returns a frame with a copy of these bytes, or the drop reason; its buffer then returns to the
+/// pool.
 fn copied(bytes: &[u8], mut frame: Frame, pool: &mut Pool) -> Result<Frame, Counter> {
     let reason = match frame.copy_from(bytes) {
         Ok(()) if bytes.len() >= HEADER_LEN => return Ok(frame),
@@ -398,25 +398,25 @@ fn copied(bytes: &[u8], mut frame: Frame, pool: &mut Pool) -> Result<Frame, Coun
     Err(reason)
 }
 
-/// Frames that a batch sent.
+/// Totals of the frames that a batch has sent.
 #[derive(Default)]
-struct Sent {
-    moved: u64,
+struct TxTotals {
+    zero_copy: u64,
     copied: u64,
     bytes: u64,
 }
 
-impl Sent {
+impl TxTotals {
     fn count(&self, counters: &QueueCounters) {
-        counters.add(Counter::TxPackets, self.moved + self.copied);
+        counters.add(Counter::TxPackets, self.zero_copy + self.copied);
         counters.add(Counter::TxBytes, self.bytes);
-        counters.add(Counter::TxMoved, self.moved);
+        counters.add(Counter::TxZeroCopy, self.zero_copy);
         counters.add(Counter::TxCopied, self.copied);
     }
 }
 
-/// What is readable when one of several sockets is.
-fn wake_by_any(sockets: &[XskSocket]) -> io::Result<Option<OwnedFd>> {
+/// Returns a descriptor that is readable if one of several sockets is.
+fn epoll_any(sockets: &[XskSocket]) -> io::Result<Option<OwnedFd>> {
     if sockets.len() < 2 {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! The memory that a worker's AF_XDP sockets share.
+//! UMEMs of the workers' AF_XDP sockets.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -7,41 +7,41 @@ use std::sync::{Arc, Weak};
 use rustix::io::Errno;
 use sys::xsk::{ChunkCounts, DeviceQueue, Umem, UmemLayout, XskSocket};
 
-/// For how many sockets memory is made at least: forwarding takes two.
+/// Minimum number of sockets that a UMEM is allocated for: forwarding requires two.
 const SOCKETS_MIN: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
 
-/// For how many sockets memory is made at most, 200 MB of short chunks: beyond, there are
-/// several.
+/// Maximum number of sockets that a UMEM is allocated for: 200 MB of short chunks. Further sockets
+/// use another UMEM.
 const SOCKETS_MAX: NonZeroU32 = NonZeroU32::new(32).expect("not zero");
 
-/// The memory of each worker. A frame that came by one of a worker's AF_XDP ports leaves by
-/// another as it lies there, if both have chunks of one length.
+/// The UMEMs of each worker. A frame received through one AF_XDP port of a worker leaves through
+/// another in place if both have chunks of the same length.
 ///
-/// Umem is made when a port is opened that finds no room in what there is, and freed with
-/// the last socket and the last frame in it.
+/// A UMEM is allocated when a port finds no free share, and freed with its last socket and its last
+/// frame.
 #[derive(Default)]
-pub struct Memories {
-    made: Vec<Made>,
+pub struct UmemPools {
+    umems: Vec<WorkerUmem>,
     sockets: Option<NonZeroU32>,
 }
 
-/// One memory of a worker.
-struct Made {
+/// One UMEM of a worker.
+struct WorkerUmem {
     worker: usize,
-    memory: Weak<Umem>,
+    umem: Weak<Umem>,
 }
 
-impl Memories {
-    /// From now on makes memory for so many ports.
-    pub fn make_for(&mut self, ports: usize) {
+impl UmemPools {
+    /// Allocates further UMEMs for `ports` ports.
+    pub fn reserve_for(&mut self, ports: usize) {
         let ports = u32::try_from(ports).unwrap_or(u32::MAX);
         self.sockets = NonZeroU32::new(ports);
     }
 
-    /// How many chunks who has in the memory of a worker, while nothing moves.
+    /// Counts the chunks of a worker's UMEMs by owner; exact only while no frame moves.
     #[must_use]
     pub fn chunk_counts(&self, worker: usize) -> ChunkCounts {
-        let counts = self.of(worker).map(|memory| memory.chunk_counts());
+        let counts = self.of(worker).map(|umem| umem.chunk_counts());
         counts.fold(ChunkCounts::default(), |sum, counts| ChunkCounts {
             free: sum.free + counts.free,
             detached: sum.detached + counts.detached,
@@ -49,44 +49,48 @@ impl Memories {
         })
     }
 
-    /// How many pieces of memory a worker has.
+    /// Number of UMEMs of a worker.
     #[must_use]
-    pub fn count(&self, worker: usize) -> usize {
+    pub fn umem_count(&self, worker: usize) -> usize {
         self.of(worker).count()
     }
 
-    /// A socket for a worker, with chunks of this layout.
+    /// Opens a socket for a worker, with chunks of this layout.
     pub(super) fn open(
         &mut self,
         worker: usize,
         layout: UmemLayout,
         device: DeviceQueue,
     ) -> io::Result<XskSocket> {
-        for memory in self.of(worker).filter(|memory| memory.layout() == layout) {
-            match XskSocket::open(&memory, device) {
-                // All shares of it are taken.
+        for umem in self.of(worker).filter(|umem| umem.layout() == layout) {
+            match XskSocket::open(&umem, device) {
+                // All shares of this UMEM are taken.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::NOSPC) => {}
                 opened => return opened,
             }
         }
         let sockets = self.sockets.unwrap_or(SOCKETS_MIN);
-        let memory = Umem::new(layout, sockets.clamp(SOCKETS_MIN, SOCKETS_MAX))?;
-        self.made.retain(|made| made.memory.strong_count() > 0);
-        self.made.push(Made {
+        let umem = Umem::new(layout, sockets.clamp(SOCKETS_MIN, SOCKETS_MAX))?;
+        self.umems.retain(|umems| umems.umem.strong_count() > 0);
+        self.umems.push(WorkerUmem {
             worker,
-            memory: Arc::downgrade(&memory),
+            umem: Arc::downgrade(&umem),
         });
-        XskSocket::open(&memory, device)
+        XskSocket::open(&umem, device)
     }
 
-    /// A socket is bound. The queue may have had one of another worker's memory before.
-    pub(super) fn note_bound(&self, socket: &XskSocket) {
-        let memories = self.made.iter().filter_map(|made| made.memory.upgrade());
-        memories.for_each(|memory| socket.reclaim_in(&memory));
+    /// Notifies all UMEMs of a bound socket: its queue may have had a socket in another worker's
+    /// UMEM before.
+    pub(super) fn reclaim_in_other_umems(&self, socket: &XskSocket) {
+        let pools = self.umems.iter().filter_map(|umems| umems.umem.upgrade());
+        pools.for_each(|umem| socket.reclaim_in(&umem));
     }
 
     fn of(&self, worker: usize) -> impl Iterator<Item = Arc<Umem>> {
-        let its = self.made.iter().filter(move |made| made.worker == worker);
-        its.filter_map(|made| made.memory.upgrade())
+        let umems = self
+            .umems
+            .iter()
+            .filter(move |umems| umems.worker == worker);
+        umems.filter_map(|umems| umems.umem.upgrade())
     }
 }

@@ -1,16 +1,17 @@
-//! Frames through packet sockets, one interface to the other.
+//! Packet sockets: frames between two interfaces.
 
 use std::time::Duration;
 
 use packet::{Checksum, Frame, Offload, Segmentation, SegmentationKind};
 use ports::af_packet::AfPacket;
-use ports::{Counter, Counts, OpenError, Port};
+use ports::{Counter, OpenError, Port, QueueCounts};
 
 use crate::net::{
-    Hand, Host, ask, cable, frame, hand, ip, name, open, run, scene, settle, tagged, wait,
+    TestHost, TestQueue, frame, in_namespace, ip, link_pair, name, open, open_queue, output_of,
+    run, tagged, wait, wait_up,
 };
 
-/// Lengths around all borders: the shortest, a slot of the ring, jumbo frames.
+/// Lengths around all limits: minimum frame, ring slot, jumbo frames.
 fn lengths() -> Vec<usize> {
     let mut lengths: Vec<_> = (14..=1518).collect();
     lengths.extend(1800..=2100);
@@ -18,9 +19,9 @@ fn lengths() -> Vec<usize> {
     lengths
 }
 
-/// Sends the frames from `left` to `right`; they must arrive as they are, and be counted.
-fn crosses(frames: &[Frame]) {
-    let (mut a, mut b) = (hand("left"), hand("right"));
+/// Sends the frames from `left` to `right`; they must arrive unmodified and be counted.
+fn assert_frames_cross(frames: &[Frame]) {
+    let (mut a, mut b) = (open_queue("left"), open_queue("right"));
     let mut received = Vec::new();
     for some in frames.chunks(100) {
         a.send(some);
@@ -33,17 +34,17 @@ fn crosses(frames: &[Frame]) {
     let bytes = frames.iter().map(Frame::wire_bytes).sum();
     let sent = [(Counter::TxPackets, packets), (Counter::TxBytes, bytes)];
     let received = [(Counter::RxPackets, packets), (Counter::RxBytes, bytes)];
-    assert_eq!(a.counts(), Counts::from_iter(sent));
-    assert_eq!(b.counts(), Counts::from_iter(received));
+    assert_eq!(a.counts(), QueueCounts::from_iter(sent));
+    assert_eq!(b.counts(), QueueCounts::from_iter(received));
     assert_eq!((a.pool.outstanding(), b.pool.outstanding()), (0, 0));
 }
 
 #[test]
-fn frames_of_all_lengths_arrive_as_they_are() {
-    scene(|| {
-        cable();
+fn frames_of_all_lengths_arrive_unmodified() {
+    in_namespace(|| {
+        link_pair();
         let frames = lengths().into_iter().zip((0..=255).cycle());
-        crosses(
+        assert_frames_cross(
             &frames
                 .map(|(len, seed)| frame(len, seed))
                 .collect::<Vec<_>>(),
@@ -52,7 +53,7 @@ fn frames_of_all_lengths_arrive_as_they_are() {
 }
 
 #[test]
-fn tags_survive_though_the_kernel_takes_the_outermost_out() {
+fn vlan_tags_stripped_by_kernel_are_restored() {
     const STACKS: [&[(u16, u16)]; 6] = [
         &[(0x8100, 5)],
         &[(0x8100, 0xe000)], // Priority only.
@@ -61,11 +62,11 @@ fn tags_survive_though_the_kernel_takes_the_outermost_out() {
         &[(0x8100, 1), (0x8100, 2)],
         &[(0x88a8, 1), (0x88a8, 2), (0x8100, 3)],
     ];
-    scene(|| {
-        cable();
+    in_namespace(|| {
+        link_pair();
         let stacks = STACKS.into_iter().cycle();
         let frames = stacks.zip((40..1518).chain(1800..2100).chain(8900..=9014));
-        crosses(
+        assert_frames_cross(
             &frames
                 .map(|(tags, len)| tagged(tags, len, 1))
                 .collect::<Vec<_>>(),
@@ -73,9 +74,9 @@ fn tags_survive_though_the_kernel_takes_the_outermost_out() {
     });
 }
 
-/// An IPv4 frame of `len` bytes with these tags, whose transport header starts where
-/// `partial` says: the kernel looks at both before it takes an unfinished one.
-fn unfinished(tags: &[(u16, u16)], len: usize, protocol: u8) -> Frame {
+/// An IPv4 frame of `len` bytes with these tags and a partial checksum, whose transport header is
+/// where `partial` says: the kernel validates both.
+fn partial_checksum(tags: &[(u16, u16)], len: usize, protocol: u8) -> Frame {
     let mut frame = tagged(tags, len, 3);
     let start = 14 + 4 * tags.len();
     let total = u16::try_from((len - start).min(0xffff)).unwrap();
@@ -100,9 +101,9 @@ fn unfinished(tags: &[(u16, u16)], len: usize, protocol: u8) -> Frame {
     frame
 }
 
-/// The same, to be cut into segments.
+/// The same with segmentation pending.
 fn segmented(tags: &[(u16, u16)], len: usize, protocol: u8, kind: SegmentationKind) -> Frame {
-    let mut frame = unfinished(tags, len, protocol);
+    let mut frame = partial_checksum(tags, len, protocol);
     let headers = 14 + 4 * tags.len() + if protocol == 17 { 28 } else { 40 };
     frame.offload.segmentation = Some(Segmentation {
         kind,
@@ -113,29 +114,29 @@ fn segmented(tags: &[(u16, u16)], len: usize, protocol: u8, kind: SegmentationKi
 }
 
 #[test]
-fn unfinished_checksums_arrive_unfinished_tagged_or_not() {
-    scene(|| {
-        cable();
+fn partial_checksums_cross_with_and_without_tags() {
+    in_namespace(|| {
+        link_pair();
         let tags: [&[(u16, u16)]; 3] = [&[], &[(0x8100, 7)], &[(0x88a8, 7), (0x8100, 8)]];
         let lengths = [100, 1500, 4000];
         let frames = tags
             .iter()
-            .flat_map(|tags| lengths.map(|len| unfinished(tags, len, 17)));
-        crosses(&frames.collect::<Vec<_>>());
+            .flat_map(|tags| lengths.map(|len| partial_checksum(tags, len, 17)));
+        assert_frames_cross(&frames.collect::<Vec<_>>());
     });
 }
 
 #[test]
-fn segmented_frames_arrive_whole_tagged_or_not() {
-    scene(|| {
-        cable();
+fn gso_frames_cross_unsegmented_with_and_without_tags() {
+    in_namespace(|| {
+        link_pair();
         let kinds = [
             (6, SegmentationKind::Tcp4),
             (6, SegmentationKind::Tcp4Ecn),
             (17, SegmentationKind::Udp),
         ];
         let tags: [&[(u16, u16)]; 3] = [&[], &[(0x8100, 7)], &[(0x88a8, 7), (0x8100, 8)]];
-        let (mut a, mut b) = (hand("left"), hand("right"));
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         for (protocol, kind) in kinds {
             for tags in tags {
                 for len in [1600, 9000, 60_000] {
@@ -143,15 +144,15 @@ fn segmented_frames_arrive_whole_tagged_or_not() {
                     a.send(std::slice::from_ref(&sent));
                     let [received] = <[Frame; 1]>::try_from(b.receive(1)).unwrap();
                     assert_eq!(sent.bytes(), received.bytes());
-                    // How much of it the kernel holds in one piece is only a hint.
-                    let told = |frame: &Frame| match frame.offload {
+                    // The header length is only a hint: the kernel reports its linear part.
+                    let seen = |frame: &Frame| match frame.offload {
                         Offload {
                             checksum,
                             segmentation: Some(how),
                         } => (checksum, how.kind, how.size),
                         offload => panic!("{offload:?}"),
                     };
-                    assert_eq!(told(&sent), told(&received), "{tags:?} {len}");
+                    assert_eq!(seen(&sent), seen(&received), "{tags:?} {len}");
                 }
             }
         }
@@ -161,100 +162,105 @@ fn segmented_frames_arrive_whole_tagged_or_not() {
 }
 
 #[test]
-fn two_queues_share_the_frames_by_flow_and_hear_none_twice() {
-    scene(|| {
-        cable();
-        let mut a = hand("left");
+fn fanout_queues_share_frames_by_flow() {
+    in_namespace(|| {
+        link_pair();
+        let mut a = open_queue("left");
         let mut b = AfPacket::open(&name("right"), 2.try_into().unwrap()).unwrap();
         let queues = b.take_queues();
         assert!(b.take_queues().is_empty());
-        let mut hands: Vec<_> = queues.into_iter().map(Hand::new).collect();
-        // Sixty-four flows, four frames of each.
+        let mut queues: Vec<_> = queues.into_iter().map(TestQueue::new).collect();
+        // Sixty-four flows, four frames each.
         let flows = (0..64u8).cycle().take(256).map(|flow| {
-            let mut frame = unfinished(&[], 100, 17);
+            let mut frame = partial_checksum(&[], 100, 17);
             frame.bytes_mut()[34..36].copy_from_slice(&[4, flow]);
             frame
         });
         let flows: Vec<_> = flows.collect();
         a.send(&flows);
-        assert!(hands[0].wait(Duration::from_secs(10)));
-        let heard: Vec<Vec<u8>> = hands
+        assert!(queues[0].wait(Duration::from_secs(10)));
+        let received: Vec<Vec<u8>> = queues
             .iter_mut()
-            .map(|hand| {
-                hand.receive_now()
+            .map(|open_queue| {
+                open_queue
+                    .receive_now()
                     .iter()
                     .map(|frame| frame.bytes()[35])
                     .collect()
             })
             .collect();
-        assert_eq!(heard[0].len() + heard[1].len(), 256);
-        assert!(!heard[0].is_empty() && !heard[1].is_empty());
-        assert!(heard[0].iter().all(|flow| !heard[1].contains(flow)));
+        assert_eq!(received[0].len() + received[1].len(), 256);
+        assert!(!received[0].is_empty() && !received[1].is_empty());
+        assert!(received[0].iter().all(|flow| !received[1].contains(flow)));
     });
 }
 
 #[test]
-fn what_leaves_by_an_interface_is_not_heard_there() {
-    scene(|| {
-        cable();
+fn sent_frames_are_not_received_on_same_interface() {
+    in_namespace(|| {
+        link_pair();
         for queues in [1, 2] {
             let mut port = AfPacket::open(&name("left"), queues.try_into().unwrap()).unwrap();
-            let mut hands: Vec<_> = port.take_queues().into_iter().map(Hand::new).collect();
-            let mut far = hand("right");
+            let mut queues: Vec<_> = port.take_queues().into_iter().map(TestQueue::new).collect();
+            let mut peer = open_queue("right");
             // Both pass the kernel's taps, which the queues are.
-            let cut = segmented(&[], 3000, 6, SegmentationKind::Tcp4);
-            hands[0].send(&[frame(60, 1), cut]);
-            far.receive(2);
-            let sent = hands[0].counts();
-            assert_eq!(hands[0].counts(), sent);
-            assert!(hands.iter_mut().all(|hand| hand.receive_now().is_empty()));
+            let segmented = segmented(&[], 3000, 6, SegmentationKind::Tcp4);
+            queues[0].send(&[frame(60, 1), segmented]);
+            peer.receive(2);
+            let sent = queues[0].counts();
+            assert_eq!(queues[0].counts(), sent);
+            assert!(
+                queues
+                    .iter_mut()
+                    .all(|open_queue| open_queue.receive_now().is_empty())
+            );
         }
     });
 }
 
 #[test]
-fn queues_share_an_interface_that_was_down_or_say_why_not() {
-    scene(|| {
-        cable();
+fn fanout_on_interface_that_was_down_works_or_is_refused() {
+    in_namespace(|| {
+        link_pair();
         ip("link set right down");
         let opened = AfPacket::open(&name("right"), 2.try_into().unwrap());
         let mut port = match opened {
             Err(OpenError::DownAndShared { .. }) => return, // A kernel before 6.13.
             opened => opened.unwrap(),
         };
-        let mut hands: Vec<_> = port.take_queues().into_iter().map(Hand::new).collect();
+        let mut queues: Vec<_> = port.take_queues().into_iter().map(TestQueue::new).collect();
         port.set_up(true).unwrap();
-        settle(&["left", "right"]);
-        hand("left").send(&[frame(60, 1)]);
-        let heard = hands.iter_mut().flat_map(Hand::receive_now);
-        assert_eq!(heard.collect::<Vec<_>>(), [frame(60, 1)]);
+        wait_up(&["left", "right"]);
+        open_queue("left").send(&[frame(60, 1)]);
+        let received = queues.iter_mut().flat_map(TestQueue::receive_now);
+        assert_eq!(received.collect::<Vec<_>>(), [frame(60, 1)]);
     });
 }
 
 #[test]
-fn an_interface_goes_down_and_comes_back() {
-    scene(|| {
-        cable();
+fn interface_down_drops_frames_until_it_is_up() {
+    in_namespace(|| {
+        link_pair();
         let mut port = open("left");
-        let mut a = Hand::new(port.take_queues().remove(0));
-        let mut b = hand("right");
+        let mut a = TestQueue::new(port.take_queues().remove(0));
+        let mut b = open_queue("right");
         let frames = [1, 2, 3].map(|seed| frame(100, seed));
 
         port.set_up(false).unwrap();
         assert_eq!((port.status().up, port.status().carrier), (false, false));
         a.send(&frames);
         b.send(&frames); // Up, but with nobody at the other end.
-        // The error that waits on the socket does not keep a worker awake.
+        // The pending error does not wake a worker.
         assert!(!a.wait(Duration::ZERO));
         assert!(a.receive_now().is_empty());
-        assert_eq!(a.counts(), Counts::from_iter([(Counter::TxDown, 3)]));
-        // The kernel lets them fall: without a word, or, while it is taking the queue down, by
-        // saying that there is no room. Each is counted once either way.
-        let told = b.counts();
-        assert_eq!(told[Counter::TxPackets] + told[Counter::TxNoRoom], 3);
+        assert_eq!(a.counts(), QueueCounts::from_iter([(Counter::TxDown, 3)]));
+        // The kernel drops the frames silently or, while it stops the queue, with ENOBUFS. Each is
+        // counted once in either case.
+        let seen = b.counts();
+        assert_eq!(seen[Counter::TxPackets] + seen[Counter::TxFull], 3);
 
         port.set_up(true).unwrap();
-        settle(&["left", "right"]);
+        wait_up(&["left", "right"]);
         assert_eq!((port.status().up, port.status().carrier), (true, true));
         a.send(&frames);
         b.send(&frames);
@@ -264,54 +270,54 @@ fn an_interface_goes_down_and_comes_back() {
 }
 
 #[test]
-fn long_frames_that_wait_when_it_goes_down_are_not_mixed_up() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn long_frames_queued_before_interface_down_stay_in_order() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let frames = [(9000, 1), (60, 2), (9000, 3), (9000, 4)].map(|(len, seed)| frame(len, seed));
         a.send(&frames);
         ip("link set right down");
         assert_eq!(b.receive_now(), frames);
         ip("link set right up");
-        settle(&["left", "right"]);
+        wait_up(&["left", "right"]);
         a.send(&frames);
         assert_eq!(b.receive(4), frames);
     });
 }
 
 #[test]
-fn an_interface_may_be_down_when_it_is_opened() {
-    scene(|| {
+fn interface_that_is_down_can_be_opened() {
+    in_namespace(|| {
         ip("link add left type veth peer name right");
-        let (mut a, mut b) = (hand("left"), hand("right"));
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         ip("link set left up");
         ip("link set right up");
         assert!(!a.wait(Duration::ZERO));
-        settle(&["left"]);
+        wait_up(&["left"]);
         a.send(&[frame(60, 1)]);
         assert_eq!(b.receive(1), [frame(60, 1)]);
     });
 }
 
 #[test]
-fn a_removed_interface_is_an_error_whatever_is_asked_of_it() {
-    scene(|| {
-        cable();
+fn removed_interface_is_an_error_of_every_operation() {
+    in_namespace(|| {
+        link_pair();
         let mut port = open("left");
-        let mut sender = Hand::new(port.take_queues().remove(0));
-        let mut idler = hand("right");
+        let mut sender = TestQueue::new(port.take_queues().remove(0));
+        let mut idle = open_queue("right");
         assert!(port.status().index.is_some());
         ip("link delete left");
-        // A sleeping worker is woken, and finds out by looking after the queue.
+        // A sleeping worker is woken, and detects the removal by maintaining the queue.
         assert!(wait(
-            std::slice::from_ref(&idler.queue),
+            std::slice::from_ref(&idle.queue),
             Duration::from_secs(10)
         ));
-        let error = idler.queue.tend().unwrap_err();
-        assert_eq!(error.to_string(), "interface right is gone");
+        let error = idle.queue.maintain().unwrap_err();
+        assert_eq!(error.to_string(), "interface right was removed");
         sender.batch.push(frame(60, 1)).unwrap();
         let error = sender.queue.send(&mut sender.batch, &mut sender.pool);
-        assert_eq!(error.unwrap_err().to_string(), "interface left is gone");
+        assert_eq!(error.unwrap_err().to_string(), "interface left was removed");
         assert_eq!(sender.batch.len(), 1);
         assert_eq!(port.status().index, None);
         port.set_up(true).unwrap_err();
@@ -319,19 +325,19 @@ fn a_removed_interface_is_an_error_whatever_is_asked_of_it() {
 }
 
 #[test]
-fn an_interface_moved_away_is_gone() {
-    scene(|| {
-        cable();
-        let mut a = hand("left");
-        let elsewhere = Host::new(1);
-        ip(&format!("link set left netns {}", elsewhere.place()));
-        a.queue.tend().unwrap_err();
+fn interface_moved_to_another_namespace_is_removed() {
+    in_namespace(|| {
+        link_pair();
+        let mut a = open_queue("left");
+        let other_host = TestHost::new(1);
+        ip(&format!("link set left netns {}", other_host.netns_path()));
+        a.queue.maintain().unwrap_err();
     });
 }
 
 #[test]
-fn a_status_follows_the_interface() {
-    scene(|| {
+fn status_follows_interface_changes() {
+    in_namespace(|| {
         ip("link add left address 02:00:00:00:00:07 type veth peer name right");
         let port = open("left");
         let before = port.status();
@@ -350,11 +356,11 @@ fn a_status_follows_the_interface() {
 }
 
 #[test]
-fn a_closed_port_leaves_nothing_behind() {
-    scene(|| {
-        cable();
+fn closed_port_leaves_promiscuous_mode() {
+    in_namespace(|| {
+        link_pair();
         let promiscuous = || {
-            let shown = ask("ip", "-d -o link show left");
+            let shown = output_of("ip", "-d -o link show left");
             shown.contains("promiscuity 1")
         };
         let mut port = open("left");
@@ -368,16 +374,16 @@ fn a_closed_port_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_leaves_goes_by_the_queueing_discipline_whatever_it_is() {
-    scene(|| {
-        cable();
+fn sent_frames_pass_queueing_discipline() {
+    in_namespace(|| {
+        link_pair();
         run("tc", "qdisc add dev left root pfifo");
         let plain = frame(60, 1);
-        let cut = segmented(&[], 4000, 6, SegmentationKind::Tcp4);
-        let mut left = hand("left");
-        left.send(&[plain.clone(), plain, cut]);
-        let told = ask("tc", "-s qdisc show dev left");
+        let segmented = segmented(&[], 4000, 6, SegmentationKind::Tcp4);
+        let mut left = open_queue("left");
+        left.send(&[plain.clone(), plain, segmented]);
+        let seen = output_of("tc", "-s qdisc show dev left");
         // Two short frames, and three segments with their headers.
-        assert!(told.contains(" 4228 bytes "), "{told}");
+        assert!(seen.contains(" 4228 bytes "), "{seen}");
     });
 }

@@ -1,17 +1,17 @@
-//! Whatever does not arrive is counted, to the frame.
+//! Counters of lost and refused frames, exact to the frame.
 
 use packet::{Checksum, Frame, Offload, Segmentation, SegmentationKind};
-use ports::{Batch, Counter, Counts};
+use ports::{Batch, Counter, QueueCounts};
 use rustix::io::write;
 use sys::tun::{Attach, TapQueue};
 
-use crate::net::{cable, frame, hand, ip, name, scene, tagged};
+use crate::net::{frame, in_namespace, ip, link_pair, name, open_queue, tagged};
 
 #[test]
-fn a_full_ring_loses_what_it_counts() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn full_ring_counts_lost_frames() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let frames: Vec<_> = (0..=255)
             .cycle()
             .take(5000)
@@ -20,7 +20,7 @@ fn a_full_ring_loses_what_it_counts() {
         a.send(&frames);
         let received = b.receive_now();
         assert_eq!(received[..], frames[..received.len()], "the first ones");
-        b.queue.tend().unwrap();
+        b.queue.maintain().unwrap();
         let (lost, counts) = (5000 - received.len() as u64, b.counts());
         assert!(lost > 0);
         assert_eq!(
@@ -29,22 +29,22 @@ fn a_full_ring_loses_what_it_counts() {
         );
         assert_eq!(counts.rx_dropped(), lost);
         assert_eq!(a.counts()[Counter::TxPackets], 5000);
-        // An overrun ring is no jammed ring.
+        // A full ring is not a jammed ring.
         a.send(&frames[..10]);
         assert_eq!(b.receive(10), frames[..10]);
-        assert_eq!(b.counts()[Counter::RxMended], 0);
+        assert_eq!(b.counts()[Counter::RxRingReset], 0);
     });
 }
 
 #[test]
-fn losses_are_counted_under_load_too() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn losses_under_load_are_counted_without_maintenance() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let frames: Vec<_> = (0..3000).map(|_| frame(60, 1)).collect();
         a.send(&frames);
         b.receive_now();
-        // The kernel marks what it writes after a loss; no other call is needed.
+        // The kernel marks the first frame after a loss; no other call is required.
         a.send(&frames[..1]);
         b.receive_now();
         let counts = b.counts();
@@ -56,14 +56,14 @@ fn losses_are_counted_under_load_too() {
 }
 
 #[test]
-fn a_frame_cut_for_want_of_room_is_never_handed_over() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn truncated_frames_are_dropped_and_counted() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let frames: Vec<_> = (0..2000).map(|_| frame(9000, 5)).collect();
         a.send(&frames);
         let received = b.receive_now();
-        b.queue.tend().unwrap();
+        b.queue.maintain().unwrap();
         let counts = b.counts();
         assert!(counts[Counter::RxTruncated] > 0, "{counts:?}");
         assert_eq!(received.len() as u64 + counts.rx_dropped(), 2000);
@@ -74,11 +74,11 @@ fn a_frame_cut_for_want_of_room_is_never_handed_over() {
 }
 
 #[test]
-fn a_frame_longer_than_any_buffer_is_counted() {
-    scene(|| {
-        cable();
-        ip("link set left gso_max_size 100000"); // TCP over IPv6 with jumbograms.
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn frame_longer_than_buffer_is_counted() {
+    in_namespace(|| {
+        link_pair();
+        ip("link set left gso_max_size 100000"); // TCP done IPv6 with jumbograms.
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let long = |len| {
             let mut frame = frame(len, 1);
             frame.bytes_mut()[12..14].copy_from_slice(&[0x86, 0xdd]);
@@ -105,11 +105,11 @@ fn a_frame_longer_than_any_buffer_is_counted() {
 }
 
 #[test]
-fn frames_longer_than_the_mtu_are_counted_and_the_others_go() {
-    scene(|| {
-        cable();
+fn frames_beyond_mtu_are_counted_and_others_sent() {
+    in_namespace(|| {
+        link_pair();
         ip("link set left mtu 1500");
-        let (mut a, mut b) = (hand("left"), hand("right"));
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let good = [
             frame(1514, 1),
             tagged(&[(0x8100, 5)], 1518, 1),
@@ -121,7 +121,7 @@ fn frames_longer_than_the_mtu_are_counted_and_the_others_go() {
         assert_eq!(b.receive(3), good);
         assert_eq!(
             a.counts(),
-            Counts::from_iter([
+            QueueCounts::from_iter([
                 (Counter::TxPackets, 3),
                 (Counter::TxBytes, 1514 + 1518 + 60),
                 (Counter::TxTooLong, 4),
@@ -131,10 +131,10 @@ fn frames_longer_than_the_mtu_are_counted_and_the_others_go() {
 }
 
 #[test]
-fn frames_that_the_kernel_refuses_are_counted_and_the_others_go() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn frames_refused_by_kernel_are_counted_and_others_sent() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let runt = Frame::from_bytes(&[2; 13]);
         a.send(&[runt, frame(60, 1)]);
         assert_eq!(b.receive(1), [frame(60, 1)]);
@@ -144,16 +144,16 @@ fn frames_that_the_kernel_refuses_are_counted_and_the_others_go() {
 }
 
 #[test]
-fn an_empty_pool_leaves_frames_in_the_ring() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn empty_pool_leaves_frames_in_ring() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         b.pool = packet::Pool::new(2);
         let frames = [1, 2, 3].map(|seed| frame(60, seed));
         a.send(&frames);
         b.queue.receive(&mut b.pool, &mut b.batch).unwrap();
         assert_eq!(b.batch[..], frames[..2]);
-        assert_eq!(b.counts()[Counter::RxStarved], 1);
+        assert_eq!(b.counts()[Counter::RxNoBuffer], 1);
         b.batch.release(2, &mut b.pool);
         b.queue.receive(&mut b.pool, &mut b.batch).unwrap();
         assert_eq!(b.batch[..], frames[2..]);
@@ -161,10 +161,10 @@ fn an_empty_pool_leaves_frames_in_the_ring() {
 }
 
 #[test]
-fn a_full_batch_leaves_frames_in_the_ring() {
-    scene(|| {
-        cable();
-        let (mut a, mut b) = (hand("left"), hand("right"));
+fn full_batch_leaves_frames_in_ring() {
+    in_namespace(|| {
+        link_pair();
+        let (mut a, mut b) = (open_queue("left"), open_queue("right"));
         let frames: Vec<_> = (0..100).map(|seed| frame(60, seed)).collect();
         a.send(&frames);
         b.queue.receive(&mut b.pool, &mut b.batch).unwrap();
@@ -174,16 +174,16 @@ fn a_full_batch_leaves_frames_in_the_ring() {
     });
 }
 
-/// A TAP device is the way to hand the kernel a frame with segments of a kind that it
-/// can hold but not tell us of: UDP to be cut into IP fragments.
+/// A TAP device passes the kernel a frame with a segmentation type that the kernel can handle but
+/// not report: UDP fragmentation.
 #[test]
-fn a_frame_that_jams_the_ring_costs_itself_only() {
-    scene(|| {
+fn jammed_ring_loses_one_frame() {
+    in_namespace(|| {
         let device = TapQueue::open().unwrap();
         device.attach(&name("tap0"), Attach::New).unwrap();
         ip("link set tap0 up");
-        let mut port = hand("tap0");
-        let say = |header: [u8; 10], frame: &Frame| {
+        let mut port = open_queue("tap0");
+        let send_bytes = |header: [u8; 10], frame: &Frame| {
             write(&device, &[&header[..], frame.bytes()].concat()).unwrap();
         };
         let plain = |seed| frame(100, seed);
@@ -196,21 +196,21 @@ fn a_frame_that_jams_the_ring_costs_itself_only() {
             frame
         };
         let [low, high] = 1400u16.to_ne_bytes();
-        let unspeakable = [1, 3, 42, 0, low, high, 34, 0, 6, 0];
+        let unsupported_header = [1, 3, 42, 0, low, high, 34, 0, 6, 0];
 
-        say([0; 10], &plain(1));
+        send_bytes([0; 10], &plain(1));
         assert_eq!(port.receive(1), [plain(1)]);
-        port.queue.tend().unwrap();
-        say(unspeakable, &udp);
-        // A worker that looks after its queues comes by here every second or so.
-        port.queue.tend().unwrap();
-        say([0; 10], &plain(2));
+        port.queue.maintain().unwrap();
+        send_bytes(unsupported_header, &udp);
+        // A worker maintains its queues about every second.
+        port.queue.maintain().unwrap();
+        send_bytes([0; 10], &plain(2));
         port.receive_now();
-        port.queue.tend().unwrap();
-        say([0; 10], &plain(3));
+        port.queue.maintain().unwrap();
+        send_bytes([0; 10], &plain(3));
         assert_eq!(port.receive_now().last(), Some(&plain(3)));
         let counts = port.counts();
-        assert!(counts[Counter::RxMended] <= 1);
+        assert!(counts[Counter::RxRingReset] <= 1);
         assert_eq!(counts[Counter::RxPackets] + counts[Counter::RxOverrun], 4);
     });
 }

@@ -1,12 +1,12 @@
-//! The ports on real interfaces, each test in a network namespace of its own that
-//! vanishes with it. As root; elsewhere each says that it is skipped.
+//! Ports on real interfaces. Each test runs in a separate network namespace that is removed
+//! afterwards. Requires root; otherwise each test reports that it is skipped.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue must fail")]
 
 mod af_packet;
 mod loss;
 mod net;
-mod opening;
+mod open;
 mod tap;
 mod tcp;
 mod xdp;

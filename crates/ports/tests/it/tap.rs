@@ -1,14 +1,16 @@
-//! TAP devices: the host at one end, we at the other.
+//! TAP devices: the host at one end, a queue at the other.
 
 use std::time::Duration;
 
-use ports::tap::{Options, Tap};
-use ports::{Counter, Counts, Port};
+use ports::tap::{Tap, TapOptions};
+use ports::{Counter, Port, QueueCounts};
 use sys::interface::Interfaces;
 
-use crate::net::{Hand, Host, ONE, forward, frame, hand, ip, name, scene, tagged, tcp, wait};
+use crate::net::{
+    ONE, TestHost, TestQueue, forward, frame, in_namespace, ip, name, open_queue, tagged, tcp, wait,
+};
 
-const PLAIN: Options = Options {
+const PLAIN: TapOptions = TapOptions {
     address: None,
     queues: ONE,
 };
@@ -18,13 +20,13 @@ fn tap(text: &str) -> Tap {
 }
 
 #[test]
-fn frames_cross_both_ways_as_they_are() {
-    scene(|| {
+fn tap_frames_cross_unmodified_both_ways() {
+    in_namespace(|| {
         let mut port = tap("tap0");
         ip("link set tap0 mtu 9000");
         port.set_up(true).unwrap();
-        let mut here = Hand::new(port.take_queues().remove(0));
-        let mut host = hand("tap0");
+        let mut here = TestQueue::new(port.take_queues().remove(0));
+        let mut host = open_queue("tap0");
         let lengths = (14..=1518).chain([4000, 9000, 9014]);
         let mut frames: Vec<_> = lengths.map(|len| frame(len, 1)).collect();
         frames.push(tagged(&[(0x8100, 5)], 100, 1));
@@ -39,7 +41,7 @@ fn frames_cross_both_ways_as_they_are() {
         let bytes = frames.iter().map(|frame| frame.len() as u64).sum();
         assert_eq!(
             here.counts(),
-            Counts::from_iter([
+            QueueCounts::from_iter([
                 (Counter::RxPackets, packets),
                 (Counter::RxBytes, bytes),
                 (Counter::TxPackets, packets),
@@ -51,33 +53,36 @@ fn frames_cross_both_ways_as_they_are() {
 }
 
 #[test]
-fn a_device_that_is_down_is_counted_and_comes_back() {
-    scene(|| {
+fn tap_device_that_is_down_counts_drops_until_up() {
+    in_namespace(|| {
         let mut port = tap("tap0");
         assert!(!port.status().up);
-        let mut here = Hand::new(port.take_queues().remove(0));
+        let mut here = TestQueue::new(port.take_queues().remove(0));
         let frames = [1, 2, 3].map(|seed| frame(60, seed));
         here.send(&frames);
         assert!(here.receive_now().is_empty());
-        assert_eq!(here.counts(), Counts::from_iter([(Counter::TxDown, 3)]));
+        assert_eq!(
+            here.counts(),
+            QueueCounts::from_iter([(Counter::TxDown, 3)])
+        );
         port.set_up(true).unwrap();
-        let mut host = hand("tap0");
+        let mut host = open_queue("tap0");
         here.send(&frames);
         assert_eq!(host.receive(3), frames);
     });
 }
 
 #[test]
-fn a_removed_device_is_an_error_and_wakes_who_sleeps() {
-    scene(|| {
+fn removed_tap_device_is_an_error_and_wakes_poll() {
+    in_namespace(|| {
         let mut port = tap("tap0");
-        let mut here = Hand::new(port.take_queues().remove(0));
+        let mut here = TestQueue::new(port.take_queues().remove(0));
         ip("link delete tap0");
         assert!(wait(
             std::slice::from_ref(&here.queue),
             Duration::from_secs(10)
         ));
-        let gone = "interface tap0 is gone";
+        let gone = "interface tap0 was removed";
         let received = here.queue.receive(&mut here.pool, &mut here.batch);
         assert_eq!(received.unwrap_err().to_string(), gone);
         here.batch.push(frame(60, 1)).unwrap();
@@ -90,8 +95,8 @@ fn a_removed_device_is_an_error_and_wakes_who_sleeps() {
 }
 
 #[test]
-fn a_device_goes_with_its_port_and_queues() {
-    scene(|| {
+fn tap_device_is_deleted_with_last_queue() {
+    in_namespace(|| {
         let interfaces = Interfaces::current().unwrap();
         let mut port = tap("tap0");
         let queues = port.take_queues();
@@ -103,9 +108,9 @@ fn a_device_goes_with_its_port_and_queues() {
 }
 
 #[test]
-fn a_device_has_the_address_and_the_queues_it_was_given() {
-    scene(|| {
-        let options = Options {
+fn tap_device_has_requested_address_and_queues() {
+    in_namespace(|| {
+        let options = TapOptions {
             address: Some("02:00:00:00:00:09".parse().unwrap()),
             queues: 3.try_into().unwrap(),
         };
@@ -114,25 +119,28 @@ fn a_device_has_the_address_and_the_queues_it_was_given() {
         let status = port.status();
         assert_eq!(status.address, options.address.unwrap());
         assert_eq!(status.driver.as_deref(), Some("tun"));
-        let mut host = hand("tap0");
+        let mut host = open_queue("tap0");
         let queues = port.take_queues();
         assert_eq!(queues.len(), 3);
         for (seed, queue) in (0..).zip(queues) {
-            Hand::new(queue).send(&[frame(60, seed)]);
+            TestQueue::new(queue).send(&[frame(60, seed)]);
         }
         assert_eq!(host.receive(3), [0, 1, 2].map(|seed| frame(60, seed)));
     });
 }
 
-/// What a user does to give a container or a network namespace a port of the switch.
+/// The steps by which a user gives a port of the switch to a container or a network namespace.
 #[test]
-fn a_device_may_be_renamed_and_moved_and_goes_on() {
-    scene(|| {
-        let hosts = [Host::new(1), Host::new(2)];
+fn tap_device_works_after_rename_and_move() {
+    in_namespace(|| {
+        let hosts = [TestHost::new(1), TestHost::new(2)];
         let mut ports = [tap("tap1"), tap("tap2")];
         for (host, tap) in hosts.iter().zip(["tap1", "tap2"]) {
-            ip(&format!("link set {tap} netns {} name eth0", host.place()));
-            host.settle();
+            ip(&format!(
+                "link set {tap} netns {} name eth0",
+                host.netns_path()
+            ));
+            host.configure();
         }
         for port in &mut ports {
             let status = port.status();
@@ -142,13 +150,13 @@ fn a_device_may_be_renamed_and_moved_and_goes_on() {
             port.set_up(true).unwrap();
         }
         let mut queues = ports.each_mut().map(|port| port.take_queues().remove(0));
-        let mut cut = 0;
-        tcp(&hosts[0], &hosts[1], 4_000_000, |over| {
-            forward(&mut queues, over, |from, frame| {
-                cut += u32::from(frame.offload.segmentation.is_some());
+        let mut segmented = 0;
+        tcp(&hosts[0], &hosts[1], 4_000_000, |done| {
+            forward(&mut queues, done, |from, frame| {
+                segmented += u32::from(frame.offload.segmentation.is_some());
                 1 - from
             });
         });
-        assert!(cut > 10, "only {cut} frames came uncut");
+        assert!(segmented > 10, "only {segmented} frames were unsegmented");
     });
 }

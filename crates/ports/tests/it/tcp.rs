@@ -1,10 +1,9 @@
-//! A real TCP connection between two hosts that leave checksums and segmentation to
-//! whoever comes after them.
+//! TCP connections between two hosts that leave checksums and segmentation to the next hop.
 
 use packet::{Checksum, Frame};
 use ports::{Counter, Port, Queue};
 
-use crate::net::{Host, forward, ip, open, run, scene, tcp};
+use crate::net::{TestHost, forward, in_namespace, ip, open, run, tcp};
 
 const BYTES: usize = 8_000_000;
 
@@ -12,51 +11,55 @@ fn queue(name: &str) -> Box<dyn Queue> {
     open(name).take_queues().remove(0)
 }
 
-/// Watches whether frames owe what they are expected to.
+/// Counts frames with pending offloads.
 #[derive(Default)]
-struct Watch {
-    cut: u32,
-    unfinished: u32,
+struct OffloadCounts {
+    segmented: u32,
+    partial_checksum: u32,
 }
 
-impl Watch {
-    fn see(&mut self, frame: &Frame) {
-        self.cut += u32::from(frame.offload.segmentation.is_some());
-        let unfinished = matches!(frame.offload.checksum, Checksum::Partial { .. });
-        self.unfinished += u32::from(unfinished);
+impl OffloadCounts {
+    fn count(&mut self, frame: &Frame) {
+        self.segmented += u32::from(frame.offload.segmentation.is_some());
+        let partial_checksum = matches!(frame.offload.checksum, Checksum::Partial { .. });
+        self.partial_checksum += u32::from(partial_checksum);
     }
 }
 
 #[test]
-fn segments_and_checksums_cross_unfinished() {
-    scene(|| {
-        let hosts = [Host::behind("p1", 1), Host::behind("p2", 2)];
+fn tcp_crosses_with_offloads_pending() {
+    in_namespace(|| {
+        let hosts = [TestHost::behind("p1", 1), TestHost::behind("p2", 2)];
         let mut queues = ["p1", "p2"].map(queue);
-        let mut watch = Watch::default();
-        tcp(&hosts[0], &hosts[1], BYTES, |over| {
-            forward(&mut queues, over, |from, frame| {
-                watch.see(frame);
+        let mut offloads = OffloadCounts::default();
+        tcp(&hosts[0], &hosts[1], BYTES, |done| {
+            forward(&mut queues, done, |from, frame| {
+                offloads.count(frame);
                 1 - from
             });
         });
-        assert!(watch.cut > 20, "only {} frames came uncut", watch.cut);
-        assert!(watch.unfinished > watch.cut);
+        assert!(
+            offloads.segmented > 20,
+            "only {} frames were unsegmented",
+            offloads.segmented
+        );
+        assert!(offloads.partial_checksum > offloads.segmented);
         let [first, second] = queues.map(|queue| queue.counters().read());
         assert_eq!(first[Counter::RxPackets], second[Counter::TxPackets]);
         assert_eq!(first[Counter::RxBytes], second[Counter::TxBytes]);
         assert_eq!(second[Counter::RxPackets], first[Counter::TxPackets]);
         assert_eq!(first.rx_dropped() + first.tx_dropped(), 0);
         assert_eq!(second.rx_dropped() + second.tx_dropped(), 0);
-        // What counts is what the wire would have carried.
+        // The counters count what the wire would carry.
         let segments = BYTES as u64 / 1500;
         assert!((segments..2 * segments).contains(&first[Counter::RxPackets]));
     });
 }
 
 #[test]
-fn the_kernel_segments_where_the_driver_cannot() {
-    scene(|| {
-        let hosts = [Host::behind("p1", 1), Host::behind("p2", 2)];
+fn kernel_segments_for_driver_without_tso() {
+    in_namespace(|| {
+        let hosts = [TestHost::behind("p1", 1), TestHost::behind("p2", 2)];
         for port in ["p1", "p2"] {
             run(
                 "ethtool",
@@ -64,34 +67,38 @@ fn the_kernel_segments_where_the_driver_cannot() {
             );
         }
         let mut queues = ["p1", "p2"].map(queue);
-        let mut watch = Watch::default();
-        tcp(&hosts[0], &hosts[1], BYTES, |over| {
-            forward(&mut queues, over, |from, frame| {
-                watch.see(frame);
+        let mut offloads = OffloadCounts::default();
+        tcp(&hosts[0], &hosts[1], BYTES, |done| {
+            forward(&mut queues, done, |from, frame| {
+                offloads.count(frame);
                 1 - from
             });
         });
-        assert!(watch.cut > 20, "only {} frames came uncut", watch.cut);
+        assert!(
+            offloads.segmented > 20,
+            "only {} frames were unsegmented",
+            offloads.segmented
+        );
         let counts = queues.map(|queue| queue.counters().read());
         assert_eq!(counts.map(|counts| counts.tx_dropped()), [0, 0]);
     });
 }
 
-/// Two switches with a tagged link between them: one tags, the other takes the tag off.
+/// Two switches with a tagged link between them: one inserts the tag, the other removes it.
 #[test]
-fn tags_are_put_on_and_taken_off_on_the_way() {
+fn vlan_tags_are_inserted_and_removed_in_transit() {
     const TAG: [u8; 4] = [0x81, 0, 0, 100];
-    scene(|| {
-        let hosts = [Host::behind("p1", 1), Host::behind("p2", 2)];
+    in_namespace(|| {
+        let hosts = [TestHost::behind("p1", 1), TestHost::behind("p2", 2)];
         ip("link add x1 type veth peer name x2");
         ip("link set x1 up");
         ip("link set x2 up");
         let mut queues = ["p1", "x1", "x2", "p2"].map(queue);
-        let mut watch = Watch::default();
-        tcp(&hosts[0], &hosts[1], BYTES, |over| {
-            forward(&mut queues, over, |from, frame| {
+        let mut offloads = OffloadCounts::default();
+        tcp(&hosts[0], &hosts[1], BYTES, |done| {
+            forward(&mut queues, done, |from, frame| {
                 if from == 0 || from == 3 {
-                    watch.see(frame);
+                    offloads.count(frame);
                     frame.insert_zeros(12, 4).unwrap();
                     frame.bytes_mut()[12..16].copy_from_slice(&TAG);
                 } else {
@@ -101,7 +108,11 @@ fn tags_are_put_on_and_taken_off_on_the_way() {
                 [1, 0, 3, 2][from]
             });
         });
-        assert!(watch.cut > 20, "only {} frames came uncut", watch.cut);
+        assert!(
+            offloads.segmented > 20,
+            "only {} frames were unsegmented",
+            offloads.segmented
+        );
         let counts = queues.map(|queue| queue.counters().read());
         assert_eq!(counts.map(|counts| counts.tx_dropped()), [0; 4]);
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base::{Instant, TableId};
 use flow::Role;
 use pipeline::{Pipeline, Rule};
-use ports::{Counter, Counts};
+use ports::{Counter, QueueCounts};
 
 use super::Control;
 use super::commands::Told;
@@ -155,7 +155,7 @@ fn port(site: &PortSite, entry: Option<&PortEntry>) -> PortTelemetry {
         Counter::TxBytes,
     ];
     let status = site.device.as_ref().map(|device| device.status());
-    let counts = entry.map_or_else(Counts::default, PortEntry::counts);
+    let counts = entry.map_or_else(QueueCounts::default, PortEntry::counts);
     let others = Counter::ALL
         .into_iter()
         .filter(|(counter, _)| !NAMED.contains(counter))

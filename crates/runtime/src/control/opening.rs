@@ -7,11 +7,11 @@ use std::sync::Arc;
 use base::PortNo;
 use packet::MacAddr;
 use ports::af_packet::{AfPacket, RingSize};
-use ports::dummy::Dummy;
-use ports::inner::Inner;
+use ports::dummy::DummyPort;
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
-use ports::xdp::{Memories, Xdp};
+use ports::vport::VirtualPort;
+use ports::xdp::{UmemPools, Xdp};
 use ports::{InterfaceName, OpenError, Port, Queue, Status};
 
 use super::seats::{Seat, deal};
@@ -42,13 +42,13 @@ struct Opening {
 
 impl Opening {
     /// Opens it.
-    fn open(&self, memories: &mut Memories) -> Result<Opened, OpenError> {
+    fn open(&self, memories: &mut UmemPools) -> Result<Opened, OpenError> {
         self.finish(self.device(memories)?)
     }
 
     /// Opens one that is [`is_lone`].
     fn open_lone(&self) -> Result<Opened, OpenError> {
-        self.open(&mut Memories::default())
+        self.open(&mut UmemPools::default())
     }
 
     fn finish(&self, mut device: Box<dyn Port>) -> Result<Opened, OpenError> {
@@ -69,7 +69,7 @@ impl Opening {
     }
 
     /// The device, with a queue for each of the workers that take its frames.
-    fn device(&self, memories: &mut Memories) -> Result<Box<dyn Port>, OpenError> {
+    fn device(&self, memories: &mut UmemPools) -> Result<Box<dyn Port>, OpenError> {
         let queues = NonZeroUsize::new(self.takers.len()).unwrap_or(NonZeroUsize::MIN);
         let address = self.address;
         let name = || -> InterfaceName {
@@ -77,17 +77,17 @@ impl Opening {
             name.expect("a checked configuration has only names of interfaces")
         };
         Ok(match &self.wanted.kind {
-            PortKind::Tap => Box::new(Tap::create(&name(), tap::Options { address, queues })?),
+            PortKind::Tap => Box::new(Tap::create(&name(), tap::TapOptions { address, queues })?),
             PortKind::Interface => Box::new(AfPacket::open_with(&name(), queues, self.ring)?),
             PortKind::Xdp(options) => {
                 Box::new(Xdp::open(&name(), &self.takers, *options, memories)?)
             }
             PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
             PortKind::Patch(_) | PortKind::Tunnel(_) => {
-                Box::new(Inner::new(&self.wanted.name, queues))
+                Box::new(VirtualPort::new(&self.wanted.name, queues))
             }
             PortKind::Dummy(files) => {
-                let opened = Dummy::open(&self.wanted.name, address, files, queues);
+                let opened = DummyPort::open(&self.wanted.name, address, files, queues);
                 let failed = |source| OpenError::Failed {
                     name: self.wanted.name.clone(),
                     step: "making a dummy",
@@ -147,7 +147,7 @@ impl Control {
     fn ring_size(&self, config: &Config) -> RingSize {
         let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
         let ports = ports.filter(|port| port.kind == PortKind::Interface);
-        RingSize::among(ports.count() * self.tools.workers.len())
+        RingSize::for_rings(ports.count() * self.tools.workers.len())
     }
 
     /// Opens the device of a port that is wanted, unless that is done, and hands its queues
@@ -209,7 +209,7 @@ impl Control {
 
 fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status: &Status) {
     port.index = status.index.map(|index| index.0);
-    port.way = status.way.clone();
+    port.way = status.io_mode.clone();
     port.device = Some(device);
     port.problem = None;
     port.seats = seats;
@@ -230,7 +230,7 @@ const fn is_lone(kind: &PortKind) -> bool {
 
 /// Tells by which way a device was opened, and what of it costs frames.
 fn report(status: &Status, device: &dyn Port) {
-    if let Some(way) = &status.way {
+    if let Some(way) = &status.io_mode {
         tracing::info!("{}: {way}", status.name);
     }
     for advice in device.advice() {

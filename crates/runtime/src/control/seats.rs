@@ -142,7 +142,7 @@ impl Control {
         let queue = match (port.spare.pop(), &port.device) {
             (Some(queue), _) => queue,
             (None, Some(device)) => {
-                let queue = device.sender()?;
+                let queue = device.tx_queue()?;
                 site.bridge.handle_queue_added(number, queue.counters());
                 queue
             }
@@ -251,7 +251,7 @@ impl std::fmt::Display for Seat {
             true => write!(f, "{came} frames taken, {left} sent")?,
             false => write!(f, "takes none, {left} sent")?,
         }
-        match counts[Counter::TxMoved] {
+        match counts[Counter::TxZeroCopy] {
             0 => Ok(()),
             moved => write!(f, ", {moved} of them as they came"),
         }
@@ -278,7 +278,7 @@ pub(super) fn deal(
         let receives = takers.contains(&worker);
         let queue = match receives {
             true => receiving.next().expect("it has a queue for each of them"),
-            false => device.sender()?,
+            false => device.tx_queue()?,
         };
         let counters = queue.counters();
         Ok((queue, Seat { receives, counters }))

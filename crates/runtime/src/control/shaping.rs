@@ -5,7 +5,7 @@ use std::io;
 
 use base::{Instant, PortNo};
 use openflow::{Message, MultipartRequest};
-use ports::shaping::{Shape, Shaped};
+use ports::shaping::{EffectiveQos, QosConfig};
 
 use super::Control;
 use super::site::{PortSite, Site};
@@ -23,7 +23,7 @@ pub(super) const fn asks_for_counts(message: &Message) -> bool {
 impl PortSite {
     /// Has what leaves by it be in these queues. Without any, those that it was given go; what
     /// others have made of the interface stays.
-    pub(super) fn shape(&mut self, wanted: Option<&Shape>) {
+    pub(super) fn shape(&mut self, wanted: Option<&QosConfig>) {
         let Some(device) = &mut self.device else {
             return;
         };
@@ -31,21 +31,21 @@ impl PortSite {
         let Some(shape) = wanted.or_else(before).cloned() else {
             return;
         };
-        let done = device.shape(wanted);
+        let done = device.set_qos(wanted);
         let marking = wanted.filter(|_| done.is_ok());
         self.police.mark(marking);
         match done {
             Ok(shaped) => self.shaped = shaped.map(|shaped| (shape, shaped)),
             Err(error) => {
                 self.shaped = None;
-                let (kind, why) = (name_of(shape.discipline), why(&error));
+                let (kind, why) = (name_of(shape.qdisc), why(&error));
                 self.complain(format!("qos: {kind}: {why}"));
             }
         }
     }
 
     /// The queues that it has, and of what they were made.
-    pub(super) fn queues(&self) -> Option<(&Shape, &Shaped)> {
+    pub(super) fn queues(&self) -> Option<(&QosConfig, &EffectiveQos)> {
         let (shape, shaped) = self.shaped.as_ref()?;
         Some((shape, shaped))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::sync::mpsc::{Receiver, Sender, channel};
 use base::{Instant, PortNo};
 use packet::MacAddr;
-use ports::shaping::{Shape, Shaped};
+use ports::shaping::{EffectiveQos, QosConfig};
 use ports::{Port, Queue};
 
 use super::seats::Seat;
@@ -52,7 +52,7 @@ pub(super) struct PortSite {
     /// What it was to be given and could not be, and why.
     pub(super) complaint: Option<String>,
     /// The queues that it was given.
-    pub(super) shaped: Option<(Shape, Shaped)>,
+    pub(super) shaped: Option<(QosConfig, EffectiveQos)>,
     /// Whether something was at the other end when that was told last, and how often that
     /// has changed.
     pub(super) carrier: Option<bool>,
@@ -195,7 +195,7 @@ impl PortSite {
         let (address, mtu) = (equipment.address, equipment.mtu);
         if let Some(device) = &mut self.device
             && (address.is_some() || mtu.is_some())
-            && let Err(error) = device.equip(address, mtu)
+            && let Err(error) = device.set_link(address, mtu)
         {
             let what = match (address, mtu) {
                 (Some(_), Some(_)) => "mac, mtu_request",

@@ -86,7 +86,7 @@ impl Control {
     /// The steps to `config`, of which those are done that take ports and bridges away, and
     /// devices are open for those that come.
     fn prepare(&mut self, config: &Config) -> Vec<Step> {
-        self.memories.make_for(xdp_ports(config));
+        self.memories.reserve_for(xdp_ports(config));
         let steps = reconcile(&self.config, config);
         self.take_away(&steps);
         self.open_ahead(&steps, config);

@@ -273,7 +273,7 @@ fn open(
         .driver
         .iter()
         .map(|driver| ("driver_name", driver.clone()));
-    let way = status.way.iter().map(|way| ("way", way.clone()));
+    let way = status.io_mode.iter().map(|way| ("way", way.clone()));
     let mut columns = vec![
         ("ofport", Datum::one(number)),
         ("error", Datum::optional(error)),

@@ -7,7 +7,7 @@ use base::{Instant, PortNo, QueueId};
 use flow::{
     PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, Refusal,
 };
-use ports::{Counter, Counts, QueueCounters, Status};
+use ports::{Counter, QueueCounters, QueueCounts, Status};
 
 use super::queues::QueueEntry;
 use super::spanning::with_link;
@@ -173,9 +173,9 @@ impl Bridge {
 
 impl PortEntry {
     /// What all its queues have counted.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> QueueCounts {
         let counts = self.counters.iter().map(|counters| counters.read());
-        counts.fold(Counts::default(), |sum, counts| sum + counts)
+        counts.fold(QueueCounts::default(), |sum, counts| sum + counts)
     }
 
     fn stats(&self, port: PortNo, now: Instant) -> PortStats {

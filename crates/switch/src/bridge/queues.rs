@@ -9,7 +9,7 @@ use flow::{QueueStats, Refusal};
 use openflow::{
     Message, MultipartReply, QueueConfig, QueueConfigReply, QueueDesc, QueueStatsRequest,
 };
-use ports::shaping::{ClassCounts, Shape, Shaped};
+use ports::shaping::{ClassCounts, EffectiveQos, QosConfig};
 
 use super::Bridge;
 
@@ -24,7 +24,12 @@ pub(crate) struct QueueEntry {
 
 impl Bridge {
     /// Has a port have these queues, which were made of that; or none.
-    pub fn set_queues(&mut self, number: PortNo, made: Option<(&Shape, &Shaped)>, now: Instant) {
+    pub fn set_queues(
+        &mut self,
+        number: PortNo,
+        made: Option<(&QosConfig, &EffectiveQos)>,
+        now: Instant,
+    ) {
         let Some(port) = self.ports.get_mut(&number) else {
             return;
         };
@@ -34,7 +39,7 @@ impl Bridge {
         };
         for (id, service) in &shaped.queues {
             let asked = shape.queues.get(id);
-            let share = |rate: u64| share(rate, shaped.whole.max);
+            let share = |rate: u64| share(rate, shaped.total.max);
             let min = asked.and_then(|queue| queue.min_rate);
             let max = asked.and_then(|queue| queue.max_rate);
             let entry = QueueEntry {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::Instant;
-use ports::pcapng::{Direction, Writer, packet};
+use ports::pcapng::{FrameDirection, PcapngWriter, append_frame};
 use proptest::prelude::*;
 use testbed::Interrupt;
 
@@ -31,11 +31,11 @@ fn pcap(number: fn(u32) -> [u8; 4], magic: u32, frames: &[&[u8]]) -> Vec<u8> {
 
 fn pcapng(frames: &[&[u8]]) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut writer = Writer::new(&mut file, "eth0").unwrap();
+    let mut writer = PcapngWriter::new(&mut file, "eth0").unwrap();
     let mut blocks = Vec::new();
     for (count, frame) in (0..).zip(frames) {
         let at = Instant::from_nanos(9_000_000_000 + count * 1_000_000);
-        packet(&mut blocks, at, Direction::In, frame);
+        append_frame(&mut blocks, at, FrameDirection::In, frame);
     }
     writer.write(&blocks).unwrap();
     file

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use control_api::capture::{Captured, Snapped};
-use ports::pcapng::{self, Direction, Packet};
+use ports::pcapng::{self, EnhancedPacket, FrameDirection};
 
 use super::{port_told, rules_told};
 
@@ -20,7 +20,7 @@ impl<W: Write> File<W> {
     /// Begins it.
     pub(super) fn begin(mut out: W) -> io::Result<Self> {
         let mut head = Vec::new();
-        pcapng::section(&mut head);
+        pcapng::append_section_header(&mut head);
         out.write_all(&head)?;
         out.flush()?;
         Ok(Self {
@@ -44,7 +44,7 @@ impl<W: Write> File<W> {
         self.packet(
             &mut blocks,
             captured.time_ns,
-            Direction::In,
+            FrameDirection::In,
             came,
             (&comment, names),
         );
@@ -55,7 +55,7 @@ impl<W: Write> File<W> {
             self.packet(
                 &mut blocks,
                 captured.time_ns,
-                Direction::Out,
+                FrameDirection::Out,
                 left,
                 (&comment, names),
             );
@@ -67,25 +67,25 @@ impl<W: Write> File<W> {
         &mut self,
         blocks: &mut Vec<u8>,
         time_ns: u64,
-        direction: Direction,
+        direction: FrameDirection,
         (port, frame): (&String, &Snapped),
         (comment, names): (&str, &BTreeMap<String, String>),
     ) {
         let known = self.interfaces.iter().position(|known| known == port);
         let interface = known.unwrap_or_else(|| {
-            pcapng::interface(blocks, port_told(port, names));
+            pcapng::append_interface(blocks, port_told(port, names));
             self.interfaces.push(port.clone());
             self.interfaces.len() - 1
         });
-        let packet = Packet {
+        let packet = EnhancedPacket {
             interface: u32::try_from(interface).unwrap_or(u32::MAX),
             time_ns,
             direction,
             bytes: &frame.bytes(),
-            length: frame.length,
+            original_length: frame.length,
             comment,
         };
-        pcapng::add(blocks, &packet);
+        pcapng::append_packet(blocks, &packet);
     }
 
     /// Hands everything to the system.

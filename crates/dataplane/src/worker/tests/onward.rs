@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use ports::Counter;
-use ports::inner::Inner;
+use ports::vport::VirtualPort;
 
 use super::*;
 use crate::ways::{Way, Ways};
@@ -39,7 +39,7 @@ impl Chain {
     fn join(&mut self, one: (u32, u32), other: (u32, u32)) {
         for (here, there) in [(one, other), (other, one)] {
             let key = port(here.0, here.1);
-            let mut inner = Inner::new("patch", NonZeroUsize::MIN);
+            let mut inner = VirtualPort::new("patch", NonZeroUsize::MIN);
             let queue = inner.take_queues().pop().expect("one queue");
             let command = Command::AddPort(key, queue, self.rig.gate.clone());
             assert!(self.rig.commands.push(command).is_ok(), "the ring has room");

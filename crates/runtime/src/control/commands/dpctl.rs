@@ -109,7 +109,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 }
 
 /// Counts in the words of ovs-dpctl(8); a question mark where nothing is counted.
-fn tell_counts(text: &mut String, counts: &ports::Counts) -> std::fmt::Result {
+fn tell_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Result {
     let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
     let errors = counts.rx_dropped() - lost;
     writeln!(

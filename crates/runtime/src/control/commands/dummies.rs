@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::PortNo;
 use packet::Frame;
-use ports::dummy::Feed;
+use ports::dummy::DummyInjector;
 
 use super::Answer::AtOnce;
 use super::tracing::frame;
@@ -35,11 +35,11 @@ const PAYLOAD_LEN: usize = 64;
 const STEPS_MAX: u64 = 100_000;
 
 /// The dummy of this name.
-fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, Feed)> {
+fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, DummyInjector)> {
     let sites = control.sites.iter();
     let mut ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
     ports.find_map(|(id, (number, port))| {
-        let feed = port.device.as_ref()?.feed()?;
+        let feed = port.device.as_ref()?.injector()?;
         (port.wanted.name == name).then_some((id, *number, feed))
     })
 }
@@ -70,7 +70,9 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
         frames.push(read(word, length)?);
     }
     // What finds no room, or comes to a dummy that is down, is lost as on a wire.
-    let lost = frames.into_iter().filter(|frame| !feed.put(frame.clone()));
+    let lost = frames
+        .into_iter()
+        .filter(|frame| !feed.inject(frame.clone()));
     let lost = lost.count();
     if lost > 0 {
         tracing::debug!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use base::QueueId;
-use ports::shaping::{ClassCounts, ClassRates, Shaped};
+use ports::shaping::{ClassCounts, ClassRates, EffectiveQos};
 
 use super::Answer::AtOnce;
 use super::Command;
@@ -49,11 +49,11 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 /// The queues as Open vSwitch shows them, the default one first.
 fn show_queues(
     name: &str,
-    shaped: &Shaped,
+    shaped: &EffectiveQos,
     counts: &Result<BTreeMap<QueueId, ClassCounts>, String>,
 ) -> String {
-    let kind = name_of(shaped.discipline);
-    let mut text = format!("QoS: {name} {kind}\nmax-rate: {}\n", 8 * shaped.whole.max);
+    let kind = name_of(shaped.qdisc);
+    let mut text = format!("QoS: {name} {kind}\nmax-rate: {}\n", 8 * shaped.total.max);
     for (queue, service) in &shaped.queues {
         let title = match queue.0 {
             0 => "Default".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use ports::{Counter, Counts};
+use ports::{Counter, QueueCounts};
 
 use super::Answer::AtOnce;
 use super::datapath::sites_of;
@@ -73,7 +73,9 @@ fn done(control: &Control) -> Vec<Done> {
     let count = |place: usize| {
         let ports = control.sites.values().flat_map(|site| site.ports.values());
         let seats = ports.filter_map(|port| port.seats.get(place));
-        seats.fold(Counts::default(), |sum, seat| sum + seat.counters.read())
+        seats.fold(QueueCounts::default(), |sum, seat| {
+            sum + seat.counters.read()
+        })
     };
     let done = workers.map(|(place, worker)| {
         let counts = count(place);

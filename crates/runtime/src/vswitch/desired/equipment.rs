@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base::{PortNo, Priority, QueueId};
 use ovsdb::{Atom, Database, Datum};
-use ports::shaping::{Qdisc, QueueShape, Shape};
+use ports::shaping::{Qdisc, QosConfig, QosQueue};
 
 use super::bridge::read_address;
 use crate::vswitch::rows::Record;
@@ -58,7 +58,7 @@ pub(super) enum Leaving {
     /// So many; others are dropped.
     Limited(EgressLimit),
     /// In queues.
-    Shaped(Shape),
+    Shaped(QosConfig),
 }
 
 /// How frames leave by a port. What of it is not honoured goes to `notes`.
@@ -110,7 +110,7 @@ fn read_shape(
     row: Record<'_>,
     discipline: Qdisc,
     notes: &mut Vec<String>,
-) -> Shape {
+) -> QosConfig {
     let pairs = row.datum("queues").into_iter().flat_map(Datum::pairs);
     let mut queues = BTreeMap::new();
     for (key, value) in pairs {
@@ -132,18 +132,18 @@ fn read_shape(
         }
     }
     let max_rate = bits(&row.map("other_config"), "max-rate", "", notes);
-    Shape {
-        discipline,
+    QosConfig {
+        qdisc: discipline,
         max_rate,
         queues,
     }
 }
 
-fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QueueShape {
+fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QosQueue {
     let config = queue.map("other_config");
     let of = format!("queues:{}: ", id.0);
     let mut number = |key| bits(&config, key, &of, notes);
-    QueueShape {
+    QosQueue {
         min_rate: number("min-rate"),
         max_rate: number("max-rate"),
         burst: number("burst"),

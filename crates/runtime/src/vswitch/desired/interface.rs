@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use base::PortNo;
 use ovsdb::Uuid;
-use ports::dummy::Files;
-use ports::xdp::{HookChoice, Options, TransferChoice};
+use ports::dummy::DummyFiles;
+use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 
 use super::bond::{self, read_member};
 use super::equipment::{Leaving, read_equipment};
@@ -48,7 +48,7 @@ impl Wanted {
             }
             Ok(Leaving::Shaped(shape)) => format!(
                 "{}: not honoured: its frames do not leave by a queueing discipline",
-                name_of(shape.discipline)
+                name_of(shape.qdisc)
             ),
             Err(why) => why,
         };
@@ -233,7 +233,7 @@ pub(super) fn unheeded(key: &str) -> String {
 fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
     let both = options.remove("pcap");
     let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
-    PortKind::Dummy(Arc::new(Files {
+    PortKind::Dummy(Arc::new(DummyFiles {
         received: file("rxq_pcap"),
         sent: file("tx_pcap"),
     }))
@@ -281,17 +281,17 @@ fn kind(
 }
 
 /// The ways by which AF_XDP goes (ovs-vswitchd.conf.db(5), `options:xdp-mode`).
-fn xdp_options(mode: Option<&str>) -> Result<Options, String> {
+fn xdp_options(mode: Option<&str>) -> Result<XdpOptions, String> {
     let (hook, transfer) = match mode {
-        None | Some("best-effort") => (HookChoice::Best, TransferChoice::Best),
-        Some("native-with-zerocopy") => (HookChoice::Native, TransferChoice::ZeroCopy),
-        Some("native") => (HookChoice::Native, TransferChoice::Copy),
-        Some("generic") => (HookChoice::Generic, TransferChoice::Copy),
+        None | Some("best-effort") => (XdpModeChoice::Best, TransferChoice::Best),
+        Some("native-with-zerocopy") => (XdpModeChoice::Native, TransferChoice::ZeroCopy),
+        Some("native") => (XdpModeChoice::Native, TransferChoice::Copy),
+        Some("generic") => (XdpModeChoice::Generic, TransferChoice::Copy),
         Some(mode) => return Err(format!("options:xdp-mode: '{mode}' is no mode")),
     };
-    Ok(Options {
-        hook,
+    Ok(XdpOptions {
+        mode: hook,
         transfer,
-        ..Options::default()
+        ..XdpOptions::default()
     })
 }
