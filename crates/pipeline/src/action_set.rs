@@ -15,9 +15,9 @@ pub(crate) struct ActionSet {
 }
 
 /// Of the actions of one kind the set has one.
-type Kind = (Discriminant<Action>, Option<Discriminant<Extension>>);
+type ActionKind = (Discriminant<Action>, Option<Discriminant<Extension>>);
 
-fn kind(action: &Action) -> Kind {
+fn kind(action: &Action) -> ActionKind {
     match action {
         // The same, but for who is told.
         Action::Extended(Extension::DecTtl(_)) => (discriminant(&Action::DecIpTtl), None),

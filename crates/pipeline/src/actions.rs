@@ -9,10 +9,10 @@ use flow::{Action, Field, MaxLen};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
 use crate::encap::is_of_ethernet;
-use crate::interpreter::Run;
+use crate::interpreter::Execution;
 use crate::verdict::DropReason;
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Does the actions, in order; ends with the first that ends the frame.
     pub(crate) fn apply(
         &mut self,

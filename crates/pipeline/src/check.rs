@@ -5,6 +5,8 @@
 //! Nor is a queue: a port without it sends as it does (`ovs-actions(7)`, set_queue).
 //! Whether groups and meters exist, their tables know.
 
+pub(crate) mod extension;
+
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
 use flow::{
@@ -12,15 +14,15 @@ use flow::{
 };
 
 use crate::action_set::ActionSet;
-use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
-use crate::deed::SharedInstructions;
 use crate::encap::is_of_ethernet;
-use crate::known::Known;
+use crate::field_facts::FieldFacts;
+use crate::instructions::SharedInstructions;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
+use extension::{check_conjunctions, may_be_written, touches};
 
 /// Where actions stand, which decides how they are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ActionContext {
     /// In `apply_actions`: the match is all that is known before them.
     Apply,
     /// In `write_actions`: what other tables have done by then is unknown, so
@@ -41,9 +43,9 @@ pub(crate) fn check_deed(
     table: TableId,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
-    match &deed.said().verdict {
+    match &deed.facts().verdict {
         Some(verdict) => (*verdict)?,
-        None => check_actions(deed, Known::of(matching), consistency)?,
+        None => check_actions(deed, FieldFacts::of(matching), consistency)?,
     }
     match deed.goto {
         Some(next) if next > TableId::LAST => Err(Refusal::InstructionBadTable),
@@ -55,21 +57,26 @@ pub(crate) fn check_deed(
 /// What is to be said of the actions of a rule whatever its match; none if that depends
 /// on it.
 pub(crate) fn verdict_on(instructions: &Instructions) -> Option<Result<(), Refusal>> {
-    let judge = || check_actions(instructions, Known::default(), Consistency::Required);
+    let judge = || check_actions(instructions, FieldFacts::default(), Consistency::Required);
     instructions.actions().all(fits_any).then(judge)
 }
 
 fn check_actions(
     instructions: &Instructions,
-    mut known: Known,
+    mut known: FieldFacts,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
     check_count(instructions.actions())?;
     check_conjunctions(&instructions.apply)?;
-    check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
+    check_list(
+        &instructions.apply,
+        &mut known,
+        ActionContext::Apply,
+        consistency,
+    )?;
     let mut set = ActionSet::default();
     set.write(&instructions.write);
-    check_list(set.actions(), &mut known, Place::Write, consistency)
+    check_list(set.actions(), &mut known, ActionContext::Write, consistency)
 }
 
 /// Judges the actions of a bucket.
@@ -77,15 +84,25 @@ pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
     if actions.len() > BUCKET_ACTIONS_MAX {
         return Err(Refusal::ActionTooMany);
     }
-    let mut known = Known::default();
-    check_list(actions, &mut known, Place::Bucket, Consistency::Waived)
+    let mut known = FieldFacts::default();
+    check_list(
+        actions,
+        &mut known,
+        ActionContext::Bucket,
+        Consistency::Waived,
+    )
 }
 
 /// Judges the actions of a packet-out.
 pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
     check_count(actions.iter())?;
-    let mut known = Known::default();
-    check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
+    let mut known = FieldFacts::default();
+    check_list(
+        actions,
+        &mut known,
+        ActionContext::PacketOut,
+        Consistency::Waived,
+    )
 }
 
 /// Judges what is left to be done with a frame that waited: what a packet-out may do,
@@ -93,10 +110,15 @@ pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
 pub(crate) fn check_continuation(continuation: &Continuation) -> Result<(), Refusal> {
     let actions = continuation.actions();
     check_count(actions.clone())?;
-    let mut known = Known::default();
+    let mut known = FieldFacts::default();
     for action in actions {
         let one = std::slice::from_ref(action);
-        check_list(one, &mut known, Place::PacketOut, Consistency::Waived)?;
+        check_list(
+            one,
+            &mut known,
+            ActionContext::PacketOut,
+            Consistency::Waived,
+        )?;
     }
     let written = continuation.written();
     let may_be_written = |action: &Action| match action {
@@ -136,8 +158,8 @@ fn count(action: &Action) -> usize {
 
 fn check_list(
     actions: &[Action],
-    known: &mut Known,
-    place: Place,
+    known: &mut FieldFacts,
+    place: ActionContext,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
     for action in actions {
@@ -153,7 +175,7 @@ fn check_list(
 }
 
 /// Judges an action by itself.
-fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
+fn check_argument(action: &Action, place: ActionContext) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match action {
         Action::Output { port, .. } => check_port(*port, place),
@@ -169,7 +191,7 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
         Action::PushPbb(eth_type) => tag(*eth_type == 0x88e7),
         Action::Extended(extension) => {
-            check_place(extension, place).and_then(|()| check_extension::check_argument(extension))
+            check_place(extension, place).and_then(|()| extension::check_argument(extension))
         }
         Action::SetNwSrc(_)
         | Action::SetNwDst(_)
@@ -191,16 +213,19 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
 }
 
 /// Judges whether one of Nicira's actions can stand there.
-fn check_place(extension: &Extension, place: Place) -> Result<(), Refusal> {
+fn check_place(extension: &Extension, place: ActionContext) -> Result<(), Refusal> {
     match place {
-        Place::Write | Place::Bucket if !may_be_written(extension) => {
+        ActionContext::Write | ActionContext::Bucket if !may_be_written(extension) => {
             Err(Refusal::ActionBadExperimenterType)
         }
         // A clause is a rule's.
-        Place::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
+        ActionContext::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
             Err(Refusal::ActionUnsupportedOrder)
         }
-        Place::Apply | Place::Write | Place::Bucket | Place::PacketOut => Ok(()),
+        ActionContext::Apply
+        | ActionContext::Write
+        | ActionContext::Bucket
+        | ActionContext::PacketOut => Ok(()),
     }
 }
 
@@ -208,9 +233,9 @@ fn tag(known: bool) -> Result<(), Refusal> {
     known.then_some(()).ok_or(Refusal::ActionBadTag)
 }
 
-fn check_port(port: PortNo, place: Place) -> Result<(), Refusal> {
+fn check_port(port: PortNo, place: ActionContext) -> Result<(), Refusal> {
     let meaningful = match port {
-        PortNo::TABLE => place == Place::PacketOut,
+        PortNo::TABLE => place == ActionContext::PacketOut,
         PortNo::IN_PORT
         | PortNo::NORMAL
         | PortNo::FLOOD
@@ -254,14 +279,16 @@ const fn fits_any(action: &Action) -> bool {
 /// Judges an action by what is known of the frames it will meet.
 fn check_consistency(
     action: &Action,
-    known: &Known,
-    place: Place,
+    known: &FieldFacts,
+    place: ActionContext,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
     let must_fit = match (place, consistency) {
-        (Place::Bucket | Place::PacketOut, _) => false,
-        (Place::Apply, Consistency::Required) => true,
-        (Place::Apply, Consistency::Waived) | (Place::Write, _) => needs_oxm(action),
+        (ActionContext::Bucket | ActionContext::PacketOut, _) => false,
+        (ActionContext::Apply, Consistency::Required) => true,
+        (ActionContext::Apply, Consistency::Waived) | (ActionContext::Write, _) => {
+            needs_oxm(action)
+        }
     };
     if must_fit && !fits(action, known) {
         return Err(Refusal::ActionMatchInconsistent);
@@ -282,7 +309,7 @@ fn needs_oxm(action: &Action) -> bool {
 }
 
 /// Whether the frame certainly has the header that the action changes.
-fn fits(action: &Action, known: &Known) -> bool {
+fn fits(action: &Action, known: &FieldFacts) -> bool {
     let ip = || known.fulfils(Prerequisite::Ip);
     let mpls = || known.fulfils(Prerequisite::Mpls);
     match action {

@@ -16,7 +16,7 @@ use crate::table::Table;
 /// The rule that a frame finds, and the conjunction by which it finds it; zero for
 /// none.
 pub(crate) fn look_up<'t>(table: &'t Table, key: &mut Key) -> (Option<&'t Arc<Rule>>, u32) {
-    let mut heard = Clauses::default();
+    let mut heard = SatisfiedClauses::default();
     let found = |rule: Option<&'t Arc<Rule>>| (rule, 0);
     for rule in table.rules() {
         if heard.priority.is_some_and(|p| p != rule.priority())
@@ -37,13 +37,13 @@ pub(crate) fn look_up<'t>(table: &'t Table, key: &mut Key) -> (Option<&'t Arc<Ru
 
 /// The clauses that hold, of one priority.
 #[derive(Default)]
-struct Clauses {
+struct SatisfiedClauses {
     priority: Option<u16>,
     /// By conjunction: how many clauses there are, and which of them hold.
     held: Vec<(u32, u8, u64)>,
 }
 
-impl Clauses {
+impl SatisfiedClauses {
     fn hear(&mut self, rule: &Rule) {
         self.priority = Some(rule.priority());
         for action in &rule.instructions.apply {

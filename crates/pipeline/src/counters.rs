@@ -15,14 +15,14 @@ use base::sync::atomic::{AtomicU64, Ordering};
 
 /// The counts of one writer.
 #[derive(Debug, Default)]
-struct Cell {
+struct CounterCell {
     packets: AtomicU64,
     bytes: AtomicU64,
     /// When it was written last, in nanoseconds; zero for never.
     used: AtomicU64,
 }
 
-impl Cell {
+impl CounterCell {
     #[inline]
     fn add(&self, more: Totals) {
         let add = |counter: &AtomicU64, more: u64| {
@@ -44,33 +44,36 @@ const SIDE_MIN: usize = 8;
 /// Cells of one writer that begin where a cache line does.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Side([Cell; SIDE_MIN]);
+struct CounterLine([CounterCell; SIDE_MIN]);
 
 /// Cells of several counters. Those of one writer lie side by side, and in no cache line with
 /// those of another: so writers do not disturb each other, and what one of them counts for
 /// many rules takes few lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Sheet {
-    cells: [Cell; SHEET],
+struct CounterBlock {
+    cells: [CounterCell; SHEET],
     /// Those of more writers than have room.
-    rest: Box<[Side]>,
+    rest: Box<[CounterLine]>,
 }
 
-impl Sheet {
+impl CounterBlock {
     /// With room for so many cells.
     fn new(cells: usize) -> Self {
         let rest = SHEET..cells;
         Self {
-            cells: std::array::from_fn(|_| Cell::default()),
-            rest: rest.step_by(SIDE_MIN).map(|_| Side::default()).collect(),
+            cells: std::array::from_fn(|_| CounterCell::default()),
+            rest: rest
+                .step_by(SIDE_MIN)
+                .map(|_| CounterLine::default())
+                .collect(),
         }
     }
 
     #[inline]
-    fn cell(&self, place: usize) -> Option<&Cell> {
+    fn cell(&self, place: usize) -> Option<&CounterCell> {
         let rest = || {
-            let Side(cells) = self.rest.get((place - SHEET) / SIDE_MIN)?;
+            let CounterLine(cells) = self.rest.get((place - SHEET) / SIDE_MIN)?;
             cells.get(place % SIDE_MIN)
         };
         self.cells.get(place).or_else(rest)
@@ -80,7 +83,7 @@ impl Sheet {
 /// The counts of a rule or a table. A clone is the same counts.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    sheet: Arc<Sheet>,
+    sheet: Arc<CounterBlock>,
     /// Where the cell of the first writer is, ...
     first: u8,
     /// ... how far it is from there to that of the next, ...
@@ -91,16 +94,16 @@ pub struct Counters {
 
 /// Where counters come from.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct CounterAllocator {
     /// Counters that share a sheet.
     side: u8,
     writers: u16,
     /// The sheet that is not full, and how many counters have it.
-    open: Option<(Arc<Sheet>, u8)>,
+    open: Option<(Arc<CounterBlock>, u8)>,
 }
 
 /// A clone gives other counters, of as many writers.
-impl Clone for Ledger {
+impl Clone for CounterAllocator {
     fn clone(&self) -> Self {
         Self {
             open: None,
@@ -109,7 +112,7 @@ impl Clone for Ledger {
     }
 }
 
-impl Ledger {
+impl CounterAllocator {
     /// For counters of so many writers.
     ///
     /// # Panics
@@ -124,11 +127,11 @@ impl Ledger {
     }
 
     /// Counters at zero.
-    pub(crate) fn counters(&mut self) -> Counters {
+    pub(crate) fn allocate(&mut self) -> Counters {
         let (side, writers) = (self.side, self.writers);
         let open = self.open.take().filter(|(_, used)| *used < side);
         let cells = || usize::from(side) * usize::from(writers);
-        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(Sheet::new(cells())), 0));
+        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(CounterBlock::new(cells())), 0));
         self.open = Some((Arc::clone(&sheet), first + 1));
         Counters {
             sheet,
@@ -170,13 +173,13 @@ impl Counters {
     }
 
     /// All cells, by writer.
-    fn cells(&self) -> impl Iterator<Item = &Cell> {
+    fn cells(&self) -> impl Iterator<Item = &CounterCell> {
         (0..usize::from(self.writers)).filter_map(|writer| self.cell(writer))
     }
 
     /// The cell of `writer`, if it has one.
     #[inline]
-    fn cell(&self, writer: usize) -> Option<&Cell> {
+    fn cell(&self, writer: usize) -> Option<&CounterCell> {
         if writer >= usize::from(self.writers) {
             return None;
         }
@@ -206,7 +209,7 @@ impl Counters {
 
     /// The cell of `writer`, if it counts.
     #[inline]
-    fn own_cell(&self, writer: usize) -> Option<&Cell> {
+    fn own_cell(&self, writer: usize) -> Option<&CounterCell> {
         let cell = self.cell(writer);
         debug_assert!(cell.is_some() || writer == OBSERVER, "a writer has a cell");
         cell
@@ -222,7 +225,7 @@ impl Counters {
     /// The sums over all writers.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let sum = |counter: fn(&Cell) -> &AtomicU64| {
+        let sum = |counter: fn(&CounterCell) -> &AtomicU64| {
             let values = self.cells().map(counter);
             values.fold(0, |sum: u64, value| {
                 sum.wrapping_add(value.load(Ordering::Relaxed))
@@ -251,13 +254,14 @@ mod tests {
     #[test]
     fn no_two_writers_share_a_cache_line() {
         for writers in [1, 2, 3, 5, 16, 17, 40] {
-            let mut ledger = Ledger::new(writers);
+            let mut allocator = CounterAllocator::new(writers);
             let mut owners = BTreeMap::new();
-            for counters in (0..200).map(|_| ledger.counters()).collect::<Vec<_>>() {
+            for counters in (0..200).map(|_| allocator.allocate()).collect::<Vec<_>>() {
                 for writer in 0..writers {
                     let cell = counters.cell(writer).expect("a cell");
                     let start = std::ptr::from_ref(cell).addr();
-                    for line in [start, start + size_of::<Cell>() - 1].map(|byte| byte / 64) {
+                    for line in [start, start + size_of::<CounterCell>() - 1].map(|byte| byte / 64)
+                    {
                         assert_eq!(*owners.entry(line).or_insert(writer), writer);
                     }
                 }
@@ -270,16 +274,16 @@ mod tests {
     #[test]
     fn what_rules_have_of_them_is_small() {
         assert_eq!(size_of::<Counters>(), 16);
-        assert_eq!(Ledger::new(2).side, 64);
-        assert_eq!(Ledger::new(3).side, 32);
-        assert_eq!(Ledger::new(100).side, 8);
+        assert_eq!(CounterAllocator::new(2).side, 64);
+        assert_eq!(CounterAllocator::new(3).side, 32);
+        assert_eq!(CounterAllocator::new(100).side, 8);
     }
 
     #[test]
     fn no_two_counters_share_a_cell() {
         for writers in [1, 2, 3, 7, 31, 33, 200] {
-            let mut ledger = Ledger::new(writers);
-            let counters: Vec<_> = (0..300).map(|_| ledger.counters()).collect();
+            let mut allocator = CounterAllocator::new(writers);
+            let counters: Vec<_> = (0..300).map(|_| allocator.allocate()).collect();
             for (number, counters) in (1..).zip(&counters) {
                 let more = Totals {
                     packets: number,
@@ -293,14 +297,14 @@ mod tests {
                 assert!(counters.is_same_as(&counters.clone()));
             }
             assert!(!counters[0].is_same_as(&counters[1]));
-            let other = ledger.clone().counters();
+            let other = allocator.clone().allocate();
             assert!(counters.iter().all(|counters| !counters.is_same_as(&other)));
         }
     }
 
     #[test]
     fn a_reader_adds_up_what_the_writers_counted() {
-        let counters = Ledger::new(2).counters();
+        let counters = CounterAllocator::new(2).allocate();
         assert_eq!(counters.totals(), Totals::default());
         let one = Totals {
             packets: 1,
@@ -319,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_elsewhere_before_does_not_take_back_the_last_use() {
-        let counters = Ledger::new(1).counters();
+        let counters = CounterAllocator::new(1).allocate();
         let one = Totals {
             packets: 1,
             bytes: 60,

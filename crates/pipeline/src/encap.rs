@@ -7,13 +7,13 @@ use packet::wire::nsh::{self, Nsh};
 use packet::{EncapPayload, Frame, Network, Packet};
 
 use crate::actions::failed;
-use crate::interpreter::Run;
+use crate::interpreter::Execution;
 use crate::verdict::DropReason;
 
 /// Bytes of the longest metadata of a network service header.
 const METADATA_MAX: usize = nsh::LEN_MAX - nsh::BASE_LEN;
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Puts a header around the packet.
     pub(crate) fn encap(
         &mut self,

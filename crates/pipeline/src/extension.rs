@@ -6,12 +6,12 @@ use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController, Wide
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
-use crate::choice;
-use crate::interpreter::Run;
+use crate::hash_select;
+use crate::interpreter::Execution;
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
 use crate::verdict::{Cause, Destination, DropReason};
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Does one of Nicira's actions.
     pub(crate) fn extend(
         &mut self,
@@ -258,7 +258,7 @@ impl Run<'_> {
         multipath: &Multipath,
     ) -> Result<(), DropReason> {
         let hash = self.hash(packet, multipath.fields, multipath.basis);
-        let link = choice::link(hash, multipath);
+        let link = hash_select::select_link(hash, multipath);
         self.set_part(packet, multipath.to, u128::from(link))
     }
 
@@ -266,7 +266,7 @@ impl Run<'_> {
         let hash = self.hash(packet, bundle.fields, bundle.basis);
         let pipeline = self.pipeline;
         let is_up = |port: PortNo| pipeline.port(port).is_some_and(|view| view.forwards());
-        let chosen = choice::member(hash, bundle, is_up);
+        let chosen = hash_select::select_member(hash, bundle, is_up);
         match (bundle.to, chosen) {
             (Some(to), chosen) => {
                 let port = chosen.unwrap_or(PortNo::ANY);
@@ -281,7 +281,7 @@ impl Run<'_> {
     }
 
     fn hash(&mut self, packet: &Packet<'_>, fields: flow::HashFields, basis: u16) -> u64 {
-        choice::of(fields, basis, |field| {
+        hash_select::hash_fields(fields, basis, |field| {
             self.field(packet, field).unwrap_or(0)
         })
     }

@@ -20,12 +20,12 @@ use flow::{
     Refusal,
 };
 
-use crate::asked::Asked;
 use crate::check::check_deed;
-use crate::deed::SharedInstructions;
+use crate::instructions::SharedInstructions;
 use crate::limits::EXPIRIES_MAX;
+use crate::match_facts::MatchFacts;
 use crate::pipeline::Pipeline;
-use crate::rule::{Place, Rule};
+use crate::rule::{Rule, RulePosition};
 
 /// What a change of the tables came to.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Removal {
 }
 
 /// Which rules a loose command or a request is about.
-pub(crate) struct Filter<'a> {
+pub(crate) struct RuleFilter<'a> {
     pub(crate) matching: &'a Match,
     pub(crate) cookie: Cookie,
     pub(crate) cookie_mask: u64,
@@ -95,7 +95,7 @@ pub(crate) struct Filter<'a> {
     pub(crate) out_group: GroupId,
 }
 
-impl Filter<'_> {
+impl RuleFilter<'_> {
     pub(crate) fn takes(&self, rule: &Rule) -> bool {
         self.takes_cookie(rule)
             && (self.out_port == PortNo::ANY || rule.outputs_to(self.out_port))
@@ -155,7 +155,7 @@ impl Pipeline {
     fn add(
         &mut self,
         command: &FlowMod,
-        asked: Asked,
+        asked: MatchFacts,
         deed: Arc<SharedInstructions>,
         cookie: Cookie,
         now: Instant,
@@ -185,10 +185,10 @@ impl Pipeline {
         let counters = old
             .as_ref()
             .filter(keeps)
-            .map_or_else(|| self.ledger().counters(), |old| old.counters.clone());
+            .map_or_else(|| self.allocator().allocate(), |old| old.counters.clone());
         counters.touch(now);
         let place = old.map_or_else(
-            || Place::new(command.priority, self.next_serial()),
+            || RulePosition::new(command.priority, self.next_serial()),
             |old| old.place,
         );
         let rule = Rule {
@@ -204,7 +204,7 @@ impl Pipeline {
             modified: now,
             counters,
         };
-        let depth = asked.depth().max(rule.instructions.said().depth);
+        let depth = asked.depth().max(rule.instructions.facts().depth);
         self.put_hashed(hash, Arc::new(rule), depth, now, changes);
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Pipeline {
     fn modify(
         &mut self,
         command: &FlowMod,
-        asked: Asked,
+        asked: MatchFacts,
         deed: Arc<SharedInstructions>,
         now: Instant,
         changes: &mut Changes,
@@ -223,7 +223,7 @@ impl Pipeline {
         }
         check_deed(&deed, &command.matching, command.table, command.consistency)?;
         self.check_named(&deed)?;
-        let found = self.found(command, &Filter::of_modification(command));
+        let found = self.found(command, &RuleFilter::of_modification(command));
         if found.is_empty()
             && let Some(cookie) = command.added_if_missing()
         {
@@ -254,7 +254,7 @@ impl Pipeline {
 
     /// Whether the groups and the meter that instructions name are there.
     fn check_named(&self, deed: &SharedInstructions) -> Result<(), Refusal> {
-        let said = deed.said();
+        let said = deed.facts();
         self.check_groups(said.groups.iter().copied())?;
         self.check_meters(said.meters.iter().copied())
     }
@@ -268,7 +268,7 @@ impl Pipeline {
         now: Instant,
     ) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
-            let counters = self.ledger().counters();
+            let counters = self.allocator().allocate();
             counters.touch(old.last_used());
             counters
         } else {
@@ -299,7 +299,7 @@ impl Pipeline {
             check_table(command.table)?;
         }
         let reason = Some(FlowRemovedReason::Delete);
-        let filter = Filter::of_deletion(command);
+        let filter = RuleFilter::of_deletion(command);
         let is_loose = command.command == FlowModCommand::Delete;
         if is_loose && self.rules(command.table).all(|rule| filter.takes(rule)) {
             self.take_all(command.table, reason, now, changes);
@@ -312,7 +312,7 @@ impl Pipeline {
     }
 
     /// The rules that a modification or deletion is about.
-    fn found(&mut self, command: &FlowMod, filter: &Filter<'_>) -> Vec<Arc<Rule>> {
+    fn found(&mut self, command: &FlowMod, filter: &RuleFilter<'_>) -> Vec<Arc<Rule>> {
         let strict = matches!(
             command.command,
             FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict
@@ -357,7 +357,7 @@ impl Pipeline {
     }
 }
 
-impl<'a> Filter<'a> {
+impl<'a> RuleFilter<'a> {
     /// Those that a request is about.
     pub(crate) const fn of_request(request: &'a FlowStatsRequest) -> Self {
         Self {

@@ -24,9 +24,9 @@ use flow::{
 };
 
 use crate::action_set::ActionSet;
-use crate::counters::{Counters, Ledger, Totals};
-use crate::hash::Mixer;
+use crate::counters::{CounterAllocator, Counters, Totals};
 use crate::rule::depth_of;
+use crate::stable_hash::StableHasher;
 
 /// A group.
 #[derive(Debug)]
@@ -61,14 +61,14 @@ impl Group {
     pub(crate) fn new(
         command: &GroupMod,
         old: Option<&Self>,
-        ledger: &mut Ledger,
+        allocator: &mut CounterAllocator,
         now: Instant,
     ) -> Self {
         let mut buckets: Vec<GroupBucket> = Vec::with_capacity(command.buckets.len());
         for given in &command.buckets {
             let twins = buckets.iter().filter(|other| is_twin(&other.given, given));
             let seed = seed(given, twins.count());
-            buckets.push(GroupBucket::new(given.clone(), seed, ledger));
+            buckets.push(GroupBucket::new(given.clone(), seed, allocator));
         }
         Self {
             id: command.group,
@@ -76,7 +76,7 @@ impl Group {
             selection: command.selection.clone(),
             buckets,
             created: old.map_or(now, |old| old.created),
-            counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
+            counters: old.map_or_else(|| allocator.allocate(), |old| old.counters.clone()),
             compiled_word: OnceLock::new(),
         }
     }
@@ -170,9 +170,9 @@ impl Group {
         match (self.hashed(), param) {
             // A number that nobody gave changes nothing.
             (None, 0) => symmetric_hash(key),
-            (None, param) => Mixer::new().of((param, symmetric_hash(key))),
+            (None, param) => StableHasher::new().of((param, symmetric_hash(key))),
             (Some(fields), param) => {
-                let mut mixer = Mixer::new();
+                let mut mixer = StableHasher::new();
                 param.hash(&mut mixer);
                 for (field, mask) in fields.iter() {
                     key.get(field).map(|value| value & mask).hash(&mut mixer);
@@ -227,14 +227,14 @@ impl Group {
 }
 
 impl GroupBucket {
-    fn new(given: flow::Bucket, seed: u64, ledger: &mut Ledger) -> Self {
+    fn new(given: flow::Bucket, seed: u64, allocator: &mut CounterAllocator) -> Self {
         let mut set = ActionSet::default();
         set.write(&given.actions);
         Self {
             rewrites: set.actions().iter().any(rewrites),
             set,
             seed,
-            counters: ledger.counters(),
+            counters: allocator.allocate(),
             given,
         }
     }
@@ -262,7 +262,7 @@ impl GroupBucket {
     fn score(&self, hash: u64) -> f64 {
         /// 2 to the 53rd: as many different numbers as a fraction can be.
         const STEPS: f64 = 9_007_199_254_740_992.0;
-        let step = Mixer::new().of((hash, self.seed)) >> 11;
+        let step = StableHasher::new().of((hash, self.seed)) >> 11;
         let chance = (step as f64 + 0.5) / STEPS;
         -chance.ln() / f64::from(self.given.weight)
     }
@@ -313,7 +313,7 @@ pub fn symmetric_hash(key: &Key) -> u64 {
     };
     // As all pairs and then all others would be hashed, each behind how many they are: where a
     // flow goes stays as it is, and nothing is put together for it.
-    let mut mixer = Mixer::new();
+    let mut mixer = StableHasher::new();
     mixer.write_usize(PAIRS.len());
     for (source, destination) in PAIRS {
         let (a, b) = (address(source), address(destination));
@@ -340,7 +340,7 @@ fn seed(given: &flow::Bucket, twins: usize) -> u64 {
         actions,
     } = given;
     let actions: Vec<_> = actions.iter().map(ToString::to_string).collect();
-    Mixer::new().of((watch_port, watch_group, actions, twins))
+    StableHasher::new().of((watch_port, watch_group, actions, twins))
 }
 
 fn is_twin(one: &flow::Bucket, other: &flow::Bucket) -> bool {

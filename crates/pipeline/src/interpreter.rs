@@ -16,7 +16,7 @@ use crate::counters::{OBSERVER, Totals};
 use crate::encap::kept;
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Lookup, LookupResult, LookupTables};
-use crate::pause::{EndOfSet, Pause};
+use crate::pause::{FinalActionSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
 use crate::trace::Trace;
@@ -109,14 +109,14 @@ impl Interpreter {
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
-    ) -> Run<'a> {
+    ) -> Execution<'a> {
         verdict.frames.clear();
         verdict.egress.clear();
         verdict.drops.clear();
         verdict.learn_requests.clear();
         self.set.clear();
         self.stack.clear();
-        Run {
+        Execution {
             pipeline: tables.pipeline,
             lookup: tables.lookup,
             pool,
@@ -152,7 +152,7 @@ impl Interpreter {
 }
 
 /// One frame's way.
-pub(crate) struct Run<'a> {
+pub(crate) struct Execution<'a> {
     pub(crate) pipeline: &'a Pipeline,
     lookup: &'a dyn Lookup,
     pub(crate) pool: &'a mut Pool,
@@ -200,7 +200,7 @@ pub(crate) struct Run<'a> {
     pub(crate) pause: Option<Pause>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Execution<'a> {
     /// A frame from a port: let in, if the port is open, and through the tables.
     pub(crate) fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
         }
         let result = self.apply(packet, set.actions());
         // What is left of a set is done; it is not executed again.
-        self.wait(EndOfSet::Never);
+        self.wait(FinalActionSet::Never);
         *self.set = set;
         result
     }
@@ -485,7 +485,7 @@ impl<'a> Run<'a> {
         if let Err(reason) = result {
             self.drop(reason);
         }
-        self.wait(EndOfSet::Executed);
+        self.wait(FinalActionSet::Executed);
         if !self.verdict.has_result() {
             self.drop(DropReason::NoOutput);
         }

@@ -16,9 +16,9 @@ use packet::Packet;
 
 use crate::actions::{low_u16, low_u64};
 use crate::flow_mod::Changes;
-use crate::interpreter::Run;
+use crate::interpreter::Execution;
 use crate::pipeline::Pipeline;
-use crate::rule::{Identity, Rule};
+use crate::rule::{Rule, RuleIdentity};
 use crate::verdict::DropReason;
 
 /// How long a rule that is learned again is left as it is: its hard timeout begins
@@ -49,7 +49,7 @@ pub enum LearnRequest {
 /// The flags of TCP by which a connection ends.
 const FIN_OR_RST: u128 = 0b101;
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Says what rule the frame would have, unless it is there. One that cannot be
     /// is not learned.
     pub(crate) fn learn(
@@ -211,7 +211,7 @@ impl Pipeline {
 
     /// The rule in whose place a rule to be learned would stand.
     fn rule_of(&self, command: &FlowMod) -> Option<&Arc<Rule>> {
-        let identity = Identity {
+        let identity = RuleIdentity {
             table: command.table,
             priority: Reverse(command.priority),
             matching: command.matching.clone(),

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{Instant, MeterId};
 use flow::{BandKind, BandStats, MeterConfig, MeterFlags, MeterMod, MeterStats};
 
-use crate::counters::{Counters, Ledger, OBSERVER, Totals};
+use crate::counters::{CounterAllocator, Counters, OBSERVER, Totals};
 
 /// Ticks of a nanosecond: fine enough that a frame's cost at a million frames a
 /// second is not rounded by more than a ten-thousandth. 64 bits of them are 36 years.
@@ -40,14 +40,14 @@ const USUAL_BURST: u64 = TICKS_PER_SEC / 40;
 pub(crate) struct Meter {
     id: MeterId,
     flags: MeterFlags,
-    bands: Vec<Band>,
+    bands: Vec<MeterBand>,
     created: Instant,
     counters: Counters,
 }
 
 /// A band.
 #[derive(Debug)]
-struct Band {
+struct MeterBand {
     given: flow::Band,
     /// Ticks that an empty bucket takes to fill.
     burst: u64,
@@ -74,17 +74,17 @@ impl Meter {
     pub(crate) fn new(
         command: &MeterMod,
         old: Option<&Self>,
-        ledger: &mut Ledger,
+        allocator: &mut CounterAllocator,
         now: Instant,
     ) -> Self {
         let bands = command.bands.iter();
-        let bands = bands.map(|given| Band::new(*given, command.flags, ledger));
+        let bands = bands.map(|given| MeterBand::new(*given, command.flags, allocator));
         Self {
             id: command.meter,
             flags: command.flags,
             bands: bands.collect(),
             created: old.map_or(now, |old| old.created),
-            counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
+            counters: old.map_or_else(|| allocator.allocate(), |old| old.counters.clone()),
         }
     }
 
@@ -96,7 +96,7 @@ impl Meter {
         }
         self.counters.add(writer, weight, now);
         let in_packets = self.flags.contains(MeterFlags::PKTPS);
-        let mut worst: Option<&Band> = None;
+        let mut worst: Option<&MeterBand> = None;
         for band in &self.bands {
             let exceeded = !band.takes(weight, in_packets, now);
             if exceeded && worst.is_none_or(|worst| worst.given.rate < band.given.rate) {
@@ -149,8 +149,8 @@ impl Meter {
     }
 }
 
-impl Band {
-    fn new(given: flow::Band, flags: MeterFlags, ledger: &mut Ledger) -> Self {
+impl MeterBand {
+    fn new(given: flow::Band, flags: MeterFlags, allocator: &mut CounterAllocator) -> Self {
         // A burst is given in what the rate is a number of in a second.
         let burst = u128::from(given.burst) * u128::from(TICKS_PER_SEC) / u128::from(given.rate);
         let burst = u64::try_from(burst).unwrap_or(u64::MAX);
@@ -162,7 +162,7 @@ impl Band {
                 USUAL_BURST
             },
             full_at: AtomicU64::new(0),
-            counters: ledger.counters(),
+            counters: allocator.allocate(),
         }
     }
 

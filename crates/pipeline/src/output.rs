@@ -4,11 +4,11 @@ use base::{MeterId, PortNo};
 use flow::MaxLen;
 use packet::Packet;
 
-use crate::interpreter::Run;
+use crate::interpreter::Execution;
 use crate::port::PortView;
 use crate::verdict::{Cause, Destination, DropReason, PacketInMeta};
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Sends the frame out of `port` (OF 1.3.5, 4.5), as it is now.
     pub(crate) fn output(
         &mut self,

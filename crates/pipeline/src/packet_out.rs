@@ -9,9 +9,9 @@ use packet::{Headers, Packet};
 use crate::check::check_packet_out;
 use crate::encap::frame_of;
 use crate::group::groups_of;
-use crate::interpreter::Run;
-use crate::meter_mod::meters_of;
-use crate::pause::EndOfSet;
+use crate::interpreter::Execution;
+use crate::meter_table::meters_of;
+use crate::pause::FinalActionSet;
 use crate::pipeline::Pipeline;
 use crate::rule::depth_of;
 use crate::verdict::{Cause, DropReason};
@@ -57,7 +57,7 @@ impl Pipeline {
     }
 }
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Submits a copy to the tables, from within a packet-out.
     pub(crate) fn submit(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
         self.keep(packet)?;
@@ -73,7 +73,7 @@ impl Run<'_> {
         if let Err(reason) = result {
             self.drop(reason);
         }
-        self.wait(EndOfSet::Executed);
+        self.wait(FinalActionSet::Executed);
         self.settle(copy);
         (self.from, self.registers, self.priority) = (from, registers, priority);
         (*self.stack, self.exited) = (stack, false);

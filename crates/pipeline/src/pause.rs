@@ -11,7 +11,7 @@ use packet::{Frame, Headers, Packet, Pool};
 use crate::check::check_continuation;
 use crate::encap::{frame_of, kept};
 use crate::group::groups_of;
-use crate::interpreter::{InputFrame, Interpreter, Run};
+use crate::interpreter::{Execution, InputFrame, Interpreter};
 use crate::limits::{NESTING_MAX, STACK_MAX};
 use crate::lookup::LookupTables;
 use crate::pipeline::Pipeline;
@@ -27,7 +27,7 @@ pub(crate) struct Pause {
 
 /// What becomes of the action set in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EndOfSet {
+pub(crate) enum FinalActionSet {
     /// It is executed.
     Executed,
     /// Nothing: it is a copy's.
@@ -72,7 +72,7 @@ impl Interpreter {
     }
 }
 
-impl Run<'_> {
+impl Execution<'_> {
     /// The frame stops here. Whoever was doing something with it says what is left.
     pub(crate) fn begin_pause(&mut self, meta: Box<PacketInMeta>) {
         self.exited = true;
@@ -111,7 +111,7 @@ impl Run<'_> {
 
     /// Sends a frame that stopped to those whom it waits for, now that all is known
     /// that is left. The frame is as it was when it stopped.
-    pub(crate) fn wait(&mut self, end: EndOfSet) {
+    pub(crate) fn wait(&mut self, end: FinalActionSet) {
         let Some(Pause {
             mut meta,
             mut continuation,
@@ -124,7 +124,7 @@ impl Run<'_> {
         let nothing = Instructions::default();
         continuation.steps.retain(|step| step.rest != nothing);
         continuation.steps.extend(last);
-        if end == EndOfSet::Executed {
+        if end == FinalActionSet::Executed {
             continuation.set = Some(self.set.actions().to_vec());
         }
         if continuation.bytes() > flow::CONTINUATION_BYTES_MAX {
@@ -165,7 +165,7 @@ impl Run<'_> {
         match continuation.set {
             Some(_) => self.execute_set(&mut packet),
             None => {
-                self.wait(EndOfSet::Never);
+                self.wait(FinalActionSet::Never);
                 Ok(())
             }
         }

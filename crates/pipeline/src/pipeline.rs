@@ -26,8 +26,8 @@
 //! any bridge would, and a rule about TCP ports cannot be slipped past with half
 //! a TCP header. Padding behind an IP datagram is legal, as on any Ethernet.
 
-mod known;
 mod ports;
+mod rule_lookup;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -37,25 +37,25 @@ use flow::field::Depth;
 use flow::{FlowRemovedReason, FragmentHandling, Instructions, Match, Refusal};
 use imbl::OrdMap;
 
-use crate::asked::{Asked, Latest};
-use crate::counters::{Counters, Ledger, Totals};
-use crate::deed::SharedInstructions;
-use crate::expiry::Expiry;
+use crate::counters::{CounterAllocator, Counters, Totals};
 use crate::flow_mod::{Changes, Removal};
 use crate::group::Group;
-use crate::group_mod::GroupTable;
-use crate::index::{Hash, Index};
-use crate::learners::Learners;
+use crate::group_table::GroupTable;
+use crate::instructions::SharedInstructions;
+use crate::interner::Interner;
+use crate::learn_limits::LearnLimits;
 use crate::limits::Limits;
+use crate::match_facts::{MatchFacts, MatchFactsCache};
 use crate::meter::MeterDecision;
-use crate::meter_mod::MeterTable;
+use crate::meter_table::MeterTable;
 use crate::port::PortView;
-use crate::recent::Recent;
 use crate::rule::Rule;
-use crate::settings::Settings;
+use crate::rule_index::{IdentityHash, RuleIndex};
 use crate::table::Table;
-use crate::tlv::Options;
-use crate::tunnel::Tunnels;
+use crate::table_settings::TableSettings;
+use crate::timeouts::Expiry;
+use crate::tlv_map::TlvMap;
+use crate::tunnel::TunnelPorts;
 
 /// What becomes of a frame that no rule of a table matches, not even a
 /// table-miss rule.
@@ -73,28 +73,28 @@ pub enum MissPolicy {
 pub struct Pipeline {
     limits: Limits,
     /// Where counters come from.
-    ledger: Ledger,
+    allocator: CounterAllocator,
     tables: OrdMap<TableId, Table>,
-    settings: OrdMap<TableId, Settings>,
+    settings: OrdMap<TableId, TableSettings>,
     /// Frames looked up, and frames that found a rule, of each table.
     looked_up: Arc<[Counters]>,
     matched: Arc<[Counters]>,
     expiry: Expiry,
-    index: Index,
+    index: RuleIndex,
     /// How many rules there have been: the number of the next.
     serial: u64,
     /// What the latest rules do.
-    recent: Recent,
+    recent: Interner,
     /// What the latest of them asks for.
-    latest: Latest,
+    latest: MatchFactsCache,
     rules: usize,
     /// How many rules look how deep.
     depths: [usize; Depth::ALL.len()],
     groups: GroupTable,
     meters: MeterTable,
-    learners: Learners,
-    pub(crate) options: Options,
-    pub(crate) tunnels: Tunnels,
+    learners: LearnLimits,
+    pub(crate) options: TlvMap,
+    pub(crate) tunnels: TunnelPorts,
     ports: OrdMap<PortNo, PortView>,
     fragments: FragmentHandling,
     miss: MissPolicy,
@@ -106,28 +106,32 @@ impl Pipeline {
     /// the same time.
     #[must_use]
     pub fn new(limits: Limits, writers: usize) -> Self {
-        let mut ledger = Ledger::new(writers);
-        let mut counters = || (0..=TableId::LAST.0).map(|_| ledger.counters()).collect();
-        let (looked_up, matched) = (counters(), counters());
+        let mut allocator = CounterAllocator::new(writers);
+        let mut per_table = || {
+            (0..=TableId::LAST.0)
+                .map(|_| allocator.allocate())
+                .collect()
+        };
+        let (looked_up, matched) = (per_table(), per_table());
         Self {
             limits,
-            ledger,
+            allocator,
             tables: OrdMap::new(),
             settings: OrdMap::new(),
             looked_up,
             matched,
             expiry: Expiry::default(),
-            index: Index::default(),
+            index: RuleIndex::default(),
             serial: 0,
-            recent: Recent::default(),
-            latest: Latest::default(),
+            recent: Interner::default(),
+            latest: MatchFactsCache::default(),
             rules: 0,
             depths: [0; Depth::ALL.len()],
             groups: GroupTable::default(),
             meters: MeterTable::default(),
-            learners: Learners::default(),
-            options: Options::default(),
-            tunnels: Tunnels::default(),
+            learners: LearnLimits::default(),
+            options: TlvMap::default(),
+            tunnels: TunnelPorts::default(),
             ports: OrdMap::new(),
             fragments: FragmentHandling::Normal,
             miss: MissPolicy::Drop,
@@ -230,17 +234,17 @@ impl Pipeline {
     }
 
     /// What is configured of tables.
-    pub(crate) const fn settings(&self) -> &OrdMap<TableId, Settings> {
+    pub(crate) const fn settings(&self) -> &OrdMap<TableId, TableSettings> {
         &self.settings
     }
 
-    pub(crate) const fn settings_mut(&mut self) -> &mut OrdMap<TableId, Settings> {
+    pub(crate) const fn settings_mut(&mut self) -> &mut OrdMap<TableId, TableSettings> {
         &mut self.settings
     }
 
     /// Where counters come from.
-    pub(crate) const fn ledger(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    pub(crate) const fn allocator(&mut self) -> &mut CounterAllocator {
+        &mut self.allocator
     }
 
     pub(crate) const fn expiry(&self) -> &Expiry {
@@ -288,11 +292,11 @@ impl Pipeline {
     }
 
     /// The rules that make rules.
-    pub(crate) const fn learners(&self) -> &Learners {
+    pub(crate) const fn learners(&self) -> &LearnLimits {
         &self.learners
     }
 
-    pub(crate) const fn learners_mut(&mut self) -> &mut Learners {
+    pub(crate) const fn learners_mut(&mut self) -> &mut LearnLimits {
         &mut self.learners
     }
 
@@ -333,7 +337,7 @@ impl Pipeline {
     }
 
     /// What a match asks for.
-    pub(crate) fn asked_by(&mut self, matching: &Match) -> Asked {
+    pub(crate) fn asked_by(&mut self, matching: &Match) -> MatchFacts {
         self.latest.asked(matching)
     }
 
@@ -351,7 +355,7 @@ impl Pipeline {
     /// The same of a rule whose identity's hash is known, and its depth.
     pub(crate) fn put_hashed(
         &mut self,
-        hash: Hash,
+        hash: IdentityHash,
         rule: Arc<Rule>,
         depth: Depth,
         now: Instant,

@@ -5,9 +5,9 @@ use flow::field::{View, widen};
 use flow::{Field, Registers, Wide};
 
 use crate::actions::{low_u16, low_u32};
-use crate::interpreter::Run;
+use crate::interpreter::Execution;
 
-impl Run<'_> {
+impl Execution<'_> {
     /// What is known of the frame besides its bytes.
     pub(crate) fn registers(&mut self) -> Registers {
         self.gather();

@@ -14,15 +14,15 @@ use flow::{
     Action, Extension, FlowFlags, FlowStats, FlowStatsRequest, HashFields, Instructions, Match,
 };
 
-use crate::asked::Asked;
-use crate::check_extension::touches;
+use crate::check::extension::touches;
 use crate::counters::{Counters, Totals};
-use crate::deed::SharedInstructions;
-use crate::flow_mod::Filter;
+use crate::flow_mod::RuleFilter;
+use crate::instructions::SharedInstructions;
+use crate::match_facts::MatchFacts;
 
 /// What makes a rule the one it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Identity {
+pub(crate) struct RuleIdentity {
     pub(crate) table: TableId,
     pub(crate) priority: Reverse<u16>,
     pub(crate) matching: Match,
@@ -31,9 +31,9 @@ pub(crate) struct Identity {
 /// A rule's place in its table: the higher priority first and, of one priority, the
 /// rule that came first, so that rules that come one after the other lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
+pub(crate) struct RulePosition(u64);
 
-impl Place {
+impl RulePosition {
     /// Bits of the number of a rule: enough for a million a second for nine years.
     const SERIAL_BITS: u32 = 48;
 
@@ -56,8 +56,8 @@ impl Place {
 /// other rules that do the same.
 #[derive(Debug)]
 pub struct Rule {
-    pub(crate) identity: Identity,
-    pub(crate) place: Place,
+    pub(crate) identity: RuleIdentity,
+    pub(crate) place: RulePosition,
     /// The controller's mark.
     pub cookie: Cookie,
     /// What to do with a frame.
@@ -80,29 +80,29 @@ pub struct Rule {
 
 /// A rule among others, in the order of their identities. There is one of each.
 #[derive(Clone, Debug)]
-pub(crate) struct ByIdentity(pub(crate) Arc<Rule>);
+pub(crate) struct RuleByIdentity(pub(crate) Arc<Rule>);
 
-impl Borrow<Identity> for ByIdentity {
-    fn borrow(&self) -> &Identity {
+impl Borrow<RuleIdentity> for RuleByIdentity {
+    fn borrow(&self) -> &RuleIdentity {
         &self.0.identity
     }
 }
 
-impl PartialEq for ByIdentity {
+impl PartialEq for RuleByIdentity {
     fn eq(&self, other: &Self) -> bool {
         self.0.identity == other.0.identity
     }
 }
 
-impl Eq for ByIdentity {}
+impl Eq for RuleByIdentity {}
 
-impl PartialOrd for ByIdentity {
+impl PartialOrd for RuleByIdentity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for ByIdentity {
+impl Ord for RuleByIdentity {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.identity.cmp(&other.0.identity)
     }
@@ -161,7 +161,7 @@ impl Rule {
     /// Whether it is a clause of a conjunction, and does nothing by itself.
     #[must_use]
     pub fn is_clause(&self) -> bool {
-        self.instructions.said().is_clause
+        self.instructions.facts().is_clause
     }
 
     /// When a frame matched it last, or it became active.
@@ -173,8 +173,8 @@ impl Rule {
     /// How deep a frame must be read for it.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let of_match = Asked::of(self.matching()).depth();
-        of_match.max(self.instructions.said().depth)
+        let of_match = MatchFacts::of(self.matching()).depth();
+        of_match.max(self.instructions.facts().depth)
     }
 
     /// Whether it can send a frame to `port`, by an action of its own.
@@ -193,7 +193,7 @@ impl Rule {
     #[must_use]
     pub fn is_selected_by(&self, request: &FlowStatsRequest) -> bool {
         let in_table = request.table == TableId::ALL || request.table == self.table();
-        in_table && Filter::of_request(request).takes(self)
+        in_table && RuleFilter::of_request(request).takes(self)
     }
 
     /// What it has counted.

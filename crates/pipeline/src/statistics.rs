@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::{Instant, TableId};
 use flow::{AggregateStats, FlowStats, FlowStatsRequest, Refusal, TableStats};
 
-use crate::flow_mod::Filter;
+use crate::flow_mod::RuleFilter;
 use crate::pipeline::Pipeline;
 use crate::rule::Rule;
 
@@ -53,7 +53,7 @@ impl Pipeline {
         if request.table > TableId::LAST && request.table != TableId::ALL {
             return Err(Refusal::RequestBadTable);
         }
-        let filter = Filter::of_request(request);
+        let filter = RuleFilter::of_request(request);
         let rules = self.rules_behind(request.table, last);
         Ok(rules.filter(move |rule| filter.takes(rule)))
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use flow::Key;
 
-use crate::rule::{Identity, Place, Rule};
-use crate::runs::Runs;
+use crate::rule::{Rule, RuleIdentity, RulePosition};
+use crate::rule_list::RuleList;
 
 /// The rules of a table. A clone shares them until one of the two changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    rules: Runs,
+    rules: RuleList,
     /// How many of the rules are clauses of conjunctions.
     clauses: usize,
 }
@@ -37,22 +37,22 @@ impl Table {
     /// The rules behind a place, or all, in the order of lookup.
     pub(crate) fn rules_behind(
         &self,
-        last: Option<Place>,
+        last: Option<RulePosition>,
     ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
-        let from = last.unwrap_or(Place::FIRST);
+        let from = last.unwrap_or(RulePosition::FIRST);
         let rules = self.rules.from(from);
         rules.skip_while(move |rule| last == Some(rule.place))
     }
 
     /// The rules of a priority.
     fn rules_of(&self, priority: u16) -> impl Iterator<Item = &Arc<Rule>> {
-        let places = Place::all_of(priority);
+        let places = RulePosition::all_of(priority);
         let rules = self.rules.from(*places.start());
         rules.take_while(move |rule| places.contains(&rule.place))
     }
 
     /// The rule of this identity, found by looking at all of its priority.
-    pub(crate) fn find(&self, identity: &Identity) -> Option<&Arc<Rule>> {
+    pub(crate) fn find(&self, identity: &RuleIdentity) -> Option<&Arc<Rule>> {
         let mut rules = self.rules_of(identity.priority.0);
         rules.find(|rule| rule.identity == *identity)
     }
@@ -70,7 +70,7 @@ impl Table {
     }
 
     /// Takes the rule in this place out.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<Arc<Rule>> {
+    pub(crate) fn remove(&mut self, place: RulePosition) -> Option<Arc<Rule>> {
         let old = self.rules.remove(place);
         self.without(old)
     }
@@ -83,7 +83,7 @@ impl Table {
 
     /// Whether a rule of the same priority could match the same frame as one of this
     /// identity.
-    pub(crate) fn overlaps(&self, identity: &Identity) -> bool {
+    pub(crate) fn overlaps(&self, identity: &RuleIdentity) -> bool {
         let mut rules = self.rules_of(identity.priority.0);
         rules.any(|rule| rule.matching().overlaps(&identity.matching))
     }

@@ -8,6 +8,10 @@ use packet::Frame;
 use crate::rule::Rule;
 use crate::verdict::{Destination, DropReason};
 
+mod printer;
+
+pub use printer::TracePrinter;
+
 /// Hears each step of one frame, in order.
 pub trait Trace {
     /// The frame was let in, and this is known of it besides.

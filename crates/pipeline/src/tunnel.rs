@@ -12,7 +12,7 @@ use crate::verdict::Destination;
 
 /// The ports that are ends of tunnels.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tunnels(OrdSet<PortNo>);
+pub(crate) struct TunnelPorts(OrdSet<PortNo>);
 
 impl Pipeline {
     /// Takes note whether a port is the end of a tunnel.

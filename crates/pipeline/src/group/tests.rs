@@ -8,7 +8,12 @@ use super::*;
 
 fn group(line: &str) -> Group {
     let command = parse_group_line(line).expect(line);
-    Group::new(&command, None, &mut Ledger::new(1), Instant::START)
+    Group::new(
+        &command,
+        None,
+        &mut CounterAllocator::new(1),
+        Instant::START,
+    )
 }
 
 /// A select group whose buckets send out of these ports, with these weights.
@@ -26,7 +31,7 @@ fn port(group: &Group, hash: u64) -> Option<&Action> {
 
 /// So many different frames.
 fn hashes(count: u64) -> impl Iterator<Item = u64> {
-    (0..count).map(|number| Mixer::new().of(number))
+    (0..count).map(|number| StableHasher::new().of(number))
 }
 
 /// How many frames of `count` each bucket gets.
@@ -150,7 +155,7 @@ fn a_hash_is_that_of_all_pairs_and_then_of_all_else() {
         let others = [of(F::VlanVid), of(F::EthType), of(F::IpProto)];
         assert_eq!(
             symmetric_hash(&key),
-            Mixer::new().of((pairs, others)),
+            StableHasher::new().of((pairs, others)),
             "{frame}"
         );
     }

@@ -10,7 +10,12 @@ use super::*;
 
 fn meter(line: &str, writers: usize) -> Meter {
     let command = parse_meter_line(line).expect(line);
-    Meter::new(&command, None, &mut Ledger::new(writers), Instant::START)
+    Meter::new(
+        &command,
+        None,
+        &mut CounterAllocator::new(writers),
+        Instant::START,
+    )
 }
 
 /// A frame of so many bytes.

@@ -9,10 +9,14 @@ use std::hash::Hash;
 use base::PortNo;
 use flow::{Bundle, BundleAlgorithm, Field, HashFields, Multipath, MultipathAlgorithm};
 
-use crate::hash::Mixer;
+use crate::stable_hash::StableHasher;
 
 /// The hash of the frame whose fields `field` tells; zero stands for one it lacks.
-pub(crate) fn of(fields: HashFields, basis: u16, mut field: impl FnMut(Field) -> u128) -> u64 {
+pub(crate) fn hash_fields(
+    fields: HashFields,
+    basis: u16,
+    mut field: impl FnMut(Field) -> u128,
+) -> u64 {
     let mut hash = u64::from(basis);
     let mut add = |value: u128| hash = mix(hash, value);
     match fields {
@@ -25,17 +29,17 @@ pub(crate) fn of(fields: HashFields, basis: u16, mut field: impl FnMut(Field) ->
             add(field(Field::EthType));
             add(addresses(&mut field));
             add(field(Field::IpProto));
-            add(ports(&mut field, Datagrams::LeftOut));
+            add(ports(&mut field, UdpPorts::LeftOut));
         }
         HashFields::SymmetricL3L4 => {
             add(addresses(&mut field));
             add(field(Field::IpProto));
-            add(ports(&mut field, Datagrams::LeftOut));
+            add(ports(&mut field, UdpPorts::LeftOut));
         }
         HashFields::SymmetricL3L4Udp => {
             add(addresses(&mut field));
             add(field(Field::IpProto));
-            add(ports(&mut field, Datagrams::Included));
+            add(ports(&mut field, UdpPorts::Included));
         }
         HashFields::SymmetricL3 => add(addresses(&mut field)),
     }
@@ -54,23 +58,23 @@ fn addresses(field: &mut impl FnMut(Field) -> u128) -> u128 {
 /// Whether UDP's ports count. Of its fragments only the first has any, and all
 /// must go one way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Datagrams {
+enum UdpPorts {
     Included,
     LeftOut,
 }
 
 /// Both ports, whichever is which.
-fn ports(field: &mut impl FnMut(Field) -> u128, datagrams: Datagrams) -> u128 {
+fn ports(field: &mut impl FnMut(Field) -> u128, datagrams: UdpPorts) -> u128 {
     let mut both = field(Field::TcpSrc) ^ field(Field::TcpDst);
     both ^= field(Field::SctpSrc) ^ field(Field::SctpDst);
-    if datagrams == Datagrams::Included {
+    if datagrams == UdpPorts::Included {
         both ^= field(Field::UdpSrc) ^ field(Field::UdpDst);
     }
     both
 }
 
 /// The link that a hash chooses.
-pub(crate) fn link(hash: u64, multipath: &Multipath) -> u16 {
+pub(crate) fn select_link(hash: u64, multipath: &Multipath) -> u16 {
     let links = u64::from(multipath.link_max) + 1;
     let chosen = match multipath.algorithm {
         MultipathAlgorithm::ModuloN => hash % links,
@@ -101,7 +105,11 @@ fn iterate(hash: u64, links: u64, modulus: u32) -> u64 {
 }
 
 /// The port that a hash chooses among those that are up.
-pub(crate) fn member(hash: u64, bundle: &Bundle, is_up: impl Fn(PortNo) -> bool) -> Option<PortNo> {
+pub(crate) fn select_member(
+    hash: u64,
+    bundle: &Bundle,
+    is_up: impl Fn(PortNo) -> bool,
+) -> Option<PortNo> {
     let mut alive = bundle.members.iter().copied().filter(|port| is_up(*port));
     match bundle.algorithm {
         BundleAlgorithm::ActiveBackup => alive.next(),
@@ -113,7 +121,7 @@ pub(crate) fn member(hash: u64, bundle: &Bundle, is_up: impl Fn(PortNo) -> bool)
 
 /// The hash of `word`, behind what was hashed before.
 fn mix(hash: u64, word: impl Hash) -> u64 {
-    Mixer::new().of((hash, word))
+    StableHasher::new().of((hash, word))
 }
 
 #[cfg(test)]
@@ -133,8 +141,8 @@ mod tests {
         };
         let mut counts = vec![0; usize::from(links)];
         for source in 0..u128::from(links) * 1000 {
-            let hash = of(HashFields::EthSrc, 50, |_| source);
-            counts[usize::from(link(hash, &multipath))] += 1;
+            let hash = hash_fields(HashFields::EthSrc, 50, |_| source);
+            counts[usize::from(select_link(hash, &multipath))] += 1;
         }
         counts
     }
@@ -169,11 +177,11 @@ mod tests {
             HashFields::SymmetricL3L4Udp,
             HashFields::SymmetricL3,
         ] {
-            assert_eq!(of(fields, 7, there), of(fields, 7, back));
+            assert_eq!(hash_fields(fields, 7, there), hash_fields(fields, 7, back));
         }
         assert_ne!(
-            of(HashFields::NwSrc, 7, there),
-            of(HashFields::NwSrc, 7, back)
+            hash_fields(HashFields::NwSrc, 7, there),
+            hash_fields(HashFields::NwSrc, 7, back)
         );
     }
 
@@ -186,11 +194,11 @@ mod tests {
             to: None,
             members: (1..=5).map(PortNo).collect(),
         };
-        for hash in (0..1000).map(|source| of(HashFields::EthSrc, 0, |_| source)) {
-            let all = member(hash, &bundle, |_| true);
-            let fewer = member(hash, &bundle, |port| port != PortNo(3));
+        for hash in (0..1000).map(|source| hash_fields(HashFields::EthSrc, 0, |_| source)) {
+            let all = select_member(hash, &bundle, |_| true);
+            let fewer = select_member(hash, &bundle, |port| port != PortNo(3));
             assert!(all == fewer || all == Some(PortNo(3)));
         }
-        assert_eq!(member(1, &bundle, |_| false), None);
+        assert_eq!(select_member(1, &bundle, |_| false), None);
     }
 }

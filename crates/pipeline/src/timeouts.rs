@@ -10,13 +10,13 @@ use std::sync::Arc;
 use base::Instant;
 use imbl::{OrdMap, OrdSet};
 
-use crate::rule::{ByIdentity, Rule};
+use crate::rule::{Rule, RuleByIdentity};
 
 /// The deadlines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expiry {
-    due: OrdSet<(Instant, ByIdentity)>,
-    armed: OrdMap<ByIdentity, Instant>,
+    due: OrdSet<(Instant, RuleByIdentity)>,
+    armed: OrdMap<RuleByIdentity, Instant>,
 }
 
 impl Expiry {
@@ -25,7 +25,7 @@ impl Expiry {
     pub(crate) fn arm(&mut self, rule: &Arc<Rule>) {
         self.disarm(rule);
         if let Some(deadline) = rule.deadline() {
-            let rule = ByIdentity(Arc::clone(rule));
+            let rule = RuleByIdentity(Arc::clone(rule));
             self.due.insert((deadline, rule.clone()));
             self.armed.insert(rule, deadline);
         }
@@ -51,6 +51,6 @@ impl Expiry {
         self.due
             .get_min()
             .filter(|(deadline, _)| *deadline <= now)
-            .map(|(_, ByIdentity(rule))| Arc::clone(rule))
+            .map(|(_, RuleByIdentity(rule))| Arc::clone(rule))
     }
 }

@@ -11,23 +11,23 @@ use base::{GroupId, MeterId};
 use flow::field::Depth;
 use flow::{Field, Instructions, Refusal};
 
+use crate::check::extension::is_clause;
 use crate::check::verdict_on;
-use crate::check_extension::is_clause;
 use crate::group::groups_of;
-use crate::learners::asks_of_learned;
-use crate::meter_mod::meters_of;
+use crate::learn_limits::asks_of_learned;
+use crate::meter_table::meters_of;
 use crate::rule::depth_of;
-use crate::tlv::all_fields;
+use crate::tlv_map::all_fields;
 
 /// Instructions, and what was made of them.
 pub struct SharedInstructions {
     instructions: Instructions,
-    said: Said,
-    compiled: OnceLock<Compiled>,
+    said: InstructionFacts,
+    compiled: OnceLock<CompiledSlot>,
 }
 
 /// What a compiler has made of instructions.
-struct Compiled {
+struct CompiledSlot {
     inline_program: u32,
     program: Box<dyn Any + Send + Sync>,
 }
@@ -35,14 +35,14 @@ struct Compiled {
 impl SharedInstructions {
     pub(crate) fn new(instructions: Instructions) -> Self {
         Self {
-            said: Said::by(&instructions),
+            said: InstructionFacts::by(&instructions),
             instructions,
             compiled: OnceLock::new(),
         }
     }
 
     /// What the instructions say.
-    pub(crate) const fn said(&self) -> &Said {
+    pub(crate) const fn facts(&self) -> &InstructionFacts {
         &self.said
     }
 
@@ -76,7 +76,7 @@ impl SharedInstructions {
         self.compiled.get_or_init(|| {
             let (program, inline_program) = make(&self.instructions);
             let program = Box::new(program);
-            Compiled {
+            CompiledSlot {
                 inline_program,
                 program,
             }
@@ -86,7 +86,7 @@ impl SharedInstructions {
 
 /// What instructions say, those within others among them.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct InstructionFacts {
     /// The groups that they name.
     pub(crate) groups: Box<[GroupId]>,
     /// The meters that they name.
@@ -104,7 +104,7 @@ pub(crate) struct Said {
     pub(crate) has_options: bool,
 }
 
-impl Said {
+impl InstructionFacts {
     fn by(instructions: &Instructions) -> Self {
         let actions = || instructions.actions();
         let mut of_no_option = |field: Field| field.option().is_none();

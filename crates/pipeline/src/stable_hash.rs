@@ -7,9 +7,9 @@ use std::hash::{Hash, Hasher};
 /// A hash function in the manner of FNV-1a, a word at a time, with the end mixed
 /// as by SplitMix64 so that all bits are as good as any.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mixer(u64);
+pub(crate) struct StableHasher(u64);
 
-impl Mixer {
+impl StableHasher {
     /// One that has seen nothing.
     pub(crate) const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
@@ -22,7 +22,7 @@ impl Mixer {
     }
 }
 
-impl Hasher for Mixer {
+impl Hasher for StableHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
     }

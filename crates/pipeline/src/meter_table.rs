@@ -19,8 +19,8 @@ use crate::flow_mod::Changes;
 use crate::limits::BANDS_MAX;
 use crate::meter::Meter;
 use crate::pipeline::Pipeline;
+use crate::references::References;
 use crate::rule::Rule;
-use crate::users::Users;
 
 /// The meters.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct MeterTable {
     meters: OrdMap<MeterId, Arc<Meter>>,
     /// How many of them may change a frame.
     remarking: usize,
-    users: Users<MeterId>,
+    users: References<MeterId>,
 }
 
 impl MeterTable {
@@ -48,13 +48,13 @@ impl MeterTable {
 
     /// Takes note of a rule.
     pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
-        let named = rule.instructions.said().meters.iter().copied();
+        let named = rule.instructions.facts().meters.iter().copied();
         self.users.add(rule, named);
     }
 
     /// Takes note that a rule is gone.
     pub(crate) fn rule_went(&mut self, rule: &Rule) {
-        let named = rule.instructions.said().meters.iter().copied();
+        let named = rule.instructions.facts().meters.iter().copied();
         self.users.remove(rule, named);
     }
 
@@ -132,7 +132,7 @@ impl Pipeline {
             (None, true) | (Some(_), false) => {}
         }
         check_bands(command)?;
-        let meter = Meter::new(command, old.as_deref(), self.ledger(), now);
+        let meter = Meter::new(command, old.as_deref(), self.allocator(), now);
         self.meters_mut().put(id, meter);
         Ok(())
     }

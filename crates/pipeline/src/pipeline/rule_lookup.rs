@@ -8,8 +8,8 @@ use base::TableId;
 use flow::{FlowMod, FlowModCommand};
 
 use super::Pipeline;
-use crate::index::Hash;
-use crate::rule::{Identity, Rule};
+use crate::rule::{Rule, RuleIdentity};
+use crate::rule_index::IdentityHash;
 use crate::table::Table;
 
 impl Pipeline {
@@ -26,8 +26,8 @@ impl Pipeline {
     }
 
     /// What will make the rule that `command` adds the one it is, and its hash.
-    pub(crate) fn identify(&mut self, command: &FlowMod) -> (Hash, Identity) {
-        let is_it = |foreseen: &Identity| is_of(foreseen, command);
+    pub(crate) fn identify(&mut self, command: &FlowMod) -> (IdentityHash, RuleIdentity) {
+        let is_it = |foreseen: &RuleIdentity| is_of(foreseen, command);
         self.index.coming(is_it).unwrap_or_else(|| {
             let identity = identity(command, command.table);
             (self.hash_of(&identity), identity)
@@ -35,7 +35,7 @@ impl Pipeline {
     }
 
     /// The rule of this identity, for one who only looks.
-    pub(crate) fn find(&self, identity: &Identity) -> Option<&Arc<Rule>> {
+    pub(crate) fn find(&self, identity: &RuleIdentity) -> Option<&Arc<Rule>> {
         if self.index.is_made() {
             self.index.get(self.index.hash(identity), identity)
         } else {
@@ -44,7 +44,11 @@ impl Pipeline {
     }
 
     /// The rule of this identity, whose hash that is.
-    pub(crate) fn look_for(&self, hash: Hash, identity: &Identity) -> Option<&Arc<Rule>> {
+    pub(crate) fn look_for(
+        &self,
+        hash: IdentityHash,
+        identity: &RuleIdentity,
+    ) -> Option<&Arc<Rule>> {
         self.index.get(hash, identity)
     }
 
@@ -56,7 +60,7 @@ impl Pipeline {
     }
 
     /// The hash of an identity, for one who is about to change the tables.
-    pub(crate) fn hash_of(&mut self, identity: &Identity) -> Hash {
+    pub(crate) fn hash_of(&mut self, identity: &RuleIdentity) -> IdentityHash {
         self.make_index();
         self.index.hash(identity)
     }
@@ -70,8 +74,8 @@ impl Pipeline {
 }
 
 /// What a command means in one of its tables.
-fn identity(command: &FlowMod, table: TableId) -> Identity {
-    Identity {
+fn identity(command: &FlowMod, table: TableId) -> RuleIdentity {
+    RuleIdentity {
         table,
         priority: Reverse(command.priority),
         matching: command.matching.clone(),
@@ -79,7 +83,7 @@ fn identity(command: &FlowMod, table: TableId) -> Identity {
 }
 
 /// Whether it is the identity of what `command` adds.
-fn is_of(identity: &Identity, command: &FlowMod) -> bool {
+fn is_of(identity: &RuleIdentity, command: &FlowMod) -> bool {
     identity.table == command.table
         && identity.priority.0 == command.priority
         && identity.matching == command.matching

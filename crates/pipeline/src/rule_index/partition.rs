@@ -5,12 +5,12 @@
 
 /// A hash and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     pub(super) hash: u32,
     pub(super) number: u32,
 }
 
-impl Entry {
+impl IndexEntry {
     /// The number that none has.
     const NONE: u32 = u32::MAX;
 
@@ -29,12 +29,12 @@ const LEAST: usize = 8;
 
 /// See the top of this file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
-    places: Box<[Entry]>,
+pub(super) struct IndexPartition {
+    places: Box<[IndexEntry]>,
     used: usize,
 }
 
-impl Part {
+impl IndexPartition {
     /// The place at which the search for a hash begins.
     fn home(&self, hash: u32) -> usize {
         let place = (u64::from(hash) * self.places.len() as u64) >> u32::BITS;
@@ -81,11 +81,11 @@ impl Part {
         if 4 * (self.used + 1) > 3 * self.places.len() {
             self.grow();
         }
-        self.put(Entry { hash, number });
+        self.put(IndexEntry { hash, number });
         self.used += 1;
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: IndexEntry) {
         let mut place = self.home(entry.hash);
         while !self.places[place].is_empty() {
             place = self.behind(place);
@@ -95,7 +95,7 @@ impl Part {
 
     fn grow(&mut self) {
         let more = (self.places.len() / 2 * 3).max(LEAST);
-        let larger = vec![Entry::EMPTY; more].into_boxed_slice();
+        let larger = vec![IndexEntry::EMPTY; more].into_boxed_slice();
         let before = std::mem::replace(&mut self.places, larger);
         for entry in before.iter().filter(|entry| !entry.is_empty()) {
             self.put(*entry);
@@ -115,7 +115,7 @@ impl Part {
             }
             place = self.behind(place);
         }
-        self.places[free] = Entry::EMPTY;
+        self.places[free] = IndexEntry::EMPTY;
         self.used -= 1;
         Some(number)
     }
@@ -142,7 +142,7 @@ mod tests {
         ) {
             // Numbers of a few hashes, so that many are in the way of each other, also
             // around the end.
-            let mut part = Part::default();
+            let mut part = IndexPartition::default();
             let mut model = BTreeMap::new();
             for (comes, number, near) in steps {
                 let hash = near ^ (number % 3);

@@ -1,6 +1,6 @@
 //! What a change tells, and what two snapshots do.
 
-use crate::history::RuleEvent;
+use crate::diff::RuleEvent;
 use crate::pipeline::Pipeline;
 use crate::testing::{NOW, apply, flow, pipeline};
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use crate::rule::{ByIdentity, Rule};
+use crate::rule::{Rule, RuleByIdentity};
 
 /// The rules that name each of some things.
 #[derive(Clone, Debug)]
-pub(crate) struct Users<Id: Ord> {
-    rules: OrdMap<Id, OrdSet<ByIdentity>>,
+pub(crate) struct References<Id: Ord> {
+    rules: OrdMap<Id, OrdSet<RuleByIdentity>>,
 }
 
-impl<Id: Ord> Default for Users<Id> {
+impl<Id: Ord> Default for References<Id> {
     fn default() -> Self {
         Self {
             rules: OrdMap::default(),
@@ -21,11 +21,11 @@ impl<Id: Ord> Default for Users<Id> {
     }
 }
 
-impl<Id: Ord + Copy> Users<Id> {
+impl<Id: Ord + Copy> References<Id> {
     /// Takes note that `rule` names these.
     pub(crate) fn add(&mut self, rule: &Arc<Rule>, named: impl Iterator<Item = Id>) {
         for id in named {
-            let rule = ByIdentity(Arc::clone(rule));
+            let rule = RuleByIdentity(Arc::clone(rule));
             self.rules.entry(id).or_default().insert(rule);
         }
     }
@@ -52,6 +52,6 @@ impl<Id: Ord + Copy> Users<Id> {
     /// The rules that name `id`, in the order of tables and of lookup.
     pub(crate) fn of(&self, id: Id) -> Vec<Arc<Rule>> {
         let rules = self.rules.get(&id).into_iter().flatten();
-        rules.map(|ByIdentity(rule)| Arc::clone(rule)).collect()
+        rules.map(|RuleByIdentity(rule)| Arc::clone(rule)).collect()
     }
 }

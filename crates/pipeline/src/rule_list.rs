@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use crate::rule::{Place, Rule};
+use crate::rule::{Rule, RulePosition};
 
 /// Rules of a run. More would make a change beside a snapshot dearer, fewer would take
 /// more memory.
@@ -17,16 +17,16 @@ const SHORT: usize = LENGTH_MAX / 4;
 
 /// Rules side by side, at least one.
 #[derive(Debug, Default)]
-struct Run(Vec<Arc<Rule>>);
+struct RuleChunk(Vec<Arc<Rule>>);
 
 /// A clone has room for as many as a run can have: it is made to be written to.
-impl Clone for Run {
+impl Clone for RuleChunk {
     fn clone(&self) -> Self {
         Self::of(&self.0)
     }
 }
 
-impl Run {
+impl RuleChunk {
     fn of(rules: &[Arc<Rule>]) -> Self {
         let mut run = Vec::with_capacity(LENGTH_MAX);
         run.extend_from_slice(rules);
@@ -34,7 +34,7 @@ impl Run {
     }
 
     /// Where the rule of this place is, or would be.
-    fn find(&self, place: Place) -> Result<usize, usize> {
+    fn find(&self, place: RulePosition) -> Result<usize, usize> {
         match self.0.last() {
             // Rules mostly come behind all others.
             Some(last) if last.place < place => Err(self.0.len()),
@@ -61,24 +61,24 @@ impl Run {
         Some(behind)
     }
 
-    fn first(&self) -> Place {
+    fn first(&self) -> RulePosition {
         self.0[0].place
     }
 }
 
 /// Rules, each in a place of its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Runs {
+pub(crate) struct RuleList {
     /// All but the last. Each by a place that none of its rules is before, and behind
     /// which all before it are.
-    runs: OrdMap<Place, Arc<Run>>,
+    runs: OrdMap<RulePosition, Arc<RuleChunk>>,
     /// The run behind all others, for rules mostly come behind all others and then need
     /// no search. It is empty only if there are no rules.
-    last: Arc<Run>,
+    last: Arc<RuleChunk>,
     rules: usize,
 }
 
-impl Runs {
+impl RuleList {
     /// How many rules there are.
     pub(crate) const fn len(&self) -> usize {
         self.rules
@@ -93,7 +93,7 @@ impl Runs {
     }
 
     /// The rules from a place on.
-    pub(crate) fn from(&self, place: Place) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
+    pub(crate) fn from(&self, place: RulePosition) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
         let run = self.runs.get_prev(&place);
         let key = run.map_or(place, |(key, _)| *key);
         let rules = self.runs.range(key..).flat_map(|(_, run)| &run.0);
@@ -103,7 +103,7 @@ impl Runs {
     }
 
     /// Whether a rule of this place would be in the last run.
-    fn is_in_last(&self, place: Place) -> bool {
+    fn is_in_last(&self, place: RulePosition) -> bool {
         let first = self.last.0.first();
         self.runs.is_empty() || first.is_none_or(|first| first.place <= place)
     }
@@ -152,12 +152,12 @@ impl Runs {
     }
 
     /// Takes in a run that is not the last.
-    fn keep(&mut self, run: Arc<Run>) {
+    fn keep(&mut self, run: Arc<RuleChunk>) {
         self.runs.insert(run.first(), run);
     }
 
     /// Takes the rule in this place out.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<Arc<Rule>> {
+    pub(crate) fn remove(&mut self, place: RulePosition) -> Option<Arc<Rule>> {
         if self.is_in_last(place) {
             return self.remove_from_last(place);
         }
@@ -174,7 +174,7 @@ impl Runs {
         Some(gone)
     }
 
-    fn remove_from_last(&mut self, place: Place) -> Option<Arc<Rule>> {
+    fn remove_from_last(&mut self, place: RulePosition) -> Option<Arc<Rule>> {
         let at = self.last.find(place).ok()?;
         let last = Arc::make_mut(&mut self.last);
         let gone = last.0.remove(at);
@@ -188,7 +188,7 @@ impl Runs {
     }
 
     /// Joins a run that has become short with its neighbours, if they are short too.
-    fn shorten(&mut self, key: Place) {
+    fn shorten(&mut self, key: RulePosition) {
         self.join(key);
         let before = self.runs.range(..key).next_back();
         if let Some(before) = before.map(|(key, _)| *key) {
@@ -197,7 +197,7 @@ impl Runs {
     }
 
     /// Joins a run with the one behind it, if the two are short.
-    fn join(&mut self, key: Place) {
+    fn join(&mut self, key: RulePosition) {
         let mut two = self.runs.range(key..);
         let (Some((_, short)), Some((next, behind))) = (two.next(), two.next()) else {
             return;
@@ -230,11 +230,11 @@ mod tests {
             .next()
             .expect("a rule")
             .again();
-        rule.place = Place::new(0, place);
+        rule.place = RulePosition::new(0, place);
         Arc::new(rule)
     }
 
-    fn same(runs: &Runs, list: &BTreeMap<Place, Arc<Rule>>) {
+    fn same(runs: &RuleList, list: &BTreeMap<RulePosition, Arc<Rule>>) {
         assert_eq!(runs.len(), list.len());
         let both = runs.iter().zip(list.values());
         assert!(runs.iter().count() == list.len() && both.into_iter().all(is_same));
@@ -249,11 +249,11 @@ mod tests {
         fn runs_hold_what_a_map_would(
             steps in prop::collection::vec((0..6_u8, 0..150_usize), 1..600),
         ) {
-            let (mut runs, mut list) = (Runs::default(), BTreeMap::new());
+            let (mut runs, mut list) = (RuleList::default(), BTreeMap::new());
             let mut kept = Vec::new();
             let rules: Vec<_> = (0..150).map(rule).collect();
             for (what, number) in steps {
-                let place = Place::new(0, number as u64);
+                let place = RulePosition::new(0, number as u64);
                 match what {
                     0..=2 => {
                         let rule = Arc::new(rules[number].again());
@@ -280,14 +280,14 @@ mod tests {
 
     #[test]
     fn runs_are_full_where_rules_come_one_after_the_other() {
-        let mut runs = Runs::default();
+        let mut runs = RuleList::default();
         for number in 0..1000 {
             runs.insert(rule(number));
         }
         assert_eq!(runs.runs.len() + 1, 1000_usize.div_ceil(LENGTH_MAX));
         // Seven of eight go, and the rest comes together.
         for number in (0..1000).filter(|number| number % 8 != 0) {
-            runs.remove(Place::new(0, number));
+            runs.remove(RulePosition::new(0, number));
         }
         assert!(runs.runs.len() <= 125_usize.div_ceil(SHORT));
     }

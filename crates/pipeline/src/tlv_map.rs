@@ -9,19 +9,19 @@ use flow::{
 };
 use imbl::OrdMap;
 
-use crate::asked::Asked;
-use crate::check_extension::touches;
-use crate::deed::SharedInstructions;
+use crate::check::extension::touches;
+use crate::instructions::SharedInstructions;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
+use crate::match_facts::MatchFacts;
 use crate::pipeline::Pipeline;
 
 /// The mappings, by the number of the field.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct TlvMap {
     mappings: OrdMap<u16, TlvMapping>,
 }
 
-impl Options {
+impl TlvMap {
     /// These and one more.
     fn add(&mut self, mapping: TlvMapping) -> Result<(), Refusal> {
         check(&mapping)?;
@@ -55,7 +55,7 @@ impl Options {
     pub(crate) fn check_rule(
         &self,
         matching: &Match,
-        asked: Asked,
+        asked: MatchFacts,
         deed: &SharedInstructions,
     ) -> Result<(), Refusal> {
         if asked.has_options() {
@@ -66,7 +66,7 @@ impl Options {
                 }
             }
         }
-        if deed.said().has_options {
+        if deed.facts().has_options {
             self.check_actions(deed.actions())?;
         }
         Ok(())
@@ -182,7 +182,7 @@ impl Pipeline {
                     options.mappings.remove(&mapping.index);
                 }
             }
-            TlvCommand::Clear => options = Options::default(),
+            TlvCommand::Clear => options = TlvMap::default(),
         }
         self.options = options;
         Ok(())

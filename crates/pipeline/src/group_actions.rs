@@ -9,14 +9,14 @@ use flow::{Action, Field, GroupKind, MaxLen};
 use packet::Packet;
 
 use crate::group::{Group, GroupBucket};
-use crate::interpreter::Run;
+use crate::interpreter::Execution;
 use crate::limits::NESTING_MAX;
 use crate::meter::MeterDecision;
-use crate::pause::EndOfSet;
+use crate::pause::FinalActionSet;
 use crate::pipeline::Pipeline;
 use crate::verdict::{Cause, Destination, DropReason};
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Hands the frame to a group.
     pub(crate) fn group(&mut self, packet: &mut Packet<'_>, id: GroupId) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
@@ -97,7 +97,7 @@ impl Run<'_> {
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
         self.nesting -= 1;
-        self.wait(EndOfSet::Never);
+        self.wait(FinalActionSet::Never);
         self.settle(copy);
         (*self.set, *self.stack) = (set, stack);
         (self.from, self.registers, self.exited) = (from, registers, exited);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use flow::Instructions;
 use foldhash::fast::FixedState;
 
-use crate::deed::SharedInstructions;
+use crate::instructions::SharedInstructions;
 
 /// How many instructions are remembered: an output to each port of a large bridge,
 /// with a few rewrites before it. They take 8 kB, and what they point to goes with the
@@ -19,20 +19,20 @@ const REMEMBERED: usize = 1024;
 
 /// Instructions, each in the place that its hash names.
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(crate) struct Interner {
     /// Empty until the first rule comes.
     places: Vec<Weak<SharedInstructions>>,
 }
 
 /// A clone remembers nothing: a snapshot is not written to, and one that is taken back
 /// learns anew.
-impl Clone for Recent {
+impl Clone for Interner {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Recent {
+impl Interner {
     /// `instructions`, or those equal to them that a rule has.
     pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<SharedInstructions> {
         if self.places.is_empty() {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_is_equal_is_shared_while_a_rule_has_it() {
-        let mut recent = Recent::default();
+        let mut recent = Interner::default();
         let first = recent.shared(&output(1));
         assert!(Arc::ptr_eq(&first, &recent.shared(&output(1))));
         assert_eq!(**recent.shared(&output(2)), output(2));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn more_than_can_be_remembered_is_right_all_the_same() {
-        let mut recent = Recent::default();
+        let mut recent = Interner::default();
         let ports = 0..5 * u32::try_from(REMEMBERED).expect("small");
         let kept: Vec<_> = ports.map(|port| recent.shared(&output(port))).collect();
         for (port, instructions) in (0..).zip(&kept) {

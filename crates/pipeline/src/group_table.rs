@@ -20,10 +20,10 @@ use crate::check::check_bucket;
 use crate::flow_mod::Changes;
 use crate::group::{Group, groups_of};
 use crate::limits::{BUCKETS_PER_GROUP_MAX, CHAIN_MAX};
-use crate::meter_mod::meters_of;
+use crate::meter_table::meters_of;
 use crate::pipeline::{Pipeline, deepest};
+use crate::references::References;
 use crate::rule::Rule;
-use crate::users::Users;
 
 /// The groups.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct GroupTable {
     buckets: usize,
     /// How many groups look how deep.
     depths: [usize; Depth::ALL.len()],
-    users: Users<GroupId>,
+    users: References<GroupId>,
     /// By a group's number, there or not: which groups send to it or watch it.
     referrers: OrdMap<GroupId, OrdSet<GroupId>>,
 }
@@ -215,7 +215,7 @@ impl Pipeline {
             return Err(Refusal::GroupModOutOfBuckets);
         }
         self.check_buckets(command)?;
-        let group = Group::new(command, old.as_deref(), self.ledger(), now);
+        let group = Group::new(command, old.as_deref(), self.allocator(), now);
         self.groups().check_chain(&group)?;
         self.groups_mut().put(group);
         Ok(())
@@ -335,7 +335,7 @@ impl Pipeline {
 impl Rule {
     /// The groups that it can send a frame to, by an action of its own.
     pub(crate) fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.instructions.said().groups.iter().copied()
+        self.instructions.facts().groups.iter().copied()
     }
 }
 

@@ -8,7 +8,7 @@ use flow::{FlowEvent, FlowRemovedReason};
 
 use crate::flow_mod::Changes;
 use crate::pipeline::Pipeline;
-use crate::rule::{Place, Rule};
+use crate::rule::{Rule, RulePosition};
 
 /// What happened to a rule.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ fn between(old: Option<&Arc<Rule>>, new: Option<&Arc<Rule>>, is_first: bool) -> 
 
 /// Where a rule is, in the order of tables and of lookup. One that takes another's place
 /// has it; one that comes again after it was gone has a place of its own.
-const fn place_of(rule: &Rule) -> (TableId, Place) {
+const fn place_of(rule: &Rule) -> (TableId, RulePosition) {
     (rule.table(), rule.place)
 }
 

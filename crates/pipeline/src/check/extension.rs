@@ -4,7 +4,7 @@
 use base::{PortNo, TableId};
 use flow::{Action, Extension, Field, Learn, LearnSource, LearnSpec, Match, Part, Refusal};
 
-use crate::known::Known;
+use crate::field_facts::FieldFacts;
 
 /// The least that an output can be cut down to: an Ethernet header.
 const TRUNCATED_MIN: u32 = 14;
@@ -76,7 +76,7 @@ fn check_learn(learn: &Learn) -> Result<(), Refusal> {
     for spec in &learn.specs {
         match *spec {
             LearnSpec::Match { to, from } => {
-                if !Known::of(&matching).fulfils(to.field().info().needs) {
+                if !FieldFacts::of(&matching).fulfils(to.field().info().needs) {
                     return Err(Refusal::ActionMatchInconsistent);
                 }
                 if let LearnSource::Value(value) = from {

@@ -7,9 +7,9 @@ use flow::{Field, Layout, Match, TermHead};
 
 /// A bit for each answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked(u8);
+pub(crate) struct MatchFacts(u8);
 
-impl Asked {
+impl MatchFacts {
     const NETWORK: u8 = 1 << 0;
     const TRANSPORT: u8 = 1 << 1;
     const OPTION: u8 = 1 << 2;
@@ -67,20 +67,20 @@ impl Asked {
 /// What the latest match asked for: the next is mostly laid out alike, and then asks for the
 /// same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Latest(Option<(Layout, Asked)>);
+pub(crate) struct MatchFactsCache(Option<(Layout, MatchFacts)>);
 
-impl Latest {
+impl MatchFactsCache {
     /// What `matching` asks for.
     #[inline]
-    pub(crate) fn asked(&mut self, matching: &Match) -> Asked {
+    pub(crate) fn asked(&mut self, matching: &Match) -> MatchFacts {
         match &self.0 {
             Some((layout, asked)) if layout.is_of(matching) => *asked,
             _ => self.ask(matching),
         }
     }
 
-    fn ask(&mut self, matching: &Match) -> Asked {
-        let asked = Asked::of(matching);
+    fn ask(&mut self, matching: &Match) -> MatchFacts {
+        let asked = MatchFacts::of(matching);
         self.0 = Layout::of(matching).map(|layout| (layout, asked));
         asked
     }
@@ -88,14 +88,14 @@ impl Latest {
 
 /// What a term is for, and how many bytes it takes; none if it is no term.
 #[derive(Clone, Copy)]
-struct Row {
+struct TermFacts {
     bits: u8,
     length: u8,
 }
 
 /// By the head of a term.
-static ROWS: [Row; 256] = {
-    let mut rows = [Row { bits: 0, length: 0 }; 256];
+static ROWS: [TermFacts; 256] = {
+    let mut rows = [TermFacts { bits: 0, length: 0 }; 256];
     let mut head = u8::MAX;
     while head > 0 {
         if let Some(term) = TermHead::of(head) {
@@ -104,8 +104,8 @@ static ROWS: [Row; 256] = {
                 length < u8::MAX as usize,
                 "a value has sixteen bytes at most"
             );
-            rows[head as usize] = Row {
-                bits: Asked::of_field(term.field),
+            rows[head as usize] = TermFacts {
+                bits: MatchFacts::of_field(term.field),
                 length: length.to_le_bytes()[0] + 1,
             };
         }
@@ -131,10 +131,10 @@ mod tests {
             "tun_metadata3=9,tun_id=4/6",
             "tun_metadata0,tcp",
         ];
-        let mut latest = Latest::default();
+        let mut latest = MatchFactsCache::default();
         for line in lines {
             let matching: Match = line.parse().expect(line);
-            let asked = Asked::of(&matching);
+            let asked = MatchFacts::of(&matching);
             let again = [latest.asked(&matching), latest.asked(&matching)];
             assert_eq!(again, [asked; 2], "{line}");
             let any = |is: fn(Field) -> bool| matching.terms().fields().any(is);

@@ -4,11 +4,11 @@
 use flow::field::{Prerequisite, VID_PRESENT};
 use flow::{Action, Encap, Extension, Field, Match, PacketType};
 
-use crate::check_extension::written;
+use crate::check::extension::written;
 
 /// What every such frame has.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct FieldFacts {
     eth_type: Option<u128>,
     tag: bool,
     ip_proto: Option<u128>,
@@ -17,7 +17,7 @@ pub(crate) struct Known {
     bare: bool,
 }
 
-impl Known {
+impl FieldFacts {
     /// What the match says.
     pub(crate) fn of(matching: &Match) -> Self {
         let present = u128::from(VID_PRESENT);

@@ -14,7 +14,7 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::flow_mod::Changes;
 use crate::pipeline::Pipeline;
-use crate::rule::{ByIdentity, Rule};
+use crate::rule::{Rule, RuleByIdentity};
 
 /// By what a table chooses who has to go.
 const EVICTION: EvictionFlags =
@@ -26,12 +26,12 @@ const SECOND_LOOKS_MAX: usize = 64;
 
 /// What is configured of one table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct TableSettings {
     name: Option<Arc<str>>,
     /// The most rules, if fewer than any table may have.
     limit: Option<usize>,
     /// Who may have to go, if rules may.
-    candidates: Option<Candidates>,
+    candidates: Option<EvictionOrder>,
     /// Which event of vacancy comes next, if any is told.
     next_event: Option<TableReason>,
     vacancy: Option<VacancyLimits>,
@@ -41,16 +41,16 @@ pub(crate) struct Settings {
 /// of those the one that ends soonest. As with Open vSwitch, a rule without timeouts
 /// stays (`ovs-vswitchd.conf.db(5)`, "Eviction Policy").
 #[derive(Clone, Debug, Default)]
-struct Candidates {
-    order: OrdSet<(u16, Instant, ByIdentity)>,
-    noted: OrdMap<ByIdentity, Instant>,
+struct EvictionOrder {
+    order: OrdSet<(u16, Instant, RuleByIdentity)>,
+    noted: OrdMap<RuleByIdentity, Instant>,
 }
 
-impl Candidates {
+impl EvictionOrder {
     fn add(&mut self, rule: &Arc<Rule>) {
         self.remove(rule);
         if let Some(deadline) = rule.deadline() {
-            let rule = ByIdentity(Arc::clone(rule));
+            let rule = RuleByIdentity(Arc::clone(rule));
             let place = (rule.0.importance, deadline, rule.clone());
             self.order.insert(place);
             self.noted.insert(rule, deadline);
@@ -66,11 +66,11 @@ impl Candidates {
     /// The first, and when it ended by what is noted of it.
     fn first(&self) -> Option<(Arc<Rule>, Instant)> {
         let first = self.order.get_min();
-        first.map(|(_, deadline, ByIdentity(rule))| (Arc::clone(rule), *deadline))
+        first.map(|(_, deadline, RuleByIdentity(rule))| (Arc::clone(rule), *deadline))
     }
 }
 
-impl Settings {
+impl TableSettings {
     /// Takes note of a rule that came into the table.
     pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
         if let Some(candidates) = &mut self.candidates {
@@ -122,7 +122,7 @@ impl Pipeline {
             return;
         }
         let candidates = evicts.then(|| {
-            let mut candidates = Candidates::default();
+            let mut candidates = EvictionOrder::default();
             let rules = self.rules(table);
             rules.for_each(|rule| candidates.add(rule));
             candidates
@@ -227,7 +227,7 @@ impl Pipeline {
         for looks in 0.. {
             let settings = self.settings().get(&table);
             let candidates = settings.and_then(|settings| settings.candidates.as_ref());
-            let Some((rule, noted)) = candidates.and_then(Candidates::first) else {
+            let Some((rule, noted)) = candidates.and_then(EvictionOrder::first) else {
                 return false;
             };
             if rule.deadline() == Some(noted) || looks == SECOND_LOOKS_MAX {

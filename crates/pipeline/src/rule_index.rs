@@ -8,7 +8,7 @@
 //! million rules. So there are many, and no two are for quite as many rules: they
 //! grow one after the other, and of all of them as much is empty at any size.
 
-mod part;
+mod partition;
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use foldhash::quality::RandomState;
 
-use crate::rule::{Identity, Rule};
-use part::Part;
+use crate::rule::{Rule, RuleIdentity};
+use partition::IndexPartition;
 
 /// How many tables: the largest of a million rules grows in less than a millisecond.
 const PARTS: usize = 64;
@@ -29,24 +29,24 @@ const CHUNK: usize = 4096;
 /// Every rule, or nothing yet. The hash is keyed by chance, lest a controller choose a
 /// million matches of one hash; nothing else depends on it.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
+pub(crate) struct RuleIndex {
     hasher: RandomState,
     /// As many as there are parts, once it is made.
-    parts: Vec<Part>,
-    rules: Rules,
+    parts: Vec<IndexPartition>,
+    rules: RuleSlab,
     /// Identities that will be asked for, in this order, and their hashes.
-    coming: VecDeque<(Hash, Identity)>,
+    coming: VecDeque<(IdentityHash, RuleIdentity)>,
 }
 
 /// The hash of an identity: which part, and what is kept of it, since a table that grows
 /// does not ask each of its rules, which lie all over the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hash {
+pub(crate) struct IdentityHash {
     part: u16,
     kept: u32,
 }
 
-impl Hash {
+impl IdentityHash {
     fn of(hash: u64) -> Self {
         let [a, b, c, d, e, f, ..] = hash.to_le_bytes();
         Self {
@@ -62,13 +62,13 @@ impl Hash {
 
 /// Rules by number, in the order in which they came.
 #[derive(Debug, Default)]
-struct Rules {
+struct RuleSlab {
     chunks: Vec<Vec<Option<Arc<Rule>>>>,
     /// Numbers that are free again.
     free: Vec<u32>,
 }
 
-impl Rules {
+impl RuleSlab {
     fn get(&self, number: u32) -> Option<&Arc<Rule>> {
         let number = number as usize;
         self.chunks
@@ -99,20 +99,20 @@ impl Rules {
 }
 
 /// Whether a number is that of the rule of this identity.
-fn is_of<'a>(rules: &'a Rules, identity: &'a Identity) -> impl Fn(u32) -> bool + 'a {
+fn is_of<'a>(rules: &'a RuleSlab, identity: &'a RuleIdentity) -> impl Fn(u32) -> bool + 'a {
     move |number| {
         let rule = rules.get(number);
         rule.is_some_and(|rule| rule.identity == *identity)
     }
 }
 
-impl Clone for Index {
+impl Clone for RuleIndex {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Index {
+impl RuleIndex {
     /// Whether it is there.
     pub(crate) const fn is_made(&self) -> bool {
         !self.parts.is_empty()
@@ -128,16 +128,17 @@ impl Index {
     }
 
     /// The hash of an identity.
-    pub(crate) fn hash(&self, identity: &Identity) -> Hash {
-        Hash::of(self.hasher.hash_one(identity))
+    pub(crate) fn hash(&self, identity: &RuleIdentity) -> IdentityHash {
+        IdentityHash::of(self.hasher.hash_one(identity))
     }
 
     /// Looks at the memory in which these are looked for, which of a large index is far
     /// away: what is asked for together comes together. They are to be asked for in this
     /// order, by [`Index::coming`].
-    pub(crate) fn prefetch(&mut self, identities: impl Iterator<Item = Identity>) {
+    pub(crate) fn prefetch(&mut self, identities: impl Iterator<Item = RuleIdentity>) {
         let hasher = &self.hasher;
-        let hashed = identities.map(|identity| (Hash::of(hasher.hash_one(&identity)), identity));
+        let hashed =
+            identities.map(|identity| (IdentityHash::of(hasher.hash_one(&identity)), identity));
         self.coming.clear();
         self.coming.extend(hashed);
         let seen = self.coming.iter().map(|(hash, _)| {
@@ -149,7 +150,10 @@ impl Index {
 
     /// The next identity that was foreseen, and its hash, if it is the one. If it is not,
     /// nothing was foreseen.
-    pub(crate) fn coming(&mut self, is_it: impl Fn(&Identity) -> bool) -> Option<(Hash, Identity)> {
+    pub(crate) fn coming(
+        &mut self,
+        is_it: impl Fn(&RuleIdentity) -> bool,
+    ) -> Option<(IdentityHash, RuleIdentity)> {
         let next = self.coming.pop_front()?;
         if !is_it(&next.1) {
             self.coming.clear();
@@ -160,21 +164,21 @@ impl Index {
 
     /// The rule of this identity, whose hash that is. Only if it is made: elsewhere there is
     /// another way.
-    pub(crate) fn get(&self, hash: Hash, identity: &Identity) -> Option<&Arc<Rule>> {
+    pub(crate) fn get(&self, hash: IdentityHash, identity: &RuleIdentity) -> Option<&Arc<Rule>> {
         let part = self.parts.get(hash.part())?;
         let number = part.find(hash.kept, is_of(&self.rules, identity))?;
         self.rules.get(number)
     }
 
     /// Takes a rule in. There is none of its identity.
-    pub(crate) fn insert(&mut self, hash: Hash, rule: &Arc<Rule>) {
+    pub(crate) fn insert(&mut self, hash: IdentityHash, rule: &Arc<Rule>) {
         if let Some(part) = self.parts.get_mut(hash.part()) {
             part.insert(hash.kept, self.rules.add(Arc::clone(rule)));
         }
     }
 
     /// Takes a rule in, in place of the one of the same identity.
-    pub(crate) fn replace(&mut self, hash: Hash, rule: &Arc<Rule>) {
+    pub(crate) fn replace(&mut self, hash: IdentityHash, rule: &Arc<Rule>) {
         let same = is_of(&self.rules, &rule.identity);
         let part = self.parts.get(hash.part());
         if let Some(number) = part.and_then(|part| part.find(hash.kept, same)) {
@@ -183,7 +187,7 @@ impl Index {
     }
 
     /// Forgets a rule.
-    pub(crate) fn remove(&mut self, identity: &Identity) {
+    pub(crate) fn remove(&mut self, identity: &RuleIdentity) {
         let hash = self.hash(identity);
         let is_it = is_of(&self.rules, identity);
         let part = self.parts.get_mut(hash.part());
@@ -196,8 +200,8 @@ impl Index {
     /// Forgets all rules, and gives back the room for them.
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
-        self.parts.resize_with(PARTS, Part::default);
-        self.rules = Rules::default();
+        self.parts.resize_with(PARTS, IndexPartition::default);
+        self.rules = RuleSlab::default();
     }
 }
 
@@ -237,7 +241,7 @@ mod tests {
         let flows: Vec<_> = flows.iter().map(String::as_str).collect();
         let pipeline = pipeline(&flows);
         let rules: Vec<_> = pipeline.rules(TableId::FIRST).cloned().collect();
-        let mut index = Index::default();
+        let mut index = RuleIndex::default();
         index.make(rules[..100].iter().cloned());
         for (old, new) in rules.iter().zip(&rules[100..]) {
             let hash = index.hash(&new.identity);

@@ -7,7 +7,7 @@ use flow::{Action, Registers};
 use packet::{Packet, Pool};
 
 use crate::counters::Totals;
-use crate::interpreter::{InputFrame, Interpreter, Run};
+use crate::interpreter::{Execution, InputFrame, Interpreter};
 use crate::lookup::LookupTables;
 use crate::rule::Rule;
 use crate::trace::Trace;
@@ -115,7 +115,7 @@ impl Interpreter {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> Execution<'a> {
     fn go_on_from(
         &mut self,
         packet: &mut Packet<'_>,

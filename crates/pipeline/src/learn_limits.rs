@@ -14,11 +14,11 @@ use crate::rule::Rule;
 use crate::table::Table;
 
 /// A table, and a cookie in it.
-type Key = (TableId, Cookie);
+type LearnKey = (TableId, Cookie);
 
 /// What is known of the rules of one key.
 #[derive(Clone, Copy, Debug, Default)]
-struct Watched {
+struct LearnCount {
     /// Actions that make such rules, and ask for something of them together.
     learners: usize,
     /// Those of them with which such rules go.
@@ -29,13 +29,13 @@ struct Watched {
 
 /// What is known of all that is asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Learners {
-    watched: OrdMap<Key, Watched>,
+pub(crate) struct LearnLimits {
+    watched: OrdMap<LearnKey, LearnCount>,
     /// Whose last owner has gone.
-    orphaned: Vec<Key>,
+    orphaned: Vec<LearnKey>,
 }
 
-impl Learners {
+impl LearnLimits {
     /// How many rules there are of this cookie in this table, if anybody watches.
     pub(crate) fn count(&self, table: TableId, cookie: Cookie) -> Option<usize> {
         self.watched
@@ -50,9 +50,9 @@ impl Learners {
         }
         for learn in learns_of(rule) {
             let key = (learn.table, learn.cookie);
-            let watched = self.watched.entry(key).or_insert_with(|| Watched {
+            let watched = self.watched.entry(key).or_insert_with(|| LearnCount {
                 rules: count(tables.get(&key.0), key.1),
-                ..Watched::default()
+                ..LearnCount::default()
             });
             watched.learners += 1;
             watched.owners += usize::from(owns(learn));
@@ -83,7 +83,7 @@ impl Learners {
     }
 
     /// A key whose last owner has gone, and to which no other has come since.
-    fn next_orphaned(&mut self) -> Option<Key> {
+    fn next_orphaned(&mut self) -> Option<LearnKey> {
         while let Some(key) = self.orphaned.pop() {
             let owned = self.watched.get(&key);
             if owned.is_none_or(|watched| watched.owners == 0) {
@@ -125,7 +125,7 @@ const fn owns(learn: &Learn) -> bool {
 /// The rule's actions that ask for something of all rules which they make.
 fn learns_of(rule: &Rule) -> Vec<&Learn> {
     let mut found = Vec::new();
-    if rule.instructions.said().asks_of_learned {
+    if rule.instructions.facts().asks_of_learned {
         collect(rule.instructions.actions(), &mut found);
     }
     found
