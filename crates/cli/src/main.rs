@@ -1,5 +1,5 @@
 //! `comporta`: arguments in, exit code out. What is to be done is done in the
-//! crates `switch`, `lab`, `tools`, `watch` and `doctor`; nothing here decides anything.
+//! crates `runtime`, `vswitchd`, `lab`, `tools`, `watch` and `doctor`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
 //! about it), 2 the arguments make no sense, or what was compared differs (as

@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Command};
 use config::{ConfigError, Dummies, Remote, Tls};
-use runtime::{
-    Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, SwitchError, Syslog,
+use runtime::rundir_file;
+use vswitchd::{
+    DaemonError, Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, Syslog,
     SyslogTarget,
 };
 
@@ -166,21 +167,21 @@ impl VswitchdArgs {
         let dummies = dummies.transpose()?.unwrap_or_default();
         let person = self.user.as_deref().map(Person::read).transpose()?;
         let outlets = self.outlets()?;
-        let in_background = match self.detach.then(runtime::detach).transpose()? {
+        let in_background = match self.detach.then(vswitchd::detach).transpose()? {
             Some(Detached::Foreground) => return Ok(ExitCode::SUCCESS),
             Some(Detached::Background) => true,
             None => false,
         };
-        let watches = self.monitor && !runtime::is_monitored();
+        let watches = self.monitor && !vswitchd::is_monitored();
         let role = watches.then_some("monitor");
-        let logging = runtime::start_logging(&self.verbose, outlets, role)?;
+        let logging = vswitchd::start_logging(&self.verbose, outlets, role)?;
         if watches {
-            let status = runtime::monitor(&logging, in_background)?;
+            let status = vswitchd::monitor(&logging, in_background)?;
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             return Ok(ExitCode::from(code.unwrap_or_default()));
         }
         if self.mlockall {
-            runtime::keep_in_memory();
+            vswitchd::keep_in_memory();
         }
         let _pidfile = self.make_pidfile()?;
         if let Some(person) = person {
@@ -191,11 +192,11 @@ impl VswitchdArgs {
         }
         let chdir = !self.no_chdir;
         let ready = move || {
-            if in_background && let Err(error) = runtime::settle(chdir) {
+            if in_background && let Err(error) = vswitchd::settle(chdir) {
                 tracing::warn!(%error, "the terminal is not let go");
             }
         };
-        runtime::manage(Managed {
+        vswitchd::manage(Managed {
             database,
             rundir: self.rundir,
             cores: self.cores,
@@ -211,11 +212,11 @@ impl VswitchdArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn make_pidfile(&self) -> Result<Option<Pidfile>, SwitchError> {
+    fn make_pidfile(&self) -> Result<Option<Pidfile>, DaemonError> {
         let usual = || PathBuf::from(format!("{PROGRAM}.pid"));
         let pidfile = self.pidfile.as_ref().map(|path| {
             let path = path.clone().unwrap_or_else(usual);
-            let path = runtime::rundir_file(self.rundir.as_deref(), &path)?;
+            let path = rundir_file(self.rundir.as_deref(), &path)?;
             Pidfile::create(&path, self.overwrite_pidfile)
         });
         pidfile.transpose()
@@ -274,7 +275,7 @@ impl VswitchdArgs {
     }
 }
 
-fn open_log(path: Option<&Path>) -> Result<LogFile, SwitchError> {
+fn open_log(path: Option<&Path>) -> Result<LogFile, DaemonError> {
     let usual = || {
         let directory =
             env::var_os("OVS_LOGDIR").map_or_else(|| LOGDIR_USUAL.into(), PathBuf::from);

@@ -8,7 +8,7 @@ use openflow::WallTime;
 
 /// The time since the daemon's start, the same for all its threads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     start: SystemInstant,
     /// The same instant by the clock on the wall.
     wall: SystemTime,
@@ -39,7 +39,7 @@ static HANDS: Hands = Hands {
     clippy::disallowed_methods,
     reason = "this module is where the clock is read"
 )]
-pub(crate) fn wall() -> Duration {
+pub fn wall() -> Duration {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap_or_default()
 }
@@ -60,7 +60,8 @@ impl Clock {
         clippy::disallowed_methods,
         reason = "this module is where the clock is read"
     )]
-    pub(crate) fn start() -> Self {
+    #[must_use]
+    pub fn start() -> Self {
         Self {
             start: SystemInstant::now(),
             wall: SystemTime::now(),
@@ -77,7 +78,8 @@ impl Clock {
     }
 
     /// Now.
-    pub(crate) fn now(self) -> Instant {
+    #[must_use]
+    pub fn now(self) -> Instant {
         let real = self.real();
         let shown = self.hands.map_or(real, |hands| hands.read(real));
         Instant::from_nanos(shown)
@@ -120,7 +122,8 @@ impl Clock {
 
     /// The same instant on the system's clock, for a runtime's timers; of a clock that stands or is
     /// put forward, as far from now as it seems.
-    pub(crate) fn to_system(self, instant: Instant) -> SystemInstant {
+    #[must_use]
+    pub fn to_system(self, instant: Instant) -> SystemInstant {
         match self.hands {
             None => self.start + instant.since(Instant::START),
             Some(_) => {

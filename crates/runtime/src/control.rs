@@ -47,7 +47,7 @@ use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerHandle;
-use crate::logging::Logging;
+use crate::log_control::LogControl;
 use capturing::Capturing;
 use collectors::Collectors;
 use config::{Config, Dummies, Tls};
@@ -135,8 +135,10 @@ pub(crate) struct Tools {
     pub(crate) file: Option<PathBuf>,
     /// What peers are shown that it speaks TLS with, if the configuration does not say.
     pub(crate) tls: Option<Tls>,
-    /// How much is said where, if that can be changed.
-    pub(crate) logging: Option<Arc<Logging>>,
+    /// The answer of the command `version`.
+    pub(crate) version: &'static str,
+    /// The process's log, if it can be changed.
+    pub(crate) log: Option<Arc<dyn LogControl>>,
 }
 
 /// The control thread's state.

@@ -50,33 +50,6 @@ pub enum SwitchError {
         /// The socket.
         path: PathBuf,
     },
-    /// The file that says which process this is cannot be made.
-    #[error("cannot write {path}: {error}; name another with --pidfile=FILE")]
-    Pidfile {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// Words behind `-v` say nothing.
-    #[error("{0}")]
-    Words(String),
-    /// Nobody can be this user.
-    #[error("--user={text}: {problem}")]
-    User {
-        /// What was typed.
-        text: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The log cannot be written.
-    #[error("cannot write {path}: {error}; name another with --log-file=FILE")]
-    LogFile {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
     /// A Unix socket cannot be made.
     #[error("cannot listen at {path}: {error}")]
     Unix {

@@ -13,7 +13,7 @@ use super::connection::{Outbox, Purpose, Room};
 use super::control::Gathered;
 use super::reaper::Remains;
 use super::unixctl::Question;
-use crate::vswitch::Facts;
+use crate::facts::Facts;
 use config::Config;
 use dataplane::program::BridgeId;
 use switch::connection::ConnectionId;

@@ -6,7 +6,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Writes of `bytes` what there is room for or, if there is none to be written, sees to it
 /// that all written before is on its way: TLS keeps what the socket has no room for.
-pub(super) async fn push<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Result<usize> {
+pub async fn push<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return writer.flush().await.map(|()| 0);
     }

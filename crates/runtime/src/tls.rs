@@ -31,11 +31,11 @@ const PEM_LINE_LEN: usize = 64;
 
 /// What peers are shown, and known by. It may change at any time, for those that come later.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Arc<ArcSwapOption<Tls>>);
+pub struct Secrets(Arc<ArcSwapOption<Tls>>);
 
 impl Secrets {
     /// Shows this from now on.
-    pub(crate) fn set(&self, tls: Option<Tls>) {
+    pub fn set(&self, tls: Option<Tls>) {
         self.0.store(tls.map(Arc::new));
     }
 
@@ -43,7 +43,7 @@ impl Secrets {
     ///
     /// # Errors
     /// The files are not what they should be, or the other is not one to speak with.
-    pub(crate) async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let tls = self.settled()?;
         let files = Arc::clone(&tls);
         let (config, is_strange) = in_background(move || client(&files)).await?;

@@ -108,7 +108,7 @@ impl WorkerHandle {
             .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(core);
-                super::set_stretch(STRETCH);
+                crate::start::set_stretch(STRETCH);
                 run(Worker::new(writer, shared), sleeper, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;

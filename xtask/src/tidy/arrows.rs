@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 32] = {
+const ARROWS: [Arrows; 33] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -32,7 +32,8 @@ const ARROWS: [Arrows; 32] = {
         row("dataplane", &["base", "packet", "flow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export"]),
         row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export", "dataplane"]),
         row("control-api", &[]),
-        row("runtime",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb", "config", "l2", "flow-export", "dataplane", "switch", "control-api"]),
+        row("runtime",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "config", "l2", "flow-export", "dataplane", "switch", "control-api"]),
+        row("vswitchd", &["base", "packet", "flow", "ports", "dpdk", "sys", "ovsdb", "config", "l2", "flow-export", "runtime"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
@@ -41,7 +42,7 @@ const ARROWS: [Arrows; 32] = {
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["control-api", "openflow", "ports"]),
-        row("cli",      &["config", "control-api", "runtime", "lab", "tools", "watch", "doctor"]),
+        row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),

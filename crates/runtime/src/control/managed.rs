@@ -7,8 +7,8 @@ use base::{Instant, PortNo};
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::database::Desk;
-use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
+use crate::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
+use crate::handle::ControlHandle;
 use config::Controller;
 use control_api::RunDir;
 use switch::bridge::Spanning;
@@ -19,13 +19,10 @@ impl Control {
         self.tools.rundir.clone()
     }
 
-    /// The way of a database to this thread.
-    pub(crate) fn desk(&self) -> Desk {
-        Desk {
-            inbox: self.tools.inbox.clone(),
-            news: Arc::clone(&self.tools.news),
-            clock: self.tools.clock,
-        }
+    /// Returns a handle of this thread.
+    pub(crate) fn handle_of_this(&self) -> ControlHandle {
+        let news = Arc::clone(&self.tools.news);
+        ControlHandle::new(self.tools.inbox.clone(), news, self.tools.clock)
     }
 
     /// How all bridges are.
@@ -37,7 +34,6 @@ impl Control {
                 .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
                 .collect(),
             failed: self.failed.clone(),
-            ..Facts::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Answer::AtOnce;
 use super::{Command, MANY};
 use crate::control::Control;
-use crate::logging::Logging;
+use crate::log_control::LogControl;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
@@ -18,31 +18,31 @@ pub(super) const COMMANDS: [Command; 7] = [
 
 /// How much is said where.
 fn list(control: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(logging(control)?.table())
+    Ok(log(control)?.levels())
 }
 
 /// How lines look.
 fn list_patterns(control: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(logging(control)?.patterns())
+    Ok(log(control)?.patterns())
 }
 
 /// Closes the log file, until it is opened again.
 fn close(control: &mut Control, _: &[String]) -> Result<String, String> {
-    logging(control)?.close();
+    log(control)?.close();
     Ok(String::new())
 }
 
 /// Opens the log file again.
 fn reopen(control: &mut Control, _: &[String]) -> Result<String, String> {
-    logging(control)?.reopen()?;
+    log(control)?.reopen()?;
     Ok(String::new())
 }
 
 /// No line is held back by how many there were before, so there is nothing to let go: what could
 /// come often is counted instead. A module that is named must be there.
 fn limit_rate(control: &mut Control, modules: &[String]) -> Result<String, String> {
-    let logging = logging(control)?;
-    match modules.iter().all(|module| logging.knows(module)) {
+    let log = log(control)?;
+    match modules.iter().all(|module| log.has_module(module)) {
         true => Ok(String::new()),
         false => Err("unknown module".to_owned()),
     }
@@ -50,12 +50,12 @@ fn limit_rate(control: &mut Control, modules: &[String]) -> Result<String, Strin
 
 /// Says more or less from now on.
 fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let logging = logging(control)?;
-    arguments.iter().try_for_each(|spec| logging.set(spec))?;
+    let log = log(control)?;
+    arguments.iter().try_for_each(|spec| log.set(spec))?;
     Ok(String::new())
 }
 
-fn logging(control: &Control) -> Result<&Logging, String> {
-    let logging = control.tools.logging.as_deref();
-    logging.ok_or_else(|| "how much this switch says was settled by --log".to_owned())
+fn log(control: &Control) -> Result<&dyn LogControl, String> {
+    let log = control.tools.log.as_deref();
+    log.ok_or_else(|| "how much this switch says was settled by --log".to_owned())
 }

@@ -13,10 +13,7 @@ pub(super) const COMMANDS: [Command; 2] = [
 
 /// What it is: where it stands in another's place, in words that scripts for that one take.
 fn version(control: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(match control.tools.logging {
-        Some(_) => format!("{}\n", crate::SAYS_IT_IS),
-        None => format!("comporta {}\n", env!("CARGO_PKG_VERSION")),
-    })
+    Ok(format!("{}\n", control.tools.version))
 }
 
 /// Agrees; the process ends when the answer has been sent. Interfaces that are the switch's own

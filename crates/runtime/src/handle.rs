@@ -1,0 +1,49 @@
+//! The control thread, as tasks of other crates use it.
+
+use std::sync::Arc;
+
+use config::Config;
+use tokio::sync::{Notify, oneshot};
+
+use crate::clock::Clock;
+use crate::facts::Facts;
+use crate::inbox::{Inbox, Input};
+
+/// A handle of the control thread: it takes configurations and returns facts.
+#[derive(Clone)]
+pub struct ControlHandle {
+    inbox: Inbox,
+    news: Arc<Notify>,
+    clock: Clock,
+}
+
+impl ControlHandle {
+    pub(crate) const fn new(inbox: Inbox, news: Arc<Notify>, clock: Clock) -> Self {
+        Self { inbox, news, clock }
+    }
+
+    /// Returns the clock of the switch.
+    #[must_use]
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Applies `config`, as far as that can be done. `None` if the switch ends.
+    pub async fn configure(&self, config: Config) -> Option<()> {
+        let (done, wait) = oneshot::channel();
+        self.inbox.send(Input::Configure(Box::new(config), done));
+        wait.await.ok()
+    }
+
+    /// Returns the state of all bridges. `None` if the switch ends.
+    pub async fn facts(&self) -> Option<Facts> {
+        let (answer, wait) = oneshot::channel();
+        self.inbox.send(Input::Facts(answer));
+        wait.await.ok()
+    }
+
+    /// Waits until the facts have changed.
+    pub async fn changed(&self) {
+        self.news.notified().await;
+    }
+}

@@ -1,0 +1,289 @@
+//! The start of a switch: its threads, and the first things that they do.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::sync::thread;
+use config::{Config, Dummies, Tls};
+use control_api::RunDir;
+use dataplane::program::Publication;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::CpuSet;
+use tokio::runtime::Runtime;
+
+use crate::clock::Clock;
+use crate::control::{Control, Tools};
+use crate::error::SwitchError;
+use crate::handle::ControlHandle;
+use crate::inbox::Inbox;
+use crate::log_control::LogControl;
+use crate::peers::Exchange;
+use crate::reaper::Reaper;
+use crate::worker_thread::{self, WorkerHandle};
+use crate::{links, metrics, rundir, signals};
+
+/// File descriptors that the process allows itself: thousands of peers, and a few
+/// for each port and worker.
+const FILES_MAX: u64 = 65_536;
+
+/// For how long the threads of the control plane go on at a stretch where others want
+/// the same core: the least that the kernel grants. They wake up often and do little
+/// each time; with a long stretch the kernel would let workers finish theirs first.
+const STRETCH: Duration = Duration::from_micros(100);
+
+/// The answer of the command `version`, unless another program is replaced.
+const VERSION: &str = concat!("comporta ", env!("CARGO_PKG_VERSION"));
+
+/// Runs the switch on the calling thread, which becomes the control thread, until
+/// it is told to end by a signal. `file` is read again on SIGHUP; `metrics` is where Prometheus
+/// may ask.
+///
+/// # Errors
+/// It cannot do what it was asked; one line says why and what to do.
+pub fn run(
+    config: Config,
+    file: Option<PathBuf>,
+    metrics: Option<SocketAddr>,
+) -> Result<(), SwitchError> {
+    config.check()?;
+    let setup = Setup {
+        rundir: config.rundir.clone(),
+        cores: config.cores.clone(),
+        file,
+        dummies: Dummies::None,
+        system_routes: true,
+        tls: None,
+        version: VERSION,
+        log: None,
+    };
+    operate(setup, |startup| {
+        startup.serve_metrics(metrics)?;
+        startup.configure(config)?;
+        startup.follow_links()
+    })
+}
+
+/// The parts of a switch that are decided before it has any bridge.
+pub struct Setup {
+    /// The run directory, as for [`RunDir::named`].
+    pub rundir: Option<PathBuf>,
+    /// The cores that workers run on, one each; if empty, the last core of the process.
+    pub cores: Vec<usize>,
+    /// The configuration file, which is read again on SIGHUP.
+    pub file: Option<PathBuf>,
+    /// The interfaces that are dummies. With any, the clock can be stopped.
+    pub dummies: Dummies,
+    /// True if tunnels use the system's routes.
+    pub system_routes: bool,
+    /// Key and certificates for peers, if the configuration names none.
+    pub tls: Option<Tls>,
+    /// The answer of the command `version`.
+    pub version: &'static str,
+    /// The process's log, if it can be changed.
+    pub log: Option<Arc<dyn LogControl>>,
+}
+
+/// A switch that is starting: its threads run, its control thread does not serve yet.
+pub struct Startup<'a> {
+    control: &'a mut Control,
+    runtime: &'a Runtime,
+    inbox: &'a Inbox,
+}
+
+impl Startup<'_> {
+    /// Returns the run directory.
+    #[must_use]
+    pub fn rundir(&self) -> RunDir {
+        self.control.rundir()
+    }
+
+    /// Returns a handle of the control thread.
+    #[must_use]
+    pub fn handle(&self) -> ControlHandle {
+        self.control.handle_of_this()
+    }
+
+    /// Applies the first configuration.
+    ///
+    /// # Errors
+    /// A part of it cannot be made.
+    pub fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
+        self.control.configure(config)
+    }
+
+    /// Holds frames and controllers back until a configuration allows them.
+    pub const fn await_flows(&mut self) {
+        self.control.await_flows();
+    }
+
+    /// Accepts commands at another control socket, beside those of the bridges.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn serve_unixctl(&mut self, path: &Path) -> Result<(), SwitchError> {
+        self.control.answer_questions(path)
+    }
+
+    /// Serves metrics for Prometheus at `address`, if there is one.
+    ///
+    /// # Errors
+    /// The address is not of this machine, or its port is taken.
+    pub fn serve_metrics(&self, address: Option<SocketAddr>) -> Result<(), SwitchError> {
+        if let Some(address) = address {
+            let listener = self
+                .runtime
+                .block_on(metrics::listen(address))
+                .map_err(|error| SwitchError::Metrics { address, error })?;
+            self.spawn(metrics::serve(listener, self.inbox.clone()));
+            tracing::info!(%address, "metrics are served");
+        }
+        Ok(())
+    }
+
+    /// Follows the system's interfaces by netlink.
+    ///
+    /// # Errors
+    /// Netlink cannot be used.
+    pub fn follow_links(&self) -> Result<(), SwitchError> {
+        self.runtime
+            .block_on(links::follow(self.inbox.clone()))
+            .map_err(SwitchError::system("following interfaces by netlink"))
+    }
+
+    /// Runs a task until the switch ends.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(task));
+    }
+}
+
+/// Starts all threads, calls `begin`, and serves until a signal or a command ends the switch.
+///
+/// # Errors
+/// A thread cannot be started, or `begin` fails.
+pub fn operate(
+    setup: Setup,
+    begin: impl FnOnce(&mut Startup<'_>) -> Result<(), SwitchError>,
+) -> Result<(), SwitchError> {
+    let clock = match setup.dummies.are_there() {
+        true => Clock::start_that_stops(),
+        false => Clock::start(),
+    };
+    raise_file_limit();
+    let rundir = rundir::open(setup.rundir.as_deref())?;
+    let allowed = worker_thread::allowed_cores()?;
+    let cores = choose_cores(&setup.cores, &allowed)?;
+    keep_off(&cores, &allowed);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("peers")
+        .on_thread_start(|| set_stretch(STRETCH))
+        .enable_all()
+        .build()
+        .map_err(SwitchError::system("starting the runtime"))?;
+    let (inbox, inputs) = Inbox::new(thread::current());
+    let publication = Arc::new(Publication::default());
+    let start = |(writer, core): (usize, &usize)| {
+        WorkerHandle::start(writer, *core, &publication, inbox.clone(), clock)
+    };
+    let workers = cores
+        .iter()
+        .enumerate()
+        .map(start)
+        .collect::<Result<_, _>>()?;
+    let tools = Tools {
+        clock,
+        runtime: runtime.handle().clone(),
+        exchange: Exchange::new(inbox.clone(), clock),
+        inbox: inbox.clone(),
+        rundir,
+        publication,
+        workers,
+        reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
+        news: Arc::default(),
+        file: setup.file,
+        dummies: setup.dummies,
+        system_routes: setup.system_routes,
+        tls: setup.tls,
+        version: setup.version,
+        log: setup.log,
+    };
+    // Only now: threads have what the one has that starts them.
+    set_stretch(STRETCH);
+    let mut control = Control::new(tools, inputs);
+    let served = serve(&mut control, &runtime, &inbox, begin);
+    control.shut_down();
+    runtime.shutdown_background();
+    served
+}
+
+fn serve(
+    control: &mut Control,
+    runtime: &Runtime,
+    inbox: &Inbox,
+    begin: impl FnOnce(&mut Startup<'_>) -> Result<(), SwitchError>,
+) -> Result<(), SwitchError> {
+    {
+        let _in_runtime = runtime.enter();
+        signals::follow(inbox.clone()).map_err(SwitchError::system("following signals"))?;
+    }
+    begin(&mut Startup {
+        control,
+        runtime,
+        inbox,
+    })?;
+    tracing::info!("ready");
+    control.run();
+    tracing::info!("ending");
+    Ok(())
+}
+
+/// The cores to work on: those asked for, or the last that there is.
+fn choose_cores(wanted: &[usize], allowed: &[usize]) -> Result<Vec<usize>, SwitchError> {
+    if wanted.is_empty() {
+        return Ok(allowed.last().copied().into_iter().collect());
+    }
+    if let Some(core) = wanted.iter().find(|core| !allowed.contains(core)) {
+        let allowed: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+        return Err(SwitchError::Core {
+            core: *core,
+            allowed: allowed.join(", "),
+        });
+    }
+    Ok(wanted.to_vec())
+}
+
+/// Keeps this thread, and those it starts, off the workers' cores, if there are others.
+fn keep_off(cores: &[usize], allowed: &[usize]) {
+    let mut others = CpuSet::new();
+    for core in allowed.iter().filter(|core| !cores.contains(core)) {
+        others.set(*core);
+    }
+    if others.count() > 0
+        && let Err(error) = rustix::thread::sched_setaffinity(None, &others)
+    {
+        tracing::warn!(%error, "the control plane shares the workers' cores");
+    }
+}
+
+/// Has the calling thread go on for so long at a stretch where others want its core.
+pub(crate) fn set_stretch(stretch: Duration) {
+    if let Err(error) = sys::scheduling::set_time_slice(stretch) {
+        tracing::debug!(%error, "a thread has its core in stretches of the usual length");
+    }
+}
+
+/// Allows as many open files as the system lets us have.
+fn raise_file_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let current = maximum.map_or(FILES_MAX, |maximum| maximum.min(FILES_MAX));
+    let wanted = Rlimit {
+        current: Some(current),
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}

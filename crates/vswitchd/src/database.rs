@@ -1,0 +1,247 @@
+//! The way to the database: a socket, an `ovsdb::Session` on it, and the manager that
+//! decides what comes of what is said there. A database that is gone is sought again, and
+//! meanwhile nothing changes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base::Instant;
+use ovsdb::{Session, SessionEvent, SessionOptions};
+use runtime::{ControlHandle, Secrets, push};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant as TokioInstant;
+
+use super::host::{self, HostFacts};
+use crate::{DATABASE, LOCK, Manager, TABLES};
+use config::{Remote, Tls};
+
+/// The first pause after the database was not reached; each further one is twice as long.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+
+/// The longest pause, as Open vSwitch has it.
+const BACKOFF_MAX: Duration = Duration::from_secs(8);
+
+/// How long the database may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// For how long news are gathered before they are written: a controller that comes and
+/// goes, or a cable with a loose contact, is written ten times a second at most.
+const GATHERING: Duration = Duration::from_millis(100);
+
+/// What is read at once, in bytes.
+const READ_LEN: usize = 64 * 1024;
+
+/// Follows the database until the runtime ends, and tells `ready` when it was read for
+/// the first time and what it says was done.
+pub(crate) async fn follow(
+    remote: Remote,
+    tls: Option<Tls>,
+    manager: Manager,
+    rundir: PathBuf,
+    control: ControlHandle,
+    ready: Box<dyn FnOnce() + Send>,
+) {
+    let secrets = Secrets::default();
+    secrets.set(tls);
+    let mut office = Office {
+        control,
+        secrets,
+        rundir,
+        host: HostFacts {
+            system: host::system(),
+            statistics: BTreeMap::new(),
+        },
+        manager,
+        ready: Some(ready),
+    };
+    let (mut pause, mut silent) = (BACKOFF_FIRST, false);
+    loop {
+        let began = office.control.clock().now();
+        match office.visit(&remote).await {
+            // One that says what can be used, and then what cannot, is no better than one that
+            // is away: only a session that has lasted makes up for the pauses before it.
+            Ok(true) if office.control.clock().now() - began > pause => {
+                (pause, silent) = (BACKOFF_FIRST, false);
+            }
+            Ok(_) => {}
+            // Once for a row of failures: a database that is away for a night is one line.
+            Err(error) if !silent => {
+                tracing::warn!(%remote, %error, "database not reached; trying again");
+                silent = true;
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(BACKOFF_MAX);
+    }
+}
+
+/// What lasts from one session to the next.
+struct Office {
+    control: ControlHandle,
+    secrets: Secrets,
+    /// Where programs say which processes they are.
+    rundir: PathBuf,
+    host: HostFacts,
+    manager: Manager,
+    ready: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Office {
+    /// Goes to the database and follows it until it is gone. Tells whether it said anything
+    /// that could be used.
+    async fn visit(&mut self, remote: &Remote) -> io::Result<bool> {
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        match remote {
+            Remote::Unix(path) => {
+                let connecting = tokio::time::timeout(CONNECT_TIMEOUT, UnixStream::connect(path));
+                let stream = connecting.await.map_err(late)??;
+                Ok(self.serve(stream).await)
+            }
+            Remote::Tcp { host, port } => {
+                let connecting = TcpStream::connect((host.as_str(), *port));
+                let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
+                let stream = connecting.await.map_err(late)??;
+                Ok(self.serve(stream).await)
+            }
+            Remote::Ssl { host, port } => {
+                let connecting = async {
+                    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                    self.secrets.connect(stream).await
+                };
+                let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
+                let stream = connecting.await.map_err(late)??;
+                Ok(self.serve(stream).await)
+            }
+        }
+    }
+
+    async fn serve(&mut self, stream: impl AsyncRead + AsyncWrite) -> bool {
+        let options = SessionOptions {
+            database: DATABASE.to_owned(),
+            lock: LOCK.to_owned(),
+            tables: TABLES,
+        };
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let mut session = Session::new(options, self.control.clock().now());
+        let mut times = Times::from(self.control.clock().now());
+        let mut buffer = vec![0; READ_LEN];
+        let (mut was_ready, mut is_on_its_way) = (false, false);
+        self.manager.handle_session();
+        loop {
+            while let Some(event) = session.poll_event() {
+                was_ready |= event == SessionEvent::Ready;
+                self.manager.handle_event(&event);
+                if matches!(event, SessionEvent::Closed(_)) {
+                    return was_ready;
+                }
+            }
+            if self.act(&mut session).await.is_none() {
+                return was_ready;
+            }
+            let due = times.next(&session, self.manager.statistics_interval());
+            let due = TokioInstant::from_std(self.control.clock().to_system(due));
+            tokio::select! {
+                read = reader.read(&mut buffer) => match read {
+                    Ok(count @ 1..) => {
+                        session.handle_input(&buffer[..count], self.control.clock().now());
+                    }
+                    gone => {
+                        let reason = gone.err().map_or_else(|| "closed".to_owned(), |error| error.to_string());
+                        tracing::warn!(reason, "the database is gone; nothing changes until it is back");
+                        return was_ready;
+                    }
+                },
+                written = push(&mut writer, session.pending()),
+                    if !session.pending().is_empty() || is_on_its_way =>
+                {
+                    match written {
+                        Ok(count) => {
+                            session.transmitted(count);
+                            is_on_its_way = count > 0;
+                        }
+                        Err(error) => {
+                            tracing::warn!(%error, "the database is gone; nothing changes until it is back");
+                            return was_ready;
+                        }
+                    }
+                }
+                () = self.control.changed() => times.note_news(self.control.clock().now()),
+                () = tokio::time::sleep_until(due) => {}
+            }
+            let now = self.control.clock().now();
+            session.handle_timeout(now);
+            times.pass(now, &mut self.manager);
+        }
+    }
+
+    /// Does what the manager says is to be done. None, if the switch ends.
+    async fn act(&mut self, session: &mut Session) -> Option<()> {
+        if let Some(config) = self.manager.next_config(session.database()) {
+            self.control.configure(config).await?;
+        }
+        if self.manager.is_settled()
+            && let Some(ready) = self.ready.take()
+        {
+            ready();
+        }
+        if self.manager.is_report_due() {
+            let facts = self.control.facts().await?;
+            if self.manager.wants_host() {
+                self.host.statistics = host::statistics(&self.rundir);
+            } else {
+                self.host.statistics.clear();
+            }
+            let news = self.manager.report(session.database(), &facts, &self.host);
+            if !news.is_empty() {
+                let id = session.transact(&news);
+                self.manager.handle_sent(id);
+            }
+        }
+        Some(())
+    }
+}
+
+/// When what comes by the clock was done, and is due.
+struct Times {
+    last_statistics: Instant,
+    /// When news that have come are to be written.
+    news: Option<Instant>,
+    interval: Duration,
+}
+
+impl Times {
+    const fn from(now: Instant) -> Self {
+        Self {
+            last_statistics: now,
+            news: None,
+            interval: Duration::MAX,
+        }
+    }
+
+    fn note_news(&mut self, now: Instant) {
+        self.news.get_or_insert(now + GATHERING);
+    }
+
+    /// When something is due, while statistics are so often.
+    fn next(&mut self, session: &Session, interval: Duration) -> Instant {
+        self.interval = interval;
+        let statistics = self.last_statistics + interval;
+        let others = [self.news, session.next_timeout()];
+        others.into_iter().flatten().fold(statistics, Instant::min)
+    }
+
+    /// Tells the manager what is due.
+    fn pass(&mut self, now: Instant, manager: &mut Manager) {
+        if self.news.take_if(|due| *due <= now).is_some() {
+            manager.handle_news();
+        }
+        if now >= self.last_statistics + self.interval {
+            self.last_statistics = now;
+            manager.handle_tick();
+        }
+    }
+}

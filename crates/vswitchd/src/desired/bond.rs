@@ -1,0 +1,319 @@
+//! The columns of `Port` and `Interface` that say how a port that is several interfaces carries
+//! its frames (ovs-vswitchd.conf.db(5), "Bonding Configuration" and "LACP Configuration").
+
+use std::time::Duration;
+
+use ovsdb::Datum;
+
+use crate::rows::Record;
+use config::{Activity, BondConfig, BondMode, LacpConfig, LacpMember, LogicalPort};
+use l2::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
+
+/// Keys of a port's `other_config` that only a bond heeds. Of what says how frames are output
+/// (`lb-output-action`) nothing need come: no frame goes through the tables twice for a bond.
+const KEYS: [&str; 7] = [
+    "bond-rebalance-interval",
+    "bond-miimon-interval",
+    "bond-hash-basis",
+    "bond-primary",
+    "all-members-active",
+    "lb-output-action",
+    "lacp-fallback-ab",
+];
+
+/// How a bond may be told that a member leads nowhere. Both are the kernel's word for the link,
+/// which says so of itself.
+const DETECT_MODES: [&str; 2] = ["carrier", "miimon"];
+
+/// Keys of `other_config` that each port heeds that speaks LACP.
+const KEYS_OF_LACP: [&str; 3] = ["lacp-system-id", "lacp-system-priority", "lacp-time"];
+
+/// The same of its interfaces.
+const KEYS_OF_MEMBERS: [&str; 3] = ["lacp-port-id", "lacp-port-priority", "lacp-aggregation-key"];
+
+/// The priority of a system in LACP, if nobody says another, as Open vSwitch has it for bonds.
+const SYSTEM_PRIORITY: u16 = 65534;
+
+/// Whether a port is several interfaces.
+pub(super) fn is_bond(port: Record<'_>) -> bool {
+    let interfaces = port.datum("interfaces").into_iter();
+    interfaces.flat_map(Datum::uuids).count() > 1
+}
+
+/// Whether a port speaks LACP.
+fn speaks(port: Record<'_>) -> bool {
+    matches!(port.text("lacp"), Some("active" | "passive"))
+}
+
+/// Whether a port does as this key of its `other_config` says.
+pub(super) fn heeds(port: Record<'_>, key: &str, value: &str) -> bool {
+    let is_bond = is_bond(port);
+    (is_bond && KEYS.contains(&key))
+        || (is_bond && key == "bond-detect-mode" && DETECT_MODES.contains(&value))
+        || ((is_bond || speaks(port)) && KEYS_OF_LACP.contains(&key))
+}
+
+/// Whether a port does as all of its interface's `other_config` says.
+pub(super) fn heeds_all_of(port: Record<'_>, interface: Record<'_>) -> bool {
+    let mut keys = interface.map("other_config").into_keys();
+    (is_bond(port) || speaks(port)) && keys.all(|key| KEYS_OF_MEMBERS.contains(&key))
+}
+
+/// What is asked of a bond, or of an interface that speaks LACP alone; without its members.
+pub(super) fn read_bond(port: Record<'_>) -> Option<BondConfig> {
+    (is_bond(port) || speaks(port)).then(|| read(port))
+}
+
+fn read(port: Record<'_>) -> BondConfig {
+    let other = port.map("other_config");
+    let key = |key| other.get(key).copied();
+    let delay = |column| {
+        let millis = port.integer(column).unwrap_or_default();
+        Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+    };
+    let mut modes = BondMode::ALL.into_iter();
+    let mode = modes.find(|mode| port.text("bond_mode") == Some(mode.name()));
+    let interval = key("bond-rebalance-interval").and_then(|text| text.parse().ok());
+    let interval = interval.map_or(REBALANCE_INTERVAL, Duration::from_millis);
+    let basis = key("bond-hash-basis").and_then(|text| text.parse().ok());
+    BondConfig {
+        mode: mode.unwrap_or_default(),
+        updelay: delay("bond_updelay"),
+        downdelay: delay("bond_downdelay"),
+        rebalance_interval: (!interval.is_zero()).then(|| interval.max(REBALANCE_INTERVAL_MIN)),
+        hash_basis: basis.unwrap_or_default(),
+        primary: key("bond-primary").map(str::to_owned),
+        last_active: port
+            .text("bond_active_slave")
+            .and_then(|text| text.parse().ok()),
+        takes_all: key("all-members-active") == Some("true"),
+        lacp: read_lacp(port),
+        falls_back: key("lacp-fallback-ab") == Some("true"),
+        is_alone: !is_bond(port),
+        members: Vec::new(),
+    }
+}
+
+/// Has bonds that were there before go on: who was active last they know themselves, and the
+/// database has it from them.
+pub(super) fn go_on(ports: &mut [LogicalPort], before: &[LogicalPort]) {
+    for port in ports {
+        let same = before.iter().find(|before| before.name == port.name);
+        let before = same.and_then(|before| before.bond.as_ref());
+        if let (Some(bond), Some(before)) = (&mut port.bond, before) {
+            bond.last_active = before.last_active;
+        }
+    }
+}
+
+fn read_lacp(port: Record<'_>) -> Option<LacpConfig> {
+    let activity = match port.text("lacp")? {
+        "active" => Activity::Active,
+        "passive" => Activity::Passive,
+        _ => return None,
+    };
+    let other = port.map("other_config");
+    let key = |key| other.get(key).copied();
+    let system = key("lacp-system-id").and_then(|text| super::bridge::read_address(text).ok());
+    let priority = key("lacp-system-priority").and_then(positive);
+    Some(LacpConfig {
+        activity,
+        is_fast: key("lacp-time") == Some("fast"),
+        system,
+        priority: priority.unwrap_or(SYSTEM_PRIORITY),
+    })
+}
+
+/// What an interface is in LACP.
+pub(super) fn read_member(interface: Record<'_>) -> LacpMember {
+    let other = interface.map("other_config");
+    let number = |key| other.get(key).copied().and_then(positive);
+    let lacp = LacpMember::default();
+    LacpMember {
+        number: number("lacp-port-id"),
+        priority: number("lacp-port-priority").unwrap_or(lacp.priority),
+        key: number("lacp-aggregation-key"),
+    }
+}
+
+/// A number of LACP; zero stands for none.
+fn positive(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use ovsdb::Database;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::{InterfaceFate, desire};
+    use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+    use config::Config;
+
+    /// The logical ports of a bridge with a bond of these columns, and what is said of one of its
+    /// interfaces, which has these.
+    fn bond(columns: &[(&str, Value)], interface: Value) -> (Vec<LogicalPort>, String) {
+        let desired = desire(&rows(columns, interface), &Config::default());
+        let said = match &desired.interfaces[&uuid("Interface", "p1")] {
+            InterfaceFate::Refused(why) => format!("refused: {why}"),
+            InterfaceFate::Port { notes, .. } => notes.join("; "),
+        };
+        let bridges = desired.config.bridges.into_iter();
+        let ports = bridges.flat_map(|bridge| bridge.switching.ports);
+        (ports.collect(), said)
+    }
+
+    /// The rows of that.
+    fn rows(columns: &[(&str, Value)], interface: Value) -> Database {
+        let mut database = empty();
+        put(&mut database, "Interface", "p2", &json!({"name": "p2"}));
+        let mut port = json!({"name": "bond0", "interfaces": names_of_both()});
+        for (column, value) in columns {
+            port[column] = value.clone();
+        }
+        put(&mut database, "Port", "p1", &port);
+        put_bridge(&mut database, "br0", json!({}), &[("p1", interface)], &[]);
+        put_root(&mut database, &["br0"], 1);
+        database
+    }
+
+    fn names_of_both() -> Value {
+        names("Interface", &["p2", "p1"])
+    }
+
+    #[test]
+    fn several_interfaces_are_one_port_as_the_manual_has_it() {
+        let (ports, said) = bond(&[], json!({}));
+        assert_eq!(said, "");
+        let [port] = &ports[..] else {
+            panic!("{ports:?}");
+        };
+        let asked = port.bond.as_ref().expect("it is a bond");
+        assert_eq!((port.name.as_str(), port.members.len()), ("bond0", 2));
+        let names: Vec<_> = asked.members.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names, ["p1", "p2"]);
+        let numbers: Vec<_> = asked.members.iter().map(|of| of.port).collect();
+        assert_eq!(numbers, port.members);
+        assert_eq!(asked.mode, BondMode::ActiveBackup);
+        assert_eq!(asked.rebalance_interval, Some(REBALANCE_INTERVAL));
+        assert_eq!((asked.lacp, asked.falls_back), (None, false));
+    }
+
+    #[test]
+    fn what_a_bond_is_asked_is_read() {
+        let other = pairs(&[
+            ("bond-rebalance-interval", "500"),
+            ("bond-hash-basis", "7"),
+            ("bond-primary", "p2"),
+            ("lacp-system-id", "02:00:00:00:00:09"),
+            ("lacp-time", "fast"),
+            ("lacp-fallback-ab", "true"),
+            ("bond-detect-mode", "miimon"),
+            ("bond-miimon-interval", "50"),
+            ("all-members-active", "true"),
+            ("lb-output-action", "true"),
+        ]);
+        let columns = [
+            ("bond_mode", json!("balance-tcp")),
+            ("bond_updelay", json!(100)),
+            ("bond_downdelay", json!(-1)),
+            ("bond_active_slave", json!("02:00:00:00:00:0a")),
+            ("lacp", json!("passive")),
+            ("other_config", other),
+        ];
+        let interface = json!({"other_config": pairs(&[("lacp-port-id", "5")])});
+        let (ports, said) = bond(&columns, interface);
+        assert_eq!(said, "");
+        let asked = ports[0].bond.clone().expect("it is a bond");
+        let lacp = LacpConfig {
+            activity: Activity::Passive,
+            is_fast: true,
+            system: Some("02:00:00:00:00:09".parse().expect("an address")),
+            priority: 65534,
+        };
+        assert_eq!((asked.mode, asked.lacp), (BondMode::BalanceTcp, Some(lacp)));
+        assert_eq!(asked.updelay, Duration::from_millis(100));
+        assert_eq!(asked.downdelay, Duration::ZERO);
+        assert_eq!(asked.rebalance_interval, Some(REBALANCE_INTERVAL_MIN));
+        assert_eq!((asked.hash_basis, asked.falls_back), (7, true));
+        assert_eq!((asked.takes_all, asked.is_alone), (true, false));
+        let last = asked.last_active.map(|address| address.to_string());
+        assert_eq!(last.as_deref(), Some("02:00:00:00:00:0a"));
+        assert_eq!(asked.primary.as_deref(), Some("p2"));
+        let numbers = asked.members.iter().map(|of| of.lacp.number);
+        assert_eq!(numbers.collect::<Vec<_>>(), [Some(5), None]);
+    }
+
+    #[test]
+    fn one_interface_may_speak_lacp_and_be_no_bond() {
+        let mut database = empty();
+        let other = pairs(&[("lacp-time", "fast"), ("bond-primary", "p1")]);
+        let port = json!({
+            "name": "p1", "interfaces": names("Interface", &["p1"]), "lacp": "active",
+            "other_config": other, "mac": "02:00:00:00:00:01",
+        });
+        put(&mut database, "Port", "p1", &port);
+        put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
+        put_root(&mut database, &["br0"], 1);
+        let desired = desire(&database, &Config::default());
+        let ports = &desired.config.bridges[0].switching.ports;
+        let asked = ports[0].bond.as_ref().expect("it speaks");
+        assert!(asked.is_alone && asked.lacp.is_some_and(|lacp| lacp.is_fast));
+        assert_eq!((ports.len(), asked.members.len()), (1, 1));
+        let InterfaceFate::Port { notes, .. } = &desired.interfaces[&uuid("Interface", "p1")]
+        else {
+            panic!("it is a port");
+        };
+        let parts = ["other_config:bond-primary: ", "mac: not honoured: "];
+        assert!(
+            notes.len() == 2
+                && parts
+                    .iter()
+                    .zip(notes)
+                    .all(|(part, note)| note.starts_with(part)),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn who_was_active_is_read_once_and_a_bond_may_have_an_interface_of_its_name() {
+        let columns = [
+            ("bond_fake_iface", json!(true)),
+            ("bond_active_slave", json!("02:00:00:00:00:0a")),
+        ];
+        let mut database = rows(&columns, json!({}));
+        let before = desire(&database, &Config::default()).config;
+        let names: Vec<_> = before.bridges[0]
+            .ports
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(names, ["p1=1", "p2=2", "tap:bond0=3"]);
+        let ports = &before.bridges[0].switching.ports;
+        assert_eq!(
+            ports
+                .iter()
+                .map(|port| port.bond.is_some())
+                .collect::<Vec<_>>(),
+            [true, false]
+        );
+        // What the switch writes there itself changes nothing.
+        let mut port = json!({"name": "bond0", "interfaces": names_of_both()});
+        port["bond_active_slave"] = json!("02:00:00:00:00:0b");
+        port["bond_fake_iface"] = json!(true);
+        put(&mut database, "Port", "p1", &port);
+        assert_eq!(desire(&database, &before).config, before);
+    }
+
+    #[test]
+    fn what_has_no_carrier_of_its_own_is_no_member() {
+        let patch = json!({"type": "patch", "options": pairs(&[("peer", "x")])});
+        let (ports, said) = bond(&[], patch);
+        assert!(
+            said.starts_with("refused: bonds are of interfaces"),
+            "{said}"
+        );
+        assert_eq!(ports[0].members.len(), 1);
+    }
+}

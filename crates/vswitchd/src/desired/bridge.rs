@@ -1,0 +1,324 @@
+//! A row of the table `Bridge`.
+
+use ovsdb::{Database, Uuid};
+use packet::MacAddr;
+
+use super::equipment::{read_equipment, read_qos};
+use super::exporters::read_exporters;
+use super::interface::{Wanted, read_interface, stand_in, unheeded};
+use super::mirrors::read_mirrors;
+use super::numbers::{Wish, number};
+use super::tables::read_tables;
+use super::{BridgeFate, Claims, Desired, InterfaceFate, bond, by_name, spanning, switching};
+use crate::desired::controller::read_controllers;
+use crate::rows::Record;
+use base::{PortNo, QueueId};
+use config::{
+    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, Snooping,
+    check_name, parse_datapath_id, parse_protocols,
+};
+
+/// Columns that ask for something that is not there, when they say yes or hold anything.
+#[rustfmt::skip]
+const MISSING: [(&str, &str); 1] = [
+    ("auto_attach",           "there is no auto-attach"),
+];
+
+/// Reads a bridge with all it has into `desired`.
+pub(super) fn read_bridge<'a>(
+    database: &'a Database,
+    row: Record<'a>,
+    current: &Config,
+    claims: &mut Claims<'a>,
+    desired: &mut Desired,
+) {
+    let name = row.text("name").unwrap_or_default();
+    let mut fate = BridgeFate {
+        name: name.to_owned(),
+        ..BridgeFate::default()
+    };
+    let twice = desired
+        .config
+        .bridges
+        .iter()
+        .any(|bridge| bridge.name == name);
+    let refused = match check_name("name", name) {
+        Err(error) => Some(error.problem),
+        Ok(()) => twice.then(|| format!("there is another bridge {name}")),
+    };
+    let before = current.bridges.iter().find(|bridge| bridge.name == name);
+    let mut config = read_columns(row, &mut fate);
+    let kind = row.text("datapath_type").unwrap_or_default();
+    config.is_dummy = current.dummies.take_bridge(kind);
+    match &refused {
+        None => {
+            read_tables(database, row, &mut config, &mut fate);
+            let bridges = &desired.config.bridges;
+            let agents = bridges
+                .iter()
+                .filter(|other| other.exporters.sflow.is_some());
+            let sub_agent = u32::try_from(agents.count()).unwrap_or(u32::MAX);
+            read_exporters(database, row, sub_agent, &mut config, &mut fate);
+            read_ports(database, row, &mut config, before, claims, desired);
+            read_mirrors(database, row, &mut config, &mut fate, desired);
+            spanning::read_spanning(database, row, &mut config, &mut fate, desired);
+            read_controllers(database, row, &mut config, desired);
+            desired.config.bridges.push(config);
+        }
+        Some(problem) => {
+            for port in row.named_by(database, "ports", "Port") {
+                refuse(
+                    database,
+                    port,
+                    &format!("bridge {name}: {problem}"),
+                    desired,
+                );
+            }
+        }
+    }
+    fate.refused = refused;
+    desired.bridges.insert(row.uuid, fate);
+}
+
+/// The bridge's own columns.
+fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
+    let mut config = BridgeConfig::new(row.text("name").unwrap_or_default());
+    config.address = BridgeAddress::Name;
+    let mut note = |column: &str, why: String| {
+        fate.notes.insert(column.to_owned(), why);
+    };
+    if row.text("fail_mode") == Some("secure") {
+        config.fail_mode = FailMode::Secure;
+    }
+    let protocols: Vec<_> = row.texts("protocols").collect();
+    if !protocols.is_empty() {
+        match parse_protocols(&protocols.join(",")) {
+            Ok(versions) => config.protocols = versions,
+            Err(error) => note("protocols", error.problem),
+        }
+    }
+    for (column, why) in MISSING {
+        if row.asks(column) {
+            note(column, format!("not honoured: {why}"));
+        }
+    }
+    match switching::read_flood_vlans(row) {
+        Ok(vlans) => config.switching.flood_vlans = vlans,
+        Err(why) => note("flood_vlans", why),
+    }
+    if row.is_true("mcast_snooping_enable") {
+        config.switching.snooping = Some(Snooping::default());
+    }
+    for (key, value) in row.map("other_config") {
+        let heeded = match key {
+            "datapath-id" => parse_datapath_id(value)
+                .map(|id| config.datapath_id = Some(id))
+                .map_err(|error| error.problem),
+            "hwaddr" => {
+                read_address(value).map(|address| config.address = BridgeAddress::Given(address))
+            }
+            key if spanning::BRIDGE_KEYS.contains(&key) => Ok(()),
+            "rstp-ageing-time" => {
+                Err("not honoured: mac-aging-time says how long stations are remembered".to_owned())
+            }
+            "disable-in-band" => Ok(()),
+            // As with Open vSwitch, a number below zero is none.
+            "in-band-queue" => value
+                .parse::<i64>()
+                .map(|queue| config.in_band.queue = u32::try_from(queue).ok().map(QueueId))
+                .map_err(|_| format!("'{value}' is no number")),
+            _ => switching::read_key(&mut config.switching, key, value)
+                .unwrap_or_else(|| Err(unheeded(key))),
+        };
+        if let Err(why) = heeded {
+            note(&format!("other_config:{key}"), why);
+        }
+    }
+    config
+}
+
+/// An Ethernet address that a single station may have.
+pub(super) fn read_address(text: &str) -> Result<MacAddr, String> {
+    let address: Option<MacAddr> = text.parse().ok();
+    let usable = |address: &MacAddr| !address.is_multicast() && *address != MacAddr::default();
+    let wrong = || format!("'{text}' is no Ethernet address of a station, as in 02:00:00:00:00:01");
+    address.filter(usable).ok_or_else(wrong)
+}
+
+/// The ports of a bridge, each with its number.
+fn read_ports<'a>(
+    database: &'a Database,
+    row: Record<'a>,
+    config: &mut BridgeConfig,
+    before: Option<&BridgeConfig>,
+    claims: &mut Claims<'a>,
+    desired: &mut Desired,
+) {
+    let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
+    let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
+    for port in by_name(row.named_by(database, "ports", "Port").collect()) {
+        let own_name = port.text("name").unwrap_or_default();
+        let names = (config.name.clone(), own_name.to_owned());
+        desired.ports.insert(port.uuid, names);
+        let interfaces = port.named_by(database, "interfaces", "Interface");
+        let interfaces = by_name(interfaces.collect());
+        let is_own = |interface: &Record<'_>| interface.text("name") == Some(&config.name);
+        match &interfaces[..] {
+            [own] if is_own(own) => {
+                read_local(port, *own, config, desired);
+                continue;
+            }
+            several if several.iter().any(is_own) => {
+                let why = "the bridge's own interface is no member of a bond";
+                refuse(database, port, why, desired);
+                continue;
+            }
+            _ => {}
+        }
+        let is_dummy = |kind: &str| dummies.take_interface(kind, is_dummy);
+        let stand_in = stand_in(port, is_dummy);
+        let stand_in = stand_in.filter(|_| claims.claim(port.uuid, own_name).is_ok());
+        for interface in interfaces {
+            let name = interface.text("name").unwrap_or_default();
+            let read = claims
+                .claim(interface.uuid, name)
+                .and_then(|()| read_interface(port, interface, is_dummy));
+            match read {
+                Ok(mut read) => {
+                    let leaving = read_qos(database, port, &mut read.notes);
+                    read.limit_out(leaving);
+                    let held = before.and_then(|before| held(before, &read.spec));
+                    wanted.push((read, Wish::of(interface, held)));
+                }
+                Err(why) => {
+                    let fate = InterfaceFate::Refused(why);
+                    desired.interfaces.entry(interface.uuid).or_insert(fate);
+                }
+            }
+        }
+        wanted.extend(stand_in.map(|it| {
+            let held = before.and_then(|before| held(before, &it.spec));
+            (
+                it,
+                Wish {
+                    held,
+                    ..Wish::default()
+                },
+            )
+        }));
+    }
+    number_all(wanted, config, desired);
+    let before = before.map_or(&[][..], |before| &before.switching.ports);
+    bond::go_on(&mut config.switching.ports, before);
+}
+
+/// Has each interface that is to be a port be one, with a number.
+fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &mut Desired) {
+    let wishes: Vec<_> = wanted.iter().map(|(_, wish)| *wish).collect();
+    for ((mut read, wish), number) in wanted.into_iter().zip(number(&wishes)) {
+        let fate = match number {
+            None => InterfaceFate::Refused("the bridge has no number left for it".to_owned()),
+            Some(number) => {
+                if let Some(asked) = wish.asked.filter(|asked| *asked != number) {
+                    read.notes
+                        .push(format!("ofport_request: {asked} is another port's"));
+                }
+                read.spec.number = Some(number);
+                equip(config, &read.spec.name, read.equipment);
+                take_part(config, read.logical, number);
+                config.ports.push(read.spec);
+                InterfaceFate::Port {
+                    bridge: config.name.clone(),
+                    number,
+                    notes: read.notes,
+                }
+            }
+        };
+        let uuid = read.uuid.into_iter();
+        desired
+            .interfaces
+            .extend(uuid.map(|uuid| (uuid, fate.clone())));
+    }
+}
+
+/// The bridge's own interface.
+fn read_local(
+    port: Record<'_>,
+    interface: Record<'_>,
+    config: &mut BridgeConfig,
+    desired: &mut Desired,
+) {
+    let mut notes = super::interface::notes_of_local(port, interface);
+    match switching::read_port(port) {
+        Ok((mut logical, lacking)) => {
+            notes.extend(lacking);
+            if logical.bond.take().is_some() {
+                notes.push("lacp: not honoured: of the bridge's own interface".to_owned());
+            }
+            take_part(config, logical, PortNo::LOCAL);
+        }
+        Err(why) => notes.push(why),
+    }
+    let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
+    notes.extend(lacking);
+    if port.has("qos") {
+        notes.push("qos: not honoured: of the bridge's own interface".to_owned());
+    }
+    let name = config.name.clone();
+    equip(config, &name, equipment);
+    let fate = InterfaceFate::Port {
+        bridge: name,
+        number: PortNo::LOCAL,
+        notes,
+    };
+    desired.interfaces.insert(interface.uuid, fate);
+}
+
+/// Has an interface be given this, if it is anything.
+fn equip(config: &mut BridgeConfig, name: &str, equipment: Equipment) {
+    if equipment != Equipment::default() {
+        config.equipment.insert(name.to_owned(), equipment);
+    }
+}
+
+/// Has a port be this to `NORMAL`, if there is more to it than that it is one. Members of a bond
+/// come one by one.
+fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo) {
+    logical.members.push(number);
+    if let Some(bond) = &mut logical.bond {
+        bond.members
+            .iter_mut()
+            .for_each(|member| member.port = number);
+        let mut ports = config.switching.ports.iter_mut();
+        let same = ports.find(|port| port.name == logical.name);
+        if let Some((same, others)) =
+            same.and_then(|same| Some((&mut same.members, same.bond.as_mut()?)))
+        {
+            same.push(number);
+            same.sort_unstable();
+            others.members.append(&mut bond.members);
+            return;
+        }
+    }
+    if !logical.is_plain() {
+        config.switching.ports.push(logical);
+    }
+}
+
+/// The number that the port of this interface has already.
+fn held(before: &BridgeConfig, wanted: &PortSpec) -> Option<PortNo> {
+    let port = before.ports.iter().find(|port| port.name == wanted.name);
+    port.and_then(|port| port.number)
+}
+
+/// Refuses all interfaces of a port.
+fn refuse(database: &Database, port: Record<'_>, why: &str, desired: &mut Desired) {
+    let uuids: Vec<Uuid> = port
+        .named_by(database, "interfaces", "Interface")
+        .map(|row| row.uuid)
+        .collect();
+    for uuid in uuids {
+        let fate = InterfaceFate::Refused(why.to_owned());
+        desired.interfaces.entry(uuid).or_insert(fate);
+    }
+}

@@ -1,0 +1,293 @@
+//! Rows of the table `Controller`.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use ovsdb::Database;
+
+use super::interface::unheeded;
+use super::{ControllerFate, Desired, Place};
+use crate::rows::{Record, root};
+use config::{BridgeConfig, Controller, ControllerRate, Listen, Rate, Remote, Target, Tuning};
+
+/// Columns that only tune something.
+const UNHEEDED: [&str; 4] = [
+    "controller_queue_size",
+    "local_ip",
+    "local_netmask",
+    "local_gateway",
+];
+
+/// Columns that are of those controllers only that the bridge goes to.
+const OF_ACTIVE: [&str; 4] = [
+    "max_backoff",
+    "inactivity_probe",
+    "enable_async_messages",
+    "controller_rate_limit",
+];
+
+/// The shortest that the longest pause may be, in milliseconds, as with Open vSwitch
+/// (ovs-vswitchd.conf.db(5), `max_backoff`).
+const BACKOFF_LEAST_MS: i64 = 1000;
+
+/// The most often that a controller is asked whether it is there, in milliseconds: what is
+/// asked more often is traffic of its own.
+const PROBE_LEAST_MS: i64 = 1000;
+
+/// The greatest class of service: it has six bits (RFC 2474, 3).
+const DSCP_MAX: u8 = 63;
+
+/// What rates there are.
+const RATES: &str = "there are rates of 100 frames a second or more, with bursts of 25 or more";
+
+/// Reads the controllers of a bridge.
+pub(super) fn read_controllers(
+    database: &Database,
+    bridge: Record<'_>,
+    config: &mut BridgeConfig,
+    desired: &mut Desired,
+) {
+    let mut rows: Vec<_> = bridge
+        .named_by(database, "controller", "Controller")
+        .collect();
+    rows.sort_by_key(|row| (row.text("target"), row.uuid));
+    let rates: BTreeSet<_> = rows.iter().map(|row| rate(*row)).collect();
+    let shared = rates.first().copied().filter(|_| rates.len() == 1);
+    if let Some(Ok((limit, burst))) = shared {
+        (config.controller_rate_limit, config.controller_burst_limit) = (limit, burst);
+    }
+    let allows_in_band = bridge.map("other_config").get("disable-in-band") != Some(&"true");
+    if allows_in_band {
+        config.in_band.managers = managers(database);
+    }
+    for row in rows {
+        let place = row
+            .text("target")
+            .map_or_else(|| Err("no target".to_owned()), read_place)
+            .and_then(|place| match &desired.config.confined {
+                Some(rundir) => confined(place, rundir, &config.name),
+                None => Ok(place),
+            });
+        match &place {
+            Ok(Place::Target(target)) if !has(config, target) => {
+                let mut tuning = tuning(row);
+                tuning.in_band &= allows_in_band;
+                if shared.is_none() {
+                    tuning.own_rate = own_rate(row);
+                }
+                config.controllers.push(Controller {
+                    target: target.clone(),
+                    tuning,
+                });
+            }
+            Ok(Place::Listen(listen)) if !config.listen.contains(listen) => {
+                config.listen.push(listen.clone());
+            }
+            _ => {}
+        }
+        let mut notes = notes_of(row);
+        if rate(row).is_err() {
+            notes.push(format!("controller_rate_limit: not honoured: {RATES}"));
+        }
+        let fate = ControllerFate {
+            bridge: config.name.clone(),
+            place,
+            notes,
+        };
+        desired.controllers.insert(row.uuid, fate);
+    }
+}
+
+/// The managers that the database goes to and that may be met through a bridge: those at an IPv4
+/// address that no row of them calls out of band.
+fn managers(database: &Database) -> Vec<SocketAddrV4> {
+    let rows = root(database).into_iter();
+    let rows: Vec<_> = rows
+        .flat_map(|root| root.named_by(database, "manager_options", "Manager"))
+        .collect();
+    let is_outside = |row: &&Record<'_>| row.text("connection_mode") == Some("out-of-band");
+    let outside: Vec<_> = rows
+        .iter()
+        .filter(is_outside)
+        .map(|row| row.text("target"))
+        .collect();
+    let targets = rows.iter().map(|row| row.text("target"));
+    let targets = targets.filter(|target| !outside.contains(target));
+    let places = targets.filter_map(|target| match target?.parse().ok()? {
+        Remote::Tcp { host, port } | Remote::Ssl { host, port } => {
+            Some(SocketAddrV4::new(host.parse().ok()?, port))
+        }
+        Remote::Unix(_) => None,
+    });
+    let places: BTreeSet<_> = places.collect();
+    places.into_iter().collect()
+}
+
+/// How many frames a controller is sent, where others are sent more or less.
+fn own_rate(row: Record<'_>) -> Option<Rate> {
+    let (limit, burst) = rate(row).ok()?;
+    ControllerRate { limit, burst }.rate().ok()?
+}
+
+/// Whether the bridge goes there already.
+fn has(config: &BridgeConfig, target: &Target) -> bool {
+    let mut controllers = config.controllers.iter();
+    controllers.any(|controller| controller.target == *target)
+}
+
+/// How a controller is spoken with. What is out of range is taken for what is next to it.
+fn tuning(row: Record<'_>) -> Tuning {
+    let usual = Tuning::default();
+    let milliseconds = |number: i64| Duration::from_millis(number.unsigned_abs());
+    let max_backoff = row
+        .integer("max_backoff")
+        .map_or(usual.max_backoff, |most| {
+            milliseconds(most.max(BACKOFF_LEAST_MS))
+        });
+    let inactivity_probe = match row.integer("inactivity_probe") {
+        None => usual.inactivity_probe,
+        Some(0) => None,
+        Some(probe) => Some(milliseconds(probe.max(PROBE_LEAST_MS))),
+    };
+    Tuning {
+        max_backoff,
+        inactivity_probe,
+        asynchronous: !row.has("enable_async_messages") || row.is_true("enable_async_messages"),
+        dscp: dscp(row).ok().flatten(),
+        own_rate: None,
+        in_band: row.text("connection_mode") != Some("out-of-band"),
+    }
+}
+
+/// The class of service that is asked for; an error if there is no such class.
+fn dscp(row: Record<'_>) -> Result<Option<u8>, ()> {
+    let Some(text) = row.map("other_config").get("dscp").copied() else {
+        return Ok(None);
+    };
+    let dscp = text.parse().map_err(|_| ())?;
+    (dscp <= DSCP_MAX).then_some(Some(dscp)).ok_or(())
+}
+
+/// How many frames go to a controller; an error if that cannot be.
+fn rate(row: Record<'_>) -> Result<(Option<u32>, Option<u32>), ()> {
+    let number = |column| match row.integer(column) {
+        None => Ok(None),
+        Some(number) => u32::try_from(number).map(Some).map_err(|_| ()),
+    };
+    let rate = ControllerRate {
+        limit: number("controller_rate_limit")?,
+        burst: number("controller_burst_limit")?,
+    };
+    rate.rate().map_err(|_| ())?;
+    Ok((rate.limit, rate.burst))
+}
+
+/// Where a controller is met. That a target of Open vSwitch waits for peers is said by a
+/// `p` before it.
+fn read_place(target: &str) -> Result<Place, String> {
+    match target.starts_with('p') {
+        true => target.parse::<Listen>().map(Place::Listen),
+        false => target.parse::<Target>().map(Place::Target),
+    }
+    .map_err(|error| error.problem)
+}
+
+/// The place, if who holds the database may have the switch go there: sockets are those of its
+/// run directory, and made only where they have a bridge's name and do not take the place of another
+/// (as with Open vSwitch's `--no-self-confinement` not given).
+fn confined(place: Place, rundir: &Path, bridge: &str) -> Result<Place, String> {
+    let within = |path: &Path| path.strip_prefix(rundir).map(Path::to_owned).ok();
+    let is_plain = |path: &Path| {
+        path.components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    let is_allowed = match &place {
+        Place::Target(Target::Unix(path)) => {
+            path.components().count() == 1 || within(path).is_some_and(|path| is_plain(&path))
+        }
+        Place::Listen(Listen::Unix(path)) => within(path).is_some_and(|path| {
+            let name = path.to_string_lossy();
+            name.starts_with(&format!("{bridge}.")) && !name.contains('/')
+        }),
+        Place::Target(_) | Place::Listen(_) => true,
+    };
+    is_allowed.then_some(place).ok_or_else(|| {
+        let rundir = rundir.display();
+        format!(
+            "a socket elsewhere is not used: take unix:{rundir}/NAME, punix:{rundir}/{bridge}.NAME, or \
+             {rundir}/{bridge}.mgmt, which is always there, or start with --no-self-confinement"
+        )
+    })
+}
+
+fn notes_of(row: Record<'_>) -> Vec<String> {
+    let goes = row
+        .text("target")
+        .is_some_and(|target| !target.starts_with('p'));
+    let of_active = OF_ACTIVE.into_iter().filter(|_| !goes);
+    let given = UNHEEDED.into_iter().chain(of_active);
+    let mut notes: Vec<_> = given
+        .filter(|column| row.has(column))
+        .map(|column| format!("{column}: {}", unheeded(column)))
+        .collect();
+    for key in row.map("other_config").keys() {
+        if *key != "dscp" || !goes {
+            notes.push(format!("other_config:{key}: {}", unheeded(key)));
+        }
+    }
+    if dscp(row).is_err() {
+        notes.push(format!(
+            "other_config:dscp: not honoured: it is a number up to {DSCP_MAX}"
+        ));
+    }
+    let service = row.text("type") == Some("service");
+    if service && goes {
+        notes.push("type: not honoured: who is gone to is a primary controller".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::desired::desire;
+    use crate::testing::{empty, names, pairs, put, put_bridge};
+    use config::Config;
+
+    #[test]
+    fn managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be() {
+        let mut database = empty();
+        let rows = [
+            ("a", "tcp:192.0.2.1", json!([])),
+            ("b", "ssl:192.0.2.2:7", json!(["set", ["in-band"]])),
+            ("c", "tcp:192.0.2.3", json!(["set", ["out-of-band"]])),
+            ("d", "tcp:192.0.2.3", json!(["set", []])),
+            ("e", "tcp:[2001:db8::1]", json!(["set", []])),
+            ("f", "ptcp:6640", json!(["set", []])),
+            ("g", "unix:db.sock", json!(["set", []])),
+        ];
+        for (name, target, mode) in &rows {
+            let mut row = json!({"target": target});
+            if *name != "a" {
+                row["connection_mode"] = mode.clone();
+            }
+            put(&mut database, "Manager", name, &row);
+        }
+        let apart = json!({"other_config": pairs(&[("disable-in-band", "true")])});
+        put_bridge(&mut database, "br0", json!({}), &[], &[]);
+        put_bridge(&mut database, "br1", apart, &[], &[]);
+        let managers = names("Manager", &rows.each_ref().map(|(name, ..)| *name));
+        let row = json!({"bridges": names("Bridge", &["br0", "br1"]), "next_cfg": 1, "manager_options": managers});
+        put(&mut database, "Open_vSwitch", ".", &row);
+        let desired = desire(&database, &Config::default());
+        let managers = desired.config.bridges.iter().map(|bridge| {
+            let managers = bridge.in_band.managers.iter();
+            managers.map(ToString::to_string).collect::<Vec<_>>()
+        });
+        let [met, none] = [&["192.0.2.1:6640", "192.0.2.2:7"][..], &[]];
+        assert_eq!(managers.collect::<Vec<_>>(), [met, none]);
+    }
+}

@@ -1,0 +1,187 @@
+//! What rows of the table `Interface` say of an interface beside its place at a bridge.
+
+use std::collections::BTreeMap;
+
+use base::{PortNo, Priority, QueueId};
+use ovsdb::{Atom, Database, Datum};
+use ports::shaping::{Qdisc, QosConfig, QosQueue};
+
+use super::bridge::read_address;
+use crate::rows::Record;
+use config::{Allowance, EgressLimit, Equipment, IngressLimit};
+
+/// What comes at once after a pause when nobody says how much: kilobits, and thousands of
+/// frames (ovs-vswitchd.conf.db(5), `ingress_policing_burst`, `ingress_policing_kpkts_burst`).
+const KILOBITS_AT_ONCE: u32 = 8000;
+const KILOPACKETS_AT_ONCE: u32 = 16;
+
+/// What an interface is given, and what of that it is not, and why.
+pub(super) fn read_equipment(
+    interface: Record<'_>,
+    number: Option<PortNo>,
+) -> (Equipment, Vec<String>) {
+    let mut notes = Vec::new();
+    let mut equipment = Equipment {
+        ingress: IngressLimit {
+            kilobits: allowance(interface, "ingress_policing", KILOBITS_AT_ONCE),
+            kilopackets: allowance(interface, "ingress_policing_kpkts", KILOPACKETS_AT_ONCE),
+        },
+        ..Equipment::default()
+    };
+    if let Some(mtu) = interface.integer("mtu_request") {
+        match u32::try_from(mtu).ok().filter(|mtu| *mtu > 0) {
+            Some(mtu) => equipment.mtu = Some(mtu),
+            None => notes.push(format!("mtu_request: {mtu} is no length of a payload")),
+        }
+    }
+    if let Some(address) = interface.text("mac") {
+        let is_ours = matches!(interface.text("type"), Some("internal" | "tap"));
+        match (number, read_address(address)) {
+            (Some(PortNo::LOCAL), _) => {
+                notes.push("mac: not honoured: set other_config:hwaddr of the bridge".to_owned());
+            }
+            (_, Err(why)) => notes.push(format!("mac: {why}")),
+            (_, Ok(_)) if !is_ours => {
+                notes.push("mac: not honoured: the interface keeps its address".to_owned());
+            }
+            (_, Ok(address)) => equipment.address = Some(address),
+        }
+    }
+    (equipment, notes)
+}
+
+/// How frames leave by a port, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// All of them, as they come.
+    Freely,
+    /// So many; others are dropped.
+    Limited(EgressLimit),
+    /// In queues.
+    Shaped(QosConfig),
+}
+
+/// How frames leave by a port. What of it is not honoured goes to `notes`.
+///
+/// # Errors
+/// What is asked for is not there, and why: the port is as it would be without.
+pub(super) fn read_qos(
+    database: &Database,
+    port: Record<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Leaving, String> {
+    let Some(row) = port.named_by(database, "qos", "QoS").next() else {
+        return Ok(Leaving::Freely);
+    };
+    let kind = row.text("type").unwrap_or_default();
+    match kind {
+        "" | "linux-noop" => Ok(Leaving::Freely),
+        "linux-htb" => {
+            let shape = read_shape(database, row, Qdisc::Htb, notes);
+            Ok(Leaving::Shaped(shape))
+        }
+        "linux-hfsc" => {
+            let shape = read_shape(database, row, Qdisc::Hfsc, notes);
+            Ok(Leaving::Shaped(shape))
+        }
+        "egress-policer" => {
+            let config = row.map("other_config");
+            let number = |key: &str| {
+                let number = config.get(key).and_then(|text| text.parse::<u64>().ok());
+                let number = number.filter(|number| *number > 0);
+                number.ok_or_else(|| {
+                    format!("egress-policer: other_config:{key} is a number of bytes")
+                })
+            };
+            Ok(Leaving::Limited(EgressLimit {
+                rate: number("cir")?,
+                burst: number("cbs")?,
+            }))
+        }
+        kind => Err(format!(
+            "{kind}: not honoured: linux-htb, linux-hfsc, egress-policer and linux-noop are"
+        )),
+    }
+}
+
+/// The queues of a row of the table `QoS`.
+fn read_shape(
+    database: &Database,
+    row: Record<'_>,
+    discipline: Qdisc,
+    notes: &mut Vec<String>,
+) -> QosConfig {
+    let pairs = row.datum("queues").into_iter().flat_map(Datum::pairs);
+    let mut queues = BTreeMap::new();
+    for (key, value) in pairs {
+        let (Atom::Integer(number), Atom::Uuid(uuid)) = (key, value) else {
+            continue;
+        };
+        let id = u32::try_from(*number).ok().map(QueueId);
+        let id = id.filter(|id| Priority::for_queue(*id).is_some());
+        match (id, Record::of(database, "Queue", *uuid)) {
+            (Some(id), Some(queue)) => {
+                queues.insert(id, read_queue(queue, id, notes));
+            }
+            (None, _) => notes.push(format!(
+                "qos: queues:{number}: not honoured: a port has queues 0 to {}",
+                QueueId::COUNT - 1
+            )),
+            // It comes with the database's next word.
+            (Some(_), None) => {}
+        }
+    }
+    let max_rate = bits(&row.map("other_config"), "max-rate", "", notes);
+    QosConfig {
+        qdisc: discipline,
+        max_rate,
+        queues,
+    }
+}
+
+fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QosQueue {
+    let config = queue.map("other_config");
+    let of = format!("queues:{}: ", id.0);
+    let mut number = |key| bits(&config, key, &of, notes);
+    QosQueue {
+        min_rate: number("min-rate"),
+        max_rate: number("max-rate"),
+        burst: number("burst"),
+        priority: number("priority")
+            .map_or(0, |priority| u32::try_from(priority).unwrap_or(u32::MAX)),
+        dscp: queue
+            .integer("dscp")
+            .and_then(|dscp| u8::try_from(dscp).ok()),
+    }
+}
+
+/// A number in a column; of one that is none it is said.
+fn bits(
+    config: &BTreeMap<&str, &str>,
+    key: &str,
+    of: &str,
+    notes: &mut Vec<String>,
+) -> Option<u64> {
+    let text = config.get(key)?;
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        notes.push(format!("qos: {of}other_config:{key}: {text} is no number"));
+    }
+    number
+}
+
+fn allowance(interface: Record<'_>, column: &str, at_once: u32) -> Allowance {
+    let number = |what: &str| {
+        let number = interface.integer(&format!("{column}_{what}"));
+        u32::try_from(number.unwrap_or_default().max(0)).unwrap_or(u32::MAX)
+    };
+    let (rate, burst) = (number("rate"), number("burst"));
+    match (rate, burst) {
+        (0, _) => Allowance::default(),
+        (rate, 0) => Allowance {
+            rate,
+            burst: at_once,
+        },
+        (rate, burst) => Allowance { rate, burst },
+    }
+}

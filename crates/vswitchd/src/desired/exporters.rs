@@ -1,0 +1,230 @@
+//! The tables that say what collectors are told of a bridge's frames.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ovsdb::Database;
+
+use super::BridgeFate;
+use crate::rows::Record;
+use config::{
+    BridgeConfig, CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow,
+    parse_collector,
+};
+use flow_export::ipfix::FLOWS_MAX;
+use flow_export::sflow::HEADER_MAX;
+
+/// The UDP port of collectors of sFlow (sFlow version 5, section 5).
+const SFLOW_PORT: u16 = 6343;
+
+/// The UDP port of collectors of IPFIX (RFC 7011, 10.3.4).
+const IPFIX_PORT: u16 = 4739;
+
+/// The type and the id of an engine of which nothing is said: those of Open vSwitch's data path in
+/// userspace, of which it is one.
+const NETFLOW_ENGINE: [u8; 2] = [0x2f, 0xd1];
+
+/// The longest id of an engine that numbers of interfaces can begin with, and the most ports
+/// that they then tell apart (ovs-vswitchd.conf.db(5), the table `NetFlow`).
+const NETFLOW_ENGINE_MAX: u8 = 0x7f;
+const NETFLOW_PORTS_MAX: usize = 508;
+
+/// What is not said (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow` and `IPFIX`).
+const NETFLOW_ACTIVE: Duration = Duration::from_secs(600);
+const SFLOW_HEADER: i64 = 128;
+const SAMPLING: i64 = 400;
+const SFLOW_POLLING: i64 = 30;
+
+/// Reads what a bridge tells. It is the one of this number among those that speak sFlow.
+pub(super) fn read_exporters(
+    database: &Database,
+    row: Record<'_>,
+    sub_agent: u32,
+    config: &mut BridgeConfig,
+    fate: &mut BridgeFate,
+) {
+    let [mut of_sflow, mut of_ipfix, mut of_netflow] = [const { Vec::new() }; 3];
+    let sflow = row.named_by(database, "sflow", "sFlow").next();
+    let ipfix = row.named_by(database, "ipfix", "IPFIX").next();
+    let netflow = row.named_by(database, "netflow", "NetFlow").next();
+    let ports = row.named_by(database, "ports", "Port").count();
+    config.exporters = Exporters {
+        netflow: netflow.and_then(|row| read_netflow(row, ports, &mut of_netflow)),
+        sflow: sflow.and_then(|row| read_sflow(row, sub_agent, &mut of_sflow)),
+        ipfix: ipfix.and_then(|row| read_ipfix(row, &mut of_ipfix)),
+        sets: read_sets(database, row, fate),
+    };
+    for (column, notes) in [
+        ("sflow", of_sflow),
+        ("ipfix", of_ipfix),
+        ("netflow", of_netflow),
+    ] {
+        if !notes.is_empty() {
+            fate.notes.insert(column.to_owned(), notes.join("; "));
+        }
+    }
+}
+
+/// The sets of collectors of a bridge, which name it and no column of it names. Of two of one
+/// number the first counts.
+fn read_sets(
+    database: &Database,
+    bridge: Record<'_>,
+    fate: &mut BridgeFate,
+) -> BTreeMap<u32, CollectorSet> {
+    const TABLE: &str = "Flow_Sample_Collector_Set";
+    let mut sets = BTreeMap::new();
+    let rows = database.rows(TABLE);
+    for set in rows.filter_map(|(uuid, _)| Record::of(database, TABLE, uuid)) {
+        let of_bridge = set.named_by(database, "bridge", "Bridge").next();
+        let id = set.integer("id").and_then(|id| u32::try_from(id).ok());
+        let ipfix = set.named_by(database, "ipfix", "IPFIX").next();
+        let (Some(id), Some(ipfix)) = (id, ipfix) else {
+            continue;
+        };
+        if of_bridge.is_none_or(|it| it.uuid != bridge.uuid) {
+            continue;
+        }
+        let mut notes = Vec::new();
+        let targets = read_targets(ipfix, Some(IPFIX_PORT), &mut notes);
+        let cache = read_cache(ipfix, &mut notes);
+        if !targets.is_empty() {
+            sets.entry(id).or_insert(CollectorSet { targets, cache });
+        }
+        if !notes.is_empty() {
+            let key = format!("flow_sample_collector_set:{id}");
+            fate.notes.insert(key, notes.join("; "));
+        }
+    }
+    sets
+}
+
+/// How flows are kept.
+fn read_cache(row: Record<'_>, notes: &mut Vec<String>) -> FlowCache {
+    let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
+    let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
+    if flows_max > FLOWS_MAX {
+        notes.push(format!("cache_max_flows: {FLOWS_MAX} are kept"));
+    }
+    let options = row.map("other_config");
+    FlowCache {
+        active: Duration::from_secs(number("cache_active_timeout").into()),
+        flows_max: flows_max.min(FLOWS_MAX),
+        name: options.get("virtual_obs_id").map(|name| (*name).to_owned()),
+    }
+}
+
+fn read_sampling(row: Record<'_>, notes: &mut Vec<String>) -> Option<NonZeroU32> {
+    let sampling = u32::try_from(row.integer("sampling").unwrap_or(SAMPLING)).ok();
+    let sampling = sampling.and_then(NonZeroU32::new);
+    if sampling.is_none() {
+        notes.push("sampling: none is sampled: one of so many is, from 1 on".to_owned());
+    }
+    sampling
+}
+
+/// The exporter of a bridge with so many ports.
+fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Option<Netflow> {
+    let targets = read_targets(row, None, notes);
+    let engine = ["engine_type", "engine_id"].map(|column| row.integer(column));
+    let [kind, id] = NETFLOW_ENGINE;
+    let [kind, id] = [(engine[0], kind), (engine[1], id)]
+        .map(|(said, usual)| said.and_then(|it| it.try_into().ok()).unwrap_or(usual));
+    let adds_engine = row.is_true("add_id_to_interface");
+    if adds_engine && id > NETFLOW_ENGINE_MAX {
+        notes.push(format!(
+            "add_id_to_interface: of an engine's id from {} on numbers of interfaces do not tell all",
+            NETFLOW_ENGINE_MAX + 1
+        ));
+    }
+    if adds_engine && ports > NETFLOW_PORTS_MAX {
+        notes.push(format!(
+            "add_id_to_interface: numbers of more than {NETFLOW_PORTS_MAX} ports are not told apart"
+        ));
+    }
+    let active = match row.integer("active_timeout") {
+        None | Some(0) => Some(NETFLOW_ACTIVE),
+        Some(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
+    };
+    (!targets.is_empty()).then_some(Netflow {
+        targets,
+        settings: NetflowSettings {
+            active,
+            engine: [kind, id],
+            adds_engine,
+        },
+    })
+}
+
+fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Option<Sflow> {
+    let targets = read_targets(row, Some(SFLOW_PORT), notes);
+    let number = |column: &str, usual| row.integer(column).unwrap_or(usual);
+    let sampling = read_sampling(row, notes)?;
+    let header = usize::try_from(number("header", SFLOW_HEADER).max(0)).unwrap_or(usize::MAX);
+    if header > HEADER_MAX {
+        notes.push(format!("header: a datagram has room for {HEADER_MAX}"));
+    }
+    let polling = u64::try_from(number("polling", SFLOW_POLLING)).unwrap_or(0);
+    (!targets.is_empty()).then(|| Sflow {
+        targets,
+        agent: row.text("agent").map(str::to_owned),
+        sub_agent,
+        header: header.min(HEADER_MAX),
+        sampling,
+        polling: (polling > 0).then(|| Duration::from_secs(polling)),
+    })
+}
+
+fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<Ipfix> {
+    let targets = read_targets(row, Some(IPFIX_PORT), notes);
+    let sampling = read_sampling(row, notes)?;
+    let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
+    let options = row.map("other_config");
+    let is_on = |key: &str| options.get(key).is_none_or(|value| *value == "true");
+    for (key, value) in &options {
+        match *key {
+            "enable-input-sampling" | "enable-output-sampling" | "virtual_obs_id" => {}
+            "enable-tunnel-sampling" if *value == "false" => {}
+            "enable-tunnel-sampling" => notes.push(format!(
+                "other_config:{key}: not honoured: nothing is told of tunnels' own headers"
+            )),
+            _ => notes.push(format!(
+                "other_config:{key}: not honoured: it has no like here"
+            )),
+        }
+    }
+    let cache = read_cache(row, notes);
+    (!targets.is_empty()).then(|| Ipfix {
+        targets,
+        sampling,
+        observed: (number("obs_domain_id"), number("obs_point_id")),
+        cache,
+        directions: [
+            is_on("enable-input-sampling"),
+            is_on("enable-output-sampling"),
+        ],
+    })
+}
+
+/// The collectors of a row, in order; of those that are none it is noted why.
+fn read_targets(
+    row: Record<'_>,
+    usual_port: Option<u16>,
+    notes: &mut Vec<String>,
+) -> Vec<SocketAddr> {
+    let mut targets = Vec::new();
+    for text in row.texts("targets") {
+        match parse_collector(text, usual_port) {
+            Ok(target) => targets.push(target),
+            Err(why) => notes.push(format!("targets: {why}")),
+        }
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! A row of the table `Interface`, with that of its `Port`: what device it is, and what of
+//! both is not honoured.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::PortNo;
+use ovsdb::Uuid;
+use ports::dummy::DummyFiles;
+use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
+
+use super::bond::{self, read_member};
+use super::equipment::{Leaving, read_equipment};
+use super::spanning::PORT_KEYS;
+use super::switching::read_port;
+use crate::rows::Record;
+use config::{
+    BondMember, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, PortVlans, TUNNEL_TYPES,
+    Tunnel, VlanMode, VlanSet, name_of, read_peer,
+};
+
+/// An interface that is to be a port.
+pub(super) struct Wanted {
+    /// Its row, if it has one.
+    pub(super) uuid: Option<Uuid>,
+    /// The port, without a number.
+    pub(super) spec: PortSpec,
+    /// What it is given beside.
+    pub(super) equipment: Equipment,
+    /// What it is to `NORMAL`, without its number.
+    pub(super) logical: LogicalPort,
+    /// What is not honoured, and why.
+    pub(super) notes: Vec<String>,
+}
+
+impl Wanted {
+    /// Has frames leave by it so, or says why not.
+    pub(super) fn limit_out(&mut self, leaving: Result<Leaving, String>) {
+        let why = match leaving {
+            Ok(Leaving::Freely) => return,
+            Ok(_) if is_inner(&self.spec.kind) => {
+                "not honoured: it sends by other ports".to_owned()
+            }
+            Ok(Leaving::Limited(limit)) => return self.equipment.egress = Some(limit),
+            Ok(Leaving::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
+                return self.equipment.shape = Some(shape);
+            }
+            Ok(Leaving::Shaped(shape)) => format!(
+                "{}: not honoured: its frames do not leave by a queueing discipline",
+                name_of(shape.qdisc)
+            ),
+            Err(why) => why,
+        };
+        self.notes.push(format!("qos: {why}"));
+    }
+}
+
+/// Whether its frames come and go within the process, or by other ports.
+const fn is_inner(kind: &PortKind) -> bool {
+    matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
+}
+
+/// Types of interfaces that are not there; which others are, `kind` says.
+#[rustfmt::skip]
+const MISSING_TYPES: [&str; 9] = [
+    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+];
+
+/// Columns of a port that is no bond that say how one works.
+const UNHEEDED_OF_ONE: [&str; 2] = ["bond_mode", "bond_fake_iface"];
+
+/// Why nothing comes of the address that a port is to have where its bridge's is chosen.
+const ADDRESS: &str =
+    "mac: not honoured: the bridge's address is none of its ports': set its other_config:hwaddr";
+
+/// Why what has no carrier of its own is no member of a bond.
+const INNER_MEMBER: &str =
+    "bonds are of interfaces: give a patch port or a tunnel a port of its own";
+
+/// Keys of a port's `other_config` that are heeded.
+const HEEDED_OF_PORT: [&str; 3] = [
+    "priority-tags",
+    "mcast-snooping-flood",
+    "mcast-snooping-flood-reports",
+];
+
+/// Reads an interface and its port.
+///
+/// # Errors
+/// It cannot be a port, and why.
+pub(super) fn read_interface(
+    port: Record<'_>,
+    interface: Record<'_>,
+    is_dummy: impl Fn(&str) -> bool,
+) -> Result<Wanted, String> {
+    let name = interface.text("name").unwrap_or_default();
+    let (mut logical, vlan_notes) = read_port(port)?;
+    let mut options = interface.map("options");
+    let of = interface.text("type").unwrap_or_default();
+    let (kind, name) = match is_dummy(of) {
+        true => (dummy(&mut options), name.to_owned()),
+        false => kind(of, name, &mut options)?,
+    };
+    kind.check_name("name", &name)
+        .map_err(|error| error.problem)?;
+    let mut notes: Vec<_> = options
+        .keys()
+        .map(|key| format!("options:{key}: {}", unheeded(key)))
+        .collect();
+    notes.extend(vlan_notes);
+    notes.extend(notes_of(port, interface));
+    let (mut equipment, lacking) = read_equipment(interface, None);
+    notes.extend(lacking);
+    if is_inner(&kind) && equipment.ingress != IngressLimit::default() {
+        equipment.ingress = IngressLimit::default();
+        notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
+    }
+    if let Some(bond) = &mut logical.bond {
+        if is_inner(&kind) && !bond.is_alone {
+            return Err(INNER_MEMBER.to_owned());
+        }
+        bond.members.push(BondMember {
+            port: PortNo::ANY,
+            name: name.clone(),
+            lacp: read_member(interface),
+        });
+    }
+    if is_inner(&kind) && logical.bond.take().is_some() {
+        notes.push(format!("lacp: {}", unheeded("other end of a cable for it")));
+    }
+    let spec = PortSpec {
+        kind,
+        name,
+        number: None,
+    };
+    Ok(Wanted {
+        uuid: Some(interface.uuid),
+        spec,
+        equipment,
+        logical,
+        notes,
+    })
+}
+
+/// The interface with a bond's own name, which old programs look for: it is there and has a number,
+/// and `NORMAL` knows nothing of it (ovs-vswitchd.conf.db(5), `bond_fake_iface`).
+pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Option<Wanted> {
+    if !bond::is_bond(port) || !port.is_true("bond_fake_iface") {
+        return None;
+    }
+    let name = port.text("name").unwrap_or_default().to_owned();
+    let kind = match is_dummy("internal") {
+        true => dummy(&mut BTreeMap::new()),
+        false => PortKind::Tap,
+    };
+    kind.check_name("name", &name).ok()?;
+    let nowhere = VlanMode::Trunk {
+        trunks: VlanSet::none(),
+    };
+    let logical = LogicalPort {
+        name: format!("{name}, in name"),
+        vlans: PortVlans {
+            mode: nowhere,
+            ..PortVlans::default()
+        },
+        ..LogicalPort::default()
+    };
+    Some(Wanted {
+        uuid: None,
+        spec: PortSpec {
+            kind,
+            name,
+            number: None,
+        },
+        equipment: Equipment::default(),
+        logical,
+        notes: Vec::new(),
+    })
+}
+
+/// What is not honoured of the bridge's own interface. It is there in any case.
+pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
+    let mut notes = notes_of(port, interface);
+    if interface.has("ofport_request") {
+        notes.push("ofport_request: not honoured: it is the LOCAL port".to_owned());
+    }
+    notes
+}
+
+/// What is not honoured of a port of any kind.
+fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |column: &str| notes.push(format!("{column}: {}", unheeded(column)));
+    let is_bond = bond::is_bond(port);
+    for column in UNHEEDED_OF_ONE {
+        if port.asks(column) && !is_bond {
+            note(column);
+        }
+    }
+    for (key, value) in port.map("other_config") {
+        let is_heeded = HEEDED_OF_PORT.contains(&key)
+            || PORT_KEYS.contains(&key)
+            || bond::heeds(port, key, value);
+        if !is_heeded {
+            note(&format!("other_config:{key}"));
+        }
+    }
+    if interface.map("bfd").get("enable") == Some(&"true") {
+        note("bfd");
+    }
+    if interface.map("lldp").get("enable") == Some(&"true") {
+        note("lldp");
+    }
+    if interface.has("cfm_mpid") {
+        note("cfm_mpid");
+    }
+    if interface.has("other_config") && !bond::heeds_all_of(port, interface) {
+        note("other_config");
+    }
+    if port.has("mac") {
+        notes.push(ADDRESS.to_owned());
+    }
+    notes
+}
+
+/// What is said of what is not honoured and costs nothing but itself.
+pub(super) fn unheeded(key: &str) -> String {
+    format!("not honoured: this switch has no {key}")
+}
+
+/// A dummy, and where its frames are written down.
+fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
+    let both = options.remove("pcap");
+    let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
+    PortKind::Dummy(Arc::new(DummyFiles {
+        received: file("rxq_pcap"),
+        sent: file("tx_pcap"),
+    }))
+}
+
+/// What a type of interface comes to, and the name of its device. What is understood of
+/// `options` is taken out.
+fn kind(
+    of: &str,
+    name: &str,
+    options: &mut BTreeMap<&str, &str>,
+) -> Result<(PortKind, String), String> {
+    let here = |kind| Ok((kind, name.to_owned()));
+    match of {
+        "" | "system" => here(PortKind::Interface),
+        "internal" | "tap" => here(PortKind::Tap),
+        "afxdp" | "afxdp-nonpmd" => here(PortKind::Xdp(xdp_options(options.remove("xdp-mode"))?)),
+        "dpdk" => {
+            let device = options.remove("dpdk-devargs");
+            let device = device.ok_or("type dpdk: say which device in options:dpdk-devargs")?;
+            let arguments: dpdk::Arguments = device
+                .parse()
+                .map_err(|error: dpdk::BadArguments| error.to_string())?;
+            let name = arguments.device().to_owned();
+            Ok((PortKind::Dpdk(arguments.into()), name))
+        }
+        // As Open vSwitch words it.
+        "patch" => {
+            let peer = options.remove("peer");
+            let peer =
+                peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
+            here(PortKind::Patch(read_peer(name, peer)?))
+        }
+        of if TUNNEL_TYPES.contains(&of) => {
+            let tunnel = Tunnel::read(of, name, options)?;
+            here(PortKind::Tunnel(Arc::new(tunnel)))
+        }
+        missing if MISSING_TYPES.contains(&missing) => Err(format!(
+            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
+        )),
+        unknown => Err(format!(
+            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
+        )),
+    }
+}
+
+/// The ways by which AF_XDP goes (ovs-vswitchd.conf.db(5), `options:xdp-mode`).
+fn xdp_options(mode: Option<&str>) -> Result<XdpOptions, String> {
+    let (hook, transfer) = match mode {
+        None | Some("best-effort") => (XdpModeChoice::Best, TransferChoice::Best),
+        Some("native-with-zerocopy") => (XdpModeChoice::Native, TransferChoice::ZeroCopy),
+        Some("native") => (XdpModeChoice::Native, TransferChoice::Copy),
+        Some("generic") => (XdpModeChoice::Generic, TransferChoice::Copy),
+        Some(mode) => return Err(format!("options:xdp-mode: '{mode}' is no mode")),
+    };
+    Ok(XdpOptions {
+        mode: hook,
+        transfer,
+        ..XdpOptions::default()
+    })
+}

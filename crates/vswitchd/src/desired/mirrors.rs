@@ -1,0 +1,243 @@
+//! Rows of the table `Mirror` (ovs-vswitchd.conf.db(5)).
+
+use std::collections::BTreeSet;
+
+use base::PortNo;
+use ovsdb::{Database, Uuid};
+
+use super::{BridgeFate, Desired, InterfaceFate, by_name};
+use crate::rows::Record;
+use config::{BridgeConfig, MIRRORS_MAX, Mirror, MirrorOutput};
+
+/// The column of `Bridge` that names mirrors, under which `status` says what is wrong with one.
+pub(crate) const COLUMN: &str = "mirrors";
+
+/// The mirrors of a bridge whose ports have been read. What is not honoured is said of the
+/// bridge: mirrors have no column for that.
+pub(super) fn read_mirrors(
+    database: &Database,
+    row: Record<'_>,
+    config: &mut BridgeConfig,
+    fate: &mut BridgeFate,
+    desired: &mut Desired,
+) {
+    for mirror in by_name(row.named_by(database, COLUMN, "Mirror").collect()) {
+        let mut lacking = Vec::new();
+        let reader = Reader {
+            database,
+            bridge: row,
+            mirror,
+            desired,
+        };
+        match reader.read(&mut lacking) {
+            Ok(_) if config.mirrors.len() == MIRRORS_MAX => {
+                lacking.push(format!("not honoured: a bridge has {MIRRORS_MAX} at most"));
+            }
+            Ok(read) => {
+                config.mirrors.push(read);
+                desired.mirrors.insert(mirror.uuid, config.name.clone());
+            }
+            Err(why) => lacking.push(format!("not honoured: {why}")),
+        }
+        if !lacking.is_empty() {
+            let key = format!("{COLUMN}:{}", mirror.text("name").unwrap_or_default());
+            let said = fate.notes.entry(key).or_default();
+            let before = (!said.is_empty()).then(|| std::mem::take(said));
+            *said = before
+                .into_iter()
+                .chain(lacking)
+                .collect::<Vec<_>>()
+                .join("; ");
+        }
+    }
+}
+
+/// What one row says.
+struct Reader<'a> {
+    database: &'a Database,
+    bridge: Record<'a>,
+    mirror: Record<'a>,
+    desired: &'a Desired,
+}
+
+impl Reader<'_> {
+    fn read(&self, lacking: &mut Vec<String>) -> Result<Mirror, String> {
+        let mirror = self.mirror;
+        let vlans: BTreeSet<u16> = mirror
+            .integers("select_vlan")
+            .filter_map(|vid| u16::try_from(vid).ok())
+            .collect();
+        let output = self.output(lacking)?;
+        Ok(Mirror {
+            key: mirror.uuid.to_string(),
+            all: mirror.is_true("select_all"),
+            arriving: self.selected("select_src_port", lacking),
+            leaving: self.selected("select_dst_port", lacking),
+            vlans: (!vlans.is_empty()).then(|| vlans.into_iter().collect()),
+            output,
+            snaplen: mirror
+                .integer("snaplen")
+                .and_then(|len| u16::try_from(len).ok())
+                // That cuts nothing.
+                .filter(|len| *len < u16::MAX),
+        })
+    }
+
+    /// Where copies go. Where both are named the port counts, as with Open vSwitch.
+    fn output(&self, lacking: &mut Vec<String>) -> Result<MirrorOutput, String> {
+        let vlan = self.mirror.integer("output_vlan");
+        let vlan = vlan.and_then(|vid| u16::try_from(vid).ok());
+        let port = self.mirror.named_by(self.database, "output_port", "Port");
+        match (port.into_iter().next(), vlan) {
+            (None, None) => Err("it has no output: give it output_port or output_vlan".to_owned()),
+            (None, Some(vlan)) => Ok(MirrorOutput::Vlan(vlan)),
+            (Some(port), vlan) => {
+                if vlan.is_some() {
+                    lacking.push("output_vlan: not honoured: output_port says where".to_owned());
+                }
+                let members = self.members("output_port", port)?;
+                match members.is_empty() {
+                    true => Err(format!("output_port: {} could not be made", name(port))),
+                    false => Ok(MirrorOutput::Port(members)),
+                }
+            }
+        }
+    }
+
+    /// The interfaces of the ports that a column names.
+    fn selected(&self, column: &'static str, lacking: &mut Vec<String>) -> Vec<PortNo> {
+        let mut selected = Vec::new();
+        for port in by_name(
+            self.mirror
+                .named_by(self.database, column, "Port")
+                .collect(),
+        ) {
+            match self.members(column, port) {
+                Ok(members) => selected.extend(members),
+                Err(why) => lacking.push(why),
+            }
+        }
+        selected
+    }
+
+    /// The numbers of a port's interfaces, as far as they are there.
+    ///
+    /// # Errors
+    /// It is another bridge's.
+    fn members(&self, column: &str, port: Record<'_>) -> Result<Vec<PortNo>, String> {
+        let mut own = self.bridge.named_by(self.database, "ports", "Port");
+        if !own.any(|own| own.uuid == port.uuid) {
+            let bridge = self.bridge.text("name").unwrap_or_default();
+            return Err(format!("{column}: {} is no port of {bridge}", name(port)));
+        }
+        let interfaces = port.named_by(self.database, "interfaces", "Interface");
+        Ok(interfaces
+            .filter_map(|interface| self.number(interface.uuid))
+            .collect())
+    }
+
+    fn number(&self, interface: Uuid) -> Option<PortNo> {
+        match self.desired.interfaces.get(&interface)? {
+            InterfaceFate::Port { number, .. } => Some(*number),
+            InterfaceFate::Refused(_) => None,
+        }
+    }
+}
+
+fn name<'a>(port: Record<'a>) -> &'a str {
+    port.text("name").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::desire;
+    use crate::testing::{empty, names, put, put_bridge, put_root, uuid};
+    use config::Config;
+
+    /// Two bridges, of which the first has a mirror with these columns.
+    fn with(mirror: Value) -> Desired {
+        let mut database = empty();
+        let port = |name, number| (name, json!({"ofport_request": number}));
+        let mirrors = json!({"mirrors": names("Mirror", &["m"])});
+        let ports = [port("p1", 1), port("p2", 2), port("p3", 3)];
+        put_bridge(&mut database, "br0", mirrors, &ports, &[]);
+        put_bridge(&mut database, "br1", json!({}), &[port("p9", 9)], &[]);
+        let mut row = mirror;
+        row["name"] = json!("m");
+        put(&mut database, "Mirror", "m", &row);
+        put_root(&mut database, &["br0", "br1"], 1);
+        desire(&database, &Config::default())
+    }
+
+    fn note(desired: &Desired) -> Option<&str> {
+        let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
+        notes.get("mirrors:m").map(String::as_str)
+    }
+
+    #[test]
+    fn a_mirror_is_read_with_its_ports_by_number() {
+        let desired = with(json!({
+            "select_src_port": names("Port", &["p1", "br0"]),
+            "select_dst_port": names("Port", &["p2"]),
+            "select_vlan": ["set", [5, 0]],
+            "output_port": names("Port", &["p3"]),
+            "snaplen": 100,
+        }));
+        let [mirror] = &desired.config.bridges[0].mirrors[..] else {
+            panic!("{:?}", desired.config.bridges);
+        };
+        assert_eq!(mirror.arriving, [PortNo::LOCAL, PortNo(1)]);
+        assert_eq!(mirror.leaving, [PortNo(2)]);
+        assert!(
+            mirror
+                .vlans
+                .as_ref()
+                .is_some_and(|vlans| vlans.iter().eq([0, 5]))
+        );
+        assert_eq!(mirror.output, MirrorOutput::Port(vec![PortNo(3)]));
+        assert_eq!((mirror.snaplen, mirror.all), (Some(100), false));
+        assert_eq!(desired.mirrors[&uuid("Mirror", "m")], "br0");
+        assert_eq!(note(&desired), None);
+    }
+
+    #[test]
+    fn what_of_a_mirror_cannot_be_is_said_of_its_bridge() {
+        let refused = [
+            (json!({"select_all": true}), "it has no output"),
+            (
+                json!({"output_port": names("Port", &["p9"])}),
+                "p9 is no port of br0",
+            ),
+        ];
+        for (columns, why) in refused {
+            let desired = with(columns);
+            assert_eq!(desired.config.bridges[0].mirrors, []);
+            assert!(desired.mirrors.is_empty());
+            assert!(
+                note(&desired).is_some_and(|note| note.contains(why)),
+                "{desired:?}"
+            );
+        }
+        let kept = [
+            (
+                json!({"output_port": names("Port", &["p3"]), "output_vlan": 7}),
+                "output_vlan: ",
+            ),
+            (
+                json!({"output_vlan": 7, "select_src_port": names("Port", &["p9", "p1"])}),
+                "select_src_port: p9 is no port of br0",
+            ),
+        ];
+        for (columns, why) in kept {
+            let desired = with(columns);
+            assert_eq!(desired.config.bridges[0].mirrors.len(), 1);
+            assert!(
+                note(&desired).is_some_and(|note| note.starts_with(why)),
+                "{desired:?}"
+            );
+        }
+    }
+}

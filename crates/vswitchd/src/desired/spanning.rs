@@ -1,0 +1,441 @@
+//! The columns of `Bridge` and `Port` that say what spanning tree there is
+//! (ovs-vswitchd.conf.db(5), "Spanning Tree Configuration" and "Rapid Spanning Tree").
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use base::PortNo;
+use ovsdb::{Database, Uuid};
+
+use super::bridge::read_address;
+use super::{BridgeFate, Desired, InterfaceFate, by_name};
+use crate::rows::Record;
+use config::{BridgeConfig, SpanningConfig, SpanningPort, TreeProtocol};
+
+/// Keys of `other_config` of a bridge that are read here.
+pub(super) const BRIDGE_KEYS: [&str; 11] = [
+    "stp-system-id",
+    "stp-priority",
+    "stp-hello-time",
+    "stp-max-age",
+    "stp-forward-delay",
+    "rstp-address",
+    "rstp-priority",
+    "rstp-force-protocol-version",
+    "rstp-max-age",
+    "rstp-forward-delay",
+    "rstp-transmit-hold-count",
+];
+
+/// Keys of `other_config` of a port that are read here.
+pub(super) const PORT_KEYS: [&str; 11] = [
+    "stp-enable",
+    "stp-port-num",
+    "stp-port-priority",
+    "stp-path-cost",
+    "rstp-enable",
+    "rstp-port-num",
+    "rstp-port-priority",
+    "rstp-path-cost",
+    "rstp-port-admin-edge",
+    "rstp-port-auto-edge",
+    "rstp-port-mcheck",
+];
+
+/// The bounds of times, in seconds (IEEE 802.1D-2004, table 17-1).
+const HELLO_TIME: RangeInclusive<u16> = 1..=10;
+const MAX_AGE: RangeInclusive<u16> = 6..=40;
+const FORWARD_DELAY: RangeInclusive<u16> = 4..=30;
+
+/// The time between two messages of the newer protocol, in seconds: nothing changes it.
+const RAPID_HELLO_TIME: u16 = 2;
+
+/// Keys of a row's `other_config`, and what is wrong with them.
+struct Keys<'a> {
+    pairs: BTreeMap<&'a str, &'a str>,
+    /// With which those of the protocol begin.
+    prefix: &'static str,
+    wrong: Vec<(String, String)>,
+}
+
+impl<'a> Keys<'a> {
+    fn of(row: Record<'a>, protocol: TreeProtocol) -> Self {
+        Self {
+            pairs: row.map("other_config"),
+            prefix: match protocol {
+                TreeProtocol::Stp => "stp-",
+                TreeProtocol::Rstp => "rstp-",
+            },
+            wrong: Vec::new(),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        let key = format!("{}{key}", self.prefix);
+        self.pairs.get(&*key).copied()
+    }
+
+    /// A number, if there is one, within these bounds.
+    fn number<T>(&mut self, key: &str, bounds: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<u64> + PartialOrd + std::fmt::Display,
+    {
+        let text = self.text(key)?;
+        let number = text.parse().ok();
+        let number = number.and_then(|number| T::try_from(number).ok());
+        let number = number.filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let (least, most) = (bounds.start(), bounds.end());
+            self.refuse(key, format!("'{text}' is no number from {least} to {most}"));
+        }
+        number
+    }
+
+    fn truth(&self, key: &str, otherwise: bool) -> bool {
+        self.text(key).map_or(otherwise, |text| text == "true")
+    }
+
+    fn refuse(&mut self, key: &str, why: String) {
+        let key = format!("other_config:{}{key}", self.prefix);
+        self.wrong.push((key, why));
+    }
+}
+
+/// Reads what tree a bridge has, and which of its ports take part; those are read already.
+pub(super) fn read_spanning(
+    database: &Database,
+    row: Record<'_>,
+    config: &mut BridgeConfig,
+    fate: &mut BridgeFate,
+    desired: &mut Desired,
+) {
+    let protocol = match (row.is_true("stp_enable"), row.is_true("rstp_enable")) {
+        (_, true) => TreeProtocol::Rstp,
+        (true, false) => TreeProtocol::Stp,
+        (false, false) => return,
+    };
+    if row.is_true("stp_enable") && protocol == TreeProtocol::Rstp {
+        let why = "not honoured: rstp_enable is, and a bridge has one tree";
+        fate.notes.insert("stp_enable".to_owned(), why.to_owned());
+    }
+    let mut keys = Keys::of(row, protocol);
+    let mut tree = match protocol {
+        TreeProtocol::Stp => read_stp(&mut keys),
+        TreeProtocol::Rstp => read_rstp(&mut keys),
+    };
+    fate.notes.extend(keys.wrong);
+    read_ports(database, row, &config.name, &mut tree, desired);
+    config.spanning = Some(tree);
+}
+
+fn read_stp(keys: &mut Keys<'_>) -> SpanningConfig {
+    let usual = SpanningConfig::new(TreeProtocol::Stp);
+    let hello_time = keys.number("hello-time", HELLO_TIME);
+    let hello_time = hello_time.unwrap_or(usual.hello_time);
+    // What was said lives for two rounds at least, and a port waits until all that is older is
+    // dead (IEEE 802.1D-1998, 8.10.2): Open vSwitch takes the nearest that is so, too.
+    let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
+    let max_age = max_age.max(2 * (hello_time + 1));
+    let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
+    let forward_delay = forward_delay.unwrap_or(usual.forward_delay);
+    SpanningConfig {
+        address: read_id(keys, "system-id"),
+        priority: keys
+            .number("priority", 0..=u16::MAX)
+            .unwrap_or(usual.priority),
+        hello_time,
+        max_age,
+        forward_delay: forward_delay.max(max_age / 2 + 1),
+        ..usual
+    }
+}
+
+fn read_rstp(keys: &mut Keys<'_>) -> SpanningConfig {
+    let usual = SpanningConfig::new(TreeProtocol::Rstp);
+    let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
+    let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
+    let mut forward_delay = forward_delay.unwrap_or(usual.forward_delay);
+    // A port waits until all that is older is dead (17.14).
+    let least = max_age / 2 + 1;
+    if forward_delay < least {
+        let why = format!("with a max-age of {max_age} it is {least} at least");
+        keys.refuse("forward-delay", why);
+        forward_delay = least;
+    }
+    let is_forced_older = match keys.text("force-protocol-version") {
+        None | Some("2") => false,
+        Some("0") => true,
+        Some(other) => {
+            let why = format!("'{other}' is no version: 0 or 2");
+            keys.refuse("force-protocol-version", why);
+            false
+        }
+    };
+    let priority = keys.number("priority", 0..=0xf000);
+    let count = keys.number("transmit-hold-count", 1..=10);
+    SpanningConfig {
+        address: read_id(keys, "address"),
+        is_forced_older,
+        // Only the upper four bits are a priority (9.2.5).
+        priority: priority.map_or(usual.priority, |priority: u16| priority & 0xf000),
+        hello_time: RAPID_HELLO_TIME,
+        max_age,
+        forward_delay,
+        transmit_hold_count: count.unwrap_or(usual.transmit_hold_count),
+        ..usual
+    }
+}
+
+fn read_id(keys: &mut Keys<'_>, key: &str) -> Option<packet::MacAddr> {
+    let text = keys.text(key)?;
+    let address = read_address(text);
+    address.map_err(|why| keys.refuse(key, why)).ok()
+}
+
+/// The ports that take part: all but bonds, internal ones and those of mirrors.
+fn read_ports(
+    database: &Database,
+    row: Record<'_>,
+    bridge: &str,
+    tree: &mut SpanningConfig,
+    desired: &mut Desired,
+) {
+    let mirrors = row.named_by(database, "mirrors", "Mirror");
+    let outputs = mirrors.flat_map(|mirror| mirror.named_by(database, "output_port", "Port"));
+    let outputs: BTreeSet<Uuid> = outputs.map(|port| port.uuid).collect();
+    let mut members = Vec::new();
+    for port in by_name(row.named_by(database, "ports", "Port").collect()) {
+        let interfaces: Vec<_> = port.named_by(database, "interfaces", "Interface").collect();
+        let [interface] = interfaces[..] else {
+            continue;
+        };
+        let fate = desired.interfaces.get(&interface.uuid);
+        let number = match fate {
+            Some(InterfaceFate::Port {
+                bridge: of, number, ..
+            }) if of == bridge && *number != PortNo::LOCAL => *number,
+            _ => continue,
+        };
+        let is_internal = interface.text("type") == Some("internal");
+        let keys = Keys::of(port, tree.protocol);
+        if !is_internal && !outputs.contains(&port.uuid) && keys.truth("enable", true) {
+            members.push((number, port, interface.uuid, keys));
+        }
+    }
+    members.sort_by_key(|(number, ..)| *number);
+    let asked = members
+        .iter_mut()
+        .map(|(_, _, _, keys)| read_number(keys, tree.protocol));
+    let numbers = number_all(&asked.collect::<Vec<_>>());
+    for ((number, port, interface, mut keys), (own, is_refused)) in members.into_iter().zip(numbers)
+    {
+        if is_refused {
+            let why = "it is another port's: it has a free one".to_owned();
+            keys.refuse("port-num", why);
+        }
+        if own > most(tree.protocol) {
+            let why = "not honoured: the tree has as many ports as it may".to_owned();
+            keys.refuse("enable", why);
+        } else {
+            let name = port.text("name").unwrap_or_default().to_owned();
+            let port = read_port(&mut keys, SpanningPort::new(name, own), tree.protocol);
+            tree.ports.insert(number, port);
+        }
+        let fate = desired.interfaces.get_mut(&interface);
+        if let Some(InterfaceFate::Port { notes, .. }) = fate {
+            let wrong = keys.wrong.into_iter();
+            notes.extend(wrong.map(|(key, why)| format!("{key}: {why}")));
+        }
+    }
+}
+
+/// The highest number of a port: 8 bits and 12 (IEEE 802.1D-1998, 8.5.5.1; 2004, 9.2.7).
+const fn most(protocol: TreeProtocol) -> u16 {
+    match protocol {
+        TreeProtocol::Stp => 255,
+        TreeProtocol::Rstp => 4095,
+    }
+}
+
+fn read_number(keys: &mut Keys<'_>, protocol: TreeProtocol) -> Option<u16> {
+    keys.number("port-num", 1..=most(protocol))
+}
+
+/// A number for each port, and whether another has the one that was asked for. Who did not ask
+/// has the lowest that is free.
+fn number_all(asked: &[Option<u16>]) -> Vec<(u16, bool)> {
+    let mut taken = BTreeSet::new();
+    let given: Vec<_> = asked
+        .iter()
+        .map(|asked| asked.filter(|number| taken.insert(*number)))
+        .collect();
+    let mut free = (1..).filter(|number| !taken.contains(number));
+    let numbers = given.into_iter().zip(asked).map(|(given, asked)| {
+        let number = given.or_else(|| free.next()).unwrap_or(u16::MAX);
+        (number, given.is_none() && asked.is_some())
+    });
+    numbers.collect()
+}
+
+fn read_port(keys: &mut Keys<'_>, usual: SpanningPort, protocol: TreeProtocol) -> SpanningPort {
+    let priority = keys.number("port-priority", 0..=u8::MAX);
+    let priority = priority.unwrap_or(usual.priority);
+    match protocol {
+        TreeProtocol::Stp => SpanningPort {
+            priority,
+            path_cost: keys.number("path-cost", 0..=0xffff),
+            ..usual
+        },
+        TreeProtocol::Rstp => SpanningPort {
+            priority: priority & 0xf0,
+            path_cost: keys.number("path-cost", 1..=200_000_000),
+            admin_edge: keys.truth("port-admin-edge", usual.admin_edge),
+            auto_edge: keys.truth("port-auto-edge", usual.auto_edge),
+            mcheck: keys.truth("port-mcheck", usual.mcheck),
+            ..usual
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::desire;
+    use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+    use config::Config;
+
+    /// A port: its name, columns of its interface, and keys of its `other_config`.
+    type AnyPort<'a> = (&'a str, Value, &'a [(&'a str, &'a str)]);
+
+    /// What is desired of a bridge of these columns with these ports.
+    fn one(columns: Value, ports: &[AnyPort<'_>]) -> Desired {
+        let mut database = empty();
+        let interfaces: Vec<_> = ports
+            .iter()
+            .map(|(name, interface, _)| (*name, interface.clone()))
+            .collect();
+        for (name, _, keys) in ports {
+            let row = json!({
+                "name": name,
+                "interfaces": names("Interface", &[name]),
+                "other_config": pairs(keys),
+            });
+            put(&mut database, "Port", name, &row);
+        }
+        put_bridge(&mut database, "br0", columns, &interfaces, &[]);
+        put_root(&mut database, &["br0"], 3);
+        desire(&database, &Config::default())
+    }
+
+    fn tree(desired: &Desired) -> &SpanningConfig {
+        let tree = desired.config.bridges[0].spanning.as_ref();
+        tree.expect("it was asked for")
+    }
+
+    fn notes(desired: &Desired) -> Vec<&str> {
+        let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
+        notes.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn the_older_tree_has_times_that_go_together() {
+        let keys = [
+            ("stp-priority", "4096"),
+            ("stp-hello-time", "5"),
+            ("stp-max-age", "6"),
+            ("stp-forward-delay", "4"),
+            ("stp-system-id", "02:00:00:00:00:09"),
+            ("rstp-priority", "nonsense of the other tree"),
+        ];
+        let desired = one(
+            json!({"stp_enable": true, "other_config": pairs(&keys)}),
+            &[],
+        );
+        let tree = tree(&desired);
+        assert_eq!((tree.protocol, tree.priority), (TreeProtocol::Stp, 4096));
+        assert_eq!(
+            (tree.hello_time, tree.max_age, tree.forward_delay),
+            (5, 12, 7)
+        );
+        assert_eq!(
+            tree.address,
+            Some("02:00:00:00:00:09".parse().expect("one"))
+        );
+        assert!(notes(&desired).is_empty());
+    }
+
+    #[test]
+    fn of_both_trees_the_newer_is_there_and_what_cannot_be_is_said() {
+        let keys = [
+            ("rstp-priority", "8193"),
+            ("rstp-forward-delay", "4"),
+            ("rstp-max-age", "41"),
+            ("rstp-force-protocol-version", "1"),
+            ("rstp-transmit-hold-count", "3"),
+            ("rstp-ageing-time", "30"),
+        ];
+        let columns =
+            json!({"stp_enable": true, "rstp_enable": true, "other_config": pairs(&keys)});
+        let desired = one(columns, &[]);
+        let tree = tree(&desired);
+        assert_eq!((tree.protocol, tree.priority), (TreeProtocol::Rstp, 8192));
+        assert_eq!((tree.max_age, tree.forward_delay), (20, 11));
+        assert_eq!((tree.transmit_hold_count, tree.is_forced_older), (3, false));
+        let wanted = [
+            "other_config:rstp-ageing-time",
+            "other_config:rstp-force-protocol-version",
+            "other_config:rstp-forward-delay",
+            "other_config:rstp-max-age",
+            "stp_enable",
+        ];
+        assert_eq!(notes(&desired), wanted);
+        assert!(one(json!({}), &[]).config.bridges[0].spanning.is_none());
+    }
+
+    #[test]
+    fn ports_take_part_with_numbers_of_their_own() {
+        let system = json!({});
+        let desired = one(
+            json!({"rstp_enable": true}),
+            &[
+                ("p1", system.clone(), &[]),
+                (
+                    "p2",
+                    system.clone(),
+                    &[("rstp-port-num", "1"), ("rstp-path-cost", "7")],
+                ),
+                (
+                    "p3",
+                    system.clone(),
+                    &[("rstp-port-num", "1"), ("rstp-port-priority", "33")],
+                ),
+                ("p4", system, &[("rstp-enable", "false")]),
+                ("p5", json!({"type": "internal"}), &[]),
+            ],
+        );
+        let ports = tree(&desired).ports.values();
+        let told: Vec<_> = ports
+            .map(|port| {
+                (
+                    port.name.as_str(),
+                    port.number,
+                    port.priority,
+                    port.path_cost,
+                )
+            })
+            .collect();
+        let wanted = [
+            ("p1", 2, 0x80, None),
+            ("p2", 1, 0x80, Some(7)),
+            ("p3", 3, 0x20, None),
+        ];
+        assert_eq!(told, wanted);
+        let fate = &desired.interfaces[&uuid("Interface", "p3")];
+        let InterfaceFate::Port { notes, .. } = fate else {
+            panic!("it is a port");
+        };
+        assert!(notes[0].contains("rstp-port-num"), "{notes:?}");
+    }
+}

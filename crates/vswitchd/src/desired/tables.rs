@@ -1,0 +1,51 @@
+//! Rows of the table `Flow_Table`.
+
+use base::TableId;
+use ovsdb::{Atom, Database, Datum};
+
+use super::BridgeFate;
+use crate::rows::Record;
+use config::{BridgeConfig, TableConfig};
+
+/// Reads what is said of a bridge's tables.
+pub(super) fn read_tables(
+    database: &Database,
+    row: Record<'_>,
+    config: &mut BridgeConfig,
+    fate: &mut BridgeFate,
+) {
+    let Some(Datum::Map(tables)) = row.datum("flow_tables") else {
+        return;
+    };
+    let mut notes = Vec::new();
+    for (number, uuid) in tables {
+        let (Atom::Integer(number), Atom::Uuid(uuid)) = (number, uuid) else {
+            continue;
+        };
+        let table = u8::try_from(*number).ok().map(TableId);
+        let Some(table) = table.filter(|table| *table <= TableId::LAST) else {
+            notes.push(format!("there is no table {number}"));
+            continue;
+        };
+        let Some(row) = Record::of(database, "Flow_Table", *uuid) else {
+            continue;
+        };
+        if row.has("groups") {
+            notes.push(format!(
+                "groups of table {number}: not honoured: of all its rules the one that ends soonest goes"
+            ));
+        }
+        let limit = row.integer("flow_limit");
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        let table_config = TableConfig {
+            name: row.text("name").unwrap_or_default().to_owned(),
+            limit,
+            evicts: row.text("overflow_policy") == Some("evict"),
+        };
+        config.tables.insert(table, table_config);
+    }
+    if !notes.is_empty() {
+        fate.notes
+            .insert("flow_tables".to_owned(), notes.join("; "));
+    }
+}

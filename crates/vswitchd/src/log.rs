@@ -1,0 +1,79 @@
+//! Hands what the program says to [`Logging`], with the time.
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+use std::thread;
+
+use tracing::field::{Field, Visit};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+use runtime::wall;
+
+use crate::error::DaemonError;
+use crate::logging::{Logging, Outlets, Said};
+
+/// The first thread of a process, by the name that the standard library gives it.
+const FIRST: &str = "main";
+
+/// Says from now on what these words behind `-v` have it say, and there. `role` tells this process
+/// apart from the one that does the work.
+///
+/// # Errors
+/// Words that say nothing.
+pub fn start_logging(
+    specs: &[String],
+    outlets: Outlets,
+    role: Option<&'static str>,
+) -> Result<Arc<Logging>, DaemonError> {
+    let logging = Logging::new(specs, outlets, wall(), role).map_err(DaemonError::Words)?;
+    let logging = Arc::new(logging);
+    let layer = Teller(Arc::clone(&logging));
+    tracing_subscriber::registry().with(layer).init();
+    Ok(logging)
+}
+
+struct Teller(Arc<Logging>);
+
+impl<S: Subscriber> Layer<S> for Teller {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        // How much is said may change at any time.
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        self.0.is_said(*metadata.level(), metadata.target())
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut words = Words::default();
+        event.record(&mut words);
+        let thread = thread::current();
+        self.0.say(Said {
+            level: *event.metadata().level(),
+            target: event.metadata().target(),
+            thread: thread.name().filter(|name| *name != FIRST),
+            now: wall(),
+            message: &format!("{}{}", words.message, words.fields),
+        });
+    }
+}
+
+/// What is said, and with what beside it.
+#[derive(Default)]
+struct Words {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Words {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Text takes all that is written to it.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}

@@ -1,0 +1,482 @@
+//! How much is said where and in which form, as ovs-vswitchd's `-v` and `vlog/set` have it, while
+//! the process runs (ovs-vswitchd(8), ovs-appctl(8)). The words themselves are `tracing`'s.
+
+mod file;
+mod pattern;
+mod syslog;
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use runtime::LogControl;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+
+pub use file::LogFile;
+use pattern::Line;
+pub use syslog::{Syslog, SyslogTarget};
+
+/// Levels, by Open vSwitch's names for them, and how grave they are for a syslog (RFC 5424,
+/// 6.2.1). What Open vSwitch calls emergencies is never said here.
+#[rustfmt::skip]
+const LEVELS: [(&str, LevelFilter, u8); 6] = [
+    ("OFF",  LevelFilter::OFF,   7),
+    ("EMER", LevelFilter::OFF,   1),
+    ("ERR",  LevelFilter::ERROR, 3),
+    ("WARN", LevelFilter::WARN,  4),
+    ("INFO", LevelFilter::INFO,  5),
+    ("DBG",  LevelFilter::DEBUG, 7),
+];
+
+/// The level without a word about it, and that of `-v` without one.
+const USUAL: usize = 4;
+const MOST: usize = 5;
+
+/// What can be told apart, and where in the program it is said. The first that fits is taken.
+const MODULES: [(&str, &[&str]); 6] = [
+    ("bridge", &["switch", "runtime::control"]),
+    (
+        "connection",
+        &[
+            "runtime::connection",
+            "runtime::peers",
+            "runtime::snoop",
+            "runtime::tls",
+            "runtime::unixctl",
+        ],
+    ),
+    (
+        "database",
+        &[
+            "vswitchd::columns",
+            "vswitchd::database",
+            "vswitchd::desired",
+            "vswitchd::manager",
+            "vswitchd::report",
+            "vswitchd::rows",
+        ],
+    ),
+    ("netlink", &["runtime::links", "runtime::underlay"]),
+    ("worker", &["runtime::worker_thread", "dataplane"]),
+    ("daemon", &[""]),
+];
+
+/// Facilities of a syslog by their names and numbers (RFC 5424, 6.2.1).
+#[rustfmt::skip]
+const FACILITIES: [(&str, u8); 23] = [
+    ("kern", 0), ("user", 1), ("mail", 2), ("daemon", 3), ("auth", 4), ("syslog", 5), ("lpr", 6), ("news", 7),
+    ("uucp", 8), ("clock", 9), ("ftp", 11), ("ntp", 12), ("audit", 13), ("alert", 14), ("clock2", 15), ("local0", 16),
+    ("local1", 17), ("local2", 18), ("local3", 19), ("local4", 20), ("local5", 21), ("local6", 22), ("local7", 23),
+];
+
+/// Nobody has named a facility.
+const NO_FACILITY: usize = usize::MAX;
+
+/// The facilities then: of the system's syslog, and of others.
+const DAEMON: u8 = 3;
+const LOCAL0: u8 = 16;
+
+/// Where something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Syslog,
+    Console,
+    File,
+}
+
+/// All of them, by their names, with how lines look there if nobody says otherwise.
+#[rustfmt::skip]
+const PLACES: [(Place, &str, &str); 3] = [
+    (Place::Syslog,  "syslog",  "ovs|%05N|%c%T|%p|%m"),
+    (Place::Console, "console", "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m"),
+    (Place::File,    "file",    "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m"),
+];
+
+/// How lines look to a syslog that is told beside the system's (RFC 5424, 6).
+const TARGET_PATTERN: &str = "<%B>1 %D{%Y-%m-%dT%H:%M:%S.###Z} %E %A %P %c - \u{feff}%m";
+
+/// What parts the words of what is to be said.
+const BETWEEN_WORDS: [char; 4] = [' ', ',', ':', '\t'];
+
+/// Where lines go beside the console.
+#[derive(Debug, Default)]
+pub struct Outlets {
+    /// The log file, if there is one.
+    pub file: Option<LogFile>,
+    /// The system's log.
+    pub syslog: Syslog,
+    /// Another machine's beside it.
+    pub target: Option<SyslogTarget>,
+}
+
+/// Something that is said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    /// How grave it is.
+    pub(crate) level: Level,
+    /// Where in the program.
+    pub(crate) target: &'a str,
+    /// The thread, unless it is the first.
+    pub(crate) thread: Option<&'a str>,
+    /// When, since 1970.
+    pub(crate) now: Duration,
+    /// The words.
+    pub(crate) message: &'a str,
+}
+
+/// How much is said where, and how.
+#[derive(Debug)]
+pub struct Logging {
+    /// Places in [`LEVELS`], by place and module.
+    levels: [[AtomicUsize; MODULES.len()]; PLACES.len()],
+    /// How lines look, by place.
+    patterns: [ArcSwap<String>; PLACES.len()],
+    /// A place in [`FACILITIES`].
+    facility: AtomicUsize,
+    /// How many lines there were.
+    lines: AtomicU64,
+    /// When the process began.
+    began: Duration,
+    host: String,
+    /// Which of the program's processes this is, if it is not the one that does the work.
+    role: Option<&'static str>,
+    outlets: Outlets,
+}
+
+impl Logging {
+    /// What the words behind `-v` say, in their order. `began` is now, since 1970; `role` tells this
+    /// process apart from the one that does the work.
+    ///
+    /// # Errors
+    /// Words that say nothing, as ovs-vswitchd has it.
+    pub(crate) fn new(
+        specs: &[String],
+        outlets: Outlets,
+        began: Duration,
+        role: Option<&'static str>,
+    ) -> Result<Self, String> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let logging = Self {
+            levels: PLACES.map(|_| MODULES.map(|_| AtomicUsize::new(USUAL))),
+            patterns: PLACES.map(|(_, _, usual)| ArcSwap::from_pointee(usual.to_owned())),
+            facility: AtomicUsize::new(NO_FACILITY),
+            lines: AtomicU64::new(0),
+            began,
+            host: host.trim().to_owned(),
+            role,
+            outlets,
+        };
+        for spec in specs {
+            let set = logging.set(spec);
+            set.map_err(|problem| format!("processing \"{spec}\": {problem}"))?;
+        }
+        Ok(logging)
+    }
+
+    /// Whether this is said anywhere.
+    pub(crate) fn is_said(&self, level: Level, target: &str) -> bool {
+        let module = module_of(target);
+        PLACES
+            .iter()
+            .any(|(place, ..)| self.says(*place, level, module))
+    }
+
+    fn says(&self, place: Place, level: Level, module: usize) -> bool {
+        let said = self.level(place, module).load(Ordering::Relaxed);
+        LEVELS.get(said).is_some_and(|(_, said, _)| level <= *said)
+    }
+
+    /// Says it wherever it is to be said. What cannot be written is lost: there is nobody to tell.
+    pub(crate) fn say(&self, said: Said<'_>) {
+        let module = module_of(said.target);
+        let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
+        let line = self.line(&said, module, sequence);
+        for (place, ..) in PLACES {
+            if !self.says(place, said.level, module) {
+                continue;
+            }
+            let text = pattern::write(&self.pattern(place).load(), &line);
+            match place {
+                Place::Console => drop(io::stderr().write_all(format!("{text}\n").as_bytes())),
+                Place::File => {
+                    if let Some(mut file) = self.outlets.file.clone() {
+                        drop(file.write_all(format!("{text}\n").as_bytes()));
+                    }
+                }
+                Place::Syslog => self.tell_syslogs(&line, &text),
+            }
+        }
+    }
+
+    fn tell_syslogs(&self, line: &Line<'_>, text: &str) {
+        let daemon = Line {
+            priority: line.priority - line.facility(LOCAL0) + line.facility(DAEMON),
+            ..*line
+        };
+        let prefix = pattern::write(self.outlets.syslog.prefix(), &daemon);
+        self.outlets.syslog.send(&format!("{prefix}{text}"));
+        if let Some(target) = &self.outlets.target {
+            target.send(&pattern::write(TARGET_PATTERN, line));
+        }
+    }
+
+    fn line<'a>(&'a self, said: &Said<'a>, module: usize, sequence: u64) -> Line<'a> {
+        let level = level_of(said.level);
+        let named = FACILITIES.get(self.facility.load(Ordering::Relaxed));
+        let named = named.map(|(_, number)| *number);
+        let (level, _, severity) = LEVELS.get(level).copied().unwrap_or(LEVELS[MOST]);
+        Line {
+            application: runtime::PROGRAM,
+            priority: u16::from(named.unwrap_or(LOCAL0)) * 8 + u16::from(severity),
+            facility: named,
+            module: MODULES.get(module).map_or("", |(name, _)| *name),
+            now: said.now,
+            since: said.now.saturating_sub(self.began),
+            host: &self.host,
+            message: said.message,
+            sequence,
+            level,
+            process: std::process::id(),
+            thread: self.role.or(said.thread),
+        }
+    }
+
+    fn set_pattern(&self, words: &str) -> Result<(), String> {
+        let (name, behind) = next_word(words);
+        if name.is_empty() {
+            return Err("missing destination".to_owned());
+        }
+        let places: Vec<_> = PLACES
+            .iter()
+            .filter(|(_, known, _)| is_any(name) || known.eq_ignore_ascii_case(name))
+            .collect();
+        if places.is_empty() {
+            return Err(format!("unknown destination \"{name}\""));
+        }
+        for (place, ..) in places {
+            self.pattern(*place).store(behind.to_owned().into());
+        }
+        Ok(())
+    }
+
+    fn set_level(&self, spec: &str) -> Result<(), String> {
+        let (mut level, mut place, mut module) = (None, None, None);
+        for word in spec.split(BETWEEN_WORDS).filter(|word| !word.is_empty()) {
+            let is = |known: &str| known.eq_ignore_ascii_case(word);
+            let read = (
+                LEVELS.iter().position(|(known, ..)| is(known)),
+                PLACES.iter().find(|(_, known, _)| is(known)),
+                MODULES.iter().position(|(known, _)| is(known)),
+            );
+            let twice = match read {
+                _ if is_any(word) => false,
+                (Some(read), ..) => level.replace(read).is_some(),
+                (_, Some((read, ..)), _) => place.replace(*read).is_some(),
+                (.., Some(read)) => module.replace(read).is_some(),
+                _ => return Err(format!("no destination, level, or module \"{word}\"")),
+            };
+            if twice {
+                let what = match read {
+                    (Some(_), ..) => "levels",
+                    (_, Some(_), _) => "destinations",
+                    _ => "modules",
+                };
+                return Err(format!("cannot specify multiple {what}"));
+            }
+        }
+        for (at, ..) in PLACES {
+            for number in 0..MODULES.len() {
+                if place.is_none_or(|place| place == at) && module.is_none_or(|it| it == number) {
+                    let level = level.unwrap_or(MOST);
+                    self.level(at, number).store(level, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The log file.
+    #[must_use]
+    pub const fn file(&self) -> Option<&LogFile> {
+        self.outlets.file.as_ref()
+    }
+
+    fn level(&self, place: Place, module: usize) -> &AtomicUsize {
+        &self.levels[place as usize][module]
+    }
+
+    const fn pattern(&self, place: Place) -> &ArcSwap<String> {
+        &self.patterns[place as usize]
+    }
+}
+
+impl LogControl for Logging {
+    /// What is said where, as `vlog/list` tells it.
+    fn levels(&self) -> String {
+        let mut lines = vec![
+            "                 console    syslog    file\n".to_owned(),
+            "                 -------    ------    ------\n".to_owned(),
+        ];
+        let mut modules: Vec<_> = MODULES.iter().map(|(name, _)| *name).enumerate().collect();
+        modules.sort_by_key(|(_, name)| *name);
+        for (module, name) in modules {
+            let [console, syslog, file] =
+                [Place::Console, Place::Syslog, Place::File].map(|place| {
+                    let said = self.level(place, module).load(Ordering::Relaxed);
+                    LEVELS.get(said).map_or("", |(name, ..)| *name)
+                });
+            lines.push(format!(
+                "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}\n"
+            ));
+        }
+        lines.concat()
+    }
+
+    /// How lines look there, as `vlog/list-pattern` tells it.
+    fn patterns(&self) -> String {
+        let title = "         prefix                            format\n         ------                            ------\n";
+        let lines = PLACES.map(|(place, name, _)| {
+            let prefix = match place {
+                Place::Syslog => self.outlets.syslog.shown_prefix(),
+                Place::Console | Place::File => "none",
+            };
+            let name = name.to_ascii_uppercase();
+            format!("{name:<7}  {prefix:<32}  {}\n", self.pattern(place).load())
+        });
+        format!("{title}{}", lines.concat())
+    }
+
+    /// Whether there is a module of this name, whose words can be told apart.
+    fn has_module(&self, name: &str) -> bool {
+        let mut modules = MODULES.iter();
+        modules.any(|(known, _)| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Takes words behind `-v` or `vlog/set`: a level, a place and a module at most, in any order,
+    /// or how lines look, or a facility.
+    ///
+    /// # Errors
+    /// They say nothing.
+    fn set(&self, spec: &str) -> Result<(), String> {
+        let (first, behind) = next_word(spec);
+        if first.eq_ignore_ascii_case("PATTERN") {
+            return self.set_pattern(behind);
+        }
+        if first.eq_ignore_ascii_case("FACILITY") {
+            let (name, _) = next_word(behind);
+            let is_it = |(known, _): &(&str, u8)| known.eq_ignore_ascii_case(name);
+            let found = FACILITIES.iter().position(is_it);
+            let found = found.ok_or("invalid facility")?;
+            self.facility.store(found, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.set_level(spec)
+    }
+
+    /// Closes the log file, until it is opened again.
+    fn close(&self) {
+        if let Some(log) = self.file() {
+            log.close();
+        }
+    }
+
+    /// Opens the log file again: somebody has moved it away.
+    fn reopen(&self) -> Result<(), String> {
+        let log = self.file().ok_or("there is no log file")?;
+        log.reopen().map_err(|error| error.to_string())
+    }
+}
+
+/// A word that means every place, or every module.
+fn is_any(word: &str) -> bool {
+    word.eq_ignore_ascii_case("any")
+}
+
+/// The first word, and all that stands behind what parts it from the next.
+fn next_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start_matches(BETWEEN_WORDS);
+    text.split_once(BETWEEN_WORDS).unwrap_or((text, ""))
+}
+
+/// The place in [`MODULES`] of what is said there.
+fn module_of(target: &str) -> usize {
+    let is_there =
+        |(_, targets): &(&str, &[&str])| targets.iter().any(|begin| target.starts_with(begin));
+    let found = MODULES.iter().position(is_there);
+    found.unwrap_or(MODULES.len() - 1)
+}
+
+/// The place in [`LEVELS`] of a level.
+fn level_of(level: Level) -> usize {
+    let is_it = |(_, known, _): &(&str, LevelFilter, u8)| *known == level;
+    LEVELS.iter().position(is_it).unwrap_or(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logging(specs: &[&str]) -> Result<Logging, String> {
+        let specs: Vec<_> = specs.iter().map(|spec| (*spec).to_owned()).collect();
+        Logging::new(&specs, Outlets::default(), Duration::ZERO, None)
+    }
+
+    /// What is said of a module, on the console, to the syslog and in the file.
+    fn said(specs: &[&str], module: &str) -> String {
+        let table = logging(specs).expect("words that say something").levels();
+        let row = table.lines().find_map(|line| line.strip_prefix(module));
+        let words: Vec<_> = row.expect("a module").split_whitespace().collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn levels_are_read_as_open_vswitch_has_them() {
+        assert_eq!(said(&[], "bridge"), "INFO INFO INFO");
+        let usual = ["console:emer", "syslog:err", "file:info"];
+        assert_eq!(said(&usual, "bridge"), "EMER ERR INFO");
+        assert_eq!(said(&["dbg"], "bridge"), "DBG DBG DBG");
+        assert_eq!(said(&["ANY:file:dbg"], "bridge"), "INFO INFO DBG");
+        assert_eq!(said(&["file"], "bridge"), "INFO INFO DBG");
+        let of_one = ["bridge:console:warn"];
+        assert_eq!(said(&of_one, "bridge"), "WARN INFO INFO");
+        assert_eq!(said(&of_one, "database"), "INFO INFO INFO");
+        let of_one = logging(&["off", "Bridge CONSOLE,warn"]).expect("legal");
+        let target = "switch::bridge::ports";
+        assert!(of_one.is_said(Level::WARN, target) && !of_one.is_said(Level::INFO, target));
+        assert!(!of_one.is_said(Level::ERROR, "vswitchd::manager"));
+    }
+
+    #[test]
+    fn words_that_say_nothing_are_refused_as_open_vswitch_does() {
+        let wrong = [
+            ("dance:dbg", "no destination, level, or module \"dance\""),
+            ("console:file:dbg", "cannot specify multiple destinations"),
+            ("dbg:info", "cannot specify multiple levels"),
+            ("bridge:worker:info", "cannot specify multiple modules"),
+            ("PATTERN", "missing destination"),
+            ("PATTERN:dance:%m", "unknown destination \"dance\""),
+            ("FACILITY:dance", "invalid facility"),
+        ];
+        for (spec, why) in wrong {
+            let told = logging(&[spec]).err();
+            assert_eq!(told, Some(format!("processing \"{spec}\": {why}")));
+        }
+    }
+
+    #[test]
+    fn patterns_are_listed_as_they_are_set() {
+        let set = logging(&["PATTERN:file:%p %m", "pattern:console:"]).expect("legal");
+        let listed = set.patterns();
+        let lines: Vec<_> = listed.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "SYSLOG   <%B> %D{%h %e %T} %E %A:          ovs|%05N|%c%T|%p|%m",
+                "CONSOLE  none                              ",
+                "FILE     none                              %p %m",
+            ]
+        );
+    }
+}

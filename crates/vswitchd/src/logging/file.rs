@@ -1,0 +1,95 @@
+//! A log file that can be moved away.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::DaemonError;
+
+/// A log file. What is written goes to its end.
+#[derive(Clone, Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    /// None while it is closed.
+    file: Arc<Mutex<Option<File>>>,
+}
+
+impl LogFile {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// It can be neither.
+    pub fn open(path: &Path) -> Result<Self, DaemonError> {
+        let file = append(path).map_err(|error| DaemonError::LogFile {
+            path: path.to_owned(),
+            error,
+        })?;
+        Ok(Self {
+            // The directory may be another one later.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            file: Arc::new(Mutex::new(Some(file))),
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it again, at its usual place.
+    pub(super) fn reopen(&self) -> io::Result<()> {
+        let file = append(&self.path)?;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        Ok(())
+    }
+
+    /// Closes it, until it is opened again.
+    pub(super) fn close(&self) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is said while it is closed is said in vain, as was asked for.
+        file.as_mut()
+            .map_or(Ok(bytes.len()), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.as_mut().map_or(Ok(()), File::flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_was_moved_away_is_opened_again() {
+        let name = format!("comporta-log-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let moved = path.with_extension("old");
+        let mut log = LogFile::open(&path).expect("a place to write");
+        log.write_all(b"one").expect("room");
+        std::fs::rename(&path, &moved).expect("it is there");
+        log.write_all(b"two").expect("room");
+        log.reopen().expect("a place to write");
+        log.write_all(b"three").expect("room");
+        let read = |path| std::fs::read_to_string(path).expect("it is there");
+        assert_eq!(
+            (read(&moved), read(&path)),
+            ("onetwo".to_owned(), "three".to_owned())
+        );
+        for path in [path, moved] {
+            std::fs::remove_file(path).expect("it is there");
+        }
+    }
+}

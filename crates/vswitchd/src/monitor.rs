@@ -1,0 +1,140 @@
+//! A process that has another do the work and starts it again when it died of a fault:
+//! `--monitor` of ovs-vswitchd(8).
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use base::Instant;
+use runtime::{Clock, LogControl};
+use rustix::process::Signal;
+
+use super::daemon::{MONITORED, let_go, start_again};
+use crate::error::DaemonError;
+use crate::logging::Logging;
+
+/// How often a process is started again, at most.
+const BETWEEN: Duration = Duration::from_secs(10);
+
+/// Signals that a process dies of by a fault of its own (ovs-vswitchd(8), `--monitor`).
+const FAULTS: [Signal; 9] = [
+    Signal::ABORT,
+    Signal::ALARM,
+    Signal::BUS,
+    Signal::FPE,
+    Signal::ILL,
+    Signal::PIPE,
+    Signal::SEGV,
+    Signal::XCPU,
+    Signal::XFSZ,
+];
+
+/// What is done when a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// It is started again, not before then.
+    Again(Instant),
+    /// The monitor ends, too.
+    End,
+}
+
+/// How often a process died, and when it was last started again.
+#[derive(Debug, Default)]
+struct Watch {
+    crashes: u64,
+    restarted: Option<Instant>,
+}
+
+impl Watch {
+    /// A process has ended, by this signal if any.
+    fn handle_end(&mut self, signal: Option<i32>, now: Instant) -> Next {
+        let is_fault = |signal: i32| FAULTS.iter().any(|fault| fault.as_raw() == signal);
+        if !signal.is_some_and(is_fault) {
+            return Next::End;
+        }
+        self.crashes += 1;
+        let since = self.restarted.map_or(now, |restarted| restarted + BETWEEN);
+        let then = since.max(now);
+        self.restarted = Some(then);
+        Next::Again(then)
+    }
+}
+
+/// Has other processes do the work, one after the other, until one ends as it should; returns how
+/// that ended. `in_background` says whether somebody in the foreground waits for the first.
+///
+/// # Errors
+/// A process cannot be started.
+pub fn monitor(logging: &Logging, in_background: bool) -> Result<ExitStatus, DaemonError> {
+    let failed = DaemonError::system("starting the process that is watched");
+    watch(logging, in_background).map_err(failed)
+}
+
+fn watch(logging: &Logging, in_background: bool) -> io::Result<ExitStatus> {
+    if let Err(error) = rustix::thread::set_name(c"monitor") {
+        tracing::debug!(%error, "the process keeps its name");
+    }
+    let clock = Clock::start();
+    let mut watch = Watch::default();
+    let waits = io::stdout().as_fd().try_clone_to_owned();
+    let waits = in_background.then_some(waits).transpose()?;
+    loop {
+        let heard = waits.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let mut process = start_again(MONITORED, heard.map(Stdio::from))?;
+        if in_background {
+            let_go()?;
+        }
+        // Else a log that is moved away would be held.
+        logging.close();
+        let status = process.wait()?;
+        drop(logging.reopen());
+        let pid = process.id();
+        match watch.handle_end(status.signal(), clock.now()) {
+            Next::End => {
+                tracing::info!("pid {pid} died, {status}, exiting");
+                return Ok(status);
+            }
+            Next::Again(then) => {
+                let crashes = watch.crashes;
+                tracing::error!("{crashes} crashes: pid {pid} died, {status}, restarting");
+                wait_until(then, clock);
+            }
+        }
+    }
+}
+
+fn wait_until(then: Instant, clock: Clock) {
+    if then > clock.now() {
+        tracing::warn!("waiting until 10 seconds since last restart");
+    }
+    while clock.now() < then {
+        thread::park_timeout(then - clock.now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_starts_it_again_once_in_ten_seconds() {
+        let at = |second: u64| Instant::from_nanos(second * 1_000_000_000);
+        let mut watch = Watch::default();
+        let fault = Some(Signal::SEGV.as_raw());
+        assert_eq!(watch.handle_end(fault, at(3)), Next::Again(at(3)));
+        assert_eq!(watch.handle_end(fault, at(4)), Next::Again(at(13)));
+        assert_eq!(watch.handle_end(fault, at(14)), Next::Again(at(23)));
+        assert_eq!(watch.handle_end(fault, at(60)), Next::Again(at(60)));
+        assert_eq!(watch.crashes, 4);
+        for signal in [
+            None,
+            Some(Signal::TERM.as_raw()),
+            Some(Signal::KILL.as_raw()),
+        ] {
+            assert_eq!(watch.handle_end(signal, at(100)), Next::End);
+        }
+    }
+}

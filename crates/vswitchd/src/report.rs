@@ -1,0 +1,423 @@
+//! How things are, as the database has it: the columns that the switch fills in. Only
+//! what differs from what stands there becomes an operation.
+
+mod tree;
+
+use std::collections::BTreeMap;
+
+use base::PortNo;
+use flow::{PortStats, Role};
+use ovsdb::{Atom, Database, Datum, Operation, Uuid};
+use ports::Status;
+
+use super::desired::{BridgeFate, ControllerFate, Desired, InterfaceFate, Place};
+use super::host::HostFacts;
+use super::rows::{Record, root};
+use runtime::VERSION;
+use runtime::{BridgeFacts, ControllerFacts, Facts, PortFacts};
+
+/// Types of data paths that bridges may ask for: all are one.
+const DATAPATH_TYPES: [&str; 2] = ["netdev", "system"];
+
+/// Types of interfaces that there are, and what only builds with DPDK have.
+const INTERFACE_TYPES: [&str; 8] = [
+    "afxdp", "geneve", "gre", "internal", "patch", "system", "tap", "vxlan",
+];
+const DPDK: &str = "dpdk";
+
+/// What only those have that were started with `--enable-dummy`.
+const DUMMY: &str = "dummy";
+const DUMMY_TYPES: [&str; 3] = [DUMMY, "dummy-internal", "dummy-pmd"];
+
+/// The number of a port that could not be made (ovs-vswitchd.conf.db(5), `ofport`).
+const NO_PORT: i64 = -1;
+
+/// What the number `LOCAL` is in OpenFlow 1.0, by which tools know it.
+const LOCAL: i64 = 0xfffe;
+
+/// Which columns are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those that say how things are.
+    State,
+    /// Those that count, too, and those that tell of times.
+    Statistics,
+}
+
+/// Columns of a row and what they are to hold.
+type Columns = Vec<(&'static str, Datum)>;
+
+/// What is to be written so that the database says how things are. `configured` is the
+/// number of what was carried out.
+pub(super) fn report(
+    database: &Database,
+    desired: &Desired,
+    (facts, host): (&Facts, &HostFacts),
+    extent: Extent,
+) -> Vec<Operation> {
+    let mut writer = Writer {
+        database,
+        operations: Vec::new(),
+    };
+    for (uuid, fate) in &desired.interfaces {
+        writer.write("Interface", *uuid, interface(fate, facts, extent));
+    }
+    for (uuid, (bridge, name)) in &desired.ports {
+        let of = facts.bridges.get(bridge);
+        let told = database.row("Port", *uuid);
+        let tree = of.and_then(|of| of.tree.as_ref());
+        let mut columns = tree::port(tree, name, told, extent);
+        let active = of.and_then(|of| of.active_members.get(name));
+        let active = Datum::optional(active.map(ToString::to_string));
+        columns.push(("bond_active_slave", active));
+        writer.write("Port", *uuid, columns);
+    }
+    for (uuid, fate) in &desired.bridges {
+        writer.write("Bridge", *uuid, bridge(fate, facts));
+    }
+    if extent == Extent::Statistics {
+        for (uuid, bridge) in &desired.mirrors {
+            writer.write("Mirror", *uuid, mirror(*uuid, bridge, facts));
+        }
+    }
+    for (uuid, fate) in &desired.controllers {
+        let told = database.row("Controller", *uuid);
+        let told = told.and_then(|row| row.get("status"));
+        writer.write("Controller", *uuid, controller(fate, facts, extent, told));
+    }
+    if let Some(root) = root(database) {
+        writer.write(
+            "Open_vSwitch",
+            root.uuid,
+            whole(desired, host, extent, root),
+        );
+    }
+    writer.operations
+}
+
+/// Writes what is new.
+struct Writer<'a> {
+    database: &'a Database,
+    operations: Vec<Operation>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, table: &str, uuid: Uuid, columns: Columns) {
+        let Some(row) = self.database.row(table, uuid) else {
+            return;
+        };
+        let differs = |(name, datum): &(&str, Datum)| row.get(*name).is_some_and(|is| is != datum);
+        let columns = columns.into_iter().filter(differs);
+        let columns: Vec<_> = columns
+            .map(|(name, datum)| (name.to_owned(), datum))
+            .collect();
+        if !columns.is_empty() {
+            self.operations.push(Operation::Update {
+                table: table.to_owned(),
+                row: uuid,
+                columns,
+            });
+        }
+    }
+}
+
+fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) -> Columns {
+    let dpdk = dpdk::IS_THERE.then_some(DPDK);
+    let has_dummies = desired.config.dummies.are_there();
+    let dummy = has_dummies.then_some(DUMMY);
+    let dummy_types = DUMMY_TYPES.into_iter().filter(|_| has_dummies);
+    let mut columns = vec![
+        ("ovs_version", Datum::one(VERSION)),
+        (
+            "datapath_types",
+            Datum::set(DATAPATH_TYPES.into_iter().chain(dummy)),
+        ),
+        (
+            "iface_types",
+            Datum::set(INTERFACE_TYPES.into_iter().chain(dpdk).chain(dummy_types)),
+        ),
+        ("dpdk_initialized", Datum::one(dpdk::IS_THERE)),
+    ];
+    // `ovs-ctl` may have said already what system it is.
+    let (system, version) = &host.system;
+    for (column, value) in [("system_type", system), ("system_version", version)] {
+        let value = value.as_ref().filter(|_| !root.has(column));
+        columns.extend(value.map(|value| (column, Datum::one(value.as_str()))));
+    }
+    if extent == Extent::Statistics {
+        let statistics = host.statistics.iter();
+        let statistics = statistics.map(|(key, value)| (key.clone(), value.clone()));
+        columns.push(("statistics", Datum::map(statistics)));
+    }
+    columns.extend(
+        desired
+            .next_cfg
+            .map(|number| ("cur_cfg", Datum::one(number))),
+    );
+    columns
+}
+
+fn bridge(fate: &BridgeFate, facts: &Facts) -> Columns {
+    let there = facts
+        .bridges
+        .get(&fate.name)
+        .filter(|_| fate.refused.is_none());
+    let id = there.map(|bridge| format!("{:016x}", bridge.datapath_id.0));
+    let failed = fate
+        .refused
+        .as_ref()
+        .or_else(|| facts.failed.get(&fate.name));
+    let failed = failed.map(|why| ("error".to_owned(), why.clone()));
+    let notes = fate
+        .notes
+        .iter()
+        .map(|(column, why)| (column.clone(), why.clone()));
+    let tree = there.and_then(|bridge| bridge.tree.as_ref());
+    let status = notes.chain(failed).chain(tree::of_stp(tree));
+    vec![
+        ("datapath_id", Datum::optional(id)),
+        ("datapath_version", Datum::one(VERSION)),
+        ("status", Datum::map(status)),
+        ("rstp_status", Datum::map(tree::of_rstp(tree))),
+    ]
+}
+
+/// What a mirror has copied.
+fn mirror(uuid: Uuid, bridge: &str, facts: &Facts) -> Columns {
+    let bridge = facts.bridges.get(bridge);
+    let counts = bridge.and_then(|bridge| bridge.mirrors.get(&uuid.to_string()));
+    let counts = counts.iter().flat_map(|(packets, bytes)| {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        [("tx_packets", count(*packets)), ("tx_bytes", count(*bytes))]
+    });
+    vec![("statistics", Datum::map(counts))]
+}
+
+fn interface(fate: &InterfaceFate, facts: &Facts, extent: Extent) -> Columns {
+    match fate {
+        InterfaceFate::Refused(why) => closed(why),
+        InterfaceFate::Port {
+            bridge,
+            number,
+            notes,
+        } => match find(facts, bridge, *number) {
+            Err(why) => closed(&why),
+            Ok(port) => match &port.device {
+                Err(why) => closed(why),
+                Ok(status) => open(*number, status, port, notes, extent),
+            },
+        },
+    }
+}
+
+fn find<'a>(facts: &'a Facts, bridge: &str, number: PortNo) -> Result<&'a PortFacts, String> {
+    let port = facts
+        .bridges
+        .get(bridge)
+        .map(|bridge| bridge.ports.get(&number));
+    match port {
+        Some(Some(port)) => Ok(port),
+        Some(None) => Err("it could not be made".to_owned()),
+        None => Err(match facts.failed.get(bridge) {
+            Some(why) => format!("bridge {bridge}: {why}"),
+            None => format!("bridge {bridge} could not be made"),
+        }),
+    }
+}
+
+/// Columns of an interface that is no port.
+fn closed(why: &str) -> Columns {
+    let mut columns = vec![
+        ("ofport", Datum::one(NO_PORT)),
+        ("error", Datum::one(why)),
+        ("statistics", Datum::Map(BTreeMap::new())),
+        ("status", Datum::Map(BTreeMap::new())),
+    ];
+    let unknown = [
+        "mac_in_use",
+        "ifindex",
+        "admin_state",
+        "link_state",
+        "link_speed",
+        "duplex",
+        "link_resets",
+        "mtu",
+        "lacp_current",
+    ];
+    columns.extend(unknown.map(|column| (column, Datum::none())));
+    columns
+}
+
+/// Columns of an interface that is a port.
+fn open(
+    number: PortNo,
+    status: &Status,
+    port: &PortFacts,
+    notes: &[String],
+    extent: Extent,
+) -> Columns {
+    let state = |up: bool| if up { "up" } else { "down" };
+    let number = match number {
+        PortNo::LOCAL => LOCAL,
+        PortNo(number) => number.into(),
+    };
+    let mut notes = notes.to_vec();
+    notes.extend(port.complaint.clone());
+    let error = (!notes.is_empty()).then(|| notes.join("; "));
+    let duplex = status
+        .full_duplex
+        .map(|full| if full { "full" } else { "half" });
+    let index = status.index.map(|index| i64::from(index.0));
+    let speed = status.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000);
+    let mtu = (status.mtu > 0).then(|| i64::from(status.mtu));
+    let driver = status
+        .driver
+        .iter()
+        .map(|driver| ("driver_name", driver.clone()));
+    let way = status.io_mode.iter().map(|way| ("way", way.clone()));
+    let mut columns = vec![
+        ("ofport", Datum::one(number)),
+        ("error", Datum::optional(error)),
+        ("mac_in_use", Datum::one(status.address.to_string())),
+        ("ifindex", Datum::optional(index)),
+        ("admin_state", Datum::one(state(status.up))),
+        ("link_state", Datum::one(state(status.carrier))),
+        ("link_speed", Datum::optional(speed)),
+        ("duplex", Datum::optional(duplex)),
+        (
+            "link_resets",
+            Datum::one(i64::try_from(port.link_resets).unwrap_or(i64::MAX)),
+        ),
+        ("mtu", Datum::optional(mtu)),
+        ("lacp_current", Datum::optional(port.lacp_current)),
+        ("status", Datum::map(driver.chain(way))),
+    ];
+    if let (Extent::Statistics, Some(counts)) = (extent, &port.statistics) {
+        columns.push(("statistics", statistics(counts)));
+    }
+    columns
+}
+
+/// Counts, by the names that the database has for them.
+fn statistics(counts: &PortStats) -> Datum {
+    let pairs = [
+        ("rx_packets", Some(counts.rx_packets)),
+        ("tx_packets", Some(counts.tx_packets)),
+        ("rx_bytes", Some(counts.rx_bytes)),
+        ("tx_bytes", Some(counts.tx_bytes)),
+        ("rx_dropped", Some(counts.rx_dropped)),
+        ("tx_dropped", Some(counts.tx_dropped)),
+        ("rx_errors", Some(counts.rx_errors)),
+        ("tx_errors", Some(counts.tx_errors)),
+        ("rx_frame_err", counts.rx_frame_errors),
+        ("rx_over_err", counts.rx_over_errors),
+        ("rx_crc_err", counts.rx_crc_errors),
+        ("collisions", counts.collisions),
+    ];
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let known = pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, count(value?))));
+    Datum::map(known)
+}
+
+fn controller(
+    fate: &ControllerFate,
+    facts: &Facts,
+    extent: Extent,
+    told: Option<&Datum>,
+) -> Columns {
+    let bridge = facts.bridges.get(&fate.bridge);
+    let state = match &fate.place {
+        Ok(Place::Target(target)) => target_state(bridge, &target.to_string()),
+        Ok(Place::Listen(listen)) => {
+            let failed = bridge.and_then(|bridge| bridge.not_listening.get(listen).cloned());
+            Standing {
+                problem: failed,
+                ..Standing::default()
+            }
+        }
+        Err(why) => Standing {
+            problem: Some(why.clone()),
+            ..Standing::default()
+        },
+    };
+    let role = state.facts.role.map(|role| match role {
+        Role::Equal => "other",
+        Role::Master => "master",
+        Role::Slave => "slave",
+    });
+    let mut columns = vec![
+        ("is_connected", Datum::one(role.is_some())),
+        ("role", Datum::optional(role)),
+    ];
+    // Times differ with every second, and come with what is counted or with other news.
+    let status = standing(&state, &fate.notes);
+    if extent == Extent::Statistics || !told.is_some_and(|told| is_alike(told, &status)) {
+        columns.push(("status", status));
+    }
+    columns
+}
+
+/// Whether both say the same, but for times.
+fn is_alike(one: &Datum, other: &Datum) -> bool {
+    let lasting = |datum: &Datum| {
+        let pairs = datum.texts().filter(|(key, _)| !key.contains("sec_"));
+        pairs
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    lasting(one) == lasting(other)
+}
+
+/// How a controller stands.
+#[derive(Default)]
+struct Standing {
+    facts: ControllerFacts,
+    /// In a word of Open vSwitch, of one that is gone to.
+    state: Option<&'static str>,
+    problem: Option<String>,
+}
+
+fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> Standing {
+    let facts = bridge.and_then(|bridge| bridge.controllers.get(uri));
+    let facts = facts.cloned().unwrap_or_default();
+    let problem = facts.last_error.clone().filter(|_| facts.role.is_none());
+    Standing {
+        state: Some(if facts.role.is_some() {
+            "ACTIVE"
+        } else {
+            "BACKOFF"
+        }),
+        problem,
+        facts,
+    }
+}
+
+fn standing(standing: &Standing, notes: &[String]) -> Datum {
+    let mut status: BTreeMap<Atom, Atom> = BTreeMap::new();
+    let mut tell = |key: &str, value: Option<String>| {
+        status.extend(value.map(|value| (key.into(), value.into())));
+    };
+    let Standing {
+        facts,
+        state,
+        problem,
+    } = standing;
+    tell("state", state.map(str::to_owned));
+    tell("last_error", problem.clone());
+    tell(
+        "sec_since_connect",
+        facts.since_connect.map(|seconds| seconds.to_string()),
+    );
+    let since = facts.since_disconnect.filter(|_| facts.role.is_none());
+    tell(
+        "sec_since_disconnect",
+        since.map(|seconds| seconds.to_string()),
+    );
+    tell(
+        "not_honoured",
+        (!notes.is_empty()).then(|| notes.join("; ")),
+    );
+    Datum::Map(status)
+}

@@ -1,0 +1,121 @@
+//! What is written of spanning trees: keys of `status`, `rstp_status`, `statistics` and
+//! `rstp_statistics` of bridges and ports (ovs-vswitchd.conf.db(5)).
+
+use std::collections::BTreeMap;
+
+use ovsdb::{DatabaseRow, Datum};
+
+use super::{Columns, Extent, is_alike};
+use config::TreeProtocol;
+use l2::spanning::Info;
+use runtime::TreeFacts;
+
+/// What is said of a bridge in the older tree.
+pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
+    let tree = tree.filter(|tree| tree.protocol == TreeProtocol::Stp);
+    let told = tree.map(|tree| {
+        [
+            ("stp_bridge_id", tree.id.to_string()),
+            ("stp_designated_root", tree.root.root.to_string()),
+            ("stp_root_path_cost", tree.root.cost.to_string()),
+        ]
+    });
+    named(told.into_iter().flatten())
+}
+
+/// What is said of a bridge in the newer tree.
+pub(super) fn of_rstp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
+    let tree = tree.filter(|tree| tree.protocol == TreeProtocol::Rstp);
+    let told = tree.map(|tree| {
+        let own = tree.root_port.map_or(0, |port| port.0);
+        [
+            ("rstp_bridge_id", tree.id.split()),
+            ("rstp_root_id", tree.root.root.split()),
+            ("rstp_root_path_cost", tree.root.cost.to_string()),
+            ("rstp_designated_id", tree.root.bridge.split()),
+            (
+                "rstp_designated_port_id",
+                format!("{:04x}", tree.root.port.0),
+            ),
+            ("rstp_bridge_port_id", format!("{own:04x}")),
+        ]
+    });
+    named(told.into_iter().flatten())
+}
+
+fn named(
+    pairs: impl Iterator<Item = (&'static str, String)>,
+) -> impl Iterator<Item = (String, String)> {
+    pairs.map(|(key, value)| (key.to_owned(), value))
+}
+
+/// Columns of a port, which was told to be so. Times and counts come with what is counted, and
+/// times with other news.
+pub(super) fn port(
+    tree: Option<&TreeFacts>,
+    name: &str,
+    told: Option<&DatabaseRow>,
+    extent: Extent,
+) -> Columns {
+    let info = |of: TreeProtocol| {
+        let tree = tree.filter(|tree| tree.protocol == of);
+        tree.and_then(|tree| tree.ports.get(name))
+    };
+    let (stp, rstp) = (info(TreeProtocol::Stp), info(TreeProtocol::Rstp));
+    let status = stp.map(|(info, _)| stp_status(info)).unwrap_or_default();
+    let status = Datum::map(named(status.into_iter()));
+    let rstp_status = rstp.map(|(info, _)| rstp_status(info)).unwrap_or_default();
+    let mut columns = vec![("rstp_status", Datum::map(named(rstp_status.into_iter())))];
+    let is = |column: &str| told.and_then(|row| row.get(column));
+    if extent == Extent::Statistics || !is("status").is_some_and(|is| is_alike(is, &status)) {
+        columns.push(("status", status));
+    }
+    if extent == Extent::Statistics || (stp.is_none() && rstp.is_none()) {
+        let counts = stp.map(|(info, _)| {
+            let counts = info.counts;
+            [
+                ("stp_tx_count", counts.sent),
+                ("stp_rx_count", counts.received),
+                ("stp_error_count", counts.malformed),
+            ]
+        });
+        columns.push(("statistics", counted(counts.into_iter().flatten())));
+        let counts = rstp.map(|(info, seconds)| {
+            let counts = info.counts;
+            [
+                ("rstp_tx_count", counts.sent),
+                ("rstp_rx_count", counts.received),
+                ("rstp_error_count", counts.malformed),
+                ("rstp_uptime", *seconds),
+            ]
+        });
+        columns.push(("rstp_statistics", counted(counts.into_iter().flatten())));
+    }
+    columns
+}
+
+fn counted(counts: impl Iterator<Item = (&'static str, u64)>) -> Datum {
+    Datum::map(counts.map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX))))
+}
+
+fn stp_status(info: &Info) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        // As a decimal number, which is what Open vSwitch 3.1 writes.
+        ("stp_port_id", info.settings.id.0.to_string()),
+        ("stp_state", info.state.stp_name().to_owned()),
+        ("stp_sec_in_state", info.seconds_in_state.to_string()),
+        ("stp_role", info.role.stp_name().to_owned()),
+    ])
+}
+
+fn rstp_status(info: &Info) -> BTreeMap<&'static str, String> {
+    let known = &info.designated;
+    BTreeMap::from([
+        ("rstp_port_id", format!("{:04x}", info.settings.id.0)),
+        ("rstp_port_role", info.role.rstp_name().to_owned()),
+        ("rstp_port_state", info.state.rstp_name().to_owned()),
+        ("rstp_designated_bridge_id", known.bridge.split()),
+        ("rstp_designated_port_id", format!("{:04x}", known.port.0)),
+        ("rstp_designated_path_cost", known.cost.to_string()),
+    ])
+}

@@ -1,0 +1,105 @@
+//! To be another user than root, with what a switch needs of root's rights: `--user` of
+//! ovs-vswitchd(8).
+
+use std::io;
+use std::os::unix::fs::chown;
+
+use rustix::process::{getgid, getuid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities, set_thread_gid,
+    set_thread_groups, set_thread_uid,
+};
+use sys::users;
+
+use crate::error::DaemonError;
+use crate::logging::LogFile;
+
+/// What is kept: memory out of the swap, low ports, and all of the network.
+const KEPT: CapabilitySet = CapabilitySet::IPC_LOCK
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::NET_BROADCAST)
+    .union(CapabilitySet::NET_RAW);
+
+/// Who to be, by numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Person {
+    uid: u32,
+    gid: u32,
+}
+
+impl Person {
+    /// Reads `USER[:GROUP]` or `:GROUP`, as it is typed behind `--user`.
+    ///
+    /// # Errors
+    /// There is no such user or group, the user is not in the group, or this process may not be
+    /// another.
+    pub fn read(text: &str) -> Result<Self, DaemonError> {
+        let wrong = |problem: String| DaemonError::User {
+            text: text.to_owned(),
+            problem,
+        };
+        let failed = |error: io::Error| wrong(error.to_string());
+        let (own_uid, own_gid) = (getuid(), getgid());
+        if !own_uid.is_root() || !own_gid.is_root() {
+            return Err(wrong("only root may become another".to_owned()));
+        }
+        let text = text.trim_start();
+        let (user, group) = text.split_once(':').unwrap_or((text, ""));
+        let mut person = Self {
+            uid: own_uid.as_raw(),
+            gid: own_gid.as_raw(),
+        };
+        if !user.is_empty() {
+            let found = users::user(user).map_err(failed)?;
+            let found = found.ok_or_else(|| wrong(format!("user {user} not found")))?;
+            person = Self {
+                uid: found.uid,
+                gid: found.gid,
+            };
+        }
+        if group.is_empty() {
+            return Ok(person);
+        }
+        let found = users::group(group).map_err(failed)?;
+        let found = found.ok_or_else(|| wrong(format!("group {group} not found")))?;
+        let is_in = found.gid == person.gid || found.members.iter().any(|member| member == user);
+        if !user.is_empty() && !is_in {
+            return Err(wrong(format!("user {user} is not in group {group}")));
+        }
+        Ok(Self {
+            gid: found.gid,
+            ..person
+        })
+    }
+
+    /// Is this person from now on, in all threads that are still to be started.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn become_this(self) -> Result<(), DaemonError> {
+        let done = || {
+            set_keep_capabilities(true)?;
+            set_thread_groups(&[])?;
+            set_thread_gid(rustix::process::Gid::from_raw(self.gid))?;
+            set_thread_uid(rustix::process::Uid::from_raw(self.uid))?;
+            let kept = CapabilitySets {
+                effective: KEPT,
+                permitted: KEPT,
+                inheritable: CapabilitySet::empty(),
+            };
+            set_capabilities(None, kept)
+        };
+        done().map_err(|error| DaemonError::System {
+            what: "becoming another user",
+            error: error.into(),
+        })
+    }
+
+    /// Has a log belong to this person, who is to open it again.
+    pub fn take_over(self, log: &LogFile) {
+        if let Err(error) = chown(log.path(), Some(self.uid), Some(self.gid)) {
+            tracing::warn!(%error, "the log stays root's");
+        }
+    }
+}
