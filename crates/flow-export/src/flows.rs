@@ -131,15 +131,16 @@ pub struct Flows {
     flows: Vec<Flow>,
 }
 
-impl Flows {
-    /// None yet.
-    pub fn new() -> Self {
+impl Default for Flows {
+    fn default() -> Self {
         Self {
             places: HashMap::with_capacity_and_hasher(FLOWS_MAX, RandomState::default()),
             flows: Vec::with_capacity(FLOWS_MAX),
         }
     }
+}
 
+impl Flows {
     /// Counts a frame; tells whether there was room.
     #[inline]
     pub fn count(&mut self, (key, counts): &Flow) -> bool {
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn frames_of_a_flow_are_added_up_and_told_once() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::default();
         assert!(flows.is_empty());
         assert!(flows.count(&(key(1), counts(1, tcp::SYN))));
         assert!(flows.count(&(key(2), counts(2, 0))));
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many_and_for_frames_of_those() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::default();
         for number in 0..FLOWS_MAX {
             assert!(!flows.is_full());
             let number = u32::try_from(number).expect("few");

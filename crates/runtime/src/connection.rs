@@ -430,7 +430,7 @@ impl Connection {
     /// Lets go of the rules of a long answer, which may be gone everywhere else.
     fn end_dump(&self, dump: Box<Dump>) {
         self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
-        if dump.len() >= LARGE {
+        if dump.rules_max() >= LARGE {
             self.inbox.send(Input::Remains(dump));
         }
     }

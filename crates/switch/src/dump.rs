@@ -35,8 +35,9 @@ impl Dump {
         }
     }
 
-    /// How many rules it holds, or more.
-    pub fn len(&self) -> usize {
+    /// Returns an upper bound of the number of rules that it holds.
+    #[must_use]
+    pub fn rules_max(&self) -> usize {
         match self {
             Self::Flows(dump) => dump.len(),
             Self::Objects(dump) => dump.pipeline.len(),

@@ -94,7 +94,7 @@ impl Worker {
         if accounts.bridges.is_empty() {
             accounts.told = now;
         }
-        let flows = accounts.bridges.entry(bridge).or_insert_with(Flows::new);
+        let flows = accounts.bridges.entry(bridge).or_default();
         for flow in accounts.frames.drain(..).flatten() {
             if !flows.count(&flow) {
                 let lost = usize::try_from(flow.1.packets).unwrap_or(usize::MAX);
