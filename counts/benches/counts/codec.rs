@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{Cookie, PortNo, TableId, Xid};
 use flow::text::{parse_actions, parse_flow_line};
-use flow::{FlowMod, FlowStats, PacketIn, PacketInReason, PacketOut, Refusal, Registers};
+use flow::{FlowMod, FlowStats, PacketIn, PacketInReason, PacketOut, PipelineFields, Refusal};
 use gungraun::{library_benchmark, library_benchmark_group};
 use openflow::{ErrorMessage, Hello, Message, MultipartReply, Version, VersionSet};
 use testkit::workload::{FRAME, TWELVE_FIELDS, frame};
@@ -24,7 +24,7 @@ fn packet_in() -> Message {
         reason: PacketInReason::Action,
         table: TableId(3),
         cookie: Cookie(7),
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
         total_len: data.len().try_into().unwrap(),
         data,
         userdata: Vec::new(),
@@ -35,7 +35,7 @@ fn packet_in() -> Message {
 fn packet_out() -> Message {
     Message::PacketOut(PacketOut {
         buffer: None,
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
         actions: parse_actions("output:2").unwrap(),
         data: frame(FRAME),
     })

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use base::{Instant, PortNo, TableId};
 use fastpath::{Classifier, LookupScratch, View, ViewLookup};
 use flow::text::parse_flow_line;
-use flow::{FlowMod, Registers};
+use flow::{FlowMod, PipelineFields};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::{Changes, Lookup, LookupResult, Pipeline};
@@ -22,7 +22,7 @@ struct Question {
     view: View,
     scratch: LookupScratch,
     headers: Headers,
-    registers: Registers,
+    registers: PipelineFields,
 }
 
 /// The same table, and a frame that finds a rule, or that does not.
@@ -42,7 +42,7 @@ fn question(workload: &Workload, bytes: &[u8]) -> Box<Question> {
         view,
         scratch: LookupScratch::new(),
         headers,
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
     });
     // What the processor can do is asked once, and kept: not by the lookup that is counted.
     look_up(&question);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base::{GroupId, MeterId, PortNo, QueueId, TableId};
 use flow::{
-    Action, AggregateStats, Description, Features, FlowMod, FlowModCommand, FlowStats,
-    FlowStatsRequest, GroupDesc, GroupStats, Instructions, Match, MeterConfig, MeterStats,
-    PacketOut, PortDesc, PortStats, QueueStats, Registers, SwitchConfig, TableStats,
+    Action, AggregateStats, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GroupDesc,
+    GroupStats, Instructions, Match, MeterConfig, MeterStats, PacketOut, PipelineFields, PortDesc,
+    PortStats, QueueStats, SwitchConfig, SwitchDescription, SwitchFeatures, TableStats,
 };
 use openflow::{
     FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequest, QueueStatsRequest,
@@ -34,7 +34,7 @@ pub(super) fn delete_all() -> FlowMod {
 pub fn packet_out(data: Vec<u8>, in_port: PortNo, actions: Vec<Action>) -> Message {
     Message::PacketOut(PacketOut {
         buffer: None,
-        registers: Registers::new(in_port),
+        registers: PipelineFields::new(in_port),
         actions,
         data,
     })
@@ -108,7 +108,7 @@ pub trait Ask {
     ///
     /// # Errors
     /// As [`Self::answer`].
-    fn features(&mut self) -> Result<Features, ControllerError> {
+    fn features(&mut self) -> Result<SwitchFeatures, ControllerError> {
         Ok(features_and_ports(self)?.features)
     }
 
@@ -138,7 +138,7 @@ pub trait Ask {
     ///
     /// # Errors
     /// As [`Self::answer`].
-    fn description(&mut self) -> Result<Description, ControllerError> {
+    fn description(&mut self) -> Result<SwitchDescription, ControllerError> {
         self.statistics(
             "its description",
             MultipartRequest::Description,

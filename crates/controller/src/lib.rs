@@ -35,7 +35,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::{Cookie, DatapathId};
-use flow::{Features, FlowMod};
+use flow::{FlowMod, SwitchFeatures};
 use openflow::{EncodeError, Message, Version, VersionSet};
 use testbed::{Clock, ControlStream, Failure};
 
@@ -133,7 +133,7 @@ pub struct Controller {
     /// A byte written here wakes the session.
     bell: UnixStream,
     board: Arc<Board>,
-    features: Features,
+    features: SwitchFeatures,
     version: Version,
     clock: Clock,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::{Instant, PortNo, TableId, Xid};
 use flow::{
     Action, Capabilities, FlowFlags, FlowModCommand, FlowStats, FlowStatsRequest, Instructions,
-    Match, PacketIn, PacketInReason, PortDesc, Registers,
+    Match, PacketIn, PacketInReason, PipelineFields, PortDesc,
 };
 use openflow::{
     Channel, ChannelEvent, ChannelOptions, ChannelSide, Excerpt, FeaturesReply, FlowFormat,
@@ -57,7 +57,7 @@ fn device(
 fn tell_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
     let mut port = PortDesc::new(PortNo(1));
     port.name = "p1".to_owned();
-    let features = Features {
+    let features = SwitchFeatures {
         datapath_id: id,
         buffers: 0,
         tables: 1,
@@ -209,7 +209,7 @@ fn packet_in(length: u16) -> PacketIn {
         reason: PacketInReason::NoMatch,
         table: TableId::FIRST,
         cookie: Cookie::NONE,
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
         total_len: length,
         data: vec![0; length.into()],
         userdata: Vec::new(),

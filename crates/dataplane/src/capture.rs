@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::sync::atomic::{AtomicU64, Ordering};
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Key, Match};
+use flow::{FlowKey, Match};
 use packet::Frame;
 use pipeline::{Destination, DropReason, Rule, Trace};
 
@@ -74,7 +74,7 @@ impl Captures {
     }
 
     /// Who watches the frame with these fields; of one that cannot be read, who watches all.
-    pub(crate) fn of_frame(&self, key: Option<&Key>) -> Vec<Arc<Capture>> {
+    pub(crate) fn of_frame(&self, key: Option<&FlowKey>) -> Vec<Arc<Capture>> {
         let watches = |capture: &&Arc<Capture>| match key {
             Some(key) => capture.filter.accepts(key),
             None => capture.filter.is_any(),
@@ -190,15 +190,15 @@ impl Trace for Notes {
 
 #[cfg(test)]
 mod tests {
-    use flow::{Field, Registers};
+    use flow::{Field, PipelineFields};
 
     use super::*;
 
-    fn key_of(kind: [u8; 2]) -> Key {
+    fn key_of(kind: [u8; 2]) -> FlowKey {
         let frame = [&[0; 12][..], &kind, &[0; 46]].concat();
-        let mut key = Key::new();
+        let mut key = FlowKey::new();
         let frame = Frame::from_bytes(&frame);
-        assert!(key.read(&frame, Depth::Link, &Registers::new(PortNo(3))));
+        assert!(key.read(&frame, Depth::Link, &PipelineFields::new(PortNo(3))));
         key
     }
 
@@ -209,7 +209,7 @@ mod tests {
         let other = Match::any().with(Field::InPort, 4).expect("legal");
         let captures = Captures::of([capture(1, arp), capture(2, Match::any()), capture(3, other)]);
         let captures = captures.expect("there are some");
-        let told = |key: Option<&Key>| -> Vec<_> {
+        let told = |key: Option<&FlowKey>| -> Vec<_> {
             let told = captures.of_frame(key).into_iter();
             told.map(|capture| capture.id.0).collect()
         };
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn frames_are_read_as_deep_as_filters_ask() {
         let of = |text: &str| {
-            let read = flow::text::Roster::default().parse_flow_stats_request(text);
+            let read = flow::text::NameMap::default().parse_flow_stats_request(text);
             Capture::new(CaptureId(0), read.expect("it is a match").matching, 64).depth
         };
         assert_eq!(of(""), Depth::Link);

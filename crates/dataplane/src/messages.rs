@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use base::sync::mpsc::Sender;
-use flow::Registers;
+use flow::PipelineFields;
 use packet::Frame;
 use pipeline::{LearnRequest, PacketInMeta};
 use ports::Queue;
@@ -29,7 +29,7 @@ pub enum Command {
     Exchange(Box<Exchange>),
     /// Send this frame: the fate of a packet-out, decided already. What goes with it counts
     /// if it leaves by a tunnel.
-    Transmit(PortKey, Frame, Option<Box<Registers>>),
+    Transmit(PortKey, Frame, Option<Box<PipelineFields>>),
     /// End.
     Stop,
 }

@@ -72,7 +72,7 @@ pub struct SampledByRule {
     /// Where it came in.
     pub from: PortKey,
     /// What the rule says.
-    pub sample: flow::Sample,
+    pub sample: flow::SampleAction,
     /// For how many frames it stands.
     pub stands_for: u64,
     /// What it was.
@@ -81,7 +81,7 @@ pub struct SampledByRule {
 
 impl SampledByRule {
     /// The frame; it stands for as many as a rule's samples are apart.
-    pub fn of(frame: &Frame, from: PortKey, sample: flow::Sample) -> Self {
+    pub fn of(frame: &Frame, from: PortKey, sample: flow::SampleAction) -> Self {
         let apart = u16::MAX.checked_div(sample.probability).unwrap_or(1);
         Self {
             from,

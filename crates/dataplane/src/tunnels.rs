@@ -5,7 +5,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use flow::{Field, Registers, Wide};
+use flow::{Field, PipelineFields, Wide};
 use packet::tunnel::{
     GroupPolicy, OuterHeaders, OuterTransport, TunnelHeader, TunnelOption, TunnelPayload,
     TunnelProtocol, VxlanExtension,
@@ -36,7 +36,7 @@ pub struct Ends {
 }
 
 /// The ends of a tunnel's packet with a frame with which this goes; none if it has no other end.
-pub fn ends(tunnel: &Tunnel, words: &Registers) -> Option<Ends> {
+pub fn ends(tunnel: &Tunnel, words: &PipelineFields) -> Option<Ends> {
     let told = |v4: u32, v6: u128| match (v4, v6) {
         (0, 0) => None,
         (0, v6) => Some(IpAddr::V6(Ipv6Addr::from_bits(v6))),
@@ -57,7 +57,7 @@ pub fn ends(tunnel: &Tunnel, words: &Registers) -> Option<Ends> {
 }
 
 /// A tunnel's own header before frames with which this goes.
-pub(crate) fn shim(tunnel: &Tunnel, words: &Registers, pipeline: &Pipeline) -> TunnelHeader {
+pub(crate) fn shim(tunnel: &Tunnel, words: &PipelineFields, pipeline: &Pipeline) -> TunnelHeader {
     let mut shim = TunnelHeader::new(tunnel.protocol);
     let low = |key: u64| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0);
     shim.key = match tunnel.out_key {
@@ -82,11 +82,11 @@ pub(crate) fn shim(tunnel: &Tunnel, words: &Registers, pipeline: &Pipeline) -> T
 }
 
 /// The options that are known, with the values that go with a frame.
-fn options(words: &Registers, pipeline: &Pipeline) -> Vec<TunnelOption> {
+fn options(words: &PipelineFields, pipeline: &Pipeline) -> Vec<TunnelOption> {
     let known = pipeline.tunnel_options();
     known
         .filter_map(|mapping| {
-            let field = Field::of_options()
+            let field = Field::tunnel_options()
                 .get(usize::from(mapping.index))
                 .copied()?;
             let value = words.options.value(field)?;
@@ -202,8 +202,12 @@ pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> OuterTransport
 
 /// What a packet tells of the frame that came out of it: what goes with it then. None if it has
 /// an option that nobody here knows, and who does not know it must drop it (RFC 8926, 3.5).
-pub fn told(outer: &OuterHeaders, shim: &TunnelHeader, pipeline: &Pipeline) -> Option<Registers> {
-    let mut words = Registers::new(base::PortNo::ANY);
+pub fn told(
+    outer: &OuterHeaders,
+    shim: &TunnelHeader,
+    pipeline: &Pipeline,
+) -> Option<PipelineFields> {
+    let mut words = PipelineFields::new(base::PortNo::ANY);
     words.tunnel_id = shim.key.unwrap_or(0).into();
     match (outer.src, outer.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => words.tunnel_v4 = [src.to_bits(), dst.to_bits()],
@@ -219,8 +223,11 @@ pub fn told(outer: &OuterHeaders, shim: &TunnelHeader, pipeline: &Pipeline) -> O
             (mapping.class, mapping.kind) == (option.class, option.kind)
                 && usize::from(mapping.length) == option.value.len()
         });
-        match known.and_then(|mapping| Field::of_options().get(usize::from(mapping.index)).copied())
-        {
+        match known.and_then(|mapping| {
+            Field::tunnel_options()
+                .get(usize::from(mapping.index))
+                .copied()
+        }) {
             Some(field) => words.options.set(
                 field,
                 Wide::from_be_bytes(&option.value).unwrap_or(Wide::ZERO),

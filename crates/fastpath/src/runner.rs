@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::slice;
 
 use base::{Instant, PortNo, TableId};
-use flow::{FragmentHandling, Key, Registers};
+use flow::{FlowKey, FragmentHandling, PipelineFields};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{
@@ -63,12 +63,12 @@ pub struct Runner {
     /// The words of the frames that were read ahead.
     pub(crate) lanes: Box<[Lanes; AHEAD]>,
     /// The fields of a frame, for groups that choose by them.
-    pub(crate) key: Box<Key>,
+    pub(crate) key: Box<FlowKey>,
     /// Those of them in which is written what goes with a frame.
     pub(crate) written: Places,
     /// What goes with the frame at hand, for those who ask for more than words; always that
     /// of a fresh one in between.
-    pub(crate) registers: Registers,
+    pub(crate) registers: PipelineFields,
     pub(crate) verdict: Verdict,
     pub(crate) tables: TableTally,
     pub(crate) trails: Trails,
@@ -83,10 +83,10 @@ impl Runner {
             writer,
             interpreter: Interpreter::new(writer),
             scratch: LookupScratch::new(),
-            key: Box::new(Key::new()),
+            key: Box::new(FlowKey::new()),
             lanes: Box::new(std::array::from_fn(|_| Lanes::fresh())),
             written: Places::NONE,
-            registers: Registers::new(PortNo::ANY),
+            registers: PipelineFields::new(PortNo::ANY),
             verdict: Verdict::new(),
             tables: TableTally::new(),
             trails: Trails::new(writer),
@@ -117,7 +117,7 @@ impl Runner {
     pub fn begin_with_registers<'a>(
         &'a mut self,
         ground: BatchContext<'a>,
-        arrival: Option<&'a Registers>,
+        arrival: Option<&'a PipelineFields>,
         frames: &'a mut [Frame],
     ) -> BatchRun<'a> {
         self.registers = fresh(ground.in_port, arrival);
@@ -166,7 +166,7 @@ impl Runner {
     pub fn run_traced(
         &mut self,
         ground: BatchContext<'_>,
-        arrival: &Registers,
+        arrival: &PipelineFields,
         frame: Frame,
         pool: &mut Pool,
         trace: &mut dyn Trace,
@@ -233,7 +233,7 @@ pub struct BatchRun<'a> {
     pub(crate) runner: &'a mut Runner,
     pub(crate) ground: BatchContext<'a>,
     /// What goes with all of them when they come in, if that is anything but nothing.
-    pub(crate) arrival: Option<&'a Registers>,
+    pub(crate) arrival: Option<&'a PipelineFields>,
     pub(crate) tally: Tally<'a>,
     pub(crate) doors: Doors<'a>,
     pub(crate) depth: Depth,
@@ -390,10 +390,10 @@ pub(crate) fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lan
 
 /// What goes with a frame that has just come in.
 #[inline]
-pub(crate) fn fresh(from: PortNo, arrival: Option<&Registers>) -> Registers {
+pub(crate) fn fresh(from: PortNo, arrival: Option<&PipelineFields>) -> PipelineFields {
     match arrival {
-        None => Registers::new(from),
-        Some(arrival) => Registers {
+        None => PipelineFields::new(from),
+        Some(arrival) => PipelineFields {
             in_port: from,
             ..arrival.clone()
         },

@@ -5,7 +5,7 @@
 //! is a step too, [`Step::Hand`]: from there on the interpreter goes on.
 
 use base::{GroupId, MeterId, PortNo, Priority, QueueId, TableId};
-use flow::{Action, Extension, Field, Instructions, MaxLen, Part};
+use flow::{Action, Extension, Field, Instructions, MaxLen, Subfield};
 
 use crate::change::Change;
 use crate::lanes::Write;
@@ -74,7 +74,7 @@ pub(crate) enum Step {
     /// Bits of a general register, or of the metadata.
     Write(Write),
     /// Bits of a register, or of the metadata, from one or the other.
-    Copy { from: Part, to: Part },
+    Copy { from: Subfield, to: Subfield },
     /// To the controllers.
     Report(MaxLen),
     /// To a set of collectors, as the action in this place says.
@@ -337,7 +337,7 @@ impl Step {
 }
 
 /// Whether these are bits of a general register or of the metadata.
-fn is_beside(part: Part) -> bool {
+fn is_beside(part: Subfield) -> bool {
     part.field().register().is_some() || part.field() == Field::Metadata
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
 use flow::text::parse_flow_line;
-use flow::{Key, Registers};
+use flow::{FlowKey, PipelineFields};
 use packet::{Depth, Frame, Headers};
 use pipeline::{Limits, Pipeline, Rule};
 
@@ -21,10 +21,10 @@ pub(crate) fn rules(lines: &[String]) -> Vec<Arc<Rule>> {
 }
 
 /// The words of a frame that comes in by port 1, and the key that a walk looks at.
-pub(crate) fn seen_of(frame: &Frame) -> (Lanes, Key) {
+pub(crate) fn seen_of(frame: &Frame) -> (Lanes, FlowKey) {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
-    let registers = Registers::new(PortNo(1));
-    let (mut lanes, mut key) = (Lanes::new(), Key::new());
+    let registers = PipelineFields::new(PortNo(1));
+    let (mut lanes, mut key) = (Lanes::new(), FlowKey::new());
     lanes.fill(Parts::ALL, &headers, &registers);
     key.fill(&headers, &registers);
     (lanes, key)

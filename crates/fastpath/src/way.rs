@@ -5,7 +5,7 @@
 //! as soon as there is more to tell. What a step does stands in `acts`.
 
 use base::{PortNo, Priority, TableId};
-use flow::{Action, Registers};
+use flow::{Action, PipelineFields};
 use packet::{Frame, Pool};
 use pipeline::{
     BUCKETS_PER_FRAME_MAX, Cause, Destination, DropReason, InputFrame, LookupTables, MissPolicy,
@@ -361,7 +361,7 @@ impl<'b, 'a> Way<'b, 'a> {
 
     /// Puts what was written that goes with the frame into registers, for those who ask for
     /// more than words.
-    fn tell_registers(&mut self) -> &Registers {
+    fn tell_registers(&mut self) -> &PipelineFields {
         let runner = &mut *self.batch.runner;
         if runner.written.have(self.place) {
             self.told_registers = true;

@@ -5,7 +5,7 @@
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, Classifier, FrameOutcome, Runner};
 use flow::text::parse_flow;
-use flow::{FlowModCommand, PortDesc, PortState, Registers};
+use flow::{FlowModCommand, PipelineFields, PortDesc, PortState};
 use packet::build::Stack;
 use packet::{Frame, Pool};
 use pipeline::{Destination, Limits, Pipeline};
@@ -29,7 +29,7 @@ const RULES: [&str; 12] = [
 fn leaves(
     runner: &mut Runner,
     (pipeline, classifier): (&Pipeline, &mut Classifier),
-    words: Option<&Registers>,
+    words: Option<&PipelineFields>,
 ) -> Vec<(PortNo, Option<u64>)> {
     let view = classifier.publish(pipeline);
     let ground = BatchContext {
@@ -77,7 +77,7 @@ fn frames_of_tunnels_that_look_alike_go_each_their_own_way() {
         classifier.queue_changes(&changes);
     }
     let words = |key: u64, source: u32, group: u16| {
-        let mut words = Registers::new(PortNo::ANY);
+        let mut words = PipelineFields::new(PortNo::ANY);
         (words.tunnel_id, words.tunnel_v4[0], words.gbp_id) = (key, source, group);
         Some(words)
     };

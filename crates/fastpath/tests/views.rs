@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use base::{Instant, PortNo, TableId};
 use fastpath::{BatchContext, Classifier, FrameOutcome, Runner, View};
 use flow::text::parse_flow;
-use flow::{Action, FlowModCommand, Key, Registers};
+use flow::{Action, FlowKey, FlowModCommand, PipelineFields};
 use packet::build::Stack;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Limits, Pipeline, Rule};
@@ -108,7 +108,7 @@ struct Bench {
     runner: Runner,
     pool: Pool,
     frames: Vec<Frame>,
-    keys: Vec<Key>,
+    keys: Vec<FlowKey>,
     /// By where they are counted: how many frames have found rules. A rule that takes the place
     /// of another goes on counting where that one did.
     wanted: BTreeMap<usize, u64>,
@@ -122,9 +122,9 @@ impl Bench {
             pipeline.set_port(&flow::PortDesc::new(PortNo(number)));
         }
         let frames: Vec<_> = (0..VALUES).map(|n| Frame::from_bytes(&frame(n))).collect();
-        let registers = Registers::new(PortNo(1));
+        let registers = PipelineFields::new(PortNo(1));
         let key = |frame| {
-            let mut key = Key::new();
+            let mut key = FlowKey::new();
             let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
             key.fill(&headers, &registers);
             key

@@ -7,8 +7,8 @@ use packet::MacAddr;
 
 use crate::action::{Action, Instructions};
 use crate::matching::Match;
+use crate::pipeline_fields::PipelineFields;
 use crate::port::PortConfig;
-use crate::registers::Registers;
 
 /// What a flow-mod does with the rules it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub struct FlowMod {
     /// Whether the actions must fit the match.
     pub consistency: Consistency,
     /// What a modification does that gives no new cookie and finds no rule.
-    pub missing: Missing,
+    pub missing: MissingRule,
 }
 
 impl FlowMod {
@@ -143,7 +143,7 @@ impl FlowMod {
             out_group: GroupId::ANY,
             flags: FlowFlags::default(),
             consistency: Consistency::default(),
-            missing: Missing::default(),
+            missing: MissingRule::default(),
         }
     }
 
@@ -152,11 +152,11 @@ impl FlowMod {
     /// (OF 1.0.1, 4.6; OF 1.1.0, A.3.4.1), but not if it asks for rules with a certain
     /// cookie, as Open vSwitch has it; later it never does (OF 1.2, 6.4).
     #[must_use]
-    pub const fn added_if_missing(&self) -> Option<Cookie> {
+    pub const fn cookie_if_added(&self) -> Option<Cookie> {
         match (self.cookie_mask, self.new_cookie) {
             (0, None) => match self.missing {
-                Missing::Added => Some(self.cookie),
-                Missing::Ignored => None,
+                MissingRule::Add => Some(self.cookie),
+                MissingRule::Ignore => None,
             },
             (0, Some(cookie)) => Some(cookie),
             _ => None,
@@ -166,13 +166,13 @@ impl FlowMod {
 
 /// What a modification does where it finds no rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingRule {
     /// Nothing.
     #[default]
-    Ignored,
+    Ignore,
     /// It adds the rule, with its own cookie, though those that it finds keep theirs:
     /// OpenFlow 1.1.
-    Added,
+    Add,
 }
 
 /// A frame that the controller sends out (OF 1.3.5, 7.3.7).
@@ -182,7 +182,7 @@ pub struct PacketOut {
     pub buffer: Option<BufferId>,
     /// The port it counts as having come in by, [`PortNo::CONTROLLER`] for none, and what
     /// else goes with it; before 1.5, only the port.
-    pub registers: Registers,
+    pub registers: PipelineFields,
     /// What to do with it.
     pub actions: Vec<Action>,
     /// The frame.
@@ -193,7 +193,7 @@ pub struct PacketOut {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
     /// What goes with it, as the controller wants it.
-    pub registers: Registers,
+    pub registers: PipelineFields,
     /// The frame, as the controller wants it.
     pub data: Vec<u8>,
     /// How to go on, as the packet-in said.
@@ -211,7 +211,7 @@ pub struct PortMod {
     pub config: PortConfig,
     /// Which bits of it to change.
     pub mask: PortConfig,
-    /// Features to advertise; zero changes nothing.
+    /// SwitchFeatures to advertise; zero changes nothing.
     pub advertise: u32,
 }
 

@@ -18,16 +18,16 @@ use packet::{Depth, Frame, Headers, MacAddr};
 
 use crate::extension::PacketType;
 use crate::field::{Field, VID_PRESENT, frag};
-use crate::key::Key;
+use crate::flow_key::FlowKey;
 use crate::matching::Match;
-use crate::registers::Registers;
+use crate::pipeline_fields::PipelineFields;
 
 /// The type of a frame of which nothing is said: IEEE 802's first for experiments, so
 /// that nobody takes what is behind it for something.
 const ANY_TYPE: EtherType = EtherType(0x88b5);
 
 /// The wanted values, by field; what is not wanted is zero.
-struct Wanted<'a> {
+struct FrameTemplate<'a> {
     matching: &'a Match,
     /// Bytes behind the transport's header.
     payload: usize,
@@ -36,24 +36,24 @@ struct Wanted<'a> {
 /// A frame that `matching` accepts, and what the switch knows of it besides; none if
 /// no frame that could be put together has all that it asks for.
 #[must_use]
-pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
+pub fn compose(matching: &Match) -> Option<(Frame, PipelineFields)> {
     compose_with(matching, 0)
 }
 
 /// As [`compose`], with so many bytes behind the transport's header, if there is one; they
 /// count up from zero.
 #[must_use]
-pub fn compose_with(matching: &Match, payload: usize) -> Option<(Frame, Registers)> {
-    let wanted = Wanted { matching, payload };
-    let registers = Registers::of(matching);
-    let frame = wanted.stack().build();
+pub fn compose_with(matching: &Match, payload: usize) -> Option<(Frame, PipelineFields)> {
+    let template = FrameTemplate { matching, payload };
+    let registers = PipelineFields::from_match(matching);
+    let frame = template.stack().build();
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
-    let mut key = Key::new();
+    let mut key = FlowKey::new();
     key.fill(&headers, &registers);
     matching.accepts(&key).then_some((frame, registers))
 }
 
-impl Wanted<'_> {
+impl FrameTemplate<'_> {
     /// The value of `field`. It fits, because a field fits its own type.
     fn get<T: TryFrom<u128> + Default>(&self, field: Field) -> T {
         let value = self.matching.term(field).map_or(0, |term| term.value);

@@ -15,14 +15,14 @@ pub struct Continuation {
     /// The stack, the last pushed last.
     pub stack: Vec<Wide>,
     /// What is left of the rules that were being done, the innermost first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ContinuationStep>,
     /// The action set, if it is executed in the end; a copy's never is.
     pub set: Option<Vec<Action>>,
 }
 
 /// What is left of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ContinuationStep {
     /// The table the rule is in.
     pub table: TableId,
     /// Its cookie; [`Cookie::NONE`] of a packet-out.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::{Cookie, TableId};
 
 use crate::matching::Match;
-use crate::registers::Registers;
+use crate::pipeline_fields::PipelineFields;
 
 /// Why a frame came to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ pub struct PacketIn {
     pub cookie: Cookie,
     /// The port it came in by, and what else goes with it. OpenFlow 1.0 and 1.1 tell
     /// the port only, and no version the conjunction and the set's output.
-    pub registers: Registers,
+    pub registers: PipelineFields,
     /// Bytes of the whole frame.
     pub total_len: u16,
     /// The frame, or its beginning.

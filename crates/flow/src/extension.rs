@@ -7,7 +7,7 @@
 mod encap;
 mod hash;
 mod learn;
-mod part;
+mod subfield;
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::field::Field;
 use crate::options::OptionTerm;
 
 pub use encap::{Encap, NshProperty, PacketType};
-pub use hash::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
+pub use hash::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
 pub use learn::{Learn, LearnFlags, LearnSource, LearnSpec};
-pub use part::Part;
+pub use subfield::Subfield;
 
 /// One of Nicira's actions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,25 +37,25 @@ pub enum Extension {
     /// Write a number into bits of a field.
     Load {
         /// Where.
-        to: Part,
+        to: Subfield,
         /// The number; it fits.
         value: u64,
     },
     /// Copy bits from one place to another of the same width.
     Move {
         /// Where from.
-        from: Part,
+        from: Subfield,
         /// Where to.
-        to: Part,
+        to: Subfield,
     },
     /// Put bits on the stack.
-    Push(Part),
+    Push(Subfield),
     /// Take bits off the stack: the lower ones, if there are more than fit.
-    Pop(Part),
+    Pop(Subfield),
     /// Send a copy out of the port that bits of a field name.
-    OutputPart {
+    OutputReg {
         /// The bits.
-        from: Part,
+        from: Subfield,
         /// How much to send, if it is the controller.
         max_len: MaxLen,
     },
@@ -67,7 +67,7 @@ pub enum Extension {
         max_len: u32,
     },
     /// Send a copy to controllers of one id.
-    Controller(Arc<ToController>),
+    Controller(Arc<ControllerAction>),
     /// Lower the IP TTL or hop limit; at zero these controllers are told.
     DecTtl(Arc<[u16]>),
     /// Later outputs go by the queue that the frame came with.
@@ -90,7 +90,7 @@ pub enum Extension {
     /// Write the number of a link, chosen by a hash, into bits of a field.
     Multipath(Multipath),
     /// Send out of one of several ports, or write its number into a field.
-    Bundle(Arc<Bundle>),
+    Bundle(Arc<BundleAction>),
     /// The match is one clause of several that must hold together.
     Conjunction {
         /// What the field `conj_id` holds when all clauses do.
@@ -105,7 +105,7 @@ pub enum Extension {
         /// Bytes of the frame, without the frame check sequence.
         bytes: u16,
         /// The bit.
-        to: Part,
+        to: Subfield,
     },
     /// Put a header around the packet.
     Encap(Encap),
@@ -122,12 +122,12 @@ pub enum Extension {
     /// Lower the TTL of the network service header; at zero the packet is invalid.
     DecNshTtl,
     /// Report some frames to a collector of flow records.
-    Sample(Sample),
+    Sample(SampleAction),
 }
 
 /// What a frame for the controllers is sent with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ToController {
+pub struct ControllerAction {
     /// How much of the frame to send.
     pub max_len: MaxLen,
     /// Which controllers: those that have given themselves this id; zero at first.
@@ -142,7 +142,7 @@ pub struct ToController {
     pub pause: bool,
 }
 
-impl Default for ToController {
+impl Default for ControllerAction {
     /// To controllers that gave themselves no id, whole, because of an action.
     fn default() -> Self {
         Self {
@@ -158,7 +158,7 @@ impl Default for ToController {
 
 /// Which frames to report to a collector, and as what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sample {
+pub struct SampleAction {
     /// How many of 65,535 frames; one at least.
     pub probability: u16,
     /// The set of collectors.
@@ -178,7 +178,7 @@ pub struct Sample {
 pub enum SampleDirection {
     /// Nobody says.
     #[default]
-    Unsaid,
+    Unspecified,
     /// In.
     Ingress,
     /// Out.

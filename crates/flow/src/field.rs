@@ -7,10 +7,10 @@
 
 mod by_class;
 mod by_number;
-mod needs;
-mod options;
-mod part_name;
+mod nxm_name;
+mod prerequisite;
 mod rows;
+mod tunnel_options;
 pub(crate) mod view;
 mod wire;
 
@@ -18,13 +18,13 @@ use std::fmt;
 
 pub use packet::Depth;
 
-pub use options::{OPTION_BYTES, OPTIONS};
+pub use tunnel_options::{TUNNEL_OPTION_BYTES, TUNNEL_OPTIONS};
 
-pub use needs::{Maskable, Prerequisite};
+pub use prerequisite::{Maskable, Prerequisite};
 pub use wire::{EXPERIMENTER, ONF, WireId};
 
 pub(crate) use rows::FIELDS;
-pub use view::{Masked, REGISTERS, View, widen};
+pub use view::{FieldView, MaskedValue, REGISTERS, widen};
 
 /// A match field. The order is the order of matching and of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -343,35 +343,35 @@ pub enum Field {
     TunMetadata62,
     /// The value of the tunnel option that is bound to it; zero without one.
     TunMetadata63,
-    /// View: registers 0 and 1, the former above.
+    /// FieldView: registers 0 and 1, the former above.
     Xreg0,
-    /// View: registers 2 and 3, the former above.
+    /// FieldView: registers 2 and 3, the former above.
     Xreg1,
-    /// View: registers 4 and 5, the former above.
+    /// FieldView: registers 4 and 5, the former above.
     Xreg2,
-    /// View: registers 6 and 7, the former above.
+    /// FieldView: registers 6 and 7, the former above.
     Xreg3,
-    /// View: registers 8 and 9, the former above.
+    /// FieldView: registers 8 and 9, the former above.
     Xreg4,
-    /// View: registers 10 and 11, the former above.
+    /// FieldView: registers 10 and 11, the former above.
     Xreg5,
-    /// View: registers 12 and 13, the former above.
+    /// FieldView: registers 12 and 13, the former above.
     Xreg6,
-    /// View: registers 14 and 15, the former above.
+    /// FieldView: registers 14 and 15, the former above.
     Xreg7,
-    /// View: registers 0 to 3, the first above.
+    /// FieldView: registers 0 to 3, the first above.
     Xxreg0,
-    /// View: registers 4 to 7, the first above.
+    /// FieldView: registers 4 to 7, the first above.
     Xxreg1,
-    /// View: registers 8 to 11, the first above.
+    /// FieldView: registers 8 to 11, the first above.
     Xxreg2,
-    /// View: registers 12 to 15, the first above.
+    /// FieldView: registers 12 to 15, the first above.
     Xxreg3,
-    /// View: the port of arrival in the sixteen bits of OpenFlow 1.0.
+    /// FieldView: the port of arrival in the sixteen bits of OpenFlow 1.0.
     NxInPort,
-    /// View: the outermost tag whole, `0x1000` saying that there is one; zero without.
+    /// FieldView: the outermost tag whole, `0x1000` saying that there is one; zero without.
     VlanTci,
-    /// View: the byte with the DSCP in its upper six bits, the lower two zero.
+    /// FieldView: the byte with the DSCP in its upper six bits, the lower two zero.
     IpTos,
 }
 
@@ -423,7 +423,7 @@ impl Field {
         match (self, self.info().bits) {
             (Self::NshSpi, _) | (_, 20) => 4,
             (Self::TunFlags, _) => 2,
-            _ if self.option().is_some() => OPTION_BYTES,
+            _ if self.option().is_some() => TUNNEL_OPTION_BYTES,
             (_, bits) => usize::from(bits.div_ceil(8)),
         }
     }

@@ -11,15 +11,15 @@ mod continuation;
 mod event;
 mod extension;
 pub mod field;
+mod flow_key;
 mod group;
-mod key;
 mod matching;
 mod meter;
 mod monitor;
 mod options;
+mod pipeline_fields;
 mod port;
 mod refusal;
-mod registers;
 mod statistics;
 mod table;
 pub mod text;
@@ -28,24 +28,24 @@ mod wide;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
-    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, Missing, PacketOut, PortMod,
-    Resume, Role, RoleRequest, ShortId, SwitchConfig,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, MissingRule, PacketOut,
+    PortMod, Resume, Role, RoleRequest, ShortId, SwitchConfig,
 };
 pub use compose::{compose, compose_with};
-pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, Step};
+pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, ContinuationStep};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
-    Bundle, BundleAlgorithm, Encap, Extension, HashFields, Learn, LearnFlags, LearnSource,
-    LearnSpec, Multipath, MultipathAlgorithm, NESTING_MAX, NshProperty, PacketType, Part, Sample,
-    SampleDirection, ToController,
+    BundleAction, BundleAlgorithm, ControllerAction, Encap, Extension, HashFields, Learn,
+    LearnFlags, LearnSource, LearnSpec, Multipath, MultipathAlgorithm, NESTING_MAX, NshProperty,
+    PacketType, SampleAction, SampleDirection, Subfield,
 };
 pub use field::Field;
+pub use flow_key::FlowKey;
 pub use group::{
     Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
     GroupModCommand, GroupStats, Selection, SelectionFields, SelectionMethod,
 };
-pub use key::Key;
-pub use matching::{Layout, Match, MatchBuilder, OptionTerms, Term, TermHead, Terms};
+pub use matching::{Match, MatchBuilder, OptionTerms, Term, TermHead, TermLayout, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,
@@ -54,12 +54,12 @@ pub use monitor::{
     FlowChange, FlowEvent, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
 };
 pub use options::{OptionTerm, TunnelOptions};
+pub use pipeline_fields::PipelineFields;
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
-pub use registers::Registers;
 pub use statistics::{
-    AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, IpfixOf,
-    IpfixStats, PortStats, QueueStats, TableStats,
+    AggregateStats, Capabilities, FlowStats, FlowStatsRequest, IpfixScope, IpfixStats, PortStats,
+    QueueStats, SwitchDescription, SwitchFeatures, TableStats,
 };
 pub use table::{
     EvictionFlags, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,

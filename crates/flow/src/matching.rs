@@ -5,25 +5,25 @@
 //! business, and how it is found quickly the fast path's.
 
 mod builder;
-mod facts;
 mod layout;
 mod options;
 mod packed;
+mod prerequisites;
 
 use std::fmt;
 
 use crate::extension::PacketType;
 use crate::field::{Field, Prerequisite};
-use crate::key::Key;
+use crate::flow_key::FlowKey;
 use crate::options::OptionTerm;
 use crate::refusal::Refusal;
 
 pub use builder::MatchBuilder;
-use facts::Facts;
-pub use layout::Layout;
+pub use layout::TermLayout;
 pub use options::OptionTerms;
-use packed::Packed;
+use packed::PackedTerms;
 pub use packed::{TermHead, Terms};
+use prerequisites::FactSet;
 
 /// One condition: the field, under the mask, equals the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ impl Term {
 
     /// Whether the field of the frame is there and is as wanted.
     #[must_use]
-    pub fn accepts(&self, key: &Key) -> bool {
+    pub fn accepts(&self, key: &FlowKey) -> bool {
         key.get(self.field)
             .is_some_and(|value| value & self.mask == self.value)
     }
@@ -70,7 +70,7 @@ impl Term {
 /// nothing on the heap.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
-    packed: Packed,
+    packed: PackedTerms,
 }
 
 impl Match {
@@ -78,7 +78,7 @@ impl Match {
     #[must_use]
     pub const fn any() -> Self {
         Self {
-            packed: Packed::EMPTY,
+            packed: PackedTerms::EMPTY,
         }
     }
 
@@ -149,13 +149,13 @@ impl Match {
     /// Whether every frame that matches fulfils `needs`, by what the terms say.
     #[must_use]
     pub fn satisfies(&self, needs: Prerequisite) -> bool {
-        Facts::of(self.terms()).fulfil(needs)
+        FactSet::of(self.terms()).fulfil(needs)
     }
 
     /// Whether the frame satisfies every term. A match that does not say which kind of
     /// packet it is for is for Ethernet frames (OF 1.5.1, 7.2.3.11).
     #[must_use]
-    pub fn accepts(&self, key: &Key) -> bool {
+    pub fn accepts(&self, key: &FlowKey) -> bool {
         let meant = key.is_ethernet() || self.term(Field::PacketType).is_some();
         let mut terms = self.terms();
         meant

@@ -51,13 +51,13 @@ impl MonitorFlags {
     /// nothing but the numbers of one's own messages, is what Open vSwitch and its
     /// tools write for `NO_ABBREV`, and is taken for that.
     #[must_use]
-    pub const fn tells_of_others(self) -> bool {
+    pub const fn reports_others(self) -> bool {
         !self.contains(Self::ONLY_OWN.with(Self::NO_ABBREV))
     }
 
     /// Whether what the connection itself changes is told in full.
     #[must_use]
-    pub const fn tells_own_in_full(self) -> bool {
+    pub const fn reports_own_in_full(self) -> bool {
         self.0 & (Self::NO_ABBREV.0 | Self::ONLY_OWN.0) != 0
     }
 }
@@ -70,7 +70,7 @@ pub struct Monitor {
     /// When it tells, and what.
     pub flags: MonitorFlags,
     /// Of which rules. Nobody can ask for cookies.
-    pub asked: FlowStatsRequest,
+    pub request: FlowStatsRequest,
 }
 
 /// What a controller wants done with a monitor.

@@ -65,11 +65,11 @@ impl OptionTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelOptions {
     /// Never without any.
-    values: Option<Box<Values>>,
+    values: Option<Box<OptionValues>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Values(BTreeMap<Field, Wide>);
+struct OptionValues(BTreeMap<Field, Wide>);
 
 impl TunnelOptions {
     /// None.

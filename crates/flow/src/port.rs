@@ -102,13 +102,13 @@ pub struct PortDesc {
     pub config: PortConfig,
     /// How it is.
     pub state: PortState,
-    /// Features in use.
+    /// SwitchFeatures in use.
     pub current: PortFeatures,
-    /// Features advertised to the other end.
+    /// SwitchFeatures advertised to the other end.
     pub advertised: PortFeatures,
-    /// Features it could have.
+    /// SwitchFeatures it could have.
     pub supported: PortFeatures,
-    /// Features the other end advertises.
+    /// SwitchFeatures the other end advertises.
     pub peer: PortFeatures,
     /// Present bit rate in kbit/s; zero if unknown.
     pub speed_kbps: u32,

@@ -194,7 +194,7 @@ refusals! {
     PortModBadHwAddr => "the hardware address is not the port's",
     /// Configuration bits that the port does not have.
     PortModBadConfig => "unsupported port configuration",
-    /// Features that the port cannot advertise.
+    /// SwitchFeatures that the port cannot advertise.
     PortModBadAdvertise => "unsupported advertised features",
     /// The sender may not change ports.
     PortModPermission => "port modification not permitted",

@@ -151,7 +151,7 @@ pub struct QueueStats {
 
 /// Who made the switch (OF 1.3.5, 7.3.5.1). Cut to the wire's lengths when sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
+pub struct SwitchDescription {
     /// The manufacturer.
     pub manufacturer: String,
     /// The hardware.
@@ -167,7 +167,7 @@ pub struct Description {
 /// What the switch is and can (OF 1.3.5, 7.3.1). Its capabilities and, in 1.0,
 /// its actions are constants of the codec: they say what the code can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features {
+pub struct SwitchFeatures {
     /// The switch's name.
     pub datapath_id: DatapathId,
     /// Frames it can keep for the controller.
@@ -212,7 +212,7 @@ impl Capabilities {
 /// Of what IPFIX tells (`NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW`; `nicira-ext.h` of Open
 /// vSwitch 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IpfixOf {
+pub enum IpfixScope {
     /// Of all frames of the bridge.
     Bridge,
     /// Of those that `sample` actions gave to sets of collectors.

@@ -7,7 +7,7 @@
 //! action  = name | name ":" argument | name "(" arguments ")"
 //! ```
 //!
-//! Commas and white space separate alike. What is read is only *formed* here: a
+//! CommaList and white space separate alike. What is read is only *formed* here: a
 //! match is legal, because [`Match`] cannot be otherwise, but whether actions fit it,
 //! and whether tables, ports and groups exist, the pipeline judges.
 //!
@@ -32,18 +32,18 @@ mod flow_write;
 mod groups;
 mod instructions;
 mod learn;
+mod lexer;
 mod match_read;
 mod match_write;
 mod meters;
+mod name_map;
 mod names;
 mod nearest;
 mod number;
 mod options;
-mod part;
-mod piece;
-mod roster;
 mod selection;
 mod special;
+mod subfield;
 
 use std::str::FromStr;
 
@@ -55,8 +55,8 @@ use crate::meter::MeterMod;
 use crate::statistics::FlowStatsRequest;
 
 pub use error::ParseError;
-pub use flow_write::{Brief, DEFAULT_PRIORITY};
-pub use roster::{Named, Roster};
+pub use flow_write::{DEFAULT_PRIORITY, FlowWithoutStats};
+pub use name_map::{NameMap, WithNames};
 
 /// Longest line that is read, in bytes. A flow-mod's length has 16 bits on the
 /// wire, and no action's text is four times as long as its bytes.
@@ -69,12 +69,12 @@ pub const MAX_LINE: usize = 1 << 18;
 /// are made, `out_port` and `out_group` in deletions, `priority` where it means
 /// something. A table that is not named is the first, or in a deletion all.
 /// A cookie with a mask chooses rules; one without is given to them, which in a
-/// modification is OpenFlow 1.0's way ([`FlowMod::added_if_missing`]).
+/// modification is OpenFlow 1.0's way ([`FlowMod::cookie_if_added`]).
 ///
 /// # Errors
 /// Where the line goes wrong, and what would be right there.
 pub fn parse_flow(command: FlowModCommand, line: &str) -> Result<FlowMod, ParseError> {
-    flow_read::flow_mod(command, piece::line(line)?)
+    flow_read::flow_mod(command, lexer::line(line)?)
 }
 
 /// Reads a line of a flow file: as [`parse_flow`], and the line may begin with
@@ -83,7 +83,7 @@ pub fn parse_flow(command: FlowModCommand, line: &str) -> Result<FlowMod, ParseE
 /// # Errors
 /// As for [`parse_flow`].
 pub fn parse_flow_line(line: &str) -> Result<FlowMod, ParseError> {
-    let (command, rest) = flow_read::command(piece::line(line)?);
+    let (command, rest) = flow_read::command(lexer::line(line)?);
     flow_read::flow_mod(command, rest)
 }
 
@@ -92,7 +92,7 @@ pub fn parse_flow_line(line: &str) -> Result<FlowMod, ParseError> {
 /// # Errors
 /// As for [`parse_flow`].
 pub fn parse_flow_stats_request(line: &str) -> Result<FlowStatsRequest, ParseError> {
-    flow_read::flow_stats_request(piece::line(line)?)
+    flow_read::flow_stats_request(lexer::line(line)?)
 }
 
 /// Reads a list of actions, without instructions: what packet-out and buckets take.
@@ -100,7 +100,7 @@ pub fn parse_flow_stats_request(line: &str) -> Result<FlowStatsRequest, ParseErr
 /// # Errors
 /// As for [`parse_flow`].
 pub fn parse_actions(text: &str) -> Result<Vec<Action>, ParseError> {
-    instructions::action_list(piece::line(text)?)
+    instructions::action_list(lexer::line(text)?)
 }
 
 /// Reads a line of a group file, as `ovs-ofctl add-group` takes it: it may begin
@@ -110,7 +110,7 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action>, ParseError> {
 /// # Errors
 /// As for [`parse_flow`].
 pub fn parse_group_line(line: &str) -> Result<GroupMod, ParseError> {
-    let (command, rest) = groups::command(piece::line(line)?);
+    let (command, rest) = groups::command(lexer::line(line)?);
     groups::group_mod(command, rest)
 }
 
@@ -121,7 +121,7 @@ pub fn parse_group_line(line: &str) -> Result<GroupMod, ParseError> {
 /// # Errors
 /// As for [`parse_flow`].
 pub fn parse_meter_line(line: &str) -> Result<MeterMod, ParseError> {
-    let (command, rest) = meters::command(piece::line(line)?);
+    let (command, rest) = meters::command(lexer::line(line)?);
     meters::meter_mod(command, rest)
 }
 
@@ -139,7 +139,7 @@ impl FromStr for Match {
 
     /// Reads fields alone: no table, priority or actions.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        match_read::whole(piece::line(text)?)
+        match_read::whole(lexer::line(text)?)
     }
 }
 
@@ -148,7 +148,7 @@ impl FromStr for Instructions {
 
     /// Reads what stands behind `actions=`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        instructions::read(piece::line(text)?)
+        instructions::read(lexer::line(text)?)
     }
 }
 

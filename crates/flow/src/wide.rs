@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not, Shl, Shr};
 
-use crate::field::OPTION_BYTES;
+use crate::field::TUNNEL_OPTION_BYTES;
 
 /// Words of a number.
 const WORDS: usize = 8;
@@ -27,7 +27,7 @@ impl Wide {
     /// All of the bits.
     pub const ONES: Self = {
         let mut words = [u128::MAX; WORDS];
-        words[0] >>= 8 * (BYTES - OPTION_BYTES);
+        words[0] >>= 8 * (BYTES - TUNNEL_OPTION_BYTES);
         Self { words }
     };
 
@@ -52,7 +52,7 @@ impl Wide {
     /// The number that these bytes are, the uppermost first; none if it does not fit.
     #[must_use]
     pub fn from_be_bytes(bytes: &[u8]) -> Option<Self> {
-        let beyond = bytes.len().saturating_sub(OPTION_BYTES);
+        let beyond = bytes.len().saturating_sub(TUNNEL_OPTION_BYTES);
         let (above, bytes) = bytes.split_at(beyond);
         if above.iter().any(|byte| *byte != 0) {
             return None;
@@ -69,7 +69,7 @@ impl Wide {
 
     /// All its bytes, the uppermost first: of a number that takes fewer, zeros before it.
     #[must_use]
-    pub fn to_be_bytes(&self) -> [u8; OPTION_BYTES] {
+    pub fn to_be_bytes(&self) -> [u8; TUNNEL_OPTION_BYTES] {
         let mut whole = [0; BYTES];
         for (chunk, word) in whole.chunks_mut(16).zip(self.words) {
             chunk.copy_from_slice(&word.to_be_bytes());
@@ -82,7 +82,7 @@ impl Wide {
     #[must_use]
     pub fn width(&self) -> usize {
         let zeros = self.to_be_bytes().into_iter().take_while(|byte| *byte == 0);
-        OPTION_BYTES - zeros.count()
+        TUNNEL_OPTION_BYTES - zeros.count()
     }
 
     /// Reads hexadecimal digits, at least one.
@@ -92,7 +92,7 @@ impl Wide {
             return None;
         }
         let significant = digits.trim_start_matches('0');
-        if significant.len() > 2 * OPTION_BYTES {
+        if significant.len() > 2 * TUNNEL_OPTION_BYTES {
             return None;
         }
         let digit = |byte: u8| char::from(byte).to_digit(16).expect("a digit, as was seen");

@@ -8,7 +8,7 @@
 
 use base::{Cookie, DatapathId, TableId};
 use flow::text::parse_actions;
-use flow::{CONTINUATION_BYTES_MAX, Continuation, Instructions, Refusal, Step, Wide};
+use flow::{CONTINUATION_BYTES_MAX, Continuation, ContinuationStep, Instructions, Refusal, Wide};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
@@ -114,7 +114,7 @@ fn decode_bridge(r: &mut Reader<'_>) -> Result<DatapathId, Malformed> {
     }
 }
 
-fn decode_step(value: &mut Reader<'_>) -> Result<Step, Refusal> {
+fn decode_step(value: &mut Reader<'_>) -> Result<ContinuationStep, Refusal> {
     let mut head = || -> Result<_, Malformed> {
         let table = TableId(value.u8()?);
         value.skip(3)?;
@@ -124,7 +124,7 @@ fn decode_step(value: &mut Reader<'_>) -> Result<Step, Refusal> {
     let rest = decode_text(value)?
         .parse()
         .map_err(|_| Refusal::ResumeStale)?;
-    Ok(Step {
+    Ok(ContinuationStep {
         table,
         cookie,
         rest,
@@ -145,12 +145,12 @@ mod tests {
 
     fn sample() -> Continuation {
         let rest = "push:NXM_NX_REG1[],clear_actions,write_actions(output:2),goto_table:7";
-        let step = Step {
+        let step = ContinuationStep {
             table: TableId(3),
             cookie: Cookie(0x55),
             rest: rest.parse().expect("instructions"),
         };
-        let last = Step {
+        let last = ContinuationStep {
             table: TableId(0),
             cookie: Cookie::NONE,
             rest: Instructions::default(),

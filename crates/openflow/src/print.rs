@@ -39,7 +39,7 @@ mod table_features;
 mod text;
 mod tlv_table;
 
-use ::flow::text::Roster;
+use ::flow::text::NameMap;
 
 use crate::codec::{Malformed, Reader};
 use crate::dialect::{Dialect, NiciraSetting};
@@ -80,12 +80,12 @@ const NESTING_MAX: usize = 8;
 /// The message in `bytes` as lines of text. What cannot be read is printed as bytes.
 #[must_use]
 pub fn print(bytes: &[u8], detail: Detail) -> String {
-    print_named(bytes, detail, Roster::nameless())
+    print_named(bytes, detail, NameMap::nameless())
 }
 
 /// As [`print()`]; in groups, and in what ports counted, ports are called by their names.
 #[must_use]
-pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
+pub fn print_named(bytes: &[u8], detail: Detail, names: &NameMap) -> String {
     print_within(
         bytes,
         PrintContext {
@@ -101,7 +101,7 @@ pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
 struct PrintContext<'a> {
     detail: Detail,
     /// What ports are called.
-    names: &'a Roster,
+    names: &'a NameMap,
     /// Within how many other messages it is.
     depth: usize,
 }
@@ -120,7 +120,7 @@ impl PrintContext<'_> {
 
 /// The text of a list of actions, or the name of what is wrong with it.
 pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
-    action::list(r, Roster::nameless()).map_err(|DecodeErrorName(name)| name)
+    action::list(r, NameMap::nameless()).map_err(|DecodeErrorName(name)| name)
 }
 
 /// The text of what a rule does, or the name of what is wrong with it.

@@ -74,7 +74,7 @@ const fn step(action: &Action) -> u8 {
 fn written(action: &Action) -> Option<(Field, u128)> {
     match action {
         Action::SetField { field, mask, .. } => Some((*field, *mask)),
-        Action::Extended(Extension::Load { to, .. }) if !to.is_of_option() => {
+        Action::Extended(Extension::Load { to, .. }) if !to.is_tunnel_option() => {
             Some((to.field(), to.mask()))
         }
         _ => None,
@@ -85,7 +85,7 @@ fn written(action: &Action) -> Option<(Field, u128)> {
 fn written_of_option(action: &Action) -> Option<(Field, Wide)> {
     match action {
         Action::Extended(Extension::SetOption(term)) => Some((term.field, term.mask)),
-        Action::Extended(Extension::Load { to, .. }) if to.is_of_option() => {
+        Action::Extended(Extension::Load { to, .. }) if to.is_tunnel_option() => {
             Some((to.field(), to.wide_mask()))
         }
         _ => None,
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn fields_are_written_in_the_order_in_which_it_was_said() {
-        use flow::Part;
+        use flow::Subfield;
         let part = |offset, value| {
-            let to = Part::new(Field::Reg0, offset, 8).expect("of 32");
+            let to = Subfield::new(Field::Reg0, offset, 8).expect("of 32");
             Action::Extended(Extension::Load { to, value })
         };
         let whole = Action::set(Field::Reg0, 7);
@@ -249,7 +249,7 @@ mod tests {
         set.write(&[part(0, 1), whole.clone(), part(0, 2), part(8, 3)]);
         assert_eq!(set.actions(), [whole.clone(), part(0, 2), part(8, 3)]);
         // What was moved stays, or other bits would be moved.
-        let (from, to) = (Part::whole(Field::Reg0), Part::whole(Field::Reg1));
+        let (from, to) = (Subfield::whole(Field::Reg0), Subfield::whole(Field::Reg1));
         let moved = Action::Extended(Extension::Move { from, to });
         set.write(&[moved.clone(), whole.clone()]);
         assert_eq!(set.actions()[3..], [moved, whole]);

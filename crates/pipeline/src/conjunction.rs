@@ -8,14 +8,14 @@
 
 use std::sync::Arc;
 
-use flow::{Action, Extension, Field, Key};
+use flow::{Action, Extension, Field, FlowKey};
 
 use crate::rule::Rule;
 use crate::table::Table;
 
 /// The rule that a frame finds, and the conjunction by which it finds it; zero for
 /// none.
-pub(crate) fn look_up<'t>(table: &'t Table, key: &mut Key) -> (Option<&'t Arc<Rule>>, u32) {
+pub(crate) fn look_up<'t>(table: &'t Table, key: &mut FlowKey) -> (Option<&'t Arc<Rule>>, u32) {
     let mut heard = SatisfiedClauses::default();
     let found = |rule: Option<&'t Arc<Rule>>| (rule, 0);
     for rule in table.rules() {
@@ -67,7 +67,7 @@ impl SatisfiedClauses {
     fn conclude<'t>(
         &mut self,
         table: &'t Table,
-        key: &mut Key,
+        key: &mut FlowKey,
     ) -> Option<(Option<&'t Arc<Rule>>, u32)> {
         self.priority = None;
         let whole = |clauses: u8| u64::MAX >> (64 - u32::from(clauses));

@@ -2,7 +2,7 @@
 
 use base::{MeterId, PortNo, Priority, TableId};
 use flow::field::widen;
-use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController, Wide};
+use flow::{BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, Subfield, Wide};
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
@@ -23,7 +23,7 @@ impl Execution<'_> {
             Extension::Load { to, value } => {
                 return self.set_part(packet, *to, u128::from(*value));
             }
-            Extension::Move { from, to } if from.is_of_option() => {
+            Extension::Move { from, to } if from.is_tunnel_option() => {
                 let bits = self.wide_part(packet, *from);
                 return self.set_wide_part(packet, *to, bits);
             }
@@ -38,7 +38,7 @@ impl Execution<'_> {
                     return self.set_wide_part(packet, *to, bits);
                 }
             }
-            Extension::OutputPart { from, max_len } => {
+            Extension::OutputReg { from, max_len } => {
                 let port = low_u64(self.part(packet, *from));
                 return self.output_number(packet, port, *max_len);
             }
@@ -75,16 +75,16 @@ impl Execution<'_> {
     }
 
     /// The bits of a part; zero if the frame lacks the header.
-    pub(crate) fn part(&mut self, packet: &Packet<'_>, part: Part) -> u128 {
-        match part.is_of_option() {
+    pub(crate) fn part(&mut self, packet: &Packet<'_>, part: Subfield) -> u128 {
+        match part.is_tunnel_option() {
             true => part.wide_of(self.option(part.field())).low(),
             false => part.of(self.field(packet, part.field()).unwrap_or(0)),
         }
     }
 
     /// The same, however wide it is.
-    pub(crate) fn wide_part(&mut self, packet: &Packet<'_>, part: Part) -> Wide {
-        match part.is_of_option() {
+    pub(crate) fn wide_part(&mut self, packet: &Packet<'_>, part: Subfield) -> Wide {
+        match part.is_tunnel_option() {
             true => part.wide_of(self.option(part.field())),
             false => self.part(packet, part).into(),
         }
@@ -94,10 +94,10 @@ impl Execution<'_> {
     fn set_wide_part(
         &mut self,
         packet: &mut Packet<'_>,
-        to: Part,
+        to: Subfield,
         bits: Wide,
     ) -> Result<(), DropReason> {
-        if to.is_of_option() {
+        if to.is_tunnel_option() {
             self.set_option(to.field(), to.wide_place(bits), to.wide_mask());
             return Ok(());
         }
@@ -107,16 +107,16 @@ impl Execution<'_> {
     pub(crate) fn set_part(
         &mut self,
         packet: &mut Packet<'_>,
-        to: Part,
+        to: Subfield,
         bits: u128,
     ) -> Result<(), DropReason> {
-        if to.is_of_option() {
+        if to.is_tunnel_option() {
             return self.set_wide_part(packet, to, bits.into());
         }
         self.set_field(packet, to.field(), to.place(bits), to.mask())
     }
 
-    fn push(&mut self, packet: &Packet<'_>, from: Part) -> Result<(), DropReason> {
+    fn push(&mut self, packet: &Packet<'_>, from: Subfield) -> Result<(), DropReason> {
         if self.stack.len() >= STACK_MAX {
             return Err(DropReason::StackTooDeep);
         }
@@ -226,7 +226,7 @@ impl Execution<'_> {
     }
 
     /// To controllers of one id; and there the frame waits, if it shall.
-    fn tell(&mut self, told: &ToController) {
+    fn tell(&mut self, told: &ControllerAction) {
         let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
         let mut meta = self.packet_in(Some(told.max_len));
         meta.cause = Cause::Explicit(told.reason);
@@ -262,7 +262,7 @@ impl Execution<'_> {
         self.set_part(packet, multipath.to, u128::from(link))
     }
 
-    fn bundle(&mut self, packet: &mut Packet<'_>, bundle: &Bundle) -> Result<(), DropReason> {
+    fn bundle(&mut self, packet: &mut Packet<'_>, bundle: &BundleAction) -> Result<(), DropReason> {
         let hash = self.hash(packet, bundle.fields, bundle.basis);
         let pipeline = self.pipeline;
         let is_up = |port: PortNo| pipeline.port(port).is_some_and(|view| view.forwards());

@@ -6,7 +6,7 @@
 //! - *Add* over a rule of the same match and priority takes its place, without a
 //!   word to the controller. The counters go on, unless `RESET_COUNTS` asks for
 //!   new ones, which is what an addition of OpenFlow 1.0 always asks.
-//! - *Modify* that finds nothing does nothing, or adds ([`FlowMod::added_if_missing`]).
+//! - *Modify* that finds nothing does nothing, or adds ([`FlowMod::cookie_if_added`]).
 //!   It writes the instructions and leaves cookie, timeouts, flags, counters,
 //!   duration and idle time as they are, but for a `new_cookie`.
 //! - A buffer never exists here, and is missed only after the tables have changed:
@@ -225,7 +225,7 @@ impl Pipeline {
         self.check_named(&deed)?;
         let found = self.found(command, &RuleFilter::of_modification(command));
         if found.is_empty()
-            && let Some(cookie) = command.added_if_missing()
+            && let Some(cookie) = command.cookie_if_added()
         {
             let table = match command.table {
                 TableId::ALL => TableId::FIRST,

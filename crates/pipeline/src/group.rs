@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use base::{GroupId, Instant};
 use flow::field::Depth;
 use flow::{
-    Action, BucketStats, Extension, Field, GroupDesc, GroupKind, GroupMod, GroupStats, Key,
+    Action, BucketStats, Extension, Field, FlowKey, GroupDesc, GroupKind, GroupMod, GroupStats,
     Selection, SelectionFields, SelectionMethod,
 };
 
@@ -162,7 +162,7 @@ impl Group {
 
     /// The number by which a frame with these fields draws a bucket.
     #[must_use]
-    pub fn hash(&self, key: &Key) -> u64 {
+    pub fn hash(&self, key: &FlowKey) -> u64 {
         let param = self
             .selection
             .as_ref()
@@ -294,7 +294,7 @@ fn collect_groups(action: &Action, named: &mut Vec<GroupId>) {
 /// The hash of a frame's addresses: the same in both directions, and for all frames of a
 /// connection.
 #[must_use]
-pub fn symmetric_hash(key: &Key) -> u64 {
+pub fn symmetric_hash(key: &FlowKey) -> u64 {
     /// Source and destination of each layer.
     const PAIRS: [(Field, Field); 6] = [
         (Field::EthSrc, Field::EthDst),

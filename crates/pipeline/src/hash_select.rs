@@ -7,7 +7,7 @@
 use std::hash::Hash;
 
 use base::PortNo;
-use flow::{Bundle, BundleAlgorithm, Field, HashFields, Multipath, MultipathAlgorithm};
+use flow::{BundleAction, BundleAlgorithm, Field, HashFields, Multipath, MultipathAlgorithm};
 
 use crate::stable_hash::StableHasher;
 
@@ -107,7 +107,7 @@ fn iterate(hash: u64, links: u64, modulus: u32) -> u64 {
 /// The port that a hash chooses among those that are up.
 pub(crate) fn select_member(
     hash: u64,
-    bundle: &Bundle,
+    bundle: &BundleAction,
     is_up: impl Fn(PortNo) -> bool,
 ) -> Option<PortNo> {
     let mut alive = bundle.members.iter().copied().filter(|port| is_up(*port));
@@ -126,7 +126,7 @@ fn mix(hash: u64, word: impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use flow::Part;
+    use flow::Subfield;
 
     use super::*;
 
@@ -137,7 +137,7 @@ mod tests {
             algorithm,
             link_max: links - 1,
             argument: 0,
-            to: Part::whole(Field::Reg0),
+            to: Subfield::whole(Field::Reg0),
         };
         let mut counts = vec![0; usize::from(links)];
         for source in 0..u128::from(links) * 1000 {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_port_that_goes_down_moves_only_its_own_frames() {
-        let bundle = Bundle {
+        let bundle = BundleAction {
             fields: HashFields::EthSrc,
             basis: 0,
             algorithm: BundleAlgorithm::HighestRandomWeight,

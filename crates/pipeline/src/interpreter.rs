@@ -6,7 +6,9 @@
 
 use base::{Cookie, Instant, PortNo, Priority, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, FragmentHandling, Instructions, Key, PacketOut, Registers, Wide};
+use flow::{
+    Action, Field, FlowKey, FragmentHandling, Instructions, PacketOut, PipelineFields, Wide,
+};
 use packet::wire::Fragment;
 use packet::{Frame, Packet, Pool};
 
@@ -39,7 +41,7 @@ pub struct InputFrame {
 #[derive(Debug)]
 pub struct Interpreter {
     writer: usize,
-    key: Key,
+    key: FlowKey,
     set: ActionSet,
     stack: Vec<Wide>,
 }
@@ -51,7 +53,7 @@ impl Interpreter {
     pub fn new(writer: usize) -> Self {
         Self {
             writer,
-            key: Key::new(),
+            key: FlowKey::new(),
             set: ActionSet::default(),
             stack: Vec::new(),
         }
@@ -133,7 +135,7 @@ impl Interpreter {
                 packets: arrival.frame.wire_frames(),
                 bytes: arrival.frame.wire_bytes(),
             },
-            registers: Registers::new(arrival.in_port),
+            registers: PipelineFields::new(arrival.in_port),
             table: TableId::FIRST,
             rule: None,
             cookie: Cookie::NONE,
@@ -158,7 +160,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
     pub(crate) verdict: &'a mut Verdict,
-    pub(crate) key: &'a mut Key,
+    pub(crate) key: &'a mut FlowKey,
     /// Whether the frame has changed since the key was filled.
     key_is_stale: bool,
     pub(crate) set: &'a mut ActionSet,
@@ -172,7 +174,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) weight: Totals,
     /// What else goes with it; of the port and the set's output it knows when they
     /// were gathered.
-    pub(crate) registers: Registers,
+    pub(crate) registers: PipelineFields,
     pub(crate) table: TableId,
     /// The rule whose actions are done; none of a packet-out.
     pub(crate) rule: Option<&'a Rule>,
@@ -405,7 +407,7 @@ impl<'a> Execution<'a> {
     }
 
     /// The fields of the frame as it is now.
-    pub(crate) fn fields(&mut self, packet: &Packet<'_>) -> &Key {
+    pub(crate) fn fields(&mut self, packet: &Packet<'_>) -> &FlowKey {
         self.refresh(packet);
         self.key
     }

@@ -10,7 +10,7 @@ use base::{Instant, PortNo};
 use flow::field::widen;
 use flow::{
     Action, Consistency, Extension, Field, FlowFlags, FlowMod, FlowModCommand, Instructions, Learn,
-    LearnFlags, LearnSource, LearnSpec, Match, MatchBuilder, OptionTerm, Part, Refusal, Wide,
+    LearnFlags, LearnSource, LearnSpec, Match, MatchBuilder, OptionTerm, Refusal, Subfield, Wide,
 };
 use packet::Packet;
 
@@ -139,7 +139,7 @@ impl Execution<'_> {
 
     fn source(&mut self, packet: &Packet<'_>, from: LearnSource) -> Wide {
         match from {
-            LearnSource::Part(part) => self.wide_part(packet, part),
+            LearnSource::Subfield(part) => self.wide_part(packet, part),
             LearnSource::Value(value) => value,
         }
     }
@@ -160,8 +160,8 @@ impl Execution<'_> {
 }
 
 /// The match that also asks for these bits.
-fn asking(matching: Match, to: Part, bits: Wide) -> Result<Match, Refusal> {
-    if to.is_of_option() {
+fn asking(matching: Match, to: Subfield, bits: Wide) -> Result<Match, Refusal> {
+    if to.is_tunnel_option() {
         let mut building = MatchBuilder::from(&matching);
         building.add_option(to.field(), to.wide_place(bits), to.wide_mask())?;
         return Ok(building.build());
@@ -170,11 +170,11 @@ fn asking(matching: Match, to: Part, bits: Wide) -> Result<Match, Refusal> {
 }
 
 /// The action that writes these bits.
-fn writing(to: Part, bits: Wide) -> Action {
+fn writing(to: Subfield, bits: Wide) -> Action {
     let field = to.field();
     match u64::try_from(bits.low()) {
         Ok(value) if to.bits() <= 64 => Action::Extended(Extension::Load { to, value }),
-        _ if to.is_of_option() => {
+        _ if to.is_tunnel_option() => {
             let (value, mask) = (to.wide_place(bits), to.wide_mask());
             let term = OptionTerm { field, value, mask };
             Action::Extended(Extension::SetOption(Arc::new(term)))

@@ -48,13 +48,13 @@ impl Default for Limits {
 /// (`ovs-fields(7)`, "Tunnel Metadata").
 pub(crate) const TLV_FIELDS: u16 = 64;
 
-const _: () = assert!(TLV_FIELDS as usize == flow::field::OPTIONS);
+const _: () = assert!(TLV_FIELDS as usize == flow::field::TUNNEL_OPTIONS);
 
 /// The most bytes of an option's value: Geneve's headers tell its length in five bits, as so
 /// many words of four bytes.
 pub(crate) const TLV_LENGTH_MAX: u8 = 124;
 
-const _: () = assert!(TLV_LENGTH_MAX as usize == flow::field::OPTION_BYTES);
+const _: () = assert!(TLV_LENGTH_MAX as usize == flow::field::TUNNEL_OPTION_BYTES);
 
 /// The most bytes of all options' values together: what the headers of Geneve have room
 /// for, and as many as with Open vSwitch.

@@ -2,7 +2,7 @@
 //! list, or somebody quicker who must find the same.
 
 use base::TableId;
-use flow::Registers;
+use flow::PipelineFields;
 use packet::Headers;
 
 use crate::pipeline::Pipeline;
@@ -23,13 +23,17 @@ pub enum LookupResult<'a> {
 pub trait Lookup {
     /// The rule of `table` that a frame with these headers fits, and what else is
     /// known of it: the one that a walk along [`Pipeline::rules`] meets first.
-    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers)
-    -> LookupResult<'_>;
+    fn look_up(
+        &self,
+        table: TableId,
+        headers: &Headers,
+        registers: &PipelineFields,
+    ) -> LookupResult<'_>;
 }
 
 /// Nobody: the interpreter walks along the lists.
 impl Lookup for () {
-    fn look_up(&self, _: TableId, _: &Headers, _: &Registers) -> LookupResult<'_> {
+    fn look_up(&self, _: TableId, _: &Headers, _: &PipelineFields) -> LookupResult<'_> {
         LookupResult::Unknown
     }
 }

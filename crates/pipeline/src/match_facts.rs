@@ -3,7 +3,7 @@
 //! that, so it is one walk along the bytes, by a table.
 
 use flow::field::Depth;
-use flow::{Field, Layout, Match, TermHead};
+use flow::{Field, Match, TermHead, TermLayout};
 
 /// A bit for each answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl MatchFacts {
 /// What the latest match asked for: the next is mostly laid out alike, and then asks for the
 /// same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MatchFactsCache(Option<(Layout, MatchFacts)>);
+pub(crate) struct MatchFactsCache(Option<(TermLayout, MatchFacts)>);
 
 impl MatchFactsCache {
     /// What `matching` asks for.
@@ -81,7 +81,7 @@ impl MatchFactsCache {
 
     fn ask(&mut self, matching: &Match) -> MatchFacts {
         let asked = MatchFacts::of(matching);
-        self.0 = Layout::of(matching).map(|layout| (layout, asked));
+        self.0 = TermLayout::of(matching).map(|layout| (layout, asked));
         asked
     }
 }

@@ -5,7 +5,7 @@
 //! What a copy was to do waits with the copy; the frame that was copied goes on.
 
 use base::{Cookie, Instant, PortNo};
-use flow::{Action, Continuation, Instructions, Refusal, Registers, Resume, Step};
+use flow::{Action, Continuation, ContinuationStep, Instructions, PipelineFields, Refusal, Resume};
 use packet::{Frame, Headers, Packet, Pool};
 
 use crate::check::check_continuation;
@@ -40,7 +40,7 @@ pub struct PausedPacket<'a> {
     /// The frame.
     pub data: &'a [u8],
     /// What goes with it.
-    pub registers: Registers,
+    pub registers: PipelineFields,
     /// How to go on.
     pub continuation: &'a Continuation,
     /// When.
@@ -85,7 +85,7 @@ impl Execution<'_> {
 
     /// These actions of the rule at hand are left.
     pub(crate) fn leave(&mut self, actions: &[Action]) {
-        let step = Step {
+        let step = ContinuationStep {
             table: self.table,
             cookie: self.cookie,
             rest: Instructions::apply(actions.to_vec()),
@@ -172,7 +172,11 @@ impl Execution<'_> {
     }
 
     /// Does what is left of a rule. Answers whether the way ended by a rule.
-    fn take_step(&mut self, packet: &mut Packet<'_>, step: &Step) -> Result<bool, DropReason> {
+    fn take_step(
+        &mut self,
+        packet: &mut Packet<'_>,
+        step: &ContinuationStep,
+    ) -> Result<bool, DropReason> {
         (self.table, self.rule, self.cookie) = (step.table, None, step.cookie);
         self.cause = match step.cookie {
             Cookie::NONE => Cause::PacketOut,
@@ -190,7 +194,7 @@ impl Execution<'_> {
     }
 
     /// The frame stops again before it came to this step.
-    fn leave_step(&mut self, step: &Step) {
+    fn leave_step(&mut self, step: &ContinuationStep) {
         if let Some(pause) = &mut self.pause {
             pause.continuation.steps.push(step.clone());
         }
@@ -210,7 +214,7 @@ impl Pipeline {
         message: &Resume,
         continuation: &Continuation,
     ) -> Result<(), Refusal> {
-        let Registers { in_port, .. } = message.registers;
+        let PipelineFields { in_port, .. } = message.registers;
         let from_nowhere = matches!(in_port, PortNo::CONTROLLER | PortNo::ANY);
         if !from_nowhere && self.port(in_port).is_none() {
             return Err(Refusal::RequestBadPort);

@@ -1,15 +1,15 @@
 //! What goes with a frame besides its bytes, and how actions write it.
 
 use base::PortNo;
-use flow::field::{View, widen};
-use flow::{Field, Registers, Wide};
+use flow::field::{FieldView, widen};
+use flow::{Field, PipelineFields, Wide};
 
 use crate::actions::{low_u16, low_u32};
 use crate::interpreter::Execution;
 
 impl Execution<'_> {
     /// What is known of the frame besides its bytes.
-    pub(crate) fn registers(&mut self) -> Registers {
+    pub(crate) fn registers(&mut self) -> PipelineFields {
         self.gather();
         self.registers.clone()
     }
@@ -23,10 +23,10 @@ impl Execution<'_> {
     /// Writes `field` whole, if it is one that goes with the frame and no tunnel option's; else
     /// answers false.
     pub(crate) fn set_register(&mut self, field: Field, value: u128) -> bool {
-        if let Some(View::Registers { first, count }) = field.view() {
+        if let Some(FieldView::Registers { first, count }) = field.view() {
             for above in 0..count {
                 let part = u128::from(low_u32(value >> (32 * above)));
-                self.set_register(Field::of_register(first + count - 1 - above), part);
+                self.set_register(Field::from_register(first + count - 1 - above), part);
             }
             return true;
         }
@@ -38,7 +38,7 @@ impl Execution<'_> {
             }
             // It is the lookup that writes it.
             Field::ConjId => return false,
-            field if self.registers.put(field, value) => {}
+            field if self.registers.set(field, value) => {}
             _ => return false,
         }
         self.key.set(field, value);

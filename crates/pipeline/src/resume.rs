@@ -3,7 +3,7 @@
 //! twice: neither counted, nor metered, nor sent.
 
 use base::{Priority, TableId};
-use flow::{Action, Registers};
+use flow::{Action, PipelineFields};
 use packet::{Packet, Pool};
 
 use crate::counters::Totals;
@@ -19,7 +19,7 @@ pub struct ResumeState<'a> {
     /// What it counts for: itself, as it came.
     pub weight: Totals,
     /// What goes with it now.
-    pub registers: Registers,
+    pub registers: PipelineFields,
     /// What was written into its action set.
     pub action_set: Option<&'a Action>,
     /// Whether it is to leave in the state it has now; where to, is in the verdict.
@@ -70,7 +70,7 @@ impl Interpreter {
         &'a mut self,
         tables: LookupTables<'a>,
         arrival: InputFrame,
-        registers: Registers,
+        registers: PipelineFields,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,

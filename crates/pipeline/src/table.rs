@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flow::Key;
+use flow::FlowKey;
 
 use crate::rule::{Rule, RuleIdentity, RulePosition};
 use crate::rule_list::RuleList;
@@ -20,7 +20,7 @@ impl Table {
     /// priority. Where two of the same priority match, the specification leaves
     /// the choice open (OF 1.3.5, 5.3); here it is the one that came first.
     #[inline]
-    pub(crate) fn lookup(&self, key: &Key) -> Option<&Arc<Rule>> {
+    pub(crate) fn lookup(&self, key: &FlowKey) -> Option<&Arc<Rule>> {
         self.rules().find(|rule| rule.matching().accepts(key))
     }
 

@@ -2,7 +2,7 @@
 //! tells it to a person.
 
 use base::{GroupId, MeterId, TableId};
-use flow::{Action, Instructions, Registers};
+use flow::{Action, Instructions, PipelineFields};
 use packet::Frame;
 
 use crate::rule::Rule;
@@ -15,7 +15,7 @@ pub use printer::TracePrinter;
 /// Hears each step of one frame, in order.
 pub trait Trace {
     /// The frame was let in, and this is known of it besides.
-    fn on_arrival(&mut self, _frame: &Frame, _registers: &Registers) {}
+    fn on_arrival(&mut self, _frame: &Frame, _registers: &PipelineFields) {}
 
     /// A table was asked; it has this rule for the frame, or none.
     fn on_lookup(&mut self, _table: TableId, _found: Option<&Rule>) {}
@@ -45,7 +45,7 @@ pub trait Trace {
     fn on_skip(&mut self, _reason: DropReason) {}
 
     /// The frame is done with; this is how it is in the end.
-    fn on_end(&mut self, _frame: &Frame, _registers: &Registers) {}
+    fn on_end(&mut self, _frame: &Frame, _registers: &PipelineFields) {}
 }
 
 impl Trace for () {}

@@ -1,7 +1,7 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, Priority, TableId};
-use flow::{Continuation, MaxLen, PacketInReason, Registers, Sample};
+use flow::{Continuation, MaxLen, PacketInReason, PipelineFields, SampleAction};
 use packet::{Frame, Malformed};
 
 use crate::learn::LearnRequest;
@@ -51,7 +51,7 @@ pub struct Egress {
     /// Which class of the port's queueing discipline it is for.
     pub priority: Priority,
     /// What goes with it, if it may leave by a tunnel; none if that is what it came with.
-    pub registers: Option<Box<Registers>>,
+    pub registers: Option<Box<PipelineFields>>,
 }
 
 impl Egress {
@@ -78,7 +78,7 @@ pub enum Destination {
     /// The controllers of one id.
     Controller(Box<PacketInMeta>),
     /// A set of collectors, of as many frames as the sample says; whoever carries it out draws.
-    Collectors(Box<Sample>),
+    Collectors(Box<SampleAction>),
 }
 
 impl Destination {
@@ -99,7 +99,7 @@ pub struct PacketInMeta {
     /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
     pub cookie: Cookie,
     /// Its port of arrival, and what else is known of it.
-    pub registers: Registers,
+    pub registers: PipelineFields,
     /// To controllers that gave themselves this id; zero at first.
     pub controller: u16,
     /// What the rule sends along.

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use fastpath::{Classifier, LookupScratch, TableDescription};
 use flow::{
-    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, Registers, SwitchConfig,
+    Action, FlowMod, FlowModCommand, Instructions, Match, PipelineFields, Refusal, SwitchConfig,
     TableStatus,
 };
 use openflow::{ControlChannelStatus, Excerpt, Message, WallTime};
@@ -89,7 +89,7 @@ pub enum Effect {
     /// Tell a peer something it did not ask for.
     Tell(ConnectionId, Arc<Message>),
     /// Send a frame out of a port; what goes with it counts if that is a tunnel's.
-    Transmit(PortNo, Frame, Option<Box<Registers>>),
+    Transmit(PortNo, Frame, Option<Box<PipelineFields>>),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
     /// Send collectors this datagram.

@@ -187,10 +187,10 @@ impl Updates {
     /// a message, unless it wants to be told all of it.
     fn told(&mut self, change: &Recorded) -> Option<FlowUpdate> {
         let own = change.by.filter(|(id, _)| *id == self.to);
-        let wants = |flags: MonitorFlags| own.is_some() || flags.tells_of_others();
+        let wants = |flags: MonitorFlags| own.is_some() || flags.reports_others();
         let flags = flags_for(&self.monitors, &change.happening, wants)?;
         match own {
-            Some((_, xid)) if !flags.tells_own_in_full() => {
+            Some((_, xid)) if !flags.reports_own_in_full() => {
                 let is_told = self.abbreviated.replace(xid) == Some(xid);
                 (!is_told).then_some(FlowUpdate::Abbrev(xid))
             }
@@ -293,7 +293,7 @@ fn flags_for(
     // A rule that sends to a port no longer is told to who watches the port.
     let both = || [Some(&happening.rule), happening.old.as_ref()].into_iter();
     let telling = monitors.values().filter(|monitor| {
-        let asked = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.asked);
+        let asked = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.request);
         monitor.flags.contains(occasion) && wants(monitor.flags) && both().flatten().any(asked)
     });
     telling

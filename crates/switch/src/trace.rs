@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, Priority};
-use flow::{Action, Key, Match, PacketOut, Registers};
+use flow::{Action, FlowKey, Match, PacketOut, PipelineFields};
 use packet::wire::vlan::VlanTag;
 use packet::{Frame, Link, Pool};
 use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
@@ -70,7 +70,7 @@ impl Asked {
             format!("no frame can be put together that has all of \"{matching}\": give its bytes")
         })?;
         let from = registers.in_port;
-        if registers != Registers::new(from) {
+        if registers != PipelineFields::new(from) {
             return Err(
                 "a frame arrives without metadata, tunnel, mark and registers: leave them out"
                     .to_owned(),
@@ -90,7 +90,7 @@ impl Asked {
     fn message(&self) -> PacketOut {
         PacketOut {
             buffer: None,
-            registers: Registers::new(self.from),
+            registers: PipelineFields::new(self.from),
             actions: self.actions.clone().unwrap_or_default(),
             data: self.frame.bytes().to_vec(),
         }
@@ -146,7 +146,7 @@ struct Told {
     /// What is done to it and where it goes, in the data path's words.
     done: Vec<String>,
     /// How the frame was left by what is in `done`.
-    left_as: Option<(Key, Vec<VlanTag>)>,
+    left_as: Option<(FlowKey, Vec<VlanTag>)>,
     /// For which queue it was left.
     queue: Priority,
     /// What was looked at in the bridge it came to first.
@@ -332,7 +332,7 @@ impl Tracer {
 impl Told {
     /// Notes what must be done for the frame to be so.
     fn change_to(&mut self, frame: &Frame) {
-        let Some(after) = looks::key_of(frame, &Registers::new(PortNo::ANY)) else {
+        let Some(after) = looks::key_of(frame, &PipelineFields::new(PortNo::ANY)) else {
             return;
         };
         let tags = looks::tags_of(frame);

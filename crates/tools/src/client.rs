@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::{Instant, PortNo, Xid};
-use flow::text::Roster;
+use flow::text::NameMap;
 use openflow::{
     BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Channel, ChannelEvent,
     ChannelOptions, ChannelSide, Excerpt, Message, MultipartReply, MultipartRequest,
@@ -58,7 +58,7 @@ pub struct Client {
     last: Xid,
     naming: Naming,
     /// What it calls its ports and tables, once that was asked.
-    roster: Option<Roster>,
+    roster: Option<NameMap>,
 }
 
 impl Client {
@@ -109,26 +109,26 @@ impl Client {
     }
 
     /// The names by which ports and tables are to be told.
-    pub(crate) fn printed_names(&mut self) -> Result<&Roster, ToolError> {
+    pub(crate) fn printed_names(&mut self) -> Result<&NameMap, ToolError> {
         match self.naming {
             Naming::Show => self.roster(),
-            Naming::Off | Naming::Accept => Ok(Roster::nameless()),
+            Naming::Off | Naming::Accept => Ok(NameMap::nameless()),
         }
     }
 
     /// Reads text. The switch is asked for names only where without them it is not understood.
     pub(crate) fn parse_with_names<T>(
         &mut self,
-        read: impl Fn(&Roster) -> Result<T, ToolError>,
+        read: impl Fn(&NameMap) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        match read(Roster::nameless()) {
+        match read(NameMap::nameless()) {
             Err(ToolError::Text { .. }) if self.naming != Naming::Off => read(self.roster()?),
             read => read,
         }
     }
 
     /// What the switch calls its ports and, from 1.3 on, its tables.
-    fn roster(&mut self) -> Result<&Roster, ToolError> {
+    fn roster(&mut self) -> Result<&NameMap, ToolError> {
         let roster = match self.roster.take() {
             Some(known) => known,
             None => self.request_names()?,
@@ -136,8 +136,8 @@ impl Client {
         Ok(self.roster.insert(roster))
     }
 
-    fn request_names(&mut self) -> Result<Roster, ToolError> {
-        let mut roster = Roster::default();
+    fn request_names(&mut self) -> Result<NameMap, ToolError> {
+        let mut roster = NameMap::default();
         if let MultipartReply::PortDesc(ports) =
             self.request(MultipartRequest::PortDesc(PortNo::ANY))?
         {

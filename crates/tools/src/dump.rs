@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use base::{GroupId, MeterId, PortNo, Xid};
-use flow::text::{Brief, Named, Roster};
+use flow::text::{FlowWithoutStats, NameMap, WithNames};
 use flow::{FlowStats, FlowStatsRequest};
 use openflow::{
     Detail, FlowFormat, Message, MultipartReply, MultipartRequest, Version, print_named,
@@ -88,8 +88,8 @@ fn flows(
     for rule in &rules_found {
         // Writing to a string cannot fail.
         let _ = match counts {
-            true => writeln!(text, " {}", Named(rule, names)),
-            false => writeln!(text, " {}", Named(&Brief(rule), names)),
+            true => writeln!(text, " {}", WithNames(rule, names)),
+            false => writeln!(text, " {}", WithNames(&FlowWithoutStats(rule), names)),
         };
     }
     Ok(text)
@@ -110,7 +110,7 @@ fn sorted(mut reply: MultipartReply) -> MultipartReply {
 
 /// An answer as it is printed, in one text though it be several messages: without the
 /// line that names it.
-fn printed(message: &Message, version: Version, names: &Roster) -> String {
+fn printed(message: &Message, version: Version, names: &NameMap) -> String {
     let mut bytes = Vec::new();
     let text = message.encode(Xid(0), version, &mut bytes);
     text.expect("what was told in this version can be told in it");

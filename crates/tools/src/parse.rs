@@ -2,8 +2,8 @@
 //! printed.
 
 use base::{PortNo, Xid};
-use flow::text::{self, ParseError, Roster};
-use flow::{Instructions, Match, PacketOut, Registers};
+use flow::text::{self, NameMap, ParseError};
+use flow::{Instructions, Match, PacketOut, PipelineFields};
 use openflow::{
     Detail, Dialect, EncodeError, FlowFormat, Message, MessagePart, MultipartRequest,
     NiciraSetting, Version, encode_actions, encode_instructions, encode_match, parse_oxm_text,
@@ -53,7 +53,7 @@ pub fn parse_lines(
 ) -> Result<String, ToolError> {
     let mut output = String::new();
     let mut xid = Xid(0);
-    for (line, message) in read_lines(subject, lines, Roster::nameless())? {
+    for (line, message) in read_lines(subject, lines, NameMap::nameless())? {
         xid.0 += 1;
         let bytes = encode(&message, xid, version);
         let bytes = bytes.map_err(|error| ToolError::Encode { line, error })?;
@@ -127,7 +127,7 @@ pub(crate) fn read_with_command(
     command: &str,
     allow_commands: bool,
     lines: &str,
-    names: &Roster,
+    names: &NameMap,
 ) -> Result<Vec<Message>, ToolError> {
     let read = content_lines(lines).map(|(line, text)| {
         let text = text.trim();
@@ -155,7 +155,7 @@ pub(crate) fn read_with_command(
 pub(crate) fn read_lines(
     subject: LineSubject,
     lines: &str,
-    names: &Roster,
+    names: &NameMap,
 ) -> Result<Vec<(usize, Message)>, ToolError> {
     let read = content_lines(lines).map(|(number, line)| match read(subject, line, names) {
         Ok(message) => Ok((number, message)),
@@ -172,7 +172,7 @@ pub(crate) fn read_lines(
     }
 }
 
-fn read(subject: LineSubject, line: &str, names: &Roster) -> Result<Message, ParseError> {
+fn read(subject: LineSubject, line: &str, names: &NameMap) -> Result<Message, ParseError> {
     Ok(match subject {
         LineSubject::Flow => Message::FlowMod(names.parse_flow_line(line)?),
         LineSubject::Group => Message::GroupMod(names.parse_group_line(line)?),
@@ -183,7 +183,7 @@ fn read(subject: LineSubject, line: &str, names: &Roster) -> Result<Message, Par
         }
         LineSubject::Actions => Message::PacketOut(PacketOut {
             buffer: None,
-            registers: Registers::new(PortNo::CONTROLLER),
+            registers: PipelineFields::new(PortNo::CONTROLLER),
             actions: text::parse_actions(line)?,
             data: Vec::new(),
         }),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Cookie, TableId};
 use flow::field::FieldInfo;
-use flow::text::{DEFAULT_PRIORITY, Named, Roster};
+use flow::text::{DEFAULT_PRIORITY, NameMap, WithNames};
 use flow::{Field, FlowFlags, FlowMod, FlowModCommand, FlowStats, Instructions, Match};
 use openflow::Message;
 
@@ -92,14 +92,14 @@ fn rule_flags(flags: FlowFlags) -> FlowFlags {
 
 impl RuleSpec {
     /// The words of a line of `ovs-ofctl diff-flows`, without its sign.
-    fn format(&self, names: &Roster) -> String {
+    fn format(&self, names: &NameMap) -> String {
         let mut words = Vec::new();
         if self.table != TableId::FIRST {
-            words.push(format!("table={}", Named(&self.table, names)));
+            words.push(format!("table={}", WithNames(&self.table, names)));
         }
         let priority = format!("priority={}", self.priority);
         let priority = Some(priority).filter(|_| self.priority != DEFAULT_PRIORITY);
-        let matching = Named(&self.matching, names).to_string();
+        let matching = WithNames(&self.matching, names).to_string();
         let matching = Some(matching).filter(|text| !text.is_empty());
         let parts: Vec<String> = priority.into_iter().chain(matching).collect();
         words.extend(Some(parts.join(",")).filter(|text| !text.is_empty()));
@@ -117,7 +117,7 @@ impl RuleSpec {
             .iter()
             .filter(|(flag, _)| self.flags.contains(*flag));
         words.extend(flags.map(|(_, name)| (*name).to_owned()));
-        words.push(format!("actions={}", Named(&self.instructions, names)));
+        words.push(format!("actions={}", WithNames(&self.instructions, names)));
         words.join(" ")
     }
 }
@@ -126,7 +126,7 @@ impl RuleSpec {
 pub(crate) type DesiredRules = BTreeMap<RuleKey, (RuleSpec, FlowMod)>;
 
 /// Reads the rules of a file; of one that is there twice the latter. With the commands that add them.
-pub(crate) fn parse(lines: &str, names: &Roster) -> Result<DesiredRules, ToolError> {
+pub(crate) fn parse(lines: &str, names: &NameMap) -> Result<DesiredRules, ToolError> {
     let read = match read_lines(LineSubject::Flow, lines, names) {
         Err(ToolError::Empty) => Vec::new(),
         read => read?,
@@ -151,7 +151,7 @@ fn present(current: Vec<FlowStats>) -> BTreeMap<RuleKey, RuleSpec> {
 pub(crate) fn difference(
     current: Vec<FlowStats>,
     desired: &DesiredRules,
-    names: &Roster,
+    names: &NameMap,
 ) -> String {
     let present = present(current);
     let keys: BTreeSet<&RuleKey> = present.keys().chain(desired.keys()).collect();
@@ -289,8 +289,8 @@ mod tests {
     #[test]
     fn difference_lists_rules_of_both_sides() {
         let differs = |lines| {
-            let desired = parse(lines, Roster::nameless()).expect("these are rules");
-            difference(rules(OLD), &desired, Roster::nameless())
+            let desired = parse(lines, NameMap::nameless()).expect("these are rules");
+            difference(rules(OLD), &desired, NameMap::nameless())
         };
         let told = differs(NEW);
         let desired = "-arp actions=NORMAL\n\
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn replacement_changes_only_differing_rules_unless_readding_all() {
         let commands = |readd_all| {
-            let desired = parse(NEW, Roster::nameless()).expect("these are rules");
+            let desired = parse(NEW, NameMap::nameless()).expect("these are rules");
             let commands = replacement(rules(OLD), desired, readd_all);
             let told = commands.into_iter().map(|command| match command {
                 Message::FlowMod(flow) => flow.to_string(),
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn rule_file_rejects_other_commands() {
-        let error = parse("tcp,actions=drop\ndelete tcp", Roster::nameless()).err();
+        let error = parse("tcp,actions=drop\ndelete tcp", NameMap::nameless()).err();
         let said = error.map(|error| error.to_string());
         assert_eq!(
             said.as_deref(),

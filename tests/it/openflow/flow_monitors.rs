@@ -170,7 +170,7 @@ fn slow_flow_monitor_is_paused_and_misses_nothing(context: &TestContext) -> Test
     let monitor = Monitor {
         id: MonitorId(1),
         flags: MonitorFlags(0x3f),
-        asked: FlowStatsRequest::all(),
+        request: FlowStatsRequest::all(),
     };
     let request = MultipartRequest::FlowMonitor(vec![MonitorRequest::Add(monitor)]);
     watcher.request(&Message::MultipartRequest(request))?;

@@ -87,7 +87,7 @@ fn monitor_flows(controller: &mut TestController<'_>) -> Result<(), Failure> {
     let request = MonitorRequest::Add(Monitor {
         id: MonitorId(1),
         flags: MonitorFlags(MonitorFlags::ALL.0 & !MonitorFlags::ONLY_OWN.0),
-        asked: FlowStatsRequest::all(),
+        request: FlowStatsRequest::all(),
     });
     let request = MultipartRequest::FlowMonitor(vec![request]);
     controller

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use base::{BucketId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId, Xid};
 use flow::{
-    Action, AggregateStats, Band, BandKind, Bucket, Capabilities, Description, EvictionFlags,
-    Features, Field, FlowChange, FlowEvent, FlowFlags, FlowMod, FlowModCommand, FlowRemoved,
-    FlowRemovedReason, FlowStats, FlowStatsRequest, FlowUpdate, GroupKind, GroupMod,
-    GroupModCommand, Instructions, Match, MeterFlags, MeterMod, MeterModCommand, Monitor,
-    MonitorFlags, MonitorId, MonitorRequest, PacketIn, PacketInReason, PacketOut, PortConfig,
-    PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, PortStatus, QueueStats,
-    Refusal, Registers, Resume, Role, RoleRequest, SwitchConfig, TableDesc, TableFlags, TableMod,
+    Action, AggregateStats, Band, BandKind, Bucket, Capabilities, EvictionFlags, Field, FlowChange,
+    FlowEvent, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStats,
+    FlowStatsRequest, FlowUpdate, GroupKind, GroupMod, GroupModCommand, Instructions, Match,
+    MeterFlags, MeterMod, MeterModCommand, Monitor, MonitorFlags, MonitorId, MonitorRequest,
+    PacketIn, PacketInReason, PacketOut, PipelineFields, PortConfig, PortDesc, PortFeatures,
+    PortMod, PortReason, PortState, PortStats, PortStatus, QueueStats, Refusal, Resume, Role,
+    RoleRequest, SwitchConfig, SwitchDescription, SwitchFeatures, TableDesc, TableFlags, TableMod,
     TableReason, TableStats, TableStatus, Vacancy, VacancyLimits,
 };
 use openflow::{
@@ -314,7 +314,7 @@ fn port_mod() -> PortMod {
 fn features(version: Version) -> FeaturesReply {
     let with_ports = version <= Version::V12;
     FeaturesReply {
-        features: Features {
+        features: SwitchFeatures {
             datapath_id: DatapathId(7),
             buffers: 0,
             tables: 254,
@@ -384,9 +384,9 @@ fn packet_in(version: Version) -> PacketIn {
         },
         table: TableId(3),
         cookie: Cookie(5),
-        registers: Registers {
+        registers: PipelineFields {
             metadata: 8,
-            ..Registers::new(PortNo(1))
+            ..PipelineFields::new(PortNo(1))
         },
         total_len: 60,
         data: vec![0; 60],
@@ -397,7 +397,7 @@ fn packet_in(version: Version) -> PacketIn {
 
 fn resume() -> Resume {
     Resume {
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
         data: vec![0; 60],
         continuation: Vec::new(),
     }
@@ -406,7 +406,7 @@ fn resume() -> Resume {
 fn packet_out() -> PacketOut {
     PacketOut {
         buffer: None,
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
         actions: vec![Action::output(PortNo(2))],
         data: vec![0; 60],
     }
@@ -451,8 +451,8 @@ fn role_status() -> RoleStatus {
     }
 }
 
-fn description() -> Description {
-    Description {
+fn description() -> SwitchDescription {
+    SwitchDescription {
         manufacturer: "a".to_owned(),
         hardware: "b".to_owned(),
         software: "c".to_owned(),
@@ -493,7 +493,7 @@ fn monitor() -> MonitorRequest {
     MonitorRequest::Add(Monitor {
         id: MonitorId(1),
         flags: MonitorFlags::ADD,
-        asked: FlowStatsRequest::all(),
+        request: FlowStatsRequest::all(),
     })
 }
 

@@ -98,7 +98,7 @@ fn resume_with_an_unknown_continuation_is_refused(context: &TestContext) -> Test
     ] {
         let mut controller = TestController::connect(context, &switch.file("br0.mgmt"), version)?;
         let resume = flow::Resume {
-            registers: flow::Registers::new(base::PortNo::LOCAL),
+            registers: flow::PipelineFields::new(base::PortNo::LOCAL),
             data: vec![0; 60],
             continuation: vec![1; 64],
         };

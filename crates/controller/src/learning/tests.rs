@@ -1,6 +1,6 @@
 //! What is learned from which frame, and said about it.
 
-use flow::{FlowMod, PacketInReason, Registers};
+use flow::{FlowMod, PacketInReason, PipelineFields};
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn up(data: Vec<u8>, port: u32) -> PacketIn {
         reason: PacketInReason::NoMatch,
         table: base::TableId::FIRST,
         cookie: base::Cookie::NONE,
-        registers: Registers::new(PortNo(port)),
+        registers: PipelineFields::new(PortNo(port)),
         total_len: u16::try_from(data.len()).unwrap(),
         data,
         userdata: Vec::new(),

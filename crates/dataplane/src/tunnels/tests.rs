@@ -37,7 +37,7 @@ fn frame(stack: &str) -> Vec<u8> {
 
 #[test]
 fn ends_are_given_or_told_by_rules() {
-    let mut words = Registers::new(PortNo(1));
+    let mut words = PipelineFields::new(PortNo(1));
     let flow = tunnel("vxlan:t,remote=flow,local=flow,key=flow");
     assert_eq!(ends(&flow, &words), None);
     words.tunnel_v4 = [0x0a00_0001, 0x0a00_0002];
@@ -65,7 +65,7 @@ fn ends_are_given_or_told_by_rules() {
 #[test]
 fn options_go_by_the_map_and_back() {
     let pipeline = pipeline();
-    let mut words = Registers::new(PortNo::ANY);
+    let mut words = PipelineFields::new(PortNo::ANY);
     words.tunnel_v4 = [1, 2];
     words.tunnel_id = 9;
     words.options.set(Field::TunMetadata5, 0xabcd_u128.into());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use flow::{Key, Registers};
+use flow::{FlowKey, PipelineFields};
 use packet::Frame;
 use pipeline::Destination;
 use ports::Batch;
@@ -45,13 +45,13 @@ impl Worker {
     ) {
         let words = self.onward.words();
         let registers = match &words {
-            None => Registers::new(from.port),
-            Some(words) => Registers {
+            None => PipelineFields::new(from.port),
+            Some(words) => PipelineFields {
                 in_port: from.port,
-                ..Registers::clone(words)
+                ..PipelineFields::clone(words)
             },
         };
-        let (mut key, depth) = (Key::new(), captures.depth());
+        let (mut key, depth) = (FlowKey::new(), captures.depth());
         let mut others = self.onward.spare();
         for frame in batch.drain() {
             let is_read = key.read(&frame, depth, &registers);
@@ -73,7 +73,7 @@ impl Worker {
         bridge: &BridgeProgram,
         from: PortKey,
         (frame, captures): (Frame, Vec<Arc<Capture>>),
-        registers: &Registers,
+        registers: &PipelineFields,
         now: Instant,
     ) {
         let Some(frame) = self.mirror_alone(bridge, from, frame) else {

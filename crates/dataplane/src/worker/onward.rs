@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::Instant;
-use flow::Registers;
+use flow::PipelineFields;
 use packet::Frame;
 use ports::{Batch, Counter};
 
@@ -29,7 +29,7 @@ const HOPS_MAX: u8 = 64;
 const BATCHES_MAX: usize = 1024;
 
 /// What goes with frames.
-pub(super) type Words = Option<Arc<Registers>>;
+pub(super) type Words = Option<Arc<PipelineFields>>;
 
 /// Where frames are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Worker {
         from: PortKey,
         frame: &Frame,
         first: usize,
-        words: &Registers,
+        words: &PipelineFields,
     ) {
         let words = Some(Arc::new(words.clone()));
         let mut place = first;
@@ -251,7 +251,12 @@ impl Worker {
     }
 
     /// Sends a controller's frame.
-    pub(super) fn transmit(&mut self, key: PortKey, frame: Frame, words: Option<Box<Registers>>) {
+    pub(super) fn transmit(
+        &mut self,
+        key: PortKey,
+        frame: Frame,
+        words: Option<Box<PipelineFields>>,
+    ) {
         let is_inner = self
             .slots
             .find(key)

@@ -135,7 +135,7 @@ impl Worker {
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
-        sample: flow::Sample,
+        sample: flow::SampleAction,
         frame: &Frame,
     ) {
         let sets = bridge.sampling.as_ref().map(|view| view.sets.as_slice());

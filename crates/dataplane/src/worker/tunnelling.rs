@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::PortNo;
-use flow::Registers;
+use flow::PipelineFields;
 use packet::tunnel::{
     self, OuterHeaders, OuterTransport, TunnelError, TunnelHeader, TunnelPacket, TunnelPayload,
     TunnelProtocol,
@@ -42,7 +42,7 @@ impl Worker {
         tunnel: &Tunnel,
         passage: &mut Passage,
     ) {
-        let none = Registers::new(PortNo::ANY);
+        let none = PipelineFields::new(PortNo::ANY);
         let words = passage.words.as_deref().unwrap_or(&none);
         match self.prepare(program, exit, tunnel, words) {
             Err(reason) => self.give_up(&mut passage.frames, reason),
@@ -62,7 +62,7 @@ impl Worker {
         program: &Program,
         exit: PortKey,
         tunnel: &'a Tunnel,
-        words: &Registers,
+        words: &PipelineFields,
     ) -> Result<Wrapping<'a>, Drop> {
         let underlay = &program.underlay;
         let bridge = program.bridge(exit.bridge).ok_or(Drop::NoBridge)?;
@@ -221,7 +221,7 @@ fn open(
     found: &TunnelPacket,
     protocol: TunnelProtocol,
     frame: &mut Frame,
-) -> Result<(PortKey, Arc<Registers>), Drop> {
+) -> Result<(PortKey, Arc<PipelineFields>), Drop> {
     let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
         TunnelError::Payload => Drop::TunnelPayload,
         TunnelError::TooLong => Drop::TunnelTooLong,

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use base::{Instant, PortNo};
-use flow::{FlowModCommand, Key, Registers, text};
+use flow::{FlowKey, FlowModCommand, PipelineFields, text};
 use packet::build::Stack;
 use packet::{Depth, Frame, Headers};
 use pipeline::{Limits, Pipeline};
@@ -113,14 +113,14 @@ const FRAMES: &[&str] = &[
 #[derive(Clone, Debug)]
 struct Seen {
     stack: &'static str,
-    registers: Registers,
+    registers: PipelineFields,
 }
 
 fn seen() -> impl Strategy<Value = Seen> {
     let numbers = (1..4_u32, select(&[0, 7, 0x100][..]), 0..3_u32, 0..2_u64);
     (select(FRAMES), numbers).prop_map(|(stack, (port, metadata, register, tunnel))| Seen {
         stack,
-        registers: Registers {
+        registers: PipelineFields {
             metadata,
             tunnel_id: tunnel * 9,
             mark: register,
@@ -129,7 +129,7 @@ fn seen() -> impl Strategy<Value = Seen> {
                 5 | 7 => 0x10 * register,
                 _ => 0,
             }),
-            ..Registers::new(PortNo(port))
+            ..PipelineFields::new(PortNo(port))
         },
     })
 }
@@ -161,7 +161,7 @@ fn change() -> impl Strategy<Value = (FlowModCommand, String)> {
 /// What a walk along the list finds.
 fn walked(pipeline: &Pipeline, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
-    let mut key = Key::new();
+    let mut key = FlowKey::new();
     key.fill(&headers, &seen.registers);
     let mut rules = pipeline.rules(TableId(0));
     rules.find(|rule| rule.matching().accepts(&key)).cloned()
@@ -262,7 +262,7 @@ fn many_rules_of_one_shape_come_and_go() {
         let frame = stack.parse::<Stack>().expect("a stack").build();
         let seen = Seen {
             stack: "",
-            registers: Registers::new(PortNo(1)),
+            registers: PipelineFields::new(PortNo(1)),
         };
         assert!(looked_up(&before, &seen, &frame).is_none());
         let found = looked_up(&full, &seen, &frame).expect("it was there");
@@ -306,7 +306,7 @@ fn views_stand_while_a_table_grows() {
     }
     let seen = Seen {
         stack: "",
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
     };
     for (last, view) in &views {
         for port in (0..RULES).step_by(7).chain(0..50) {
@@ -370,7 +370,7 @@ fn views_stand_while_the_tables_are_written() {
             .collect();
         let seen = Seen {
             stack: "",
-            registers: Registers::new(PortNo(1)),
+            registers: PipelineFields::new(PortNo(1)),
         };
         let mut read = 0;
         for (step, view) in to_read {
@@ -410,7 +410,7 @@ fn views_stand_however_many_publications_follow() {
     let mut classifier = Classifier::new();
     let seen = Seen {
         stack: "",
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
     };
     let frame = |port: u32| {
         let stack = format!("eth / ipv4 / udp(dst={port})");

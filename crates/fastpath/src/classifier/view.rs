@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 use base::TableId;
-use flow::Registers;
+use flow::PipelineFields;
 use packet::Headers;
 use pipeline::{Lookup, LookupResult, Rule};
 
@@ -212,7 +212,7 @@ impl Lookup for ViewLookup<'_> {
         &self,
         table: TableId,
         headers: &Headers,
-        registers: &Registers,
+        registers: &PipelineFields,
     ) -> LookupResult<'_> {
         let Some(table) = self.view.table(table) else {
             return LookupResult::Rule(None);

@@ -1,10 +1,10 @@
 //! What rules write that goes with a frame: the metadata, the general registers and the
-//! output of the action set. It stands among the words, and is put into [`Registers`] only
+//! output of the action set. It stands among the words, and is put into [`PipelineFields`] only
 //! for those who ask for more than words.
 
 use base::PortNo;
 use flow::field::REGISTERS;
-use flow::{Field, MetadataWrite, Part, Registers};
+use flow::{Field, MetadataWrite, PipelineFields, Subfield};
 
 use super::{LANES, Lanes, Place, halves, lane, place};
 
@@ -51,12 +51,12 @@ impl Lanes {
     /// Those of a frame of which nothing was read, and nothing written that goes with it.
     pub(crate) fn fresh() -> Self {
         let mut lanes = Self::new();
-        lanes.known(&Registers::new(PortNo::ANY));
+        lanes.known(&PipelineFields::new(PortNo::ANY));
         lanes
     }
 
     /// Takes in what goes with a frame when it comes in.
-    pub(crate) fn arrive(&mut self, with: &Registers) {
+    pub(crate) fn arrive(&mut self, with: &PipelineFields) {
         self.known(with);
     }
 
@@ -75,7 +75,7 @@ impl Lanes {
     }
 
     /// Copies bits of the metadata or a general register to one or the other.
-    pub(crate) fn copy(&mut self, from: Part, to: Part) {
+    pub(crate) fn copy(&mut self, from: Subfield, to: Subfield) {
         let value = place_of(from.field()).map_or(0, |place| {
             let bits = u128::from(self.0[place.lane] >> place.shift);
             bits & from.field().full_mask()
@@ -93,7 +93,7 @@ impl Lanes {
     }
 
     /// Puts what is written here into registers.
-    pub(crate) fn tell(&self, registers: &mut Registers) {
+    pub(crate) fn tell(&self, registers: &mut PipelineFields) {
         let upper = |word: u64| u32::try_from(word >> 32).expect("32 bits");
         let lower = |word: u64| upper(word << 32);
         registers.metadata = self.0[lane::METADATA];

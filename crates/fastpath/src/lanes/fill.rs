@@ -1,7 +1,7 @@
 //! From headers that were read, of any frame, to words; and what goes with a frame.
 
 use base::PortNo;
-use flow::Registers;
+use flow::PipelineFields;
 use flow::field::{REGISTERS, VID_PRESENT, frag};
 use packet::wire::icmpv6::{Icmpv6, LinkLayerOption};
 use packet::wire::nsh::Nsh;
@@ -14,7 +14,7 @@ impl Lanes {
     /// Takes in `parts` of a frame, and of what goes with it. The words of others are
     /// anything then.
     #[inline]
-    pub(crate) fn fill(&mut self, parts: Parts, headers: &Headers, registers: &Registers) {
+    pub(crate) fn fill(&mut self, parts: Parts, headers: &Headers, registers: &PipelineFields) {
         self.0[lane::ARRIVAL] = u64::from(registers.in_port.0) << 32;
         if parts.have(Parts::LINK) {
             self.link(&headers.link);
@@ -50,7 +50,7 @@ impl Lanes {
         self.0[lane::ARRIVAL] = u64::from(port.0) << 32;
     }
 
-    pub(super) fn known(&mut self, registers: &Registers) {
+    pub(super) fn known(&mut self, registers: &PipelineFields) {
         self.0[lane::METADATA] = registers.metadata;
         self.0[lane::TUNNEL_ID] = registers.tunnel_id;
         self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);
@@ -184,7 +184,7 @@ impl Lanes {
 }
 
 /// What a tunnel tells besides its ends and its key.
-fn policy(registers: &Registers) -> u64 {
+fn policy(registers: &PipelineFields) -> u64 {
     let erspan = registers.erspan;
     u64::from(registers.gbp_flags)
         | u64::from(registers.tunnel_flags) << 8

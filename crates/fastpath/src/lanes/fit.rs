@@ -2,7 +2,7 @@
 //! match is read as it is kept, term by term, and each term is turned to where its field
 //! lies among the words.
 
-use flow::{Layout, Match, TermHead};
+use flow::{Match, TermHead, TermLayout};
 
 use super::{Conditions, LANES, Lanes, lane, place};
 
@@ -187,7 +187,7 @@ const TERMS_MAX: usize = 24;
 /// whole of their fields.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    layout: Layout,
+    layout: TermLayout,
     /// Where each value begins, and how it is turned.
     terms: [(u8, Row); TERMS_MAX],
     count: usize,
@@ -197,7 +197,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Those of a match; none if it is long, or asks for a part of a field.
     pub(crate) fn of(matching: &Match) -> Option<Self> {
-        let (layout, bytes) = (Layout::of(matching)?, matching.as_bytes());
+        let (layout, bytes) = (TermLayout::of(matching)?, matching.as_bytes());
         let mut reading = Self {
             layout,
             terms: [(0, Row::END); TERMS_MAX],

@@ -27,7 +27,7 @@ fn a_step_stands_for_each_action() {
 fn what_leads_to_controllers_meters_and_other_tables_is_a_step() {
     let made =
         steps("meter:7,controller:20,move:NXM_NX_REG1[]->OXM_OF_METADATA[0..31],resubmit(,3)");
-    let part = |field, bits| Part::new(field, 0, bits).expect("it has them");
+    let part = |field, bits| Subfield::new(field, 0, bits).expect("it has them");
     let wanted = [
         Step::Report(MaxLen(20)),
         Step::Copy {

@@ -4,7 +4,7 @@
 
 use base::PortNo;
 
-use super::part::Part;
+use super::subfield::Subfield;
 
 /// What of the frame is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +76,7 @@ pub struct Multipath {
     /// An argument of the algorithm.
     pub argument: u32,
     /// Where the link's number is written; it fits.
-    pub to: Part,
+    pub to: Subfield,
 }
 
 /// How one of several ports is chosen.
@@ -98,7 +98,7 @@ impl BundleAlgorithm {
 
 /// A choice among ports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bundle {
+pub struct BundleAction {
     /// What is hashed.
     pub fields: HashFields,
     /// What the hash begins with.
@@ -106,12 +106,12 @@ pub struct Bundle {
     /// How a port is chosen.
     pub algorithm: BundleAlgorithm,
     /// Where its number is written; none to send the frame there.
-    pub to: Option<Part>,
+    pub to: Option<Subfield>,
     /// The ports.
     pub members: Vec<PortNo>,
 }
 
-impl Bundle {
+impl BundleAction {
     /// The most ports that a bundle has (`BUNDLE_MAX_MEMBERS` of Open vSwitch).
     pub const MEMBERS_MAX: usize = 2048;
 }

@@ -2,7 +2,7 @@
 
 use base::{Cookie, TableId};
 
-use super::part::Part;
+use super::subfield::Subfield;
 use crate::wide::Wide;
 
 /// A rule to be made of a frame.
@@ -27,7 +27,7 @@ pub struct Learn {
     /// The most rules with its cookie in its table; zero for no limit.
     pub limit: u32,
     /// The bit that tells whether the rule is there now.
-    pub result: Option<Part>,
+    pub result: Option<Subfield>,
     /// What it matches and does.
     pub specs: Vec<LearnSpec>,
 }
@@ -53,7 +53,7 @@ impl LearnFlags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LearnSource {
     /// The frame that is learned of.
-    Part(Part),
+    Subfield(Subfield),
     /// The action itself.
     Value(Wide),
 }
@@ -64,19 +64,19 @@ pub enum LearnSpec {
     /// It matches these bits.
     Match {
         /// The bits.
-        to: Part,
+        to: Subfield,
         /// What they are.
         from: LearnSource,
     },
     /// It writes these bits.
     Load {
         /// The bits.
-        to: Part,
+        to: Subfield,
         /// With what.
         from: LearnSource,
     },
     /// It outputs to the port that these bits of the frame name.
-    Output(Part),
+    Output(Subfield),
 }
 
 impl Learn {

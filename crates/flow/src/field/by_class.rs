@@ -5,19 +5,19 @@
 use super::{FIELDS, Field, WireId};
 
 /// The fields of one class by their numbers, which have seven bits.
-pub(super) struct Class {
+pub(super) struct FieldClass {
     number: u16,
     /// The number of each field's row.
     rows: [Option<u8>; 128],
 }
 
 /// The specification's own fields, but for the packet registers (OF 1.3.5, 7.2.3.3).
-pub(super) static BASIC: Class = Class::of_oxm(0x8000);
+pub(super) static BASIC: FieldClass = FieldClass::of_oxm(0x8000);
 
 /// Nicira's fields, those that came with OpenFlow 1.0 and the others (`ovs-fields(7)`).
-pub(super) static NXM: [Class; 2] = [Class::of_nxm(0x0000), Class::of_nxm(0x0001)];
+pub(super) static NXM: [FieldClass; 2] = [FieldClass::of_nxm(0x0000), FieldClass::of_nxm(0x0001)];
 
-impl Class {
+impl FieldClass {
     const fn of_oxm(number: u16) -> Self {
         let mut class = Self::empty(number);
         let mut row = 0;

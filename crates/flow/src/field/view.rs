@@ -14,7 +14,7 @@ const REGISTER_BITS: u32 = 32;
 
 /// What a view is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
+pub enum FieldView {
     /// Consecutive registers, the first one in the uppermost bits.
     Registers {
         /// The number of the first.
@@ -31,7 +31,7 @@ pub enum View {
 }
 
 /// Some bits of a field: the value, under the mask.
-pub type Masked = (u128, u128);
+pub type MaskedValue = (u128, u128);
 
 impl Field {
     /// The first view: all behind it are views too.
@@ -39,18 +39,18 @@ impl Field {
 
     /// What the field is made of, if it is a view.
     #[must_use]
-    pub const fn view(self) -> Option<View> {
+    pub const fn view(self) -> Option<FieldView> {
         let number = self as usize;
         if number >= Self::Xreg0 as usize && number <= Self::Xreg7 as usize {
-            return View::registers((number - Self::Xreg0 as usize) * 2, 2);
+            return FieldView::registers((number - Self::Xreg0 as usize) * 2, 2);
         }
         if number >= Self::Xxreg0 as usize && number <= Self::Xxreg3 as usize {
-            return View::registers((number - Self::Xxreg0 as usize) * 4, 4);
+            return FieldView::registers((number - Self::Xxreg0 as usize) * 4, 4);
         }
         match self {
-            Self::NxInPort => Some(View::InPort),
-            Self::VlanTci => Some(View::VlanTci),
-            Self::IpTos => Some(View::IpTos),
+            Self::NxInPort => Some(FieldView::InPort),
+            Self::VlanTci => Some(FieldView::VlanTci),
+            Self::IpTos => Some(FieldView::IpTos),
             _ => None,
         }
     }
@@ -71,7 +71,7 @@ impl Field {
     /// # Panics
     /// If there is none: there are [`REGISTERS`].
     #[must_use]
-    pub fn of_register(number: usize) -> Self {
+    pub fn from_register(number: usize) -> Self {
         REGISTER_FIELDS[number]
     }
 }
@@ -87,7 +87,7 @@ const REGISTER_FIELDS: [Field; REGISTERS] = {
     ]
 };
 
-impl View {
+impl FieldView {
     const fn registers(first: usize, count: usize) -> Option<Self> {
         Some(Self::Registers { first, count })
     }
@@ -115,15 +115,15 @@ impl View {
 pub(crate) fn on_registers(
     first: usize,
     count: usize,
-    (value, mask): Masked,
-) -> impl Iterator<Item = (Field, Masked)> {
+    (value, mask): MaskedValue,
+) -> impl Iterator<Item = (Field, MaskedValue)> {
     let part = move |whole: u128, above: usize| {
         whole >> (REGISTER_BITS as usize * above) & u128::from(u32::MAX)
     };
     (0..count)
         .map(move |index| {
             let above = count - 1 - index;
-            let field = Field::of_register(first + index);
+            let field = Field::from_register(first + index);
             (field, (part(value, above), part(mask, above)))
         })
         .filter(|(_, (_, mask))| *mask != 0)

@@ -1,10 +1,12 @@
 //! How a match comes together, term by term, and which terms may stand beside
 //! which (OF 1.3.5, 7.2.3.6 to 7.2.3.8).
 
-use super::facts::Facts;
-use super::packed::{self, Packed, Terms};
+use super::packed::{self, PackedTerms, Terms};
+use super::prerequisites::FactSet;
 use super::{Match, Term, options};
-use crate::field::{FIELDS, Field, Maskable, Masked, Prerequisite, VID_PRESENT, View, view, widen};
+use crate::field::{
+    FIELDS, Field, FieldView, Maskable, MaskedValue, Prerequisite, VID_PRESENT, view, widen,
+};
 use crate::options::OptionTerm;
 use crate::refusal::Refusal;
 use crate::wide::Wide;
@@ -18,30 +20,30 @@ pub(super) const LONGEST: usize = 2080;
 const INSIDE: usize = 256;
 
 /// What is asked of a field before its whole value is added.
-struct Short {
+struct ShortField {
     /// All its bits; none of a field that has more than 64, and of a view.
     mask: u64,
     /// Bytes of a value, and how many bits they leave of eight bytes.
     width: u8,
     unused: u8,
-    needs: Facts,
+    needs: FactSet,
     /// Whether it makes something known to others.
     tells: bool,
 }
 
-const SHORT: [Short; Field::COUNT] = {
-    let mut rows = [const { Short::NONE }; Field::COUNT];
+const SHORT_FIELDS: [ShortField; Field::COUNT] = {
+    let mut rows = [const { ShortField::NONE }; Field::COUNT];
     let mut index = 0;
-    while index < Field::FIRST_OPTION as usize {
+    while index < Field::FIRST_TUNNEL_OPTION as usize {
         let row = &FIELDS[index];
         if row.bits <= 64 {
             let width = packed::width_of(row);
-            rows[index] = Short {
+            rows[index] = ShortField {
                 mask: u64::MAX >> (64 - row.bits as u32),
                 width,
                 unused: 64 - 8 * width,
-                needs: Facts::needed(row.needs),
-                tells: Facts::are_told_by(row.field),
+                needs: FactSet::needed(row.needs),
+                tells: FactSet::are_told_by(row.field),
             };
         }
         index += 1;
@@ -49,12 +51,12 @@ const SHORT: [Short; Field::COUNT] = {
     rows
 };
 
-impl Short {
+impl ShortField {
     const NONE: Self = Self {
         mask: 0,
         width: 0,
         unused: 0,
-        needs: Facts::needed(Prerequisite::None),
+        needs: FactSet::needed(Prerequisite::None),
         tells: false,
     };
 }
@@ -69,7 +71,7 @@ pub struct MatchBuilder {
     /// The field that comes last; fields mostly come in order.
     last: Option<Field>,
     /// What the terms make known to those behind them.
-    facts: Facts,
+    facts: FactSet,
     /// What is asked of tunnel options, in order.
     options: Vec<OptionTerm>,
 }
@@ -81,7 +83,7 @@ impl Default for MatchBuilder {
             beyond: Vec::new(),
             length: 0,
             last: None,
-            facts: Facts::default(),
+            facts: FactSet::default(),
             options: Vec::new(),
         }
     }
@@ -107,7 +109,7 @@ impl MatchBuilder {
             return self.build_with_options();
         }
         Match {
-            packed: Packed::new(self.bytes()),
+            packed: PackedTerms::new(self.bytes()),
         }
     }
 
@@ -116,7 +118,7 @@ impl MatchBuilder {
         let mut bytes = self.bytes().to_vec();
         options::append(&mut bytes, &self.options);
         Match {
-            packed: Packed::new(&bytes),
+            packed: PackedTerms::new(&bytes),
         }
     }
 
@@ -197,7 +199,7 @@ impl MatchBuilder {
     /// comes behind all others. Answers whether it was that, and legal.
     #[inline]
     fn append(&mut self, field: Field, value: u64) -> bool {
-        let row = &SHORT[field as usize];
+        let row = &SHORT_FIELDS[field as usize];
         let is_legal = row.mask != 0 && value & !row.mask == 0 && self.facts.have(row.needs);
         let is_last = self.last.is_none_or(|last| last < field) && self.beyond.is_empty();
         let room = self.inside.get_mut(self.length..);
@@ -320,19 +322,23 @@ impl MatchBuilder {
     }
 
     /// Asks also for what is asked of a view.
-    fn add_view(&mut self, view: View, (value, mask): Masked) -> Result<(), Refusal> {
+    fn add_view(&mut self, view: FieldView, (value, mask): MaskedValue) -> Result<(), Refusal> {
         match view {
-            View::Registers { first, count } => view::on_registers(first, count, (value, mask))
-                .try_for_each(|(register, (value, mask))| self.add(register, value, mask)),
-            View::InPort => match u16::try_from(value) {
+            FieldView::Registers { first, count } => {
+                view::on_registers(first, count, (value, mask))
+                    .try_for_each(|(register, (value, mask))| self.add(register, value, mask))
+            }
+            FieldView::InPort => match u16::try_from(value) {
                 Ok(port) if mask != 0 => self.add_exact(Field::InPort, widen(port).into()),
                 Ok(_) => Ok(()),
                 Err(_) => Err(Refusal::MatchBadValue),
             },
-            View::VlanTci => self.add_tci(value, mask),
-            View::IpTos if value & ((1 << view::TOS_SHIFT) - 1) != 0 => Err(Refusal::MatchBadValue),
-            View::IpTos if mask == 0 => Ok(()),
-            View::IpTos => self.add_exact(Field::IpDscp, value >> view::TOS_SHIFT),
+            FieldView::VlanTci => self.add_tci(value, mask),
+            FieldView::IpTos if value & ((1 << view::TOS_SHIFT) - 1) != 0 => {
+                Err(Refusal::MatchBadValue)
+            }
+            FieldView::IpTos if mask == 0 => Ok(()),
+            FieldView::IpTos => self.add_exact(Field::IpDscp, value >> view::TOS_SHIFT),
         }
     }
 

@@ -3,7 +3,7 @@
 //! term to term, where each step waits for the one before.
 
 use super::Match;
-use super::packed::{INSIDE, Packed, TermHead};
+use super::packed::{INSIDE, PackedTerms, TermHead};
 
 /// Words that hold all bytes of a short match: the last ends where they do.
 const WORDS: usize = INSIDE.div_ceil(8);
@@ -11,18 +11,18 @@ const WORDS: usize = INSIDE.div_ceil(8);
 /// How a short match is laid out. Others of the same fields, with masks for the same of them, are
 /// laid out alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct TermLayout {
     /// Which bytes are heads, or the end.
     mask: [u64; WORDS],
     /// What they are.
     heads: [u64; WORDS],
 }
 
-impl Layout {
+impl TermLayout {
     /// The layout of a match; none if it is long.
     #[must_use]
     pub fn of(matching: &Match) -> Option<Self> {
-        let Packed::Inside(bytes) = &matching.packed else {
+        let PackedTerms::Inside(bytes) = &matching.packed else {
             return None;
         };
         let (mut mask, mut at) = ([0; INSIDE], 0);
@@ -42,7 +42,7 @@ impl Layout {
     #[inline]
     #[must_use]
     pub fn is_of(&self, matching: &Match) -> bool {
-        let Packed::Inside(bytes) = &matching.packed else {
+        let PackedTerms::Inside(bytes) = &matching.packed else {
             return false;
         };
         let words = words(bytes);
@@ -88,7 +88,7 @@ mod tests {
             terms.map(|term| (term.field, term.is_exact())).collect()
         };
         for one in &matches {
-            let Some(layout) = Layout::of(one) else {
+            let Some(layout) = TermLayout::of(one) else {
                 assert!(one.as_bytes().len() > INSIDE);
                 continue;
             };

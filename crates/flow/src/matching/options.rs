@@ -54,7 +54,7 @@ impl OptionTerms<'_> {
         let [number, width, rest @ ..] = self.rest else {
             return None;
         };
-        let field = Field::of_options().get(usize::from(*number).checked_sub(1)?)?;
+        let field = Field::tunnel_options().get(usize::from(*number).checked_sub(1)?)?;
         let bytes = usize::from(width & !MASKED);
         let (value, rest) = rest.split_at_checked(bytes)?;
         let (mask, rest) = match width & MASKED {

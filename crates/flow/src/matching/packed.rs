@@ -28,12 +28,12 @@ const MASKED: u8 = 1;
 /// A match's terms. Those that fit are inside, with zeros behind them; so each list
 /// of terms is stored in one way only, and the bytes tell whether two are equal.
 #[derive(Clone)]
-pub(super) enum Packed {
+pub(super) enum PackedTerms {
     Inside([u8; INSIDE]),
     Boxed(Box<[u8]>),
 }
 
-impl Packed {
+impl PackedTerms {
     /// No terms.
     pub(super) const EMPTY: Self = Self::Inside([0; INSIDE]);
 
@@ -57,33 +57,33 @@ impl Packed {
     }
 }
 
-impl Default for Packed {
+impl Default for PackedTerms {
     fn default() -> Self {
         Self::EMPTY
     }
 }
 
-impl PartialEq for Packed {
+impl PartialEq for PackedTerms {
     fn eq(&self, other: &Self) -> bool {
         self.as_bytes() == other.as_bytes()
     }
 }
 
-impl Eq for Packed {}
+impl Eq for PackedTerms {}
 
-impl PartialOrd for Packed {
+impl PartialOrd for PackedTerms {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Packed {
+impl Ord for PackedTerms {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_bytes().cmp(other.as_bytes())
     }
 }
 
-impl Hash for Packed {
+impl Hash for PackedTerms {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
     }
@@ -107,7 +107,7 @@ impl<'a> Terms<'a> {
         let mut rest = self.rest;
         loop {
             let (head, tail) = rest.split_first()?;
-            let this = Head::of(*head)?;
+            let this = EncodedHead::of(*head)?;
             if this.field >= field {
                 return (this.field == field).then(|| this.term(tail));
             }
@@ -144,7 +144,7 @@ impl<'a> Terms<'a> {
     #[inline]
     pub(super) fn behind(mut self) -> &'a [u8] {
         while let Some((head, tail)) = self.rest.split_first()
-            && let Some(this) = Head::of(*head)
+            && let Some(this) = EncodedHead::of(*head)
         {
             self.rest = &tail[this.length()..];
         }
@@ -154,7 +154,7 @@ impl<'a> Terms<'a> {
     /// Bytes of the terms on fields before `field`.
     pub(super) fn bytes_before(&self, field: Field) -> usize {
         let mut at = 0;
-        while let Some(this) = self.rest.get(at).and_then(|head| Head::of(*head))
+        while let Some(this) = self.rest.get(at).and_then(|head| EncodedHead::of(*head))
             && this.field < field
         {
             at += 1 + this.length();
@@ -169,7 +169,7 @@ impl Iterator for Terms<'_> {
     #[inline]
     fn next(&mut self) -> Option<Term> {
         let (head, tail) = self.rest.split_first()?;
-        let this = Head::of(*head)?;
+        let this = EncodedHead::of(*head)?;
         self.rest = &tail[this.length()..];
         Some(this.term(tail))
     }
@@ -210,12 +210,12 @@ impl TermHead {
 
 /// What the head of a term says.
 #[derive(Clone, Copy)]
-struct Head {
+struct EncodedHead {
     field: Field,
     head: u8,
 }
 
-impl Head {
+impl EncodedHead {
     /// What `head` says; none if there is no term.
     #[inline]
     fn of(head: u8) -> Option<Self> {
@@ -270,7 +270,7 @@ pub(super) const fn width_of(row: &FieldInfo) -> u8 {
 static FIELD_OF: [Option<Field>; 128] = {
     let mut fields = [None; 128];
     let mut number = 0;
-    while number < Field::FIRST_OPTION as usize {
+    while number < Field::FIRST_TUNNEL_OPTION as usize {
         fields[number + 1] = Some(Field::ALL[number]);
         number += 1;
     }
@@ -278,7 +278,7 @@ static FIELD_OF: [Option<Field>; 128] = {
 };
 
 const _: () = assert!(
-    Field::FIRST_OPTION as usize + 1 < super::options::HEAD as usize >> 1,
+    Field::FIRST_TUNNEL_OPTION as usize + 1 < super::options::HEAD as usize >> 1,
     "no field has the head of the options"
 );
 
@@ -286,7 +286,7 @@ const _: () = assert!(
 static LENGTHS: [u8; 256] = {
     let mut lengths = [0; 256];
     let mut number = 0;
-    while number < Field::FIRST_OPTION as usize {
+    while number < Field::FIRST_TUNNEL_OPTION as usize {
         let head = (number + 1) << 1;
         lengths[head] = WIDTHS[number];
         lengths[head | MASKED as usize] = 2 * WIDTHS[number];

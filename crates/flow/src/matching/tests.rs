@@ -1,7 +1,7 @@
 //! What matches are, and are not.
 
 use crate::field::Field;
-use crate::key::Key;
+use crate::flow_key::FlowKey;
 use crate::refusal::Refusal;
 use crate::wide::Wide;
 
@@ -93,8 +93,8 @@ fn long() -> Match {
 #[test]
 fn twelve_exact_fields_have_their_place_inside() {
     assert_eq!(size_of::<Match>(), 48);
-    assert!(matches!(twelve_fields().packed, Packed::Inside(_)));
-    assert!(matches!(long().packed, Packed::Boxed(_)));
+    assert!(matches!(twelve_fields().packed, PackedTerms::Inside(_)));
+    assert!(matches!(long().packed, PackedTerms::Boxed(_)));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_order_in_which_terms_are_given_leaves_no_trace() {
 
 #[test]
 fn any_match_has_room_while_it_is_built() {
-    let all = Field::all().filter(|row| row.field < Field::FIRST_OPTION);
+    let all = Field::all().filter(|row| row.field < Field::FIRST_TUNNEL_OPTION);
     let longest: usize = all
         .map(|row| 1 + 2 * usize::from(row.bits.div_ceil(8)))
         .sum();
@@ -139,7 +139,7 @@ fn any_match_has_room_while_it_is_built() {
 
 #[test]
 fn every_term_is_asked_of_the_frame() {
-    let mut key = Key::new();
+    let mut key = FlowKey::new();
     for term in twelve_fields().terms() {
         assert!(!twelve_fields().accepts(&key));
         key.set(term.field, term.value);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use base::{GroupId, MeterId, PortNo, QueueId};
 
 use super::error::ParseError;
+use super::lexer::{KeyValue, Token};
 use super::nearest::with_nearest;
 use super::number::{number, unsigned};
-use super::piece::{Item, Piece};
 use super::{address, extension_read, match_read, names, options, special};
 use crate::action::{Action, MaxLen};
 use crate::extension::Extension;
@@ -17,23 +17,23 @@ use crate::field::{Field, VID_PRESENT};
 use crate::options::OptionTerm;
 
 /// Reads the argument of one action.
-type Read = fn(Item<'_>) -> Result<Action, ParseError>;
+type ActionReader = fn(KeyValue<'_>) -> Result<Action, ParseError>;
 
 /// Every action by every name.
 #[rustfmt::skip]
-const ACTIONS: &[(&str, Read)] = &[
-    ("output",         |item| output(item.required()?)),
+const ACTIONS: &[(&str, ActionReader)] = &[
+    ("output",         |item| output(item.required_value()?)),
     ("controller",     controller),
-    ("enqueue",        |item| enqueue(item.required()?)),
+    ("enqueue",        |item| enqueue(item.required_value()?)),
     ("set_queue",      |item| argument(item).map(|number| Action::SetQueue(QueueId(number)))),
     ("meter",          |item| argument(item).map(|number| Action::Meter(MeterId(number)))),
     ("group",          |item| argument(item).map(|number| Action::Group(GroupId(number)))),
-    ("set_field",      |item| set_field(item.required()?)),
+    ("set_field",      |item| set_field(item.required_value()?)),
     ("mod_dl_src",     |item| set(Field::EthSrc, item)),
     ("mod_dl_dst",     |item| set(Field::EthDst, item)),
     ("mod_nw_src",     |item| ipv4(item).map(Action::SetNwSrc)),
     ("mod_nw_dst",     |item| ipv4(item).map(Action::SetNwDst)),
-    ("mod_nw_tos",     |item| special::tos(item.required()?).map(|dscp| Action::SetNwTos(tos_byte(dscp)))),
+    ("mod_nw_tos",     |item| special::tos(item.required_value()?).map(|dscp| Action::SetNwTos(tos_byte(dscp)))),
     ("mod_nw_ecn",     |item| set(Field::IpEcn, item)),
     ("mod_nw_ttl",     |item| argument(item).map(Action::SetIpTtl)),
     ("mod_tp_src",     |item| argument(item).map(Action::SetTpSrc)),
@@ -70,10 +70,10 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 const FOREIGN: [&str; 4] = ["ct", "ct_clear", "debug_recirc", "debug_slow"];
 
 /// Reads `item` as an action: by name, or a port that stands for an output to it.
-pub(super) fn action(item: Item<'_>) -> Result<Action, ParseError> {
+pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {
     let name = item.key.text;
     if let Some((_, read)) = ACTIONS.iter().find(|(known, _)| is_name(known, name)) {
-        return read(item.untargeted()?);
+        return read(item.reject_target()?);
     }
     if let Some(read) = extension_read::action(item) {
         return read;
@@ -81,14 +81,14 @@ pub(super) fn action(item: Item<'_>) -> Result<Action, ParseError> {
     if FOREIGN.contains(&name) {
         return Err(item
             .key
-            .wrong("not supported yet: this action of Open vSwitch"));
+            .error("not supported yet: this action of Open vSwitch"));
     }
     let Ok(port) = address::port(item.key) else {
         let known = ACTIONS.iter().map(|(known, _)| *known);
         let known = known.chain(extension_read::names()).chain(["drop"]);
-        return Err(item.key.wrong(with_nearest("unknown action", name, known)));
+        return Err(item.key.error(with_nearest("unknown action", name, known)));
     };
-    item.bare()?;
+    item.reject_value()?;
     Ok(Action::output(port))
 }
 
@@ -98,25 +98,25 @@ fn is_name(known: &str, name: &str) -> bool {
 }
 
 /// Reads the only argument, a number of the range that the action wants.
-fn argument<T: super::number::Bounded>(item: Item<'_>) -> Result<T, ParseError> {
-    number(item.required()?)
+fn argument<T: super::number::BoundedInt>(item: KeyValue<'_>) -> Result<T, ParseError> {
+    number(item.required_value()?)
 }
 
 /// Makes sure that there is no argument.
-fn bare(item: Item<'_>, action: Action) -> Result<Action, ParseError> {
-    item.bare().map(|()| action)
+fn bare(item: KeyValue<'_>, action: Action) -> Result<Action, ParseError> {
+    item.reject_value().map(|()| action)
 }
 
 /// Reads a port to send to.
-fn output(piece: Piece<'_>) -> Result<Action, ParseError> {
-    if let Some(read) = extension_read::output(piece) {
+fn output(token: Token<'_>) -> Result<Action, ParseError> {
+    if let Some(read) = extension_read::output(token) {
         return read;
     }
-    address::port(piece).map(Action::output)
+    address::port(token).map(Action::output)
 }
 
 /// Reads `controller`, `controller:128` or `controller(max_len=128)`.
-fn controller(item: Item<'_>) -> Result<Action, ParseError> {
+fn controller(item: KeyValue<'_>) -> Result<Action, ParseError> {
     let mut max_len = MaxLen::WHOLE;
     match item.value {
         None => {}
@@ -132,10 +132,10 @@ fn controller(item: Item<'_>) -> Result<Action, ParseError> {
 }
 
 /// Reads `port:queue` or `port,queue`.
-fn enqueue(piece: Piece<'_>) -> Result<Action, ParseError> {
-    let parts = piece.split_once(":").or_else(|| piece.split_once(","));
+fn enqueue(token: Token<'_>) -> Result<Action, ParseError> {
+    let parts = token.split_once(":").or_else(|| token.split_once(","));
     let Some((port, queue)) = parts else {
-        return Err(piece.wrong("a port and a queue are wanted: enqueue:PORT:QUEUE"));
+        return Err(token.error("a port and a queue are wanted: enqueue:PORT:QUEUE"));
     };
     Ok(Action::Enqueue {
         port: address::port(port.trim())?,
@@ -144,9 +144,9 @@ fn enqueue(piece: Piece<'_>) -> Result<Action, ParseError> {
 }
 
 /// Reads `value[/mask]->field`.
-fn set_field(piece: Piece<'_>) -> Result<Action, ParseError> {
-    let Some((value, name)) = piece.split_once("->") else {
-        return Err(piece.wrong("a value and a field are wanted: set_field:VALUE->FIELD"));
+fn set_field(token: Token<'_>) -> Result<Action, ParseError> {
+    let Some((value, name)) = token.split_once("->") else {
+        return Err(token.error("a value and a field are wanted: set_field:VALUE->FIELD"));
     };
     if let Some(field) = names::settable(name.text).filter(|field| field.option().is_some()) {
         return set_option(field, value);
@@ -162,29 +162,29 @@ fn set_field(piece: Piece<'_>) -> Result<Action, ParseError> {
         }
     };
     if !field.info().writable {
-        return Err(name.wrong("this field cannot be set"));
+        return Err(name.error("this field cannot be set"));
     }
     if mask != field.full_mask() && field.info().maskable == crate::field::Maskable::No {
-        return Err(piece.wrong("this field takes no mask"));
+        return Err(token.error("this field takes no mask"));
     }
     if mask == 0 {
-        return Err(piece.wrong("the mask leaves no bit to set"));
+        return Err(token.error("the mask leaves no bit to set"));
     }
     Ok(Action::SetField { field, value, mask })
 }
 
 /// Reads the bits of a tunnel option.
-fn set_option(field: Field, piece: Piece<'_>) -> Result<Action, ParseError> {
-    let (value, mask) = options::masked(piece)?;
+fn set_option(field: Field, token: Token<'_>) -> Result<Action, ParseError> {
+    let (value, mask) = options::masked(token)?;
     if mask.is_zero() {
-        return Err(piece.wrong("the mask leaves no bit to set"));
+        return Err(token.error("the mask leaves no bit to set"));
     }
     let term = Arc::new(OptionTerm { field, value, mask });
     Ok(Action::Extended(Extension::SetOption(term)))
 }
 
 /// The field that set-field calls by this name.
-fn settable(name: Piece<'_>) -> Result<Field, ParseError> {
+fn settable(name: Token<'_>) -> Result<Field, ParseError> {
     let plain = match name.text {
         "nw_src" => "ip_src",
         "nw_dst" => "ip_dst",
@@ -196,7 +196,7 @@ fn settable(name: Piece<'_>) -> Result<Field, ParseError> {
         other => other,
     };
     names::settable(plain).ok_or_else(|| {
-        name.wrong(match names::is_foreign_field(plain) {
+        name.error(match names::is_foreign_field(plain) {
             true => "not supported yet: setting this field",
             false => "the name of a field is wanted, as eth_src or vlan_vid",
         })
@@ -204,34 +204,34 @@ fn settable(name: Piece<'_>) -> Result<Field, ParseError> {
 }
 
 /// Reads a whole value of `field`.
-fn set(field: Field, item: Item<'_>) -> Result<Action, ParseError> {
-    let piece = item.required()?;
-    match match_read::value(field, piece)? {
+fn set(field: Field, item: KeyValue<'_>) -> Result<Action, ParseError> {
+    let token = item.required_value()?;
+    match match_read::value(field, token)? {
         (value, mask) if mask == field.full_mask() => Ok(Action::set(field, value)),
-        _ => Err(piece.wrong("a value without a mask is wanted")),
+        _ => Err(token.error("a value without a mask is wanted")),
     }
 }
 
 /// Reads an IPv4 address.
-fn ipv4(item: Item<'_>) -> Result<u32, ParseError> {
-    let piece = item.required()?;
-    match address::ipv4(piece, u128::from(u32::MAX))? {
+fn ipv4(item: KeyValue<'_>) -> Result<u32, ParseError> {
+    let token = item.required_value()?;
+    match address::ipv4(token, u128::from(u32::MAX))? {
         (value, mask) if mask == u128::from(u32::MAX) => {
             Ok(u32::try_from(value).expect("an IPv4 address has 32 bits"))
         }
-        _ => Err(piece.wrong("an address without a mask is wanted")),
+        _ => Err(token.error("an address without a mask is wanted")),
     }
 }
 
 /// Reads a VLAN id.
-fn vid(item: Item<'_>) -> Result<u16, ParseError> {
-    let vid = unsigned(item.required()?, 0xfff)?;
+fn vid(item: KeyValue<'_>) -> Result<u16, ParseError> {
+    let vid = unsigned(item.required_value()?, 0xfff)?;
     Ok(u16::try_from(vid).expect("at most 4095"))
 }
 
 /// Reads a VLAN priority.
-fn pcp(item: Item<'_>) -> Result<u8, ParseError> {
-    let pcp = unsigned(item.required()?, 7)?;
+fn pcp(item: KeyValue<'_>) -> Result<u8, ParseError> {
+    let pcp = unsigned(item.required_value()?, 7)?;
     Ok(u8::try_from(pcp).expect("at most 7"))
 }
 
@@ -241,7 +241,7 @@ fn tos_byte(dscp: u128) -> u8 {
 }
 
 /// Reads `dec_ttl`, or `dec_ttl(id, ...)` with the ids of controllers to tell.
-fn dec_ttl(item: Item<'_>) -> Result<Action, ParseError> {
+fn dec_ttl(item: KeyValue<'_>) -> Result<Action, ParseError> {
     item.value
         .map_or(Ok(Action::DecIpTtl), extension_read::dec_ttl)
 }

@@ -5,25 +5,25 @@ use std::fmt;
 use base::PortNo;
 
 use super::address;
-use super::extension_write::Hex;
-use super::match_write::{Commas, write_set_value};
+use super::extension_write::HexNumber;
+use super::match_write::{CommaList, write_set_value};
+use super::name_map::{NameMap, WithNames};
 use super::names::set_name;
-use super::roster::{Named, Roster};
 use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, Action> {
+impl fmt::Display for WithNames<'_, Action> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(action, names) = *self;
         match *action {
             Action::Output { port, max_len } => write_output(f, port, max_len, names),
             Action::Enqueue { port, queue } => {
-                write!(f, "enqueue:{}:{}", Named(&port, names), queue.0)
+                write!(f, "enqueue:{}:{}", WithNames(&port, names), queue.0)
             }
             Action::SetQueue(queue) => write!(f, "set_queue:{}", queue.0),
             Action::Group(group) => write!(f, "group:{}", group.0),
@@ -52,7 +52,7 @@ impl fmt::Display for Named<'_, Action> {
             Action::DecIpTtl => f.write_str("dec_ttl"),
             Action::CopyTtlOut => f.write_str("copy_ttl_out"),
             Action::CopyTtlIn => f.write_str("copy_ttl_in"),
-            Action::Extended(ref extension) => write!(f, "{}", Named(extension, names)),
+            Action::Extended(ref extension) => write!(f, "{}", WithNames(extension, names)),
         }
     }
 }
@@ -62,12 +62,12 @@ fn write_output(
     f: &mut fmt::Formatter<'_>,
     port: PortNo,
     max_len: MaxLen,
-    names: &Roster,
+    names: &NameMap,
 ) -> fmt::Result {
     match port.reserved_name() {
         Some(name) if port == PortNo::CONTROLLER => write!(f, "{name}:{}", max_len.0),
         Some(name) => f.write_str(name),
-        None => write!(f, "output:{}", Named(&port, names)),
+        None => write!(f, "output:{}", WithNames(&port, names)),
     }
 }
 
@@ -80,19 +80,19 @@ fn write_nw(f: &mut fmt::Formatter<'_>, name: &str, address: u32) -> fmt::Result
 impl fmt::Display for Instructions {
     /// Writes what stands behind `actions=`; no instructions at all are `drop`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, Instructions> {
+impl fmt::Display for WithNames<'_, Instructions> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(does, names) = *self;
-        let mut list = Commas::new(f);
+        let mut list = CommaList::new(f);
         if let Some(meter) = does.meter {
             write!(list.next()?, "meter:{}", meter.0)?;
         }
         for action in &does.apply {
-            write!(list.next()?, "{}", Named(action, names))?;
+            write!(list.next()?, "{}", WithNames(action, names))?;
         }
         if does.clear {
             list.next()?.write_str("clear_actions")?;
@@ -104,7 +104,7 @@ impl fmt::Display for Named<'_, Instructions> {
             write_metadata(list.next()?, metadata)?;
         }
         if let Some(table) = does.goto {
-            write!(list.next()?, "goto_table:{}", Named(&table, names))?;
+            write!(list.next()?, "goto_table:{}", WithNames(&table, names))?;
         }
         if list.is_empty() {
             list.next()?.write_str("drop")?;
@@ -114,11 +114,11 @@ impl fmt::Display for Named<'_, Instructions> {
 }
 
 /// Writes the actions to be written into the action set.
-fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &Roster) -> fmt::Result {
+fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &NameMap) -> fmt::Result {
     f.write_str("write_actions(")?;
-    let mut list = Commas::new(f);
+    let mut list = CommaList::new(f);
     for action in actions {
-        write!(list.next()?, "{}", Named(action, names))?;
+        write!(list.next()?, "{}", WithNames(action, names))?;
     }
     f.write_str(")")
 }
@@ -126,9 +126,9 @@ fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &Roster) 
 /// Writes the metadata instruction; a mask of all ones is not mentioned.
 fn write_metadata(f: &mut fmt::Formatter<'_>, metadata: MetadataWrite) -> fmt::Result {
     let MetadataWrite { value, mask } = metadata;
-    write!(f, "write_metadata:{}", Hex(value.into()))?;
+    write!(f, "write_metadata:{}", HexNumber(value.into()))?;
     match mask {
         u64::MAX => Ok(()),
-        _ => write!(f, "/{}", Hex(mask.into())),
+        _ => write!(f, "/{}", HexNumber(mask.into())),
     }
 }

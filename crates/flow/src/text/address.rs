@@ -7,47 +7,47 @@ use base::PortNo;
 use packet::MacAddr;
 
 use super::error::ParseError;
-use super::number::{Masked, masked, number, unsigned};
-use super::piece::Piece;
-use super::roster::{Named, Roster, unquoted};
+use super::lexer::Token;
+use super::name_map::{NameMap, WithNames, unquoted};
+use super::number::{MaskedValue, masked, number, unsigned};
 
 /// Reads an Ethernet address, or one and a mask of the same form.
-pub(super) fn mac(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
-    masked(piece, full, |part| {
+pub(super) fn mac(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseError> {
+    masked(token, full, |part| {
         part.text
             .parse::<MacAddr>()
             .map(|mac| u128::from(mac.to_u64()))
-            .map_err(|error| part.wrong(error.to_string()))
+            .map_err(|error| part.error(error.to_string()))
     })
 }
 
 /// Reads an IPv4 address, alone or with a prefix length or a mask.
-pub(super) fn ipv4(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
-    prefixed(piece, full, |part| {
+pub(super) fn ipv4(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseError> {
+    prefixed(token, full, |part| {
         part.text
             .parse::<Ipv4Addr>()
             .map(|address| u128::from(address.to_bits()))
-            .map_err(|_| part.wrong("an IPv4 address is wanted, as in 10.0.0.1"))
+            .map_err(|_| part.error("an IPv4 address is wanted, as in 10.0.0.1"))
     })
 }
 
 /// Reads an IPv6 address, alone or with a prefix length or a mask.
-pub(super) fn ipv6(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
-    prefixed(piece, full, |part| {
+pub(super) fn ipv6(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseError> {
+    prefixed(token, full, |part| {
         part.text
             .parse::<Ipv6Addr>()
             .map(Ipv6Addr::to_bits)
-            .map_err(|_| part.wrong("an IPv6 address is wanted, as in fe80::1"))
+            .map_err(|_| part.error("an IPv6 address is wanted, as in fe80::1"))
     })
 }
 
 /// Reads an address, and behind a slash a prefix length or a mask.
 fn prefixed(
-    piece: Piece<'_>,
+    token: Token<'_>,
     full: u128,
-    read: impl Fn(Piece<'_>) -> Result<u128, ParseError>,
-) -> Result<Masked, ParseError> {
-    match piece.split_once("/") {
+    read: impl Fn(Token<'_>) -> Result<u128, ParseError>,
+) -> Result<MaskedValue, ParseError> {
+    match token.split_once("/") {
         Some((address, length)) if length.text.chars().all(|c| c.is_ascii_digit()) => {
             let bits = full.count_ones();
             let length = unsigned(length, u128::from(bits))?;
@@ -55,7 +55,7 @@ fn prefixed(
             let mask = full & u128::MAX.checked_shl(wild).unwrap_or(0);
             Ok((read(address)? & mask, mask))
         }
-        _ => masked(piece, full, read),
+        _ => masked(token, full, read),
     }
 }
 
@@ -67,24 +67,24 @@ fn prefix_length(mask: u128, bits: u32) -> Option<u32> {
 }
 
 /// Reads a port: a number, a reserved name in any case, or a name that a port has.
-pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, ParseError> {
-    let name = unquoted(piece.text);
-    if let Some(port) = name.and_then(|name| named(&name, piece)) {
+pub(super) fn port(token: Token<'_>) -> Result<PortNo, ParseError> {
+    let name = unquoted(token.text);
+    if let Some(port) = name.and_then(|name| named(&name, token)) {
         return Ok(port);
     }
-    if piece.text.starts_with(|c: char| c.is_ascii_digit()) {
-        number::<u32>(piece)?;
+    if token.text.starts_with(|c: char| c.is_ascii_digit()) {
+        number::<u32>(token)?;
     }
-    match piece.text.parse() {
-        Ok(port) if !piece.text.starts_with('+') => Ok(port),
-        _ => Err(piece.wrong("a port is wanted: a number, or a name as LOCAL or IN_PORT")),
+    match token.text.parse() {
+        Ok(port) if !token.text.starts_with('+') => Ok(port),
+        _ => Err(token.error("a port is wanted: a number, or a name as LOCAL or IN_PORT")),
     }
 }
 
 /// The port of this name, unless it is one that reserved ports have, without quotes.
-fn named(name: &str, piece: Piece<'_>) -> Option<PortNo> {
-    let reserved = piece.text == name && name.parse::<PortNo>().is_ok();
-    piece.names.port(name).filter(|_| !reserved)
+fn named(name: &str, token: Token<'_>) -> Option<PortNo> {
+    let reserved = token.text == name && name.parse::<PortNo>().is_ok();
+    token.names.port(name).filter(|_| !reserved)
 }
 
 /// Writes an Ethernet address.
@@ -94,13 +94,13 @@ pub(super) fn write_mac(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result 
 }
 
 /// Writes a port by its name or number.
-pub(super) fn write_port(f: &mut fmt::Formatter<'_>, value: u128, names: &Roster) -> fmt::Result {
+pub(super) fn write_port(f: &mut fmt::Formatter<'_>, value: u128, names: &NameMap) -> fmt::Result {
     let number = u32::try_from(value).expect("the field has 32 bits");
-    write!(f, "{}", Named(&PortNo(number), names))
+    write!(f, "{}", WithNames(&PortNo(number), names))
 }
 
 /// Writes an IPv4 address and what its mask says.
-pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> fmt::Result {
+pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue) -> fmt::Result {
     let address = |bits| Ipv4Addr::from_bits(u32::try_from(bits).expect("the field has 32 bits"));
     write!(f, "{}", address(value))?;
     match prefix_length(mask, 32) {
@@ -111,7 +111,7 @@ pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> f
 }
 
 /// Writes an IPv6 address and what its mask says.
-pub(super) fn write_ipv6(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> fmt::Result {
+pub(super) fn write_ipv6(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue) -> fmt::Result {
     write_ipv6_address(f, value)?;
     match prefix_length(mask, 128) {
         Some(128) => Ok(()),
@@ -134,12 +134,12 @@ fn write_ipv6_address(f: &mut fmt::Formatter<'_>, bits: u128) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::super::piece::line;
+    use super::super::lexer::line;
     use super::*;
 
-    struct Written<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result>(F);
+    struct FormatWith<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result>(F);
 
-    impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Written<F> {
+    impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for FormatWith<F> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             self.0(f)
         }
@@ -147,13 +147,13 @@ mod tests {
 
     fn through_ipv4(text: &str) -> Result<String, String> {
         ipv4(line(text).expect("short"), u32::MAX.into())
-            .map(|pair| Written(|f: &mut fmt::Formatter<'_>| write_ipv4(f, pair)).to_string())
+            .map(|pair| FormatWith(|f: &mut fmt::Formatter<'_>| write_ipv4(f, pair)).to_string())
             .map_err(|error| error.problem)
     }
 
     fn through_ipv6(text: &str) -> Result<String, String> {
         ipv6(line(text).expect("short"), u128::MAX)
-            .map(|pair| Written(|f: &mut fmt::Formatter<'_>| write_ipv6(f, pair)).to_string())
+            .map(|pair| FormatWith(|f: &mut fmt::Formatter<'_>| write_ipv6(f, pair)).to_string())
             .map_err(|error| error.problem)
     }
 

@@ -5,34 +5,34 @@ use std::sync::Arc;
 use base::{PortNo, TableId};
 
 use super::error::ParseError;
+use super::lexer::{KeyValue, KeyValues, Token};
 use super::names::settable;
-use super::number::{Bounded, number, unsigned};
-use super::part::part;
-use super::piece::{Item, Items, Piece};
-use super::{address, encap, instructions, learn, roster};
+use super::number::{BoundedInt, number, unsigned};
+use super::subfield::subfield;
+use super::{address, encap, instructions, learn, name_map};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
-    Bundle, BundleAlgorithm, Extension, HashFields, Multipath, MultipathAlgorithm, NESTING_MAX,
-    Sample, SampleDirection, ToController,
+    BundleAction, BundleAlgorithm, ControllerAction, Extension, HashFields, Multipath,
+    MultipathAlgorithm, NESTING_MAX, SampleAction, SampleDirection,
 };
 use crate::field::Field;
 
 /// Reads the argument of one action.
-type Read = fn(Item<'_>) -> Result<Extension, ParseError>;
+type ExtensionReader = fn(KeyValue<'_>) -> Result<Extension, ParseError>;
 
 /// Every action by its name.
 #[rustfmt::skip]
-const ACTIONS: &[(&str, Read)] = &[
+const ACTIONS: &[(&str, ExtensionReader)] = &[
     ("resubmit",         resubmit),
     ("load",             load),
     ("reg_load",         load),
     ("move",             move_bits),
-    ("push",             |item| part(item.required()?).map(Extension::Push)),
-    ("pop",              |item| part(item.required()?).map(Extension::Pop)),
-    ("pop_queue",        |item| item.bare().map(|()| Extension::PopQueue)),
+    ("push",             |item| subfield(item.required_value()?).map(Extension::Push)),
+    ("pop",              |item| subfield(item.required_value()?).map(Extension::Pop)),
+    ("pop_queue",        |item| item.reject_value().map(|()| Extension::PopQueue)),
     ("note",             note),
-    ("exit",             |item| item.bare().map(|()| Extension::Exit)),
+    ("exit",             |item| item.reject_value().map(|()| Extension::Exit)),
     ("clone",            clone),
     ("learn",            |item| learn::read(item).map(|learn| Extension::Learn(Arc::new(learn)))),
     ("fin_timeout",      fin_timeout),
@@ -45,7 +45,7 @@ const ACTIONS: &[(&str, Read)] = &[
     ("encap",            encap::encap),
     ("decap",            encap::decap),
     ("delete_field",     delete_field),
-    ("dec_nsh_ttl",      |item| item.bare().map(|()| Extension::DecNshTtl)),
+    ("dec_nsh_ttl",      |item| item.reject_value().map(|()| Extension::DecNshTtl)),
 ];
 
 /// The names of Nicira's actions.
@@ -54,61 +54,61 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads `item`, if its name is that of one of Nicira's actions.
-pub(super) fn action(item: Item<'_>) -> Option<Result<Action, ParseError>> {
+pub(super) fn action(item: KeyValue<'_>) -> Option<Result<Action, ParseError>> {
     let (_, read) = ACTIONS.iter().find(|(name, _)| *name == item.key.text)?;
     Some(read(item).map(Action::Extended))
 }
 
 /// Reads the name of a field.
-fn delete_field(item: Item<'_>) -> Result<Extension, ParseError> {
-    let name = item.required()?;
-    let field = settable(name.text).or_else(|| Field::from_part_name(name.text));
-    let wrong = || name.wrong("a field is wanted, as tun_metadata0");
+fn delete_field(item: KeyValue<'_>) -> Result<Extension, ParseError> {
+    let name = item.required_value()?;
+    let field = settable(name.text).or_else(|| Field::from_nxm_name(name.text));
+    let wrong = || name.error("a field is wanted, as tun_metadata0");
     field.map(Extension::DeleteField).ok_or_else(wrong)
 }
 
 /// Reads `port`, `(port,table)` or `(,table)`.
-fn resubmit(item: Item<'_>) -> Result<Extension, ParseError> {
-    let whole = item.required()?;
+fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
+    let whole = item.required_value()?;
     let (port, table) = match whole.split_once(",") {
         Some((port, table)) => (port.trim(), Some(table.trim())),
         None => (whole, None),
     };
-    let named = |piece: Piece<'_>| !piece.text.is_empty();
+    let named = |token: Token<'_>| !token.text.is_empty();
     let port = match port {
         port if named(port) => address::port(port)?,
         _ => PortNo::IN_PORT,
     };
     if let Some((_, tracked)) = table.and_then(|table| table.split_once(",")) {
-        return Err(tracked.wrong(match tracked.text.trim() {
+        return Err(tracked.error(match tracked.text.trim() {
             "ct" => "not supported yet: connections are not tracked",
             _ => "nothing can stand behind the table",
         }));
     }
     let table = match table.filter(|table| named(*table)) {
-        Some(table) => Some(roster::table(table)?).filter(|table| *table != TableId::ALL),
+        Some(table) => Some(name_map::table(table)?).filter(|table| *table != TableId::ALL),
         None => None,
     };
     if port == PortNo::IN_PORT && table.is_none() {
-        return Err(whole.wrong("a port or a table is wanted: resubmit(PORT,TABLE)"));
+        return Err(whole.error("a port or a table is wanted: resubmit(PORT,TABLE)"));
     }
     Ok(Extension::Resubmit { port, table })
 }
 
 /// What stands at either side of an arrow.
-fn arrow<'a>(piece: Piece<'a>, wanted: &str) -> Result<(Piece<'a>, Piece<'a>), ParseError> {
-    let sides = piece.split_once("->");
-    let (left, right) = sides.ok_or_else(|| piece.wrong(wanted))?;
+fn arrow<'a>(token: Token<'a>, wanted: &str) -> Result<(Token<'a>, Token<'a>), ParseError> {
+    let sides = token.split_once("->");
+    let (left, right) = sides.ok_or_else(|| token.error(wanted))?;
     Ok((left.trim(), right.trim()))
 }
 
 /// Reads `value->part`.
-fn load(item: Item<'_>) -> Result<Extension, ParseError> {
+fn load(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let wanted = "a value and a field are wanted: load:VALUE->FIELD[]";
-    let (value, to) = arrow(item.required()?, wanted)?;
-    let to = part(to)?;
+    let (value, to) = arrow(item.required_value()?, wanted)?;
+    let to = subfield(to)?;
     if to.bits() > 64 {
-        return Err(value.wrong("64 bits at most are loaded at once"));
+        return Err(value.error("64 bits at most are loaded at once"));
     }
     let value = unsigned(value, to.ones())?;
     let value = u64::try_from(value).expect("at most 64 bits");
@@ -116,20 +116,20 @@ fn load(item: Item<'_>) -> Result<Extension, ParseError> {
 }
 
 /// Reads `part->part`.
-fn move_bits(item: Item<'_>) -> Result<Extension, ParseError> {
-    let whole = item.required()?;
+fn move_bits(item: KeyValue<'_>) -> Result<Extension, ParseError> {
+    let whole = item.required_value()?;
     let (from, to) = arrow(whole, "two fields are wanted: move:FIELD[]->FIELD[]")?;
-    let (from, to) = (part(from)?, part(to)?);
+    let (from, to) = (subfield(from)?, subfield(to)?);
     if from.bits() != to.bits() {
         let (from, to) = (from.bits(), to.bits());
-        return Err(whole.wrong(format!("{from} bits do not fit {to} bits")));
+        return Err(whole.error(format!("{from} bits do not fit {to} bits")));
     }
     Ok(Extension::Move { from, to })
 }
 
 /// Reads bytes in hexadecimal, with dots between them or without.
-pub(super) fn bytes(piece: Piece<'_>) -> Result<Vec<u8>, ParseError> {
-    let digits: Vec<u8> = piece.text.bytes().filter(|byte| *byte != b'.').collect();
+pub(super) fn bytes(token: Token<'_>) -> Result<Vec<u8>, ParseError> {
+    let digits: Vec<u8> = token.text.bytes().filter(|byte| *byte != b'.').collect();
     let value = |digit: u8| char::from(digit).to_digit(16);
     let pairs = digits.chunks(2).map(|pair| match *pair {
         [high, low] => Some(value(high)? << 4 | value(low)?),
@@ -138,11 +138,11 @@ pub(super) fn bytes(piece: Piece<'_>) -> Result<Vec<u8>, ParseError> {
     let bytes: Option<Vec<u8>> = pairs
         .map(|byte| byte.and_then(|byte| u8::try_from(byte).ok()))
         .collect();
-    bytes.ok_or_else(|| piece.wrong("pairs of hexadecimal digits are wanted: 01.0a.ff"))
+    bytes.ok_or_else(|| token.error("pairs of hexadecimal digits are wanted: 01.0a.ff"))
 }
 
 /// Reads a note, which is as long as an action's length allows: padded with zeros.
-fn note(item: Item<'_>) -> Result<Extension, ParseError> {
+fn note(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let mut bytes = match item.value {
         Some(value) => bytes(value)?,
         None => Vec::new(),
@@ -153,12 +153,12 @@ fn note(item: Item<'_>) -> Result<Extension, ParseError> {
 }
 
 /// Reads `clone(action, ...)`.
-fn clone(item: Item<'_>) -> Result<Extension, ParseError> {
+fn clone(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let Some(inside) = item.value else {
-        return Err(item.key.wrong("actions are missing: clone(..)"));
+        return Err(item.key.error("actions are missing: clone(..)"));
     };
     if depth(inside.text) > NESTING_MAX {
-        return Err(inside.wrong(format!("nested deeper than {NESTING_MAX} levels")));
+        return Err(inside.error(format!("nested deeper than {NESTING_MAX} levels")));
     }
     Ok(Extension::Clone(instructions::action_list(inside)?.into()))
 }
@@ -178,13 +178,13 @@ fn depth(text: &str) -> usize {
 }
 
 /// Reads `idle_timeout=N,hard_timeout=N`, either or none.
-fn fin_timeout(item: Item<'_>) -> Result<Extension, ParseError> {
+fn fin_timeout(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let (mut idle_s, mut hard_s) = (0, 0);
     options(item, |option| {
         match option.key.text {
-            "idle_timeout" => idle_s = number(option.required()?)?,
-            "hard_timeout" => hard_s = number(option.required()?)?,
-            _ => return Err(option.key.wrong("idle_timeout or hard_timeout is wanted")),
+            "idle_timeout" => idle_s = number(option.required_value()?)?,
+            "hard_timeout" => hard_s = number(option.required_value()?)?,
+            _ => return Err(option.key.error("idle_timeout or hard_timeout is wanted")),
         }
         Ok(())
     })?;
@@ -193,37 +193,37 @@ fn fin_timeout(item: Item<'_>) -> Result<Extension, ParseError> {
 
 /// Reads each option of `item`, if there are any.
 fn options<'a>(
-    item: Item<'a>,
-    mut take: impl FnMut(Item<'a>) -> Result<(), ParseError>,
+    item: KeyValue<'a>,
+    mut take: impl FnMut(KeyValue<'a>) -> Result<(), ParseError>,
 ) -> Result<(), ParseError> {
     let Some(value) = item.value else {
         return Ok(());
     };
-    let mut options = Items::new(value);
-    while let Some(option) = options.next_item()? {
+    let mut options = KeyValues::new(value);
+    while let Some(option) = options.next_pair()? {
         take(option)?;
     }
     Ok(())
 }
 
 /// Arguments that have a place, not a name.
-struct Places<'a> {
-    whole: Piece<'a>,
-    rest: Option<Piece<'a>>,
+struct PositionalArgs<'a> {
+    whole: Token<'a>,
+    rest: Option<Token<'a>>,
 }
 
-impl<'a> Places<'a> {
-    fn of(item: Item<'a>) -> Result<Self, ParseError> {
-        let whole = item.required()?;
+impl<'a> PositionalArgs<'a> {
+    fn of(item: KeyValue<'a>) -> Result<Self, ParseError> {
+        let whole = item.required_value()?;
         let rest = Some(whole);
         Ok(Self { whole, rest })
     }
 
     /// The next argument, which is `what`.
-    fn next(&mut self, what: &str) -> Result<Piece<'a>, ParseError> {
+    fn next(&mut self, what: &str) -> Result<Token<'a>, ParseError> {
         let missing = format!("missing: {what}");
         let Some(rest) = self.rest else {
-            return Err(self.whole.wrong(missing));
+            return Err(self.whole.error(missing));
         };
         let (next, rest) = match rest.split_once(",") {
             Some((next, rest)) => (next, Some(rest)),
@@ -231,46 +231,46 @@ impl<'a> Places<'a> {
         };
         self.rest = rest;
         match next.trim() {
-            next if next.text.is_empty() => Err(next.wrong(missing)),
+            next if next.text.is_empty() => Err(next.error(missing)),
             next => Ok(next),
         }
     }
 
-    fn number<T: Bounded>(&mut self, what: &str) -> Result<T, ParseError> {
+    fn number<T: BoundedInt>(&mut self, what: &str) -> Result<T, ParseError> {
         number(self.next(what)?)
     }
 
     fn named<T: Copy>(&mut self, names: &[(T, &str)], what: &str) -> Result<T, ParseError> {
-        let piece = self.next(what)?;
-        let known = names.iter().find(|(_, name)| *name == piece.text);
+        let token = self.next(what)?;
+        let known = names.iter().find(|(_, name)| *name == token.text);
         known.map(|(value, _)| *value).ok_or_else(|| {
             let names: Vec<_> = names.iter().map(|(_, name)| *name).collect();
-            piece.wrong(format!("{what} is one of {}", names.join(", ")))
+            token.error(format!("{what} is one of {}", names.join(", ")))
         })
     }
 
     fn end(self) -> Result<(), ParseError> {
         self.rest
-            .map_or(Ok(()), |rest| Err(rest.wrong("one argument too many")))
+            .map_or(Ok(()), |rest| Err(rest.error("one argument too many")))
     }
 }
 
 /// Reads `fields,basis,algorithm,links,argument,part`.
-fn multipath(item: Item<'_>) -> Result<Extension, ParseError> {
-    let mut places = Places::of(item)?;
+fn multipath(item: KeyValue<'_>) -> Result<Extension, ParseError> {
+    let mut places = PositionalArgs::of(item)?;
     let fields = places.named(&HashFields::ALL, "the fields to hash")?;
     let basis = places.number("the basis")?;
     let algorithm = places.named(&MultipathAlgorithm::ALL, "the algorithm")?;
-    let piece = places.next("how many links")?;
-    let links = unsigned(piece, 1 << 16)?;
+    let token = places.next("how many links")?;
+    let links = unsigned(token, 1 << 16)?;
     let link_max = links.checked_sub(1).and_then(|max| u16::try_from(max).ok());
-    let link_max = link_max.ok_or_else(|| piece.wrong("from 1 to 65536 links are wanted"))?;
+    let link_max = link_max.ok_or_else(|| token.error("from 1 to 65536 links are wanted"))?;
     let argument = places.number("the argument")?;
     let to = places.next("where to write")?;
     places.end()?;
-    let to_part = part(to)?;
-    if u128::from(link_max) > to_part.ones() {
-        return Err(to.wrong("too narrow for so many links"));
+    let to_subfield = subfield(to)?;
+    if u128::from(link_max) > to_subfield.ones() {
+        return Err(to.error("too narrow for so many links"));
     }
     Ok(Extension::Multipath(Multipath {
         fields,
@@ -278,28 +278,28 @@ fn multipath(item: Item<'_>) -> Result<Extension, ParseError> {
         algorithm,
         link_max,
         argument,
-        to: to_part,
+        to: to_subfield,
     }))
 }
 
 /// Reads `fields,basis,algorithm,ofport,[part,]members:port,...`.
-fn bundle(item: Item<'_>, loads: bool) -> Result<Extension, ParseError> {
-    let mut places = Places::of(item)?;
+fn bundle(item: KeyValue<'_>, loads: bool) -> Result<Extension, ParseError> {
+    let mut places = PositionalArgs::of(item)?;
     let fields = places.named(&HashFields::ALL, "the fields to hash")?;
     let basis = places.number("the basis")?;
     let algorithm = places.named(&BundleAlgorithm::ALL, "the algorithm")?;
     places.named(&[((), "ofport")], "the kind of members")?;
     let to = match loads {
-        true => Some(part(places.next("where to write")?)?),
+        true => Some(subfield(places.next("where to write")?)?),
         false => None,
     };
     let first = places.next("members:PORT,...")?;
     let Some((word, first)) = first.split_once(":") else {
-        return Err(first.wrong("members:PORT,... is wanted"));
+        return Err(first.error("members:PORT,... is wanted"));
     };
     // Open vSwitch's older word is read by it too.
     if !matches!(word.text, "members" | "slaves") {
-        return Err(word.wrong("members:PORT,... is wanted"));
+        return Err(word.error("members:PORT,... is wanted"));
     }
     let mut members = Vec::new();
     if !first.text.is_empty() {
@@ -308,13 +308,13 @@ fn bundle(item: Item<'_>, loads: bool) -> Result<Extension, ParseError> {
     while places.rest.is_some() {
         members.push(address::port(places.next("a port")?)?);
     }
-    if members.len() > Bundle::MEMBERS_MAX {
-        let most = Bundle::MEMBERS_MAX;
+    if members.len() > BundleAction::MEMBERS_MAX {
+        let most = BundleAction::MEMBERS_MAX;
         return Err(item
             .key
-            .wrong(format!("a bundle has {most} members at most")));
+            .error(format!("a bundle has {most} members at most")));
     }
-    Ok(Extension::Bundle(Arc::new(Bundle {
+    Ok(Extension::Bundle(Arc::new(BundleAction {
         fields,
         basis,
         algorithm,
@@ -324,13 +324,13 @@ fn bundle(item: Item<'_>, loads: bool) -> Result<Extension, ParseError> {
 }
 
 /// Reads `id,clause/clauses`; the first clause is 1.
-fn conjunction(item: Item<'_>) -> Result<Extension, ParseError> {
-    let mut places = Places::of(item)?;
+fn conjunction(item: KeyValue<'_>) -> Result<Extension, ParseError> {
+    let mut places = PositionalArgs::of(item)?;
     let id = places.number("the conjunction's id")?;
-    let piece = places.next("CLAUSE/CLAUSES")?;
+    let token = places.next("CLAUSE/CLAUSES")?;
     places.end()?;
-    let Some((clause, clauses)) = piece.split_once("/") else {
-        return Err(piece.wrong("CLAUSE/CLAUSES is wanted, as 1/2"));
+    let Some((clause, clauses)) = token.split_once("/") else {
+        return Err(token.error("CLAUSE/CLAUSES is wanted, as 1/2"));
     };
     let (clause, clauses) = (number::<u8>(clause)?, number::<u8>(clauses)?);
     match clause.checked_sub(1) {
@@ -339,62 +339,62 @@ fn conjunction(item: Item<'_>) -> Result<Extension, ParseError> {
             clause,
             clauses,
         }),
-        _ => Err(piece.wrong("a clause from 1 to the number of clauses is wanted")),
+        _ => Err(token.error("a clause from 1 to the number of clauses is wanted")),
     }
 }
 
 /// Reads `(bytes)->bit`.
-fn check_packet_larger(item: Item<'_>) -> Result<Extension, ParseError> {
+fn check_packet_larger(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let wanted = "check_pkt_larger(BYTES)->FIELD[BIT] is wanted";
-    let target = item.target.ok_or_else(|| item.key.wrong(wanted))?;
-    let to = part(target)?;
+    let target = item.target.ok_or_else(|| item.key.error(wanted))?;
+    let to = subfield(target)?;
     if to.bits() != 1 {
-        return Err(target.wrong("one bit is wanted"));
+        return Err(target.error("one bit is wanted"));
     }
     Ok(Extension::CheckPacketLarger {
-        bytes: number(item.required()?)?,
+        bytes: number(item.required_value()?)?,
         to,
     })
 }
 
-fn sample(item: Item<'_>) -> Result<Extension, ParseError> {
-    let mut sample = Sample {
+fn sample(item: KeyValue<'_>) -> Result<Extension, ParseError> {
+    let mut sample = SampleAction {
         probability: 0,
         collectors: 0,
         domain: 0,
         point: 0,
         port: None,
-        direction: SampleDirection::Unsaid,
+        direction: SampleDirection::Unspecified,
     };
     options(item, |option| {
         match option.key.text {
-            "probability" => sample.probability = number(option.required()?)?,
-            "collector_set_id" => sample.collectors = number(option.required()?)?,
-            "obs_domain_id" => sample.domain = number(option.required()?)?,
-            "obs_point_id" => sample.point = number(option.required()?)?,
-            "sampling_port" => sample.port = Some(address::port(option.required()?)?),
+            "probability" => sample.probability = number(option.required_value()?)?,
+            "collector_set_id" => sample.collectors = number(option.required_value()?)?,
+            "obs_domain_id" => sample.domain = number(option.required_value()?)?,
+            "obs_point_id" => sample.point = number(option.required_value()?)?,
+            "sampling_port" => sample.port = Some(address::port(option.required_value()?)?),
             "ingress" => sample.direction = SampleDirection::Ingress,
             "egress" => sample.direction = SampleDirection::Egress,
-            _ => return Err(option.key.wrong("unknown option of `sample`")),
+            _ => return Err(option.key.error("unknown option of `sample`")),
         }
         Ok(())
     })?;
     if sample.probability == 0 {
-        return Err(item.key.wrong("probability=1 to 65535 is wanted"));
+        return Err(item.key.error("probability=1 to 65535 is wanted"));
     }
     Ok(Extension::Sample(sample))
 }
 
 /// Reads the argument of `output`, if it is one that only Nicira has.
-pub(super) fn output(piece: Piece<'_>) -> Option<Result<Action, ParseError>> {
-    if piece.text.contains('=') {
-        return Some(truncated(piece).map(Action::Extended));
+pub(super) fn output(token: Token<'_>) -> Option<Result<Action, ParseError>> {
+    if token.text.contains('=') {
+        return Some(truncated(token).map(Action::Extended));
     }
-    if !super::part::is_part(piece.text) || address::port(piece).is_ok() {
+    if !super::subfield::is_subfield(token.text) || address::port(token).is_ok() {
         return None;
     }
-    Some(part(piece).map(|from| {
-        Action::Extended(Extension::OutputPart {
+    Some(subfield(token).map(|from| {
+        Action::Extended(Extension::OutputReg {
             from,
             max_len: MaxLen::WHOLE,
         })
@@ -402,48 +402,48 @@ pub(super) fn output(piece: Piece<'_>) -> Option<Result<Action, ParseError>> {
 }
 
 /// Reads `port=PORT,max_len=BYTES`.
-fn truncated(piece: Piece<'_>) -> Result<Extension, ParseError> {
+fn truncated(token: Token<'_>) -> Result<Extension, ParseError> {
     let (mut port, mut max_len) = (None, None);
-    let mut options = Items::new(piece);
-    while let Some(option) = options.next_item()? {
+    let mut options = KeyValues::new(token);
+    while let Some(option) = options.next_pair()? {
         match option.key.text {
-            "port" => port = Some(address::port(option.required()?)?),
-            "max_len" => max_len = Some(number(option.required()?)?),
-            _ => return Err(option.key.wrong("port or max_len is wanted")),
+            "port" => port = Some(address::port(option.required_value()?)?),
+            "max_len" => max_len = Some(number(option.required_value()?)?),
+            _ => return Err(option.key.error("port or max_len is wanted")),
         }
     }
     match (port, max_len) {
         (Some(port), Some(max_len)) => Ok(Extension::OutputTruncated { port, max_len }),
-        _ => Err(piece.wrong("both are wanted: output(port=PORT,max_len=BYTES)")),
+        _ => Err(token.error("both are wanted: output(port=PORT,max_len=BYTES)")),
     }
 }
 
 /// Reads the options of `controller`. Those that OpenFlow's own output has words
 /// for come to that.
-pub(super) fn controller(options: Piece<'_>) -> Result<Action, ParseError> {
-    let mut told = ToController::default();
-    let mut items = Items::new(options);
-    while let Some(option) = items.next_item()? {
+pub(super) fn controller(options: Token<'_>) -> Result<Action, ParseError> {
+    let mut told = ControllerAction::default();
+    let mut items = KeyValues::new(options);
+    while let Some(option) = items.next_pair()? {
         match option.key.text {
-            "max_len" => told.max_len = MaxLen(number(option.required()?)?),
-            "id" => told.controller = number(option.required()?)?,
-            "reason" => told.reason = reason(option.required()?)?,
+            "max_len" => told.max_len = MaxLen(number(option.required_value()?)?),
+            "id" => told.controller = number(option.required_value()?)?,
+            "reason" => told.reason = reason(option.required_value()?)?,
             "userdata" => told.userdata = option.value.map_or(Ok(Vec::new()), bytes)?,
             "meter_id" => {
-                let meter = number(option.required()?)?;
+                let meter = number(option.required_value()?)?;
                 told.meter = (meter != 0).then_some(base::MeterId(meter));
             }
             "pause" => {
-                option.bare()?;
+                option.reject_value()?;
                 told.pause = true;
             }
-            _ => return Err(option.key.wrong("unknown option of `controller`")),
+            _ => return Err(option.key.error("unknown option of `controller`")),
         }
     }
     let max_len = told.max_len;
-    let plain = ToController {
+    let plain = ControllerAction {
         max_len,
-        ..ToController::default()
+        ..ControllerAction::default()
     };
     Ok(match told == plain {
         true => Action::Output {
@@ -464,19 +464,19 @@ pub(super) const REASONS: [(PacketInReason, &str); 6] = [
     (PacketInReason::PacketOut, "packet_out"),
 ];
 
-fn reason(piece: Piece<'_>) -> Result<PacketInReason, ParseError> {
-    let known = REASONS.iter().find(|(_, name)| *name == piece.text);
+fn reason(token: Token<'_>) -> Result<PacketInReason, ParseError> {
+    let known = REASONS.iter().find(|(_, name)| *name == token.text);
     known
         .map(|(reason, _)| *reason)
-        .ok_or_else(|| piece.wrong("a reason is wanted, as action, no_match or invalid_ttl"))
+        .ok_or_else(|| token.error("a reason is wanted, as action, no_match or invalid_ttl"))
 }
 
 /// Reads the ids of controllers to tell when a TTL is over.
-pub(super) fn dec_ttl(ids: Piece<'_>) -> Result<Action, ParseError> {
+pub(super) fn dec_ttl(ids: Token<'_>) -> Result<Action, ParseError> {
     let mut read = Vec::new();
-    let mut items = Items::new(ids);
-    while let Some(item) = items.next_item()? {
-        item.bare()?;
+    let mut items = KeyValues::new(ids);
+    while let Some(item) = items.next_pair()? {
+        item.reject_value()?;
         read.push(number(item.key)?);
     }
     Ok(match read.is_empty() {

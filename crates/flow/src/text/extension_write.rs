@@ -5,25 +5,27 @@ use std::fmt;
 use base::PortNo;
 
 use super::extension_read::REASONS;
-use super::match_write::Commas;
+use super::match_write::CommaList;
+use super::name_map::{NameMap, WithNames};
 use super::names::set_name;
-use super::roster::{Named, Roster};
 use super::{learn, options};
 use crate::action::{Action, MaxLen};
-use crate::extension::{Bundle, Extension, Multipath, Sample, SampleDirection, ToController};
+use crate::extension::{
+    BundleAction, ControllerAction, Extension, Multipath, SampleAction, SampleDirection,
+};
 
 impl fmt::Display for Extension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, Extension> {
+impl fmt::Display for WithNames<'_, Extension> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(extension, names) = *self;
         match extension {
             Extension::Resubmit { port, table: None } => {
-                write!(f, "resubmit:{}", Named(port, names))
+                write!(f, "resubmit:{}", WithNames(port, names))
             }
             Extension::Resubmit {
                 port,
@@ -31,18 +33,18 @@ impl fmt::Display for Named<'_, Extension> {
             } => {
                 f.write_str("resubmit(")?;
                 if *port != PortNo::IN_PORT {
-                    write!(f, "{}", Named(port, names))?;
+                    write!(f, "{}", WithNames(port, names))?;
                 }
-                write!(f, ",{})", Named(table, names))
+                write!(f, ",{})", WithNames(table, names))
             }
-            Extension::Load { to, value } => write!(f, "load:{}->{to}", Hex((*value).into())),
+            Extension::Load { to, value } => write!(f, "load:{}->{to}", HexNumber((*value).into())),
             Extension::Move { from, to } => write!(f, "move:{from}->{to}"),
             Extension::Push(from) => write!(f, "push:{from}"),
             Extension::Pop(to) => write!(f, "pop:{to}"),
             // What `ovs-ofctl` reads; a shorter length it neither reads nor prints.
-            Extension::OutputPart { from, .. } => write!(f, "output:{from}"),
+            Extension::OutputReg { from, .. } => write!(f, "output:{from}"),
             Extension::OutputTruncated { port, max_len } => {
-                let port = Named(port, names);
+                let port = WithNames(port, names);
                 write!(f, "output(port={port},max_len={max_len})")
             }
             Extension::Controller(told) => write_controller(f, told),
@@ -70,7 +72,7 @@ impl fmt::Display for Named<'_, Extension> {
             Extension::Decap { left: None } => f.write_str("decap()"),
             Extension::Decap { left: Some(left) } => {
                 let (space, kind) = left.parts();
-                let kind = Hex(kind.into());
+                let kind = HexNumber(kind.into());
                 write!(f, "decap(packet_type(ns={space},type={kind}))")
             }
             Extension::SetOption(term) => options::write_set(f, term),
@@ -82,9 +84,9 @@ impl fmt::Display for Named<'_, Extension> {
 }
 
 /// A number as C's `%#x` has it: no 0x before a zero.
-pub(super) struct Hex(pub(super) u128);
+pub(super) struct HexNumber(pub(super) u128);
 
-impl fmt::Display for Hex {
+impl fmt::Display for HexNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str("0"),
@@ -100,18 +102,18 @@ fn write_list<T: fmt::Display>(
     items: impl Iterator<Item = T>,
 ) -> fmt::Result {
     f.write_str(open)?;
-    let mut list = Commas::new(f);
+    let mut list = CommaList::new(f);
     for item in items {
         write!(list.next()?, "{item}")?;
     }
     f.write_str(")")
 }
 
-fn write_clone(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &Roster) -> fmt::Result {
+fn write_clone(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &NameMap) -> fmt::Result {
     match actions {
         [] => f.write_str("clone(drop)"),
         actions => {
-            let actions = actions.iter().map(|action| Named(action, names));
+            let actions = actions.iter().map(|action| WithNames(action, names));
             write_list(f, "clone(", actions)
         }
     }
@@ -126,8 +128,8 @@ fn write_bytes(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-fn write_controller(f: &mut fmt::Formatter<'_>, told: &ToController) -> fmt::Result {
-    let ToController {
+fn write_controller(f: &mut fmt::Formatter<'_>, told: &ControllerAction) -> fmt::Result {
+    let ControllerAction {
         max_len,
         controller,
         reason,
@@ -136,7 +138,7 @@ fn write_controller(f: &mut fmt::Formatter<'_>, told: &ToController) -> fmt::Res
         pause,
     } = told;
     f.write_str("controller(")?;
-    let mut list = Commas::new(f);
+    let mut list = CommaList::new(f);
     if let Some((_, name)) = REASONS[1..].iter().find(|(known, _)| known == reason) {
         write!(list.next()?, "reason={name}")?;
     }
@@ -192,7 +194,7 @@ fn write_multipath(f: &mut fmt::Formatter<'_>, multipath: &Multipath) -> fmt::Re
     )
 }
 
-fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &Bundle, names: &Roster) -> fmt::Result {
+fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &BundleAction, names: &NameMap) -> fmt::Result {
     use crate::extension::{BundleAlgorithm, HashFields};
     let name = if bundle.to.is_some() {
         "bundle_load"
@@ -205,12 +207,12 @@ fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &Bundle, names: &Roster) -> 
     if let Some(to) = bundle.to {
         write!(f, "{to},")?;
     }
-    let members = bundle.members.iter().map(|port| Named(port, names));
+    let members = bundle.members.iter().map(|port| WithNames(port, names));
     write_list(f, "members:", members)
 }
 
-fn write_sample(f: &mut fmt::Formatter<'_>, sample: &Sample, names: &Roster) -> fmt::Result {
-    let Sample {
+fn write_sample(f: &mut fmt::Formatter<'_>, sample: &SampleAction, names: &NameMap) -> fmt::Result {
+    let SampleAction {
         probability,
         collectors,
         domain,
@@ -224,10 +226,10 @@ fn write_sample(f: &mut fmt::Formatter<'_>, sample: &Sample, names: &Roster) -> 
          obs_domain_id={domain},obs_point_id={point}"
     )?;
     if let Some(port) = port {
-        write!(f, ",sampling_port={}", Named(port, names))?;
+        write!(f, ",sampling_port={}", WithNames(port, names))?;
     }
     f.write_str(match direction {
-        SampleDirection::Unsaid => ")",
+        SampleDirection::Unspecified => ")",
         SampleDirection::Ingress => ",ingress)",
         SampleDirection::Egress => ",egress)",
     })

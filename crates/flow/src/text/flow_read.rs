@@ -4,11 +4,11 @@ use base::{Cookie, GroupId, PortNo, TableId};
 
 use super::error::ParseError;
 use super::flow_write::{COMMANDS, DEFAULT_PRIORITY, FLAGS};
-use super::match_read::Draft;
+use super::lexer::{KeyValue, KeyValues, Token};
+use super::match_read::MatchDraft;
 use super::nearest::with_nearest;
 use super::number::number;
-use super::piece::{Item, Items, Piece};
-use super::{address, instructions, names, roster};
+use super::{address, instructions, name_map, names};
 use crate::action::Instructions;
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::matching::Match;
@@ -33,12 +33,12 @@ const KEYS: [&str; 9] = [
 
 /// What a line is for, and so which keys it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+enum LinePurpose {
     Change(FlowModCommand),
     Request,
 }
 
-impl Purpose {
+impl LinePurpose {
     /// Whether the line makes rules: with actions, timeouts, flags and a cookie.
     fn makes(self) -> bool {
         use FlowModCommand::{Add, Modify, ModifyStrict};
@@ -68,14 +68,14 @@ impl Purpose {
 }
 
 /// The command word that the line begins with, and the rest of the line.
-pub(super) fn command(line: Piece<'_>) -> (FlowModCommand, Piece<'_>) {
-    let (command, rest) = line.leading(&COMMANDS);
+pub(super) fn command(line: Token<'_>) -> (FlowModCommand, Token<'_>) {
+    let (command, rest) = line.strip_keyword(&COMMANDS);
     (command.unwrap_or(FlowModCommand::Add), rest)
 }
 
 /// Reads a flow-mod, behind its command word.
-pub(super) fn flow_mod(command: FlowModCommand, line: Piece<'_>) -> Result<FlowMod, ParseError> {
-    let head = Head::read(Purpose::Change(command), line)?;
+pub(super) fn flow_mod(command: FlowModCommand, line: Token<'_>) -> Result<FlowMod, ParseError> {
+    let head = FlowLine::read(LinePurpose::Change(command), line)?;
     let mut flow = FlowMod::new(command, head.priority, head.matching, head.instructions);
     flow.table = head.table.unwrap_or(match command {
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => TableId::ALL,
@@ -98,8 +98,8 @@ pub(super) fn flow_mod(command: FlowModCommand, line: Piece<'_>) -> Result<FlowM
 }
 
 /// Reads a request for statistics.
-pub(super) fn flow_stats_request(line: Piece<'_>) -> Result<FlowStatsRequest, ParseError> {
-    let head = Head::read(Purpose::Request, line)?;
+pub(super) fn flow_stats_request(line: Token<'_>) -> Result<FlowStatsRequest, ParseError> {
+    let head = FlowLine::read(LinePurpose::Request, line)?;
     Ok(FlowStatsRequest {
         table: head.table.unwrap_or(TableId::ALL),
         out_port: head.out_port,
@@ -111,7 +111,7 @@ pub(super) fn flow_stats_request(line: Piece<'_>) -> Result<FlowStatsRequest, Pa
 }
 
 /// All that a line can say.
-struct Head {
+struct FlowLine {
     table: Option<TableId>,
     priority: u16,
     /// What rules must have, and the bits of it that count.
@@ -128,9 +128,9 @@ struct Head {
     instructions: Instructions,
 }
 
-impl Head {
+impl FlowLine {
     /// Reads a line.
-    fn read(purpose: Purpose, line: Piece<'_>) -> Result<Self, ParseError> {
+    fn read(purpose: LinePurpose, line: Token<'_>) -> Result<Self, ParseError> {
         let mut head = Self {
             table: None,
             priority: DEFAULT_PRIORITY,
@@ -145,21 +145,21 @@ impl Head {
             matching: Match::any(),
             instructions: Instructions::default(),
         };
-        let mut draft = Draft::default();
+        let mut draft = MatchDraft::default();
         let mut seen: Vec<&str> = Vec::new();
         let (keys, actions) = split_actions(line)?;
-        let mut items = Items::new(keys);
-        while let Some(item) = items.next_item()? {
+        let mut items = KeyValues::new(keys);
+        while let Some(item) = items.next_pair()? {
             let name = item.key.text;
             purpose
                 .allows(name)
-                .map_err(|where_it_fits| item.key.wrong(where_it_fits))?;
+                .map_err(|where_it_fits| item.key.error(where_it_fits))?;
             if draft.take(item)? || COUNTS.contains(&name) {
                 continue;
             }
             let kind = head.take(purpose, item)?;
             if seen.contains(&kind) {
-                return Err(item.key.wrong("given before"));
+                return Err(item.key.error("given before"));
             }
             seen.push(kind);
         }
@@ -168,12 +168,12 @@ impl Head {
             Some((key, actions)) => {
                 purpose
                     .allows(key.text)
-                    .map_err(|where_it_fits| key.wrong(where_it_fits))?;
+                    .map_err(|where_it_fits| key.error(where_it_fits))?;
                 head.instructions = instructions::read(actions)?;
             }
             None if purpose.makes() => {
-                let end = line.cut(line.text.len()).1;
-                return Err(end.wrong("actions are missing: `actions=`, and `drop` for none"));
+                let end = line.split_at(line.text.len()).1;
+                return Err(end.error("actions are missing: `actions=`, and `drop` for none"));
             }
             None => {}
         }
@@ -182,39 +182,47 @@ impl Head {
 
     /// Takes a key that is no match field. Returns what may be given only once: the
     /// key, but a cookie with a mask is another than one without.
-    fn take<'a>(&mut self, purpose: Purpose, item: Item<'a>) -> Result<&'a str, ParseError> {
+    fn take<'a>(
+        &mut self,
+        purpose: LinePurpose,
+        item: KeyValue<'a>,
+    ) -> Result<&'a str, ParseError> {
         let name = item.key.text;
         if let Some((flag, _)) = FLAGS.iter().find(|(_, known)| *known == name) {
-            item.bare()?;
+            item.reject_value()?;
             self.flags = self.flags.with(*flag);
             return Ok(name);
         }
         match name {
-            "table" => self.table = Some(table(item.required()?)?),
-            "priority" => self.priority = number(item.required()?)?,
-            "idle_timeout" => self.idle_timeout_s = number(item.required()?)?,
-            "hard_timeout" => self.hard_timeout_s = number(item.required()?)?,
-            "out_port" => self.out_port = address::port(item.required()?)?,
-            "out_group" => self.out_group = GroupId(number(item.required()?)?),
+            "table" => self.table = Some(table(item.required_value()?)?),
+            "priority" => self.priority = number(item.required_value()?)?,
+            "idle_timeout" => self.idle_timeout_s = number(item.required_value()?)?,
+            "hard_timeout" => self.hard_timeout_s = number(item.required_value()?)?,
+            "out_port" => self.out_port = address::port(item.required_value()?)?,
+            "out_group" => self.out_group = GroupId(number(item.required_value()?)?),
             "cookie" => return self.take_cookie(purpose, item),
-            "importance" => self.importance = number(item.required()?)?,
-            "actions" | "action" => return Err(item.key.wrong("`actions=` is wanted")),
+            "importance" => self.importance = number(item.required_value()?)?,
+            "actions" | "action" => return Err(item.key.error("`actions=` is wanted")),
             _ => {
                 let unknown = "unknown key: neither a match field nor a part of a flow";
                 let flags = FLAGS.iter().map(|(_, known)| *known);
                 let known = names::of_matches().chain(KEYS).chain(flags);
-                return Err(item.key.wrong(with_nearest(unknown, name, known)));
+                return Err(item.key.error(with_nearest(unknown, name, known)));
             }
         }
         Ok(name)
     }
 
     /// Takes a cookie: with a mask it chooses rules, without one it is given to them.
-    fn take_cookie<'a>(&mut self, purpose: Purpose, item: Item<'a>) -> Result<&'a str, ParseError> {
-        let piece = item.required()?;
-        match piece.split_once("/") {
-            Some(_) if purpose == Purpose::Change(FlowModCommand::Add) => {
-                Err(piece.wrong("an added flow is given a cookie, without a mask"))
+    fn take_cookie<'a>(
+        &mut self,
+        purpose: LinePurpose,
+        item: KeyValue<'a>,
+    ) -> Result<&'a str, ParseError> {
+        let token = item.required_value()?;
+        match token.split_once("/") {
+            Some(_) if purpose == LinePurpose::Change(FlowModCommand::Add) => {
+                Err(token.error("an added flow is given a cookie, without a mask"))
             }
             Some((cookie, mask)) => {
                 let mask: u64 = number(mask)?;
@@ -222,12 +230,12 @@ impl Head {
                 Ok("cookie/mask")
             }
             None if purpose.makes() => {
-                self.cookie_given = Some(Cookie(number(piece)?));
+                self.cookie_given = Some(Cookie(number(token)?));
                 Ok("cookie")
             }
             None => {
-                let value = piece.text;
-                Err(piece.wrong(format!(
+                let value = token.text;
+                Err(token.error(format!(
                     "to choose by cookie, a mask is needed: cookie={value}/-1"
                 )))
             }
@@ -241,29 +249,29 @@ fn is_flag(name: &str) -> bool {
 }
 
 /// Reads a table's number or name, or `ALL`.
-fn table(piece: Piece<'_>) -> Result<TableId, ParseError> {
-    if piece.text.eq_ignore_ascii_case("all") {
+fn table(token: Token<'_>) -> Result<TableId, ParseError> {
+    if token.text.eq_ignore_ascii_case("all") {
         return Ok(TableId::ALL);
     }
-    roster::table(piece)
+    name_map::table(token)
 }
 
 /// The name of a part, and the part.
-type Named<'a> = (Piece<'a>, Piece<'a>);
+type KeyAndActions<'a> = (Token<'a>, Token<'a>);
 
 /// Parts the keys from the actions, which are the rest of the line behind `actions=`.
-fn split_actions(line: Piece<'_>) -> Result<(Piece<'_>, Option<Named<'_>>), ParseError> {
-    let mut items = Items::new(line);
+fn split_actions(line: Token<'_>) -> Result<(Token<'_>, Option<KeyAndActions<'_>>), ParseError> {
+    let mut items = KeyValues::new(line);
     loop {
         let before = items.rest();
-        let Some(item) = items.next_item()? else {
+        let Some(item) = items.next_pair()? else {
             return Ok((line, None));
         };
         if matches!(item.key.text, "actions" | "action") {
-            let (_, behind) = line.cut(item.key.at - line.at + item.key.text.len());
+            let (_, behind) = line.split_at(item.key.at - line.at + item.key.text.len());
             if behind.text.starts_with('=') {
-                let keys = line.cut(before.at - line.at).0;
-                return Ok((keys, Some((item.key, behind.cut(1).1))));
+                let keys = line.split_at(before.at - line.at).0;
+                return Ok((keys, Some((item.key, behind.split_at(1).1))));
             }
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base::{Cookie, GroupId, PortNo, TableId};
 
-use super::match_write::{Commas, write_match};
-use super::roster::{Named, Roster};
+use super::match_write::{CommaList, write_match};
+use super::name_map::{NameMap, WithNames};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::statistics::FlowStats;
 
@@ -49,7 +49,7 @@ impl fmt::Display for FlowMod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict};
         write!(f, "{} ", self.command)?;
-        let mut list = Commas::new(f);
+        let mut list = CommaList::new(f);
         match self.table {
             TableId::ALL => list.next()?.write_str("table=ALL")?,
             table => write!(list.next()?, "table={table}")?,
@@ -61,7 +61,7 @@ impl fmt::Display for FlowMod {
             Add | Modify | ModifyStrict => self.write_making(&mut list)?,
             Delete | DeleteStrict => self.write_choosing(&mut list)?,
         }
-        write_match(&mut list, &self.matching, Roster::nameless())?;
+        write_match(&mut list, &self.matching, NameMap::nameless())?;
         match self.command {
             Add | Modify | ModifyStrict => write!(f, " actions={}", self.instructions),
             Delete | DeleteStrict => Ok(()),
@@ -71,7 +71,7 @@ impl fmt::Display for FlowMod {
 
 impl FlowMod {
     /// Writes what becomes a part of the rules made.
-    fn write_making(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
+    fn write_making(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
         let given = match self.command {
             FlowModCommand::Add => Some(self.cookie).filter(|cookie| *cookie != Cookie(0)),
             _ => self.new_cookie,
@@ -100,7 +100,7 @@ impl FlowMod {
     }
 
     /// Writes what chooses the rules to delete, beside the match.
-    fn write_choosing(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
+    fn write_choosing(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
         self.write_cookie_wanted(list)?;
         if self.out_port != PortNo::ANY {
             write!(list.next()?, "out_port={}", self.out_port)?;
@@ -112,7 +112,7 @@ impl FlowMod {
     }
 
     /// Writes which cookies the rules must have.
-    fn write_cookie_wanted(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
+    fn write_cookie_wanted(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
         let (cookie, mask) = (self.cookie.0, self.cookie_mask);
         match mask {
             0 => Ok(()),
@@ -124,16 +124,16 @@ impl FlowMod {
 impl fmt::Display for FlowStats {
     /// Writes the line of `ovs-ofctl dump-flows`, without the space it begins with there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, FlowStats> {
+impl fmt::Display for WithNames<'_, FlowStats> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(stats, names) = *self;
         write!(f, "cookie=0x{:x}, duration=", stats.cookie.0)?;
         write_duration(f, stats.duration)?;
-        write!(f, ", table={}, ", Named(&stats.table, names))?;
+        write!(f, ", table={}, ", WithNames(&stats.table, names))?;
         write!(f, "n_packets={}, n_bytes={}, ", stats.packets, stats.bytes)?;
         write_timeouts(f, stats)?;
         write!(f, "idle_age={}, ", stats.idle_age.as_secs())?;
@@ -146,22 +146,22 @@ impl fmt::Display for Named<'_, FlowStats> {
 
 /// A rule without its statistics: the line of `ovs-ofctl --no-stats dump-flows`.
 #[derive(Clone, Copy, Debug)]
-pub struct Brief<'a>(pub &'a FlowStats);
+pub struct FlowWithoutStats<'a>(pub &'a FlowStats);
 
-impl fmt::Display for Brief<'_> {
+impl fmt::Display for FlowWithoutStats<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, Brief<'_>> {
+impl fmt::Display for WithNames<'_, FlowWithoutStats<'_>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(Brief(stats), names) = *self;
+        let Self(FlowWithoutStats(stats), names) = *self;
         if stats.cookie.0 != 0 {
             write!(f, "cookie=0x{:x}, ", stats.cookie.0)?;
         }
         if stats.table != TableId::FIRST {
-            write!(f, "table={}, ", Named(&stats.table, names))?;
+            write!(f, "table={}, ", WithNames(&stats.table, names))?;
         }
         write_timeouts(f, stats)?;
         write_rule(f, stats, names)
@@ -188,14 +188,18 @@ fn write_timeouts(f: &mut fmt::Formatter<'_>, stats: &FlowStats) -> fmt::Result 
 }
 
 /// Writes priority, match and instructions.
-fn write_rule(f: &mut fmt::Formatter<'_>, stats: &FlowStats, names: &Roster) -> fmt::Result {
-    let mut list = Commas::new(f);
+fn write_rule(f: &mut fmt::Formatter<'_>, stats: &FlowStats, names: &NameMap) -> fmt::Result {
+    let mut list = CommaList::new(f);
     if stats.priority != DEFAULT_PRIORITY {
         write!(list.next()?, "priority={}", stats.priority)?;
     }
     write_match(&mut list, &stats.matching, names)?;
     let space = if list.is_empty() { "" } else { " " };
-    write!(f, "{space}actions={}", Named(&stats.instructions, names))
+    write!(
+        f,
+        "{space}actions={}",
+        WithNames(&stats.instructions, names)
+    )
 }
 
 /// Writes seconds: whole ones as they are, else with three decimals if that is

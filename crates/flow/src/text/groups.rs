@@ -15,10 +15,10 @@ use std::fmt;
 use base::{BucketId, GroupId, PortNo};
 
 use super::error::ParseError;
-use super::match_write::Commas;
+use super::lexer::{KeyValues, Token};
+use super::match_write::CommaList;
+use super::name_map::{NameMap, WithNames};
 use super::number::number;
-use super::piece::{Items, Piece};
-use super::roster::{Named, Roster};
 use super::{address, instructions, selection};
 use crate::group::{Bucket, GroupDesc, GroupKind, GroupMod, GroupModCommand, Selection};
 
@@ -32,7 +32,7 @@ const COMMANDS: [(GroupModCommand, &str); 6] = [
     (GroupModCommand::RemoveBuckets, "remove_bucket"),
 ];
 
-/// Places in a list of buckets by their names.
+/// PositionalArgs in a list of buckets by their names.
 const PLACES: [(BucketId, &str); 3] = [
     (BucketId::FIRST, "first"),
     (BucketId::LAST, "last"),
@@ -57,22 +57,22 @@ const fn usual_weight(kind: GroupKind) -> u16 {
 }
 
 /// The command word that the line begins with, and the rest of the line.
-pub(super) fn command(line: Piece<'_>) -> (GroupModCommand, Piece<'_>) {
-    let (command, rest) = line.leading(&COMMANDS);
+pub(super) fn command(line: Token<'_>) -> (GroupModCommand, Token<'_>) {
+    let (command, rest) = line.strip_keyword(&COMMANDS);
     (command.unwrap_or(GroupModCommand::Add), rest)
 }
 
 /// Reads a group-mod, behind its command word.
-pub(super) fn group_mod(command: GroupModCommand, line: Piece<'_>) -> Result<GroupMod, ParseError> {
+pub(super) fn group_mod(command: GroupModCommand, line: Token<'_>) -> Result<GroupMod, ParseError> {
     let (head, texts) = split_buckets(line)?;
-    let head = Head::read(head)?;
-    let end = line.cut(line.text.len()).1;
+    let head = GroupLine::read(head)?;
+    let end = line.split_at(line.text.len()).1;
     let deletes = command == GroupModCommand::Delete;
     let group = match head.group {
-        Some(GroupId::ALL) if !deletes => return Err(line.wrong("one group is wanted, not all")),
+        Some(GroupId::ALL) if !deletes => return Err(line.error("one group is wanted, not all")),
         Some(group) => group,
         None if deletes => GroupId::ALL,
-        None => return Err(end.wrong("the group is missing: `group_id=`")),
+        None => return Err(end.error("the group is missing: `group_id=`")),
     };
     let (kind, place) = head.kind_and_place(command, !texts.is_empty(), line)?;
     let selection = head.selection(kind)?;
@@ -104,32 +104,35 @@ fn numbered(buckets: Vec<(Option<BucketId>, Bucket)>) -> Vec<Bucket> {
 
 /// What stands before the buckets.
 #[derive(Default)]
-struct Head<'a> {
+struct GroupLine<'a> {
     group: Option<GroupId>,
     kind: Option<GroupKind>,
     place: Option<BucketId>,
-    selection: selection::Draft<'a>,
+    selection: selection::SelectionDraft<'a>,
 }
 
-impl<'a> Head<'a> {
-    fn read(text: Piece<'a>) -> Result<Self, ParseError> {
+impl<'a> GroupLine<'a> {
+    fn read(text: Token<'a>) -> Result<Self, ParseError> {
         let mut head = Self::default();
-        let mut items = Items::new(text);
-        while let Some(item) = items.next_item()? {
+        let mut items = KeyValues::new(text);
+        while let Some(item) = items.next_pair()? {
             let given_before = match item.key.text {
-                "group_id" => head.group.replace(group_id(item.required()?)?).is_some(),
-                "type" => head.kind.replace(kind(item.required()?)?).is_some(),
+                "group_id" => head
+                    .group
+                    .replace(group_id(item.required_value()?)?)
+                    .is_some(),
+                "type" => head.kind.replace(kind(item.required_value()?)?).is_some(),
                 "command_bucket_id" => {
-                    let place = bucket_id(item.required()?, &PLACES)?;
+                    let place = bucket_id(item.required_value()?, &PLACES)?;
                     head.place.replace(place).is_some()
                 }
                 _ => match head.selection.take(item)? {
                     Some(first) => !first,
-                    None => return Err(item.key.wrong("unknown key of a group")),
+                    None => return Err(item.key.error("unknown key of a group")),
                 },
             };
             if given_before {
-                return Err(item.key.wrong("given before"));
+                return Err(item.key.error("given before"));
             }
         }
         Ok(head)
@@ -139,7 +142,7 @@ impl<'a> Head<'a> {
     fn selection(self, kind: GroupKind) -> Result<Option<Selection>, ParseError> {
         match self.selection.said() {
             Some(word) if kind != GroupKind::Select => {
-                Err(word.wrong("only a select group chooses, and only where it is made"))
+                Err(word.error("only a select group chooses, and only where it is made"))
             }
             _ => self.selection.finish(),
         }
@@ -150,29 +153,29 @@ impl<'a> Head<'a> {
         &self,
         command: GroupModCommand,
         has_buckets: bool,
-        line: Piece<'_>,
+        line: Token<'_>,
     ) -> Result<(GroupKind, BucketId), ParseError> {
         use GroupModCommand::{Add, AddOrModify, Delete, InsertBuckets, Modify, RemoveBuckets};
-        let end = line.cut(line.text.len()).1;
+        let end = line.split_at(line.text.len()).1;
         match (command, self.kind, self.place) {
             (Add | Modify | AddOrModify, _, Some(_)) => {
-                Err(line.wrong("only buckets that come or go have a place"))
+                Err(line.error("only buckets that come or go have a place"))
             }
             (Add | Modify | AddOrModify, Some(kind), None) => Ok((kind, BucketId::ALL)),
             (Add | Modify | AddOrModify, None, None) => {
-                Err(end.wrong("the kind of group is missing: `type=`"))
+                Err(end.error("the kind of group is missing: `type=`"))
             }
             (Delete, None, None) if !has_buckets => Ok((GroupKind::All, BucketId::ALL)),
-            (Delete, ..) => Err(line.wrong("a deletion names the group and nothing else")),
+            (Delete, ..) => Err(line.error("a deletion names the group and nothing else")),
             (InsertBuckets | RemoveBuckets, Some(_), _) => {
-                Err(line.wrong("the group has its kind: `type=` is not wanted"))
+                Err(line.error("the group has its kind: `type=` is not wanted"))
             }
             (InsertBuckets, None, None | Some(BucketId::ALL)) => {
-                Err(end.wrong("`command_bucket_id=` is wanted: a number, first or last"))
+                Err(end.error("`command_bucket_id=` is wanted: a number, first or last"))
             }
             (InsertBuckets, None, Some(place)) => Ok((GroupKind::All, place)),
             (RemoveBuckets, None, _) if has_buckets => {
-                Err(line.wrong("buckets are removed by their place, and not described"))
+                Err(line.error("buckets are removed by their place, and not described"))
             }
             (RemoveBuckets, None, place) => Ok((GroupKind::All, place.unwrap_or(BucketId::ALL))),
         }
@@ -180,50 +183,50 @@ impl<'a> Head<'a> {
 }
 
 /// Reads the number of a bucket, or one of the names.
-fn bucket_id(piece: Piece<'_>, names: &[(BucketId, &str)]) -> Result<BucketId, ParseError> {
-    if let Some((id, _)) = names.iter().find(|(_, name)| *name == piece.text) {
+fn bucket_id(token: Token<'_>, names: &[(BucketId, &str)]) -> Result<BucketId, ParseError> {
+    if let Some((id, _)) = names.iter().find(|(_, name)| *name == token.text) {
         return Ok(*id);
     }
-    let id = number(piece).map(BucketId)?;
+    let id = number(token).map(BucketId)?;
     if id > BucketId::MAX {
-        return Err(piece.wrong("no bucket has this number"));
+        return Err(token.error("no bucket has this number"));
     }
     Ok(id)
 }
 
-fn kind(piece: Piece<'_>) -> Result<GroupKind, ParseError> {
-    let known = KINDS.iter().find(|(_, name)| *name == piece.text);
-    let (kind, _) = known.ok_or_else(|| piece.wrong("all, select, indirect or ff is wanted"))?;
+fn kind(token: Token<'_>) -> Result<GroupKind, ParseError> {
+    let known = KINDS.iter().find(|(_, name)| *name == token.text);
+    let (kind, _) = known.ok_or_else(|| token.error("all, select, indirect or ff is wanted"))?;
     Ok(*kind)
 }
 
 /// Reads a group's number, or `all`.
-fn group_id(piece: Piece<'_>) -> Result<GroupId, ParseError> {
-    match piece.text {
+fn group_id(token: Token<'_>) -> Result<GroupId, ParseError> {
+    match token.text {
         "all" => Ok(GroupId::ALL),
-        _ => number(piece).map(GroupId),
+        _ => number(token).map(GroupId),
     }
 }
 
 /// Parts the line before and behind each `bucket=`.
-fn split_buckets(line: Piece<'_>) -> Result<(Piece<'_>, Vec<Piece<'_>>), ParseError> {
-    let mut items = Items::new(line);
+fn split_buckets(line: Token<'_>) -> Result<(Token<'_>, Vec<Token<'_>>), ParseError> {
+    let mut items = KeyValues::new(line);
     let mut parts = Vec::new();
     let mut start = line;
     loop {
         let before = items.rest();
-        let item = items.next_item()?;
+        let item = items.next_pair()?;
         let cut = match item {
             Some(item) if item.key.text == "bucket" => item.key,
             Some(_) => continue,
             None => break,
         };
-        parts.push(start.cut(before.at - start.at).0);
-        let (_, behind) = line.cut(cut.at - line.at + cut.text.len());
+        parts.push(start.split_at(before.at - start.at).0);
+        let (_, behind) = line.split_at(cut.at - line.at + cut.text.len());
         if !behind.text.starts_with(['=', ':']) {
-            return Err(cut.wrong("`bucket=` is wanted"));
+            return Err(cut.error("`bucket=` is wanted"));
         }
-        start = behind.cut(1).1;
+        start = behind.split_at(1).1;
     }
     parts.push(start);
     let head = parts.remove(0);
@@ -231,7 +234,7 @@ fn split_buckets(line: Piece<'_>) -> Result<(Piece<'_>, Vec<Piece<'_>>), ParseEr
 }
 
 /// Reads a bucket: what is said of it, then its actions. With its number, if it has one.
-fn bucket(kind: GroupKind, text: Piece<'_>) -> Result<(Option<BucketId>, Bucket), ParseError> {
+fn bucket(kind: GroupKind, text: Token<'_>) -> Result<(Option<BucketId>, Bucket), ParseError> {
     let mut id = None;
     let mut bucket = Bucket {
         id: BucketId::ALL,
@@ -240,23 +243,23 @@ fn bucket(kind: GroupKind, text: Piece<'_>) -> Result<(Option<BucketId>, Bucket)
         watch_group: GroupId::ANY,
         actions: Vec::new(),
     };
-    let mut items = Items::new(text);
+    let mut items = KeyValues::new(text);
     loop {
         let actions = items.rest();
-        let Some(item) = items.next_item()? else {
-            return Err(text.wrong("the bucket's actions are missing"));
+        let Some(item) = items.next_pair()? else {
+            return Err(text.error("the bucket's actions are missing"));
         };
         match item.key.text {
-            "bucket_id" => id = Some(bucket_id(item.required()?, &[])?),
-            "weight" => bucket.weight = number(item.required()?)?,
-            "watch_port" => bucket.watch_port = address::port(item.required()?)?,
-            "watch_group" => bucket.watch_group = GroupId(number(item.required()?)?),
+            "bucket_id" => id = Some(bucket_id(item.required_value()?, &[])?),
+            "weight" => bucket.weight = number(item.required_value()?)?,
+            "watch_port" => bucket.watch_port = address::port(item.required_value()?)?,
+            "watch_group" => bucket.watch_group = GroupId(number(item.required_value()?)?),
             "actions" | "action" => {
-                let (_, behind) = text.cut(item.key.at - text.at + item.key.text.len());
+                let (_, behind) = text.split_at(item.key.at - text.at + item.key.text.len());
                 if !behind.text.starts_with(['=', ':']) {
-                    return Err(item.key.wrong("`actions=` is wanted"));
+                    return Err(item.key.error("`actions=` is wanted"));
                 }
-                bucket.actions = instructions::action_list(behind.cut(1).1)?;
+                bucket.actions = instructions::action_list(behind.split_at(1).1)?;
                 return Ok((id, bucket));
             }
             _ => {
@@ -280,11 +283,11 @@ impl fmt::Display for GroupKind {
 impl fmt::Display for GroupDesc {
     /// Writes the group as `ovs-ofctl dump-groups` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, GroupDesc> {
+impl fmt::Display for WithNames<'_, GroupDesc> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(group, names) = *self;
         write!(f, "group_id={},type={}", group.group.0, group.kind)?;
@@ -311,7 +314,7 @@ impl fmt::Display for GroupMod {
             ) => {
                 write!(f, "group_id={},type={}", group.0, self.kind)?;
                 write_selection(f, self.selection.as_ref())?;
-                write_buckets(f, self.kind, &self.buckets, Roster::nameless())
+                write_buckets(f, self.kind, &self.buckets, NameMap::nameless())
             }
             (GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets, group) => {
                 write!(f, "group_id={},command_bucket_id=", group.0)?;
@@ -319,7 +322,7 @@ impl fmt::Display for GroupMod {
                     Some((_, name)) => f.write_str(name)?,
                     None => write!(f, "{}", self.place.0)?,
                 }
-                write_buckets(f, self.kind, &self.buckets, Roster::nameless())
+                write_buckets(f, self.kind, &self.buckets, NameMap::nameless())
             }
         }
     }
@@ -335,7 +338,7 @@ fn write_buckets(
     f: &mut fmt::Formatter<'_>,
     kind: GroupKind,
     buckets: &[Bucket],
-    names: &Roster,
+    names: &NameMap,
 ) -> fmt::Result {
     let mut placed = (0..).zip(buckets);
     let numbered = placed.any(|(place, bucket)| bucket.id != BucketId(place));
@@ -354,21 +357,21 @@ fn write_bucket(
     f: &mut fmt::Formatter<'_>,
     kind: GroupKind,
     bucket: &Bucket,
-    names: &Roster,
+    names: &NameMap,
 ) -> fmt::Result {
     if bucket.weight != usual_weight(kind) {
         write!(f, "weight:{},", bucket.weight)?;
     }
     if bucket.watch_port != PortNo::ANY {
-        write!(f, "watch_port:{},", Named(&bucket.watch_port, names))?;
+        write!(f, "watch_port:{},", WithNames(&bucket.watch_port, names))?;
     }
     if bucket.watch_group != GroupId::ANY {
         write!(f, "watch_group:{},", bucket.watch_group.0)?;
     }
     f.write_str("actions=")?;
-    let mut list = Commas::new(f);
+    let mut list = CommaList::new(f);
     for action in &bucket.actions {
-        write!(list.next()?, "{}", Named(action, names))?;
+        write!(list.next()?, "{}", WithNames(action, names))?;
     }
     if list.is_empty() {
         list.next()?.write_str("drop")?;

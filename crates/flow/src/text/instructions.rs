@@ -7,9 +7,9 @@ use base::MeterId;
 
 use super::action_read;
 use super::error::ParseError;
+use super::lexer::{KeyValue, KeyValues, Token};
+use super::name_map;
 use super::number::number;
-use super::piece::{Item, Items, Piece};
-use super::roster;
 use crate::action::{Action, Instructions, MetadataWrite};
 
 /// The instructions that have a name, in the order of execution; `None` stands for
@@ -24,18 +24,18 @@ const STEPS: [Option<&str>; 6] = [
 ];
 
 /// Reads actions and instructions.
-pub(super) fn read(text: Piece<'_>) -> Result<Instructions, ParseError> {
+pub(super) fn read(text: Token<'_>) -> Result<Instructions, ParseError> {
     let mut read = Instructions::default();
     let mut drop = None;
     let mut last = (0, "");
-    let mut items = Items::new(text);
-    while let Some(item) = items.next_item()? {
+    let mut items = KeyValues::new(text);
+    while let Some(item) = items.next_pair()? {
         let name = item.key.text;
         if let Some(drop) = drop {
             return Err(alone(drop));
         }
         if name == "drop" {
-            item.bare()?;
+            item.reject_value()?;
             if read != Instructions::default() {
                 return Err(alone(item.key));
             }
@@ -49,12 +49,12 @@ pub(super) fn read(text: Piece<'_>) -> Result<Instructions, ParseError> {
         let step = named.unwrap_or(1);
         if step < last.0 {
             let after = last.1;
-            return Err(item.key.wrong(format!(
+            return Err(item.key.error(format!(
                 "must stand before `{after}`, as it is done before it"
             )));
         }
         if named == Some(last.0) && name == last.1 {
-            return Err(item.key.wrong("an instruction is given once"));
+            return Err(item.key.error("an instruction is given once"));
         }
         last = (step, name);
         take(&mut read, item)?;
@@ -63,32 +63,32 @@ pub(super) fn read(text: Piece<'_>) -> Result<Instructions, ParseError> {
 }
 
 /// The complaint that `drop` has company.
-fn alone(drop: Piece<'_>) -> ParseError {
-    drop.wrong("`drop` stands alone: it says that there are no actions")
+fn alone(drop: Token<'_>) -> ParseError {
+    drop.error("`drop` stands alone: it says that there are no actions")
 }
 
 /// Adds one item to the instructions.
-fn take(read: &mut Instructions, item: Item<'_>) -> Result<(), ParseError> {
+fn take(read: &mut Instructions, item: KeyValue<'_>) -> Result<(), ParseError> {
     match item.key.text {
         "meter" if read.meter.is_none() && read.apply.is_empty() => {
-            read.meter = Some(MeterId(number(item.required()?)?));
+            read.meter = Some(MeterId(number(item.required_value()?)?));
         }
         "clear_actions" => {
-            item.bare()?;
+            item.reject_value()?;
             read.clear = true;
         }
         "write_actions" => {
             read.write = match item.value {
                 Some(actions) => action_list(actions)?,
-                None => return Err(item.key.wrong("actions are missing: write_actions(..)")),
+                None => return Err(item.key.error("actions are missing: write_actions(..)")),
             };
         }
-        "write_metadata" => read.metadata = Some(metadata(item.required()?)?),
-        "goto_table" => read.goto = Some(roster::table(item.required()?)?),
+        "write_metadata" => read.metadata = Some(metadata(item.required_value()?)?),
+        "goto_table" => read.goto = Some(name_map::table(item.required_value()?)?),
         "apply_actions" => {
             return Err(item
                 .key
-                .wrong("to apply is the default: write the actions alone"));
+                .error("to apply is the default: write the actions alone"));
         }
         _ => read.apply.push(action_read::action(item)?),
     }
@@ -96,18 +96,18 @@ fn take(read: &mut Instructions, item: Item<'_>) -> Result<(), ParseError> {
 }
 
 /// Reads actions where instructions have no place; `drop` or nothing is no actions.
-pub(super) fn action_list(text: Piece<'_>) -> Result<Vec<Action>, ParseError> {
+pub(super) fn action_list(text: Token<'_>) -> Result<Vec<Action>, ParseError> {
     let mut actions = Vec::new();
-    let mut items = Items::new(text);
-    while let Some(item) = items.next_item()? {
+    let mut items = KeyValues::new(text);
+    while let Some(item) = items.next_pair()? {
         let name = item.key.text;
         if name == "apply_actions" || STEPS[1..].contains(&Some(name)) {
             return Err(item
                 .key
-                .wrong("an instruction, where only actions can stand"));
+                .error("an instruction, where only actions can stand"));
         }
-        if name == "drop" && actions.is_empty() && items.clone().next_item()?.is_none() {
-            item.bare()?;
+        if name == "drop" && actions.is_empty() && items.clone().next_pair()?.is_none() {
+            item.reject_value()?;
             break;
         }
         if name == "drop" {
@@ -119,10 +119,10 @@ pub(super) fn action_list(text: Piece<'_>) -> Result<Vec<Action>, ParseError> {
 }
 
 /// Reads `value` or `value/mask`; the value keeps its bits outside the mask.
-fn metadata(piece: Piece<'_>) -> Result<MetadataWrite, ParseError> {
-    let (value, mask) = match piece.split_once("/") {
+fn metadata(token: Token<'_>) -> Result<MetadataWrite, ParseError> {
+    let (value, mask) = match token.split_once("/") {
         Some((value, mask)) => (value, number(mask)?),
-        None => (piece, u64::MAX),
+        None => (token, u64::MAX),
     };
     Ok(MetadataWrite {
         value: number(value)?,

@@ -5,18 +5,18 @@ use std::fmt;
 use base::Cookie;
 
 use super::error::ParseError;
+use super::lexer::{KeyValue, KeyValues, Token};
 use super::match_write::write_set_value;
+use super::name_map::{self, NameMap, WithNames};
 use super::number::{number, unsigned};
-use super::part::{field, part};
-use super::piece::{Item, Items, Piece};
-use super::roster::{self, Named, Roster};
+use super::subfield::{field, subfield};
 use super::{match_read, names, options};
-use crate::extension::{Learn, LearnFlags, LearnSource, LearnSpec, Part};
+use crate::extension::{Learn, LearnFlags, LearnSource, LearnSpec, Subfield};
 use crate::field::Field;
 use crate::wide::Wide;
 
 /// Reads the arguments of `learn`.
-pub(super) fn read(item: Item<'_>) -> Result<Learn, ParseError> {
+pub(super) fn read(item: KeyValue<'_>) -> Result<Learn, ParseError> {
     let mut learn = Learn {
         table: Learn::TABLE,
         priority: Learn::PRIORITY,
@@ -31,8 +31,8 @@ pub(super) fn read(item: Item<'_>) -> Result<Learn, ParseError> {
         specs: Vec::new(),
     };
     if let Some(arguments) = item.value {
-        let mut items = Items::new(arguments);
-        while let Some(item) = items.next_item()? {
+        let mut items = KeyValues::new(arguments);
+        while let Some(item) = items.next_pair()? {
             take(&mut learn, item)?;
         }
     }
@@ -40,31 +40,32 @@ pub(super) fn read(item: Item<'_>) -> Result<Learn, ParseError> {
 }
 
 /// Takes one argument.
-fn take(learn: &mut Learn, item: Item<'_>) -> Result<(), ParseError> {
-    let flag =
-        |flags: LearnFlags, flag: LearnFlags| item.bare().map(|()| LearnFlags(flags.0 | flag.0));
+fn take(learn: &mut Learn, item: KeyValue<'_>) -> Result<(), ParseError> {
+    let flag = |flags: LearnFlags, flag: LearnFlags| {
+        item.reject_value().map(|()| LearnFlags(flags.0 | flag.0))
+    };
     match item.key.text {
-        "table" => learn.table = roster::table(item.required()?)?,
-        "priority" => learn.priority = number(item.required()?)?,
-        "cookie" => learn.cookie = Cookie(number(item.required()?)?),
-        "idle_timeout" => learn.idle_timeout_s = number(item.required()?)?,
-        "hard_timeout" => learn.hard_timeout_s = number(item.required()?)?,
-        "fin_idle_timeout" => learn.fin_idle_timeout_s = number(item.required()?)?,
-        "fin_hard_timeout" => learn.fin_hard_timeout_s = number(item.required()?)?,
-        "limit" => learn.limit = number(item.required()?)?,
+        "table" => learn.table = name_map::table(item.required_value()?)?,
+        "priority" => learn.priority = number(item.required_value()?)?,
+        "cookie" => learn.cookie = Cookie(number(item.required_value()?)?),
+        "idle_timeout" => learn.idle_timeout_s = number(item.required_value()?)?,
+        "hard_timeout" => learn.hard_timeout_s = number(item.required_value()?)?,
+        "fin_idle_timeout" => learn.fin_idle_timeout_s = number(item.required_value()?)?,
+        "fin_hard_timeout" => learn.fin_hard_timeout_s = number(item.required_value()?)?,
+        "limit" => learn.limit = number(item.required_value()?)?,
         "send_flow_rem" => learn.flags = flag(learn.flags, LearnFlags::SEND_FLOW_REMOVED)?,
         "delete_learned" => learn.flags = flag(learn.flags, LearnFlags::DELETE_LEARNED)?,
         "result_dst" => {
-            let piece = item.required()?;
-            let bit = part(piece)?;
+            let token = item.required_value()?;
+            let bit = subfield(token)?;
             if bit.bits() != 1 {
-                return Err(piece.wrong("one bit is wanted"));
+                return Err(token.error("one bit is wanted"));
             }
             learn.result = Some(bit);
         }
-        "load" => learn.specs.push(load(item.required()?)?),
+        "load" => learn.specs.push(load(item.required_value()?)?),
         "output" => {
-            let from = part(item.required()?)?;
+            let from = subfield(item.required_value()?)?;
             learn.specs.push(LearnSpec::Output(from));
         }
         _ => learn.specs.push(matching(item)?),
@@ -73,33 +74,33 @@ fn take(learn: &mut Learn, item: Item<'_>) -> Result<(), ParseError> {
 }
 
 /// Reads `value->part` or `part->part`.
-fn load(piece: Piece<'_>) -> Result<LearnSpec, ParseError> {
-    let Some((from, to)) = piece.split_once("->") else {
-        return Err(piece.wrong("a source and a field are wanted: load:SOURCE->FIELD[]"));
+fn load(token: Token<'_>) -> Result<LearnSpec, ParseError> {
+    let Some((from, to)) = token.split_once("->") else {
+        return Err(token.error("a source and a field are wanted: load:SOURCE->FIELD[]"));
     };
-    let to = part(to.trim())?;
+    let to = subfield(to.trim())?;
     let from = from.trim();
     let from = if from.text.starts_with(|c: char| c.is_ascii_digit()) {
         LearnSource::Value(number_for(to, from)?)
     } else {
-        LearnSource::Part(same_width(from, to)?)
+        LearnSource::Subfield(same_width(from, to)?)
     };
     Ok(LearnSpec::Load { to, from })
 }
 
 /// Reads `field=value`, `part=part`, or `part`, which is like itself.
-fn matching(item: Item<'_>) -> Result<LearnSpec, ParseError> {
-    let to = part(item.key)?;
+fn matching(item: KeyValue<'_>) -> Result<LearnSpec, ParseError> {
+    let to = subfield(item.key)?;
     let from = match item.value {
-        None => LearnSource::Part(to),
-        Some(value) if super::part::is_part(value.text) => {
-            LearnSource::Part(same_width(value, to)?)
+        None => LearnSource::Subfield(to),
+        Some(value) if super::subfield::is_subfield(value.text) => {
+            LearnSource::Subfield(same_width(value, to)?)
         }
-        Some(value) if to.is_whole() && !to.is_of_option() => {
+        Some(value) if to.is_whole() && !to.is_tunnel_option() => {
             let (number, mask) = match_read::value(field_of(item.key)?, value)?;
             // A kind of fragment has more bits where masks are wanted.
             if mask & to.ones() != to.ones() || number & !to.ones() != 0 {
-                return Err(value.wrong("a value without a mask is wanted"));
+                return Err(value.error("a value without a mask is wanted"));
             }
             LearnSource::Value(number.into())
         }
@@ -109,30 +110,30 @@ fn matching(item: Item<'_>) -> Result<LearnSpec, ParseError> {
 }
 
 /// Reads a number for the bits of `to`.
-fn number_for(to: Part, piece: Piece<'_>) -> Result<Wide, ParseError> {
-    match to.is_of_option() {
-        true => options::number_of(to, piece),
-        false => unsigned(piece, to.ones()).map(Wide::from),
+fn number_for(to: Subfield, token: Token<'_>) -> Result<Wide, ParseError> {
+    match to.is_tunnel_option() {
+        true => options::number_of(to, token),
+        false => unsigned(token, to.ones()).map(Wide::from),
     }
 }
 
 /// The field of a part, by its name.
-fn field_of(key: Piece<'_>) -> Result<Field, ParseError> {
+fn field_of(key: Token<'_>) -> Result<Field, ParseError> {
     field(key.split_once("[").map_or(key, |(name, _)| name))
 }
 
-fn same_width(from: Piece<'_>, to: Part) -> Result<Part, ParseError> {
-    let read = part(from)?;
+fn same_width(from: Token<'_>, to: Subfield) -> Result<Subfield, ParseError> {
+    let read = subfield(from)?;
     if read.bits() != to.bits() {
         let (from_bits, to) = (read.bits(), to.bits());
-        return Err(from.wrong(format!("{from_bits} bits do not fit {to} bits")));
+        return Err(from.error(format!("{from_bits} bits do not fit {to} bits")));
     }
     Ok(read)
 }
 
 /// Writes `learn(..)`: what is as it is by default is not mentioned.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn, names: &Roster) -> fmt::Result {
-    write!(f, "learn(table={}", Named(&learn.table, names))?;
+pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn, names: &NameMap) -> fmt::Result {
+    write!(f, "learn(table={}", WithNames(&learn.table, names))?;
     let numbers = [
         ("idle_timeout", learn.idle_timeout_s, 0),
         ("hard_timeout", learn.hard_timeout_s, 0),
@@ -167,14 +168,14 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn, names: &Roster) -
     f.write_str(")")
 }
 
-fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &Roster) -> fmt::Result {
+fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &NameMap) -> fmt::Result {
     match spec {
         LearnSpec::Match {
             to,
             from: LearnSource::Value(value),
         } if to.is_whole() => {
             write!(f, "{}=", names::learn_name(to.field()))?;
-            match to.is_of_option() {
+            match to.is_tunnel_option() {
                 true => write!(f, "{value:#x}"),
                 false => write_set_value(f, to.field(), (value.low(), to.ones()), roster),
             }
@@ -185,11 +186,11 @@ fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &Roster) -> 
         } => write!(f, "{to}={value:#x}"),
         LearnSpec::Match {
             to,
-            from: LearnSource::Part(from),
+            from: LearnSource::Subfield(from),
         } if from == to => write!(f, "{to}"),
         LearnSpec::Match {
             to,
-            from: LearnSource::Part(from),
+            from: LearnSource::Subfield(from),
         } => write!(f, "{to}={from}"),
         LearnSpec::Load {
             to,
@@ -197,7 +198,7 @@ fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &Roster) -> 
         } => write!(f, "load:{value:#x}->{to}"),
         LearnSpec::Load {
             to,
-            from: LearnSource::Part(from),
+            from: LearnSource::Subfield(from),
         } => write!(f, "load:{from}->{to}"),
         LearnSpec::Output(from) => write!(f, "output:{from}"),
     }

@@ -7,80 +7,80 @@ use std::collections::btree_map::Entry;
 use base::PortNo;
 
 use super::error::ParseError;
-use super::names::{self, Form, Meaning, PROTOCOLS, Side};
+use super::lexer::{KeyValue, KeyValues, Token};
+use super::names::{self, KeyMeaning, PROTOCOLS, TransportPort, ValueFormat};
 use super::nearest::with_nearest;
-use super::number::{Masked, masked, unsigned};
-use super::options::{self, WideMasked};
-use super::piece::{Item, Items, Piece};
+use super::number::{MaskedValue, masked, unsigned};
+use super::options::{self, WideMaskedValue};
 use super::{address, special};
 use crate::field::{Field, Prerequisite, VID_PRESENT};
 use crate::matching::{Match, MatchBuilder};
 use crate::refusal::Refusal;
 
 /// Reads a match that stands alone.
-pub(super) fn whole(text: Piece<'_>) -> Result<Match, ParseError> {
-    let mut draft = Draft::default();
-    let mut items = Items::new(text);
-    while let Some(item) = items.next_item()? {
+pub(super) fn whole(text: Token<'_>) -> Result<Match, ParseError> {
+    let mut draft = MatchDraft::default();
+    let mut items = KeyValues::new(text);
+    while let Some(item) = items.next_pair()? {
         if !draft.take(item)? {
             let known = names::of_matches();
             let problem = with_nearest("unknown match field", item.key.text, known);
-            return Err(item.key.wrong(problem));
+            return Err(item.key.error(problem));
         }
     }
     draft.finish()
 }
 
 /// Reads a value of `field`, with its mask.
-pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<Masked, ParseError> {
+pub(super) fn value(field: Field, token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let full = field.full_mask();
     match names::form(field) {
-        Form::Decimal | Form::Octet | Form::Hex(_) => {
-            masked(piece, full, |part| unsigned(part, full))
+        ValueFormat::Decimal | ValueFormat::Octet | ValueFormat::Hex(_) => {
+            masked(token, full, |part| unsigned(part, full))
         }
-        Form::Mac => address::mac(piece, full),
-        Form::Ipv4 => address::ipv4(piece, full),
-        Form::Ipv6 => address::ipv6(piece, full),
-        Form::Port => port(field, piece),
-        Form::Flags => special::tcp_flags(piece),
-        Form::TunnelFlags => special::tunnel_flags(piece),
-        Form::Fragment => special::fragment(piece),
-        Form::Typed => Ok((special::packet_type(piece)?, full)),
+        ValueFormat::Mac => address::mac(token, full),
+        ValueFormat::Ipv4 => address::ipv4(token, full),
+        ValueFormat::Ipv6 => address::ipv6(token, full),
+        ValueFormat::Port => port(field, token),
+        ValueFormat::Flags => special::tcp_flags(token),
+        ValueFormat::TunnelFlags => special::tunnel_flags(token),
+        ValueFormat::Fragment => special::fragment(token),
+        ValueFormat::Typed => Ok((special::packet_type(token)?, full)),
     }
 }
 
 /// Reads a port; of 32 bits it is as it is, of 16 its lower half.
-fn port(field: Field, piece: Piece<'_>) -> Result<Masked, ParseError> {
-    let (port, full) = (u128::from(address::port(piece)?.0), field.full_mask());
+fn port(field: Field, token: Token<'_>) -> Result<MaskedValue, ParseError> {
+    let (port, full) = (u128::from(address::port(token)?.0), field.full_mask());
     let reserved = u128::from(PortNo::MAX.0);
     if port > full && port < reserved {
-        return Err(piece.wrong("out of range: a port of 16 bits is wanted"));
+        return Err(token.error("out of range: a port of 16 bits is wanted"));
     }
     Ok((port & full, full))
 }
 
 /// A term, and the key that asked for it.
 #[derive(Clone, Copy, Debug)]
-struct Wanted<'a> {
-    pair: Masked,
-    key: Piece<'a>,
+struct DraftTerm<'a> {
+    pair: MaskedValue,
+    key: Token<'a>,
 }
 
 /// A match being read.
 #[derive(Debug, Default)]
-pub(super) struct Draft<'a> {
-    terms: BTreeMap<Field, Wanted<'a>>,
+pub(super) struct MatchDraft<'a> {
+    terms: BTreeMap<Field, DraftTerm<'a>>,
     /// What is asked of tunnel options.
-    options: BTreeMap<Field, (WideMasked, Piece<'a>)>,
+    options: BTreeMap<Field, (WideMaskedValue, Token<'a>)>,
     /// Keys whose field depends on the protocol.
-    waiting: Vec<(Meaning, Item<'a>)>,
+    waiting: Vec<(KeyMeaning, KeyValue<'a>)>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> MatchDraft<'a> {
     /// Takes `item` if it is a protocol or a field; else returns false.
-    pub(super) fn take(&mut self, item: Item<'a>) -> Result<bool, ParseError> {
+    pub(super) fn take(&mut self, item: KeyValue<'a>) -> Result<bool, ParseError> {
         if let Some(protocol) = PROTOCOLS.iter().find(|known| known.name == item.key.text) {
-            item.bare()?;
+            item.reject_value()?;
             self.add(
                 Field::EthType,
                 exactly(Field::EthType, protocol.eth_type),
@@ -93,28 +93,28 @@ impl<'a> Draft<'a> {
         }
         let Some(meaning) = names::meaning(item.key.text) else {
             if names::is_foreign_field(item.key.text) {
-                return Err(item.key.wrong("not supported yet: matching on this field"));
+                return Err(item.key.error("not supported yet: matching on this field"));
             }
             return Ok(false);
         };
-        if let Meaning::Field(field) = meaning
+        if let KeyMeaning::Field(field) = meaning
             && field.option().is_some()
         {
             return self.take_option(field, item).map(|()| true);
         }
-        let piece = item.required()?;
-        if piece.text == "*" {
+        let token = item.required_value()?;
+        if token.text == "*" {
             return Ok(true);
         }
         match meaning {
-            Meaning::Field(field) => self.add(field, value(field, piece)?, item.key)?,
-            Meaning::Tos => {
-                let dscp = special::tos(piece)?;
+            KeyMeaning::Field(field) => self.add(field, value(field, token)?, item.key)?,
+            KeyMeaning::Tos => {
+                let dscp = special::tos(token)?;
                 self.add(Field::IpDscp, exactly(Field::IpDscp, dscp), item.key)?;
             }
-            Meaning::DlVlan => self.add(Field::VlanVid, special::dl_vlan(piece)?, item.key)?,
-            Meaning::Tci => self.add_tci(special::vlan_tci(piece)?, item.key)?,
-            Meaning::ArpOr(..) | Meaning::Transport(_) | Meaning::ByFamily(..) => {
+            KeyMeaning::DlVlan => self.add(Field::VlanVid, special::dl_vlan(token)?, item.key)?,
+            KeyMeaning::Tci => self.add_tci(special::vlan_tci(token)?, item.key)?,
+            KeyMeaning::ArpOr(..) | KeyMeaning::Transport(_) | KeyMeaning::ByFamily(..) => {
                 self.waiting.push((meaning, item));
             }
         }
@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes what is asked of a tunnel option, perhaps no more than that it be there.
-    fn take_option(&mut self, field: Field, item: Item<'a>) -> Result<(), ParseError> {
+    fn take_option(&mut self, field: Field, item: KeyValue<'a>) -> Result<(), ParseError> {
         if item.value.is_some_and(|value| value.text == "*") {
             return Ok(());
         }
@@ -134,10 +134,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds a term. Twice the same is once; twice different is an error.
-    fn add(&mut self, field: Field, pair: Masked, key: Piece<'a>) -> Result<(), ParseError> {
+    fn add(&mut self, field: Field, pair: MaskedValue, key: Token<'a>) -> Result<(), ParseError> {
         match self.terms.entry(field) {
             Entry::Vacant(place) => {
-                place.insert(Wanted { pair, key });
+                place.insert(DraftTerm { pair, key });
                 Ok(())
             }
             Entry::Occupied(place) if place.get().pair == pair => Ok(()),
@@ -145,7 +145,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn add_tci(&mut self, tci: special::Tci, key: Piece<'a>) -> Result<(), ParseError> {
+    fn add_tci(&mut self, tci: special::TciTerms, key: Token<'a>) -> Result<(), ParseError> {
         if let Some(pcp) = tci.pcp {
             self.add(Field::VlanPcp, exactly(Field::VlanPcp, pcp), key)?;
         }
@@ -159,19 +159,19 @@ impl<'a> Draft<'a> {
     pub(super) fn finish(mut self) -> Result<Match, ParseError> {
         for (meaning, item) in std::mem::take(&mut self.waiting) {
             let field = self.resolve(meaning, item.key)?;
-            self.add(field, value(field, item.required()?)?, item.key)?;
+            self.add(field, value(field, item.required_value()?)?, item.key)?;
         }
         self.imply_tag();
         let mut building = MatchBuilder::default();
-        for (field, Wanted { pair, key }) in self.terms {
+        for (field, DraftTerm { pair, key }) in self.terms {
             building
                 .add(field, pair.0, pair.1)
-                .map_err(|refusal| key.wrong(complaint(field, refusal)))?;
+                .map_err(|refusal| key.error(complaint(field, refusal)))?;
         }
         for (field, ((value, mask), key)) in self.options {
             building
                 .add_option(field, value, mask)
-                .map_err(|refusal| key.wrong(complaint(field, refusal)))?;
+                .map_err(|refusal| key.error(complaint(field, refusal)))?;
         }
         Ok(building.build())
     }
@@ -183,23 +183,23 @@ impl<'a> Draft<'a> {
     }
 
     /// The field that a name means with the protocol at hand.
-    fn resolve(&self, meaning: Meaning, key: Piece<'_>) -> Result<Field, ParseError> {
+    fn resolve(&self, meaning: KeyMeaning, key: Token<'_>) -> Result<Field, ParseError> {
         let eth_type = self.exact(Field::EthType);
         let field = match meaning {
-            Meaning::ArpOr(arp, other) => match eth_type {
+            KeyMeaning::ArpOr(arp, other) => match eth_type {
                 Some(0x0806 | 0x8035) => Some(arp),
                 _ => Some(other),
             },
-            Meaning::ByFamily(four, six) => match eth_type {
+            KeyMeaning::ByFamily(four, six) => match eth_type {
                 Some(0x86dd) => Some(six),
                 _ => Some(four),
             },
-            Meaning::Transport(side) => transport(side, eth_type, self.exact(Field::IpProto)),
-            Meaning::Field(field) => Some(field),
-            Meaning::Tos => Some(Field::IpDscp),
-            Meaning::DlVlan | Meaning::Tci => Some(Field::VlanVid),
+            KeyMeaning::Transport(side) => transport(side, eth_type, self.exact(Field::IpProto)),
+            KeyMeaning::Field(field) => Some(field),
+            KeyMeaning::Tos => Some(Field::IpDscp),
+            KeyMeaning::DlVlan | KeyMeaning::Tci => Some(Field::VlanVid),
         };
-        field.ok_or_else(|| key.wrong("needs `tcp`, `udp`, `sctp`, or their twins for IPv6"))
+        field.ok_or_else(|| key.error("needs `tcp`, `udp`, `sctp`, or their twins for IPv6"))
     }
 
     /// Asks for a tag where a priority is asked for, as `ovs-ofctl` does.
@@ -208,7 +208,7 @@ impl<'a> Draft<'a> {
         if let Some(pcp) = self.terms.get(&Field::VlanPcp).copied() {
             let pair = (present, present);
             let tag = self.terms.entry(Field::VlanVid);
-            let (value, mask) = &mut tag.or_insert(Wanted { pair, ..pcp }).pair;
+            let (value, mask) = &mut tag.or_insert(DraftTerm { pair, ..pcp }).pair;
             if *mask & present == 0 {
                 *value |= present;
                 *mask |= present;
@@ -219,7 +219,7 @@ impl<'a> Draft<'a> {
 
 /// The field that stands at this side of the transport header. For ICMP it is
 /// type and code, as OpenFlow 1.0 has it.
-fn transport(side: Side, eth_type: Option<u128>, ip_proto: Option<u128>) -> Option<Field> {
+fn transport(side: TransportPort, eth_type: Option<u128>, ip_proto: Option<u128>) -> Option<Field> {
     let (source, destination) = match (eth_type?, ip_proto?) {
         (0x0800 | 0x86dd, 6) => (Field::TcpSrc, Field::TcpDst),
         (0x0800 | 0x86dd, 17) => (Field::UdpSrc, Field::UdpDst),
@@ -229,19 +229,19 @@ fn transport(side: Side, eth_type: Option<u128>, ip_proto: Option<u128>) -> Opti
         _ => return None,
     };
     Some(match side {
-        Side::Source => source,
-        Side::Destination => destination,
+        TransportPort::Source => source,
+        TransportPort::Destination => destination,
     })
 }
 
 /// Two keys want different bits of one field.
-fn contradiction(key: Piece<'_>, first: Piece<'_>) -> ParseError {
+fn contradiction(key: Token<'_>, first: Token<'_>) -> ParseError {
     let (name, column) = (first.text, first.at + 1);
-    key.wrong(format!("contradicts `{name}` in column {column}"))
+    key.error(format!("contradicts `{name}` in column {column}"))
 }
 
 /// This value and nothing else.
-fn exactly(field: Field, value: u128) -> Masked {
+fn exactly(field: Field, value: u128) -> MaskedValue {
     (value, field.full_mask())
 }
 

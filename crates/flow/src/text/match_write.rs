@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::names::{self, Form, PROTOCOLS};
-use super::number::Masked;
-use super::roster::{Named, Roster};
+use super::name_map::{NameMap, WithNames};
+use super::names::{self, PROTOCOLS, ValueFormat};
+use super::number::MaskedValue;
 use super::{address, options, special};
 use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
@@ -37,12 +37,12 @@ const ORDER: [Field; Field::COUNT - OTHERS - 1] = {
 };
 
 /// A list with commas between its items.
-pub(super) struct Commas<'a, 'b> {
+pub(super) struct CommaList<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     empty: bool,
 }
 
-impl<'a, 'b> Commas<'a, 'b> {
+impl<'a, 'b> CommaList<'a, 'b> {
     /// The empty list.
     pub(super) fn new(f: &'a mut fmt::Formatter<'b>) -> Self {
         Self { f, empty: true }
@@ -66,21 +66,21 @@ impl<'a, 'b> Commas<'a, 'b> {
 impl fmt::Display for Match {
     /// Writes the match as `ovs-ofctl` does; one that takes every frame is empty.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
     }
 }
 
-impl fmt::Display for Named<'_, Match> {
+impl fmt::Display for WithNames<'_, Match> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_match(&mut Commas::new(f), self.0, self.1)
+        write_match(&mut CommaList::new(f), self.0, self.1)
     }
 }
 
 /// Writes the terms of `matching` into `list`.
 pub(super) fn write_match(
-    list: &mut Commas<'_, '_>,
+    list: &mut CommaList<'_, '_>,
     matching: &Match,
-    names: &Roster,
+    names: &NameMap,
 ) -> fmt::Result {
     let (before, behind) = ORDER.split_at(BEFORE_PROTOCOL);
     for term in before.iter().filter_map(|field| matching.term(*field)) {
@@ -111,13 +111,16 @@ pub(super) fn write_match(
 }
 
 /// What the protocol's name says already.
-struct Spoken {
+struct WrittenProtocol {
     eth_type: bool,
     ip_proto: bool,
 }
 
 /// Writes the one word for the protocol, if there is one.
-fn write_protocol(list: &mut Commas<'_, '_>, matching: &Match) -> Result<Spoken, fmt::Error> {
+fn write_protocol(
+    list: &mut CommaList<'_, '_>,
+    matching: &Match,
+) -> Result<WrittenProtocol, fmt::Error> {
     let eth_type = matching.exact(Field::EthType);
     let ip_proto = matching.exact(Field::IpProto);
     let known = |ip_proto| {
@@ -126,35 +129,35 @@ fn write_protocol(list: &mut Commas<'_, '_>, matching: &Match) -> Result<Spoken,
             .find(|known| eth_type == Some(known.eth_type) && ip_proto == known.ip_proto)
     };
     let Some(protocol) = known(ip_proto).or_else(|| known(None)) else {
-        return Ok(Spoken {
+        return Ok(WrittenProtocol {
             eth_type: false,
             ip_proto: false,
         });
     };
     list.next()?.write_str(protocol.name)?;
     let ip_proto = protocol.ip_proto.is_some();
-    Ok(Spoken {
+    Ok(WrittenProtocol {
         eth_type: true,
         ip_proto,
     })
 }
 
 /// Writes `name=value`, and the mask if it is not all ones.
-fn write_term(f: &mut fmt::Formatter<'_>, term: &Term, names: &Roster) -> fmt::Result {
+fn write_term(f: &mut fmt::Formatter<'_>, term: &Term, names: &NameMap) -> fmt::Result {
     let pair = (term.value, term.mask);
     write!(f, "{}=", match_name(term.field))?;
     match names::form(term.field) {
-        Form::Port => address::write_port(f, term.value, names),
+        ValueFormat::Port => address::write_port(f, term.value, names),
         _ if term.field == Field::IpDscp => write!(f, "{}", term.value << 2),
-        Form::Decimal | Form::Octet if term.is_exact() => write!(f, "{}", term.value),
-        Form::Decimal => write!(f, "0x{:x}/0x{:x}", term.value, term.mask),
-        Form::Octet => write!(f, "0x{:02x}/0x{:02x}", term.value, term.mask),
-        Form::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
-        Form::TunnelFlags => special::write_tunnel_flags(f, term.value),
-        Form::Flags => special::write_tcp_flags(f, pair),
-        Form::Fragment => special::write_fragment(f, pair),
-        Form::Typed => special::write_packet_type(f, term.value),
-        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6) => {
+        ValueFormat::Decimal | ValueFormat::Octet if term.is_exact() => write!(f, "{}", term.value),
+        ValueFormat::Decimal => write!(f, "0x{:x}/0x{:x}", term.value, term.mask),
+        ValueFormat::Octet => write!(f, "0x{:02x}/0x{:02x}", term.value, term.mask),
+        ValueFormat::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
+        ValueFormat::TunnelFlags => special::write_tunnel_flags(f, term.value),
+        ValueFormat::Flags => special::write_tcp_flags(f, pair),
+        ValueFormat::Fragment => special::write_fragment(f, pair),
+        ValueFormat::Typed => special::write_packet_type(f, term.value),
+        form @ (ValueFormat::Mac | ValueFormat::Ipv4 | ValueFormat::Ipv6) => {
             write_address(f, form, pair, term.is_exact())
         }
     }
@@ -173,7 +176,7 @@ fn match_name(field: Field) -> &'static str {
 /// Writes a hexadecimal number, and the mask likewise unless it is all ones.
 fn write_hex(
     f: &mut fmt::Formatter<'_>,
-    (value, mask): Masked,
+    (value, mask): MaskedValue,
     digits: usize,
     exact: bool,
 ) -> fmt::Result {
@@ -191,13 +194,13 @@ fn write_hex(
 /// Writes an address.
 fn write_address(
     f: &mut fmt::Formatter<'_>,
-    form: Form,
-    (value, mask): Masked,
+    form: ValueFormat,
+    (value, mask): MaskedValue,
     exact: bool,
 ) -> fmt::Result {
     match form {
-        Form::Ipv4 => address::write_ipv4(f, (value, mask)),
-        Form::Ipv6 => address::write_ipv6(f, (value, mask)),
+        ValueFormat::Ipv4 => address::write_ipv4(f, (value, mask)),
+        ValueFormat::Ipv6 => address::write_ipv6(f, (value, mask)),
         _ if exact => address::write_mac(f, value),
         _ => {
             address::write_mac(f, value)?;
@@ -212,22 +215,26 @@ fn write_address(
 pub(super) fn write_set_value(
     f: &mut fmt::Formatter<'_>,
     field: Field,
-    pair: Masked,
-    names: &Roster,
+    pair: MaskedValue,
+    names: &NameMap,
 ) -> fmt::Result {
     let exact = pair.1 == field.full_mask();
     match names::form(field) {
-        Form::Decimal | Form::Octet if exact => write!(f, "{}", pair.0),
-        Form::Decimal | Form::Octet => write!(f, "{}/0x{:x}", pair.0, pair.1),
-        Form::Hex(_) | Form::Flags | Form::Fragment => write_hex(f, pair, 1, exact),
-        Form::Typed => special::write_packet_type(f, pair.0),
-        Form::TunnelFlags if pair.0 == 0 => f.write_str("0"),
-        Form::TunnelFlags => f.write_str("oam"),
-        Form::Port if field == Field::NxInPort => {
+        ValueFormat::Decimal | ValueFormat::Octet if exact => write!(f, "{}", pair.0),
+        ValueFormat::Decimal | ValueFormat::Octet => write!(f, "{}/0x{:x}", pair.0, pair.1),
+        ValueFormat::Hex(_) | ValueFormat::Flags | ValueFormat::Fragment => {
+            write_hex(f, pair, 1, exact)
+        }
+        ValueFormat::Typed => special::write_packet_type(f, pair.0),
+        ValueFormat::TunnelFlags if pair.0 == 0 => f.write_str("0"),
+        ValueFormat::TunnelFlags => f.write_str("oam"),
+        ValueFormat::Port if field == Field::NxInPort => {
             let port = u16::try_from(pair.0).expect("the field has 16 bits");
             address::write_port(f, widen(port).into(), names)
         }
-        Form::Port => address::write_port(f, pair.0, names),
-        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6) => write_address(f, form, pair, exact),
+        ValueFormat::Port => address::write_port(f, pair.0, names),
+        form @ (ValueFormat::Mac | ValueFormat::Ipv4 | ValueFormat::Ipv6) => {
+            write_address(f, form, pair, exact)
+        }
     }
 }

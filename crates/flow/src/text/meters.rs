@@ -10,8 +10,8 @@ use std::fmt;
 use base::MeterId;
 
 use super::error::ParseError;
+use super::lexer::{KeyValue, KeyValues, Token};
 use super::number::number;
-use super::piece::{Item, Items, Piece};
 use crate::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand};
 
 /// The commands by their words.
@@ -37,40 +37,40 @@ const NAMED: [(MeterId, &str); 3] = [
 ];
 
 /// The command word that the line begins with, and the rest of the line.
-pub(super) fn command(line: Piece<'_>) -> (MeterModCommand, Piece<'_>) {
-    let (command, rest) = line.leading(&COMMANDS);
+pub(super) fn command(line: Token<'_>) -> (MeterModCommand, Token<'_>) {
+    let (command, rest) = line.strip_keyword(&COMMANDS);
     (command.unwrap_or(MeterModCommand::Add), rest)
 }
 
 /// Reads a meter-mod, behind its command word.
-pub(super) fn meter_mod(command: MeterModCommand, line: Piece<'_>) -> Result<MeterMod, ParseError> {
+pub(super) fn meter_mod(command: MeterModCommand, line: Token<'_>) -> Result<MeterMod, ParseError> {
     let mut flags = MeterFlags::default();
     let (mut meter, mut bands) = (None, Vec::new());
-    let mut items = Items::new(line);
-    while let Some(item) = items.next_item()? {
+    let mut items = KeyValues::new(line);
+    while let Some(item) = items.next_pair()? {
         let flag = FLAGS.iter().find(|(_, name)| *name == item.key.text);
         match (item.key.text, flag) {
             (_, Some((flag, _))) => {
-                item.bare()?;
+                item.reject_value()?;
                 flags = flags.with(*flag);
             }
-            ("meter", None) => meter = Some(meter_id(item.required()?)?),
+            ("meter", None) => meter = Some(meter_id(item.required_value()?)?),
             ("band" | "bands", None) => {
-                let (_, behind) = line.cut(item.key.at - line.at + item.key.text.len());
-                bands = read_bands(behind.cut(behind.text.len().min(1)).1)?;
+                let (_, behind) = line.split_at(item.key.at - line.at + item.key.text.len());
+                bands = read_bands(behind.split_at(behind.text.len().min(1)).1)?;
                 break;
             }
-            _ => return Err(item.key.wrong("unknown key of a meter")),
+            _ => return Err(item.key.error("unknown key of a meter")),
         }
     }
-    let end = line.cut(line.text.len()).1;
+    let end = line.split_at(line.text.len()).1;
     let meter = match (meter, command) {
         (Some(meter), _) => meter,
         (None, MeterModCommand::Delete) => MeterId::ALL,
-        (None, _) => return Err(end.wrong("the meter is missing: `meter=`")),
+        (None, _) => return Err(end.error("the meter is missing: `meter=`")),
     };
     if command != MeterModCommand::Delete && bands.is_empty() {
-        return Err(end.wrong("bands are missing: `bands=`"));
+        return Err(end.error("bands are missing: `bands=`"));
     }
     Ok(MeterMod {
         command,
@@ -81,49 +81,49 @@ pub(super) fn meter_mod(command: MeterModCommand, line: Piece<'_>) -> Result<Met
 }
 
 /// Reads a meter's number or name.
-fn meter_id(piece: Piece<'_>) -> Result<MeterId, ParseError> {
-    match NAMED.iter().find(|(_, name)| *name == piece.text) {
+fn meter_id(token: Token<'_>) -> Result<MeterId, ParseError> {
+    match NAMED.iter().find(|(_, name)| *name == token.text) {
         Some((meter, _)) => Ok(*meter),
-        None => number(piece).map(MeterId),
+        None => number(token).map(MeterId),
     }
 }
 
 /// Reads bands; `type=` begins one, and `band=` may stand before it.
-fn read_bands(text: Piece<'_>) -> Result<Vec<Band>, ParseError> {
-    let mut bands: Vec<Draft<'_>> = Vec::new();
-    let mut items = Items::new(text);
-    while let Some(mut item) = items.next_item()? {
+fn read_bands(text: Token<'_>) -> Result<Vec<Band>, ParseError> {
+    let mut bands: Vec<BandDraft<'_>> = Vec::new();
+    let mut items = KeyValues::new(text);
+    while let Some(mut item) = items.next_pair()? {
         if matches!(item.key.text, "band" | "bands") {
-            match Items::new(item.required()?).next_item()? {
+            match KeyValues::new(item.required_value()?).next_pair()? {
                 Some(first) => item = first,
-                None => return Err(item.key.wrong("a band is missing")),
+                None => return Err(item.key.error("a band is missing")),
             }
         }
         match (item.key.text, bands.last_mut()) {
-            ("type", _) => bands.push(Draft::new(item)?),
+            ("type", _) => bands.push(BandDraft::new(item)?),
             (_, Some(band)) => band.take(item)?,
-            (_, None) => return Err(item.key.wrong("a band begins with `type=`")),
+            (_, None) => return Err(item.key.error("a band begins with `type=`")),
         }
     }
-    bands.into_iter().map(Draft::finish).collect()
+    bands.into_iter().map(BandDraft::finish).collect()
 }
 
 /// A band as far as it was read.
-struct Draft<'a> {
-    key: Piece<'a>,
+struct BandDraft<'a> {
+    key: Token<'a>,
     remarks: bool,
     level: Option<u8>,
     rate: Option<u32>,
     burst: u32,
 }
 
-impl<'a> Draft<'a> {
-    fn new(item: Item<'a>) -> Result<Self, ParseError> {
-        let kind = item.required()?;
+impl<'a> BandDraft<'a> {
+    fn new(item: KeyValue<'a>) -> Result<Self, ParseError> {
+        let kind = item.required_value()?;
         let remarks = match kind.text {
             "drop" => false,
             "dscp_remark" => true,
-            _ => return Err(kind.wrong("drop or dscp_remark is wanted")),
+            _ => return Err(kind.error("drop or dscp_remark is wanted")),
         };
         Ok(Self {
             key: item.key,
@@ -134,18 +134,18 @@ impl<'a> Draft<'a> {
         })
     }
 
-    fn take(&mut self, item: Item<'_>) -> Result<(), ParseError> {
+    fn take(&mut self, item: KeyValue<'_>) -> Result<(), ParseError> {
         match item.key.text {
-            "rate" => self.rate = Some(number(item.required()?)?),
-            "burst_size" => self.burst = number(item.required()?)?,
-            "prec_level" if self.remarks => self.level = Some(number(item.required()?)?),
-            _ => return Err(item.key.wrong("unknown key of such a band")),
+            "rate" => self.rate = Some(number(item.required_value()?)?),
+            "burst_size" => self.burst = number(item.required_value()?)?,
+            "prec_level" if self.remarks => self.level = Some(number(item.required_value()?)?),
+            _ => return Err(item.key.error("unknown key of such a band")),
         }
         Ok(())
     }
 
     fn finish(self) -> Result<Band, ParseError> {
-        let missing = |what: &str| self.key.wrong(format!("the band's `{what}=` is missing"));
+        let missing = |what: &str| self.key.error(format!("the band's `{what}=` is missing"));
         Ok(Band {
             kind: match (self.remarks, self.level) {
                 (false, _) => BandKind::Drop,
@@ -159,9 +159,9 @@ impl<'a> Draft<'a> {
 }
 
 /// A meter's number or name.
-struct Id(MeterId);
+struct MeterName(MeterId);
 
-impl fmt::Display for Id {
+impl fmt::Display for MeterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match NAMED.iter().find(|(meter, _)| *meter == self.0) {
             Some((_, name)) => f.write_str(name),
@@ -187,7 +187,7 @@ impl fmt::Display for MeterMod {
             .expect("the table has every command");
         write!(f, "{word} ")?;
         match self.command {
-            MeterModCommand::Delete => write!(f, "meter={}", Id(self.meter)),
+            MeterModCommand::Delete => write!(f, "meter={}", MeterName(self.meter)),
             MeterModCommand::Add | MeterModCommand::Modify => {
                 write_meter(f, self.meter, self.flags, &self.bands, [",", ","])
             }
@@ -203,7 +203,7 @@ fn write_meter(
     bands: &[Band],
     [word, line]: [&str; 2],
 ) -> fmt::Result {
-    write!(f, "meter={}", Id(meter))?;
+    write!(f, "meter={}", MeterName(meter))?;
     for (flag, name) in FLAGS {
         if flags.contains(flag) {
             write!(f, "{word}{name}")?;

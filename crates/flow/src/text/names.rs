@@ -5,7 +5,7 @@ use crate::field::Field;
 
 /// How the value of a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueFormat {
     /// A decimal number; with a mask, both are hexadecimal in a match.
     Decimal,
     /// A decimal number of eight bits; with a mask, both are hexadecimal and of two digits.
@@ -32,13 +32,13 @@ pub(super) enum Form {
 
 /// What a name in a match means. Some names mean a different field with another protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum KeyMeaning {
     /// This field.
     Field(Field),
     /// The first if the match is for ARP, else the second.
     ArpOr(Field, Field),
     /// `tp_src` or `tp_dst`: the field that the transport protocol has there.
-    Transport(Side),
+    Transport(TransportPort),
     /// The first if the match is for IPv4, the second if it is for IPv6.
     ByFamily(Field, Field),
     /// `nw_tos`: the DSCP as the byte it stands in.
@@ -51,27 +51,27 @@ pub(super) enum Meaning {
 
 /// One of the two ends of a transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum TransportPort {
     Source,
     Destination,
 }
 
 /// The names of one field.
-struct Names {
+struct FieldNames {
     field: Field,
     /// What `ovs-ofctl` calls it in set-field.
     set: &'static str,
-    form: Form,
+    form: ValueFormat,
     /// All other names that mean this field and no other.
     also: &'static [&'static str],
 }
 
 #[rustfmt::skip]
-const NAMES: [Names; Field::COUNT] = {
+const NAMES: [FieldNames; Field::COUNT] = {
     use Field::*;
-    use Form::*;
-    const fn row(field: Field, set: &'static str, form: Form, also: &'static [&'static str]) -> Names {
-        Names { field, set, form, also }
+    use ValueFormat::*;
+    const fn row(field: Field, set: &'static str, form: ValueFormat, also: &'static [&'static str]) -> FieldNames {
+        FieldNames { field, set, form, also }
     }
     [
         row(InPort,       "in_port",     Port,     &[]),
@@ -257,10 +257,10 @@ pub(super) fn all(field: Field) -> Vec<&'static str> {
     names
 }
 
-/// Names in a match that are not, or not always, those of one field.
+/// FieldNames in a match that are not, or not always, those of one field.
 #[rustfmt::skip]
-const MEANINGS: [(&str, Meaning); 16] = {
-    use Meaning::*;
+const MEANINGS: [(&str, KeyMeaning); 16] = {
+    use KeyMeaning::*;
     use crate::field::Field::*;
     [
         ("nw_src",    ArpOr(ArpSpa, Ipv4Src)),
@@ -269,8 +269,8 @@ const MEANINGS: [(&str, Meaning); 16] = {
         ("ip_dst",    ArpOr(ArpTpa, Ipv4Dst)),
         ("nw_proto",  ArpOr(ArpOp, IpProto)),
         ("ip_proto",  ArpOr(ArpOp, IpProto)),
-        ("tp_src",    Transport(Side::Source)),
-        ("tp_dst",    Transport(Side::Destination)),
+        ("tp_src",    Transport(TransportPort::Source)),
+        ("tp_dst",    Transport(TransportPort::Destination)),
         ("icmp_type", ByFamily(Icmpv4Type, Icmpv6Type)),
         ("icmp_code", ByFamily(Icmpv4Code, Icmpv6Code)),
         ("nw_tos",    Tos),
@@ -284,7 +284,7 @@ const MEANINGS: [(&str, Meaning); 16] = {
 };
 
 /// A protocol's name: an EtherType, and perhaps an IP protocol, in one word.
-pub(super) struct Protocol {
+pub(super) struct ProtocolName {
     pub(super) name: &'static str,
     pub(super) eth_type: u128,
     pub(super) ip_proto: Option<u128>,
@@ -292,9 +292,9 @@ pub(super) struct Protocol {
 
 /// The words; of several for the same, the printer takes the first.
 #[rustfmt::skip]
-pub(super) const PROTOCOLS: [Protocol; 17] = {
-    const fn row(name: &'static str, eth_type: u128, ip_proto: Option<u128>) -> Protocol {
-        Protocol { name, eth_type, ip_proto }
+pub(super) const PROTOCOLS: [ProtocolName; 17] = {
+    const fn row(name: &'static str, eth_type: u128, ip_proto: Option<u128>) -> ProtocolName {
+        ProtocolName { name, eth_type, ip_proto }
     }
     [
         row("ip",    0x0800, None),
@@ -321,11 +321,11 @@ pub(super) const PROTOCOLS: [Protocol; 17] = {
 const FOREIGN_FIELDS: [&str; 3] = ["ct_", "igmp_", "skb_priority"];
 
 /// What `name` means in a match; none if it is no field's name.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
+pub(super) fn meaning(name: &str) -> Option<KeyMeaning> {
     let special = MEANINGS.iter().find(|(known, _)| *known == name);
     special
         .map(|(_, meaning)| *meaning)
-        .or_else(|| settable(name).map(Meaning::Field))
+        .or_else(|| settable(name).map(KeyMeaning::Field))
 }
 
 /// The one field of this name, as set-field needs it.
@@ -360,7 +360,7 @@ pub(super) fn learn_name(field: Field) -> &'static str {
 }
 
 /// How the field's value is written.
-pub(super) fn form(field: Field) -> Form {
+pub(super) fn form(field: Field) -> ValueFormat {
     NAMES[field as usize].form
 }
 

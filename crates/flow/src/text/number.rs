@@ -1,12 +1,12 @@
 //! Numbers, and the values and masks made of them.
 
 use super::error::ParseError;
-use super::piece::Piece;
+use super::lexer::Token;
 
 /// Reads a number from 0 to `max`, decimal or `0x`. Where `max` is all of 64 bits,
 /// `-1` is `max`, as in `cookie=1/-1`.
-pub(super) fn unsigned(piece: Piece<'_>, max: u128) -> Result<u128, ParseError> {
-    let text = piece.text;
+pub(super) fn unsigned(token: Token<'_>, max: u128) -> Result<u128, ParseError> {
+    let text = token.text;
     if text == "-1" && max == u128::from(u64::MAX) {
         return Ok(max);
     }
@@ -15,35 +15,35 @@ pub(super) fn unsigned(piece: Piece<'_>, max: u128) -> Result<u128, ParseError> 
         None => (text, 10),
     };
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return Err(piece.wrong(format!("a number from 0 to {max} is wanted")));
+        return Err(token.error(format!("a number from 0 to {max} is wanted")));
     }
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
         return Err(
-            piece.wrong("a number with a leading zero: decimal has none, hexadecimal has 0x")
+            token.error("a number with a leading zero: decimal has none, hexadecimal has 0x")
         );
     }
     match u128::from_str_radix(digits, radix) {
         Ok(number) if number <= max => Ok(number),
-        _ => Err(piece.wrong(format!("out of range: a number from 0 to {max} is wanted"))),
+        _ => Err(token.error(format!("out of range: a number from 0 to {max} is wanted"))),
     }
 }
 
 /// Reads a number into a type that holds exactly the numbers wanted.
-pub(super) fn number<T: Bounded>(piece: Piece<'_>) -> Result<T, ParseError> {
-    unsigned(piece, T::MAX).map(T::narrow)
+pub(super) fn number<T: BoundedInt>(token: Token<'_>) -> Result<T, ParseError> {
+    unsigned(token, T::MAX).map(T::narrow)
 }
 
 /// An unsigned integer type.
-pub(super) trait Bounded: Sized {
+pub(super) trait BoundedInt: Sized {
     /// Its greatest value.
     const MAX: u128;
-    /// `number`, which is at most [`Bounded::MAX`].
+    /// `number`, which is at most [`BoundedInt::MAX`].
     fn narrow(number: u128) -> Self;
 }
 
 macro_rules! bounded {
     ($($type:ty),*) => { $(
-        impl Bounded for $type {
+        impl BoundedInt for $type {
             const MAX: u128 = <$type>::MAX as u128;
             fn narrow(number: u128) -> Self {
                 Self::try_from(number).expect("the caller compared it with MAX")
@@ -54,17 +54,17 @@ macro_rules! bounded {
 bounded!(u8, u16, u32, u64);
 
 /// A value and the bits of it that count.
-pub(super) type Masked = (u128, u128);
+pub(super) type MaskedValue = (u128, u128);
 
 /// Reads `value` or `value/mask`, both by `read`; without a mask all of `full` counts.
 /// Bits of the value outside the mask are forgotten, as in `10.0.0.1/8`.
 pub(super) fn masked(
-    piece: Piece<'_>,
+    token: Token<'_>,
     full: u128,
-    read: impl Fn(Piece<'_>) -> Result<u128, ParseError>,
-) -> Result<Masked, ParseError> {
-    match piece.split_once("/") {
-        None => Ok((read(piece)?, full)),
+    read: impl Fn(Token<'_>) -> Result<u128, ParseError>,
+) -> Result<MaskedValue, ParseError> {
+    match token.split_once("/") {
+        None => Ok((read(token)?, full)),
         Some((value, mask)) => {
             let (value, mask) = (read(value)?, read(mask)?);
             Ok((value & mask, mask))
@@ -74,10 +74,10 @@ pub(super) fn masked(
 
 #[cfg(test)]
 mod tests {
-    use super::super::piece::line;
+    use super::super::lexer::line;
     use super::*;
 
-    fn read<T: Bounded>(text: &str) -> Result<T, String> {
+    fn read<T: BoundedInt>(text: &str) -> Result<T, String> {
         number(line(text).expect("short")).map_err(|error| error.problem)
     }
 

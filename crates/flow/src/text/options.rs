@@ -4,39 +4,39 @@
 use std::fmt;
 
 use super::error::ParseError;
+use super::lexer::Token;
 use super::names::set_name;
 use super::number::unsigned;
-use super::piece::Piece;
-use crate::extension::Part;
+use crate::extension::Subfield;
 use crate::options::OptionTerm;
 use crate::wide::Wide;
 
 /// A value and the bits of it that count.
-pub(super) type WideMasked = (Wide, Wide);
+pub(super) type WideMaskedValue = (Wide, Wide);
 
 /// Reads a number: hexadecimal with 0x, or decimal as far as other numbers go.
-fn number(piece: Piece<'_>) -> Result<Wide, ParseError> {
-    let text = piece.text;
+fn number(token: Token<'_>) -> Result<Wide, ParseError> {
+    let text = token.text;
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        None => unsigned(piece, u128::MAX).map(Wide::from),
+        None => unsigned(token, u128::MAX).map(Wide::from),
         Some(digits) => Wide::from_hex(digits)
-            .ok_or_else(|| piece.wrong("a number of at most 124 bytes is wanted")),
+            .ok_or_else(|| token.error("a number of at most 124 bytes is wanted")),
     }
 }
 
 /// Reads a number for the bits of `to`.
-pub(super) fn number_of(to: Part, piece: Piece<'_>) -> Result<Wide, ParseError> {
-    let read = number(piece)?;
+pub(super) fn number_of(to: Subfield, token: Token<'_>) -> Result<Wide, ParseError> {
+    let read = number(token)?;
     if !(read & !to.wide_ones()).is_zero() {
-        return Err(piece.wrong(format!("a number of {} bits is wanted", to.bits())));
+        return Err(token.error(format!("a number of {} bits is wanted", to.bits())));
     }
     Ok(read)
 }
 
 /// Reads `value` or `value/mask`. Bits of the value outside the mask are forgotten.
-pub(super) fn masked(piece: Piece<'_>) -> Result<WideMasked, ParseError> {
-    match piece.split_once("/") {
-        None => Ok((number(piece)?, Wide::ONES)),
+pub(super) fn masked(token: Token<'_>) -> Result<WideMaskedValue, ParseError> {
+    match token.split_once("/") {
+        None => Ok((number(token)?, Wide::ONES)),
         Some((value, mask)) => {
             let (value, mask) = (number(value)?, number(mask)?);
             Ok((value & mask, mask))
@@ -45,8 +45,8 @@ pub(super) fn masked(piece: Piece<'_>) -> Result<WideMasked, ParseError> {
 }
 
 /// Reads what a match asks: nothing behind the name is to ask whether there is the option.
-pub(super) fn asked(piece: Option<Piece<'_>>) -> Result<WideMasked, ParseError> {
-    piece.map_or(Ok((Wide::ZERO, Wide::ZERO)), masked)
+pub(super) fn asked(token: Option<Token<'_>>) -> Result<WideMaskedValue, ParseError> {
+    token.map_or(Ok((Wide::ZERO, Wide::ZERO)), masked)
 }
 
 /// Writes a term of a match.

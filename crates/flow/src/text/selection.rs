@@ -6,12 +6,12 @@
 use std::fmt;
 
 use super::error::ParseError;
-use super::match_write::{Commas, write_set_value};
-use super::names::{self, Form};
+use super::lexer::{KeyValue, KeyValues, Token};
+use super::match_write::{CommaList, write_set_value};
+use super::name_map::NameMap;
+use super::names::{self, ValueFormat};
 use super::number::number;
-use super::piece::{Item, Items, Piece};
-use super::roster::Roster;
-use super::{match_read, part, special};
+use super::{match_read, special, subfield};
 use crate::field::Field;
 use crate::group::{Selection, SelectionFields, SelectionMethod};
 use crate::refusal::Refusal;
@@ -53,20 +53,20 @@ const ORDER: [Field; Field::COUNT] = {
 
 /// What a group says of its choice, being read.
 #[derive(Default)]
-pub(super) struct Draft<'a> {
-    method: Option<Piece<'a>>,
-    param: Option<(Piece<'a>, u64)>,
-    fields: Option<(Piece<'a>, SelectionFields)>,
+pub(super) struct SelectionDraft<'a> {
+    method: Option<Token<'a>>,
+    param: Option<(Token<'a>, u64)>,
+    fields: Option<(Token<'a>, SelectionFields)>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> SelectionDraft<'a> {
     /// Takes a key of a group. Whether it is given for the first time; none if it is of
     /// something else.
-    pub(super) fn take(&mut self, item: Item<'a>) -> Result<Option<bool>, ParseError> {
+    pub(super) fn take(&mut self, item: KeyValue<'a>) -> Result<Option<bool>, ParseError> {
         let before = match item.key.text {
-            "selection_method" => self.method.replace(item.required()?).is_some(),
+            "selection_method" => self.method.replace(item.required_value()?).is_some(),
             "selection_method_param" => {
-                let param = number(item.required()?)?;
+                let param = number(item.required_value()?)?;
                 self.param.replace((item.key, param)).is_some()
             }
             "fields" => {
@@ -81,7 +81,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The first word of it, if anything was said.
-    pub(super) fn said(&self) -> Option<Piece<'a>> {
+    pub(super) fn said(&self) -> Option<Token<'a>> {
         let param = self.param.as_ref().map(|(key, _)| *key);
         let fields = self.fields.as_ref().map(|(key, _)| *key);
         self.method.or(param).or(fields)
@@ -94,16 +94,16 @@ impl<'a> Draft<'a> {
         let fields = fields.unwrap_or_default();
         let hash = self.method.is_some_and(|method| method.text == "hash");
         if let Some(key) = fields_key.filter(|_| !hash && !fields.is_empty()) {
-            return Err(key.wrong("only `selection_method=hash` has fields"));
+            return Err(key.error("only `selection_method=hash` has fields"));
         }
         let method = match self.method {
             Some(_) if hash => SelectionMethod::Hash(fields),
             Some(method) if method.text == "dp_hash" => SelectionMethod::Datapath,
-            Some(method) => return Err(method.wrong("hash or dp_hash is wanted")),
+            Some(method) => return Err(method.error("hash or dp_hash is wanted")),
             None => {
                 let key = param_key.filter(|_| param != Some(0));
                 return key.map_or(Ok(None), |key| {
-                    Err(key.wrong("`selection_method=` is missing"))
+                    Err(key.error("`selection_method=` is missing"))
                 });
             }
         };
@@ -115,25 +115,25 @@ impl<'a> Draft<'a> {
 }
 
 /// Reads fields and their masks.
-fn fields(text: Piece<'_>) -> Result<SelectionFields, ParseError> {
+fn fields(text: Token<'_>) -> Result<SelectionFields, ParseError> {
     let mut fields = SelectionFields::default();
-    let mut items = Items::new(text);
-    while let Some(item) = items.next_item()? {
-        let field = part::field(item.key)?;
+    let mut items = KeyValues::new(text);
+    while let Some(item) = items.next_pair()? {
+        let field = subfield::field(item.key)?;
         let mask = match item.value {
             None => field.full_mask(),
             Some(value) => {
                 let (mask, all) = match_read::value(field, value)?;
                 // A kind of fragment has more bits where masks are wanted.
                 if all & field.full_mask() != field.full_mask() {
-                    return Err(value.wrong("a mask alone is wanted"));
+                    return Err(value.error("a mask alone is wanted"));
                 }
                 mask
             }
         };
         fields.add(field, mask).map_err(|refusal| match refusal {
-            Refusal::MatchDuplicateField => item.key.wrong("given before"),
-            _ => item.key.wrong("no such mask of this field"),
+            Refusal::MatchDuplicateField => item.key.error("given before"),
+            _ => item.key.error("no such mask of this field"),
         })?;
     }
     Ok(fields)
@@ -150,7 +150,7 @@ fn name(field: Field) -> &'static str {
 impl fmt::Display for SelectionFields {
     /// Writes the fields as `ovs-ofctl` does between `fields(` and `)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut list = Commas::new(f);
+        let mut list = CommaList::new(f);
         for field in ORDER {
             let Some(mask) = self.mask(field) else {
                 continue;
@@ -161,9 +161,9 @@ impl fmt::Display for SelectionFields {
             if mask != full {
                 f.write_str("=")?;
                 match names::form(field) {
-                    Form::Flags => special::write_tcp_flags(f, (mask, full))?,
-                    Form::Fragment => special::write_fragment(f, (mask, full))?,
-                    _ => write_set_value(f, field, (mask, full), Roster::nameless())?,
+                    ValueFormat::Flags => special::write_tcp_flags(f, (mask, full))?,
+                    ValueFormat::Fragment => special::write_fragment(f, (mask, full))?,
+                    _ => write_set_value(f, field, (mask, full), NameMap::nameless())?,
                 }
             }
         }
@@ -191,7 +191,7 @@ impl fmt::Display for Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::piece;
+    use super::super::lexer;
     use super::*;
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         assert!(seen.iter().copied().eq(Field::all().map(|row| row.field)));
         for field in ORDER {
             let text = name(field);
-            let read = part::field(piece::line(text).expect(text)).expect(text);
+            let read = subfield::field(lexer::line(text).expect(text)).expect(text);
             assert_eq!(read, field, "{text}");
         }
     }

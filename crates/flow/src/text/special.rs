@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::error::ParseError;
-use super::number::{Masked, masked, number, unsigned};
-use super::piece::Piece;
+use super::lexer::Token;
+use super::number::{MaskedValue, masked, number, unsigned};
 use crate::field::{Field, VID_PRESENT, frag};
 
 /// The bits of a tag that are its priority.
@@ -18,25 +18,25 @@ const VID: u16 = 0x0fff;
 const VLAN_NONE: u16 = 0xffff;
 
 /// Reads `dl_vlan` as a value of `vlan_vid`.
-pub(super) fn dl_vlan(piece: Piece<'_>) -> Result<Masked, ParseError> {
+pub(super) fn dl_vlan(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let full = Field::VlanVid.full_mask();
-    match number::<u16>(piece) {
+    match number::<u16>(token) {
         Ok(vid @ 0..=VID) => Ok((u128::from(vid | VID_PRESENT), full)),
         Ok(VLAN_NONE) => Ok((0, full)),
-        _ => Err(piece.wrong("a VLAN id from 0 to 4095 is wanted, or 0xffff for no tag")),
+        _ => Err(token.error("a VLAN id from 0 to 4095 is wanted, or 0xffff for no tag")),
     }
 }
 
 /// Both fields of a tag, as far as a `vlan_tci` asks for them.
-pub(super) struct Tci {
-    pub(super) vid: Masked,
+pub(super) struct TciTerms {
+    pub(super) vid: MaskedValue,
     pub(super) pcp: Option<u128>,
 }
 
 /// Reads `vlan_tci`: the sixteen bits of a tag, and perhaps a mask. The CFI bit
 /// says that there is a tag; without one all bits are zero.
-pub(super) fn vlan_tci(piece: Piece<'_>) -> Result<Tci, ParseError> {
-    let (value, mask) = masked(piece, 0xffff, |part| number::<u16>(part).map(u128::from))?;
+pub(super) fn vlan_tci(token: Token<'_>) -> Result<TciTerms, ParseError> {
+    let (value, mask) = masked(token, 0xffff, |part| number::<u16>(part).map(u128::from))?;
     let priority = u128::from(TCI_PCP);
     let vid = (value & !priority, mask & !priority);
     let present = u128::from(VID_PRESENT);
@@ -48,25 +48,25 @@ pub(super) fn vlan_tci(piece: Piece<'_>) -> Result<Tci, ParseError> {
         }
         some if some == priority && value & present != 0 => Some(value >> 13),
         some if some == priority => {
-            return Err(piece.wrong("a priority without a tag: set bit 0x1000 in value and mask"));
+            return Err(token.error("a priority without a tag: set bit 0x1000 in value and mask"));
         }
-        _ => return Err(piece.wrong("a priority is matched whole: mask 0xe000, all of it or none")),
+        _ => return Err(token.error("a priority is matched whole: mask 0xe000, all of it or none")),
     };
-    Ok(Tci { vid, pcp })
+    Ok(TciTerms { vid, pcp })
 }
 
 /// Reads `nw_tos`: the byte that has the DSCP in its upper six bits. Returns the DSCP.
-pub(super) fn tos(piece: Piece<'_>) -> Result<u128, ParseError> {
-    match unsigned(piece, 255)? {
+pub(super) fn tos(token: Token<'_>) -> Result<u128, ParseError> {
+    match unsigned(token, 255)? {
         byte if byte & 3 == 0 => Ok(byte >> 2),
-        _ => Err(piece.wrong("the lower two bits are not part of it: a multiple of 4 is wanted")),
+        _ => Err(token.error("the lower two bits are not part of it: a multiple of 4 is wanted")),
     }
 }
 
 /// Writes the terms on the tag. `pcp` is there only if `vid` asks for a tag.
 pub(super) fn write_vlan(
     f: &mut fmt::Formatter<'_>,
-    (value, mask): Masked,
+    (value, mask): MaskedValue,
     pcp: Option<u128>,
 ) -> fmt::Result {
     let (vid, present) = (u128::from(VID), u128::from(VID_PRESENT));
@@ -90,16 +90,16 @@ const TCP_FLAGS: [&str; 12] = [
 ];
 
 /// Reads `tcp_flags`: `+syn-ack`, `syn|ack`, or numbers.
-pub(super) fn tcp_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
+pub(super) fn tcp_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let full = Field::TcpFlags.full_mask();
-    if piece.text.starts_with(['+', '-']) {
-        return signed_flags(piece);
+    if token.text.starts_with(['+', '-']) {
+        return signed_flags(token);
     }
-    if piece.text.starts_with(|c: char| c.is_ascii_digit()) && !piece.text.contains('|') {
-        return masked(piece, full, |part| unsigned(part, full));
+    if token.text.starts_with(|c: char| c.is_ascii_digit()) && !token.text.contains('|') {
+        return masked(token, full, |part| unsigned(part, full));
     }
     let mut flags = 0;
-    let mut rest = Some(piece);
+    let mut rest = Some(token);
     while let Some(part) = rest {
         let (name, others) = match part.split_once("|") {
             Some((name, others)) => (name, Some(others)),
@@ -115,19 +115,19 @@ pub(super) fn tcp_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
 }
 
 /// Reads flags with `+` before those that must be set and `-` before those that must not.
-fn signed_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
+fn signed_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let (mut flags, mut mask) = (0, 0);
-    let mut rest = piece;
+    let mut rest = token;
     while !rest.text.is_empty() {
-        let (sign, unsigned) = rest.cut(1);
+        let (sign, unsigned) = rest.split_at(1);
         let len = unsigned
             .text
             .find(['+', '-'])
             .unwrap_or(unsigned.text.len());
-        let (name, others) = unsigned.cut(len);
+        let (name, others) = unsigned.split_at(len);
         let bit = tcp_flag(name)?;
         if mask & bit != 0 {
-            return Err(name.wrong("this flag was given before"));
+            return Err(name.error("this flag was given before"));
         }
         mask |= bit;
         if sign.text == "+" {
@@ -139,17 +139,20 @@ fn signed_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
 }
 
 /// Reads the name of one flag.
-fn tcp_flag(name: Piece<'_>) -> Result<u128, ParseError> {
+fn tcp_flag(name: Token<'_>) -> Result<u128, ParseError> {
     match TCP_FLAGS.iter().position(|known| *known == name.text) {
         Some(bit) => Ok(1 << bit),
         None => {
-            Err(name.wrong("a TCP flag is wanted: fin, syn, rst, psh, ack, urg, ece, cwr or ns"))
+            Err(name.error("a TCP flag is wanted: fin, syn, rst, psh, ack, urg, ece, cwr or ns"))
         }
     }
 }
 
 /// Writes TCP flags: `syn|ack` if all are asked for, else `+syn-ack`.
-pub(super) fn write_tcp_flags(f: &mut fmt::Formatter<'_>, (flags, mask): Masked) -> fmt::Result {
+pub(super) fn write_tcp_flags(
+    f: &mut fmt::Formatter<'_>,
+    (flags, mask): MaskedValue,
+) -> fmt::Result {
     let exact = mask == Field::TcpFlags.full_mask();
     if exact && flags == 0 {
         return f.write_str("0");
@@ -171,19 +174,19 @@ pub(super) fn write_tcp_flags(f: &mut fmt::Formatter<'_>, (flags, mask): Masked)
 const TUNNEL_OAM: &str = "oam";
 
 /// Reads `tun_flags`: `+oam`, `-oam`, `oam`, or numbers.
-pub(super) fn tunnel_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
+pub(super) fn tunnel_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let full = Field::TunFlags.full_mask();
-    let (sign, name) = match piece.text.strip_prefix(['+', '-']) {
-        Some(_) => piece.cut(1),
-        None => piece.cut(0),
+    let (sign, name) = match token.text.strip_prefix(['+', '-']) {
+        Some(_) => token.split_at(1),
+        None => token.split_at(0),
     };
     match (sign.text, name.text) {
         ("-", TUNNEL_OAM) => Ok((0, full)),
         (_, TUNNEL_OAM) => Ok((1, full)),
         ("", text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
-            masked(piece, full, |part| unsigned(part, full))
+            masked(token, full, |part| unsigned(part, full))
         }
-        _ => Err(piece.wrong("a tunnel's flag is wanted: +oam or -oam")),
+        _ => Err(token.error("a tunnel's flag is wanted: +oam or -oam")),
     }
 }
 
@@ -203,18 +206,21 @@ const FRAGMENTS: [(&str, u8, u8); 5] = [
 ];
 
 /// Reads `ip_frag`: a word, or numbers for what no word says.
-pub(super) fn fragment(piece: Piece<'_>) -> Result<Masked, ParseError> {
-    if let Some((_, value, mask)) = FRAGMENTS.iter().find(|(name, ..)| *name == piece.text) {
+pub(super) fn fragment(token: Token<'_>) -> Result<MaskedValue, ParseError> {
+    if let Some((_, value, mask)) = FRAGMENTS.iter().find(|(name, ..)| *name == token.text) {
         return Ok((u128::from(*value), u128::from(*mask)));
     }
-    if piece.text.starts_with(|c: char| c.is_ascii_digit()) {
-        return masked(piece, 0xff, |part| unsigned(part, 0xff));
+    if token.text.starts_with(|c: char| c.is_ascii_digit()) {
+        return masked(token, 0xff, |part| unsigned(part, 0xff));
     }
-    Err(piece.wrong("a kind of fragment is wanted: no, yes, first, later or not_later"))
+    Err(token.error("a kind of fragment is wanted: no, yes, first, later or not_later"))
 }
 
 /// Writes a kind of fragment.
-pub(super) fn write_fragment(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> fmt::Result {
+pub(super) fn write_fragment(
+    f: &mut fmt::Formatter<'_>,
+    (value, mask): MaskedValue,
+) -> fmt::Result {
     let known = FRAGMENTS
         .iter()
         .find(|(_, v, m)| u128::from(*v) == value && u128::from(*m) == mask);
@@ -225,21 +231,21 @@ pub(super) fn write_fragment(f: &mut fmt::Formatter<'_>, (value, mask): Masked) 
 }
 
 /// Reads `packet_type`: `(name space,type)`, each of sixteen bits, or both as one number.
-pub(super) fn packet_type(piece: Piece<'_>) -> Result<u128, ParseError> {
-    let inner = piece
+pub(super) fn packet_type(token: Token<'_>) -> Result<u128, ParseError> {
+    let inner = token
         .text
         .strip_prefix('(')
         .and_then(|text| text.strip_suffix(')'));
     let Some(inner) = inner else {
-        return number::<u32>(piece).map(u128::from);
+        return number::<u32>(token).map(u128::from);
     };
-    let inner = Piece {
+    let inner = Token {
         text: inner,
-        at: piece.at + 1,
-        ..piece
+        at: token.at + 1,
+        ..token
     };
     let Some((space, kind)) = inner.split_once(",") else {
-        return Err(piece.wrong("a name space and a type are wanted: (0,0)"));
+        return Err(token.error("a name space and a type are wanted: (0,0)"));
     };
     let (space, kind) = (number::<u16>(space.trim())?, number::<u16>(kind.trim())?);
     Ok(u128::from(space) << 16 | u128::from(kind))

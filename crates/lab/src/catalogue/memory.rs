@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::PortNo;
-use flow::{FlowMod, Key, Registers};
+use flow::{FlowKey, FlowMod, PipelineFields};
 use packet::{Depth, Frame, Headers};
 use testbed::Interrupt;
 use trafficgen::memory::SimulatedTime;
@@ -121,8 +121,8 @@ pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
 pub(super) fn met(rules: &[FlowMod], frame: &[u8]) -> Option<usize> {
     let packet = Frame::from_bytes(frame);
     let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
-    let mut key = Key::new();
-    key.fill(&headers, &Registers::new(PortNo(1)));
+    let mut key = FlowKey::new();
+    key.fill(&headers, &PipelineFields::new(PortNo(1)));
     let matching = rules.iter().enumerate();
     let matching = matching.filter(|(_, rule)| rule.matching.accepts(&key));
     let best = matching.max_by_key(|(_, rule)| rule.priority);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::{MeterId, PortNo, TableId};
 use flow::{
-    Extension, Field, MaxLen, OptionTerm, PacketInReason, Part, Refusal, ToController, Wide,
+    ControllerAction, Extension, Field, MaxLen, OptionTerm, PacketInReason, Refusal, Subfield, Wide,
 };
 
 use super::encode::{EncodeContext, put, reg_load2, set_field, set_option, short_header};
@@ -37,11 +37,11 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
             port: port_no::from_u16(r.u16()?),
             max_len: r.u32()?,
         },
-        ActionKind::Controller => Extension::Controller(Arc::new(ToController {
+        ActionKind::Controller => Extension::Controller(Arc::new(ControllerAction {
             max_len: MaxLen(r.u16()?),
             controller: r.u16()?,
             reason: decode_reason(r)?,
-            ..ToController::default()
+            ..ControllerAction::default()
         })),
         ActionKind::Controller2 => Extension::Controller(Arc::new(decode_controller2(r)?)),
         ActionKind::DecTtlIds => decode_dec_ttl(r)?,
@@ -86,7 +86,7 @@ pub(super) fn encode(
         Extension::Move { from, to } => encode_move(*from, *to, w),
         Extension::Push(from) => encode_stack(ActionKind::StackPush, *from, w),
         Extension::Pop(to) => encode_stack(ActionKind::StackPop, *to, w),
-        Extension::OutputPart { from, max_len } => encode_output(*from, *max_len, w),
+        Extension::OutputReg { from, max_len } => encode_output(*from, *max_len, w),
         Extension::OutputTruncated { port, max_len } => put(ActionKind::OutputTruncated, w, |w| {
             encode_u16_port(*port, w)?;
             w.u32(*max_len);
@@ -180,8 +180,8 @@ fn decode_deleted(r: &mut Reader<'_>) -> Result<Field, BodyError> {
 }
 
 /// The part of a field; bits that it does not have are a fault of the action.
-fn part(field: Field, offset: u16, bits: u16) -> Result<Part, BodyError> {
-    Ok(Part::new(field, offset, bits).ok_or(Refusal::ActionBadArgument)?)
+fn part(field: Field, offset: u16, bits: u16) -> Result<Subfield, BodyError> {
+    Ok(Subfield::new(field, offset, bits).ok_or(Refusal::ActionBadArgument)?)
 }
 
 /// The offset and the width that Nicira writes in one number.
@@ -189,7 +189,7 @@ fn split_ofs_nbits(ofs_nbits: u16) -> (u16, u16) {
     (ofs_nbits >> 6, (ofs_nbits & 0x3f) + 1)
 }
 
-fn ofs_nbits(part: Part, w: &Writer<'_>) -> Result<u16, EncodeError> {
+fn ofs_nbits(part: Subfield, w: &Writer<'_>) -> Result<u16, EncodeError> {
     match part.bits() {
         bits @ 1..=64 => Ok(part.offset() << 6 | (bits - 1)),
         _ => Err(w.unsupported("a part of more than 64 bits")),
@@ -224,7 +224,7 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
         Some(field) if field.info().writable && !header.masked => field,
         _ => return Err(Refusal::ActionBadSetType.into()),
     };
-    let to = Part::new(field, offset, bits).filter(|_| has_length_of(field, header));
+    let to = Subfield::new(field, offset, bits).filter(|_| has_length_of(field, header));
     let to = to.ok_or(Refusal::ActionBadSetLength)?;
     if u128::from(value) > to.ones() {
         return Err(Refusal::ActionBadSetArgument.into());
@@ -233,8 +233,8 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
 }
 
 /// 1.5 sets parts of fields.
-fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    if to.is_of_option() && w.version() == Version::V15 {
+fn encode_load(to: Subfield, value: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    if to.is_tunnel_option() && w.version() == Version::V15 {
         let (field, mask) = (to.field(), to.wide_mask());
         let value = to.wide_place(Wide::from(u128::from(value)));
         return set_option(&OptionTerm { field, value, mask }, w);
@@ -272,7 +272,7 @@ fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
 }
 
 /// 1.5 has an action of its own for it.
-fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_move(from: Subfield, to: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let offsets = |w: &mut Writer<'_>| {
         w.u16(from.bits());
         w.u16(from.offset());
@@ -293,13 +293,13 @@ fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), EncodeErr
     })
 }
 
-fn decode_stack(r: &mut Reader<'_>) -> Result<Part, BodyError> {
+fn decode_stack(r: &mut Reader<'_>) -> Result<Subfield, BodyError> {
     let offset = r.u16()?;
     let field = decode_field(r)?;
     part(field, offset, r.u16()?)
 }
 
-fn encode_stack(kind: ActionKind, part: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_stack(kind: ActionKind, part: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u16(part.offset());
         encode_field(part.field(), w)?;
@@ -318,10 +318,10 @@ fn decode_output(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, Body
         (decode_field(r)?, max_len)
     };
     let from = part(field, offset, bits)?;
-    Ok(Extension::OutputPart { from, max_len })
+    Ok(Extension::OutputReg { from, max_len })
 }
 
-fn encode_output(from: Part, max_len: MaxLen, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_output(from: Subfield, max_len: MaxLen, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let ofs_nbits = ofs_nbits(from, w)?;
     let header = oxm::header_of(from.field(), HeaderFamily::Nxm, false);
     let own = header.is_some_and(|header| header.length == from.field().bytes());
@@ -353,8 +353,8 @@ const CONTROLLER_PAUSE: u16 = 4;
 const CONTROLLER_METER: u16 = 5;
 
 /// `NXAST_CONTROLLER2`: properties, each padded to eight bytes.
-fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, BodyError> {
-    let mut to_controller = ToController::default();
+fn decode_controller2(r: &mut Reader<'_>) -> Result<ControllerAction, BodyError> {
+    let mut to_controller = ControllerAction::default();
     while !r.is_empty() {
         let start = r.clone();
         let (kind, length) = (r.u16()?, usize::from(r.u16()?));
@@ -381,8 +381,11 @@ fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, BodyError> {
 }
 
 /// The first form says what it can; the second says all.
-fn encode_controller(to_controller: &ToController, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let ToController {
+fn encode_controller(
+    to_controller: &ControllerAction,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let ControllerAction {
         max_len,
         controller,
         reason,

@@ -3,7 +3,7 @@
 use std::slice;
 
 use base::PortNo;
-use flow::{Extension, Match, Part};
+use flow::{Extension, Match, Subfield};
 
 use super::numbers::ACTIONS;
 use super::*;
@@ -59,7 +59,7 @@ fn common() -> Vec<Action> {
 
 /// A load of so many bits.
 fn load(field: Field, offset: u16, bits: u16, value: u64) -> Action {
-    let to = Part::new(field, offset, bits).expect("it is within the field");
+    let to = Subfield::new(field, offset, bits).expect("it is within the field");
     Action::Extended(Extension::Load { to, value })
 }
 

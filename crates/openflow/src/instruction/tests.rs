@@ -2,7 +2,7 @@
 
 use base::PortNo;
 use flow::Match;
-use flow::{Extension, Part};
+use flow::{Extension, Subfield};
 
 use super::*;
 use crate::dialect::Dialect;
@@ -86,7 +86,7 @@ fn openflow_1_0_metadata_before_goto_becomes_field_load() {
     };
     let mut expected = both.clone();
     (expected.metadata, expected.goto) = (None, None);
-    let to = Part::new(Field::Metadata, 0, 3).expect("of 64");
+    let to = Subfield::new(Field::Metadata, 0, 3).expect("of 64");
     expected
         .apply
         .push(Action::Extended(Extension::Load { to, value: 5 }));

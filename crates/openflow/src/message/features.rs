@@ -1,8 +1,8 @@
-//! Features reply: what the switch is and can (OF 1.0.1, 5.3.1; OF 1.3.5,
+//! SwitchFeatures reply: what the switch is and can (OF 1.0.1, 5.3.1; OF 1.3.5,
 //! 7.3.1). Until 1.2 the ports are listed in it, and in 1.0 the actions.
 
 use base::DatapathId;
-use flow::{Capabilities, Features, PortDesc};
+use flow::{Capabilities, PortDesc, SwitchFeatures};
 
 use super::{WireFormat, port};
 use crate::action;
@@ -17,7 +17,7 @@ const PORTS_MAX_V11: usize = (u16::MAX as usize - 32) / port::LENGTH_V11;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeaturesReply {
     /// What the switch is.
-    pub features: Features,
+    pub features: SwitchFeatures,
     /// Its ports; none from 1.3 on, where they are asked for apart. As many as fit
     /// one message, some 1,360 in 1.0 and 1,020 later, are told.
     pub ports: Vec<PortDesc>,
@@ -88,7 +88,7 @@ impl WireFormat for FeaturesReply {
         } else {
             0
         };
-        let features = Features {
+        let features = SwitchFeatures {
             datapath_id,
             buffers,
             tables,
@@ -99,7 +99,7 @@ impl WireFormat for FeaturesReply {
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        let Features {
+        let SwitchFeatures {
             datapath_id,
             buffers,
             tables,

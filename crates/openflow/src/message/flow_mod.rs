@@ -13,7 +13,7 @@
 //! for controllers leave zeros there.
 
 use base::{Cookie, GroupId, TableId};
-use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, Missing, Refusal};
+use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, MissingRule, Refusal};
 
 use super::packet_out::{decode_buffer, encode_buffer};
 use crate::action::EncodeContext;
@@ -223,7 +223,7 @@ fn decode_later(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed>
         read.cookie_mask = cookie_mask;
     }
     if r.version() == Version::V11 && is_modify(command) && cookie_mask == 0 {
-        read.missing = Missing::Added;
+        read.missing = MissingRule::Add;
     }
     (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);
     read.priority = r.u16()?;
@@ -377,7 +377,7 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErro
     if flow_mod.flags.0 & !(known | implied) != 0 {
         return Err(w.unsupported("these flags"));
     }
-    if flow_mod.missing == Missing::Added && w.version() != Version::V11 {
+    if flow_mod.missing == MissingRule::Add && w.version() != Version::V11 {
         return Err(w.unsupported("a modification that may add"));
     }
     w.u64(flow_mod.cookie.0);

@@ -22,9 +22,9 @@ mod table_stats;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
-    AggregateStats, Description, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures,
-    GroupStats, IpfixOf, IpfixStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest,
-    PortDesc, PortStats, QueueStats, Refusal, TableDesc, TableStats,
+    AggregateStats, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures, GroupStats,
+    IpfixScope, IpfixStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest, PortDesc,
+    PortStats, QueueStats, Refusal, SwitchDescription, TableDesc, TableStats,
 };
 
 pub use bundle_features::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
@@ -88,14 +88,14 @@ pub enum MultipartRequest {
     /// How are the controllers that the switch goes to? (1.5)
     ControllerStatus,
     /// What has IPFIX told? (Nicira)
-    Ipfix(IpfixOf),
+    Ipfix(IpfixScope),
 }
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReply {
     /// Who made the switch.
-    Description(Description),
+    Description(SwitchDescription),
     /// Rules.
     Flow(FlowFormat, Vec<FlowStats>),
     /// Sums over rules.
@@ -133,7 +133,7 @@ pub enum MultipartReply {
     /// How the controllers are that the switch goes to (1.5).
     ControllerStatus(Vec<ControllerStatus>),
     /// What IPFIX has told (Nicira); of the bridge there is one.
-    Ipfix(IpfixOf, Vec<IpfixStats>),
+    Ipfix(IpfixScope, Vec<IpfixStats>),
 }
 
 impl MultipartReply {
@@ -322,8 +322,8 @@ fn decode_request_body(
             MultipartRequest::FlowMonitor(decode_all(r, WireFormat::decode)?)
         }
         MultipartKind::ControllerStatus => MultipartRequest::ControllerStatus,
-        MultipartKind::IpfixBridge => MultipartRequest::Ipfix(IpfixOf::Bridge),
-        MultipartKind::IpfixFlow => MultipartRequest::Ipfix(IpfixOf::Collectors),
+        MultipartKind::IpfixBridge => MultipartRequest::Ipfix(IpfixScope::Bridge),
+        MultipartKind::IpfixFlow => MultipartRequest::Ipfix(IpfixScope::Collectors),
     })
 }
 
@@ -423,10 +423,10 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
             MultipartReply::ControllerStatus(decode_all(r, WireFormat::decode)?)
         }
         MultipartKind::IpfixBridge => {
-            MultipartReply::Ipfix(IpfixOf::Bridge, vec![WireFormat::decode(r)?])
+            MultipartReply::Ipfix(IpfixScope::Bridge, vec![WireFormat::decode(r)?])
         }
         MultipartKind::IpfixFlow => {
-            MultipartReply::Ipfix(IpfixOf::Collectors, decode_all(r, WireFormat::decode)?)
+            MultipartReply::Ipfix(IpfixScope::Collectors, decode_all(r, WireFormat::decode)?)
         }
         MultipartKind::FlowCounts => MultipartReply::Flow(
             FlowFormat::Counts,

@@ -6,7 +6,7 @@
 //! that actions send. Nicira's own forms are in `packet_in_nicira`.
 
 use base::{BufferId, Cookie, PortNo, TableId};
-use flow::{Field, Match, PacketIn, PacketInReason, Refusal, Registers};
+use flow::{Field, Match, PacketIn, PacketInReason, PipelineFields, Refusal};
 
 use super::packet_in_nicira;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
@@ -145,7 +145,7 @@ fn encode_standard(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Encod
             if w.version() != Version::V12 {
                 w.u64(packet_in.cookie.0);
             }
-            oxm::encode_structure(&packet_in.registers.told(), w)?;
+            oxm::encode_structure(&packet_in.registers.to_match(), w)?;
             w.zeros(2);
         }
     }
@@ -159,7 +159,7 @@ pub(super) const fn empty(reason: PacketInReason, in_port: PortNo) -> PacketIn {
         reason,
         table: TableId::ALL,
         cookie: Cookie::NONE,
-        registers: Registers::new(in_port),
+        registers: PipelineFields::new(in_port),
         total_len: 0,
         data: Vec::new(),
         userdata: Vec::new(),
@@ -194,10 +194,10 @@ fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
 /// What surrounds a frame, as a match tells it (OF 1.3.5, 7.4.1): a register that is
 /// not told is zero, and fields that are no registers are left out. None if there is
 /// no port.
-pub(super) fn pipeline_fields(matching: &Match) -> Option<Registers> {
+pub(super) fn pipeline_fields(matching: &Match) -> Option<PipelineFields> {
     matching.exact(Field::InPort)?;
-    let registers = Registers::of(matching);
-    Some(Registers {
+    let registers = PipelineFields::from_match(matching);
+    Some(PipelineFields {
         conjunction: 0,
         set_output: PortNo::UNSET,
         ..registers

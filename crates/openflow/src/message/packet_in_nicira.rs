@@ -7,7 +7,7 @@
 //! tells what the rule sends along and how to go on.
 
 use base::{BufferId, Cookie, PortNo, TableId};
-use flow::{Match, PacketIn, PacketInReason, Refusal, Registers, Resume};
+use flow::{Match, PacketIn, PacketInReason, PipelineFields, Refusal, Resume};
 
 use super::WireFormat;
 use super::packet_in::{decode_reason, empty, pipeline_fields, reason_number};
@@ -45,7 +45,7 @@ pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Enc
     w.u8(reason_number(packet_in.reason, w.version()));
     w.u8(packet_in.table.0);
     w.u64(packet_in.cookie.0);
-    let nxm_match = NxmMatch::of(packet_in.registers.told());
+    let nxm_match = NxmMatch::of(packet_in.registers.to_match());
     oxm::encode_nxm_with_length(&nxm_match, w, |w| w.zeros(6))?;
     w.zeros(2);
     w.bytes(&packet_in.data);
@@ -124,7 +124,7 @@ fn apply_property(builder: &mut PacketIn2Builder, property: Property<'_>) -> Res
     value.end()
 }
 
-fn decode_metadata(property: &Property<'_>) -> Result<Registers, Malformed> {
+fn decode_metadata(property: &Property<'_>) -> Result<PipelineFields, Malformed> {
     let missing_port = property.fail(Refusal::RequestBadPort);
     let matching: Match = oxm::decode(property.value.clone())?;
     pipeline_fields(&matching).ok_or(missing_port)
@@ -161,8 +161,8 @@ fn put_bytes(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeEr
     })
 }
 
-fn put_metadata(registers: &Registers, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    property::put(METADATA, w, |w| oxm::encode(&registers.told(), w))
+fn put_metadata(registers: &PipelineFields, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    property::put(METADATA, w, |w| oxm::encode(&registers.to_match(), w))
 }
 
 fn put_continuation(continuation: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeError> {

@@ -5,7 +5,7 @@
 //! in by, and registers.
 
 use base::{BufferId, PortNo};
-use flow::{Field, Match, PacketOut, Refusal, Registers};
+use flow::{Field, Match, PacketOut, PipelineFields, Refusal};
 
 use super::{WireFormat, packet_in};
 use crate::action::{self, EncodeContext};
@@ -32,11 +32,11 @@ impl WireFormat for PacketOut {
         let (registers, actions_len) = match r.version() {
             // 1.0 says that there is none by OFPP_NONE, later versions by OFPP_CONTROLLER.
             Version::V10 => match port_no::decode(r)? {
-                PortNo::ANY => (Registers::new(PortNo::CONTROLLER), r.u16()?),
-                port => (Registers::new(port), r.u16()?),
+                PortNo::ANY => (PipelineFields::new(PortNo::CONTROLLER), r.u16()?),
+                port => (PipelineFields::new(port), r.u16()?),
             },
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
-                let head = (Registers::new(port_no::decode(r)?), r.u16()?);
+                let head = (PipelineFields::new(port_no::decode(r)?), r.u16()?);
                 r.skip(6)?;
                 head
             }
@@ -67,7 +67,9 @@ impl WireFormat for PacketOut {
             fidelity: Fidelity::Lossless,
         };
         let actions = |w: &mut Writer<'_>| action::encode(&self.actions, context, w);
-        if w.version() != Version::V15 && self.registers != Registers::new(self.registers.in_port) {
+        if w.version() != Version::V15
+            && self.registers != PipelineFields::new(self.registers.in_port)
+        {
             return Err(w.unsupported("what comes with a frame besides its port"));
         }
         match w.version() {
@@ -90,7 +92,7 @@ impl WireFormat for PacketOut {
                 )?;
             }
             Version::V15 => {
-                let matching = self.registers.told();
+                let matching = self.registers.to_match();
                 let between = |w: &mut Writer<'_>| {
                     w.zeros(2);
                     oxm::encode_structure(&matching, w)
@@ -105,14 +107,14 @@ impl WireFormat for PacketOut {
 
 /// Reads the match that tells of a frame's surroundings, which a port must be in
 /// (OF 1.5.1, 7.3.6).
-fn decode_context(r: &mut Reader<'_>) -> Result<Registers, Malformed> {
+fn decode_context(r: &mut Reader<'_>) -> Result<PipelineFields, Malformed> {
     let start = r.clone();
     let matching = oxm::decode_structure(r)?;
     for term in matching.terms() {
         match term.field {
             // The second is the same here, and every packet is Ethernet's.
             Field::InPhyPort | Field::PacketType => {}
-            field if Registers::has(field) => {}
+            field if PipelineFields::contains(field) => {}
             // What the switch itself finds out.
             Field::ActsetOutput | Field::ConjId => {
                 return Err(start.fail(Refusal::MatchBadField));
@@ -133,9 +135,9 @@ mod tests {
 
     #[test]
     fn packet_out_pipeline_fields_encode_only_in_1_5() {
-        let registers = Registers {
+        let registers = PipelineFields {
             metadata: 5,
-            ..Registers::new(PortNo(1))
+            ..PipelineFields::new(PortNo(1))
         };
         let message = Message::PacketOut(PacketOut {
             buffer: None,

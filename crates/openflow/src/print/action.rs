@@ -4,7 +4,7 @@
 use ::flow::{Action, Refusal};
 use packet::MacAddr;
 
-use flow::text::{Named, Roster};
+use flow::text::{NameMap, WithNames};
 
 use super::refusal_names::DecodeErrorName;
 use super::text::AlternateHex;
@@ -20,7 +20,7 @@ const CLONE_HEAD: usize = 16;
 const INSTRUCTION_HEAD: usize = 8;
 
 /// A list of actions with commas between them; none are `drop`.
-pub(super) fn list(r: Reader<'_>, names: &Roster) -> Result<String, DecodeErrorName> {
+pub(super) fn list(r: Reader<'_>, names: &NameMap) -> Result<String, DecodeErrorName> {
     let mut texts = Vec::new();
     format_each(r, names, &mut texts)?;
     Ok(join(&texts))
@@ -29,7 +29,7 @@ pub(super) fn list(r: Reader<'_>, names: &Roster) -> Result<String, DecodeErrorN
 /// Adds the text of each action.
 fn format_each(
     mut r: Reader<'_>,
-    names: &Roster,
+    names: &NameMap,
     texts: &mut Vec<String>,
 ) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
@@ -62,7 +62,7 @@ fn join(texts: &[String]) -> String {
 fn format_action(
     kind: ActionKind,
     item: &ActionItem,
-    names: &Roster,
+    names: &NameMap,
     mut whole: Reader<'_>,
 ) -> Result<String, DecodeErrorName> {
     let action = match item {
@@ -74,7 +74,8 @@ fn format_action(
         whole.skip(CLONE_HEAD)?;
         return Ok(format!("clone({})", list(whole, names)?));
     }
-    Ok(setter(kind, action, whole.version()).unwrap_or_else(|| Named(action, names).to_string()))
+    Ok(setter(kind, action, whole.version())
+        .unwrap_or_else(|| WithNames(action, names).to_string()))
 }
 
 /// The text of a setter that is a set-field under another name.
@@ -117,7 +118,7 @@ fn metadata(value: u64, mask: u64) -> String {
 /// What a rule does: the actions of 1.0, or instructions in the order in which they
 /// are done.
 pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
-    let names = Roster::nameless();
+    let names = NameMap::nameless();
     if r.version() == Version::V10 {
         let whole = r.clone();
         r.rest();

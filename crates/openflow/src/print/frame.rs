@@ -1,7 +1,7 @@
 //! A frame in a message: its fields as a match would have them.
 
 use ::flow::field::Depth;
-use ::flow::{Field, Key, Match, Registers};
+use ::flow::{Field, FlowKey, Match, PipelineFields};
 use base::PortNo;
 use packet::{Frame, Headers};
 
@@ -29,9 +29,9 @@ pub fn describe(bytes: &[u8]) -> String {
     let read = depths
         .flat_map(|depth| Headers::parse(&frame, depth))
         .next();
-    let mut key = Key::new();
+    let mut key = FlowKey::new();
     if let Some(headers) = &read {
-        key.fill(headers, &Registers::new(PortNo::ANY));
+        key.fill(headers, &PipelineFields::new(PortNo::ANY));
     }
     let fields = Field::all().filter(|row| row.field.view().is_none());
     let fields = fields

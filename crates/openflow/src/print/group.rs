@@ -1,7 +1,7 @@
 //! Groups: how they are changed, what they are and what they counted.
 
 use ::flow::Refusal;
-use ::flow::text::{Named, Roster};
+use ::flow::text::{NameMap, WithNames};
 use base::{BucketId, GroupId, PortNo};
 
 use super::refusal_names::DecodeErrorName;
@@ -95,7 +95,7 @@ struct BucketMembers {
 }
 
 /// Reads buckets: `,bucket=` and what each is.
-fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
+fn buckets(kind: u8, names: &NameMap, r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let mut text_of_buckets = String::new();
     while !r.is_empty() {
         let bad = r.fail(Refusal::GroupModBadBucket);
@@ -118,7 +118,7 @@ fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, Decod
             text_of_buckets += &format!("weight:{},", bucket.weight);
         }
         if bucket.watch_port != PortNo::ANY {
-            text_of_buckets += &format!("watch_port:{},", Named(&bucket.watch_port, names));
+            text_of_buckets += &format!("watch_port:{},", WithNames(&bucket.watch_port, names));
         }
         if bucket.watch_group != GroupId::ANY {
             text_of_buckets += &format!("watch_group:{},", bucket.watch_group.0);
@@ -129,7 +129,7 @@ fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, Decod
 }
 
 fn bucket_v11(
-    names: &Roster,
+    names: &NameMap,
     r: &mut Reader<'_>,
 ) -> Result<(BucketMembers, String), DecodeErrorName> {
     let bucket = BucketMembers {
@@ -146,7 +146,7 @@ fn bucket_v11(
 
 fn bucket_v15(
     kind: u8,
-    names: &Roster,
+    names: &NameMap,
     r: &mut Reader<'_>,
 ) -> Result<(BucketMembers, String), DecodeErrorName> {
     let length = usize::from(r.u16()?);

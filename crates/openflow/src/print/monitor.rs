@@ -1,7 +1,7 @@
 //! Flow monitors: which changes are asked for, and which there were. The layouts are
 //! told in `message::multipart::flow_monitor`.
 
-use ::flow::text::Roster;
+use ::flow::text::NameMap;
 use ::flow::{Match, Refusal};
 use base::{GroupId, PortNo, TableId};
 
@@ -225,7 +225,7 @@ fn print_update(
         let change = read_change(r)?;
         let actions = match r.version() {
             Version::V10 | Version::V11 | Version::V12 => {
-                action::list(r.clone(), Roster::nameless())?
+                action::list(r.clone(), NameMap::nameless())?
             }
             Version::V13 | Version::V14 | Version::V15 => action::instructions(r)?,
         };

@@ -1,6 +1,6 @@
 //! Frames for the controller, and frames to send.
 
-use ::flow::text::Roster;
+use ::flow::text::NameMap;
 use ::flow::{Field, Match, PacketOut, Refusal};
 use base::BufferId;
 
@@ -152,7 +152,7 @@ pub(super) fn print_out(
         text,
         " {} actions={}",
         matching,
-        action::list(actions, Roster::nameless())?
+        action::list(actions, NameMap::nameless())?
     );
     if buffer != BufferId::NONE {
         write!(text, " buffer=0x{:08x}", buffer.0);

@@ -3,7 +3,7 @@
 //!
 //! Properties that nobody gave are passed over, as Open vSwitch's tools do.
 
-use ::flow::text::Roster;
+use ::flow::text::NameMap;
 use ::flow::{Match, Refusal};
 use base::BufferId;
 
@@ -201,7 +201,7 @@ fn actions(mut value: Reader<'_>) -> Result<Option<String>, DecodeErrorName> {
     }
     Ok(match value.is_empty() {
         true => None,
-        false => Some(action::list(value, Roster::nameless())?),
+        false => Some(action::list(value, NameMap::nameless())?),
     })
 }
 

@@ -2,7 +2,7 @@
 //! whose ports they are.
 
 use base::{DatapathId, PortNo};
-use flow::text::Named;
+use flow::text::WithNames;
 use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
@@ -444,7 +444,7 @@ fn write_counts(counts: &PortCounts, text: &mut PrintBuffer<'_>) {
     ] = counts.numbers.map(OptionalCount);
     let space = if counts.port.0 < 10 { " " } else { "" };
     let port = match counts.port {
-        port if port.0 < RESERVED => Named(&port, text.context.names).to_string(),
+        port if port.0 < RESERVED => WithNames(&port, text.context.names).to_string(),
         port => name(port),
     };
     write!(

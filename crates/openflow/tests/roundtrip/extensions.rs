@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use base::{Cookie, MeterId, PortNo, TableId};
-use flow::field::{EXPERIMENTER, FieldInfo, OPTION_BYTES};
+use flow::field::{EXPERIMENTER, FieldInfo, TUNNEL_OPTION_BYTES};
 use flow::{
-    Action, Bundle, BundleAlgorithm, Encap, Extension, Field, HashFields, Learn, LearnFlags,
-    LearnSource, LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NshProperty, OptionTerm,
-    PacketInReason, PacketType, Part, Sample, SampleDirection, ToController, Wide,
+    Action, BundleAction, BundleAlgorithm, ControllerAction, Encap, Extension, Field, HashFields,
+    Learn, LearnFlags, LearnSource, LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NshProperty,
+    OptionTerm, PacketInReason, PacketType, SampleAction, SampleDirection, Subfield, Wide,
 };
 use openflow::Version;
 use proptest::collection::vec;
@@ -16,17 +16,17 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// A part of a field, of at most `bits` bits.
-fn part_of(fields: Vec<Field>, bits: u16) -> impl Strategy<Value = Part> {
+fn part_of(fields: Vec<Field>, bits: u16) -> impl Strategy<Value = Subfield> {
     (select(fields), any::<Index>(), any::<Index>()).prop_map(move |(field, a, b)| {
         let width = field.info().bits;
         let bits = 1 + a.index(width.min(bits).into());
         let offset = b.index(usize::from(width) - bits + 1);
         let narrow = |number: usize| u16::try_from(number).expect("at most 992");
-        Part::new(field, narrow(offset), narrow(bits)).expect("it is within the field")
+        Subfield::new(field, narrow(offset), narrow(bits)).expect("it is within the field")
     })
 }
 
-fn any_part() -> impl Strategy<Value = Part> {
+fn any_part() -> impl Strategy<Value = Subfield> {
     let fields = Field::all().map(|row| row.field);
     part_of(
         fields.filter(|field| *field != Field::InPhyPort).collect(),
@@ -34,7 +34,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     )
 }
 
-fn target() -> impl Strategy<Value = Part> {
+fn target() -> impl Strategy<Value = Subfield> {
     let rows = Field::all().filter(|row| row.writable && !is_experimenters(row));
     part_of(rows.map(|row| row.field).collect(), 64)
 }
@@ -47,14 +47,14 @@ fn is_experimenters(row: &FieldInfo) -> bool {
 
 /// A number of any width.
 pub(crate) fn wide() -> impl Strategy<Value = Wide> {
-    vec(any::<u8>(), 0..=OPTION_BYTES)
+    vec(any::<u8>(), 0..=TUNNEL_OPTION_BYTES)
         .prop_map(|bytes| Wide::from_be_bytes(&bytes).expect("it is not too wide"))
 }
 
 /// What may be asked of any tunnel option.
 pub(crate) fn option_term() -> impl Strategy<Value = OptionTerm> {
     let mask = prop_oneof![Just(Wide::ONES), wide()];
-    let fields = Field::of_options().to_vec();
+    let fields = Field::tunnel_options().to_vec();
     (select(fields), wide(), mask).prop_map(|(field, value, mask)| OptionTerm {
         field,
         value: value & mask,
@@ -68,11 +68,11 @@ fn port() -> impl Strategy<Value = PortNo> {
 }
 
 /// Another part of the same width.
-fn twin(part: Part) -> Part {
-    Part::new(Field::Xxreg0, 3, part.bits()).expect("128 bits are enough")
+fn twin(part: Subfield) -> Subfield {
+    Subfield::new(Field::Xxreg0, 3, part.bits()).expect("128 bits are enough")
 }
 
-fn to_controller() -> impl Strategy<Value = ToController> {
+fn to_controller() -> impl Strategy<Value = ControllerAction> {
     let reasons = vec![
         PacketInReason::Action,
         PacketInReason::NoMatch,
@@ -87,7 +87,7 @@ fn to_controller() -> impl Strategy<Value = ToController> {
         any::<bool>(),
     )
         .prop_map(
-            |(max_len, controller, reason, userdata, meter, pause)| ToController {
+            |(max_len, controller, reason, userdata, meter, pause)| ControllerAction {
                 max_len,
                 controller,
                 reason,
@@ -98,11 +98,11 @@ fn to_controller() -> impl Strategy<Value = ToController> {
         )
 }
 
-fn source(to: Part) -> impl Strategy<Value = LearnSource> {
+fn source(to: Subfield) -> impl Strategy<Value = LearnSource> {
     prop_oneof![
         any::<u128>().prop_map(move |value| LearnSource::Value((value & to.ones()).into())),
-        Just(LearnSource::Part(twin(to))),
-        Just(LearnSource::Part(to)),
+        Just(LearnSource::Subfield(twin(to))),
+        Just(LearnSource::Subfield(to)),
     ]
 }
 
@@ -166,29 +166,31 @@ fn multipath() -> impl Strategy<Value = Multipath> {
         )
 }
 
-fn bundle() -> impl Strategy<Value = Bundle> {
+fn bundle() -> impl Strategy<Value = BundleAction> {
     let algorithms = BundleAlgorithm::ALL.map(|(algorithm, _)| algorithm);
     let choice = (hash_fields(), any::<u16>(), select(algorithms.to_vec()));
     // What carries the place has no room for whose a field is.
     let to = option::of(target());
-    (choice, to, vec(port(), 0..6)).prop_map(|((fields, basis, algorithm), to, members)| Bundle {
-        fields,
-        basis,
-        algorithm,
-        to,
-        members,
+    (choice, to, vec(port(), 0..6)).prop_map(|((fields, basis, algorithm), to, members)| {
+        BundleAction {
+            fields,
+            basis,
+            algorithm,
+            to,
+            members,
+        }
     })
 }
 
-fn sample() -> impl Strategy<Value = Sample> {
+fn sample() -> impl Strategy<Value = SampleAction> {
     let directions = vec![
-        SampleDirection::Unsaid,
+        SampleDirection::Unspecified,
         SampleDirection::Ingress,
         SampleDirection::Egress,
     ];
     let numbers = (1..=u16::MAX, any::<[u32; 3]>());
     (numbers, option::of(port()), select(directions)).prop_map(
-        |((probability, [collectors, domain, point]), port, direction)| Sample {
+        |((probability, [collectors, domain, point]), port, direction)| SampleAction {
             probability,
             collectors,
             domain,
@@ -233,7 +235,7 @@ fn simple() -> BoxedStrategy<Extension> {
         }),
         any_part().prop_map(Extension::Push),
         target().prop_map(Extension::Pop),
-        (any_part(), any::<u16>()).prop_map(|(from, len)| Extension::OutputPart {
+        (any_part(), any::<u16>()).prop_map(|(from, len)| Extension::OutputReg {
             from,
             max_len: MaxLen(len)
         }),

@@ -25,7 +25,7 @@ fn monitor(version: Version) -> impl Strategy<Value = Monitor> {
                 Version::V14 | Version::V15 => MonitorFlags(u16::from(flags & 0x7f)),
                 _ => MonitorFlags(u16::from(flags & 0x3f)).with(MonitorFlags::ADD),
             },
-            asked: FlowStatsRequest {
+            request: FlowStatsRequest {
                 table: TableId(table),
                 out_port: base::PortNo((port & 0x7fff).into()),
                 out_group: match version {

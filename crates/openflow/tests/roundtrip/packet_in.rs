@@ -2,8 +2,8 @@
 
 use base::{Cookie, PortNo, TableId};
 use flow::{
-    Action, Continuation, Extension, Instructions, MaxLen, PacketIn, PacketInReason, Registers,
-    Resume, Step, Wide,
+    Action, Continuation, ContinuationStep, Extension, Instructions, MaxLen, PacketIn,
+    PacketInReason, PipelineFields, Resume, Wide,
 };
 use openflow::{Dialect, Message, PacketInFormat, Version};
 use proptest::collection::vec;
@@ -12,22 +12,22 @@ use proptest::prelude::*;
 use crate::strategies::{actions, instructions, port};
 
 /// Any registers, or only a port.
-pub(crate) fn registers(version: Version, all: bool) -> impl Strategy<Value = Registers> {
+pub(crate) fn registers(version: Version, all: bool) -> impl Strategy<Value = PipelineFields> {
     let some = (any::<[u64; 2]>(), any::<[u32; 3]>(), any::<[u128; 2]>());
     let general = vec(prop_oneof![Just(0), any::<u32>()], 16);
     (port(version), some, general).prop_map(move |(in_port, some, general)| {
         if !all {
-            return Registers::new(in_port);
+            return PipelineFields::new(in_port);
         }
         let ([metadata, tunnel_id], [mark, src, dst], tunnel_v6) = some;
-        Registers {
+        PipelineFields {
             metadata,
             tunnel_id,
             tunnel_v4: [src, dst],
             tunnel_v6,
             mark,
             general: general.try_into().expect("sixteen"),
-            ..Registers::new(in_port)
+            ..PipelineFields::new(in_port)
         }
     })
 }
@@ -96,7 +96,7 @@ pub(crate) fn continuation_state() -> impl Strategy<Value = Continuation> {
     let version = prop::sample::select(Version::ALL.to_vec());
     let step = version
         .prop_flat_map(|version| (any::<(u8, u64)>(), instructions(version)))
-        .prop_map(|((table, cookie), rest)| Step {
+        .prop_map(|((table, cookie), rest)| ContinuationStep {
             table: TableId(table),
             cookie: Cookie(cookie),
             rest: normalized(rest),
@@ -124,9 +124,9 @@ fn normalized(instructions: Instructions) -> Instructions {
 fn normalized_actions(actions: Vec<Action>) -> Vec<Action> {
     let one = |action| match action {
         Action::Output { port, .. } if port != PortNo::CONTROLLER => Action::output(port),
-        Action::Extended(Extension::OutputPart { from, .. }) => {
+        Action::Extended(Extension::OutputReg { from, .. }) => {
             let max_len = MaxLen::WHOLE;
-            Action::Extended(Extension::OutputPart { from, max_len })
+            Action::Extended(Extension::OutputReg { from, max_len })
         }
         Action::Extended(Extension::Clone(inside)) => {
             Action::Extended(Extension::Clone(normalized_actions(inside.to_vec()).into()))

@@ -351,7 +351,7 @@ fn finish_later(built: &mut FlowMod, version: Version, arguments: FlowModArgumen
     }
     let modifies = built.command != FlowModCommand::Add && !is_delete(built.command);
     if version == Version::V11 && modifies && built.cookie_mask == 0 {
-        built.missing = Missing::Added;
+        built.missing = MissingRule::Add;
     }
 }
 
@@ -637,7 +637,7 @@ fn features_reply(version: Version) -> BoxedStrategy<Message> {
                 _ => (auxiliary_id, 0x16f),
             };
             Message::FeaturesReply(FeaturesReply {
-                features: Features {
+                features: SwitchFeatures {
                     datapath_id: DatapathId(id),
                     buffers,
                     tables,
@@ -699,7 +699,7 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
 
 fn statistics(version: Version) -> BoxedStrategy<Message> {
     let description = ("[ -~]{0,99}", "[ -~]{0,31}").prop_map(|(text, serial_number)| {
-        MultipartReply::Description(Description {
+        MultipartReply::Description(SwitchDescription {
             manufacturer: text.clone(),
             hardware: text.chars().rev().collect(),
             software: "1".to_owned(),
@@ -913,13 +913,13 @@ fn ipfix() -> BoxedStrategy<Message> {
         send_failed: sent[1],
         collectors,
     });
-    let of = prop::sample::select(vec![IpfixOf::Bridge, IpfixOf::Collectors]);
+    let of = prop::sample::select(vec![IpfixScope::Bridge, IpfixScope::Collectors]);
     prop_oneof![
         of.prop_map(|of| Message::MultipartRequest(MultipartRequest::Ipfix(of))),
         stats
             .clone()
-            .prop_map(|one| MultipartReply::Ipfix(IpfixOf::Bridge, vec![one]).into()),
-        vec(stats, 0..5).prop_map(|all| MultipartReply::Ipfix(IpfixOf::Collectors, all).into()),
+            .prop_map(|one| MultipartReply::Ipfix(IpfixScope::Bridge, vec![one]).into()),
+        vec(stats, 0..5).prop_map(|all| MultipartReply::Ipfix(IpfixScope::Collectors, all).into()),
     ]
     .boxed()
 }

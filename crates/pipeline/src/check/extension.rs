@@ -2,7 +2,7 @@
 //! [`crate::check`] that is about them.
 
 use base::{PortNo, TableId};
-use flow::{Action, Extension, Field, Learn, LearnSource, LearnSpec, Match, Part, Refusal};
+use flow::{Action, Extension, Field, Learn, LearnSource, LearnSpec, Match, Refusal, Subfield};
 
 use crate::field_facts::FieldFacts;
 
@@ -44,7 +44,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         Extension::Controller(_)
         | Extension::Resubmit { .. }
         | Extension::Push(_)
-        | Extension::OutputPart { .. }
+        | Extension::OutputReg { .. }
         | Extension::DecTtl(_)
         | Extension::FinTimeout { .. }
         | Extension::PopQueue
@@ -60,7 +60,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
     }
 }
 
-fn writable(to: Part) -> Result<(), Refusal> {
+fn writable(to: Subfield) -> Result<(), Refusal> {
     let writable = to.field().info().writable;
     writable.then_some(()).ok_or(Refusal::ActionBadSetType)
 }
@@ -127,7 +127,7 @@ pub(crate) const fn may_be_written(extension: &Extension) -> bool {
 }
 
 /// Where the action writes to.
-pub(crate) fn written(extension: &Extension) -> Option<Part> {
+pub(crate) fn written(extension: &Extension) -> Option<Subfield> {
     match extension {
         Extension::Load { to, .. }
         | Extension::Move { to, .. }
@@ -149,9 +149,9 @@ pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
         Extension::Move { from, to } => vec![from.field(), to.field()],
         Extension::SetOption(term) => vec![term.field],
         Extension::DeleteField(field) => vec![*field],
-        Extension::Push(from) | Extension::OutputPart { from, .. } => vec![from.field()],
+        Extension::Push(from) | Extension::OutputReg { from, .. } => vec![from.field()],
         Extension::Multipath(multipath) => vec![multipath.to.field()],
-        Extension::Bundle(bundle) => bundle.to.map(Part::field).into_iter().collect(),
+        Extension::Bundle(bundle) => bundle.to.map(Subfield::field).into_iter().collect(),
         Extension::Learn(learn) => learned_from(learn),
         Extension::Resubmit { .. }
         | Extension::OutputTruncated { .. }
@@ -174,15 +174,15 @@ pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
 fn learned_from(learn: &Learn) -> Vec<Field> {
     let sources = learn.specs.iter().filter_map(|spec| match *spec {
         LearnSpec::Match {
-            from: LearnSource::Part(from),
+            from: LearnSource::Subfield(from),
             ..
         }
         | LearnSpec::Load {
-            from: LearnSource::Part(from),
+            from: LearnSource::Subfield(from),
             ..
         }
         | LearnSpec::Output(from) => Some(from.field()),
         LearnSpec::Match { .. } | LearnSpec::Load { .. } => None,
     });
-    sources.chain(learn.result.map(Part::field)).collect()
+    sources.chain(learn.result.map(Subfield::field)).collect()
 }

@@ -128,7 +128,7 @@ proptest! {
 fn a_hash_is_that_of_all_pairs_and_then_of_all_else() {
     use Field as F;
     let less_first = |a: Option<u128>, b: Option<u128>| (a.min(b), a.max(b));
-    let (mut key, registers) = (Key::new(), flow::Registers::new(base::PortNo(1)));
+    let (mut key, registers) = (FlowKey::new(), flow::PipelineFields::new(base::PortNo(1)));
     for frame in [
         "eth",
         "eth(src=02:00:00:00:00:09,dst=02:00:00:00:00:01) / ipv4(src=10.0.0.9) / tcp(src=9,dst=80)",

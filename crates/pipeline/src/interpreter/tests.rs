@@ -144,7 +144,7 @@ fn a_frame_with_too_much_left_to_be_done_does_not_wait() {
 fn a_packet_out_of_a_buffer_is_refused() {
     let message = PacketOut {
         buffer: Some(BufferId(1)),
-        registers: flow::Registers::new(PortNo::CONTROLLER),
+        registers: flow::PipelineFields::new(PortNo::CONTROLLER),
         actions: vec![Action::output(PortNo(1))],
         data: Vec::new(),
     };

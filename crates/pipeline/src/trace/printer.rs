@@ -17,7 +17,7 @@ use std::fmt::Write;
 use base::{GroupId, MeterId, TableId};
 use flow::field::Depth;
 use flow::{
-    Action, Field, Instructions, Key, Match, MatchBuilder, PacketInReason, Registers, Wide,
+    Action, Field, FlowKey, Instructions, Match, MatchBuilder, PacketInReason, PipelineFields, Wide,
 };
 use packet::{Frame, Headers};
 
@@ -91,8 +91,8 @@ impl TracePrinter {
 }
 
 /// The fields of a frame as a match: what a person knows from `ovs-ofctl`.
-/// Registers that hold nothing and flags that are not set are left out.
-fn describe(frame: &Frame, registers: &Registers) -> String {
+/// PipelineFields that hold nothing and flags that are not set are left out.
+fn describe(frame: &Frame, registers: &PipelineFields) -> String {
     let quiet = |field: Field| {
         use Field as F;
         field > F::Ipv6NdTll
@@ -123,18 +123,18 @@ fn describe(frame: &Frame, registers: &Registers) -> String {
 }
 
 /// The fields as deep as the frame can be read.
-fn key(frame: &Frame, registers: &Registers) -> Option<Key> {
+fn key(frame: &Frame, registers: &PipelineFields) -> Option<FlowKey> {
     let depths = Depth::ALL.into_iter().rev();
     let headers = depths
         .flat_map(|depth| Headers::parse(frame, depth))
         .next()?;
-    let mut key = Key::new();
+    let mut key = FlowKey::new();
     key.fill(&headers, registers);
     Some(key)
 }
 
 impl Trace for TracePrinter {
-    fn on_arrival(&mut self, frame: &Frame, registers: &Registers) {
+    fn on_arrival(&mut self, frame: &Frame, registers: &PipelineFields) {
         let first = describe(frame, registers);
         self.line(format_args!("Flow: {first}\n"));
         self.text += &self.title;
@@ -239,7 +239,7 @@ impl Trace for TracePrinter {
         self.on_drop(reason);
     }
 
-    fn on_end(&mut self, frame: &Frame, registers: &Registers) {
+    fn on_end(&mut self, frame: &Frame, registers: &PipelineFields) {
         let last = describe(frame, registers);
         if last == self.first {
             self.line(format_args!("\nFinal flow: unchanged"));

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use flow::{Key, PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Registers, Role};
+use flow::{
+    FlowKey, PacketIn, PacketInReason, PipelineFields, PortDesc, PortReason, PortStatus, Role,
+};
 use openflow::{Message, RoleReason, RoleStatus, Version};
 use packet::{Depth, Frame, Headers};
 use pipeline::{Cause, Removal};
@@ -146,8 +148,8 @@ impl Bridge {
 fn flow_hash(frame: &[u8]) -> u64 {
     let headers = Headers::parse(&Frame::from_bytes(frame), Depth::Transport);
     headers.map_or(0, |headers| {
-        let mut key = Key::new();
-        key.fill(&headers, &Registers::new(PortNo::ANY));
+        let mut key = FlowKey::new();
+        key.fill(&headers, &PipelineFields::new(PortNo::ANY));
         pipeline::symmetric_hash(&key)
     })
 }

@@ -1,7 +1,10 @@
 //! What a bridge tells of itself when asked.
 
 use base::{GroupId, Instant, MeterId, PortNo, TableId, Xid};
-use flow::{Capabilities, Description, Features, FlowStatsRequest, IpfixOf, Refusal, TableDesc};
+use flow::{
+    Capabilities, FlowStatsRequest, IpfixScope, Refusal, SwitchDescription, SwitchFeatures,
+    TableDesc,
+};
 use openflow::{FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -25,7 +28,7 @@ impl Bridge {
             Version::V10 | Version::V11 | Version::V12 => self.port_descs(PortNo::ANY)?,
             Version::V13 | Version::V14 | Version::V15 => Vec::new(),
         };
-        let features = Features {
+        let features = SwitchFeatures {
             datapath_id: self.identity.datapath_id,
             buffers: BUFFERS,
             tables: TableId::LAST.0 + 1,
@@ -106,10 +109,10 @@ impl Bridge {
     }
 
     /// What IPFIX has told of all frames, or of those that rules tell to sets of collectors.
-    fn ipfix_stats(&self, of: IpfixOf) -> Result<MultipartReply, Refusal> {
+    fn ipfix_stats(&self, of: IpfixScope) -> Result<MultipartReply, Refusal> {
         let told: Vec<_> = match of {
-            IpfixOf::Bridge => self.ipfix_statistics().into_iter().collect(),
-            IpfixOf::Collectors => self.ipfix_statistics_of_sets(),
+            IpfixScope::Bridge => self.ipfix_statistics().into_iter().collect(),
+            IpfixScope::Collectors => self.ipfix_statistics_of_sets(),
         };
         match told.is_empty() {
             true => Err(Refusal::IpfixNotConfigured),
@@ -132,8 +135,8 @@ impl Bridge {
         Ok(MultipartReply::Aggregate(form, stats))
     }
 
-    fn description(&self) -> Description {
-        Description {
+    fn description(&self) -> SwitchDescription {
+        SwitchDescription {
             manufacturer: "Comporta".to_owned(),
             hardware: "userspace data plane on Linux".to_owned(),
             software: crate::VERSION.to_owned(),

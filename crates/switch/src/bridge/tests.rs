@@ -3,8 +3,8 @@
 use ::ports::Status;
 use base::{Cookie, GroupId, MeterId, QueueId};
 use flow::{
-    FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
-    PortMod, PortReason, Registers, Role, RoleRequest,
+    FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut,
+    PipelineFields, PortConfig, PortMod, PortReason, Role, RoleRequest,
 };
 use openflow::{
     AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, FlowFormat,
@@ -108,7 +108,12 @@ impl Rig {
         let stats = self.bridge.pipeline.flow_stats(&request, self.now);
         let stats = stats.expect("all tables exist");
         stats
-            .map(|rule| flow::text::Brief(&rule).to_string().trim().to_owned())
+            .map(|rule| {
+                flow::text::FlowWithoutStats(&rule)
+                    .to_string()
+                    .trim()
+                    .to_owned()
+            })
             .collect()
     }
 }
@@ -153,7 +158,7 @@ fn miss(cause: Cause) -> PacketInMeta {
         cause,
         table: TableId::FIRST,
         cookie: Cookie::NONE,
-        registers: Registers::new(PortNo(1)),
+        registers: PipelineFields::new(PortNo(1)),
         controller: 0,
         userdata: Vec::new(),
         continuation: None,
@@ -408,7 +413,7 @@ fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
     let message = |port| {
         Message::PacketOut(PacketOut {
             buffer: None,
-            registers: Registers::new(PortNo(1)),
+            registers: PipelineFields::new(PortNo(1)),
             actions: vec![Action::output(port)],
             data: data.clone(),
         })

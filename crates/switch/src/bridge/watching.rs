@@ -124,8 +124,8 @@ impl Bridge {
 
 /// Whether there can be such a monitor.
 fn check(request: &MonitorRequest) -> Result<(), Refusal> {
-    let (MonitorRequest::Add(Monitor { asked, .. })
-    | MonitorRequest::Modify(Monitor { asked, .. })) = request
+    let (MonitorRequest::Add(Monitor { request: asked, .. })
+    | MonitorRequest::Modify(Monitor { request: asked, .. })) = request
     else {
         return Ok(());
     };

@@ -1,6 +1,6 @@
 //! What turns a frame into another, as actions of a data path: `set(ipv4(ttl=63))`.
 
-use flow::{Field, Key};
+use flow::{Field, FlowKey};
 use packet::wire::vlan::VlanTag;
 
 use super::value::Form;
@@ -25,9 +25,9 @@ pub(crate) fn tag_changes(before: &[VlanTag], after: &[VlanTag]) -> Vec<String> 
 }
 
 /// The actions that turn the one into the other, but for tags.
-pub fn changes(before: &Key, after: &Key) -> Vec<String> {
+pub fn changes(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     let mut actions = Vec::new();
-    let labels = |key: &Key| key.get(Field::MplsLabel);
+    let labels = |key: &FlowKey| key.get(Field::MplsLabel);
     match (labels(before), labels(after)) {
         (None, Some(label)) => {
             let part = |field| after.get(field).unwrap_or_default();
@@ -50,7 +50,7 @@ pub fn changes(before: &Key, after: &Key) -> Vec<String> {
 }
 
 /// Those that write fields of headers which both have.
-fn sets(before: &Key, after: &Key) -> Vec<String> {
+fn sets(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     let ipv6 = after.get(Field::EthType) == Some(TYPE_IPV6);
     let mut groups: Vec<Group> = Vec::new();
     for key in &KEYS {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{GroupId, MeterId, PortNo, TableId};
-use flow::{Action, Extension, Field, Instructions, Key, MatchBuilder, Registers};
+use flow::{Action, Extension, Field, FlowKey, Instructions, MatchBuilder, PipelineFields};
 use packet::wire::ethernet;
 use packet::wire::vlan::{self, VlanTag};
 use packet::{Depth, Frame, Link};
@@ -17,7 +17,7 @@ type Visit = (TableId, Option<u16>);
 /// A story, and what was looked at.
 pub(super) struct Looks {
     story: TracePrinter,
-    first: Option<Key>,
+    first: Option<FlowKey>,
     visits: BTreeSet<Visit>,
     /// Bits that actions read.
     read: BTreeMap<Field, u128>,
@@ -50,7 +50,7 @@ impl Looks {
     }
 
     /// The frame as it came.
-    pub(super) const fn first(&self) -> Option<&Key> {
+    pub(super) const fn first(&self) -> Option<&FlowKey> {
         self.first.as_ref()
     }
 
@@ -94,8 +94,8 @@ impl Looks {
 }
 
 /// The fields of a frame, as deep as it can be read.
-pub(super) fn key_of(frame: &Frame, registers: &Registers) -> Option<Key> {
-    let mut key = Key::new();
+pub(super) fn key_of(frame: &Frame, registers: &PipelineFields) -> Option<FlowKey> {
+    let mut key = FlowKey::new();
     key.read(frame, Depth::Transport, registers).then_some(key)
 }
 
@@ -109,7 +109,7 @@ pub(super) fn tags_of(frame: &Frame) -> Vec<VlanTag> {
 }
 
 impl Trace for Looks {
-    fn on_arrival(&mut self, frame: &Frame, registers: &Registers) {
+    fn on_arrival(&mut self, frame: &Frame, registers: &PipelineFields) {
         self.first = key_of(frame, registers);
         self.story.on_arrival(frame, registers);
     }
@@ -139,7 +139,7 @@ impl Trace for Looks {
                 self.reads(from.field(), u128::MAX);
                 self.written.insert(to.field());
             }
-            Action::Extended(Extension::OutputPart { from, .. }) => {
+            Action::Extended(Extension::OutputReg { from, .. }) => {
                 self.reads(from.field(), u128::MAX);
             }
             _ => {}
@@ -187,7 +187,7 @@ impl Trace for Looks {
         self.story.on_skip(reason);
     }
 
-    fn on_end(&mut self, frame: &Frame, registers: &Registers) {
+    fn on_end(&mut self, frame: &Frame, registers: &PipelineFields) {
         self.story.on_end(frame, registers);
     }
 }

@@ -1,7 +1,7 @@
 //! What rules tell to sets of collectors, in the data path's words.
 
 use base::PortNo;
-use flow::{Sample, SampleDirection};
+use flow::{SampleAction, SampleDirection};
 
 use super::Traced;
 
@@ -10,11 +10,11 @@ const NO_PORT: &str = "4294967295";
 
 impl Traced {
     /// What a rule samples of a frame that came in here; none, if nobody is told anything.
-    pub(super) fn sampled(&self, sample: &Sample, from: PortNo) -> Option<String> {
+    pub(super) fn sampled(&self, sample: &SampleAction, from: PortNo) -> Option<String> {
         if !self.samples {
             return None;
         }
-        let Sample {
+        let SampleAction {
             probability,
             collectors,
             domain,
@@ -25,7 +25,7 @@ impl Traced {
         let port = port.and_then(|port| self.ports.get(&port));
         let port = port.map_or(NO_PORT, |(number, _)| number.as_str());
         let direction = match sample.direction {
-            SampleDirection::Unsaid => "",
+            SampleDirection::Unspecified => "",
             SampleDirection::Ingress => ",ingress",
             SampleDirection::Egress => ",egress",
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Cookie, PortNo};
 use flow::{
     Continuation, Field, FlowRemoved, FlowRemovedReason, FragmentHandling, Instructions,
-    PacketInReason, PortConfig, PortDesc, PortState, Refusal, Registers,
+    PacketInReason, PipelineFields, PortConfig, PortDesc, PortState, Refusal,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -102,8 +102,8 @@ pub fn packet_in_line(head: &str, frame: &Frame) -> String {
 
 /// What goes with a frame and is not zero, but for its port, with a blank before each.
 #[must_use]
-pub fn registers_text(registers: &Registers) -> String {
-    let told = registers.told();
+pub fn registers_text(registers: &PipelineFields) -> String {
+    let told = registers.to_match();
     let terms = told.terms().filter(|term| term.field != Field::InPort);
     let terms = terms.map(|term| format!(" {}={:#x}", term.field, term.value));
     let options = registers.options.iter();

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use fastpath::{BatchContext, Classifier, FrameOutcome, LookupScratch, Runner, View, ViewLookup};
-use flow::text::Brief;
+use flow::text::FlowWithoutStats;
 use flow::{
-    FlowMod, FlowStats, FlowStatsRequest, Match, MatchBuilder, OptionTerm, PacketOut, Refusal,
-    Registers, Resume,
+    FlowMod, FlowStats, FlowStatsRequest, Match, MatchBuilder, OptionTerm, PacketOut,
+    PipelineFields, Refusal, Resume,
 };
 use openflow::continuation;
 use packet::{Frame, Pool};
@@ -51,7 +51,7 @@ pub(super) struct Player {
     pool: Pool,
     verdict: Verdict,
     /// The frame that began to wait last: its registers, bytes, and how to go on.
-    waiting: Option<(Registers, Vec<u8>, Vec<u8>)>,
+    waiting: Option<(PipelineFields, Vec<u8>, Vec<u8>)>,
     now: Instant,
 }
 
@@ -159,7 +159,7 @@ impl Player {
             let place = |rule: &FlowStats| (rule.table, Reverse(rule.priority));
             (place(a), &a.matching).cmp(&(place(b), &b.matching))
         });
-        let lines = rules.iter().map(|rule| Brief(rule).to_string());
+        let lines = rules.iter().map(|rule| FlowWithoutStats(rule).to_string());
         lines
             .map(|line| notation::effect_line("=", &line))
             .collect()
@@ -238,7 +238,7 @@ impl Player {
     /// Sends the frame that began to wait last back, as a controller would.
     fn resume(&mut self, changed: &Match) -> Result<Effects, String> {
         let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
-        let old = registers.told();
+        let old = registers.to_match();
         let kept = old.terms();
         let kept = kept.filter(|term| changed.term(term.field).is_none());
         let told = kept
@@ -252,7 +252,7 @@ impl Player {
                 .map_err(notation::error_text)?;
         }
         let message = Resume {
-            registers: Registers::of(&told.build()),
+            registers: PipelineFields::from_match(&told.build()),
             data,
             continuation,
         };

@@ -8,7 +8,8 @@ use flow::text::{
 };
 use flow::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling, GroupMod,
-    Match, MeterMod, Missing, PacketOut, PortDesc, Registers, TlvCommand, TlvMapping, TlvTableMod,
+    Match, MeterMod, MissingRule, PacketOut, PipelineFields, PortDesc, TlvCommand, TlvMapping,
+    TlvTableMod,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -213,8 +214,8 @@ fn as_of_11(flow: FlowMod) -> FlowMod {
             false => flow.cookie,
         },
         missing: match adds {
-            true => Missing::Added,
-            false => Missing::Ignored,
+            true => MissingRule::Add,
+            false => MissingRule::Ignore,
         },
         flags: match flow.command {
             FlowModCommand::Add => flow.flags.with(FlowFlags::RESET_COUNTS),
@@ -249,7 +250,7 @@ fn packet_out(text: &str) -> ParseResult<CaseEvent> {
     let actions = actions.trim().strip_prefix("actions=").unwrap_or(actions);
     Ok(CaseEvent::PacketOut(PacketOut {
         buffer: None,
-        registers: Registers::of(&surroundings),
+        registers: PipelineFields::from_match(&surroundings),
         actions: parse_actions(actions).map_err(notation::error_text)?,
         data: frame_of(frame)?.bytes().to_vec(),
     }))

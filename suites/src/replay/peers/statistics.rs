@@ -1,7 +1,7 @@
 //! What a switch is asked for: its rules, groups, meters and ports, and their counts.
 
 use base::{GroupId, MeterId, PortNo, TableId};
-use flow::text::Brief;
+use flow::text::FlowWithoutStats;
 use flow::{FlowMod, FlowStats, FlowStatsRequest, PortDesc, PortStats};
 use openflow::{FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use testkit::case::counts::{self, NamedCounts};
@@ -67,7 +67,7 @@ impl Peers {
 
     pub(crate) fn dump(&mut self, request: FlowStatsRequest) -> Told {
         let rules = self.flows(request)?;
-        let lines = rules.iter().map(|rule| Brief(rule).to_string());
+        let lines = rules.iter().map(|rule| FlowWithoutStats(rule).to_string());
         Ok(lines
             .map(|line| notation::effect_line("=", &line))
             .collect())

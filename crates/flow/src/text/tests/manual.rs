@@ -3,23 +3,23 @@
 //! field and each action is tested in `cases`.
 
 use crate::field::{EXPERIMENTER, Field, Maskable, ONF, WireId};
-use crate::text::{names, parse_actions, part, piece};
+use crate::text::{lexer, names, parse_actions, subfield};
 use crate::{Instructions, Match};
 
-/// Whose numbers fields have: a class, and an experimenter.
-type Whose = (u16, u32);
+/// FieldOwner numbers fields have: a class, and an experimenter.
+type FieldOwner = (u16, u32);
 
-const NXM_OF: Whose = (0x0000, 0);
-const NXM_NX: Whose = (0x0001, 0);
-const OXM_OF: Whose = (0x8000, 0);
-const OXM_OF_PKT_REG: Whose = (0x8001, 0);
-const ONFOXM_ET: Whose = (EXPERIMENTER, ONF);
-const NXOXM_ET: Whose = (EXPERIMENTER, 0x2320);
-const NXOXM_NSH: Whose = (EXPERIMENTER, 0x005a_d650);
-const ERICOXM_OF: Whose = (0x1000, 0);
+const NXM_OF: FieldOwner = (0x0000, 0);
+const NXM_NX: FieldOwner = (0x0001, 0);
+const OXM_OF: FieldOwner = (0x8000, 0);
+const OXM_OF_PKT_REG: FieldOwner = (0x8001, 0);
+const ONFOXM_ET: FieldOwner = (EXPERIMENTER, ONF);
+const NXOXM_ET: FieldOwner = (EXPERIMENTER, 0x2320);
+const NXOXM_NSH: FieldOwner = (EXPERIMENTER, 0x005a_d650);
+const ERICOXM_OF: FieldOwner = (0x1000, 0);
 
 /// A field of the manual.
-struct Row {
+struct ManualRow {
     /// Its names, between spaces.
     names: &'static str,
     /// What it is, or why it is refused.
@@ -32,7 +32,7 @@ struct Is {
     bits: u16,
     maskable: Maskable,
     writable: bool,
-    numbers: &'static [(Whose, u8)],
+    numbers: &'static [(FieldOwner, u8)],
 }
 
 const fn here(
@@ -40,19 +40,19 @@ const fn here(
     bits: u16,
     maskable: Maskable,
     writable: bool,
-    numbers: &'static [(Whose, u8)],
-) -> Row {
+    numbers: &'static [(FieldOwner, u8)],
+) -> ManualRow {
     let is = Ok(Is {
         bits,
         maskable,
         writable,
         numbers,
     });
-    Row { names, is }
+    ManualRow { names, is }
 }
 
-const fn refused(names: &'static str, why: &'static str) -> Row {
-    Row {
+const fn refused(names: &'static str, why: &'static str) -> ManualRow {
+    ManualRow {
         names,
         is: Err(why),
     }
@@ -63,7 +63,7 @@ const SKB: &str = "no kernel gives frames a priority here, and it has no number 
 
 /// The fields in the order of the manual. Of those that are counted the first stands for all.
 #[rustfmt::skip]
-const FIELDS: &[Row] = { use Maskable::{Any, No}; &[
+const FIELDS: &[ManualRow] = { use Maskable::{Any, No}; &[
     here("conj_id",                       32, No,  false, &[(NXM_NX, 37)]),
     here("tun_id tunnel_id",              64, Any, true,  &[(OXM_OF, 38), (NXM_NX, 16)]),
     here("tun_src",                       32, Any, true,  &[(NXM_NX, 31)]),
@@ -185,10 +185,10 @@ const OTHERWISE: [(&str, &str); 7] = [
 const SET: &str = "every field of a header can be set";
 
 /// What is wrong with the row of a field.
-fn wrong(row: &Row) -> Vec<String> {
+fn error(row: &ManualRow) -> Vec<String> {
     let mut wrong = Vec::new();
     for name in row.names.split(' ') {
-        let read = piece::line(name).and_then(part::field);
+        let read = lexer::line(name).and_then(subfield::field);
         match (&row.is, read) {
             (Ok(is), Ok(field)) => wrong.extend(differences(name, is, field)),
             (Ok(_), Err(error)) => wrong.push(format!("{name}: {error}")),
@@ -236,12 +236,12 @@ fn differences(name: &str, is: &Is, field: Field) -> Vec<String> {
 
 #[test]
 fn each_field_of_the_manual_is_as_it_says_or_refused_by_name() {
-    let wrong: Vec<String> = FIELDS.iter().flat_map(wrong).collect();
+    let wrong: Vec<String> = FIELDS.iter().flat_map(error).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     for (name, here, missing) in COUNTED {
         for number in 0..here + missing {
             let name = format!("{name}{number}");
-            let read = piece::line(&name).and_then(part::field);
+            let read = lexer::line(&name).and_then(subfield::field);
             assert_eq!(read.is_ok(), number < here, "{name}");
         }
     }

@@ -11,7 +11,7 @@ use proptest::sample::select;
 use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::extension::Extension;
-use crate::field::{Field, Maskable, OPTION_BYTES};
+use crate::field::{Field, Maskable, TUNNEL_OPTION_BYTES};
 use crate::matching::Match;
 use crate::options::OptionTerm;
 use crate::text::DEFAULT_PRIORITY;
@@ -99,8 +99,8 @@ fn set_field() -> impl Strategy<Value = Action> {
 
 /// A write of any bits of a tunnel option.
 fn set_option() -> impl Strategy<Value = Action> {
-    let fields = select(Field::of_options().to_vec());
-    let bytes = || vec(any::<u8>(), 1..=OPTION_BYTES);
+    let fields = select(Field::tunnel_options().to_vec());
+    let bytes = || vec(any::<u8>(), 1..=TUNNEL_OPTION_BYTES);
     (fields, bytes(), option::of(bytes())).prop_map(|(field, value, mask)| {
         let wide = |bytes: Vec<u8>| Wide::from_be_bytes(&bytes).expect("it is not too wide");
         let mask = mask.map_or(Wide::ONES, |mask| wide(mask) | Wide::from(1));

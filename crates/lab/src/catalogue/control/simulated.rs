@@ -7,8 +7,8 @@ use std::time::Duration;
 use base::{Cookie, Instant, PortNo, TableId, Xid};
 use controller::Kind;
 use flow::{
-    Action, AggregateStats, Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved,
-    FlowRemovedReason, Key, PacketIn, PacketInReason, PacketOut, Refusal, Registers,
+    Action, AggregateStats, Field, FlowFlags, FlowKey, FlowMod, FlowModCommand, FlowRemoved,
+    FlowRemovedReason, PacketIn, PacketInReason, PacketOut, PipelineFields, Refusal,
 };
 use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use packet::{Depth, Frame, Headers};
@@ -106,7 +106,7 @@ pub(super) struct Simulated {
     count: u64,
     ups: u64,
     outs: u64,
-    key: Key,
+    key: FlowKey,
 }
 
 /// The point of an experiment's quick profile with these values.
@@ -138,7 +138,7 @@ impl Simulated {
             count: 0,
             ups: 0,
             outs: 0,
-            key: Key::new(),
+            key: FlowKey::new(),
         }
     }
 
@@ -242,7 +242,7 @@ impl Simulated {
     fn handle(&mut self, frame: &[u8]) {
         let packet = Frame::from_bytes(frame);
         let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
-        self.key.fill(&headers, &Registers::new(PortNo(1)));
+        self.key.fill(&headers, &PipelineFields::new(PortNo(1)));
         let now = self.now;
         let (key, rules) = (&self.key, &mut self.rules);
         let in_force = rules
@@ -299,7 +299,7 @@ impl Simulated {
             reason: PacketInReason::NoMatch,
             table: TableId::FIRST,
             cookie: Cookie::NONE,
-            registers: Registers::new(PortNo(1)),
+            registers: PipelineFields::new(PortNo(1)),
             total_len: u16::try_from(frame.len()).unwrap(),
             data: frame.to_vec(),
             userdata: Vec::new(),

@@ -1,7 +1,7 @@
 //! `NXAST_MULTIPATH`, `NXAST_BUNDLE` and `NXAST_BUNDLE_LOAD`: choices by a hash.
 
 use base::PortNo;
-use flow::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, Refusal};
+use flow::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, Refusal};
 
 use super::{
     ActionKind, BodyError, decode_field, encode_field, encode_u16_port, ofs_nbits, part, put,
@@ -65,7 +65,7 @@ pub(super) fn encode_multipath(
 /// The header of `NXM_OF_IN_PORT`: members are ports.
 const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
-pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, BodyError> {
+pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<BundleAction, BodyError> {
     let algorithm = variant(r.u16()?, &BundleAlgorithm::ALL)?;
     let fields = variant(r.u16()?, &HashFields::ALL)?;
     let basis = r.u16()?;
@@ -73,7 +73,7 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
         return Err(Refusal::ActionBadArgument.into());
     }
     let count = usize::from(r.u16()?);
-    if count > Bundle::MEMBERS_MAX {
+    if count > BundleAction::MEMBERS_MAX {
         return Err(Refusal::ActionBadArgument.into());
     }
     let ofs_nbits = r.u16()?;
@@ -94,7 +94,7 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
     }
     let members: Result<Vec<PortNo>, _> =
         (0..count).map(|_| r.u16().map(port_no::from_u16)).collect();
-    Ok(Bundle {
+    Ok(BundleAction {
         fields,
         basis,
         algorithm,
@@ -103,7 +103,7 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
     })
 }
 
-pub(super) fn encode_bundle(bundle: &Bundle, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub(super) fn encode_bundle(bundle: &BundleAction, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match bundle.to {
         Some(_) => ActionKind::BundleLoad,
         None => ActionKind::Bundle,

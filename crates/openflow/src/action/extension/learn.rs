@@ -2,7 +2,7 @@
 //! what is needed of them.
 
 use base::{Cookie, TableId};
-use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Part, Refusal, Wide};
+use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Refusal, Subfield, Wide};
 
 use super::{ActionKind, BodyError, decode_field, encode_field, part, put};
 use crate::codec::{EncodeError, Reader, Writer};
@@ -68,7 +68,7 @@ fn decode_spec(header: u16, r: &mut Reader<'_>) -> Result<LearnSpec, BodyError> 
         return Err(Refusal::ActionBadArgument.into());
     }
     let from = if header & IMMEDIATE == 0 {
-        LearnSource::Part(decode_part(bits, r)?)
+        LearnSource::Subfield(decode_part(bits, r)?)
     } else {
         LearnSource::Value(decode_immediate(bits, r)?)
     };
@@ -81,12 +81,12 @@ fn decode_spec(header: u16, r: &mut Reader<'_>) -> Result<LearnSpec, BodyError> 
             to: decode_part(bits, r)?,
             from,
         }),
-        (OUTPUT, LearnSource::Part(from)) => Ok(LearnSpec::Output(from)),
+        (OUTPUT, LearnSource::Subfield(from)) => Ok(LearnSpec::Output(from)),
         _ => Err(Refusal::ActionBadArgument.into()),
     }
 }
 
-fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Part, BodyError> {
+fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Subfield, BodyError> {
     let field = decode_field(r)?;
     part(field, r.u16()?, bits)
 }
@@ -122,7 +122,7 @@ pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), EncodeErro
         w.u16(learn.fin_hard_timeout_s);
         if second {
             w.u32(learn.limit);
-            w.u16(learn.result.map_or(0, Part::offset));
+            w.u16(learn.result.map_or(0, Subfield::offset));
             w.zeros(2);
         }
         if let Some(result) = learn.result {
@@ -137,15 +137,15 @@ fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), EncodeError> 
     let (what, from, to) = match *spec {
         LearnSpec::Match { to, from } => (MATCH, from, Some(to)),
         LearnSpec::Load { to, from } => (LOAD, from, Some(to)),
-        LearnSpec::Output(from) => (OUTPUT, LearnSource::Part(from), None),
+        LearnSpec::Output(from) => (OUTPUT, LearnSource::Subfield(from), None),
     };
     match (from, to) {
-        (LearnSource::Part(from), _) => {
+        (LearnSource::Subfield(from), _) => {
             w.u16(what | from.bits());
             encode_part(from, w)?;
         }
         (LearnSource::Value(value), to) => {
-            let bits = to.map_or(1, Part::bits);
+            let bits = to.map_or(1, Subfield::bits);
             w.u16(what | IMMEDIATE | bits);
             let bytes = value.to_be_bytes();
             w.bytes(&bytes[bytes.len() - immediate_bytes(bits)..]);
@@ -154,7 +154,7 @@ fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), EncodeError> 
     to.map_or(Ok(()), |to| encode_part(to, w))
 }
 
-fn encode_part(part: Part, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_part(part: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_field(part.field(), w)?;
     w.u16(part.offset());
     Ok(())

@@ -1,7 +1,7 @@
 //! `NXAST_SAMPLE` to `NXAST_SAMPLE3`: which frames to report to a collector.
 
 use base::PortNo;
-use flow::{Extension, Refusal, Sample, SampleDirection};
+use flow::{Extension, Refusal, SampleAction, SampleDirection};
 
 use super::{ActionKind, BodyError, encode_u16_port, put};
 use crate::codec::{EncodeError, Reader, Writer};
@@ -9,13 +9,13 @@ use crate::port_no;
 
 /// Reads any of the three forms: the second names a port, the third a direction too.
 pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
-    let mut sample = Sample {
+    let mut sample = SampleAction {
         probability: r.u16()?,
         collectors: r.u32()?,
         domain: r.u32()?,
         point: r.u32()?,
         port: None,
-        direction: SampleDirection::Unsaid,
+        direction: SampleDirection::Unspecified,
     };
     if kind != ActionKind::Sample {
         let port = port_no::from_u16(r.u16()?);
@@ -23,7 +23,7 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
     }
     if kind == ActionKind::Sample3 {
         sample.direction = match r.u8()? {
-            0 => SampleDirection::Unsaid,
+            0 => SampleDirection::Unspecified,
             1 => SampleDirection::Ingress,
             2 => SampleDirection::Egress,
             _ => return Err(Refusal::ActionBadArgument.into()),
@@ -36,10 +36,10 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
 }
 
 /// Appends the form that says all of it in the fewest words.
-pub(super) fn encode(sample: &Sample, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub(super) fn encode(sample: &SampleAction, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match (sample.port, sample.direction) {
-        (None, SampleDirection::Unsaid) => ActionKind::Sample,
-        (Some(_), SampleDirection::Unsaid) => ActionKind::Sample2,
+        (None, SampleDirection::Unspecified) => ActionKind::Sample,
+        (Some(_), SampleDirection::Unspecified) => ActionKind::Sample2,
         (_, SampleDirection::Ingress | SampleDirection::Egress) => ActionKind::Sample3,
     };
     put(kind, w, |w| {
@@ -51,7 +51,7 @@ pub(super) fn encode(sample: &Sample, w: &mut Writer<'_>) -> Result<(), EncodeEr
             encode_u16_port(sample.port.unwrap_or(PortNo::ANY), w)?;
         }
         match sample.direction {
-            SampleDirection::Unsaid => {}
+            SampleDirection::Unspecified => {}
             SampleDirection::Ingress => w.u8(1),
             SampleDirection::Egress => w.u8(2),
         }

@@ -1,11 +1,11 @@
 //! Who made a switch, as text (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.1).
 
-use flow::Description;
+use flow::SwitchDescription;
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::WireFormat;
 
-impl WireFormat for Description {
+impl WireFormat for SwitchDescription {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             manufacturer: r.text(256)?,

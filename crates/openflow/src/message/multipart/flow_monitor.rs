@@ -101,7 +101,11 @@ fn decode_nicira(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
     asked.table = TableId(r.u8()?);
     r.skip(5)?;
     asked.matching = oxm::decode_nxm(r, match_len)?.matching;
-    Ok(Monitor { id, flags, asked })
+    Ok(Monitor {
+        id,
+        flags,
+        request: asked,
+    })
 }
 
 fn decode_onf(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
@@ -114,7 +118,11 @@ fn decode_onf(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
     asked.table = TableId(r.u8()?);
     r.skip(3)?;
     asked.matching = oxm::decode_structure(r)?;
-    Ok(Monitor { id, flags, asked })
+    Ok(Monitor {
+        id,
+        flags,
+        request: asked,
+    })
 }
 
 fn decode_flags_before(r: &mut Reader<'_>) -> Result<MonitorFlags, Malformed> {
@@ -146,7 +154,11 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
         return Err(bad_flags);
     }
     asked.matching = oxm::decode_structure(r)?;
-    let monitor = Monitor { id, flags, asked };
+    let monitor = Monitor {
+        id,
+        flags,
+        request: asked,
+    };
     match command {
         command::ADD => Ok(MonitorRequest::Add(monitor)),
         command::MODIFY => Ok(MonitorRequest::Modify(monitor)),
@@ -155,7 +167,7 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
 }
 
 fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let asked = &monitor.asked;
+    let asked = &monitor.request;
     w.u32(monitor.id.0);
     w.u16(flags_pre_v14(monitor, w)?);
     port_no::encode_u16(asked.out_port, w)?;
@@ -167,7 +179,7 @@ fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeErro
 }
 
 fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let asked = &monitor.asked;
+    let asked = &monitor.request;
     w.u32(monitor.id.0);
     w.u16(flags_pre_v14(monitor, w)?);
     let between = |w: &mut Writer<'_>| {
@@ -181,7 +193,7 @@ fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> 
 
 /// The flags, where there is no word for a group either.
 fn flags_pre_v14(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, EncodeError> {
-    if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.asked.out_group != GroupId::ANY {
+    if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.request.out_group != GroupId::ANY {
         return Err(w.unsupported("a monitor of a group or of one's own changes"));
     }
     Ok(monitor.flags.0)
@@ -198,7 +210,7 @@ fn encode_standard(request: &MonitorRequest, w: &mut Writer<'_>) -> Result<(), E
             return oxm::encode_structure(&flow::Match::any(), w);
         }
     };
-    let asked = &monitor.asked;
+    let asked = &monitor.request;
     w.u32(monitor.id.0);
     port_no::encode(asked.out_port, w)?;
     w.u32(asked.out_group.0);

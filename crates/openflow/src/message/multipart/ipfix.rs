@@ -1,17 +1,17 @@
 //! What IPFIX has told: `NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW` (`nicira-ext.h` of Open
 //! vSwitch 3.1, nx_ipfix_stats_reply).
 
-use flow::{IpfixOf, IpfixStats};
+use flow::{IpfixScope, IpfixStats};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::kinds::MultipartKind;
 use crate::message::WireFormat;
 
 /// The statistics that these are.
-pub(super) const fn kind(of: IpfixOf) -> MultipartKind {
+pub(super) const fn kind(of: IpfixScope) -> MultipartKind {
     match of {
-        IpfixOf::Bridge => MultipartKind::IpfixBridge,
-        IpfixOf::Collectors => MultipartKind::IpfixFlow,
+        IpfixScope::Bridge => MultipartKind::IpfixBridge,
+        IpfixScope::Collectors => MultipartKind::IpfixFlow,
     }
 }
 

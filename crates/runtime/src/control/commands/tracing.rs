@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use flow::text::Roster;
+use flow::text::NameMap;
 use flow::{FlowStatsRequest, Match};
 use packet::Frame;
 
@@ -171,7 +171,7 @@ pub(super) fn flow_of_bridge(
 ) -> Result<(BridgeId, FlowStatsRequest), String> {
     let found = control.site_named(name);
     let (id, site) = found.ok_or_else(|| format!("{name}: unknown bridge"))?;
-    let mut roster = Roster::default();
+    let mut roster = NameMap::default();
     for (number, port) in &site.ports {
         roster.add_port(*number, &port.wanted.name);
     }

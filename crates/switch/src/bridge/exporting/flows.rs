@@ -87,7 +87,7 @@ impl Flows {
             domain: sample.domain,
             point: sample.point,
             leaves: match sample.direction {
-                SampleDirection::Unsaid => output.is_some(),
+                SampleDirection::Unspecified => output.is_some(),
                 SampleDirection::Ingress => false,
                 SampleDirection::Egress => true,
             },

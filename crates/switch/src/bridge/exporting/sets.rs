@@ -67,7 +67,7 @@ impl Bridge {
     /// The same of a frame that a controller sent: as often as the rule says, evenly apart.
     pub(in crate::bridge) fn sample_by_rule(
         &mut self,
-        sample: flow::Sample,
+        sample: flow::SampleAction,
         from: PortNo,
         frame: &Frame,
         now: Instant,

@@ -96,7 +96,7 @@ fn a_packet_out_goes_through_a_group_and_its_packet_in_through_the_meter() {
     let message = || {
         Message::PacketOut(PacketOut {
             buffer: None,
-            registers: Registers::new(PortNo::CONTROLLER),
+            registers: PipelineFields::new(PortNo::CONTROLLER),
             actions: parse_actions("group:1").expect("legal"),
             data: vec![0; 60],
         })

@@ -18,7 +18,7 @@ fn monitor(id: u32, flags: MonitorFlags, asked: &str) -> Monitor {
     Monitor {
         id: MonitorId(id),
         flags,
-        asked: FlowStatsRequest {
+        request: FlowStatsRequest {
             table: flow.table,
             out_port: flow.out_port,
             matching: flow.matching,
@@ -191,10 +191,10 @@ fn monitors_are_set_up_all_or_none_and_there_are_so_many_at_most() {
     );
     assert_eq!(ask(&mut rig, vec![Modify(quiet(1))]), unknown);
     let mut nowhere = quiet(1);
-    nowhere.asked.table = TableId(254);
+    nowhere.request.table = TableId(254);
     assert_eq!(ask(&mut rig, vec![Add(nowhere)]), ["MonitorBadTable"]);
     let mut nothing = quiet(1);
-    nothing.asked.out_port = PortNo(0);
+    nothing.request.out_port = PortNo(0);
     assert_eq!(ask(&mut rig, vec![Add(nothing)]), ["MonitorBadOut"]);
     for id in 0..64 {
         assert_eq!(ask(&mut rig, vec![Add(quiet(id))]), [""; 0]);

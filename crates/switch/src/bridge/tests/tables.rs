@@ -224,7 +224,7 @@ fn step(step: BundleStep, flags: BundleFlags, time: Option<Duration>) -> Message
 fn packet_out(port: u32) -> Message {
     Message::PacketOut(PacketOut {
         buffer: None,
-        registers: Registers::new(PortNo::CONTROLLER),
+        registers: PipelineFields::new(PortNo::CONTROLLER),
         actions: vec![Action::output(PortNo(port))],
         data: vec![0; 60],
     })
@@ -365,7 +365,7 @@ fn what_cannot_be_learned_is_counted() {
         data[11] = source;
         let message = Message::PacketOut(PacketOut {
             buffer: None,
-            registers: Registers::new(PortNo(1)),
+            registers: PipelineFields::new(PortNo(1)),
             actions: text::parse_actions("output:table").expect("legal"),
             data,
         });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use base::PortNo;
-use flow::{Action, Field, FlowMod, Key, Refusal, Registers};
+use flow::{Action, Field, FlowKey, FlowMod, PipelineFields, Refusal};
 use packet::{Depth, Frame, Headers, MacAddr, Packet};
 use trafficgen::memory::At;
 
@@ -25,7 +25,7 @@ pub(super) struct Switch {
     /// Frames that met a rule, from the client and from the server.
     pub(super) counts: [u64; 2],
     pub(super) packet_ins: u64,
-    key: Key,
+    key: FlowKey,
 }
 
 impl Switch {
@@ -40,7 +40,7 @@ impl Switch {
             flows: BTreeSet::new(),
             counts: [0; 2],
             packet_ins: 0,
-            key: Key::new(),
+            key: FlowKey::new(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Switch {
         let packet = Frame::from_bytes(&at.frame);
         let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
         let port = PortNo(u32::try_from(at.port).unwrap() + 1);
-        self.key.fill(&headers, &Registers::new(port));
+        self.key.fill(&headers, &PipelineFields::new(port));
         let matching = rules
             .iter()
             .filter(|(rule, works)| *works && rule.matching.accepts(&self.key));

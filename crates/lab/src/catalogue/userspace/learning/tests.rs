@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use base::{Cookie, PortNo, TableId};
-use flow::{Action, FlowMod, Key, PacketIn, PacketInReason, Registers};
+use flow::{Action, FlowKey, FlowMod, PacketIn, PacketInReason, PipelineFields};
 use openflow::{Message, Version};
 use packet::{Depth, Frame, Headers};
 use trafficgen::checksum::{checksum, sum};
@@ -26,7 +26,7 @@ struct Network {
     deaf: Option<usize>,
     /// Frames that a rule forgets to count.
     uncounted: u64,
-    key: Key,
+    key: FlowKey,
 }
 
 impl Network {
@@ -39,7 +39,7 @@ impl Network {
             up_ms,
             deaf: None,
             uncounted: 0,
-            key: Key::new(),
+            key: FlowKey::new(),
         }
     }
 
@@ -48,7 +48,7 @@ impl Network {
         let packet = Frame::from_bytes(bytes);
         let headers = Headers::parse(&packet, Depth::Transport).unwrap();
         let port = PortNo(u32::try_from(from).unwrap() + 1);
-        self.key.fill(&headers, &Registers::new(port));
+        self.key.fill(&headers, &PipelineFields::new(port));
         let key = &self.key;
         let mut matching = self
             .rules
@@ -83,7 +83,7 @@ impl Network {
             reason: PacketInReason::NoMatch,
             table: TableId::FIRST,
             cookie: Cookie::NONE,
-            registers: Registers::new(port),
+            registers: PipelineFields::new(port),
             total_len: u16::try_from(bytes.len()).unwrap(),
             data: bytes.to_vec(),
             userdata: Vec::new(),

@@ -4,66 +4,66 @@
 
 use super::MAX_LINE;
 use super::error::ParseError;
-use super::roster::Roster;
+use super::name_map::NameMap;
 
 /// A part of the line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct Token<'a> {
     pub(super) text: &'a str,
     /// Bytes from the start of the line.
     pub(super) at: usize,
     /// What names mean in it.
-    pub(super) names: &'a Roster,
+    pub(super) names: &'a NameMap,
 }
 
 /// All of `text`.
-pub(super) fn line(text: &str) -> Result<Piece<'_>, ParseError> {
-    let whole = Piece {
+pub(super) fn line(text: &str) -> Result<Token<'_>, ParseError> {
+    let whole = Token {
         text,
         at: 0,
-        names: Roster::nameless(),
+        names: NameMap::nameless(),
     };
     if text.len() > MAX_LINE {
-        return Err(whole.wrong(format!("a line has {MAX_LINE} bytes at most")));
+        return Err(whole.error(format!("a line has {MAX_LINE} bytes at most")));
     }
     Ok(whole)
 }
 
-impl<'a> Piece<'a> {
-    /// The error that there is `problem` with this piece.
-    pub(super) fn wrong(self, problem: impl Into<String>) -> ParseError {
+impl<'a> Token<'a> {
+    /// The error that there is `problem` with this token.
+    pub(super) fn error(self, problem: impl Into<String>) -> ParseError {
         ParseError::new(self.at, self.text, problem)
     }
 
     /// The same, where ports and tables may be called by these names.
-    pub(super) fn beside(self, names: &'a Roster) -> Self {
+    pub(super) fn with_names(self, names: &'a NameMap) -> Self {
         Self { names, ..self }
     }
 
     /// The first `len` bytes, and the rest.
-    pub(super) fn cut(self, len: usize) -> (Self, Self) {
+    pub(super) fn split_at(self, len: usize) -> (Self, Self) {
         let (left, right) = self.text.split_at(len);
         let at = self.at + len;
-        let right = Piece {
+        let right = Token {
             text: right,
             at,
             ..self
         };
-        (Piece { text: left, ..self }, right)
+        (Token { text: left, ..self }, right)
     }
 
     /// What stands before and behind the first `separator`.
     pub(super) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
-        let (left, rest) = self.cut(self.text.find(separator)?);
-        Some((left, rest.cut(separator.len()).1))
+        let (left, rest) = self.split_at(self.text.find(separator)?);
+        Some((left, rest.split_at(separator.len()).1))
     }
 
     /// The one that the first word of the line stands for, if any does, and what is behind the
     /// word; of a line that begins with none of these words, all.
-    pub(super) fn leading<T: Copy>(self, words: &[(T, &str)]) -> (Option<T>, Self) {
+    pub(super) fn strip_keyword<T: Copy>(self, words: &[(T, &str)]) -> (Option<T>, Self) {
         let start = self.trim();
         let len = start.text.find([',', ' ', '\t']);
-        let (word, rest) = start.cut(len.unwrap_or(start.text.len()));
+        let (word, rest) = start.split_at(len.unwrap_or(start.text.len()));
         match words.iter().find(|(_, name)| *name == word.text) {
             Some((meaning, _)) => (Some(*meaning), rest),
             None => (None, start),
@@ -73,7 +73,7 @@ impl<'a> Piece<'a> {
     /// Without white space at either end.
     pub(super) fn trim(self) -> Self {
         let start = self.text.trim_start();
-        Piece {
+        Token {
             text: start.trim_end(),
             at: self.at + self.text.len() - start.len(),
             ..self
@@ -83,36 +83,36 @@ impl<'a> Piece<'a> {
 
 /// A key and what was given with it: `key`, `key=value`, `key:value` or `key(value)`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item<'a> {
-    pub(super) key: Piece<'a>,
-    pub(super) value: Option<Piece<'a>>,
+pub(super) struct KeyValue<'a> {
+    pub(super) key: Token<'a>,
+    pub(super) value: Option<Token<'a>>,
     /// What an arrow behind the parentheses points to: `key(value)->target`.
-    pub(super) target: Option<Piece<'a>>,
+    pub(super) target: Option<Token<'a>>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> KeyValue<'a> {
     /// The value.
-    pub(super) fn required(self) -> Result<Piece<'a>, ParseError> {
+    pub(super) fn required_value(self) -> Result<Token<'a>, ParseError> {
         match self.value {
             Some(value) if !value.text.is_empty() => Ok(value),
-            _ => Err(self.key.wrong("a value is missing")),
+            _ => Err(self.key.error("a value is missing")),
         }
     }
 
     /// No arrow, as it should be.
-    pub(super) fn untargeted(self) -> Result<Self, ParseError> {
+    pub(super) fn reject_target(self) -> Result<Self, ParseError> {
         match self.target {
-            Some(target) => Err(target.wrong("an arrow has no meaning here")),
+            Some(target) => Err(target.error("an arrow has no meaning here")),
             None => Ok(self),
         }
     }
 
     /// Nothing, as it should be.
-    pub(super) fn bare(self) -> Result<(), ParseError> {
+    pub(super) fn reject_value(self) -> Result<(), ParseError> {
         match self.value {
             Some(value) if !value.text.is_empty() => {
                 let key = self.key.text;
-                Err(value.wrong(format!("`{key}` takes no argument")))
+                Err(value.error(format!("`{key}` takes no argument")))
             }
             _ => Ok(()),
         }
@@ -142,65 +142,65 @@ impl Quotes {
     }
 }
 
-/// Items yet to come.
+/// KeyValues yet to come.
 #[derive(Clone, Debug)]
-pub(super) struct Items<'a> {
-    rest: Piece<'a>,
+pub(super) struct KeyValues<'a> {
+    rest: Token<'a>,
 }
 
-impl<'a> Items<'a> {
+impl<'a> KeyValues<'a> {
     /// The items of `text`.
-    pub(super) fn new(text: Piece<'a>) -> Self {
+    pub(super) fn new(text: Token<'a>) -> Self {
         Self { rest: text }
     }
 
     /// What has not been read.
-    pub(super) fn rest(&self) -> Piece<'a> {
+    pub(super) fn rest(&self) -> Token<'a> {
         self.rest
     }
 
     /// The next item; none at the end.
-    pub(super) fn next_item(&mut self) -> Result<Option<Item<'a>>, ParseError> {
+    pub(super) fn next_pair(&mut self) -> Result<Option<KeyValue<'a>>, ParseError> {
         let Some(key) = self.next_key()? else {
             return Ok(None);
         };
         let mut target = None;
         let value = match self.rest.text.chars().next() {
             Some('=' | ':') => {
-                self.rest = self.rest.cut(1).1;
+                self.rest = self.rest.split_at(1).1;
                 Some(self.take_value(separates)?)
             }
             Some('(') => {
                 let open = self.rest;
-                self.rest = open.cut(1).1;
+                self.rest = open.split_at(1).1;
                 let value = self.take_value(|c| c == ')')?;
                 if self.rest.text.is_empty() {
-                    return Err(open.wrong("the closing parenthesis is missing"));
+                    return Err(open.error("the closing parenthesis is missing"));
                 }
-                self.rest = self.rest.cut(1).1;
+                self.rest = self.rest.split_at(1).1;
                 target = self.take_target()?;
                 Some(value)
             }
             _ => None,
         };
-        Ok(Some(Item { key, value, target }))
+        Ok(Some(KeyValue { key, value, target }))
     }
 
     /// What an arrow points to, if one stands here.
-    fn take_target(&mut self) -> Result<Option<Piece<'a>>, ParseError> {
+    fn take_target(&mut self) -> Result<Option<Token<'a>>, ParseError> {
         if !self.rest.text.starts_with("->") {
             return Ok(None);
         }
-        self.rest = self.rest.cut(2).1;
+        self.rest = self.rest.split_at(2).1;
         self.take_value(separates).map(Some)
     }
 
     /// The next key; what belongs to it comes next.
-    fn next_key(&mut self) -> Result<Option<Piece<'a>>, ParseError> {
+    fn next_key(&mut self) -> Result<Option<Token<'a>>, ParseError> {
         let text = self.rest.text;
         let start = self
             .rest
-            .cut(text.len() - text.trim_start_matches(separates).len())
+            .split_at(text.len() - text.trim_start_matches(separates).len())
             .1;
         let mut quoted = Quotes::default();
         let len = start
@@ -208,15 +208,15 @@ impl<'a> Items<'a> {
             .find(|c| !quoted.take(c) && (separates(c) || matches!(c, '=' | ':' | '(' | ')')))
             .unwrap_or(start.text.len());
         if len == 0 && !start.text.is_empty() {
-            return Err(start.wrong("a name is missing here"));
+            return Err(start.error("a name is missing here"));
         }
-        let (key, rest) = start.cut(len);
+        let (key, rest) = start.split_at(len);
         self.rest = rest;
         Ok((len > 0).then_some(key))
     }
 
     /// Up to the first character, outside parentheses, that `ends` the value.
-    fn take_value(&mut self, ends: impl Fn(char) -> bool) -> Result<Piece<'a>, ParseError> {
+    fn take_value(&mut self, ends: impl Fn(char) -> bool) -> Result<Token<'a>, ParseError> {
         let mut open = Vec::new();
         let mut quoted = Quotes::default();
         let text = self.rest.text;
@@ -235,10 +235,12 @@ impl<'a> Items<'a> {
             false
         });
         if let (None, Some(index)) = (end, open.last()) {
-            let unclosed = self.rest.cut(*index).1;
-            return Err(unclosed.wrong("the closing parenthesis is missing"));
+            let unclosed = self.rest.split_at(*index).1;
+            return Err(unclosed.error("the closing parenthesis is missing"));
         }
-        let (value, rest) = self.rest.cut(end.map_or(text.len(), |(index, _)| index));
+        let (value, rest) = self
+            .rest
+            .split_at(end.map_or(text.len(), |(index, _)| index));
         self.rest = rest;
         Ok(value)
     }
@@ -249,10 +251,10 @@ mod tests {
     use super::*;
 
     fn items(text: &str) -> Result<Vec<(String, Option<String>)>, ParseError> {
-        let mut items = Items::new(line(text)?);
+        let mut items = KeyValues::new(line(text)?);
         let mut found = Vec::new();
-        while let Some(item) = items.next_item()? {
-            let value = item.value.map(|piece| piece.text.to_owned());
+        while let Some(item) = items.next_pair()? {
+            let value = item.value.map(|token| token.text.to_owned());
             found.push((item.key.text.to_owned(), value));
         }
         Ok(found)

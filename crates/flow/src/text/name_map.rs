@@ -9,35 +9,35 @@ use std::fmt;
 use base::{PortNo, TableId};
 
 use super::error::ParseError;
+use super::lexer::Token;
 use super::number::number;
-use super::piece::Piece;
-use super::{flow_read, groups, piece};
+use super::{flow_read, groups, lexer};
 use crate::command::FlowMod;
 use crate::group::GroupMod;
 use crate::statistics::FlowStatsRequest;
 
 /// The names of ports and tables.
 #[derive(Clone, Debug, Default)]
-pub struct Roster {
-    ports: Names,
-    tables: Names,
+pub struct NameMap {
+    ports: NumberNames,
+    tables: NumberNames,
 }
 
-/// Names, by numbers and the other way.
+/// NumberNames, by numbers and the other way.
 #[derive(Clone, Debug, Default)]
-struct Names {
+struct NumberNames {
     by_number: BTreeMap<u32, String>,
     /// None if several have the name.
     by_name: BTreeMap<String, Option<u32>>,
 }
 
 /// Nothing has a name.
-static NAMELESS: Roster = Roster {
-    ports: Names::new(),
-    tables: Names::new(),
+static NAMELESS: NameMap = NameMap {
+    ports: NumberNames::new(),
+    tables: NumberNames::new(),
 };
 
-impl Names {
+impl NumberNames {
     const fn new() -> Self {
         Self {
             by_number: BTreeMap::new(),
@@ -67,7 +67,7 @@ impl Names {
     }
 }
 
-impl Roster {
+impl NameMap {
     /// One in which nothing has a name.
     #[must_use]
     pub fn nameless() -> &'static Self {
@@ -96,7 +96,7 @@ impl Roster {
     /// # Errors
     /// As there.
     pub fn parse_flow_line(&self, line: &str) -> Result<FlowMod, ParseError> {
-        let (command, rest) = flow_read::command(piece::line(line)?.beside(self));
+        let (command, rest) = flow_read::command(lexer::line(line)?.with_names(self));
         flow_read::flow_mod(command, rest)
     }
 
@@ -106,7 +106,7 @@ impl Roster {
     /// # Errors
     /// As there.
     pub fn parse_flow_stats_request(&self, line: &str) -> Result<FlowStatsRequest, ParseError> {
-        flow_read::flow_stats_request(piece::line(line)?.beside(self))
+        flow_read::flow_stats_request(lexer::line(line)?.with_names(self))
     }
 
     /// As [`parse_group_line`](super::parse_group_line); ports and tables may be named.
@@ -114,7 +114,7 @@ impl Roster {
     /// # Errors
     /// As there.
     pub fn parse_group_line(&self, line: &str) -> Result<GroupMod, ParseError> {
-        let (command, rest) = groups::command(piece::line(line)?.beside(self));
+        let (command, rest) = groups::command(lexer::line(line)?.with_names(self));
         groups::group_mod(command, rest)
     }
 }
@@ -122,9 +122,9 @@ impl Roster {
 /// What is written with the names that a roster has, where the value by itself is written
 /// with numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a, T>(pub &'a T, pub &'a Roster);
+pub struct WithNames<'a, T>(pub &'a T, pub &'a NameMap);
 
-impl fmt::Display for Named<'_, PortNo> {
+impl fmt::Display for WithNames<'_, PortNo> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1.ports.name(self.0.0) {
             Some(name) => write_name(f, name),
@@ -133,7 +133,7 @@ impl fmt::Display for Named<'_, PortNo> {
     }
 }
 
-impl fmt::Display for Named<'_, TableId> {
+impl fmt::Display for WithNames<'_, TableId> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1.tables.name(self.0.0.into()) {
             Some(name) => write_name(f, name),
@@ -197,16 +197,16 @@ fn escaped(letters: &mut std::str::Chars<'_>) -> Option<char> {
 }
 
 /// Reads a table: its number, or its name.
-pub(super) fn table(piece: Piece<'_>) -> Result<TableId, ParseError> {
-    if piece.text.starts_with(|c: char| c.is_ascii_digit()) {
-        return number(piece).map(TableId);
+pub(super) fn table(token: Token<'_>) -> Result<TableId, ParseError> {
+    if token.text.starts_with(|c: char| c.is_ascii_digit()) {
+        return number(token).map(TableId);
     }
-    let tables = &piece.names.tables;
-    let named = unquoted(piece.text).and_then(|name| tables.number(&name));
+    let tables = &token.names.tables;
+    let named = unquoted(token.text).and_then(|name| tables.number(&name));
     match named.and_then(|number| u8::try_from(number).ok()) {
         Some(table) => Ok(TableId(table)),
         // What is wrong with it as a number.
-        None => number(piece).map(TableId),
+        None => number(token).map(TableId),
     }
 }
 
@@ -215,11 +215,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::text::Brief;
+    use crate::text::FlowWithoutStats;
     use crate::{FlowStats, GroupDesc};
 
-    fn roster() -> Roster {
-        let mut roster = Roster::default();
+    fn roster() -> NameMap {
+        let mut roster = NameMap::default();
         for (number, name) in [
             (1, "p1"),
             (2, "p2.5"),
@@ -261,8 +261,8 @@ mod tests {
         let roster = roster();
         let flow = roster.parse_flow_line(line)?;
         let stats = stats(flow);
-        let named = Named(&Brief(&stats), &roster).to_string();
-        Ok((named, Brief(&stats).to_string()))
+        let named = WithNames(&FlowWithoutStats(&stats), &roster).to_string();
+        Ok((named, FlowWithoutStats(&stats).to_string()))
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
             selection: None,
             buckets: group.buckets,
         };
-        assert_eq!(Named(&group, &roster).to_string(), line);
+        assert_eq!(WithNames(&group, &roster).to_string(), line);
         let numbered = "group_id=1,type=ff,bucket=watch_port:1,actions=output:1";
         assert_eq!(group.to_string(), numbered);
     }

@@ -11,7 +11,7 @@ use crate::wide::Wide;
 
 /// What the switch knows of a frame besides its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registers {
+pub struct PipelineFields {
     /// The port it came in by.
     pub in_port: PortNo,
     /// What earlier tables left for later ones.
@@ -58,7 +58,7 @@ pub struct Erspan {
     pub hardware: u8,
 }
 
-impl Registers {
+impl PipelineFields {
     /// Those of a frame that has just arrived by `in_port`.
     #[must_use]
     pub const fn new(in_port: PortNo) -> Self {
@@ -110,12 +110,12 @@ impl Registers {
     fn plain() -> impl Iterator<Item = Field> {
         Self::NAMED
             .into_iter()
-            .chain((0..REGISTERS).map(Field::of_register))
+            .chain((0..REGISTERS).map(Field::from_register))
     }
 
-    /// Whether `field` is told by [`Registers::told`].
+    /// Whether `field` is told by [`PipelineFields::to_match`].
     #[must_use]
-    pub fn has(field: Field) -> bool {
+    pub fn contains(field: Field) -> bool {
         let beside = field == Field::InPort || field.option().is_some();
         beside || Self::plain().any(|plain| plain == field)
     }
@@ -123,14 +123,14 @@ impl Registers {
     /// What a match says; what it does not is as with a frame that has just arrived,
     /// from no port.
     #[must_use]
-    pub fn of(matching: &Match) -> Self {
+    pub fn from_match(matching: &Match) -> Self {
         let value = |field| matching.term(field).map(|term| term.value);
         let port = |field| value(field).and_then(|value| u32::try_from(value).ok());
         let mut registers = Self::new(PortNo(port(Field::InPort).unwrap_or(0)));
         let mut terms = matching.terms();
         for term in terms.by_ref() {
             if term.field == Field::ConjId || Self::plain().any(|plain| plain == term.field) {
-                registers.put(term.field, term.value);
+                registers.set(term.field, term.value);
             }
         }
         for term in terms.options() {
@@ -147,7 +147,7 @@ impl Registers {
     /// # Panics
     /// Never: no register needs another field.
     #[must_use]
-    pub fn told(&self) -> Match {
+    pub fn to_match(&self) -> Match {
         let mut told = MatchBuilder::default();
         let mut add = |field, value| {
             told.add_exact(field, value)
@@ -162,7 +162,7 @@ impl Registers {
         }
         for (number, value) in self.general.iter().enumerate() {
             if *value != 0 {
-                add(Field::of_register(number), u128::from(*value));
+                add(Field::from_register(number), u128::from(*value));
             }
         }
         for (field, value) in self.options.iter() {
@@ -174,7 +174,7 @@ impl Registers {
 
     /// Writes a register whole, but for a tunnel's option; bits beyond its width are lost.
     /// Answers whether there is one.
-    pub fn put(&mut self, field: Field, value: u128) -> bool {
+    pub fn set(&mut self, field: Field, value: u128) -> bool {
         let value = value & field.full_mask();
         let short = u32::try_from(value & u128::from(u32::MAX)).expect("32 bits");
         let octet = u8::try_from(value & u128::from(u8::MAX)).expect("8 bits");
@@ -233,16 +233,21 @@ mod tests {
 
     #[test]
     fn a_match_tells_all_registers() {
-        let mut registers = Registers::new(PortNo(7));
-        assert_eq!(registers.told().to_string(), "in_port=7");
-        for (number, field) in (1..).zip(Registers::plain()) {
-            assert!(registers.put(field, number * 2 + 1));
+        let mut registers = PipelineFields::new(PortNo(7));
+        assert_eq!(registers.to_match().to_string(), "in_port=7");
+        for (number, field) in (1..).zip(PipelineFields::plain()) {
+            assert!(registers.set(field, number * 2 + 1));
         }
         registers.options.set(Field::TunMetadata0, Wide::ZERO);
         registers.options.set(Field::TunMetadata63, Wide::ONES);
-        let told = registers.told();
-        assert_eq!(Registers::of(&told), registers);
-        assert!(told.terms().all(|term| Registers::has(term.field)));
-        assert!(!Registers::has(Field::EthDst) && !Registers::has(Field::Xreg0));
+        let told = registers.to_match();
+        assert_eq!(PipelineFields::from_match(&told), registers);
+        assert!(
+            told.terms()
+                .all(|term| PipelineFields::contains(term.field))
+        );
+        assert!(
+            !PipelineFields::contains(Field::EthDst) && !PipelineFields::contains(Field::Xreg0)
+        );
     }
 }

@@ -5,11 +5,11 @@
 use super::{Term, of_bare_packets};
 use crate::field::{Field, Prerequisite, VID_PRESENT};
 
-/// Facts. They hold for every frame that the terms accept.
+/// FactSet. They hold for every frame that the terms accept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts(u32);
+pub(super) struct FactSet(u32);
 
-impl Facts {
+impl FactSet {
     const IN_PORT: u32 = 1 << 0;
     const VLAN_TAG: u32 = 1 << 1;
     /// The type of the packet is given, by an Ethernet header.
@@ -94,12 +94,12 @@ impl Facts {
 /// What the type of the packet makes known.
 const fn of_type(eth_type: u128) -> u32 {
     match eth_type {
-        0x0800 => Facts::IP | Facts::IPV4,
-        0x86dd => Facts::IP | Facts::IPV6,
-        0x0806 | 0x8035 => Facts::ARP,
-        0x8847 | 0x8848 => Facts::MPLS,
-        0x88e7 => Facts::PBB,
-        0x894f => Facts::NSH,
+        0x0800 => FactSet::IP | FactSet::IPV4,
+        0x86dd => FactSet::IP | FactSet::IPV6,
+        0x0806 | 0x8035 => FactSet::ARP,
+        0x8847 | 0x8848 => FactSet::MPLS,
+        0x88e7 => FactSet::PBB,
+        0x894f => FactSet::NSH,
         _ => 0,
     }
 }
@@ -107,19 +107,19 @@ const fn of_type(eth_type: u128) -> u32 {
 /// What the protocol above IP makes known.
 const fn of_protocol(protocol: u128) -> u32 {
     match protocol {
-        1 => Facts::ICMP,
-        6 => Facts::TCP,
-        17 => Facts::UDP,
-        58 => Facts::ICMPV6,
-        132 => Facts::SCTP,
+        1 => FactSet::ICMP,
+        6 => FactSet::TCP,
+        17 => FactSet::UDP,
+        58 => FactSet::ICMPV6,
+        132 => FactSet::SCTP,
         _ => 0,
     }
 }
 
 const fn of_icmpv6_type(kind: u128) -> u32 {
     match kind {
-        135 => Facts::ND | Facts::SOLICITATION,
-        136 => Facts::ND | Facts::ADVERTISEMENT,
+        135 => FactSet::ND | FactSet::SOLICITATION,
+        136 => FactSet::ND | FactSet::ADVERTISEMENT,
         _ => 0,
     }
 }
@@ -128,22 +128,22 @@ const fn of_icmpv6_type(kind: u128) -> u32 {
 const fn wanted(needs: Prerequisite) -> u32 {
     match needs {
         Prerequisite::None => 0,
-        Prerequisite::InPort => Facts::IN_PORT,
-        Prerequisite::VlanTag => Facts::VLAN_TAG,
-        Prerequisite::Mpls => Facts::MPLS,
-        Prerequisite::Pbb => Facts::PBB,
-        Prerequisite::Arp => Facts::ARP,
-        Prerequisite::Ip => Facts::IP,
-        Prerequisite::Ipv4 => Facts::IPV4,
-        Prerequisite::Ipv6 => Facts::IPV6,
-        Prerequisite::Tcp => Facts::IP | Facts::TCP,
-        Prerequisite::Udp => Facts::IP | Facts::UDP,
-        Prerequisite::Sctp => Facts::IP | Facts::SCTP,
-        Prerequisite::Icmpv4 => Facts::IPV4 | Facts::ICMP,
-        Prerequisite::Icmpv6 => Facts::IPV6 | Facts::ICMPV6,
-        Prerequisite::Nd => Facts::IPV6 | Facts::ICMPV6 | Facts::ND,
-        Prerequisite::NdSolicitation => Facts::IPV6 | Facts::ICMPV6 | Facts::SOLICITATION,
-        Prerequisite::NdAdvertisement => Facts::IPV6 | Facts::ICMPV6 | Facts::ADVERTISEMENT,
-        Prerequisite::Nsh => Facts::NSH,
+        Prerequisite::InPort => FactSet::IN_PORT,
+        Prerequisite::VlanTag => FactSet::VLAN_TAG,
+        Prerequisite::Mpls => FactSet::MPLS,
+        Prerequisite::Pbb => FactSet::PBB,
+        Prerequisite::Arp => FactSet::ARP,
+        Prerequisite::Ip => FactSet::IP,
+        Prerequisite::Ipv4 => FactSet::IPV4,
+        Prerequisite::Ipv6 => FactSet::IPV6,
+        Prerequisite::Tcp => FactSet::IP | FactSet::TCP,
+        Prerequisite::Udp => FactSet::IP | FactSet::UDP,
+        Prerequisite::Sctp => FactSet::IP | FactSet::SCTP,
+        Prerequisite::Icmpv4 => FactSet::IPV4 | FactSet::ICMP,
+        Prerequisite::Icmpv6 => FactSet::IPV6 | FactSet::ICMPV6,
+        Prerequisite::Nd => FactSet::IPV6 | FactSet::ICMPV6 | FactSet::ND,
+        Prerequisite::NdSolicitation => FactSet::IPV6 | FactSet::ICMPV6 | FactSet::SOLICITATION,
+        Prerequisite::NdAdvertisement => FactSet::IPV6 | FactSet::ICMPV6 | FactSet::ADVERTISEMENT,
+        Prerequisite::Nsh => FactSet::NSH,
     }
 }

@@ -40,7 +40,7 @@ const DP_HASH: &str = "NXOXM_ET_DP_HASH";
 impl Field {
     /// The name that `ovs-ofctl` gives it where bits of it are meant: Nicira's, if it has one.
     #[must_use]
-    pub fn part_name(self) -> String {
+    pub fn nxm_name(self) -> String {
         if let Some((_, name)) = ODD.iter().find(|(field, _)| *field == self) {
             return (*name).to_owned();
         }
@@ -57,8 +57,8 @@ impl Field {
     #[must_use]
     pub fn header_name(self, id: WireId) -> String {
         match id.class {
-            _ if self.info().nxm == Some(id) => self.part_name(),
-            0 | 1 => self.part_name(),
+            _ if self.info().nxm == Some(id) => self.nxm_name(),
+            0 | 1 => self.nxm_name(),
             EXPERIMENTER => format!("ONFOXM_ET_{}", self.capitals()),
             _ => self.oxm_name(),
         }
@@ -66,13 +66,13 @@ impl Field {
 
     /// The field of this long name, Nicira's or the specification's.
     #[must_use]
-    pub fn from_part_name(name: &str) -> Option<Self> {
+    pub fn from_nxm_name(name: &str) -> Option<Self> {
         if name == DP_HASH {
             return Some(Self::DpHash);
         }
-        let bears = |field: Self| field.part_name() == name || field.oxm_name() == name;
+        let bears = |field: Self| field.nxm_name() == name || field.oxm_name() == name;
         if name.contains(OPTION) {
-            let mut options = Self::of_options().iter().copied();
+            let mut options = Self::tunnel_options().iter().copied();
             return options.find(|field| bears(*field));
         }
         let others = Self::all().map(|row| row.field);
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn a_field_is_found_by_its_long_names() {
         for field in Field::all().map(|row| row.field) {
-            assert_eq!(Field::from_part_name(&field.part_name()), Some(field));
-            assert_eq!(Field::from_part_name(&field.oxm_name()), Some(field));
+            assert_eq!(Field::from_nxm_name(&field.nxm_name()), Some(field));
+            assert_eq!(Field::from_nxm_name(&field.oxm_name()), Some(field));
         }
-        assert_eq!(Field::from_part_name("NXM_OF_NOTHING"), None);
+        assert_eq!(Field::from_nxm_name("NXM_OF_NOTHING"), None);
     }
 }

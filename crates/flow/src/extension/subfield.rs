@@ -7,13 +7,13 @@ use crate::wide::Wide;
 
 /// Consecutive bits of a field: at least one, and none outside the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Part {
+pub struct Subfield {
     field: Field,
     offset: u16,
     bits: u16,
 }
 
-impl Part {
+impl Subfield {
     /// All of `field`.
     #[must_use]
     pub fn whole(field: Field) -> Self {
@@ -67,7 +67,7 @@ impl Part {
     /// Whether it is of a tunnel option, which may have more bits than a number of the
     /// machine's. The numbers without `wide` in their names are of parts that are not.
     #[must_use]
-    pub const fn is_of_option(self) -> bool {
+    pub const fn is_tunnel_option(self) -> bool {
         self.field.option().is_some()
     }
 
@@ -77,20 +77,20 @@ impl Part {
         u128::MAX >> 128_u32.saturating_sub(self.bits as u32)
     }
 
-    /// The part's bits of the whole field's value, as a number.
+    /// The subfield's bits of the whole field's value, as a number.
     #[must_use]
     pub fn of(self, value: u128) -> u128 {
         value.checked_shr(self.offset.into()).unwrap_or(0) & self.ones()
     }
 
-    /// A number in the place of the part in the field, cut off where it does not fit.
+    /// A number in the place of the subfield in the field, cut off where it does not fit.
     #[must_use]
     pub fn place(self, number: u128) -> u128 {
         let number = number & self.ones();
         number.checked_shl(self.offset.into()).unwrap_or(0)
     }
 
-    /// The part's bits in the field.
+    /// The subfield's bits in the field.
     #[must_use]
     pub fn mask(self) -> u128 {
         self.place(u128::MAX)
@@ -102,29 +102,29 @@ impl Part {
         Wide::ones(self.bits.into())
     }
 
-    /// The part's bits of the whole field's value, as a number.
+    /// The subfield's bits of the whole field's value, as a number.
     #[must_use]
     pub fn wide_of(self, value: Wide) -> Wide {
         value >> self.offset.into() & self.wide_ones()
     }
 
-    /// A number in the place of the part in the field, cut off where it does not fit.
+    /// A number in the place of the subfield in the field, cut off where it does not fit.
     #[must_use]
     pub fn wide_place(self, number: Wide) -> Wide {
         (number & self.wide_ones()) << self.offset.into()
     }
 
-    /// The part's bits in the field.
+    /// The subfield's bits in the field.
     #[must_use]
     pub fn wide_mask(self) -> Wide {
         self.wide_place(Wide::ONES)
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for Subfield {
     /// As `ovs-ofctl` writes it: `NXM_NX_REG0[3..5]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.field.part_name())?;
+        f.write_str(&self.field.nxm_name())?;
         let last = self.offset + self.bits - 1;
         match (self.is_whole(), self.bits) {
             (true, _) => f.write_str("[]"),
@@ -140,31 +140,34 @@ mod tests {
 
     #[test]
     fn a_part_lies_within_its_field() {
-        assert_eq!(Part::new(Field::Reg0, 0, 33), None);
-        assert_eq!(Part::new(Field::Reg0, 32, 1), None);
-        assert_eq!(Part::new(Field::Reg0, 3, 0), None);
-        assert_eq!(Part::new(Field::Reg0, u16::MAX, 1), None);
-        let part = Part::new(Field::Xxreg0, 0, 128).expect("all of it");
-        assert_eq!(part, Part::whole(Field::Xxreg0));
-        assert_eq!(part.ones(), u128::MAX);
+        assert_eq!(Subfield::new(Field::Reg0, 0, 33), None);
+        assert_eq!(Subfield::new(Field::Reg0, 32, 1), None);
+        assert_eq!(Subfield::new(Field::Reg0, 3, 0), None);
+        assert_eq!(Subfield::new(Field::Reg0, u16::MAX, 1), None);
+        let subfield = Subfield::new(Field::Xxreg0, 0, 128).expect("all of it");
+        assert_eq!(subfield, Subfield::whole(Field::Xxreg0));
+        assert_eq!(subfield.ones(), u128::MAX);
     }
 
     #[test]
     fn bits_of_an_option_are_taken_and_put() {
-        let whole = Part::whole(Field::TunMetadata5);
+        let whole = Subfield::whole(Field::TunMetadata5);
         assert_eq!((whole.bits(), whole.wide_mask()), (992, Wide::ONES));
-        let part = Part::new(Field::TunMetadata5, 980, 12).expect("of 992");
-        assert_eq!(part.wide_of(Wide::ONES), Wide::from(0xfff));
-        assert_eq!(part.wide_place(Wide::from(0x1001)), Wide::from(1) << 980);
-        assert_eq!((part.place(1), part.mask()), (0, 0));
-        assert_eq!(Part::new(Field::TunMetadata5, 980, 13), None);
+        let subfield = Subfield::new(Field::TunMetadata5, 980, 12).expect("of 992");
+        assert_eq!(subfield.wide_of(Wide::ONES), Wide::from(0xfff));
+        assert_eq!(
+            subfield.wide_place(Wide::from(0x1001)),
+            Wide::from(1) << 980
+        );
+        assert_eq!((subfield.place(1), subfield.mask()), (0, 0));
+        assert_eq!(Subfield::new(Field::TunMetadata5, 980, 13), None);
     }
 
     #[test]
     fn bits_are_taken_and_put() {
-        let part = Part::new(Field::Reg0, 4, 8).expect("of 32");
-        assert_eq!(part.of(0x1234), 0x23);
-        assert_eq!(part.place(0x1ab), 0xab0);
-        assert_eq!(part.mask(), 0xff0);
+        let subfield = Subfield::new(Field::Reg0, 4, 8).expect("of 32");
+        assert_eq!(subfield.of(0x1234), 0x23);
+        assert_eq!(subfield.place(0x1ab), 0xab0);
+        assert_eq!(subfield.mask(), 0xff0);
     }
 }

@@ -1,49 +1,49 @@
 //! Parts of fields: `reg0`, `NXM_NX_REG0[]`, `NXM_NX_REG0[3..5]`, `NXM_NX_REG0[7]`.
 
 use super::error::ParseError;
+use super::lexer::Token;
 use super::names;
 use super::number::number;
-use super::piece::Piece;
-use crate::extension::Part;
+use crate::extension::Subfield;
 use crate::field::Field;
 
 /// Reads a part of a field.
-pub(super) fn part(piece: Piece<'_>) -> Result<Part, ParseError> {
-    let Some((name, range)) = piece.split_once("[") else {
-        return field(piece).map(Part::whole);
+pub(super) fn subfield(token: Token<'_>) -> Result<Subfield, ParseError> {
+    let Some((name, range)) = token.split_once("[") else {
+        return field(token).map(Subfield::whole);
     };
     let field = field(name)?;
     let Some((range, nothing)) = range.split_once("]") else {
-        return Err(range.wrong("the closing bracket is missing"));
+        return Err(range.error("the closing bracket is missing"));
     };
     if !nothing.text.is_empty() {
-        return Err(nothing.wrong("nothing can stand behind the bracket"));
+        return Err(nothing.error("nothing can stand behind the bracket"));
     }
     if range.text.is_empty() {
-        return Ok(Part::whole(field));
+        return Ok(Subfield::whole(field));
     }
     let (first, last) = match range.split_once("..") {
         Some((first, last)) => (number::<u16>(first.trim())?, number::<u16>(last.trim())?),
         None => (number::<u16>(range.trim())?, number::<u16>(range.trim())?),
     };
     let bits = last.checked_add(1).and_then(|end| end.checked_sub(first));
-    bits.and_then(|bits| Part::new(field, first, bits))
+    bits.and_then(|bits| Subfield::new(field, first, bits))
         .ok_or_else(|| {
             let bits = field.info().bits;
-            range.wrong(format!("bits from 0 to {} are wanted", bits - 1))
+            range.error(format!("bits from 0 to {} are wanted", bits - 1))
         })
 }
 
 /// Whether `text` begins as a part of a field does.
-pub(super) fn is_part(text: &str) -> bool {
+pub(super) fn is_subfield(text: &str) -> bool {
     let name = text.split('[').next().unwrap_or(text);
     known(name).is_some() || names::is_foreign_field(name)
 }
 
 /// Reads the name of a field, a long one or that of a match.
-pub(super) fn field(name: Piece<'_>) -> Result<Field, ParseError> {
+pub(super) fn field(name: Token<'_>) -> Result<Field, ParseError> {
     known(name.text).ok_or_else(|| {
-        name.wrong(match names::is_foreign_field(name.text) {
+        name.error(match names::is_foreign_field(name.text) {
             true => "not supported yet: this field",
             false => "the name of a field is wanted, as eth_src or NXM_OF_ETH_SRC[]",
         })
@@ -63,6 +63,6 @@ fn known(name: &str) -> Option<Field> {
         // Whatever the match says, for which a part's name is too late.
         "tp_src" => Some(Field::TcpSrc),
         "tp_dst" => Some(Field::TcpDst),
-        _ => names::settable(name).or_else(|| Field::from_part_name(name)),
+        _ => names::settable(name).or_else(|| Field::from_nxm_name(name)),
     }
 }

@@ -12,25 +12,25 @@ use packet::{Depth, Frame, Headers, Link, Network, Transport};
 
 use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
 use crate::options::TunnelOptions;
-use crate::registers::Registers;
+use crate::pipeline_fields::PipelineFields;
 
 /// The value of every field that the frame has.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct FlowKey {
     present: u128,
     values: [u128; FIELDS],
     options: TunnelOptions,
 }
 
 /// Those that have a value of their own here: neither options of tunnels nor views.
-const FIELDS: usize = Field::FIRST_OPTION as usize;
+const FIELDS: usize = Field::FIRST_TUNNEL_OPTION as usize;
 
 const _: () = assert!(
     FIELDS <= u128::BITS as usize,
     "a bit says that one is there"
 );
 
-impl Key {
+impl FlowKey {
     /// The key of a frame without any field.
     #[must_use]
     pub const fn new() -> Self {
@@ -97,7 +97,7 @@ impl Key {
 
     /// Forgets what it knew, and takes in a frame, as deep as it can be read, but no deeper
     /// than this. Tells whether it can be read at all.
-    pub fn read(&mut self, frame: &Frame, deepest: Depth, registers: &Registers) -> bool {
+    pub fn read(&mut self, frame: &Frame, deepest: Depth, registers: &PipelineFields) -> bool {
         let depths = Depth::ALL.into_iter().rev();
         let mut depths = depths.filter(|depth| *depth <= deepest);
         let headers = depths.find_map(|depth| Headers::parse(frame, depth).ok());
@@ -109,7 +109,7 @@ impl Key {
 
     /// Forgets what it knew, and takes in a frame.
     #[inline]
-    pub fn fill(&mut self, headers: &Headers, registers: &Registers) {
+    pub fn fill(&mut self, headers: &Headers, registers: &PipelineFields) {
         // Those of a tunnel are put in the place of the old ones.
         self.present = 0;
         let port = u128::from(registers.in_port.0);
@@ -124,7 +124,7 @@ impl Key {
         self.transport(&headers.transport);
     }
 
-    fn registers(&mut self, registers: &Registers) {
+    fn registers(&mut self, registers: &PipelineFields) {
         self.put(Field::Metadata, u128::from(registers.metadata));
         self.put(Field::TunnelId, u128::from(registers.tunnel_id));
         self.put(Field::TunSrc, u128::from(registers.tunnel_v4[0]));
@@ -291,7 +291,7 @@ impl Key {
     }
 }
 
-impl Default for Key {
+impl Default for FlowKey {
     fn default() -> Self {
         Self::new()
     }
@@ -305,14 +305,14 @@ mod tests {
 
     use super::*;
 
-    fn key(text: &str, depth: Depth) -> Key {
+    fn key(text: &str, depth: Depth) -> FlowKey {
         let frame = text.parse::<Stack>().expect("a stack").build();
         let headers = Headers::parse(&frame, depth).expect("well formed");
-        let mut key = Key::new();
+        let mut key = FlowKey::new();
         key.set(Field::ArpOp, 7);
-        let registers = Registers {
+        let registers = PipelineFields {
             metadata: 9,
-            ..Registers::new(PortNo(3))
+            ..PipelineFields::new(PortNo(3))
         };
         key.fill(&headers, &registers);
         key
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn every_field_has_its_frame() {
-        let mut seen = Key::new();
+        let mut seen = FlowKey::new();
         for text in [
             "eth / vlan / arp",
             "eth / mpls",
@@ -373,7 +373,7 @@ mod tests {
         }
         for row in Field::all() {
             let seen = seen.present.checked_shr(row.field as u32).unwrap_or(0) & 1 == 1;
-            assert_eq!(seen, row.field < Field::FIRST_OPTION, "{}", row.name);
+            assert_eq!(seen, row.field < Field::FIRST_TUNNEL_OPTION, "{}", row.name);
         }
     }
 
@@ -381,7 +381,7 @@ mod tests {
     fn a_view_shows_what_it_is_made_of() {
         let mut key = key("eth / vlan(vid=5,pcp=3) / ipv4(tos=0xb9)", Depth::Network);
         for (register, value) in [(4, 0x11), (5, 0x22), (7, 0x33)] {
-            key.set(Field::of_register(register), value);
+            key.set(Field::from_register(register), value);
         }
         assert_eq!(key.get(Field::Xreg2), Some(0x11_0000_0022));
         assert_eq!(
