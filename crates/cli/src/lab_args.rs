@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use lab::catalogue::BadSetting;
-use lab::{Asked, DeviceKind, Language, MatchSet, Options, Prober, Profile, Scenario};
+use lab::{Asked, DeviceKind, Options, Scenario};
+use record::{BadSetting, MatchSet, Prober, Profile};
+use report::Language;
 
 use crate::lab_instrument::InstrumentCommand;
 use crate::lab_results::{CheckArgs, CompareArgs, ExportArgs, ThresholdArgs};

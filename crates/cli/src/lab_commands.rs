@@ -7,7 +7,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lab::{DeviceKind, Interrupt, Language, Scenario, describe, devices, progress};
+use lab::{DeviceKind, Interrupt, Scenario, describe, devices, progress};
+use report::Language;
 
 use crate::lab_args::RunArgs;
 

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use lab::compare::{Method, compare, read_margin};
-use lab::threshold::{self, INCONCLUSIVE, NOT_MET, Threshold};
-use lab::{Results, export, journal};
+use lab::CATALOGUE;
+use record::{Results, journal};
+use report::compare::{Method, compare, read_margin};
+use report::export;
+use report::threshold::{self, BadThreshold, INCONCLUSIVE, NOT_MET, Threshold};
 
 /// Two runs, and how they are compared.
 #[derive(Args)]
@@ -51,7 +53,7 @@ pub(crate) struct ThresholdArgs {
     /// What results must come to, as 'echo[device=comporta].p99_us < 50' or
     /// 'tcp-throughput.bit_s >= 2.5 * ovs'; the exit code is 1 if they do not, 4 if that cannot
     /// be told.
-    #[arg(long = "threshold", value_name = "TEXT")]
+    #[arg(long = "threshold", value_name = "TEXT", value_parser = parse_threshold)]
     thresholds: Vec<Threshold>,
     /// A file (TOML) of more of them.
     #[arg(long, value_name = "FILE")]
@@ -101,7 +103,7 @@ impl ThresholdArgs {
     pub(crate) fn read(self) -> Result<Thresholds, Box<dyn Error>> {
         let mut all = self.thresholds;
         if let Some(path) = &self.slo {
-            all.extend(threshold::read_rules(path)?);
+            all.extend(threshold::read_rules(path, CATALOGUE)?);
         }
         let junit = self.junit;
         Ok(Thresholds { all, junit })
@@ -134,7 +136,7 @@ pub(crate) fn compare_runs(args: &CompareArgs) -> Result<ExitCode, Box<dyn Error
     if args.json {
         println!("{}", found.json());
     } else {
-        print!("{}", lab::compare::markdown(&found));
+        print!("{}", report::compare::markdown(&found));
     }
     let code = match (args.fail_on, found.regression()) {
         (Some(FailOn::Regression), Some(true)) => NOT_MET,
@@ -171,6 +173,10 @@ pub(crate) fn export_run(args: &ExportArgs) -> Result<ExitCode, Box<dyn Error>> 
     Ok(ExitCode::SUCCESS)
 }
 
+fn parse_threshold(text: &str) -> Result<Threshold, BadThreshold> {
+    Threshold::parse(text, CATALOGUE)
+}
+
 fn read(directory: &Path) -> Result<Results, Box<dyn Error>> {
-    Ok(Results::new(journal::read(directory)?))
+    Ok(Results::new(journal::read(directory)?, CATALOGUE))
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A session and one trial of each scenario.
-const RECORDS: &str = include_str!("../../lab/records/schema-1.jsonl");
+const RECORDS: &str = include_str!("../../record/records/schema-1.jsonl");
 
 /// A directory with a run in it, which goes when this does.
 struct Run(PathBuf);

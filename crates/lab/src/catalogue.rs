@@ -18,22 +18,20 @@ mod lines;
 #[cfg(test)]
 mod memory;
 mod offered;
-mod parameter;
 mod plane;
-mod point;
 mod robustness;
-mod settings;
 mod switching;
 mod userspace;
 mod whitebox;
 
 use std::fmt;
 
-pub use experiment::{Better, Experiment, Family, Figure, View};
+pub use experiment::Experiment;
 pub(crate) use experiment::{Own, Setting};
-pub use parameter::{Bound, Parameter, Role, Values};
-pub use point::{Point, Value};
-pub use settings::{BadSetting, Profile, Settings};
+pub(crate) use record::{
+    Better, Bound, Description, Family, Figure, Parameter, Point, Role, Values, View,
+};
+use record::{Catalogue, own};
 
 /// Every experiment of the catalogue, in the order of reports.
 pub const EXPERIMENTS: &[&Experiment] = &[
@@ -89,6 +87,26 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &robustness::soak::SOAK,
 ];
 
+/// How many experiments have descriptions.
+const DESCRIBED: usize = own::DESCRIPTIONS.len() + EXPERIMENTS.len();
+
+/// Descriptions of all experiments.
+pub const CATALOGUE: Catalogue = Catalogue::new({
+    const ALL: [&Description; DESCRIBED] = {
+        let mut all = [&own::DESCRIPTIONS[0]; DESCRIBED];
+        let mut place = 0;
+        while place < DESCRIBED {
+            all[place] = match place.checked_sub(own::DESCRIPTIONS.len()) {
+                None => &own::DESCRIPTIONS[place],
+                Some(place) => &EXPERIMENTS[place].description,
+            };
+            place += 1;
+        }
+        all
+    };
+    &ALL
+});
+
 /// An experiment of the catalogue, by its place there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Catalogued(usize);
@@ -108,7 +126,7 @@ impl Catalogued {
     /// The name it is asked for by.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.experiment().name
+        self.experiment().description.name
     }
 }
 

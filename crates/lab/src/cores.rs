@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use record::BadOption;
+use record::{Conditions, FrameCounts, ProcessUse};
 use testbed::{Bench, Clock, CoreTimes, Failure, Relation, Usage, core_pressure, core_times};
 
-use crate::management::{ManagementRecord, Plan, Sampler};
-use crate::record::{Conditions, FrameCounts, ProcessUse};
+use crate::Options;
+use crate::management::{Plan, Sampler, management_record};
 use crate::station::passage;
-use crate::{BadOption, Options};
 
 /// The cores of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl<'a> Watch<'a> {
             }),
             _ => None,
         };
-        let mut management = ManagementRecord::of(&self.sampler.stop());
+        let mut management = management_record(&self.sampler.stop());
         management.host_frames = frames_sent(&self.hosts, bench);
         Ok(Conditions {
             seconds,

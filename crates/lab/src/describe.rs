@@ -3,8 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::catalogue::{Experiment, Parameter, Profile, Role, Values};
-use crate::{BadOption, Family, Options, Scenario, plan};
+use record::Profile;
+use record::{BadOption, Family};
+
+use crate::catalogue::{Description, Parameter, Role, Values};
+use crate::{Options, Scenario, plan};
 
 /// Tests that a plan lists one by one.
 const LISTED_MAX: usize = 40;
@@ -33,7 +36,7 @@ pub fn method(scenario: Scenario) -> String {
     let Scenario::Catalogued(one) = scenario else {
         return format!("{scenario}: {}\n", scenario.about());
     };
-    let experiment = one.experiment();
+    let experiment = &one.experiment().description;
     let mut text = format!(
         "{}: {}\n\n  {}\n  After {}.\n\nMethod\n",
         experiment.name, experiment.title, experiment.question, experiment.source
@@ -53,7 +56,7 @@ pub fn method(scenario: Scenario) -> String {
     text
 }
 
-fn parameters(text: &mut String, experiment: &Experiment) {
+fn parameters(text: &mut String, experiment: &Description) {
     text.push_str(
         "\nParameters, to be set by --set NAME=VALUE,... (in brackets: quick, paper, rfc)\n",
     );

@@ -3,11 +3,11 @@
 use std::io;
 
 use controller::ControllerError;
+use record::BadOption;
+use record::journal::JournalError;
 use testbed::{Failure, Missing};
 
-use crate::BadOption;
 use crate::devices::BadDescription;
-use crate::journal::JournalError;
 
 /// A run that could not be done. Each says in one line what to do, where anything can be done.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ pub use counter::{Counter, Width};
 pub use polled::{Polled, Polls};
 pub use sampled::{ProcessSample, Sample, Samples};
 pub use snmp::{InterfaceCounts, Snmp, SnmpError, SwitchSample};
-pub use summary::{AgentRecord, InterfaceRecord, ManagementRecord};
+pub use summary::{agent_record, management_record};
 
 /// How often processes and machine are looked at: each look takes a core away for a moment, and
 /// most tests take less than this, so that nobody looks between their beginning and their end.

@@ -1,17 +1,14 @@
 //! What a user may ask of a run, with defaults that reproduce the published
 //! experiments, and the bounds within which that makes sense.
 
-mod parameters;
-
 use std::path::PathBuf;
 
-pub use parameters::{
-    ChangeParameters, EchoParameters, FlowTableParameters, MeterParameters, Parameters,
-    RateParameters, TcpParameters,
-};
+use record::Profile;
+use record::{BadOption, Parameters, are_distinct, first_broken};
+use report::Language;
 use testbed::DeviceKind;
 
-use crate::{Profile, Scenario};
+use crate::Scenario;
 
 /// A run: which experiments, on which devices, how often, and where to.
 #[derive(Clone, Debug)]
@@ -40,7 +37,7 @@ pub struct Options {
     /// The command that asked for this run, for the record.
     pub command_line: String,
     /// The language of the report.
-    pub language: crate::Language,
+    pub language: Language,
     /// How the experiments are done.
     pub parameters: Parameters,
 }
@@ -64,16 +61,11 @@ impl Default for Options {
             tester_cores: Vec::new(),
             device_cores: Vec::new(),
             command_line: String::new(),
-            language: crate::Language::default(),
+            language: Language::default(),
             parameters: Parameters::default(),
         }
     }
 }
-
-/// An option that makes no sense; the text says what would.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadOption(pub String);
 
 impl Options {
     /// As this profile has it.
@@ -123,7 +115,7 @@ impl Options {
     /// drawn beside what the tester itself costs. Beside a device that never sleeps there is none, nor
     /// beside network cards, whose cable is another.
     pub fn add_calibration(&mut self) {
-        let is_calibration = |one: &Scenario| one.family() == crate::Family::Calibration;
+        let is_calibration = |one: &Scenario| one.family() == record::Family::Calibration;
         if self.scenarios.iter().all(is_calibration) {
             // Nobody else takes part.
             self.devices = vec![DeviceKind::Direct];
@@ -153,11 +145,11 @@ impl Options {
     pub fn check(&self) -> Result<(), BadOption> {
         first_broken(&[
             (
-                distinct(&self.scenarios) && !self.scenarios.is_empty(),
+                are_distinct(&self.scenarios) && !self.scenarios.is_empty(),
                 "scenarios: at least one, and each once",
             ),
             (
-                distinct(&names(&self.devices)) && !self.devices.is_empty(),
+                are_distinct(&names(&self.devices)) && !self.devices.is_empty(),
                 "devices: at least one, and each once",
             ),
             (
@@ -167,7 +159,7 @@ impl Options {
             ((1..=1_000).contains(&self.runs), "runs: from 1 to 1000"),
         ])?;
         let catalogued = self.scenarios.iter().filter_map(|scenario| match scenario {
-            Scenario::Catalogued(one) => Some(*one),
+            Scenario::Catalogued(one) => Some(&one.experiment().description),
             _ => None,
         });
         let settings = &self.parameters.settings;
@@ -177,28 +169,9 @@ impl Options {
     }
 }
 
-/// The first of these rules that does not hold, by what it wants.
-fn first_broken(rules: &[(bool, &str)]) -> Result<(), BadOption> {
-    match rules.iter().find(|(holds, _)| !holds) {
-        Some((_, wanted)) => Err(BadOption((*wanted).to_owned())),
-        None => Ok(()),
-    }
-}
-
 /// What devices are called in records, where nothing else tells them apart.
 fn names(devices: &[DeviceKind]) -> Vec<&'static str> {
     devices.iter().map(|device| device.name()).collect()
-}
-
-fn distinct<T: PartialEq>(items: &[T]) -> bool {
-    let mut rest = items;
-    while let Some((first, others)) = rest.split_first() {
-        if others.contains(first) {
-            return false;
-        }
-        rest = others;
-    }
-    true
 }
 
 #[cfg(test)]

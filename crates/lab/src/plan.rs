@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use base::SplitMix64;
+use record::{ChangeTest, MeterAct, MeterUnit};
+use record::{MatchSet, Point};
 use testbed::DeviceKind;
 
-use crate::record::{MeterAct, MeterUnit};
-use crate::{Catalogued, MatchSet, Options, Point, Scenario};
+use crate::{Catalogued, Options, Scenario};
 
 /// One test on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,46 +50,6 @@ pub enum Test {
     Catalogued(Catalogued, Point),
 }
 
-/// What is asked of a device while frames move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeTest {
-    /// Nothing: what the others are held against.
-    Quiet,
-    /// That the frames' own rule change, now and then.
-    Effect,
-    /// That other flows come and go, many a second.
-    FlowMods,
-    /// That it tell of a large table.
-    Dump,
-}
-
-impl ChangeTest {
-    /// All.
-    pub const ALL: [Self; 4] = [Self::Quiet, Self::Effect, Self::FlowMods, Self::Dump];
-
-    /// Its name, as in an id.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quiet => "quiet",
-            Self::Effect => "effect",
-            Self::FlowMods => "flow-mods",
-            Self::Dump => "dump",
-        }
-    }
-
-    /// What it is, in a few words.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::Quiet => "Nothing else",
-            Self::Effect => "Their rule changes",
-            Self::FlowMods => "Others come and go",
-            Self::Dump => "A table is told",
-        }
-    }
-}
-
 /// A meter, by what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterTest {
@@ -120,7 +81,7 @@ impl Step {
                 frame_bytes,
             } => format!("{scenario}/{match_set}/{frame_bytes}/{device}/{run}"),
             Test::Catalogued(one, point) => {
-                let label = point.label(one.experiment());
+                let label = point.label(&one.experiment().description);
                 let parts = [scenario.name(), &label, device.name(), &run.to_string()];
                 let parts = parts.into_iter().filter(|part| !part.is_empty());
                 parts.collect::<Vec<_>>().join("/")
@@ -327,7 +288,7 @@ fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
         Scenario::TcpRequests => vec![Test::TcpRequests],
         Scenario::Changes => ChangeTest::ALL.map(Test::Change).to_vec(),
         Scenario::Catalogued(one) => {
-            let points = parameters.settings.points(one.experiment());
+            let points = parameters.settings.points(&one.experiment().description);
             let points = points.expect("checked with the options").into_iter();
             points.map(|point| Test::Catalogued(one, point)).collect()
         }

@@ -10,10 +10,11 @@ use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
+use record::Prober;
 use testbed::{Bench, Clock, Failure};
 use trafficgen::Time;
 
-use crate::{Interrupt, Prober};
+use crate::Interrupt;
 
 /// The client's port.
 pub(crate) const CLIENT_PORT: u16 = 40_000;

@@ -4,9 +4,9 @@
 use base::{Cookie, PortNo};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use packet::MacAddr;
+use record::MatchSet;
 use testbed::{Bench, Host, Place};
 
-use crate::MatchSet;
 use crate::probe::{CLIENT_PORT, SERVER_PORT};
 
 /// Marks the rule whose frames go towards the server.

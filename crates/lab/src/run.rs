@@ -8,19 +8,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::journal::{self, Journal, RECORDS};
+use record::{Entry, Flaw, MachineRecord, Results, SCHEMA, Session, Trial};
+use report::{Language, summary};
 use testbed::{Clock, Machine, Program, Spawner};
 
 use crate::calendar::rfc3339;
 use crate::cores::Cores;
-use crate::journal::{Journal, RECORDS};
 use crate::plan::{Step, plan};
 use crate::progress::Progress;
-use crate::record::{Entry, Flaw, MachineRecord, SCHEMA, Session, Trial};
-use crate::report::Language;
 use crate::scenario::{self, Tools};
 use crate::station::Station;
 use crate::trial::TrialError;
-use crate::{Interrupt, LabError, Options, report, rest, summary};
+use crate::{CATALOGUE, Interrupt, LabError, Options, rest};
 use needs::{requirements, wants_iperf3};
 use place::Place;
 
@@ -100,8 +100,8 @@ pub fn run(
 /// # Errors
 /// There are no records, or they cannot be read, or the report cannot be written.
 pub fn write_report(directory: &Path, language: Language) -> Result<PathBuf, LabError> {
-    let entries = crate::journal::read(directory)?;
-    let html = report::render_in(&entries, language);
+    let results = Results::new(journal::read(directory)?, CATALOGUE);
+    let html = report::render(&results, language);
     let path = directory.join("report.html");
     fs::write(&path, html).map_err(|source| LabError::Report {
         path: path.display().to_string(),
@@ -286,7 +286,7 @@ fn perform(
             void: false,
             reason,
         }));
-        progress.result(&summary::line(&trial));
+        progress.result(&summary::line(&trial, CATALOGUE));
         journal.append(&Entry::Trial(Box::new(trial)))?;
     }
     progress.end();
@@ -325,7 +325,7 @@ fn attempt(order: usize, step: &Step, place: &mut Place, tools: &Tools<'_>) -> O
     }));
     Some(Trial {
         id: step.id(),
-        scenario: step.test.scenario(),
+        experiment: step.test.scenario().name().into(),
         device: step.device.name().to_owned(),
         run: step.run,
         order,
@@ -339,7 +339,7 @@ fn attempt(order: usize, step: &Step, place: &mut Place, tools: &Tools<'_>) -> O
 
 fn finish(options: &Options, interrupted: bool) -> Result<Summary, LabError> {
     let report = write_report(&options.directory, options.language)?;
-    let results = crate::results::Results::new(crate::journal::read(&options.directory)?);
+    let results = Results::new(journal::read(&options.directory)?, CATALOGUE);
     Ok(Summary {
         glance: report::glance(&results),
         report,

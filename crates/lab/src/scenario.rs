@@ -11,6 +11,7 @@ mod meters;
 mod tcp_requests;
 pub(crate) mod tcp_throughput;
 
+use record::{MatchSet, Parameters, Point};
 use testbed::{Clock, Spawner};
 
 use crate::catalogue::{Experiment, Family, Setting};
@@ -19,7 +20,7 @@ use crate::plan::Test;
 use crate::station::companion::Companion;
 use crate::station::{Request, Station};
 use crate::trial::{Measured, TrialError};
-use crate::{Interrupt, LabError, MatchSet, Options, Parameters, Point};
+use crate::{Interrupt, LabError, Options};
 
 /// What every experiment needs.
 pub(crate) struct Tools<'a> {
@@ -93,7 +94,7 @@ fn accompanied(
 
 /// Notes frames that went up to a controller where rules were to carry all of them.
 fn note_packet_ins(experiment: &Experiment, measured: &mut Measured) {
-    let carries = match experiment.family {
+    let carries = match experiment.description.family {
         Family::DataPlanes | Family::LatencyAndLoss | Family::Whitebox | Family::Benchmarking => {
             true
         }
@@ -128,7 +129,8 @@ fn catalogued(
         Setting::Usual => return at_station(station),
         Setting::Own(own) => own(point),
     };
-    if own.is_usual() {
+    let topology = experiment.description.topology_at(point);
+    if own.is_usual(topology) {
         return at_station(station);
     }
     let mut cores = tools.cores.clone();
@@ -140,7 +142,7 @@ fn catalogued(
         kind: station.kind(),
         mode: own.mode,
         fail_mode: own.fail_mode,
-        topology: own.topology,
+        topology,
         application: own.application,
         apart: own.apart,
     };

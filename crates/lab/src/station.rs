@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use controller::{Application, Controller, ControllerError, Counts};
 use flow::FlowMod;
+use record::MatchSet;
+use record::{DeviceRecord, OpenFlowEvidence};
 use testbed::{
     Bench, Clock, DeviceKind, DeviceOptions, FailMode, Failure, Mode, Settings, Setup, Spawner,
     Topology,
@@ -19,9 +21,8 @@ use testbed::{
 
 use crate::cores::Cores;
 use crate::devices::{self, Description, Ledger};
-use crate::record::{DeviceRecord, OpenFlowEvidence};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
-use crate::{LabError, MatchSet, Options};
+use crate::{LabError, Options};
 use calls::Calls;
 
 pub(crate) use restart::Restarted;

@@ -1,10 +1,10 @@
 //! What a scenario hands back, and why it may hand back nothing.
 
 use controller::ControllerError;
+use record::{Conditions, Flaw, Outcome};
 use testbed::Failure;
 
 use crate::probe::ProbeError;
-use crate::record::{Conditions, Flaw, Outcome};
 
 /// A share of stolen time from which on a reader should know of it, and the seconds
 /// of a core that must be behind it: the kernel counts in hundredths.

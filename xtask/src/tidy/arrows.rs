@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 33] = {
+const ARROWS: [Arrows; 35] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -38,11 +38,13 @@ const ARROWS: [Arrows; 33] = {
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
         row("controller", &["base", "packet", "flow", "openflow", "testbed"]),
-        row("lab",      &["base", "controller", "packet", "flow", "openflow", "stats", "testbed", "trafficgen"]),
+        row("record",   &["base", "testbed"]),
+        row("report",   &["base", "record", "stats", "testbed"]),
+        row("lab",      &["base", "controller", "packet", "flow", "openflow", "record", "report", "stats", "testbed", "trafficgen"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
         row("watch",    &["control-api", "openflow", "ports"]),
-        row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "tools", "watch", "doctor"]),
+        row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "record", "report", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),

@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
+use record::nearest;
+use report::format::{micros, percent};
 use serde_json::{Value, json};
 use testbed::Interrupt;
 use testbed::{Clock, Namespace};
@@ -12,8 +14,6 @@ use trafficgen::{Calibration, End, Floor, Sweep, Template, Threads, calibrate};
 use super::ends::open;
 use super::second::pps;
 use super::{BadWord, By, ByHandError, PortName};
-use crate::format::{micros, percent};
-use crate::names::nearest;
 
 /// What is varied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,13 +12,13 @@ use controller::learning::Learning;
 use controller::{Application, Controller, ControllerError, Listener, Manner};
 use flow::FlowMod;
 use openflow::VersionSet;
+use record::nearest;
+use report::format::count;
 use serde_json::{Value, json};
 use testbed::Interrupt;
 use testbed::{Clock, Failure};
 
 use super::{BadWord, ByHandError};
-use crate::format::count;
-use crate::names::nearest;
 
 /// Where switches call.
 #[derive(Clone, Debug, PartialEq, Eq)]

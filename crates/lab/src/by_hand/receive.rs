@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use report::format::{count, micros};
 use serde_json::{Value, json};
 use testbed::Clock;
 use testbed::Interrupt;
@@ -13,7 +14,6 @@ use trafficgen::{Arrival, Arrivals, End, Heard, Signature};
 use super::ends::open;
 use super::second::{bits, pps};
 use super::{By, ByHandError, Listener, PortName, Second};
-use crate::format::{count, micros};
 
 /// What is received.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use report::format::count;
 use serde_json::{Value, json};
 use testbed::Interrupt;
 use testbed::{Clock, Machine};
@@ -11,7 +12,6 @@ use trafficgen::template::{FRAME_BYTES, Reflection};
 
 use super::ends::open;
 use super::{By, ByHandError, Listener, PortName, Second};
-use crate::format::count;
 
 /// What is to be sent back.
 #[derive(Clone, Debug)]

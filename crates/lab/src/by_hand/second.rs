@@ -1,9 +1,8 @@
 //! What is told every second, as a line for people and for programs.
 
+use report::format::{decimal, decimals, micros};
 use serde_json::{Value, json};
 use trafficgen::Glance;
-
-use crate::format::{decimal, decimals, micros};
 
 /// What has happened within about a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use record::nearest;
 use trafficgen::Template;
 use trafficgen::template::{Encapsulation, FlowField, Flows, Label, Party, Protocol, Tag, Tunnel};
 
 use super::BadWord;
-use crate::names::nearest;
 
 /// Kinds of frames: what they carry, and what stands around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

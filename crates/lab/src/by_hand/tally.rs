@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
+use report::format::{count, micros, percent};
 use serde_json::{Value, json};
 use trafficgen::{EndOutcome, Refusal, StreamOutcome};
 
 use super::PortName;
 use super::second::{bits, pps};
-use crate::format::{count, micros, percent};
 
 /// What came of all trials.
 #[derive(Clone, Debug, Default)]

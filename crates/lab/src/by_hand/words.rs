@@ -3,10 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use record::nearest;
 use trafficgen::template::{BadTemplate, FRAME_BYTES, Reflection};
 use trafficgen::{Mix, Pace, Rate, Template};
-
-use crate::names::nearest;
 
 /// A word that means nothing here; the text says which would.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

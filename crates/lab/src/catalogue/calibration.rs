@@ -8,12 +8,12 @@ mod tests;
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use testbed::{DeviceKind, Host};
 use trafficgen::{End, Measurement, Refusal};
 
 use super::offered::{FIGURES, Load, Offered, figure, offer_by};
 use super::{Better, Bound, Figure, Parameter, Point, Values};
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

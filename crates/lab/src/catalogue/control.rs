@@ -33,11 +33,11 @@ pub(super) mod update_rate;
 use std::thread;
 
 use openflow::Version;
+use record::{Outcome, Reading};
 use testbed::DeviceKind;
 
 use super::{Bound, Parameter, Point, Values};
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

@@ -6,11 +6,11 @@ pub(super) mod kinds;
 pub(super) mod mtu;
 pub(super) mod tags;
 
+use record::{Outcome, Reading};
 use trafficgen::Refusal;
 
 use super::offered::{Offered, without};
 use super::{Better, Figure};
-use crate::record::{Outcome, Reading};
 use crate::trial::Measured;
 
 /// Frames that came out otherwise than they should.

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::PortNo;
 use flow::{FlowKey, FlowMod, PipelineFields};
 use packet::{Depth, Frame, Headers};
+use record::Conditions;
+use record::Profile;
 use testbed::Interrupt;
 use trafficgen::memory::SimulatedTime;
 use trafficgen::{
@@ -16,8 +18,8 @@ use trafficgen::{
 };
 
 use crate::catalogue::offered::{Load, Offered};
-use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
-use crate::record::Conditions;
+use crate::catalogue::{Experiment, Point};
+use record::{Settings, Value};
 
 /// What becomes of a frame: it comes out as it leaves it, so many nanoseconds later, or not at all.
 pub(super) type Decide = Box<dyn FnMut(&mut Vec<u8>) -> Option<u64> + Send>;
@@ -135,7 +137,7 @@ pub(super) fn point(experiment: &Experiment, values: &[(&str, Value)]) -> Point 
         profile: Profile::Quick,
         ..Settings::default()
     };
-    let points = settings.points(experiment).unwrap();
+    let points = settings.points(&experiment.description).unwrap();
     let values = values.iter();
     values.fold(points[0].clone(), |point, (name, value)| {
         point.with(name, value.clone())

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use record::{Conditions, Outcome, Reading};
 use stats::Histogram;
 use testbed::{Bench, Failure, Host};
 use trafficgen::{
@@ -11,7 +12,6 @@ use trafficgen::{
 
 use crate::catalogue::{Better, Figure, Point};
 use crate::cores::Watch;
-use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

@@ -15,6 +15,7 @@ use base::Instant;
 use controller::{Ask, Controller, ControllerError, Done};
 use flow::FlowMod;
 use openflow::{Message, Version};
+use record::{Conditions, OpenFlowEvidence};
 use testbed::Failure;
 
 use super::Point;
@@ -22,7 +23,6 @@ use super::offered::{Load, Offered, again, offer, offer_once};
 use crate::cores::Watch;
 use crate::frame_echo::{self, FrameEcho, FrameEchoes};
 use crate::frames::UdpFrame;
-use crate::record::{Conditions, OpenFlowEvidence};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};

@@ -30,10 +30,14 @@ fn is_switch(device: DeviceKind, _: &Point) -> bool {
     device.modes().contains(&Mode::Legacy) && device.check_topology(&four).is_ok()
 }
 
-/// A bridge between `hosts` hosts, of a device that forwards by itself.
-fn legacy(hosts: usize) -> Own {
+/// One bridge between `hosts` hosts.
+fn star(hosts: usize) -> Topology {
+    Topology::star(hosts).expect("there are no more than four")
+}
+
+/// A device that forwards by itself.
+fn legacy() -> Own {
     Own {
-        topology: Topology::star(hosts).expect("there are no more than four"),
         mode: Some(Mode::Legacy),
         ..Own::default()
     }
@@ -192,7 +196,9 @@ fn note_open(found: &Bisection, measured: &mut Measured) {
 
 #[cfg(test)]
 mod tests {
-    use crate::catalogue::{Experiment, Point, Profile, Settings};
+    use crate::catalogue::{Experiment, Point};
+    use record::Profile;
+    use record::Settings;
 
     /// The first point of a quick look.
     pub(super) fn point(experiment: &'static Experiment) -> Point {
@@ -200,6 +206,6 @@ mod tests {
             profile: Profile::Quick,
             ..Settings::default()
         };
-        settings.points(experiment).unwrap().remove(0)
+        settings.points(&experiment.description).unwrap().remove(0)
     }
 }

@@ -27,11 +27,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use record::InventoryRecord;
 use serde::Deserialize;
 use testbed::{External, HOSTS_MAX, Mode, NicName};
 
 use super::strict::{self, BadDescription, Known};
-use crate::record::InventoryRecord;
 
 const KNOWN: Known = Known {
     keys: &[

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use record::InventoryRecord;
 use serde::Serialize;
 use testbed::{DeviceKind, Mode};
 
 use super::describe;
-use crate::record::InventoryRecord;
 
 /// A device as a list tells of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -19,7 +19,7 @@ fn processes_are_looked_at_until_it_ends() {
     assert!(kept.iter().all(|one| one.processes[1].is_none()));
     assert!(kept.windows(2).all(|pair| pair[0].at < pair[1].at));
     assert_eq!(samples.unreadable, kept.len() as u64);
-    let record = ManagementRecord::of(&samples);
+    let record = management_record(&samples);
     assert_eq!(record.samples, kept.len());
     assert!(record.resident_bytes_max > 0 && !record.softirq.is_empty());
     assert!(record.cores().is_some() && record.ns_per_frame().is_none());

@@ -2,9 +2,9 @@
 //! connection is gone, is started anew for its next test; one that fails again and again is
 //! given up.
 
+use record::DeviceRecord;
 use testbed::{DeviceKind, Mode};
 
-use crate::record::DeviceRecord;
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::{LabError, Scenario};

@@ -1,11 +1,12 @@
 //! Whole runs, small ones: their records, interruption and resumption.
 
+use record::MatchSet;
+use record::Outcome;
 use testbed::DeviceKind;
 
 use super::*;
+use crate::Scenario;
 use crate::progress::Silent;
-use crate::record::Outcome;
-use crate::{MatchSet, Results, Scenario};
 
 /// A whole run of a few seconds, on devices that need nothing but the kernel, and
 /// on Open vSwitch where that is installed.
@@ -45,8 +46,8 @@ fn possible(options: &Options) -> bool {
 }
 
 fn trials(options: &Options) -> Vec<Trial> {
-    let entries = crate::journal::read(&options.directory).unwrap();
-    Results::new(entries).trials().to_vec()
+    let entries = journal::read(&options.directory).unwrap();
+    Results::new(entries, CATALOGUE).trials().to_vec()
 }
 
 #[test]

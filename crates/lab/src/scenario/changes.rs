@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use controller::{Ask, Link};
 use openflow::{Version, VersionSet};
+use record::ChangeTest;
+use record::{ChangeOutcome, Outcome};
 use testbed::Bench;
 use testbed::Interrupt;
 
 use super::Tools;
 use crate::cores::Watch;
 use crate::generator::Frames;
-use crate::plan::ChangeTest;
-use crate::record::{ChangeOutcome, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 use link::{Device, Live};

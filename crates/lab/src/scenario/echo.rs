@@ -1,13 +1,14 @@
 //! Scenario 1 of the published evaluation: UDP echoes between two hosts, with one
 //! rule each way, the controller silent.
 
+use record::{Conditions, EchoOutcome, OpenFlowEvidence, Outcome};
+use record::{MatchSet, Prober};
+
 use super::Tools;
 use crate::cores::Watch;
 use crate::probe::{self, EchoRequest, Echoes};
-use crate::record::{Conditions, EchoOutcome, OpenFlowEvidence, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
-use crate::{MatchSet, Prober};
 
 pub(super) fn measure(
     match_set: MatchSet,
@@ -128,7 +129,7 @@ mod tests {
     };
 
     fn judged(evidence: OpenFlowEvidence) -> Vec<(bool, String)> {
-        let outcome = crate::fixture::echo_trial("ovs", 1, MatchSet::Ip, 64).outcome;
+        let outcome = record::fixture::echo_trial("ovs", 1, MatchSet::Ip, 64).outcome;
         let mut measured = Measured::new(outcome.unwrap(), Conditions::default());
         COUNTS.judge(Some(evidence), &mut measured);
         let flaws = measured.flaws.into_iter();

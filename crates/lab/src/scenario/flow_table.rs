@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use base::Instant;
 use controller::{Ask, ControllerError, Link};
+use record::{Conditions, FlowTableOutcome, Outcome};
 use testbed::Clock;
 
 use super::Tools;
 use crate::cores::Watch;
-use crate::record::{Conditions, FlowTableOutcome, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 use peer::Told;
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     fn flaws(counts: (u64, u64, u64)) -> Vec<String> {
-        let outcome = crate::fixture::flow_table_trial("ovs", 1).outcome.unwrap();
+        let outcome = record::fixture::flow_table_trial("ovs", 1).outcome.unwrap();
         let mut measured = Measured::new(outcome, Conditions::default());
         judge(100, counts, &mut measured);
         measured.flaws.into_iter().map(|flaw| flaw.reason).collect()

@@ -10,13 +10,13 @@ mod path_check;
 use std::time::Duration;
 
 use controller::ControllerError;
+use record::{OpenFlowEvidence, Outcome, PathCheck, RateOutcome, RatePath};
 use testbed::{Bench, Failure, InterfaceCounters, RawSocket};
 
 use super::Tools;
 use crate::cores::Watch;
 use crate::generator::{self, Frames, Sent};
 use crate::plan::Offer;
-use crate::record::{OpenFlowEvidence, Outcome, PathCheck, RateOutcome, RatePath};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
@@ -160,7 +160,7 @@ fn settle(bench: &Bench, before: &Path, tools: &Tools<'_>) -> Result<RatePath, F
     }
 }
 
-fn judge(outcome: RateOutcome, packet_ins: u64, conditions: crate::record::Conditions) -> Measured {
+fn judge(outcome: RateOutcome, packet_ins: u64, conditions: record::Conditions) -> Measured {
     let (check, offered, received) = (outcome.check, outcome.offered, outcome.received);
     let (offered_pps, intended) = (outcome.offered_pps(), outcome.intended_pps);
     let has_device = outcome.path.device_in.is_some();

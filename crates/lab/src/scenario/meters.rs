@@ -15,13 +15,13 @@ use flow::{
     MeterMod, MeterModCommand, Refusal,
 };
 use openflow::{Message, Version, VersionSet};
+use record::{MeterAct, MeterOutcome, MeterUnit, MeterWindow, Outcome};
 use testbed::{Bench, Clock, Failure};
 
 use super::Tools;
 use crate::cores::Watch;
 use crate::generator::{self, Frames, Sent};
 use crate::plan::{MeterTest, Offer};
-use crate::record::{MeterAct, MeterOutcome, MeterUnit, MeterWindow, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
@@ -250,7 +250,7 @@ fn rule(table: u8, priority: u16, matching: Match, instructions: Instructions) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Conditions;
+    use record::Conditions;
 
     const TEST: MeterTest = MeterTest {
         unit: MeterUnit::Kilobits,

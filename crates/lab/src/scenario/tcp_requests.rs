@@ -10,11 +10,11 @@ use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use record::{Outcome, RequestsOutcome};
 use testbed::{Bench, Failure};
 
 use super::Tools;
 use crate::cores::Watch;
-use crate::record::{Outcome, RequestsOutcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 

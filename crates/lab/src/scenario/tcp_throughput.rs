@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use record::{Outcome, TcpOutcome};
 use serde::Deserialize;
 use testbed::{Clock, Failure, Process, Program};
 
 use super::Tools;
 use crate::cores::Watch;
-use crate::record::{Outcome, TcpOutcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 

@@ -2,11 +2,12 @@
 //! user's is asked by SNMP meanwhile; and if nothing came of it, why, as far as can be told.
 
 use controller::Diagnosis;
+use record::ManagementRecord;
 use testbed::Failure;
 
 use super::Station;
 use super::passage::Passage;
-use crate::management::{AgentRecord, ManagementRecord, Poller};
+use crate::management::{Poller, agent_record};
 use crate::scenario::Tools;
 use crate::trial::Measured;
 
@@ -34,7 +35,7 @@ impl Companion {
         if let Some(poller) = self.poller {
             let management = &mut measured.conditions.management;
             let management = management.get_or_insert_with(Box::<ManagementRecord>::default);
-            management.agent = Some(AgentRecord::of(&poller.stop()));
+            management.agent = Some(agent_record(&poller.stop()));
         }
         let after = match Passage::read(station) {
             Ok(after) => after,

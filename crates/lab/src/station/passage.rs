@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use base::PortNo;
 use controller::{Ask, Controller};
 use flow::PortStats;
+use record::{FrameCounts, PassageRecord};
 use testbed::{Bench, Failure, InterfaceCounters, backlog_drops};
 
 use super::Station;
-use crate::record::{FrameCounts, PassageRecord};
 
 /// Bytes of a frame above its MTU: a header of Ethernet and two tags.
 const HEADERS: u64 = 22;

@@ -1,10 +1,11 @@
 //! A device that is ended and started again at its station, and how far it has come when.
 
 use base::Instant;
+use record::MatchSet;
 use testbed::{Clock, Ending, Mode, Spawner, Stopped};
 
 use super::{CALL, Calls, Station};
-use crate::{LabError, MatchSet};
+use crate::LabError;
 
 /// How far a device had come when, that was started again.
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,12 @@
 
 use std::os::fd::AsRawFd;
 
+use record::Prober;
 use testbed::{Namespace, OpenVswitch, Requirement, Site};
 
 use super::*;
+use crate::Interrupt;
 use crate::probe::{EchoRequest, echo};
-use crate::{Interrupt, Prober};
 
 /// Whether this machine can have Open vSwitch. What is missing for root is a fault.
 fn can_have_ovs() -> bool {
@@ -294,7 +295,7 @@ fn the_control_plane_of_a_switch_on_the_shelf_is_measured() {
     let mut station = lab
         .station(request(kind, Topology::default(), mode))
         .unwrap();
-    let (interrupt, parameters) = (Interrupt::never(), crate::Parameters::default());
+    let (interrupt, parameters) = (Interrupt::never(), record::Parameters::default());
     let tools = crate::scenario::Tools {
         clock: &lab.clock,
         spawner: &lab.spawner,
@@ -311,15 +312,18 @@ fn the_control_plane_of_a_switch_on_the_shelf_is_measured() {
         ("flow-stats", "answer_p50_us"),
     ] {
         let all = crate::catalogue::EXPERIMENTS.iter();
-        let experiment = all.copied().find(|one| one.name == name).unwrap();
-        let settings = crate::catalogue::Settings {
-            profile: crate::catalogue::Profile::Quick,
+        let experiment = all
+            .copied()
+            .find(|one| one.description.name == name)
+            .unwrap();
+        let settings = record::Settings {
+            profile: record::Profile::Quick,
             ..Default::default()
         };
-        let point = &settings.points(experiment).unwrap()[0];
+        let point = &settings.points(&experiment.description).unwrap()[0];
         assert!((experiment.takes)(kind, point), "{name}");
         let measured = (experiment.measure)(point, &mut station, &tools).unwrap();
-        let crate::record::Outcome::Reading(reading) = measured.outcome else {
+        let record::Outcome::Reading(reading) = measured.outcome else {
             panic!("{name} has another outcome");
         };
         assert!(reading.figures.contains_key(figure), "{name}: {reading:?}");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use stats::mlrsearch::{Goal, LoadRange, TrialInput};
 use trafficgen::{Pace, Rate};
 
@@ -9,65 +10,67 @@ use super::{LINE, SIZE, line_rate, output, searched};
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const BACK_TO_BACK: Experiment = Experiment {
-    name: "back-to-back",
-    title: "The longest burst without loss",
-    family: Family::Benchmarking,
-    question: "How many frames in a row, at the greatest rate, does the device take without losing one?",
-    source: "RFC 2544, 26.4, and RFC 9004",
-    steps: &[
-        "Bursts of frames of UDP are sent at the rate of the virtual line, or as fast as the tester can.",
-        "The longest burst without loss is searched for; a burst that lost something may be repeated once.",
-        "The time that a burst takes at that rate is the implied buffer time; what the device forwards meanwhile makes the rest of it.",
-        "One rule a direction matches the port of arrival.",
-    ],
-    parameters: &[
-        SIZE,
-        LINE,
-        Parameter::constant(
-            "longest",
-            "frames of the longest burst that is tried",
-            Values::Numbers {
-                quick: &[20_000],
-                paper: &[2_000_000],
-                rfc: &[3_000_000],
-                bound: Bound {
-                    least: 10,
-                    most: 20_000_000,
-                },
-            },
-        ),
-        Parameter::constant(
-            "searches",
-            "how often it is searched for, for the mean",
-            Values::Numbers {
-                quick: &[1],
-                paper: &[10],
-                rfc: &[50],
-                bound: Bound {
-                    least: 1,
-                    most: 1_000,
-                },
-            },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "Bursts without loss",
-        figures: &[
-            "burst",
-            "burst_least",
-            "burst_most",
-            "rate_kpps",
-            "implied_buffer_ms",
+    description: Description {
+        name: "back-to-back",
+        title: "The longest burst without loss",
+        family: Family::Benchmarking,
+        question: "How many frames in a row, at the greatest rate, does the device take without losing one?",
+        source: "RFC 2544, 26.4, and RFC 9004",
+        steps: &[
+            "Bursts of frames of UDP are sent at the rate of the virtual line, or as fast as the tester can.",
+            "The longest burst without loss is searched for; a burst that lost something may be repeated once.",
+            "The time that a burst takes at that rate is the implied buffer time; what the device forwards meanwhile makes the rest of it.",
+            "One rule a direction matches the port of arrival.",
         ],
-    }],
+        parameters: &[
+            SIZE,
+            LINE,
+            Parameter::constant(
+                "longest",
+                "frames of the longest burst that is tried",
+                Values::Numbers {
+                    quick: &[20_000],
+                    paper: &[2_000_000],
+                    rfc: &[3_000_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 20_000_000,
+                    },
+                },
+            ),
+            Parameter::constant(
+                "searches",
+                "how often it is searched for, for the mean",
+                Values::Numbers {
+                    quick: &[1],
+                    paper: &[10],
+                    rfc: &[50],
+                    bound: Bound {
+                        least: 1,
+                        most: 1_000,
+                    },
+                },
+            ),
+        ],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "Bursts without loss",
+            figures: &[
+                "burst",
+                "burst_least",
+                "burst_most",
+                "rate_kpps",
+                "implied_buffer_ms",
+            ],
+        }],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| point.number("searches") as f64 * 4.0,

@@ -2,57 +2,60 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use trafficgen::{Pace, Rate};
 
 use super::{LINE, SIZE, line_rate};
 use crate::catalogue::offered::{Doubts, Load, Offered, figure, too_slow};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const LOSS: Experiment = Experiment {
-    name: "loss-rate",
-    title: "Frame loss rate",
-    family: Family::Benchmarking,
-    question: "What share of frames is lost at each share of the greatest rate?",
-    source: "RFC 2544, 26.3",
-    steps: &[
-        "The greatest rate is that of the virtual line, or what the tester can send, if that is less.",
-        "Frames of UDP are offered at 100 per cent of it, then at ten per cent less each time, until two trials in a row lose nothing.",
-        "One rule a direction matches the port of arrival.",
-    ],
-    parameters: &[
-        SIZE,
-        LINE,
-        Parameter::constant(
-            "millis",
-            "milliseconds a trial",
-            Values::Numbers {
-                quick: &[200],
-                paper: &[2_000],
-                rfc: &[60_000],
-                bound: Bound {
-                    least: 50,
-                    most: 3_600_000,
-                },
-            },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "Loss at and below the greatest rate",
-        figures: &[
-            "greatest_kpps",
-            "loss_at_100_percent",
-            "loss_at_50_percent",
-            "lossless_percent",
-            "received_at_100_kpps",
+    description: Description {
+        name: "loss-rate",
+        title: "Frame loss rate",
+        family: Family::Benchmarking,
+        question: "What share of frames is lost at each share of the greatest rate?",
+        source: "RFC 2544, 26.3",
+        steps: &[
+            "The greatest rate is that of the virtual line, or what the tester can send, if that is less.",
+            "Frames of UDP are offered at 100 per cent of it, then at ten per cent less each time, until two trials in a row lose nothing.",
+            "One rule a direction matches the port of arrival.",
         ],
-    }],
+        parameters: &[
+            SIZE,
+            LINE,
+            Parameter::constant(
+                "millis",
+                "milliseconds a trial",
+                Values::Numbers {
+                    quick: &[200],
+                    paper: &[2_000],
+                    rfc: &[60_000],
+                    bound: Bound {
+                        least: 50,
+                        most: 3_600_000,
+                    },
+                },
+            ),
+        ],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "Loss at and below the greatest rate",
+            figures: &[
+                "greatest_kpps",
+                "loss_at_100_percent",
+                "loss_at_50_percent",
+                "lossless_percent",
+                "received_at_100_kpps",
+            ],
+        }],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| 0.5 + (point.number("millis") as f64 / 1e3 + 0.3) * 8.0,

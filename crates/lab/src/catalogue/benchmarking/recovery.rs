@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use trafficgen::{
     EndNo, Keep, Kept, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
 };
@@ -11,69 +12,71 @@ use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{DRAIN, Lines, Offer, fell_short, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const RECOVERY: Experiment = Experiment {
-    name: "recovery",
-    title: "Recovery from an overload",
-    family: Family::Benchmarking,
-    question: "How long after an overload has ended does a device still lose frames, and when is its delay what it was?",
-    source: "RFC 2544, 26.5; VSPERF overloads by half in place of a tenth",
-    steps: &[
-        "The throughput is searched for by halves and single trials without loss, to a tenth, up to the rate of the virtual line or what the tester can send, if that is less.",
-        "The median delay at half of it is taken while the device is at rest.",
-        "Frames are then offered at the overload, and from one moment on at half the throughput; an overload that the tester cannot send is cut to what it can, and said so.",
-        "The recovery is the time from that moment until the last lost frame was due.",
-        "The delay is settled when, for two milliseconds of frames, its median is no more than a tenth above that at rest.",
-        "One rule a direction matches the port of arrival.",
-    ],
-    parameters: &[
-        SIZE,
-        LINE,
-        Parameter::constant(
-            "overload",
-            "per cent of the throughput that are offered at first",
-            Values::Numbers {
-                quick: &[150],
-                paper: &[110],
-                rfc: &[110],
-                bound: Bound {
-                    least: 101,
-                    most: 1_000,
+    description: Description {
+        name: "recovery",
+        title: "Recovery from an overload",
+        family: Family::Benchmarking,
+        question: "How long after an overload has ended does a device still lose frames, and when is its delay what it was?",
+        source: "RFC 2544, 26.5; VSPERF overloads by half in place of a tenth",
+        steps: &[
+            "The throughput is searched for by halves and single trials without loss, to a tenth, up to the rate of the virtual line or what the tester can send, if that is less.",
+            "The median delay at half of it is taken while the device is at rest.",
+            "Frames are then offered at the overload, and from one moment on at half the throughput; an overload that the tester cannot send is cut to what it can, and said so.",
+            "The recovery is the time from that moment until the last lost frame was due.",
+            "The delay is settled when, for two milliseconds of frames, its median is no more than a tenth above that at rest.",
+            "One rule a direction matches the port of arrival.",
+        ],
+        parameters: &[
+            SIZE,
+            LINE,
+            Parameter::constant(
+                "overload",
+                "per cent of the throughput that are offered at first",
+                Values::Numbers {
+                    quick: &[150],
+                    paper: &[110],
+                    rfc: &[110],
+                    bound: Bound {
+                        least: 101,
+                        most: 1_000,
+                    },
                 },
+            ),
+            TRIAL_MILLIS,
+            OVERLOAD_MILLIS,
+            AFTER_MILLIS,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Recovery against frame size",
+                figure: "recovery_ms",
+                along: "size",
+                log: true,
             },
-        ),
-        TRIAL_MILLIS,
-        OVERLOAD_MILLIS,
-        AFTER_MILLIS,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Recovery against frame size",
-            figure: "recovery_ms",
-            along: "size",
-            log: true,
-        },
-        View::Table {
-            title: "Recovery",
-            figures: &[
-                "recovery_ms",
-                "settled_ms",
-                "throughput_kpps",
-                "overload_kpps",
-                "overload_loss_percent",
-                "rest_p50_us",
-            ],
-        },
-    ],
+            View::Table {
+                title: "Recovery",
+                figures: &[
+                    "recovery_ms",
+                    "settled_ms",
+                    "throughput_kpps",
+                    "overload_kpps",
+                    "overload_loss_percent",
+                    "rest_p50_us",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| {

@@ -4,92 +4,96 @@ use std::thread;
 use std::time::Duration;
 
 use base::Instant;
+use record::MatchSet;
+use record::{Outcome, Reading};
 use testbed::Ending;
 use trafficgen::{EndNo, Keep, Kept, Length, Measurement, Pace, Rate, Request, Stream, Template};
 
-use crate::MatchSet;
 use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values,
+    View,
 };
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::{Restarted, Station};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const RESET: Experiment = Experiment {
-    name: "reset",
-    title: "A device that is ended and started again",
-    family: Family::Benchmarking,
-    question: "How long does a device that is started again forward nothing, and what of that time does it wait for its controller?",
-    source: "RFC 2544, 26.6, and RFC 6201: planned and unplanned resets of the process",
-    steps: &[
-        "The device is started for this test alone, and forwards before anything is done to it; frames of 64 bytes go from the client to the server at equal gaps, and each one's arrival is kept.",
-        "Amid them its process is asked to end (SIGTERM) or killed (SIGKILL), and started again at once; the cables stay, and Open vSwitch's database goes on. The kernel's bridge is taken away and made again, which counts as killed.",
-        "The controller waits for the device's call, to within five milliseconds, and gives it its rules again.",
-        "The outage is the longest silence at the server, from the last frame before to the first frame behind it; by lost frames it is their number by the gap between two.",
-        "All other times are counted from when the device was told to end.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "ending",
-            "how the device is ended",
-            Values::Words {
-                quick: &["killed"],
-                all: &["killed", "asked"],
-            },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::Numbers {
-                quick: &[10_000],
-                paper: &[10_000],
-                rfc: &[10_000],
-                bound: Bound {
-                    least: 100,
-                    most: 20_000,
+    description: Description {
+        name: "reset",
+        title: "A device that is ended and started again",
+        family: Family::Benchmarking,
+        question: "How long does a device that is started again forward nothing, and what of that time does it wait for its controller?",
+        source: "RFC 2544, 26.6, and RFC 6201: planned and unplanned resets of the process",
+        steps: &[
+            "The device is started for this test alone, and forwards before anything is done to it; frames of 64 bytes go from the client to the server at equal gaps, and each one's arrival is kept.",
+            "Amid them its process is asked to end (SIGTERM) or killed (SIGKILL), and started again at once; the cables stay, and Open vSwitch's database goes on. The kernel's bridge is taken away and made again, which counts as killed.",
+            "The controller waits for the device's call, to within five milliseconds, and gives it its rules again.",
+            "The outage is the longest silence at the server, from the last frame before to the first frame behind it; by lost frames it is their number by the gap between two.",
+            "All other times are counted from when the device was told to end.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "ending",
+                "how the device is ended",
+                Values::Words {
+                    quick: &["killed"],
+                    all: &["killed", "asked"],
                 },
-            },
-        ),
-        Parameter::constant(
-            "millis",
-            "milliseconds within which it has to forward again",
-            Values::Numbers {
-                quick: &[600],
-                paper: &[10_000],
-                rfc: &[60_000],
-                bound: Bound {
-                    least: 100,
-                    most: 60_000,
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::Numbers {
+                    quick: &[10_000],
+                    paper: &[10_000],
+                    rfc: &[10_000],
+                    bound: Bound {
+                        least: 100,
+                        most: 20_000,
+                    },
                 },
+            ),
+            Parameter::constant(
+                "millis",
+                "milliseconds within which it has to forward again",
+                Values::Numbers {
+                    quick: &[600],
+                    paper: &[10_000],
+                    rfc: &[60_000],
+                    bound: Bound {
+                        least: 100,
+                        most: 60_000,
+                    },
+                },
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Outage by how the device was ended",
+                figure: "outage_ms",
+                across: "ending",
+                published: "",
             },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Outage by how the device was ended",
-            figure: "outage_ms",
-            across: "ending",
-            published: "",
-        },
-        View::Table {
-            title: "What the outage is made of",
-            figures: &[
-                "outage_ms",
-                "loss_outage_ms",
-                "ended_ms",
-                "called_ms",
-                "ruled_ms",
-                "first_frame_ms",
-                "lost",
-            ],
-        },
-    ],
+            View::Table {
+                title: "What the outage is made of",
+                figures: &[
+                    "outage_ms",
+                    "loss_outage_ms",
+                    "ended_ms",
+                    "called_ms",
+                    "ruled_ms",
+                    "first_frame_ms",
+                    "lost",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Own(|_| Own {
         // The usual place, and yet one of its own: the run's device is to live on.
         apart: true,

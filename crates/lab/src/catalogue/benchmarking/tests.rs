@@ -6,11 +6,12 @@ use trafficgen::memory::Service;
 use super::back_to_back::{self, BACK_TO_BACK};
 use super::loss::{self, LOSS};
 use super::throughput::{self, THROUGHPUT};
+use crate::catalogue::Experiment;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
 };
-use crate::catalogue::{Experiment, Value};
 use crate::trial::Measured;
+use record::Value;
 
 /// Of 20 Mbit/s in frames of 64 bytes.
 const LINE: u64 = 29_761;
@@ -32,7 +33,7 @@ fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> 
     let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
     let point = point(experiment, &values);
     let mut device = Simulated::new(faults);
-    let measure = match experiment.name {
+    let measure = match experiment.description.name {
         "throughput" => throughput::measure,
         "loss-rate" => loss::measure,
         _ => back_to_back::measure,

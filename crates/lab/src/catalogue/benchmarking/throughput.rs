@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use stats::mlrsearch::{End, Found, SearchOutcome};
 use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
@@ -9,62 +10,64 @@ use super::{DIRECTION, GOAL, LINE, SIZE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const THROUGHPUT: Experiment = Experiment {
-    name: "throughput",
-    title: "Throughput, and latency below it",
-    family: Family::Benchmarking,
-    question: "What is the highest rate at which nothing is lost, and what does a frame take below it?",
-    source: "RFC 2544, 26.1 and 26.2, searched as RFC 9971 (MLRsearch) has it",
-    steps: &[
-        "Frames of UDP go through the device at one rate after the other, none above what the virtual line carries; one rule a direction matches the port of arrival.",
-        "A goal says how long a trial is, how much time is spent at a rate, and how much may be lost: without loss (NDR), half a per cent (PDR), or RFC 2544's one trial of 60 seconds.",
-        "The throughput lies between the greatest rate that met the goal and the least that did not; shown is the former.",
-        "A trial in which the tester fell short judges nothing; where the search ends at the tester's own limit, it says so.",
-        "Then frames are offered at 10, 50 and 90 per cent of the throughput of the last goal, and each one's delay is taken.",
-    ],
-    parameters: &[SIZE, DIRECTION, GOAL, LINE, LATENCY_MILLIS],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Throughput against frame size",
-            figure: "throughput_mbit",
-            along: "size",
-            log: false,
-        },
-        View::Lines {
-            title: "Median delay at half the throughput",
-            figure: "p50_at_50_us",
-            along: "size",
-            log: true,
-        },
-        View::Table {
-            title: "Throughput",
-            figures: &[
-                "lossless_kpps",
-                "throughput_kpps",
-                "throughput_mbit",
-                "line_percent",
-                "trials",
-            ],
-        },
-        View::Table {
-            title: "Delay below it",
-            figures: &[
-                "p50_at_10_us",
-                "p99_at_10_us",
-                "p50_at_50_us",
-                "p99_at_50_us",
-                "p50_at_90_us",
-                "p99_at_90_us",
-            ],
-        },
-    ],
+    description: Description {
+        name: "throughput",
+        title: "Throughput, and latency below it",
+        family: Family::Benchmarking,
+        question: "What is the highest rate at which nothing is lost, and what does a frame take below it?",
+        source: "RFC 2544, 26.1 and 26.2, searched as RFC 9971 (MLRsearch) has it",
+        steps: &[
+            "Frames of UDP go through the device at one rate after the other, none above what the virtual line carries; one rule a direction matches the port of arrival.",
+            "A goal says how long a trial is, how much time is spent at a rate, and how much may be lost: without loss (NDR), half a per cent (PDR), or RFC 2544's one trial of 60 seconds.",
+            "The throughput lies between the greatest rate that met the goal and the least that did not; shown is the former.",
+            "A trial in which the tester fell short judges nothing; where the search ends at the tester's own limit, it says so.",
+            "Then frames are offered at 10, 50 and 90 per cent of the throughput of the last goal, and each one's delay is taken.",
+        ],
+        parameters: &[SIZE, DIRECTION, GOAL, LINE, LATENCY_MILLIS],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Throughput against frame size",
+                figure: "throughput_mbit",
+                along: "size",
+                log: false,
+            },
+            View::Lines {
+                title: "Median delay at half the throughput",
+                figure: "p50_at_50_us",
+                along: "size",
+                log: true,
+            },
+            View::Table {
+                title: "Throughput",
+                figures: &[
+                    "lossless_kpps",
+                    "throughput_kpps",
+                    "throughput_mbit",
+                    "line_percent",
+                    "trials",
+                ],
+            },
+            View::Table {
+                title: "Delay below it",
+                figures: &[
+                    "p50_at_10_us",
+                    "p99_at_10_us",
+                    "p50_at_50_us",
+                    "p99_at_50_us",
+                    "p50_at_90_us",
+                    "p99_at_90_us",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| match point.word("goal") {

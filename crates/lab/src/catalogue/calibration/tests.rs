@@ -5,7 +5,8 @@ use trafficgen::memory::{Path, SimulatedTime, cable};
 use trafficgen::{EndNo, Length, Pace, Rate, Request, Stream, Template, measure};
 
 use super::*;
-use crate::catalogue::{Experiment, Value};
+use crate::catalogue::Experiment;
+use record::Value;
 
 /// What a sender that needs 4 µs a frame says of itself at a rate.
 fn told(pps: u64) -> Reading {

@@ -6,26 +6,29 @@ use super::changes::{self, Change, RULES};
 use super::flows::{Flows, TABLE, delete_all, drop_rest};
 use super::rig::{Rig, settle};
 use super::{Found, PPS, VERSION, on_device, takes};
-use crate::catalogue::{Experiment, Family, Point, Setting, View};
+use crate::catalogue::{Description, Experiment, Family, Point, Setting, View};
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const ADD_FLOW: Experiment = Experiment {
-    name: "add-flow",
-    title: "Adding rules",
-    family: Family::Oflops,
-    question: "How long after they are sent are rules in force?",
-    source: "OFLOPS, module openflow_add_flow",
-    steps: &[
-        "One rule drops everything; frames of as many flows as there will be rules come in one after the other, and none comes out.",
-        "All rules are sent at once, with a barrier behind them.",
-        "A rule is in force when the first frame of its flow comes out; a frame's way through the device is in that time, and so is the time between two frames of a flow.",
-        "A frame that was sent after the barrier's reply and does not come out shows that the reply came too early.",
-        "A rule that the device refuses is told with the device's own words.",
-    ],
-    parameters: &[RULES, TABLE, VERSION, PPS],
-    figures: changes::FIGURES,
-    views: CHANGE_VIEWS,
+    description: Description {
+        name: "add-flow",
+        title: "Adding rules",
+        family: Family::Oflops,
+        question: "How long after they are sent are rules in force?",
+        source: "OFLOPS, module openflow_add_flow",
+        steps: &[
+            "One rule drops everything; frames of as many flows as there will be rules come in one after the other, and none comes out.",
+            "All rules are sent at once, with a barrier behind them.",
+            "A rule is in force when the first frame of its flow comes out; a frame's way through the device is in that time, and so is the time between two frames of a flow.",
+            "A frame that was sent after the barrier's reply and does not come out shows that the reply came too early.",
+            "A rule that the device refuses is told with the device's own words.",
+        ],
+        parameters: &[RULES, TABLE, VERSION, PPS],
+        figures: changes::FIGURES,
+        views: CHANGE_VIEWS,
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds,
@@ -34,20 +37,23 @@ pub(crate) const ADD_FLOW: Experiment = Experiment {
 
 /// Rules modified.
 pub(crate) const MOD_FLOW: Experiment = Experiment {
-    name: "mod-flow",
-    title: "Modifying rules",
-    family: Family::Oflops,
-    question: "How long after they are sent are modifications in force?",
-    source: "OFLOPS, module openflow_mod_flow",
-    steps: &[
-        "There are rules that write a code point into the frames of their flows, which come in one after the other.",
-        "All rules are modified at once to write another, with a barrier behind them.",
-        "A modification is in force when the first frame of its flow comes out with the new code point.",
-        "A frame that was sent after the barrier's reply and comes out with the old one shows that the reply came too early.",
-    ],
-    parameters: &[RULES, TABLE, VERSION, PPS],
-    figures: changes::FIGURES,
-    views: CHANGE_VIEWS,
+    description: Description {
+        name: "mod-flow",
+        title: "Modifying rules",
+        family: Family::Oflops,
+        question: "How long after they are sent are modifications in force?",
+        source: "OFLOPS, module openflow_mod_flow",
+        steps: &[
+            "There are rules that write a code point into the frames of their flows, which come in one after the other.",
+            "All rules are modified at once to write another, with a barrier behind them.",
+            "A modification is in force when the first frame of its flow comes out with the new code point.",
+            "A frame that was sent after the barrier's reply and comes out with the old one shows that the reply came too early.",
+        ],
+        parameters: &[RULES, TABLE, VERSION, PPS],
+        figures: changes::FIGURES,
+        views: CHANGE_VIEWS,
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds,

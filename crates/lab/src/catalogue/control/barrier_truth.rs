@@ -11,83 +11,86 @@ use super::rig::{Few, Order, Rig, Settled, pass_over};
 use super::traffic::{Seen, Traffic};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
-    name: "barrier-truth",
-    title: "Whether barriers tell the truth",
-    family: Family::Oflops,
-    question: "When a device says that rules are in force, are they?",
-    source: "OFLOPS, section on flow-mods; Kuzniar, Peresini and Kostic, PAM 2015",
-    steps: &[
-        "Frames of a few flows come in one after the other, and each flow's rule writes one of two code points into them.",
-        "All rules are modified to write the other, with a barrier behind; when its reply has come and all frames bear the new one, the next change follows after a while of random length.",
-        "The lag of a change is the time from the barrier's reply until the last flow was met by its new rule; none if that was before.",
-        "A barrier is convicted when a frame that was sent after its reply comes out by an old rule.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "batch",
-            "rules that are modified before a barrier",
-            Values::Numbers {
-                quick: &[1],
-                paper: &[1, 10, 100],
-                rfc: &[1, 10, 100],
-                bound: Bound {
-                    least: 1,
-                    most: 1_000,
+    description: Description {
+        name: "barrier-truth",
+        title: "Whether barriers tell the truth",
+        family: Family::Oflops,
+        question: "When a device says that rules are in force, are they?",
+        source: "OFLOPS, section on flow-mods; Kuzniar, Peresini and Kostic, PAM 2015",
+        steps: &[
+            "Frames of a few flows come in one after the other, and each flow's rule writes one of two code points into them.",
+            "All rules are modified to write the other, with a barrier behind; when its reply has come and all frames bear the new one, the next change follows after a while of random length.",
+            "The lag of a change is the time from the barrier's reply until the last flow was met by its new rule; none if that was before.",
+            "A barrier is convicted when a frame that was sent after its reply comes out by an old rule.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "batch",
+                "rules that are modified before a barrier",
+                Values::Numbers {
+                    quick: &[1],
+                    paper: &[1, 10, 100],
+                    rfc: &[1, 10, 100],
+                    bound: Bound {
+                        least: 1,
+                        most: 1_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "changes",
-            "changes in a test",
-            Values::Numbers {
-                quick: &[50],
-                paper: &[200],
-                rfc: &[1_000],
-                bound: Bound {
-                    least: 1,
-                    most: 100_000,
-                },
-            },
-        ),
-        TABLE,
-        VERSION,
-        PPS,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "Frames that came out by an old rule after the barrier's reply",
-            figure: "late",
-            across: "batch",
-        },
-        View::Shares {
-            title: "From the change to its effect",
-            histogram: "effect_ns",
-        },
-        View::Shares {
-            title: "From the change to the barrier's reply",
-            histogram: "barrier_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "convicted",
-                "late",
-                "barrier_p50_us",
-                "barrier_p99_us",
-                "effect_p50_us",
-                "effect_p99_us",
-                "lag_max_us",
+            ),
+            Parameter::constant(
                 "changes",
-            ],
-        },
-    ],
+                "changes in a test",
+                Values::Numbers {
+                    quick: &[50],
+                    paper: &[200],
+                    rfc: &[1_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 100_000,
+                    },
+                },
+            ),
+            TABLE,
+            VERSION,
+            PPS,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "Frames that came out by an old rule after the barrier's reply",
+                figure: "late",
+                across: "batch",
+            },
+            View::Shares {
+                title: "From the change to its effect",
+                histogram: "effect_ns",
+            },
+            View::Shares {
+                title: "From the change to the barrier's reply",
+                histogram: "barrier_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "convicted",
+                    "late",
+                    "barrier_p50_us",
+                    "barrier_p99_us",
+                    "effect_p50_us",
+                    "effect_p99_us",
+                    "lag_max_us",
+                    "changes",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::Instant;
 use openflow::Message;
+use record::Reading;
 use stats::Histogram;
 
 use super::Found;
@@ -14,7 +15,6 @@ use super::poll::Poll;
 use super::rig::{Few, Order, Rig, Settled};
 use super::traffic::{Seen, Traffic, Unsettled};
 use crate::catalogue::{Bound, Figure, Parameter, Values};
-use crate::record::Reading;
 use crate::trial::TrialError;
 
 /// Frames go on for so long behind the barrier's reply, if all changes are met.

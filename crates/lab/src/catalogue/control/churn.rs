@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::Instant;
 use flow::FlowModCommand;
 use openflow::Message;
+use record::Reading;
 
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
 use super::flows::{Flows, delete_all, drop_rest};
@@ -12,117 +13,119 @@ use super::rig::{Few, Rig, settle};
 use super::traffic::{Seen, Traffic};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::Reading;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const CHURN: Experiment = Experiment {
-    name: "churn",
-    title: "Rules of others that come and go",
-    family: Family::Robustness,
-    question: "Are frames lost or late while rules that they do not meet are added and deleted?",
-    source: "RFC 8204, CPDPCoupling",
-    steps: &[
-        "The table holds so many rules, of which a few are met by frames, each of 64 bytes and of one flow in turn.",
-        "It is waited until every frame comes out, and for as long as set nothing happens.",
-        "Then, for as long again, while frames go on at the same rate, rules that none of them meets are deleted and as many others added, the oldest first, at equal gaps: what is set is the sum of both.",
-        "What there is no room to say is withheld and counted; at the end a barrier tells how far behind the device is.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "rate",
-            "rules a second that are added or deleted",
-            Values::Numbers {
-                quick: &[10_000],
-                paper: &[0, 1, 100, 1_000, 10_000],
-                rfc: &[0, 1, 100, 1_000, 10_000],
-                bound: Bound {
-                    least: 0,
-                    most: 1_000_000,
+    description: Description {
+        name: "churn",
+        title: "Rules of others that come and go",
+        family: Family::Robustness,
+        question: "Are frames lost or late while rules that they do not meet are added and deleted?",
+        source: "RFC 8204, CPDPCoupling",
+        steps: &[
+            "The table holds so many rules, of which a few are met by frames, each of 64 bytes and of one flow in turn.",
+            "It is waited until every frame comes out, and for as long as set nothing happens.",
+            "Then, for as long again, while frames go on at the same rate, rules that none of them meets are deleted and as many others added, the oldest first, at equal gaps: what is set is the sum of both.",
+            "What there is no room to say is withheld and counted; at the end a barrier tells how far behind the device is.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "rate",
+                "rules a second that are added or deleted",
+                Values::Numbers {
+                    quick: &[10_000],
+                    paper: &[0, 1, 100, 1_000, 10_000],
+                    rfc: &[0, 1, 100, 1_000, 10_000],
+                    bound: Bound {
+                        least: 0,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-        Parameter::axis(
-            "resident",
-            "rules that are there all the time",
-            Values::Numbers {
-                quick: &[1_000],
-                paper: &[10, 1_000, 100_000],
-                rfc: &[10, 1_000, 100_000],
-                bound: Bound {
-                    least: 1,
-                    most: 1_000_000,
+            ),
+            Parameter::axis(
+                "resident",
+                "rules that are there all the time",
+                Values::Numbers {
+                    quick: &[1_000],
+                    paper: &[10, 1_000, 100_000],
+                    rfc: &[10, 1_000, 100_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::Numbers {
-                quick: &[50_000],
-                paper: &[50_000],
-                rfc: &[50_000],
-                bound: Bound {
-                    least: 100,
-                    most: 1_000_000,
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::Numbers {
+                    quick: &[50_000],
+                    paper: &[50_000],
+                    rfc: &[50_000],
+                    bound: Bound {
+                        least: 100,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "milliseconds",
-            "milliseconds of churn, and as many before it",
-            Values::Numbers {
-                quick: &[150],
-                paper: &[5_000],
-                rfc: &[30_000],
-                bound: Bound {
-                    least: 10,
-                    most: 40_000,
+            ),
+            Parameter::constant(
+                "milliseconds",
+                "milliseconds of churn, and as many before it",
+                Values::Numbers {
+                    quick: &[150],
+                    paper: &[5_000],
+                    rfc: &[30_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 40_000,
+                    },
                 },
+            ),
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Lost by rules a second",
+                figure: "lost_percent",
+                along: "rate",
+                log: false,
             },
-        ),
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Lost by rules a second",
-            figure: "lost_percent",
-            along: "rate",
-            log: false,
-        },
-        View::Lines {
-            title: "99 % delay by rules a second",
-            figure: "p99_us",
-            along: "rate",
-            log: true,
-        },
-        View::Lines {
-            title: "Median delay by rules a second, in delays before",
-            figure: "delay_ratio",
-            along: "rate",
-            log: true,
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "received_kpps",
-                "lost_percent",
-                "quiet_lost_percent",
-                "delay_ratio",
-                "quiet_p50_us",
-                "p50_us",
-                "p99_us",
-                "max_us",
-                "changes_s",
-                "withheld",
-                "refused",
-                "behind_ms",
-            ],
-        },
-    ],
+            View::Lines {
+                title: "99 % delay by rules a second",
+                figure: "p99_us",
+                along: "rate",
+                log: true,
+            },
+            View::Lines {
+                title: "Median delay by rules a second, in delays before",
+                figure: "delay_ratio",
+                along: "rate",
+                log: true,
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "received_kpps",
+                    "lost_percent",
+                    "quiet_lost_percent",
+                    "delay_ratio",
+                    "quiet_p50_us",
+                    "p50_us",
+                    "p99_us",
+                    "max_us",
+                    "changes_s",
+                    "withheld",
+                    "refused",
+                    "behind_ms",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| {

@@ -5,50 +5,53 @@ use super::figures::{bad, lack_all, ms, plain, time};
 use super::flows::{Flows, TABLE};
 use super::rig::Rig;
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::{Description, Experiment, Family, Figure, Point, Setting, View};
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const CONSISTENCY: Experiment = Experiment {
-    name: "consistency",
-    title: "Frames during an update",
-    family: Family::Oflops,
-    question: "Is each frame handled by the old rules or by the new ones, and none lost, while all rules change?",
-    source: "OFLOPS for NetFPGA SUME, module openflow_consistency; Kuzniar, Peresini and Kostic, PAM 2015",
-    steps: &[
-        "There are rules that write a code point into the frames of their flows, which come in one after the other.",
-        "All rules are modified at once to write another, with a barrier behind them, while frames go on.",
-        "Of every frame it is known when it was sent and which rule it met; lost is one that met none.",
-        "The device is mixed from the first frame by a new rule until the last by an old one.",
-        "A change has overtaken another that was sent before it, if it was met earlier by more than the time between two frames of a flow.",
-    ],
-    parameters: &[RULES, TABLE, VERSION, PPS],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Frames lost during the update",
-            figure: "lost",
-            along: "rules",
-            log: false,
-        },
-        View::Lines {
-            title: "How long old and new rules were mixed",
-            figure: "mixed_ms",
-            along: "rules",
-            log: true,
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "lost",
-                "late",
-                "overtaken",
-                "foreign",
-                "mixed_ms",
-                "duplicates",
-            ],
-        },
-    ],
+    description: Description {
+        name: "consistency",
+        title: "Frames during an update",
+        family: Family::Oflops,
+        question: "Is each frame handled by the old rules or by the new ones, and none lost, while all rules change?",
+        source: "OFLOPS for NetFPGA SUME, module openflow_consistency; Kuzniar, Peresini and Kostic, PAM 2015",
+        steps: &[
+            "There are rules that write a code point into the frames of their flows, which come in one after the other.",
+            "All rules are modified at once to write another, with a barrier behind them, while frames go on.",
+            "Of every frame it is known when it was sent and which rule it met; lost is one that met none.",
+            "The device is mixed from the first frame by a new rule until the last by an old one.",
+            "A change has overtaken another that was sent before it, if it was met earlier by more than the time between two frames of a flow.",
+        ],
+        parameters: &[RULES, TABLE, VERSION, PPS],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Frames lost during the update",
+                figure: "lost",
+                along: "rules",
+                log: false,
+            },
+            View::Lines {
+                title: "How long old and new rules were mixed",
+                figure: "mixed_ms",
+                along: "rules",
+                log: true,
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "lost",
+                    "late",
+                    "overtaken",
+                    "foreign",
+                    "mixed_ms",
+                    "duplicates",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: add_flow::seconds,

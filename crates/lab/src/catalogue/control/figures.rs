@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use record::Reading;
 use stats::Histogram;
 
 use crate::catalogue::{Better, Figure};
-use crate::record::Reading;
 
 /// A time, of which less is better.
 pub(super) const fn time(name: &'static str, title: &'static str, unit: &'static str) -> Figure {

@@ -12,93 +12,96 @@ use super::rig::{Rig, settle};
 use super::statistics::{of_all, of_each};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const INTERACTION: Experiment = Experiment {
-    name: "interaction",
-    title: "Statistics against changes",
-    family: Family::Oflops,
-    question: "Are rules in force later when statistics are asked for meanwhile?",
-    source: "OFLOPS, module openflow_interaction_test",
-    steps: &[
-        "There are rules of others, which no frame is of; statistics are asked for at a fixed period, or not at all.",
-        "Meanwhile rules are added under traffic, as in the experiment on adding rules.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "polling",
-            "what is asked for meanwhile",
-            Values::Words {
-                quick: &["none", "flow"],
-                all: &["none", "aggregate", "flow"],
-            },
-        ),
-        RULES_ADDED,
-        Parameter::constant(
-            "others",
-            "rules of others",
-            Values::Numbers {
-                quick: &[1_000],
-                paper: &[1_000],
-                rfc: &[10_000],
-                bound: Bound {
-                    least: 0,
-                    most: 1_000_000,
+    description: Description {
+        name: "interaction",
+        title: "Statistics against changes",
+        family: Family::Oflops,
+        question: "Are rules in force later when statistics are asked for meanwhile?",
+        source: "OFLOPS, module openflow_interaction_test",
+        steps: &[
+            "There are rules of others, which no frame is of; statistics are asked for at a fixed period, or not at all.",
+            "Meanwhile rules are added under traffic, as in the experiment on adding rules.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "polling",
+                "what is asked for meanwhile",
+                Values::Words {
+                    quick: &["none", "flow"],
+                    all: &["none", "aggregate", "flow"],
                 },
-            },
-        ),
-        Parameter::constant(
-            "period-ms",
-            "milliseconds from one question to the next",
-            Values::Numbers {
-                quick: &[5],
-                paper: &[10],
-                rfc: &[10],
-                bound: Bound {
-                    least: 1,
-                    most: 60_000,
+            ),
+            RULES_ADDED,
+            Parameter::constant(
+                "others",
+                "rules of others",
+                Values::Numbers {
+                    quick: &[1_000],
+                    paper: &[1_000],
+                    rfc: &[10_000],
+                    bound: Bound {
+                        least: 0,
+                        most: 1_000_000,
+                    },
                 },
+            ),
+            Parameter::constant(
+                "period-ms",
+                "milliseconds from one question to the next",
+                Values::Numbers {
+                    quick: &[5],
+                    paper: &[10],
+                    rfc: &[10],
+                    bound: Bound {
+                        least: 1,
+                        most: 60_000,
+                    },
+                },
+            ),
+            VERSION,
+            PPS,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Ratio {
+                title: "Until the last rule is met: statistics of all flows by none",
+                figure: "last_ms",
+                parameter: "polling",
+                of: "flow",
+                to: "none",
+                published: "",
             },
-        ),
-        VERSION,
-        PPS,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Ratio {
-            title: "Until the last rule is met: statistics of all flows by none",
-            figure: "last_ms",
-            parameter: "polling",
-            of: "flow",
-            to: "none",
-            published: "",
-        },
-        View::Bars {
-            title: "Until the last rule is met",
-            figure: "last_ms",
-            across: "polling",
-        },
-        View::Shares {
-            title: "From a message to its effect",
-            histogram: "effect_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "first_ms",
-                "last_ms",
-                "barrier_ms",
-                "effect_p50_us",
-                "effect_p99_us",
-                "late",
-                "answers",
-                "answer_max_ms",
-            ],
-        },
-    ],
+            View::Bars {
+                title: "Until the last rule is met",
+                figure: "last_ms",
+                across: "polling",
+            },
+            View::Shares {
+                title: "From a message to its effect",
+                histogram: "effect_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "first_ms",
+                    "last_ms",
+                    "barrier_ms",
+                    "effect_p50_us",
+                    "effect_p99_us",
+                    "late",
+                    "answers",
+                    "answer_max_ms",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| add_flow::seconds(point) + point.number("others") as f64 * 30e-6,

@@ -13,57 +13,60 @@ use super::rig::{PATIENCE, Rig, Told, settle};
 use super::traffic::{QUIET, Traffic};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::frames;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const PACKET_IN: Experiment = Experiment {
-    name: "packet-in",
-    title: "Frames to the controller",
-    family: Family::Oflops,
-    question: "How many frames a second reach the controller, and how late?",
-    source: "OFLOPS, module openflow_packet_in",
-    steps: &[
-        "No rule takes the frames: in 1.0 they come to the controller by themselves, from 1.3 on by the rule for what matches no other.",
-        "Frames come in at a fixed rate, each of another flow than the one before it, whether the last came up or not.",
-        "The delay is from sending a frame until the packet-in with it has come.",
-        "Frames that did not come up are lost; those that came up twice are counted apart.",
-    ],
-    parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Packet-ins a second by frames a second",
-            figure: "packet_ins_s",
-            along: "rate",
-            log: false,
-        },
-        View::Lines {
-            title: "Median delay by frames a second",
-            figure: "p50_us",
-            along: "rate",
-            log: true,
-        },
-        View::Percentiles {
-            title: "From a frame to its packet-in",
-            histogram: "packet_in_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "packet_ins_s",
-                "loss",
-                "mean_us",
-                "p50_us",
-                "p99_us",
-                "max_us",
-                "duplicates",
-                "sent_s",
-            ],
-        },
-    ],
+    description: Description {
+        name: "packet-in",
+        title: "Frames to the controller",
+        family: Family::Oflops,
+        question: "How many frames a second reach the controller, and how late?",
+        source: "OFLOPS, module openflow_packet_in",
+        steps: &[
+            "No rule takes the frames: in 1.0 they come to the controller by themselves, from 1.3 on by the rule for what matches no other.",
+            "Frames come in at a fixed rate, each of another flow than the one before it, whether the last came up or not.",
+            "The delay is from sending a frame until the packet-in with it has come.",
+            "Frames that did not come up are lost; those that came up twice are counted apart.",
+        ],
+        parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Packet-ins a second by frames a second",
+                figure: "packet_ins_s",
+                along: "rate",
+                log: false,
+            },
+            View::Lines {
+                title: "Median delay by frames a second",
+                figure: "p50_us",
+                along: "rate",
+                log: true,
+            },
+            View::Percentiles {
+                title: "From a frame to its packet-in",
+                histogram: "packet_in_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "packet_ins_s",
+                    "loss",
+                    "mean_us",
+                    "p50_us",
+                    "p99_us",
+                    "max_us",
+                    "duplicates",
+                    "sent_s",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,

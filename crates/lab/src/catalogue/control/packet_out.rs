@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::{Instant, PortNo, Xid};
 use controller::packet_out;
 use flow::Action;
+use record::Reading;
 
 use super::figures::{bad, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, drop_rest, sized};
@@ -12,49 +13,52 @@ use super::packet_in::{MILLISECONDS, RATE, SIZE};
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::{BURST, FRAMES_MAX, QUIET};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::{Description, Experiment, Family, Figure, Point, Setting, View};
 use crate::frames::{self, UdpFrame};
-use crate::record::Reading;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const PACKET_OUT: Experiment = Experiment {
-    name: "packet-out",
-    title: "Frames from the controller",
-    family: Family::Oflops,
-    question: "How many frames a second does a device send for its controller, and how soon?",
-    source: "OFLOPS, module openflow_packet_out",
-    steps: &[
-        "Packet-outs with a frame each are sent at a fixed rate, whether the last frame came out or not; where the device does not read, they are withheld and counted, and no memory grows.",
-        "The delay is from handing a packet-out to the system until its frame comes out.",
-        "Frames that did not come out are lost.",
-    ],
-    parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Frames out a second by packet-outs a second",
-            figure: "frames_s",
-            along: "rate",
-            log: false,
-        },
-        View::Lines {
-            title: "Median delay by packet-outs a second",
-            figure: "p50_us",
-            along: "rate",
-            log: true,
-        },
-        View::Percentiles {
-            title: "From a packet-out to its frame",
-            histogram: "packet_out_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "frames_s", "loss", "withheld", "mean_us", "p50_us", "p99_us", "max_us", "sent_s",
-            ],
-        },
-    ],
+    description: Description {
+        name: "packet-out",
+        title: "Frames from the controller",
+        family: Family::Oflops,
+        question: "How many frames a second does a device send for its controller, and how soon?",
+        source: "OFLOPS, module openflow_packet_out",
+        steps: &[
+            "Packet-outs with a frame each are sent at a fixed rate, whether the last frame came out or not; where the device does not read, they are withheld and counted, and no memory grows.",
+            "The delay is from handing a packet-out to the system until its frame comes out.",
+            "Frames that did not come out are lost.",
+        ],
+        parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Frames out a second by packet-outs a second",
+                figure: "frames_s",
+                along: "rate",
+                log: false,
+            },
+            View::Lines {
+                title: "Median delay by packet-outs a second",
+                figure: "p50_us",
+                along: "rate",
+                log: true,
+            },
+            View::Percentiles {
+                title: "From a packet-out to its frame",
+                histogram: "packet_out_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "frames_s", "loss", "withheld", "mean_us", "p50_us", "p99_us", "max_us",
+                    "sent_s",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,

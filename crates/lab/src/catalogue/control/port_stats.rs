@@ -12,84 +12,87 @@ use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const PORT_STATS: Experiment = Experiment {
-    name: "port-stats-rate",
-    title: "Rate of port statistics",
-    family: Family::Oflops,
-    question: "How many questions after the counters of its ports does a device answer in a second?",
-    source: "OFLOPS, module openflow_port_status (port statistics at doubling rates)",
-    steps: &[
-        "There are no rules and no frames.",
-        "The counters of all ports are asked for at a fixed rate, whether the last question was answered or not; the rates double from test to test.",
-        "Where the device does not read, questions are withheld and counted, and no memory grows.",
-        "What was answered is told as a rate, from the first question to the last answer.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "rate",
-            "questions a second",
-            Values::Numbers {
-                quick: &[1_000, 16_000],
-                paper: &[
-                    125, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
-                ],
-                rfc: &[
-                    125, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
-                ],
-                bound: Bound {
-                    least: 1,
-                    most: 1_000_000,
+    description: Description {
+        name: "port-stats-rate",
+        title: "Rate of port statistics",
+        family: Family::Oflops,
+        question: "How many questions after the counters of its ports does a device answer in a second?",
+        source: "OFLOPS, module openflow_port_status (port statistics at doubling rates)",
+        steps: &[
+            "There are no rules and no frames.",
+            "The counters of all ports are asked for at a fixed rate, whether the last question was answered or not; the rates double from test to test.",
+            "Where the device does not read, questions are withheld and counted, and no memory grows.",
+            "What was answered is told as a rate, from the first question to the last answer.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "rate",
+                "questions a second",
+                Values::Numbers {
+                    quick: &[1_000, 16_000],
+                    paper: &[
+                        125, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
+                    ],
+                    rfc: &[
+                        125, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
+                    ],
+                    bound: Bound {
+                        least: 1,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "milliseconds",
-            "milliseconds of questions",
-            Values::Numbers {
-                quick: &[250],
-                paper: &[5_000],
-                rfc: &[10_000],
-                bound: Bound {
-                    least: 10,
-                    most: 600_000,
+            ),
+            Parameter::constant(
+                "milliseconds",
+                "milliseconds of questions",
+                Values::Numbers {
+                    quick: &[250],
+                    paper: &[5_000],
+                    rfc: &[10_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 600_000,
+                    },
                 },
+            ),
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Answers a second by questions a second",
+                figure: "answers_s",
+                along: "rate",
+                log: false,
             },
-        ),
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Answers a second by questions a second",
-            figure: "answers_s",
-            along: "rate",
-            log: false,
-        },
-        View::Lines {
-            title: "Median answer by questions a second",
-            figure: "p50_us",
-            along: "rate",
-            log: true,
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "answers_s",
-                "mean_us",
-                "p50_us",
-                "p99_us",
-                "max_us",
-                "unanswered",
-                "withheld",
-                "asked",
-            ],
-        },
-    ],
+            View::Lines {
+                title: "Median answer by questions a second",
+                figure: "p50_us",
+                along: "rate",
+                log: true,
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "answers_s",
+                    "mean_us",
+                    "p50_us",
+                    "p99_us",
+                    "max_us",
+                    "unanswered",
+                    "withheld",
+                    "asked",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| 0.3 + point.number("milliseconds") as f64 / 1e3,

@@ -12,7 +12,7 @@ use super::flows::delete_all;
 use super::rig::{Caught, Few, Live, Rig, Told, settle};
 use super::{Found, VERSION, on_rig};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -20,95 +20,98 @@ use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const PORT_STATUS: Experiment = Experiment {
-    name: "port-status",
-    title: "News of a port",
-    family: Family::Oflops,
-    question: "How soon is the controller told that the cable of a port is gone or back, is it told once, and what is right?",
-    source: "OFLOPS, the state of a port; OF 1.0.1, 5.4.3, and OF 1.3.5, 7.4.3",
-    steps: &[
-        "The far end of the cable of port 2 is taken down, and up again when the device has told of it, as often as set; a device that says nothing within three seconds never does.",
-        "The kernel notices a cable some time after it has changed, at times a second: when it shows so to whoever looks at the device's end is told beside, and how much later the device tells.",
-        "After each message it is waited whether another comes, and each is compared with what is so: the port, the reason, and whether there is a carrier.",
-        "At last the cable goes and comes in quick succession: how many of these changes are told, and whether the last message says what is so in the end.",
-    ],
-    parameters: &[
-        Parameter::constant(
-            "times",
-            "times that the cable goes and comes",
-            Values::Numbers {
-                quick: &[1],
-                paper: &[10],
-                rfc: &[20],
-                bound: Bound {
-                    least: 1,
-                    most: 1_000,
+    description: Description {
+        name: "port-status",
+        title: "News of a port",
+        family: Family::Oflops,
+        question: "How soon is the controller told that the cable of a port is gone or back, is it told once, and what is right?",
+        source: "OFLOPS, the state of a port; OF 1.0.1, 5.4.3, and OF 1.3.5, 7.4.3",
+        steps: &[
+            "The far end of the cable of port 2 is taken down, and up again when the device has told of it, as often as set; a device that says nothing within three seconds never does.",
+            "The kernel notices a cable some time after it has changed, at times a second: when it shows so to whoever looks at the device's end is told beside, and how much later the device tells.",
+            "After each message it is waited whether another comes, and each is compared with what is so: the port, the reason, and whether there is a carrier.",
+            "At last the cable goes and comes in quick succession: how many of these changes are told, and whether the last message says what is so in the end.",
+        ],
+        parameters: &[
+            Parameter::constant(
+                "times",
+                "times that the cable goes and comes",
+                Values::Numbers {
+                    quick: &[1],
+                    paper: &[10],
+                    rfc: &[20],
+                    bound: Bound {
+                        least: 1,
+                        most: 1_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "watch-millis",
-            "milliseconds after each message in which no other should come",
-            Values::Numbers {
-                quick: &[50],
-                paper: &[500],
-                rfc: &[1_000],
-                bound: Bound {
-                    least: 1,
-                    most: 60_000,
+            ),
+            Parameter::constant(
+                "watch-millis",
+                "milliseconds after each message in which no other should come",
+                Values::Numbers {
+                    quick: &[50],
+                    paper: &[500],
+                    rfc: &[1_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 60_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "burst",
-            "changes in quick succession",
-            Values::Numbers {
-                quick: &[0],
-                paper: &[200],
-                rfc: &[200],
-                bound: Bound {
-                    least: 0,
-                    most: 10_000,
+            ),
+            Parameter::constant(
+                "burst",
+                "changes in quick succession",
+                Values::Numbers {
+                    quick: &[0],
+                    paper: &[200],
+                    rfc: &[200],
+                    bound: Bound {
+                        least: 0,
+                        most: 10_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "burst-rate",
-            "changes a second of these",
-            Values::Numbers {
-                quick: &[100],
-                paper: &[100],
-                rfc: &[100],
-                bound: Bound {
-                    least: 1,
-                    most: 1_000,
+            ),
+            Parameter::constant(
+                "burst-rate",
+                "changes a second of these",
+                Values::Numbers {
+                    quick: &[100],
+                    paper: &[100],
+                    rfc: &[100],
+                    bound: Bound {
+                        least: 1,
+                        most: 1_000,
+                    },
                 },
+            ),
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "Told that the cable is gone",
+                figure: "down_ms",
+                across: "version",
             },
-        ),
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "Told that the cable is gone",
-            figure: "down_ms",
-            across: "version",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "down_ms",
-                "down_seen_ms",
-                "up_ms",
-                "up_seen_ms",
-                "lag_ms",
-                "never",
-                "again",
-                "wrong",
-                "burst_told_percent",
-                "burst_wrong",
-            ],
-        },
-    ],
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "down_ms",
+                    "down_seen_ms",
+                    "up_ms",
+                    "up_seen_ms",
+                    "lag_ms",
+                    "never",
+                    "again",
+                    "wrong",
+                    "burst_told_percent",
+                    "burst_wrong",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device: DeviceKind, _| device.speaks_openflow() && !device.makes_taps(),
     seconds: |point| {

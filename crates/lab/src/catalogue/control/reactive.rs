@@ -13,79 +13,82 @@ use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const REACTIVE: Experiment = Experiment {
-    name: "reactive",
-    title: "Reactive set-up of flows",
-    family: Family::Oflops,
-    question: "How long until a new flow goes by its own rule, when the controller answers each first frame with one?",
-    source: "OFLOPS, module openflow_reactive; RFC 8456, 5.1.5 and 5.1.6",
-    steps: &[
-        "No rule takes the frames; each that comes to the controller is answered with a rule for its flow and sent on by a packet-out.",
-        "Frames of as many flows come in one after the other, again and again.",
-        "A flow is set up when a frame of it comes out that never came to the controller; the time is from its first frame's sending.",
-        "Of that time, the way up to the controller is told apart.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "flows",
-            "flows that are new at once",
-            Values::Numbers {
-                quick: &[100],
-                paper: &[1, 10, 100, 1_000],
-                rfc: &[1, 10, 100, 1_000, 10_000],
-                bound: Bound {
-                    least: 1,
-                    most: 50_000,
+    description: Description {
+        name: "reactive",
+        title: "Reactive set-up of flows",
+        family: Family::Oflops,
+        question: "How long until a new flow goes by its own rule, when the controller answers each first frame with one?",
+        source: "OFLOPS, module openflow_reactive; RFC 8456, 5.1.5 and 5.1.6",
+        steps: &[
+            "No rule takes the frames; each that comes to the controller is answered with a rule for its flow and sent on by a packet-out.",
+            "Frames of as many flows come in one after the other, again and again.",
+            "A flow is set up when a frame of it comes out that never came to the controller; the time is from its first frame's sending.",
+            "Of that time, the way up to the controller is told apart.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "flows",
+                "flows that are new at once",
+                Values::Numbers {
+                    quick: &[100],
+                    paper: &[1, 10, 100, 1_000],
+                    rfc: &[1, 10, 100, 1_000, 10_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 50_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second, of all flows",
-            Values::Numbers {
-                quick: &[50_000],
-                paper: &[50_000],
-                rfc: &[50_000],
-                bound: Bound {
-                    least: 10,
-                    most: 1_000_000,
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second, of all flows",
+                Values::Numbers {
+                    quick: &[50_000],
+                    paper: &[50_000],
+                    rfc: &[50_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 1_000_000,
+                    },
                 },
+            ),
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "Until a flow goes by its own rule, median",
+                figure: "setup_p50_us",
+                across: "flows",
             },
-        ),
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "Until a flow goes by its own rule, median",
-            figure: "setup_p50_us",
-            across: "flows",
-        },
-        View::Shares {
-            title: "Until a flow goes by its own rule",
-            histogram: "setup_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "setup_p50_us",
-                "setup_p99_us",
-                "setup_max_us",
-                "up_p50_us",
-                "up_p99_us",
-                "all_ms",
-                "flows_s",
-                "never",
-                "packet_ins",
-                "resolution_us",
-            ],
-        },
-    ],
+            View::Shares {
+                title: "Until a flow goes by its own rule",
+                histogram: "setup_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "setup_p50_us",
+                    "setup_p99_us",
+                    "setup_max_us",
+                    "up_p50_us",
+                    "up_p99_us",
+                    "all_ms",
+                    "flows_s",
+                    "never",
+                    "packet_ins",
+                    "resolution_us",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| 0.4 + 4.0 * point.number("flows") as f64 / point.number("pps") as f64,

@@ -12,10 +12,12 @@ use flow::{
 };
 use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use packet::{Depth, Frame, Headers};
+use record::Profile;
 
 use super::rig::{Caught, Rig, Told};
-use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
+use crate::catalogue::{Experiment, Point};
 use crate::trial::TrialError;
+use record::{Settings, Value};
 
 /// What a look takes.
 pub(super) const TICK: Duration = Duration::from_micros(1);
@@ -115,7 +117,7 @@ pub(super) fn point(experiment: &Experiment, values: &[(&str, u64)]) -> Point {
         profile: Profile::Quick,
         ..Settings::default()
     };
-    let points = settings.points(experiment).unwrap();
+    let points = settings.points(&experiment.description).unwrap();
     let values = values.iter();
     values.fold(points[0].clone(), |point, (name, value)| {
         point.with(name, Value::Number(*value))

@@ -14,16 +14,19 @@ use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, PPS, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// Statistics of each flow.
 pub(crate) const FLOW_STATS: Experiment = Experiment {
-    name: "flow-stats",
-    title: "Statistics of flows",
-    question: "How long does a device take to tell what its rules have counted, and do frames suffer from it?",
-    source: "OFLOPS, module openflow_flow_stats",
+    description: Description {
+        name: "flow-stats",
+        title: "Statistics of flows",
+        question: "How long does a device take to tell what its rules have counted, and do frames suffer from it?",
+        source: "OFLOPS, module openflow_flow_stats",
+        ..OF_EITHER.description
+    },
     measure: |point, station, tools| {
         on_device(point, station, tools, |point, rig| {
             measure(point, rig, of_each())
@@ -34,10 +37,13 @@ pub(crate) const FLOW_STATS: Experiment = Experiment {
 
 /// Sums over all flows.
 pub(crate) const AGGREGATE_STATS: Experiment = Experiment {
-    name: "aggregate-stats",
-    title: "Sums over flows",
-    question: "How long does a device take to tell the sums over all rules, and do frames suffer from it?",
-    source: "OFLOPS, module openflow_aggr_flow_stats",
+    description: Description {
+        name: "aggregate-stats",
+        title: "Sums over flows",
+        question: "How long does a device take to tell the sums over all rules, and do frames suffer from it?",
+        source: "OFLOPS, module openflow_aggr_flow_stats",
+        ..OF_EITHER.description
+    },
     measure: |point, station, tools| {
         on_device(point, station, tools, |point, rig| {
             measure(point, rig, of_all())
@@ -47,52 +53,55 @@ pub(crate) const AGGREGATE_STATS: Experiment = Experiment {
 };
 
 const OF_EITHER: Experiment = Experiment {
-    name: "",
-    title: "",
-    family: Family::Oflops,
-    question: "",
-    source: "",
-    steps: &[
-        "There are rules for as many flows, and frames of each in turn, which all are forwarded.",
-        "For the first half of the test nothing is asked; in the second half all statistics are asked for at a fixed period, whether the last question was answered or not.",
-        "An answer's time is from handing the question to the system until its last part has come.",
-        "The delays of the frames of both halves stand beside each other, and what of each was lost.",
-    ],
-    parameters: &[RULES, PERIOD, MILLISECONDS, VERSION, PPS],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Mean answer by how many rules there are",
-            figure: "answer_mean_us",
-            along: "rules",
-            log: true,
-        },
-        View::Percentiles {
-            title: "Answers",
-            histogram: "answer_ns",
-        },
-        View::Percentiles {
-            title: "Frames while statistics are asked for",
-            histogram: "asked_frame_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "answer_mean_us",
-                "answer_p50_us",
-                "answer_p99_us",
-                "answer_max_us",
-                "answer_bytes",
-                "unanswered",
-                "quiet_frame_p50_us",
-                "asked_frame_p50_us",
-                "quiet_frame_p99_us",
-                "asked_frame_p99_us",
-                "quiet_lost",
-                "asked_lost",
-            ],
-        },
-    ],
+    description: Description {
+        name: "",
+        title: "",
+        family: Family::Oflops,
+        question: "",
+        source: "",
+        steps: &[
+            "There are rules for as many flows, and frames of each in turn, which all are forwarded.",
+            "For the first half of the test nothing is asked; in the second half all statistics are asked for at a fixed period, whether the last question was answered or not.",
+            "An answer's time is from handing the question to the system until its last part has come.",
+            "The delays of the frames of both halves stand beside each other, and what of each was lost.",
+        ],
+        parameters: &[RULES, PERIOD, MILLISECONDS, VERSION, PPS],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Mean answer by how many rules there are",
+                figure: "answer_mean_us",
+                along: "rules",
+                log: true,
+            },
+            View::Percentiles {
+                title: "Answers",
+                histogram: "answer_ns",
+            },
+            View::Percentiles {
+                title: "Frames while statistics are asked for",
+                histogram: "asked_frame_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "answer_mean_us",
+                    "answer_p50_us",
+                    "answer_p99_us",
+                    "answer_max_us",
+                    "answer_bytes",
+                    "unanswered",
+                    "quiet_frame_p50_us",
+                    "asked_frame_p50_us",
+                    "quiet_frame_p99_us",
+                    "asked_frame_p99_us",
+                    "quiet_lost",
+                    "asked_lost",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| 0.5 + 2.0 * point.number("milliseconds") as f64 / 1e3,

@@ -12,92 +12,95 @@ use super::rig::{Few, Order, Rig, Told};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const TIMERS: Experiment = Experiment {
-    name: "timers",
-    title: "Timeouts of rules",
-    family: Family::Oflops,
-    question: "How exactly do rules end when their time is over?",
-    source: "OFLOPS, module openflow_timer",
-    steps: &[
-        "Rules are added with a timeout, and with the wish to be told of their end; frames of each flow come in one after the other.",
-        "With a hard timeout frames go on until the rule is gone: its life is from the first frame that came out to the last.",
-        "With an idle timeout frames stop after half a second: the time is from the last frame until the device tells of the end.",
-        "Told is also the duration in the flow-removed message, against the time from the rule's handing over to that message.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "timeout",
-            "which timeout the rules have",
-            Values::Words {
-                quick: &["hard", "idle"],
-                all: &["hard", "idle"],
-            },
-        ),
-        Parameter::axis(
-            "seconds",
-            "seconds of the timeout",
-            Values::Numbers {
-                quick: &[1],
-                paper: &[1, 10],
-                rfc: &[1, 10, 60],
-                bound: Bound {
-                    least: 1,
-                    most: 600,
+    description: Description {
+        name: "timers",
+        title: "Timeouts of rules",
+        family: Family::Oflops,
+        question: "How exactly do rules end when their time is over?",
+        source: "OFLOPS, module openflow_timer",
+        steps: &[
+            "Rules are added with a timeout, and with the wish to be told of their end; frames of each flow come in one after the other.",
+            "With a hard timeout frames go on until the rule is gone: its life is from the first frame that came out to the last.",
+            "With an idle timeout frames stop after half a second: the time is from the last frame until the device tells of the end.",
+            "Told is also the duration in the flow-removed message, against the time from the rule's handing over to that message.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "timeout",
+                "which timeout the rules have",
+                Values::Words {
+                    quick: &["hard", "idle"],
+                    all: &["hard", "idle"],
                 },
-            },
-        ),
-        Parameter::constant(
-            "rules",
-            "rules in a test",
-            Values::Numbers {
-                quick: &[10],
-                paper: &[100],
-                rfc: &[1_000],
-                bound: Bound {
-                    least: 1,
-                    most: 10_000,
+            ),
+            Parameter::axis(
+                "seconds",
+                "seconds of the timeout",
+                Values::Numbers {
+                    quick: &[1],
+                    paper: &[1, 10],
+                    rfc: &[1, 10, 60],
+                    bound: Bound {
+                        least: 1,
+                        most: 600,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second, of all flows",
-            Values::Numbers {
-                quick: &[10_000],
-                paper: &[20_000],
-                rfc: &[20_000],
-                bound: Bound {
-                    least: 10,
-                    most: 1_000_000,
+            ),
+            Parameter::constant(
+                "rules",
+                "rules in a test",
+                Values::Numbers {
+                    quick: &[10],
+                    paper: &[100],
+                    rfc: &[1_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 10_000,
+                    },
                 },
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second, of all flows",
+                Values::Numbers {
+                    quick: &[10_000],
+                    paper: &[20_000],
+                    rfc: &[20_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 1_000_000,
+                    },
+                },
+            ),
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "How much later than asked rules end, mean",
+                figure: "late_mean_ms",
+                across: "timeout",
             },
-        ),
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "How much later than asked rules end, mean",
-            figure: "late_mean_ms",
-            across: "timeout",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "late_mean_ms",
-                "late_max_ms",
-                "early_max_ms",
-                "told_mean_ms",
-                "duration_error_ms",
-                "untold",
-            ],
-        },
-    ],
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "late_mean_ms",
+                    "late_max_ms",
+                    "early_max_ms",
+                    "told_mean_ms",
+                    "duration_error_ms",
+                    "untold",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| 1.5 + point.number("seconds") as f64 + LATE_MAX.as_secs_f64() / 2.0,

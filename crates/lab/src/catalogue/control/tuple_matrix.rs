@@ -15,94 +15,97 @@ use super::rig::{Rig, pass_over, settle};
 use super::traffic::{QUIET, Seen, Traffic};
 use super::{Found, PPS, VERSION, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::frames::{Tag, UdpFrame};
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
-    name: "tuple-matrix",
-    title: "Fields alone and in pairs",
-    family: Family::Oflops,
-    question: "Which fields does a device take in a rule, alone and in pairs, and does a frame take longer by some of them?",
-    source: "OFLOPS, branch devel, module snmp_tuple_test",
-    steps: &[
-        "For each of the twelve fields of OpenFlow 1.0 there is one rule that matches the field alone, and one each that matches it and another; with fields of IP go the type of the frame, and with ports the protocol, as versions from 1.2 on demand.",
-        "All rules go before the next comes, and it is waited until no frame comes out; then until every frame does.",
-        "Frames of 64 bytes come at a set rate; where a field of the VLAN is matched they bear a tag, which the rule takes off.",
-        "The median is taken of the frames that follow; a cell is empty where the device refuses the rule, or where no frame comes out by it.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "field",
-            "the field that each rule matches",
-            Values::Words {
-                quick: &["nw-dst"],
-                all: NAMES,
-            },
-        ),
-        Parameter::constant(
-            "with",
-            "whether there are rules of the field and each other, or of the field alone",
-            Values::Choice {
-                quick: "none",
-                paper: "each",
-                rfc: "each",
-                all: &["none", "each"],
-            },
-        ),
-        Parameter::constant(
-            "packets",
-            "frames of each rule",
-            Values::Numbers {
-                quick: &[200],
-                paper: &[10_000],
-                rfc: &[100_000],
-                bound: Bound {
-                    least: 10,
-                    most: 200_000,
+    description: Description {
+        name: "tuple-matrix",
+        title: "Fields alone and in pairs",
+        family: Family::Oflops,
+        question: "Which fields does a device take in a rule, alone and in pairs, and does a frame take longer by some of them?",
+        source: "OFLOPS, branch devel, module snmp_tuple_test",
+        steps: &[
+            "For each of the twelve fields of OpenFlow 1.0 there is one rule that matches the field alone, and one each that matches it and another; with fields of IP go the type of the frame, and with ports the protocol, as versions from 1.2 on demand.",
+            "All rules go before the next comes, and it is waited until no frame comes out; then until every frame does.",
+            "Frames of 64 bytes come at a set rate; where a field of the VLAN is matched they bear a tag, which the rule takes off.",
+            "The median is taken of the frames that follow; a cell is empty where the device refuses the rule, or where no frame comes out by it.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "field",
+                "the field that each rule matches",
+                Values::Words {
+                    quick: &["nw-dst"],
+                    all: NAMES,
                 },
+            ),
+            Parameter::constant(
+                "with",
+                "whether there are rules of the field and each other, or of the field alone",
+                Values::Choice {
+                    quick: "none",
+                    paper: "each",
+                    rfc: "each",
+                    all: &["none", "each"],
+                },
+            ),
+            Parameter::constant(
+                "packets",
+                "frames of each rule",
+                Values::Numbers {
+                    quick: &[200],
+                    paper: &[10_000],
+                    rfc: &[100_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 200_000,
+                    },
+                },
+            ),
+            PPS,
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "Median delay by a rule of one field",
+                figure: "alone_us",
+                across: "field",
             },
-        ),
-        PPS,
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "Median delay by a rule of one field",
-            figure: "alone_us",
-            across: "field",
-        },
-        View::Table {
-            title: "Median delay by the field alone, and with each of the port and the frame",
-            figures: &[
-                "alone_us",
-                "in_port_us",
-                "dl_src_us",
-                "dl_dst_us",
-                "dl_vlan_us",
-                "dl_vlan_pcp_us",
-                "dl_type_us",
-            ],
-        },
-        View::Table {
-            title: "Median delay by the field and each of the packet",
-            figures: &[
-                "nw_src_us",
-                "nw_dst_us",
-                "nw_tos_us",
-                "nw_proto_us",
-                "tp_src_us",
-                "tp_dst_us",
-            ],
-        },
-        View::Table {
-            title: "Over all of them",
-            figures: &["fastest_us", "slowest_us", "refused", "lost"],
-        },
-    ],
+            View::Table {
+                title: "Median delay by the field alone, and with each of the port and the frame",
+                figures: &[
+                    "alone_us",
+                    "in_port_us",
+                    "dl_src_us",
+                    "dl_dst_us",
+                    "dl_vlan_us",
+                    "dl_vlan_pcp_us",
+                    "dl_type_us",
+                ],
+            },
+            View::Table {
+                title: "Median delay by the field and each of the packet",
+                figures: &[
+                    "nw_src_us",
+                    "nw_dst_us",
+                    "nw_tos_us",
+                    "nw_proto_us",
+                    "tp_src_us",
+                    "tp_dst_us",
+                ],
+            },
+            View::Table {
+                title: "Over all of them",
+                figures: &["fastest_us", "slowest_us", "refused", "lost"],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| {

@@ -13,112 +13,115 @@ use super::rig::{Rig, settle};
 use super::statistics::of_all;
 use super::{Found, VERSION, control_echo, on_device, takes};
 use crate::catalogue::{
-    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const UPDATE_RATE: Experiment = Experiment {
-    name: "update-rate",
-    title: "Rate of changes",
-    family: Family::Oflops,
-    question: "How many rules are added, modified or deleted in a second, by how many there are and by their priorities?",
-    source: "Kuzniar, Peresini and Kostic, PAM 2015; Computer Networks 2018",
-    steps: &[
-        "There are as many rules as the occupancy says, their priorities as the order says.",
-        "Batches of rules are added, modified or deleted, each with a barrier behind it, one batch under way at a time.",
-        "The rate is that of all batches, from handing over the first message until the last barrier's reply.",
-        "At the end the sums over all rules are asked for: a device that says that all is done and has another number of rules voids the test.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "operation",
-            "what is done to rules",
-            Values::Words {
-                quick: &["add", "modify"],
-                all: &["add", "modify", "delete"],
-            },
-        ),
-        Parameter::axis(
-            "occupancy",
-            "rules that there are",
-            Values::Numbers {
-                quick: &[1_000],
-                paper: &[0, 100, 1_000, 10_000],
-                rfc: &[0, 100, 1_000, 10_000, 100_000],
-                bound: Bound {
-                    least: 0,
-                    most: 1_000_000,
+    description: Description {
+        name: "update-rate",
+        title: "Rate of changes",
+        family: Family::Oflops,
+        question: "How many rules are added, modified or deleted in a second, by how many there are and by their priorities?",
+        source: "Kuzniar, Peresini and Kostic, PAM 2015; Computer Networks 2018",
+        steps: &[
+            "There are as many rules as the occupancy says, their priorities as the order says.",
+            "Batches of rules are added, modified or deleted, each with a barrier behind it, one batch under way at a time.",
+            "The rate is that of all batches, from handing over the first message until the last barrier's reply.",
+            "At the end the sums over all rules are asked for: a device that says that all is done and has another number of rules voids the test.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "operation",
+                "what is done to rules",
+                Values::Words {
+                    quick: &["add", "modify"],
+                    all: &["add", "modify", "delete"],
                 },
-            },
-        ),
-        Parameter::axis(
-            "priorities",
-            "in which order the priorities of rules are that come one after the other",
-            Values::Words {
-                quick: &["same"],
-                all: &["same", "ascending", "descending", "random"],
-            },
-        ),
-        Parameter::constant(
-            "batches",
-            "batches in a test",
-            Values::Numbers {
-                quick: &[20],
-                paper: &[100],
-                rfc: &[100],
-                bound: Bound {
-                    least: 1,
-                    most: 10_000,
+            ),
+            Parameter::axis(
+                "occupancy",
+                "rules that there are",
+                Values::Numbers {
+                    quick: &[1_000],
+                    paper: &[0, 100, 1_000, 10_000],
+                    rfc: &[0, 100, 1_000, 10_000, 100_000],
+                    bound: Bound {
+                        least: 0,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "batch",
-            "rules in a batch",
-            Values::Numbers {
-                quick: &[50],
-                paper: &[100],
-                rfc: &[100],
-                bound: Bound {
-                    least: 1,
-                    most: 10_000,
+            ),
+            Parameter::axis(
+                "priorities",
+                "in which order the priorities of rules are that come one after the other",
+                Values::Words {
+                    quick: &["same"],
+                    all: &["same", "ascending", "descending", "random"],
                 },
+            ),
+            Parameter::constant(
+                "batches",
+                "batches in a test",
+                Values::Numbers {
+                    quick: &[20],
+                    paper: &[100],
+                    rfc: &[100],
+                    bound: Bound {
+                        least: 1,
+                        most: 10_000,
+                    },
+                },
+            ),
+            Parameter::constant(
+                "batch",
+                "rules in a batch",
+                Values::Numbers {
+                    quick: &[50],
+                    paper: &[100],
+                    rfc: &[100],
+                    bound: Bound {
+                        least: 1,
+                        most: 10_000,
+                    },
+                },
+            ),
+            TABLE,
+            VERSION,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Changes a second by occupancy",
+                figure: "changes_s",
+                along: "occupancy",
+                log: false,
             },
-        ),
-        TABLE,
-        VERSION,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Changes a second by occupancy",
-            figure: "changes_s",
-            along: "occupancy",
-            log: false,
-        },
-        View::Bars {
-            title: "Changes a second by operation",
-            figure: "changes_s",
-            across: "operation",
-        },
-        View::Percentiles {
-            title: "A batch",
-            histogram: "batch_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "changes_s",
-                "batch_p50_us",
-                "batch_p99_us",
-                "batch_max_us",
-                "fill_ms",
-                "refused",
-                "told",
-            ],
-        },
-    ],
+            View::Bars {
+                title: "Changes a second by operation",
+                figure: "changes_s",
+                across: "operation",
+            },
+            View::Percentiles {
+                title: "A batch",
+                histogram: "batch_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "changes_s",
+                    "batch_p50_us",
+                    "batch_p99_us",
+                    "batch_max_us",
+                    "fill_ms",
+                    "refused",
+                    "told",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes,
     seconds: |point| {

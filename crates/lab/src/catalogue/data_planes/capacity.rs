@@ -5,85 +5,88 @@ use std::time::Duration;
 use base::SplitMix64;
 use controller::Ask;
 use flow::FlowStatsRequest;
+use record::{Outcome, Reading};
 
 use super::echo;
 use super::filling::{self, Kind};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::frames::UdpFrame;
-use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const CAPACITY: Experiment = Experiment {
-    name: "table-capacity",
-    title: "How many rules a device takes",
-    family: Family::DataPlanes,
-    question: "How many rules does a device take, and do frames meet all of them?",
-    source: "Costa et al., scenario 3, table 4",
-    steps: &[
-        "Rules are added a thousand and a barrier at a time, until the device refuses one, or as many as set are there.",
-        "The device is asked how many it has (aggregate statistics).",
-        "For rules chosen at random a frame is sent that only this rule takes to the server: the share of those that come out is effective.",
-        "Memory is what the device's process has grown by.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "kind",
-            "what rules match on: twelve exact fields, prefixes of 24 bits, or each by another mask",
-            Values::Words {
-                quick: &["exact"],
-                all: &["exact", "prefix", "masks"],
-            },
-        ),
-        Parameter::constant(
-            "most",
-            "rules at most, fewer where there are not so many of a kind",
-            Values::Numbers {
-                quick: &[20_000],
-                paper: &[1_000_000],
-                rfc: &[1_000_000],
-                bound: Bound {
-                    least: 1,
-                    most: 4_000_000,
+    description: Description {
+        name: "table-capacity",
+        title: "How many rules a device takes",
+        family: Family::DataPlanes,
+        question: "How many rules does a device take, and do frames meet all of them?",
+        source: "Costa et al., scenario 3, table 4",
+        steps: &[
+            "Rules are added a thousand and a barrier at a time, until the device refuses one, or as many as set are there.",
+            "The device is asked how many it has (aggregate statistics).",
+            "For rules chosen at random a frame is sent that only this rule takes to the server: the share of those that come out is effective.",
+            "Memory is what the device's process has grown by.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "kind",
+                "what rules match on: twelve exact fields, prefixes of 24 bits, or each by another mask",
+                Values::Words {
+                    quick: &["exact"],
+                    all: &["exact", "prefix", "masks"],
                 },
-            },
-        ),
-        Parameter::constant(
-            "sample",
-            "rules that are tried by a frame",
-            Values::Numbers {
-                quick: &[100],
-                paper: &[1_000],
-                rfc: &[1_000],
-                bound: Bound {
-                    least: 1,
-                    most: 100_000,
+            ),
+            Parameter::constant(
+                "most",
+                "rules at most, fewer where there are not so many of a kind",
+                Values::Numbers {
+                    quick: &[20_000],
+                    paper: &[1_000_000],
+                    rfc: &[1_000_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 4_000_000,
+                    },
                 },
+            ),
+            Parameter::constant(
+                "sample",
+                "rules that are tried by a frame",
+                Values::Numbers {
+                    quick: &[100],
+                    paper: &[1_000],
+                    rfc: &[1_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 100_000,
+                    },
+                },
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Rules that the device took",
+                figure: "accepted",
+                across: "kind",
+                published: "capacity",
             },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Rules that the device took",
-            figure: "accepted",
-            across: "kind",
-            published: "capacity",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "accepted",
-                "listed",
-                "effective_percent",
-                "rules_s",
-                "bytes_per_rule",
-            ],
-        },
-    ],
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "accepted",
+                    "listed",
+                    "effective_percent",
+                    "rules_s",
+                    "bytes_per_rule",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| {

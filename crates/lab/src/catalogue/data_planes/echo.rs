@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use base::PortNo;
 use controller::ControllerError;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
+use record::{Conditions, OpenFlowEvidence, Outcome, Reading};
 use stats::Distribution;
 use testbed::DeviceKind;
 
@@ -12,7 +13,6 @@ use crate::catalogue::plane::Plane;
 use crate::catalogue::{Better, Figure, Point, View};
 use crate::frame_echo::{FrameEcho, FrameEchoes, Leg};
 use crate::frames::{Tag, UdpFrame};
-use crate::record::{Conditions, OpenFlowEvidence, Outcome, Reading};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
 use crate::trial::{Measured, TrialError};
 

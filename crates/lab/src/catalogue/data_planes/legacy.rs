@@ -5,58 +5,61 @@ use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
 use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::catalogue::{Description, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const LEGACY: Experiment = Experiment {
-    name: "echo-legacy",
-    title: "OpenFlow against legacy mode",
-    family: Family::DataPlanes,
-    question: "Is a device slower by OpenFlow's rules than by its own forwarding?",
-    source: "Costa et al., scenario 2, figure 6",
-    steps: &[
-        "In mode openflow one rule a direction matches the port of arrival and outputs to the other port.",
-        "In mode legacy the device forwards by the addresses that it has learnt: its own pipeline, which OpenFlow calls NORMAL; devices without OpenFlow know no other.",
-        "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
-        "The speed-up is the mean round trip in legacy mode divided by that in OpenFlow mode: 1 means that rules cost nothing.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "mode",
-            "what the device forwards by",
-            Values::Words {
-                quick: MODES,
-                all: MODES,
+    description: Description {
+        name: "echo-legacy",
+        title: "OpenFlow against legacy mode",
+        family: Family::DataPlanes,
+        question: "Is a device slower by OpenFlow's rules than by its own forwarding?",
+        source: "Costa et al., scenario 2, figure 6",
+        steps: &[
+            "In mode openflow one rule a direction matches the port of arrival and outputs to the other port.",
+            "In mode legacy the device forwards by the addresses that it has learnt: its own pipeline, which OpenFlow calls NORMAL; devices without OpenFlow know no other.",
+            "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
+            "The speed-up is the mean round trip in legacy mode divided by that in OpenFlow mode: 1 means that rules cost nothing.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "mode",
+                "what the device forwards by",
+                Values::Words {
+                    quick: MODES,
+                    all: MODES,
+                },
+            ),
+            SIZE,
+            PACKETS,
+            WARM_UP,
+        ],
+        figures: echo::FIGURES,
+        views: &[
+            View::Bars {
+                title: "Mean round trip by mode",
+                figure: "mean_us",
+                across: "mode",
             },
-        ),
-        SIZE,
-        PACKETS,
-        WARM_UP,
-    ],
-    figures: echo::FIGURES,
-    views: &[
-        View::Bars {
-            title: "Mean round trip by mode",
-            figure: "mean_us",
-            across: "mode",
-        },
-        View::Runs {
-            title: "Mean round trip, run by run",
-            figure: "mean_us",
-            across: "mode",
-        },
-        View::Ratio {
-            title: "Speed-up: legacy mode's mean round trip by OpenFlow mode's",
-            figure: "mean_us",
-            parameter: "mode",
-            of: "legacy",
-            to: "openflow",
-            published: "legacy",
-        },
-        echo::ALL_FIGURES,
-    ],
+            View::Runs {
+                title: "Mean round trip, run by run",
+                figure: "mean_us",
+                across: "mode",
+            },
+            View::Ratio {
+                title: "Speed-up: legacy mode's mean round trip by OpenFlow mode's",
+                figure: "mean_us",
+                parameter: "mode",
+                of: "legacy",
+                to: "openflow",
+                published: "legacy",
+            },
+            echo::ALL_FIGURES,
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, point| echo::takes(device, point.word("mode") == "openflow"),
     seconds: echo::seconds,

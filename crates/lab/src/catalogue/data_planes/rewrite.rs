@@ -6,56 +6,59 @@ use testbed::DeviceKind;
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
 use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::catalogue::{Description, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::frames::{Tag, UdpFrame};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const REWRITE: Experiment = Experiment {
-    name: "echo-rewrite",
-    title: "Rewriting header fields",
-    family: Family::DataPlanes,
-    question: "What does it cost to rewrite a header field?",
-    source: "Costa et al., scenario 4, table 6",
-    steps: &[
-        "One rule a direction matches the port of arrival; the one towards the server rewrites one field.",
-        "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
-        "Every frame that comes out is compared byte for byte with what the rewriting should have made of it, the checksums of IPv4 and UDP included.",
-        "For the VLAN priority, frames bear a tag; the others bear none.",
-        "A rule that the device refuses leaves the cell empty, with the device's own words.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "rewrite",
-            "the field that is rewritten",
-            Values::Words {
-                quick: FIELDS,
-                all: FIELDS,
+    description: Description {
+        name: "echo-rewrite",
+        title: "Rewriting header fields",
+        family: Family::DataPlanes,
+        question: "What does it cost to rewrite a header field?",
+        source: "Costa et al., scenario 4, table 6",
+        steps: &[
+            "One rule a direction matches the port of arrival; the one towards the server rewrites one field.",
+            "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
+            "Every frame that comes out is compared byte for byte with what the rewriting should have made of it, the checksums of IPv4 and UDP included.",
+            "For the VLAN priority, frames bear a tag; the others bear none.",
+            "A rule that the device refuses leaves the cell empty, with the device's own words.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "rewrite",
+                "the field that is rewritten",
+                Values::Words {
+                    quick: FIELDS,
+                    all: FIELDS,
+                },
+            ),
+            SIZE_64,
+            PACKETS,
+            WARM_UP,
+        ],
+        figures: echo::FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Mean round trip by what is rewritten",
+                figure: "mean_us",
+                across: "rewrite",
+                published: "rewrite",
             },
-        ),
-        SIZE_64,
-        PACKETS,
-        WARM_UP,
-    ],
-    figures: echo::FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Mean round trip by what is rewritten",
-            figure: "mean_us",
-            across: "rewrite",
-            published: "rewrite",
-        },
-        View::Runs {
-            title: "Mean round trip, run by run",
-            figure: "mean_us",
-            across: "rewrite",
-        },
-        View::Percentiles {
-            title: "Round trips",
-            histogram: "round_trip_ns",
-        },
-        echo::ALL_FIGURES,
-    ],
+            View::Runs {
+                title: "Mean round trip, run by run",
+                figure: "mean_us",
+                across: "rewrite",
+            },
+            View::Percentiles {
+                title: "Round trips",
+                histogram: "round_trip_ns",
+            },
+            echo::ALL_FIGURES,
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
     seconds: echo::seconds,

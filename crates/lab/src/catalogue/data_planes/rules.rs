@@ -6,82 +6,87 @@ use openflow::Message;
 use super::filling::{self, Kind};
 use super::{PACKETS, WARM_UP, echo};
 use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::catalogue::{
+    Bound, Description, Experiment, Family, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const RULES: Experiment = Experiment {
-    name: "echo-rules",
-    title: "One rule against a full table",
-    family: Family::DataPlanes,
-    question: "Does a frame take longer when the table is full of rules that it does not match?",
-    source: "Costa et al., scenario 3, table 5",
-    steps: &[
-        "One rule a direction matches all twelve fields of OpenFlow 1.0.",
-        "In a full table there are others besides, of the same twelve fields, each for another destination: so many as the device was found to take (table-capacity), or as set.",
-        "The rule towards the server is sent behind all others, before them, or amid them.",
-        "UDP frames of 64 bytes go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "table",
-            "rules beside those that frames match: none, or as many as set",
-            Values::Words {
-                quick: TABLES,
-                all: TABLES,
-            },
-        ),
-        Parameter::axis(
-            "place",
-            "when the rule that frames match is sent",
-            Values::Words {
-                quick: &["last"],
-                all: &["last", "first", "random"],
-            },
-        ),
-        Parameter::constant(
-            "rules",
-            "rules of a full table",
-            Values::Numbers {
-                quick: &[10_000],
-                paper: &[100_000],
-                rfc: &[100_000],
-                bound: Bound {
-                    least: 1,
-                    most: 4_000_000,
+    description: Description {
+        name: "echo-rules",
+        title: "One rule against a full table",
+        family: Family::DataPlanes,
+        question: "Does a frame take longer when the table is full of rules that it does not match?",
+        source: "Costa et al., scenario 3, table 5",
+        steps: &[
+            "One rule a direction matches all twelve fields of OpenFlow 1.0.",
+            "In a full table there are others besides, of the same twelve fields, each for another destination: so many as the device was found to take (table-capacity), or as set.",
+            "The rule towards the server is sent behind all others, before them, or amid them.",
+            "UDP frames of 64 bytes go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "table",
+                "rules beside those that frames match: none, or as many as set",
+                Values::Words {
+                    quick: TABLES,
+                    all: TABLES,
                 },
+            ),
+            Parameter::axis(
+                "place",
+                "when the rule that frames match is sent",
+                Values::Words {
+                    quick: &["last"],
+                    all: &["last", "first", "random"],
+                },
+            ),
+            Parameter::constant(
+                "rules",
+                "rules of a full table",
+                Values::Numbers {
+                    quick: &[10_000],
+                    paper: &[100_000],
+                    rfc: &[100_000],
+                    bound: Bound {
+                        least: 1,
+                        most: 4_000_000,
+                    },
+                },
+            ),
+            PACKETS,
+            WARM_UP,
+        ],
+        figures: echo::FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Mean round trip by what the table holds",
+                figure: "mean_us",
+                across: "table",
+                published: "rules",
             },
-        ),
-        PACKETS,
-        WARM_UP,
-    ],
-    figures: echo::FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Mean round trip by what the table holds",
-            figure: "mean_us",
-            across: "table",
-            published: "rules",
-        },
-        View::Ratio {
-            title: "What a full table costs: the median round trip with it, by that with one rule",
-            figure: "p50_us",
-            parameter: "table",
-            of: "full",
-            to: "one",
-            published: "",
-        },
-        View::Runs {
-            title: "Mean round trip, run by run",
-            figure: "mean_us",
-            across: "table",
-        },
-        View::Percentiles {
-            title: "Round trips",
-            histogram: "round_trip_ns",
-        },
-        echo::ALL_FIGURES,
-    ],
+            View::Ratio {
+                title: "What a full table costs: the median round trip with it, by that with one rule",
+                figure: "p50_us",
+                parameter: "table",
+                of: "full",
+                to: "one",
+                published: "",
+            },
+            View::Runs {
+                title: "Mean round trip, run by run",
+                figure: "mean_us",
+                across: "table",
+            },
+            View::Percentiles {
+                title: "Round trips",
+                histogram: "round_trip_ns",
+            },
+            echo::ALL_FIGURES,
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| {

@@ -14,8 +14,9 @@ use crate::catalogue::plane::Plane;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
 };
-use crate::catalogue::{Experiment, Point, Value};
+use crate::catalogue::{Experiment, Point};
 use crate::trial::{Measured, TrialError};
+use record::Value;
 
 type Measure = fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>;
 
@@ -26,7 +27,7 @@ fn measured(
 ) -> Measured {
     let few = [("packets", 300), ("warm-up", 20)];
     let few = few.map(|(name, number)| (name, Value::Number(number)));
-    let known = |(name, _): &&(&str, Value)| experiment.parameter(name).is_some();
+    let known = |(name, _): &&(&str, Value)| experiment.description.parameter(name).is_some();
     let values: Vec<_> = few.iter().filter(known).chain(values).cloned().collect();
     measure(&point(experiment, &values), &mut Simulated::new(faults)).unwrap()
 }
@@ -165,7 +166,7 @@ fn a_rewriting_that_is_refused_has_the_devices_words_for_figures() {
         ..Faults::default()
     };
     let measured = rewrite("vlan-priority", faults);
-    for one in REWRITE.figures {
+    for one in REWRITE.description.figures {
         assert!(why_not(&measured, one.name).starts_with("refused: "));
     }
 }

@@ -2,75 +2,78 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use testbed::Program;
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const ICMP: Experiment = Experiment {
-    name: "icmp",
-    title: "Pings of large payloads",
-    family: Family::Whitebox,
-    question: "How long do pings of large payloads take, how many are answered, and what does the device spend meanwhile?",
-    source: "vSDNBox, section 2: Manggala et al., ICMP with payloads of 100 to 51,200 bytes",
-    steps: &[
-        "The client pings the server with iputils' ping, at equal gaps; hosts answer by their own stacks.",
-        "What does not fit into one packet goes in fragments, both ways: a rule by the port of arrival takes them all, and if one is lost so is the ping.",
-        "Told are round trips as ping measures them, both hosts' stacks included, and the processor time and memory of the device's process.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "payload",
-            "bytes behind ICMP's header",
-            Values::numbers(
-                &[51_200],
-                &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
-                &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
-                [16, 65_507],
+    description: Description {
+        name: "icmp",
+        title: "Pings of large payloads",
+        family: Family::Whitebox,
+        question: "How long do pings of large payloads take, how many are answered, and what does the device spend meanwhile?",
+        source: "vSDNBox, section 2: Manggala et al., ICMP with payloads of 100 to 51,200 bytes",
+        steps: &[
+            "The client pings the server with iputils' ping, at equal gaps; hosts answer by their own stacks.",
+            "What does not fit into one packet goes in fragments, both ways: a rule by the port of arrival takes them all, and if one is lost so is the ping.",
+            "Told are round trips as ping measures them, both hosts' stacks included, and the processor time and memory of the device's process.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "payload",
+                "bytes behind ICMP's header",
+                Values::numbers(
+                    &[51_200],
+                    &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
+                    &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
+                    [16, 65_507],
+                ),
             ),
-        ),
-        Parameter::constant(
-            "pings",
-            "pings, one each gap",
-            Values::numbers(&[50], &[5_000], &[30_000], [1, 1_000_000]),
-        ),
-        Parameter::constant(
-            "gap-millis",
-            "milliseconds between two",
-            Values::numbers(&[2], &[2], &[2], [1, 1_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Mean round trip by payload",
-            figure: "mean_us",
-            along: "payload",
-            log: false,
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "answered",
-                "lost_percent",
-                "least_us",
-                "mean_us",
-                "most_us",
-                "deviation_us",
-                "mbit",
-                "processor_percent",
-                "memory_mb",
-            ],
-        },
-    ],
+            Parameter::constant(
+                "pings",
+                "pings, one each gap",
+                Values::numbers(&[50], &[5_000], &[30_000], [1, 1_000_000]),
+            ),
+            Parameter::constant(
+                "gap-millis",
+                "milliseconds between two",
+                Values::numbers(&[2], &[2], &[2], [1, 1_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Mean round trip by payload",
+                figure: "mean_us",
+                along: "payload",
+                log: false,
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "answered",
+                    "lost_percent",
+                    "least_us",
+                    "mean_us",
+                    "most_us",
+                    "deviation_us",
+                    "mbit",
+                    "processor_percent",
+                    "memory_mb",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| 0.2 + length(point).as_secs_f64(),

@@ -7,76 +7,81 @@ use trafficgen::{BadTemplate, Mix, Pace, Rate, Template};
 
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
-use crate::catalogue::{Experiment, Family, Figure, Parameter, Point, Setting, Values, View};
+use crate::catalogue::{
+    Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const KINDS: Experiment = Experiment {
-    name: "frame-kinds",
-    title: "Frames of every kind",
-    family: Family::Whitebox,
-    question: "Does a frame take longer, is it lost or changed, by what it carries and what stands before that?",
-    source: "vSDNBox, section 6, and RFC 6985 for mixed sizes",
-    steps: &[
-        "One rule a direction matches the port of arrival: the device need not look at what a frame carries.",
-        "Frames of one kind are offered at a set rate, all of the same size; the mix has 7 of 64 bytes, 4 of 570 and 1 of 1518 in turns.",
-        "Every frame that comes out is compared with what was sent, up to its payload, and all of its checksums are verified, those inside of tunnels too.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "kind",
-            "what frames are: IPv4 with UDP, TCP or ICMP, IPv6 with UDP; UDP behind a tag, two tags or a label, or inside of a tunnel; the mix of sizes",
-            Values::Words {
-                quick: &["vxlan"],
-                all: NAMES,
+    description: Description {
+        name: "frame-kinds",
+        title: "Frames of every kind",
+        family: Family::Whitebox,
+        question: "Does a frame take longer, is it lost or changed, by what it carries and what stands before that?",
+        source: "vSDNBox, section 6, and RFC 6985 for mixed sizes",
+        steps: &[
+            "One rule a direction matches the port of arrival: the device need not look at what a frame carries.",
+            "Frames of one kind are offered at a set rate, all of the same size; the mix has 7 of 64 bytes, 4 of 570 and 1 of 1518 in turns.",
+            "Every frame that comes out is compared with what was sent, up to its payload, and all of its checksums are verified, those inside of tunnels too.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "kind",
+                "what frames are: IPv4 with UDP, TCP or ICMP, IPv6 with UDP; UDP behind a tag, two tags or a label, or inside of a tunnel; the mix of sizes",
+                Values::Words {
+                    quick: &["vxlan"],
+                    all: NAMES,
+                },
+            ),
+            Parameter::constant(
+                "size",
+                "bytes of a frame, its checksum (FCS) included",
+                Values::numbers(&[150], &[150], &[150], [128, 1_514]),
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
+            ),
+            Parameter::constant(
+                "millis",
+                "milliseconds for which frames are offered",
+                Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Median delay by kind",
+                figure: "p50_us",
+                across: "kind",
+                published: "",
             },
-        ),
-        Parameter::constant(
-            "size",
-            "bytes of a frame, its checksum (FCS) included",
-            Values::numbers(&[150], &[150], &[150], [128, 1_514]),
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
-        ),
-        Parameter::constant(
-            "millis",
-            "milliseconds for which frames are offered",
-            Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Median delay by kind",
-            figure: "p50_us",
-            across: "kind",
-            published: "",
-        },
-        View::Matrix {
-            title: "Lost by kind",
-            figure: "loss_percent",
-            across: "kind",
-            published: "",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "offered_kpps",
-                "received_kpps",
-                "loss_percent",
-                "mean_us",
-                "p50_us",
-                "p99_us",
-                "changed",
-                "damaged",
-            ],
-        },
-    ],
+            View::Matrix {
+                title: "Lost by kind",
+                figure: "loss_percent",
+                across: "kind",
+                published: "",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "offered_kpps",
+                    "received_kpps",
+                    "loss_percent",
+                    "mean_us",
+                    "p50_us",
+                    "p99_us",
+                    "changed",
+                    "damaged",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| 0.3 + point.number("millis") as f64 / 1e3,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base::PortNo;
 use controller::Ask;
+use record::{Outcome, Reading};
 use testbed::{DeviceKind, Host, Topology};
 use trafficgen::{
     End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,
@@ -12,76 +13,77 @@ use trafficgen::{
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+    Better, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const MTU: Experiment = Experiment {
-    name: "mtu",
-    title: "Frames longer than a port takes",
-    family: Family::LatencyAndLoss,
-    question: "What becomes of frames that are longer than the port they should leave by takes: are they forwarded, fragmented, dropped and counted, or do they harm those that fit?",
-    source: "OFLOPS with NetFPGA, section 3: frames above the MTU",
-    steps: &[
-        "The client's cable takes frames of 9,216 bytes and more, the server's has the MTU that is set; the device is started so.",
-        "Four streams of UDP are offered at the same time and rate: of 64 bytes, of frames that just fit, of such with one byte more, and with 500 more.",
-        "What comes out at the server and is none of these is a part of one, and what comes back to the client was told by the device.",
-        "The device's own counters of port 2 are asked before and after: frames dropped and in error, by OpenFlow.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "mtu",
-            "bytes above Ethernet that the port takes",
-            Values::numbers(
-                &[1_500],
-                &[1_500, 4_000, 8_400],
-                &[1_500, 4_000, 8_400],
-                [576, 8_400],
+    description: Description {
+        name: "mtu",
+        title: "Frames longer than a port takes",
+        family: Family::LatencyAndLoss,
+        question: "What becomes of frames that are longer than the port they should leave by takes: are they forwarded, fragmented, dropped and counted, or do they harm those that fit?",
+        source: "OFLOPS with NetFPGA, section 3: frames above the MTU",
+        steps: &[
+            "The client's cable takes frames of 9,216 bytes and more, the server's has the MTU that is set; the device is started so.",
+            "Four streams of UDP are offered at the same time and rate: of 64 bytes, of frames that just fit, of such with one byte more, and with 500 more.",
+            "What comes out at the server and is none of these is a part of one, and what comes back to the client was told by the device.",
+            "The device's own counters of port 2 are asked before and after: frames dropped and in error, by OpenFlow.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "mtu",
+                "bytes above Ethernet that the port takes",
+                Values::numbers(
+                    &[1_500],
+                    &[1_500, 4_000, 8_400],
+                    &[1_500, 4_000, 8_400],
+                    [576, 8_400],
+                ),
             ),
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
-        ),
-        Parameter::constant(
-            "millis",
-            "milliseconds for which frames of each size are offered",
-            Values::numbers(&[50], &[2_000], &[60_000], [10, 3_600_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Table {
-            title: "What came out, and what was told of the rest",
-            figures: &[
-                "fits_percent",
-                "over_percent",
-                "far_percent",
-                "beside_percent",
-                "fragments",
-                "told",
-                "counted_percent",
-                "changed",
-            ],
-        },
-        View::Bars {
-            title: "Frames of 64 bytes, beside others that do not fit",
-            figure: "beside_percent",
-            across: "mtu",
-        },
-    ],
-    setting: Setting::Own(|_| Own {
-        topology: Topology::default()
-            .with_mtu(CABLE)
-            .expect("cables take as much"),
-        ..Own::default()
-    }),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
+            ),
+            Parameter::constant(
+                "millis",
+                "milliseconds for which frames of each size are offered",
+                Values::numbers(&[50], &[2_000], &[60_000], [10, 3_600_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Table {
+                title: "What came out, and what was told of the rest",
+                figures: &[
+                    "fits_percent",
+                    "over_percent",
+                    "far_percent",
+                    "beside_percent",
+                    "fragments",
+                    "told",
+                    "counted_percent",
+                    "changed",
+                ],
+            },
+            View::Bars {
+                title: "Frames of 64 bytes, beside others that do not fit",
+                figure: "beside_percent",
+                across: "mtu",
+            },
+        ],
+        topology: Some(|_| {
+            Topology::default()
+                .with_mtu(CABLE)
+                .expect("cables take as much")
+        }),
+    },
+    setting: Setting::Own(|_| Own::default()),
     takes: |device, _| {
         let has_cables = !device.makes_taps() && !matches!(device, DeviceKind::External(_));
         has_cables && device != DeviceKind::Direct

@@ -6,83 +6,88 @@ use base::PortNo;
 use controller::{Ask, Link};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::{Message, Version, VersionSet};
+use record::{Conditions, Outcome, Reading};
 use trafficgen::template::{Encapsulation, Label, Tag};
 use trafficgen::{Pace, Rate, Template};
 
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
-use crate::catalogue::{Experiment, Family, Figure, Parameter, Point, Setting, Values, View};
-use crate::record::{Conditions, Outcome, Reading};
+use crate::catalogue::{
+    Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const TAGS: Experiment = Experiment {
-    name: "tags-and-labels",
-    title: "Tags and labels put on and taken off",
-    family: Family::Whitebox,
-    question: "What does it cost to push or pop a tag or a label, and is what comes out right?",
-    source: "vSDNBox, section 6; OF 1.3.5, 5.12",
-    steps: &[
-        "The device is told its rules by OpenFlow 1.3: one matches what the action presupposes, pushes or pops, writes all fields of what it pushed, and outputs to the server.",
-        "It is waited until a frame that these rules alone drop comes out no more.",
-        "Every frame that comes out is compared with what should have become of it, up to its payload, and its checksums are verified.",
-        "What the device refuses leaves the cells empty, with the device's own words.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "action",
-            "what is pushed or popped: a tag (802.1Q), a tag before a tag (802.1ad), a label",
-            Values::Words {
-                quick: &["push-mpls"],
-                all: NAMES,
+    description: Description {
+        name: "tags-and-labels",
+        title: "Tags and labels put on and taken off",
+        family: Family::Whitebox,
+        question: "What does it cost to push or pop a tag or a label, and is what comes out right?",
+        source: "vSDNBox, section 6; OF 1.3.5, 5.12",
+        steps: &[
+            "The device is told its rules by OpenFlow 1.3: one matches what the action presupposes, pushes or pops, writes all fields of what it pushed, and outputs to the server.",
+            "It is waited until a frame that these rules alone drop comes out no more.",
+            "Every frame that comes out is compared with what should have become of it, up to its payload, and its checksums are verified.",
+            "What the device refuses leaves the cells empty, with the device's own words.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "action",
+                "what is pushed or popped: a tag (802.1Q), a tag before a tag (802.1ad), a label",
+                Values::Words {
+                    quick: &["push-mpls"],
+                    all: NAMES,
+                },
+            ),
+            Parameter::constant(
+                "size",
+                "bytes of a frame as it is sent, its checksum (FCS) included",
+                Values::numbers(&[150], &[150], &[150], [72, 1_500]),
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
+            ),
+            Parameter::constant(
+                "millis",
+                "milliseconds for which frames are offered",
+                Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Median delay by action",
+                figure: "p50_us",
+                across: "action",
+                published: "",
             },
-        ),
-        Parameter::constant(
-            "size",
-            "bytes of a frame as it is sent, its checksum (FCS) included",
-            Values::numbers(&[150], &[150], &[150], [72, 1_500]),
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
-        ),
-        Parameter::constant(
-            "millis",
-            "milliseconds for which frames are offered",
-            Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Median delay by action",
-            figure: "p50_us",
-            across: "action",
-            published: "",
-        },
-        View::Matrix {
-            title: "Frames that are not what they should be",
-            figure: "changed",
-            across: "action",
-            published: "",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "received_kpps",
-                "loss_percent",
-                "mean_us",
-                "p50_us",
-                "p99_us",
-                "changed",
-                "damaged",
-            ],
-        },
-    ],
+            View::Matrix {
+                title: "Frames that are not what they should be",
+                figure: "changed",
+                across: "action",
+                published: "",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "received_kpps",
+                    "loss_percent",
+                    "mean_us",
+                    "p50_us",
+                    "p99_us",
+                    "changed",
+                    "damaged",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| 0.4 + point.number("millis") as f64 / 1e3,

@@ -4,98 +4,103 @@ use base::PortNo;
 use controller::ControllerError;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 use packet::MacAddr;
+use record::{Conditions, Outcome, Reading};
 use trafficgen::template::{Encapsulation, Tag};
 use trafficgen::{Pace, Template};
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load};
 use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::record::{Conditions, Outcome, Reading};
+use crate::catalogue::{
+    Bound, Description, Experiment, Family, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const ACTION: Experiment = Experiment {
-    name: "action-delay",
-    title: "What an action costs",
-    family: Family::LatencyAndLoss,
-    question: "How much longer does a frame take, and are any lost, when its rule changes it?",
-    source: "OFLOPS, module openflow_action_delay, and OFLOPS with NetFPGA, section 2",
-    steps: &[
-        "One rule matches what comes from the client, changes it by one action of OpenFlow 1.0, and outputs it to the server.",
-        "Frames of UDP follow each other at equal gaps, more than 30,000 in a test of the profile paper.",
-        "Every frame that comes out is compared with what the action should have made of it, its checksums included.",
-        "Actions on a tag are tried on frames that bear one; the others bear none.",
-        "An action that the device refuses leaves its cells empty, with the device's own words.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "action",
-            "what the rule does before it outputs the frame",
-            Values::Words {
-                quick: &["none", "vlan-id", "dl-dst", "nw-dst", "tp-dst"],
-                all: ACTIONS,
-            },
-        ),
-        Parameter::constant(
-            "mbit",
-            "megabits a second of the line",
-            Values::Numbers {
-                quick: &[10],
-                paper: &[20],
-                rfc: &[20],
-                bound: Bound {
-                    least: 1,
-                    most: 100_000,
+    description: Description {
+        name: "action-delay",
+        title: "What an action costs",
+        family: Family::LatencyAndLoss,
+        question: "How much longer does a frame take, and are any lost, when its rule changes it?",
+        source: "OFLOPS, module openflow_action_delay, and OFLOPS with NetFPGA, section 2",
+        steps: &[
+            "One rule matches what comes from the client, changes it by one action of OpenFlow 1.0, and outputs it to the server.",
+            "Frames of UDP follow each other at equal gaps, more than 30,000 in a test of the profile paper.",
+            "Every frame that comes out is compared with what the action should have made of it, its checksums included.",
+            "Actions on a tag are tried on frames that bear one; the others bear none.",
+            "An action that the device refuses leaves its cells empty, with the device's own words.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "action",
+                "what the rule does before it outputs the frame",
+                Values::Words {
+                    quick: &["none", "vlan-id", "dl-dst", "nw-dst", "tp-dst"],
+                    all: ACTIONS,
                 },
-            },
-        ),
-        Parameter::constant(
-            "size",
-            "bytes of a frame, its checksum (FCS) included",
-            Values::Numbers {
-                quick: &[150],
-                paper: &[150],
-                rfc: &[150],
-                bound: Bound {
-                    least: 68,
-                    most: 1_500,
+            ),
+            Parameter::constant(
+                "mbit",
+                "megabits a second of the line",
+                Values::Numbers {
+                    quick: &[10],
+                    paper: &[20],
+                    rfc: &[20],
+                    bound: Bound {
+                        least: 1,
+                        most: 100_000,
+                    },
                 },
+            ),
+            Parameter::constant(
+                "size",
+                "bytes of a frame, its checksum (FCS) included",
+                Values::Numbers {
+                    quick: &[150],
+                    paper: &[150],
+                    rfc: &[150],
+                    bound: Bound {
+                        least: 68,
+                        most: 1_500,
+                    },
+                },
+            ),
+            MILLIS,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Matrix {
+                title: "Mean delay by action",
+                figure: "mean_us",
+                across: "action",
+                published: "action-delay",
             },
-        ),
-        MILLIS,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Matrix {
-            title: "Mean delay by action",
-            figure: "mean_us",
-            across: "action",
-            published: "action-delay",
-        },
-        View::Runs {
-            title: "Mean delay, run by run",
-            figure: "mean_us",
-            across: "action",
-        },
-        View::Matrix {
-            title: "Loss by action",
-            figure: "loss_percent",
-            across: "action",
-            published: "action-loss",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "mean_us",
-                "deviation_us",
-                "p50_us",
-                "p99_us",
-                "p999_us",
-                "loss_percent",
-            ],
-        },
-    ],
+            View::Runs {
+                title: "Mean delay, run by run",
+                figure: "mean_us",
+                across: "action",
+            },
+            View::Matrix {
+                title: "Loss by action",
+                figure: "loss_percent",
+                across: "action",
+                published: "action-loss",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "mean_us",
+                    "deviation_us",
+                    "p50_us",
+                    "p99_us",
+                    "p999_us",
+                    "loss_percent",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, point| device.speaks_openflow() || point.word("action") == "none",
     seconds,

@@ -7,11 +7,12 @@ use super::action::ACTION;
 use super::load::LOAD;
 use super::measure;
 use super::size::SIZE;
+use crate::catalogue::Experiment;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
 };
-use crate::catalogue::{Experiment, Value};
 use crate::trial::Measured;
+use record::Value;
 
 /// An experiment at `mbit` for 50 ms, at other values as said.
 fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> Measured {
@@ -176,7 +177,7 @@ fn an_action_that_is_refused_has_the_devices_words_for_figures() {
     };
     let (measured, sent) = action("nw-tos", faults);
     assert_eq!(sent, 0);
-    for one in ACTION.figures {
+    for one in ACTION.description.figures {
         assert!(why_not(&measured, one.name).starts_with("refused: the addition of a rule: "));
     }
 }

@@ -7,85 +7,88 @@ use base::PortNo;
 use controller::{Ask, Controller, ControllerError, Listener, Manner};
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
 use openflow::Version;
+use record::{Outcome, Reading};
 use testbed::{Clock, DeviceKind, FailMode, Failure};
 use trafficgen::{Pace, Rate};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer_once};
 use crate::catalogue::{
-    Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+    Better, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
-    name: "controller-loss",
-    title: "The controller goes and comes back",
-    family: Family::Robustness,
-    question: "What becomes of frames and rules while the controller is gone, and how soon is the device under control again?",
-    source: "OF 1.0.1, 4.3, and OF 1.3.5, 6.3.2 and 6.4: fail secure and fail standalone mode",
-    steps: &[
-        "One rule takes frames from the client to the server, and one below drops the rest; it is waited until they are in force.",
-        "Frames of 64 bytes go both ways at equal gaps: those from the server come out only if the device forwards by itself.",
-        "Amid them the controller closes its connection, and listens again after a while; or it reads and answers nothing more, and listens for another call at once.",
-        "How long the device takes to call and to agree is told from when it could; then it is asked which rules it has.",
-        "The outage is the longest run of lost frames by the gap between two.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "loss",
-            "whether the connection is closed, or the controller falls silent",
-            Values::Words {
-                quick: &["closed"],
-                all: &["closed", "silent"],
+    description: Description {
+        name: "controller-loss",
+        title: "The controller goes and comes back",
+        family: Family::Robustness,
+        question: "What becomes of frames and rules while the controller is gone, and how soon is the device under control again?",
+        source: "OF 1.0.1, 4.3, and OF 1.3.5, 6.3.2 and 6.4: fail secure and fail standalone mode",
+        steps: &[
+            "One rule takes frames from the client to the server, and one below drops the rest; it is waited until they are in force.",
+            "Frames of 64 bytes go both ways at equal gaps: those from the server come out only if the device forwards by itself.",
+            "Amid them the controller closes its connection, and listens again after a while; or it reads and answers nothing more, and listens for another call at once.",
+            "How long the device takes to call and to agree is told from when it could; then it is asked which rules it has.",
+            "The outage is the longest run of lost frames by the gap between two.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "loss",
+                "whether the connection is closed, or the controller falls silent",
+                Values::Words {
+                    quick: &["closed"],
+                    all: &["closed", "silent"],
+                },
+            ),
+            Parameter::axis(
+                "fail",
+                "what the device is told to do without its controller",
+                Values::Words {
+                    quick: &["secure"],
+                    all: &["secure", "standalone"],
+                },
+            ),
+            Parameter::constant(
+                "away-millis",
+                "milliseconds for which nobody listens, where the connection is closed",
+                Values::numbers(&[100], &[20_000], &[20_000], [1, 600_000]),
+            ),
+            Parameter::constant(
+                "after-millis",
+                "milliseconds for which frames go on when somebody listens again",
+                Values::numbers(&[1_000], &[20_000], &[20_000], [10, 600_000]),
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second, each way",
+                Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "Under control again after",
+                figure: "called_ms",
+                across: "loss",
             },
-        ),
-        Parameter::axis(
-            "fail",
-            "what the device is told to do without its controller",
-            Values::Words {
-                quick: &["secure"],
-                all: &["secure", "standalone"],
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "called_ms",
+                    "outage_ms",
+                    "lost",
+                    "p99_us",
+                    "rules_kept_percent",
+                    "by_itself_ms",
+                ],
             },
-        ),
-        Parameter::constant(
-            "away-millis",
-            "milliseconds for which nobody listens, where the connection is closed",
-            Values::numbers(&[100], &[20_000], &[20_000], [1, 600_000]),
-        ),
-        Parameter::constant(
-            "after-millis",
-            "milliseconds for which frames go on when somebody listens again",
-            Values::numbers(&[1_000], &[20_000], &[20_000], [10, 600_000]),
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second, each way",
-            Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "Under control again after",
-            figure: "called_ms",
-            across: "loss",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "called_ms",
-                "outage_ms",
-                "lost",
-                "p99_us",
-                "rules_kept_percent",
-                "by_itself_ms",
-            ],
-        },
-    ],
+        ],
+        topology: None,
+    },
     setting: Setting::Own(|point| Own {
         fail_mode: fail_mode(point),
         ..Own::default()

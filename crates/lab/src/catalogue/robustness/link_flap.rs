@@ -2,61 +2,64 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use trafficgen::{EndNo, Pace, Rate, Refusal};
 
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, Pull, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const LINK_FLAP: Experiment = Experiment {
-    name: "link-flap",
-    title: "A cable pulled and put back",
-    family: Family::Robustness,
-    question: "How long after its cable is back does a port forward again?",
-    source: "RFC 2544, 26.6, and RFC 6201, of a port in place of the device",
-    steps: &[
-        "Frames of 64 bytes go from the client to the server at equal gaps.",
-        "Amid them the server's interface is taken down, and up again after a while.",
-        "The outage is the longest run of lost frames by the gap between two; what it is longer than the interface was down, the device took to come back.",
-    ],
-    parameters: &[
-        Parameter::constant(
-            "down-millis",
-            "milliseconds for which the interface is down",
-            Values::Numbers {
-                quick: &[100],
-                paper: &[500],
-                rfc: &[1_000],
-                bound: Bound {
-                    least: 10,
-                    most: 60_000,
+    description: Description {
+        name: "link-flap",
+        title: "A cable pulled and put back",
+        family: Family::Robustness,
+        question: "How long after its cable is back does a port forward again?",
+        source: "RFC 2544, 26.6, and RFC 6201, of a port in place of the device",
+        steps: &[
+            "Frames of 64 bytes go from the client to the server at equal gaps.",
+            "Amid them the server's interface is taken down, and up again after a while.",
+            "The outage is the longest run of lost frames by the gap between two; what it is longer than the interface was down, the device took to come back.",
+        ],
+        parameters: &[
+            Parameter::constant(
+                "down-millis",
+                "milliseconds for which the interface is down",
+                Values::Numbers {
+                    quick: &[100],
+                    paper: &[500],
+                    rfc: &[1_000],
+                    bound: Bound {
+                        least: 10,
+                        most: 60_000,
+                    },
                 },
-            },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::Numbers {
-                quick: &[10_000],
-                paper: &[10_000],
-                rfc: &[10_000],
-                bound: Bound {
-                    least: 100,
-                    most: 1_000_000,
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::Numbers {
+                    quick: &[10_000],
+                    paper: &[10_000],
+                    rfc: &[10_000],
+                    bound: Bound {
+                        least: 100,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "Outage and recovery",
-        figures: &["outage_ms", "recovery_ms", "lost"],
-    }],
+            ),
+        ],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "Outage and recovery",
+            figures: &["outage_ms", "recovery_ms", "lost"],
+        }],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, _| !device.makes_taps(),
     seconds: |point| point.number("down-millis") as f64 / 1e3 + 2.0,

@@ -10,80 +10,83 @@ use trafficgen::{BadTemplate, Mix, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES, Load, offer, offer_once};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::catalogue::{Description, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const MASKS: Experiment = Experiment {
-    name: "mask-explosion",
-    title: "Rules each with a mask of its own",
-    family: Family::Robustness,
-    question: "Does a frame take longer the more different masks the rules have?",
-    source: "the tuple space explosion attack (doi:10.1145/3359989.3365431)",
-    steps: &[
-        "Each rule matches a prefix of the source address and one of the destination address, and no two rules have the same pair of lengths; no frame meets two of them.",
-        "It is waited until a frame that these rules alone drop comes out no more.",
-        "Frames of 64 bytes are offered at a set rate, of a million flows by chance: both their ports differ. Each meets another rule, by lot and in turns; or all meet the rule of the lowest priority.",
-        "Before those that count, each rule is met twice.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "rules",
-            "rules, each with a mask of its own",
-            Values::numbers(
-                &[1_000],
-                &[1, 10, 100, 300, 1_000],
-                &[1, 10, 100, 300, 1_000],
-                [1, RULES_MAX],
+    description: Description {
+        name: "mask-explosion",
+        title: "Rules each with a mask of its own",
+        family: Family::Robustness,
+        question: "Does a frame take longer the more different masks the rules have?",
+        source: "the tuple space explosion attack (doi:10.1145/3359989.3365431)",
+        steps: &[
+            "Each rule matches a prefix of the source address and one of the destination address, and no two rules have the same pair of lengths; no frame meets two of them.",
+            "It is waited until a frame that these rules alone drop comes out no more.",
+            "Frames of 64 bytes are offered at a set rate, of a million flows by chance: both their ports differ. Each meets another rule, by lot and in turns; or all meet the rule of the lowest priority.",
+            "Before those that count, each rule is met twice.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "rules",
+                "rules, each with a mask of its own",
+                Values::numbers(
+                    &[1_000],
+                    &[1, 10, 100, 300, 1_000],
+                    &[1, 10, 100, 300, 1_000],
+                    [1, RULES_MAX],
+                ),
             ),
-        ),
-        Parameter::axis(
-            "hit",
-            "which rules frames meet",
-            Values::Words {
-                quick: &["each"],
-                all: &["each", "last"],
+            Parameter::axis(
+                "hit",
+                "which rules frames meet",
+                Values::Words {
+                    quick: &["each"],
+                    all: &["each", "last"],
+                },
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::numbers(&[50_000], &[100_000], &[100_000], [100, 10_000_000]),
+            ),
+            Parameter::constant(
+                "millis",
+                "milliseconds for which frames are offered",
+                Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Received by the number of masks",
+                figure: "received_kpps",
+                along: "rules",
+                log: false,
             },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::numbers(&[50_000], &[100_000], &[100_000], [100, 10_000_000]),
-        ),
-        Parameter::constant(
-            "millis",
-            "milliseconds for which frames are offered",
-            Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Received by the number of masks",
-            figure: "received_kpps",
-            along: "rules",
-            log: false,
-        },
-        View::Lines {
-            title: "Median delay by the number of masks",
-            figure: "p50_us",
-            along: "rules",
-            log: true,
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "offered_kpps",
-                "received_kpps",
-                "loss_percent",
-                "p50_us",
-                "p99_us",
-                "p999_us",
-            ],
-        },
-    ],
+            View::Lines {
+                title: "Median delay by the number of masks",
+                figure: "p50_us",
+                along: "rules",
+                log: true,
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "offered_kpps",
+                    "received_kpps",
+                    "loss_percent",
+                    "p50_us",
+                    "p99_us",
+                    "p999_us",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| {

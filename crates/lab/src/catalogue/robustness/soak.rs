@@ -2,68 +2,71 @@
 
 use std::time::Duration;
 
+use record::Reading;
 use trafficgen::{Pace, Rate};
 
 use crate::catalogue::offered::{Load, NOTHING, figure};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::Reading;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const SOAK: Experiment = Experiment {
-    name: "soak",
-    title: "Load for a long time",
-    family: Family::Robustness,
-    question: "Is anything lost at little load over a long time, and does the device's process grow?",
-    source: "RFC 8204, soak test",
-    steps: &[
-        "Frames of 64 bytes go from the client to the server at equal gaps, for the whole time.",
-        "Memory of the device's process is read before and after; growth is by the hour.",
-        "Zero loss of n frames bounds the share that is lost at 4.6 / n with 99 per cent of certainty, if losses are independent.",
-    ],
-    parameters: &[
-        Parameter::constant(
-            "seconds",
-            "seconds for which frames are offered",
-            Values::Numbers {
-                quick: &[2],
-                paper: &[600],
-                rfc: &[86_400],
-                bound: Bound {
-                    least: 1,
-                    most: 604_800,
-                },
-            },
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second",
-            Values::Numbers {
-                quick: &[20_000],
-                paper: &[20_000],
-                rfc: &[20_000],
-                bound: Bound {
-                    least: 100,
-                    most: 10_000_000,
-                },
-            },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "In the end",
-        figures: &[
-            "frames",
-            "lost",
-            "loss_bound_ppm",
-            "p999_us",
-            "most_ms",
-            "grown_mb",
+    description: Description {
+        name: "soak",
+        title: "Load for a long time",
+        family: Family::Robustness,
+        question: "Is anything lost at little load over a long time, and does the device's process grow?",
+        source: "RFC 8204, soak test",
+        steps: &[
+            "Frames of 64 bytes go from the client to the server at equal gaps, for the whole time.",
+            "Memory of the device's process is read before and after; growth is by the hour.",
+            "Zero loss of n frames bounds the share that is lost at 4.6 / n with 99 per cent of certainty, if losses are independent.",
         ],
-    }],
+        parameters: &[
+            Parameter::constant(
+                "seconds",
+                "seconds for which frames are offered",
+                Values::Numbers {
+                    quick: &[2],
+                    paper: &[600],
+                    rfc: &[86_400],
+                    bound: Bound {
+                        least: 1,
+                        most: 604_800,
+                    },
+                },
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second",
+                Values::Numbers {
+                    quick: &[20_000],
+                    paper: &[20_000],
+                    rfc: &[20_000],
+                    bound: Bound {
+                        least: 100,
+                        most: 10_000_000,
+                    },
+                },
+            ),
+        ],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "In the end",
+            figures: &[
+                "frames",
+                "lost",
+                "loss_bound_ppm",
+                "p999_us",
+                "most_ms",
+                "grown_mb",
+            ],
+        }],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| point.number("seconds") as f64 + 0.5,

@@ -5,95 +5,98 @@ use std::time::Duration;
 
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use record::Reading;
 use trafficgen::template::{FLOWS_MAX, FlowField, Flows, Party};
 use trafficgen::{self, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer, offer_once};
 use crate::catalogue::{
-    Better, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::record::Reading;
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const STORM: Experiment = Experiment {
-    name: "new-flow-storm",
-    title: "A storm of new flows",
-    family: Family::Robustness,
-    question: "What does a frame of a flow that was never seen take longer than one of a flow that is there, and is it lost sooner?",
-    source: "RFC 8204, InitialPacketProcessingLatency",
-    steps: &[
-        "Rules are an access list of as many as set, each of which matches two fields of addresses and ports, and one below that matches the port of arrival; all of them output to the server.",
-        "It is waited until a frame that the list alone drops comes out no more.",
-        "Frames of 64 bytes are offered at a set rate, all of one flow.",
-        "The same is done with frames of a million flows by chance, so that hardly one is of a flow that was there: both addresses and both ports differ in their lowest five bits.",
-        "A device that decides once for each flow and remembers it decides for nearly each frame; one that looks up its rules does what it always does.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "rules",
-            "rules of the access list; without any, one rule matches the port of arrival",
-            Values::numbers(
-                &[1_000],
-                &[0, 100, 1_000, 4_000],
-                &[0, 100, 1_000, 4_000],
-                [0, RULES_MAX],
+    description: Description {
+        name: "new-flow-storm",
+        title: "A storm of new flows",
+        family: Family::Robustness,
+        question: "What does a frame of a flow that was never seen take longer than one of a flow that is there, and is it lost sooner?",
+        source: "RFC 8204, InitialPacketProcessingLatency",
+        steps: &[
+            "Rules are an access list of as many as set, each of which matches two fields of addresses and ports, and one below that matches the port of arrival; all of them output to the server.",
+            "It is waited until a frame that the list alone drops comes out no more.",
+            "Frames of 64 bytes are offered at a set rate, all of one flow.",
+            "The same is done with frames of a million flows by chance, so that hardly one is of a flow that was there: both addresses and both ports differ in their lowest five bits.",
+            "A device that decides once for each flow and remembers it decides for nearly each frame; one that looks up its rules does what it always does.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "rules",
+                "rules of the access list; without any, one rule matches the port of arrival",
+                Values::numbers(
+                    &[1_000],
+                    &[0, 100, 1_000, 4_000],
+                    &[0, 100, 1_000, 4_000],
+                    [0, RULES_MAX],
+                ),
             ),
-        ),
-        Parameter::axis(
-            "pps",
-            "frames a second",
-            Values::numbers(
-                &[50_000],
-                &[10_000, 50_000, 100_000, 200_000],
-                &[10_000, 50_000, 100_000, 200_000],
-                [100, 10_000_000],
+            Parameter::axis(
+                "pps",
+                "frames a second",
+                Values::numbers(
+                    &[50_000],
+                    &[10_000, 50_000, 100_000, 200_000],
+                    &[10_000, 50_000, 100_000, 200_000],
+                    [100, 10_000_000],
+                ),
             ),
-        ),
-        Parameter::constant(
-            "millis",
-            "milliseconds for which frames are offered, each time",
-            Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
-        ),
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Received of new flows, by frames a second",
-            figure: "storm_received_kpps",
-            along: "pps",
-            log: false,
-        },
-        View::Lines {
-            title: "Median delay of new flows, in delays of one flow",
-            figure: "delay_ratio",
-            along: "pps",
-            log: true,
-        },
-        View::Percentiles {
-            title: "Delays of frames of new flows",
-            histogram: "storm_delay_ns",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "delay_ratio",
-                "received_ratio",
-                "storm_received_kpps",
-                "storm_loss_percent",
-                "storm_p50_us",
-                "storm_p99_us",
-                "one_received_kpps",
-                "one_loss_percent",
-                "one_p50_us",
-                "one_p99_us",
-                "new_percent",
-            ],
-        },
-    ],
+            Parameter::constant(
+                "millis",
+                "milliseconds for which frames are offered, each time",
+                Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Received of new flows, by frames a second",
+                figure: "storm_received_kpps",
+                along: "pps",
+                log: false,
+            },
+            View::Lines {
+                title: "Median delay of new flows, in delays of one flow",
+                figure: "delay_ratio",
+                along: "pps",
+                log: true,
+            },
+            View::Percentiles {
+                title: "Delays of frames of new flows",
+                histogram: "storm_delay_ns",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "delay_ratio",
+                    "received_ratio",
+                    "storm_received_kpps",
+                    "storm_loss_percent",
+                    "storm_p50_us",
+                    "storm_p99_us",
+                    "one_received_kpps",
+                    "one_loss_percent",
+                    "one_p50_us",
+                    "one_p99_us",
+                    "new_percent",
+                ],
+            },
+        ],
+        topology: None,
+    },
     setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| {

@@ -1,61 +1,65 @@
 //! Address caching capacity (RFC 2889, 5.7).
 
+use record::{Outcome, Reading};
+
 use super::stations::{HOSTS, KNOWN, Stations, Tested};
-use super::{is_switch, legacy};
+use super::{is_switch, legacy, star};
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
-    name: "address-caching",
-    title: "Stations that a switch remembers",
-    family: Family::Benchmarking,
-    question: "How many addresses does a switch remember, before it floods frames for stations that it has heard?",
-    source: "RFC 2889, 5.7",
-    steps: &[
-        "The device forwards by itself between three hosts: one where stations are, one that sends frames to them, and one where nothing should come out.",
-        "Each of n stations sends a frame to the second host; while some of these are lost, all are sent again, three times at most.",
-        "Then each station is sent a frame. What comes out at the third host was flooded: its station is not known.",
-        "Frames that come out nowhere are sent again, more slowly, twice at most. Where something was flooded or lost nevertheless both steps are done once more at half the rate, and if something is lost again, at a quarter; the last count.",
-        "The number of stations is doubled until something is flooded or lost, or to the greatest number that is asked for.",
-        "Where something was flooded, the stations that are still known were counted by it: all but those of flooded frames. The second host's own station takes a place, too.",
-    ],
-    parameters: &[
-        stations("least", "stations at first", &[4_096], &[1_024]),
-        stations(
-            "most",
-            "stations that are tried at most",
-            &[8_192],
-            &[131_072],
-        ),
-        Parameter::constant(
-            "pps",
-            "frames a second of both steps",
-            Values::Numbers {
-                quick: &[60_000],
-                paper: &[10_000],
-                rfc: &[5_000],
-                bound: Bound {
-                    least: 100,
-                    most: 1_000_000,
+    description: Description {
+        name: "address-caching",
+        title: "Stations that a switch remembers",
+        family: Family::Benchmarking,
+        question: "How many addresses does a switch remember, before it floods frames for stations that it has heard?",
+        source: "RFC 2889, 5.7",
+        steps: &[
+            "The device forwards by itself between three hosts: one where stations are, one that sends frames to them, and one where nothing should come out.",
+            "Each of n stations sends a frame to the second host; while some of these are lost, all are sent again, three times at most.",
+            "Then each station is sent a frame. What comes out at the third host was flooded: its station is not known.",
+            "Frames that come out nowhere are sent again, more slowly, twice at most. Where something was flooded or lost nevertheless both steps are done once more at half the rate, and if something is lost again, at a quarter; the last count.",
+            "The number of stations is doubled until something is flooded or lost, or to the greatest number that is asked for.",
+            "Where something was flooded, the stations that are still known were counted by it: all but those of flooded frames. The second host's own station takes a place, too.",
+        ],
+        parameters: &[
+            stations("least", "stations at first", &[4_096], &[1_024]),
+            stations(
+                "most",
+                "stations that are tried at most",
+                &[8_192],
+                &[131_072],
+            ),
+            Parameter::constant(
+                "pps",
+                "frames a second of both steps",
+                Values::Numbers {
+                    quick: &[60_000],
+                    paper: &[10_000],
+                    rfc: &[5_000],
+                    bound: Bound {
+                        least: 100,
+                        most: 1_000_000,
+                    },
                 },
-            },
-        ),
-    ],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "Stations that are remembered",
-        figures: &["capacity", "tried", "flooded", "known", "unanswered"],
-    }],
-    setting: Setting::Own(|_| legacy(HOSTS)),
+            ),
+        ],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "Stations that are remembered",
+            figures: &["capacity", "tried", "flooded", "known", "unanswered"],
+        }],
+        topology: Some(|_| star(HOSTS)),
+    },
+    setting: Setting::Own(|_| legacy()),
     takes: is_switch,
     seconds: |point| {
         let frames = 4.0 * point.number("most").max(point.number("least")) as f64;

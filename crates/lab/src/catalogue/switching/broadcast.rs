@@ -2,56 +2,59 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use trafficgen::{EndNo, Length, Measurement, Pace, Rate, Stream};
 
 use super::{
     LINE, NOTHING, RATE_MIN, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, is_switch, legacy, megabits,
-    note_open, request, template, throughput, trial_length,
+    note_open, request, star, template, throughput, trial_length,
 };
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet, offer_well};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::{Better, Description, Experiment, Family, Figure, Point, Setting, View};
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const BROADCAST: Experiment = Experiment {
-    name: "broadcast",
-    title: "Frames for all",
-    family: Family::Benchmarking,
-    question: "How many broadcast frames a second does a switch copy to three ports without loss, and when do they come out there?",
-    source: "RFC 2889, 5.10",
-    steps: &[
-        "The device forwards by itself between four hosts; the first sends broadcast frames, and the other three should each have all of them.",
-        "The greatest rate without loss is searched for by halves and single trials, up to that of the virtual line or of the tester.",
-        "At half of that rate the delay is taken at each of the three ports, one after the other; shown are the port with the least median and that with the greatest.",
-    ],
-    parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Broadcast frames against their size",
-            figure: "broadcast_kpps",
-            along: "size",
-            log: false,
-        },
-        View::Table {
-            title: "Broadcast frames",
-            figures: &[
-                "broadcast_kpps",
-                "copies_kpps",
-                "line_mbit",
-                "first_p50_us",
-                "last_p50_us",
-                "last_p99_us",
-            ],
-        },
-    ],
-    setting: Setting::Own(|_| legacy(HOSTS)),
+    description: Description {
+        name: "broadcast",
+        title: "Frames for all",
+        family: Family::Benchmarking,
+        question: "How many broadcast frames a second does a switch copy to three ports without loss, and when do they come out there?",
+        source: "RFC 2889, 5.10",
+        steps: &[
+            "The device forwards by itself between four hosts; the first sends broadcast frames, and the other three should each have all of them.",
+            "The greatest rate without loss is searched for by halves and single trials, up to that of the virtual line or of the tester.",
+            "At half of that rate the delay is taken at each of the three ports, one after the other; shown are the port with the least median and that with the greatest.",
+        ],
+        parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Broadcast frames against their size",
+                figure: "broadcast_kpps",
+                along: "size",
+                log: false,
+            },
+            View::Table {
+                title: "Broadcast frames",
+                figures: &[
+                    "broadcast_kpps",
+                    "copies_kpps",
+                    "line_mbit",
+                    "first_p50_us",
+                    "last_p50_us",
+                    "last_p99_us",
+                ],
+            },
+        ],
+        topology: Some(|_| star(HOSTS)),
+    },
+    setting: Setting::Own(|_| legacy()),
     takes: is_switch,
     seconds: |point| 0.9 + 9.0 * (trial_length(point).as_secs_f64() + 0.1),
     measure,

@@ -1,46 +1,49 @@
 //! Congestion control (RFC 2889, 5.5).
 
+use record::{Outcome, Reading};
 use trafficgen::{Length, Pace, Rate, Stream, StreamOutcome};
 
 use super::{
-    LINE, SIZE, TRIAL_MILLIS, between, greatest, is_switch, legacy, request, trial_length,
+    LINE, SIZE, TRIAL_MILLIS, between, greatest, is_switch, legacy, request, star, trial_length,
 };
 use crate::catalogue::lines::{Lines, Offer, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::{Better, Description, Experiment, Family, Figure, Point, Setting, View};
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const CONGESTION: Experiment = Experiment {
-    name: "congestion",
-    title: "A port that has too much, and one that has not",
-    family: Family::Benchmarking,
-    question: "What does a port that has little lose because another has too much, and does the switch hold its senders back?",
-    source: "RFC 2889, 5.5",
-    steps: &[
-        "The device forwards by itself between four hosts, and has heard all of them.",
-        "The first host sends one half to the third and one half to the fourth; the second sends all to the fourth, which so has three times what the third has.",
-        "Together they send as much as the tester or the virtual lines can. A virtual cable has no speed of its own, so what is overloaded is what the device's core can do.",
-        "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Where nothing is lost and less was sent than was to be, the device holds its senders back, or the tester was late.",
-    ],
-    parameters: &[SIZE, LINE, TRIAL_MILLIS],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "Loss by port",
-        figures: &[
-            "free_loss_percent",
-            "full_loss_percent",
-            "offered_kpps",
-            "sent_percent",
-            "free_p50_us",
-            "full_p50_us",
+    description: Description {
+        name: "congestion",
+        title: "A port that has too much, and one that has not",
+        family: Family::Benchmarking,
+        question: "What does a port that has little lose because another has too much, and does the switch hold its senders back?",
+        source: "RFC 2889, 5.5",
+        steps: &[
+            "The device forwards by itself between four hosts, and has heard all of them.",
+            "The first host sends one half to the third and one half to the fourth; the second sends all to the fourth, which so has three times what the third has.",
+            "Together they send as much as the tester or the virtual lines can. A virtual cable has no speed of its own, so what is overloaded is what the device's core can do.",
+            "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Where nothing is lost and less was sent than was to be, the device holds its senders back, or the tester was late.",
         ],
-    }],
-    setting: Setting::Own(|_| legacy(HOSTS)),
+        parameters: &[SIZE, LINE, TRIAL_MILLIS],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "Loss by port",
+            figures: &[
+                "free_loss_percent",
+                "full_loss_percent",
+                "offered_kpps",
+                "sent_percent",
+                "free_p50_us",
+                "full_p50_us",
+            ],
+        }],
+        topology: Some(|_| star(HOSTS)),
+    },
+    setting: Setting::Own(|_| legacy()),
     takes: is_switch,
     seconds: |point| 0.9 + 2.0 * (trial_length(point).as_secs_f64() + 0.2),
     measure,

@@ -1,78 +1,82 @@
 //! Address learning rate (RFC 2889, 5.8).
 
+use record::{Outcome, Reading};
+
 use super::stations::{HOSTS, KNOWN, SETS, Stations, Tested};
-use super::{WIDTH_PERCENT, is_switch, legacy, note_open, width};
+use super::{WIDTH_PERCENT, is_switch, legacy, note_open, star, width};
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const LEARNING_RATE: Experiment = Experiment {
-    name: "learning-rate",
-    title: "How fast a switch learns addresses",
-    family: Family::Benchmarking,
-    question: "How many new stations a second does a switch learn, without flooding for one of them later?",
-    source: "RFC 2889, 5.8",
-    steps: &[
-        "The device forwards by itself between three hosts, as for address-caching; the number of stations is one that it remembers.",
-        "Stations that were never heard before send a frame each, at a rate; then each is sent a frame, slowly, and what comes out at the third host was flooded. Where some of these frames come out nowhere they are sent again, more slowly, twice at most.",
-        "The greatest rate without flooding, and with all frames answered, is searched for by halves, down from the greatest that is asked for, with other stations in each trial.",
-        "What a device keeps in its buffers it may learn later than it comes: the rate is that of so many stations in a row.",
-    ],
-    parameters: &[
-        Parameter::constant(
-            "stations",
-            "stations of a trial",
-            Values::Numbers {
-                quick: &[500],
-                paper: &[4_000],
-                rfc: &[4_000],
-                bound: Bound {
-                    least: 16,
-                    most: 100_000,
-                },
-            },
-        ),
-        rate(
-            "least",
-            "new stations a second, at least",
-            &[5_000],
-            &[1_000],
-        ),
-        rate(
-            "most",
-            "new stations a second, at most",
-            &[200_000],
-            &[500_000],
-        ),
-        rate(
-            "test-pps",
-            "frames a second to stations afterwards",
-            &[25_000],
-            &[5_000],
-        ),
-        WIDTH_PERCENT,
-    ],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "Learning",
-        figures: &[
-            "learned_per_s",
-            "flooded_above",
-            "unanswered",
-            "trials",
-            "late",
+    description: Description {
+        name: "learning-rate",
+        title: "How fast a switch learns addresses",
+        family: Family::Benchmarking,
+        question: "How many new stations a second does a switch learn, without flooding for one of them later?",
+        source: "RFC 2889, 5.8",
+        steps: &[
+            "The device forwards by itself between three hosts, as for address-caching; the number of stations is one that it remembers.",
+            "Stations that were never heard before send a frame each, at a rate; then each is sent a frame, slowly, and what comes out at the third host was flooded. Where some of these frames come out nowhere they are sent again, more slowly, twice at most.",
+            "The greatest rate without flooding, and with all frames answered, is searched for by halves, down from the greatest that is asked for, with other stations in each trial.",
+            "What a device keeps in its buffers it may learn later than it comes: the rate is that of so many stations in a row.",
         ],
-    }],
-    setting: Setting::Own(|_| legacy(HOSTS)),
+        parameters: &[
+            Parameter::constant(
+                "stations",
+                "stations of a trial",
+                Values::Numbers {
+                    quick: &[500],
+                    paper: &[4_000],
+                    rfc: &[4_000],
+                    bound: Bound {
+                        least: 16,
+                        most: 100_000,
+                    },
+                },
+            ),
+            rate(
+                "least",
+                "new stations a second, at least",
+                &[5_000],
+                &[1_000],
+            ),
+            rate(
+                "most",
+                "new stations a second, at most",
+                &[200_000],
+                &[500_000],
+            ),
+            rate(
+                "test-pps",
+                "frames a second to stations afterwards",
+                &[25_000],
+                &[5_000],
+            ),
+            WIDTH_PERCENT,
+        ],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "Learning",
+            figures: &[
+                "learned_per_s",
+                "flooded_above",
+                "unanswered",
+                "trials",
+                "late",
+            ],
+        }],
+        topology: Some(|_| star(HOSTS)),
+    },
+    setting: Setting::Own(|_| legacy()),
     takes: is_switch,
     seconds: |point| {
         let stations = point.number("stations") as f64;

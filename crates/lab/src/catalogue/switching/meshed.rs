@@ -1,48 +1,51 @@
 //! Fully meshed traffic (RFC 2889, 5.1).
 
+use record::{Outcome, Reading};
 use trafficgen::{Measurement, Pace, Stream};
 
 use super::{
     LINE, NOTHING, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, between, is_switch, legacy, megabits,
-    note_open, throughput, trial_length,
+    note_open, star, throughput, trial_length,
 };
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::{Better, Description, Experiment, Family, Figure, Point, Setting, View};
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const MESHED: Experiment = Experiment {
-    name: "meshed",
-    title: "Every port to every other",
-    family: Family::Benchmarking,
-    question: "What does a switch carry without loss when each of four ports sends to each other?",
-    source: "RFC 2889, 5.1",
-    steps: &[
-        "The device forwards by itself between four hosts, and has heard all of them; each sends to the three others alike, twelve streams in all.",
-        "The greatest rate at which none of them loses a frame is searched for by halves and single trials, up to that of the virtual lines or of the tester.",
-        "Frames that came out at a port that they were not for were flooded, and are counted.",
-    ],
-    parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Throughput of a mesh against frame size",
-            figure: "meshed_kpps",
-            along: "size",
-            log: false,
-        },
-        View::Table {
-            title: "Meshed traffic",
-            figures: &["meshed_kpps", "port_mbit", "flooded"],
-        },
-    ],
-    setting: Setting::Own(|_| legacy(HOSTS)),
+    description: Description {
+        name: "meshed",
+        title: "Every port to every other",
+        family: Family::Benchmarking,
+        question: "What does a switch carry without loss when each of four ports sends to each other?",
+        source: "RFC 2889, 5.1",
+        steps: &[
+            "The device forwards by itself between four hosts, and has heard all of them; each sends to the three others alike, twelve streams in all.",
+            "The greatest rate at which none of them loses a frame is searched for by halves and single trials, up to that of the virtual lines or of the tester.",
+            "Frames that came out at a port that they were not for were flooded, and are counted.",
+        ],
+        parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Throughput of a mesh against frame size",
+                figure: "meshed_kpps",
+                along: "size",
+                log: false,
+            },
+            View::Table {
+                title: "Meshed traffic",
+                figures: &["meshed_kpps", "port_mbit", "flooded"],
+            },
+        ],
+        topology: Some(|_| star(HOSTS)),
+    },
+    setting: Setting::Own(|_| legacy()),
     takes: is_switch,
     seconds: |point| 0.8 + 7.0 * (trial_length(point).as_secs_f64() + 0.12),
     measure,

@@ -6,53 +6,56 @@ use std::time::Duration;
 
 use controller::{Application, Ask, learning::Learning};
 use flow::{Field, FlowStats, FlowStatsRequest};
+use record::{Conditions, Outcome, Reading};
 use testbed::{Program, Topology};
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values,
+    View,
 };
 use crate::cores::Watch;
-use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const LEARNING: Experiment = Experiment {
-    name: "learning",
-    title: "Four hosts under a controller that learns",
-    family: Family::UserspaceSwitch,
-    question: "Do four hosts reach each other by a controller that learns, what does a first ping take, and does the switch count what was sent?",
-    source: "Yasuda, sections 3.1 to 3.3: NOX with pyswitch, show and dump-flows while two hosts ping",
-    steps: &[
-        "The controller learns addresses from frames that come up, floods for those it does not know, and installs rules of all twelve fields that go when they have been idle for 60 seconds.",
-        "Each of four hosts pings each other once; nobody knows anybody's hardware address before, so ARP comes first.",
-        "The first host then pings the second as often as published, and the switch is asked for its flows of ICMP between the two.",
-        "Each ping is a frame of 98 bytes either way: the switch should have counted exactly these, but for one that the controller sent itself.",
-    ],
-    parameters: &[Parameter::constant(
-        "pings",
-        "pings from the first host to the second",
-        Values::Numbers {
-            quick: &[78],
-            paper: &[78],
-            rfc: &[78],
-            bound: Bound {
-                least: 2,
-                most: 10_000,
-            },
-        },
-    )],
-    figures: FIGURES,
-    views: &[View::Table {
-        title: "All figures",
-        figures: &[
-            "reached", "first_ms", "later_us", "answered", "frames", "bytes", "flows",
+    description: Description {
+        name: "learning",
+        title: "Four hosts under a controller that learns",
+        family: Family::UserspaceSwitch,
+        question: "Do four hosts reach each other by a controller that learns, what does a first ping take, and does the switch count what was sent?",
+        source: "Yasuda, sections 3.1 to 3.3: NOX with pyswitch, show and dump-flows while two hosts ping",
+        steps: &[
+            "The controller learns addresses from frames that come up, floods for those it does not know, and installs rules of all twelve fields that go when they have been idle for 60 seconds.",
+            "Each of four hosts pings each other once; nobody knows anybody's hardware address before, so ARP comes first.",
+            "The first host then pings the second as often as published, and the switch is asked for its flows of ICMP between the two.",
+            "Each ping is a frame of 98 bytes either way: the switch should have counted exactly these, but for one that the controller sent itself.",
         ],
-    }],
+        parameters: &[Parameter::constant(
+            "pings",
+            "pings from the first host to the second",
+            Values::Numbers {
+                quick: &[78],
+                paper: &[78],
+                rfc: &[78],
+                bound: Bound {
+                    least: 2,
+                    most: 10_000,
+                },
+            },
+        )],
+        figures: FIGURES,
+        views: &[View::Table {
+            title: "All figures",
+            figures: &[
+                "reached", "first_ms", "later_us", "answered", "frames", "bytes", "flows",
+            ],
+        }],
+        topology: Some(|_| Topology::star(HOSTS).expect("there are no more")),
+    },
     setting: Setting::Own(|_| Own {
-        topology: Topology::star(HOSTS).expect("there are no more"),
         application: Application::Learning(Learning::default()),
         ..Own::default()
     }),

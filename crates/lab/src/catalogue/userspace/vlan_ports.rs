@@ -1,58 +1,58 @@
 //! TCP by ports that are VLAN interfaces, beside ports that are cables.
 
+use record::{Outcome, Reading};
 use testbed::{PortKind, Topology};
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
-    Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+    Better, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::record::{Outcome, Reading};
 use crate::scenario::{Tools, tcp_throughput};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const VLAN_PORTS: Experiment = Experiment {
-    name: "vlan-ports",
-    title: "Ports that are VLAN interfaces",
-    family: Family::UserspaceSwitch,
-    question: "What does TCP lose when each port of the switch is a VLAN interface of the box, as where one VLAN stands for one port?",
-    source: "Yasuda, figures 2 and 3",
-    steps: &[
-        "Each host's cable is the access port of a VLAN of its own at a Linux bridge, and the switch has the bridge's VLAN interfaces for ports; or the switch has the cables themselves.",
-        "One rule a direction matches the port of arrival.",
-        "iperf3 sends one TCP stream, for as many seconds as tcp-throughput is set to; the processor time of the switch's process is taken meanwhile.",
-    ],
-    parameters: &[Parameter::axis(
-        "ports",
-        "what the switch's ports are",
-        Values::Words {
-            quick: PORTS,
-            all: PORTS,
-        },
-    )],
-    figures: FIGURES,
-    views: &[
-        View::Bars {
-            title: "TCP throughput by what ports are",
-            figure: "mbit_s",
-            across: "ports",
-        },
-        View::Table {
-            title: "All figures",
-            figures: &["mbit_s", "retransmits", "process_percent"],
-        },
-    ],
-    setting: Setting::Own(|point| {
-        let ports = match point.word("ports") {
-            "vlan" => PortKind::Vlan,
-            _ => PortKind::Veth,
-        };
-        Own {
-            topology: Topology::default().with_ports(ports),
-            ..Own::default()
-        }
-    }),
+    description: Description {
+        name: "vlan-ports",
+        title: "Ports that are VLAN interfaces",
+        family: Family::UserspaceSwitch,
+        question: "What does TCP lose when each port of the switch is a VLAN interface of the box, as where one VLAN stands for one port?",
+        source: "Yasuda, figures 2 and 3",
+        steps: &[
+            "Each host's cable is the access port of a VLAN of its own at a Linux bridge, and the switch has the bridge's VLAN interfaces for ports; or the switch has the cables themselves.",
+            "One rule a direction matches the port of arrival.",
+            "iperf3 sends one TCP stream, for as many seconds as tcp-throughput is set to; the processor time of the switch's process is taken meanwhile.",
+        ],
+        parameters: &[Parameter::axis(
+            "ports",
+            "what the switch's ports are",
+            Values::Words {
+                quick: PORTS,
+                all: PORTS,
+            },
+        )],
+        figures: FIGURES,
+        views: &[
+            View::Bars {
+                title: "TCP throughput by what ports are",
+                figure: "mbit_s",
+                across: "ports",
+            },
+            View::Table {
+                title: "All figures",
+                figures: &["mbit_s", "retransmits", "process_percent"],
+            },
+        ],
+        topology: Some(|point| {
+            let ports = match point.word("ports") {
+                "vlan" => PortKind::Vlan,
+                _ => PortKind::Veth,
+            };
+            Topology::default().with_ports(ports)
+        }),
+    },
+    setting: Setting::Own(|_| Own::default()),
     takes: |device, _| device.speaks_openflow() && !device.makes_taps() && !device.polls(),
     seconds: |_| 5.0,
     measure,
@@ -102,7 +102,7 @@ fn told(point: &Point, mut measured: Measured) -> Result<Measured, TrialError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Conditions, ProcessUse, TcpOutcome};
+    use record::{Conditions, ProcessUse, TcpOutcome};
 
     fn stream() -> TcpOutcome {
         TcpOutcome {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use record::{Outcome, Reading};
 use stats::mlrsearch::End;
 use testbed::Topology;
 use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
@@ -10,89 +11,91 @@ use crate::catalogue::benchmarking::{GOAL, LINE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
-    Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+    Better, Bound, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values,
+    View,
 };
-use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const BRIDGES: Experiment = Experiment {
-    name: "bridges",
-    title: "One bridge with two ports, three bridges with six",
-    family: Family::Whitebox,
-    question: "What does a device carry without loss at each frame size, by one bridge and by three at once, and what does that cost?",
-    source: "vSDNBox, scenarios 1 and 2, figures 6 and 7, by the method of RFC 2544",
-    steps: &[
-        "Each bridge joins two hosts, and both send at once; all bridges are loaded alike.",
-        "The highest rate a port without loss is searched for, up to that of the virtual line.",
-        "Then each port is offered half of that, and each frame's delay is taken.",
-        "The device has cores of its own, or shares those of the tester: a machine without isolated cores.",
-        "The price of a gigabit and of a million frames a second is known where the device's description tells its own.",
-    ],
-    parameters: &[
-        Parameter::axis(
-            "bridges",
-            "bridges in the device, of two ports each",
-            Values::Numbers {
-                quick: &[1, 3],
-                paper: &[1, 3],
-                rfc: &[1, 3],
-                bound: Bound { least: 1, most: 8 },
-            },
-        ),
-        Parameter::axis(
-            "size",
-            "bytes of a frame, its checksum (FCS) included",
-            Values::Numbers {
-                quick: &[512],
-                paper: &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000],
-                rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000],
-                bound: Bound {
-                    least: 64,
-                    most: 9_000,
+    description: Description {
+        name: "bridges",
+        title: "One bridge with two ports, three bridges with six",
+        family: Family::Whitebox,
+        question: "What does a device carry without loss at each frame size, by one bridge and by three at once, and what does that cost?",
+        source: "vSDNBox, scenarios 1 and 2, figures 6 and 7, by the method of RFC 2544",
+        steps: &[
+            "Each bridge joins two hosts, and both send at once; all bridges are loaded alike.",
+            "The highest rate a port without loss is searched for, up to that of the virtual line.",
+            "Then each port is offered half of that, and each frame's delay is taken.",
+            "The device has cores of its own, or shares those of the tester: a machine without isolated cores.",
+            "The price of a gigabit and of a million frames a second is known where the device's description tells its own.",
+        ],
+        parameters: &[
+            Parameter::axis(
+                "bridges",
+                "bridges in the device, of two ports each",
+                Values::Numbers {
+                    quick: &[1, 3],
+                    paper: &[1, 3],
+                    rfc: &[1, 3],
+                    bound: Bound { least: 1, most: 8 },
                 },
+            ),
+            Parameter::axis(
+                "size",
+                "bytes of a frame, its checksum (FCS) included",
+                Values::Numbers {
+                    quick: &[512],
+                    paper: &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000],
+                    rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000],
+                    bound: Bound {
+                        least: 64,
+                        most: 9_000,
+                    },
+                },
+            ),
+            Parameter::axis(
+                "cores",
+                "the device's cores: its own, or the tester's as well",
+                Values::Words {
+                    quick: &["own"],
+                    all: &["own", "shared"],
+                },
+            ),
+            GOAL,
+            LINE,
+        ],
+        figures: FIGURES,
+        views: &[
+            View::Lines {
+                title: "Throughput of all ports against frame size",
+                figure: "throughput_mbit",
+                along: "size",
+                log: false,
             },
-        ),
-        Parameter::axis(
-            "cores",
-            "the device's cores: its own, or the tester's as well",
-            Values::Words {
-                quick: &["own"],
-                all: &["own", "shared"],
+            View::Lines {
+                title: "Median delay at half of it",
+                figure: "p50_us",
+                along: "size",
+                log: true,
             },
-        ),
-        GOAL,
-        LINE,
-    ],
-    figures: FIGURES,
-    views: &[
-        View::Lines {
-            title: "Throughput of all ports against frame size",
-            figure: "throughput_mbit",
-            along: "size",
-            log: false,
-        },
-        View::Lines {
-            title: "Median delay at half of it",
-            figure: "p50_us",
-            along: "size",
-            log: true,
-        },
-        View::Table {
-            title: "All figures",
-            figures: &[
-                "throughput_mbit",
-                "throughput_kpps",
-                "line_percent",
-                "p50_us",
-                "p99_us",
-                "price_per_gbit",
-                "price_per_mpps",
-            ],
-        },
-    ],
+            View::Table {
+                title: "All figures",
+                figures: &[
+                    "throughput_mbit",
+                    "throughput_kpps",
+                    "line_percent",
+                    "p50_us",
+                    "p99_us",
+                    "price_per_gbit",
+                    "price_per_mpps",
+                ],
+            },
+        ],
+        topology: Some(topology),
+    },
     setting: Setting::Own(|point| Own {
-        topology: topology(point),
         on_all_cores: point.word("cores") == "shared",
         ..Own::default()
     }),

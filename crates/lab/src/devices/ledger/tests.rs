@@ -1,7 +1,8 @@
 //! Ledgers of runs that ended as they should, as they should not, and that have not ended.
 
-use super::*;
 use std::os::unix::net::UnixListener;
+
+use super::*;
 
 /// A folder of this test's own.
 fn folder(name: &str) -> PathBuf {

@@ -41,7 +41,7 @@ fn looks_come_to_what_was_used_between_them() {
     for (at, user, softirq) in [(0, 0, 0), (500, 100, 50), (1_000, 400, 100)] {
         samples.keep(sample(at, user, softirq));
     }
-    let mut record = ManagementRecord::of(&samples);
+    let mut record = management_record(&samples);
     assert_eq!((record.samples, record.seconds), (3, 1.0));
     assert_eq!((record.user_seconds, record.system_seconds), (0.8, 0.4));
     assert_eq!(record.resident_bytes_max, 4_000);
@@ -101,14 +101,14 @@ fn counters_may_begin_again_between_answers_and_a_switch_may_not() {
         unanswered: 2,
         ..Polls::default()
     };
-    let agent = AgentRecord::of(&polls);
+    let agent = agent_record(&polls);
     let interface = agent.interfaces.unwrap()[0];
     assert_eq!((interface.in_octets, interface.in_frames), (200, 20));
     assert_eq!((agent.load_max, agent.unanswered), (vec![90, 3], 2));
     polls.switch.push(told(1, 300, 30, 1));
-    assert_eq!(AgentRecord::of(&polls).interfaces, None);
+    assert_eq!(agent_record(&polls).interfaces, None);
     polls.switch.truncate(1);
-    assert_eq!(AgentRecord::of(&polls).interfaces, None);
+    assert_eq!(agent_record(&polls).interfaces, None);
 }
 
 #[test]

@@ -6,11 +6,11 @@ use base::SplitMix64;
 use base::{Instant, PortNo, TableId};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, MatchBuilder};
 use openflow::Message;
+use record::ChangeOutcome;
+use record::ChangeParameters;
+use record::ChangeTest;
 
 use super::link::{COOKIE, Device, dump};
-use crate::ChangeParameters;
-use crate::plan::ChangeTest;
-use crate::record::ChangeOutcome;
 use crate::trial::TrialError;
 
 /// Changes come no sooner than this after the last was met, and at most twice as late, so that

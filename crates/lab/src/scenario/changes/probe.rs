@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use base::Instant;
+use record::ChangeOutcome;
+use record::ChangeParameters;
 
 use super::link::Device;
 use super::loads::Load;
+use crate::Interrupt;
 use crate::generator::{self, Frames};
-use crate::record::ChangeOutcome;
 use crate::trial::TrialError;
-use crate::{ChangeParameters, Interrupt};
 
 /// Nothing more for so long behind the last frame, and nothing more comes.
 const QUIET: Duration = Duration::from_millis(200);

@@ -7,11 +7,11 @@ use base::Instant;
 use flow::{Action, FlowMod, FlowModCommand};
 use openflow::Message;
 use proptest::prelude::*;
+use record::ChangeParameters;
+use record::Conditions;
 
 use super::link::Answers;
 use super::*;
-use crate::ChangeParameters;
-use crate::record::Conditions;
 
 /// What a look takes.
 const TICK: Duration = Duration::from_nanos(500);

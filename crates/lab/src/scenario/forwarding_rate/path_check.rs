@@ -4,10 +4,10 @@
 use std::io;
 use std::time::Duration;
 
+use record::PathCheck;
 use testbed::{Bench, Failure, RawSocket};
 
 use crate::generator::{self, Frames, NOBODY};
-use crate::record::PathCheck;
 use crate::scenario::Tools;
 use crate::trial::TrialError;
 

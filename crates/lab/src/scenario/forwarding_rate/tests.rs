@@ -1,12 +1,15 @@
 //! Rates of a device whose losses are known.
 
+use std::num::NonZeroU64;
+
+use record::Conditions;
+use record::Parameters;
+use testbed::{Chance, Clock, Faults, Impairments, Spawner};
+
 use super::*;
+use crate::Interrupt;
 use crate::cores::Cores;
 use crate::devices::tests::impaired;
-use crate::record::Conditions;
-use crate::{Interrupt, Parameters};
-use std::num::NonZeroU64;
-use testbed::{Chance, Clock, Faults, Impairments, Spawner};
 
 fn outcome(intended_pps: Option<u32>, offered: u64, received: u64) -> RateOutcome {
     RateOutcome {

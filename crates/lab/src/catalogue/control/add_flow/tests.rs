@@ -105,7 +105,7 @@ fn a_device_that_hangs_up_or_falls_silent_in_mid_trial_is_told_of() {
 #[test]
 fn exact_rules_of_both_versions_are_met_too() {
     for version in [Version::V10, Version::V13] {
-        let exact = point(&ADD_FLOW, RULES).with("table", crate::catalogue::Value::word("exact"));
+        let exact = point(&ADD_FLOW, RULES).with("table", record::Value::word("exact"));
         let mut rig = Simulated::new(version, Faults::default());
         let found = add(&exact, &mut rig).unwrap();
         assert_near(&found, "never", 0.0, 0.0);

@@ -4,7 +4,7 @@ use openflow::Version;
 
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;
-use crate::catalogue::Value;
+use record::Value;
 
 fn found(polling: &str, faults: Faults) -> Found {
     let mut rig = Simulated::new(Version::V13, faults);

@@ -7,7 +7,7 @@ use openflow::Version;
 
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;
-use crate::catalogue::Value;
+use record::Value;
 
 fn at(field: &str) -> Point {
     let few = point(&TUPLE_MATRIX, &[("packets", 50), ("pps", 10_000)]);

@@ -4,7 +4,7 @@ use openflow::Version;
 
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;
-use crate::catalogue::Value;
+use record::Value;
 
 const VALUES: &[(&str, u64)] = &[("occupancy", 30), ("batches", 5), ("batch", 10)];
 

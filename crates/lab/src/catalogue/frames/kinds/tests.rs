@@ -1,8 +1,9 @@
 //! Each kind is what its name says, and a device in memory that changes frames is found out.
 
+use record::Outcome;
+
 use super::*;
 use crate::catalogue::memory::{Decide, offer, point};
-use crate::record::Outcome;
 
 fn load(kind: &str) -> Load {
     let pace = Pace::Constant(Rate::Frames(10_000));

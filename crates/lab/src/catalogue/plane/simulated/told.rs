@@ -1,8 +1,11 @@
 //! What a test asks of an experiment's outcome.
 
-use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
-use crate::record::{Outcome, Reading};
+use record::Profile;
+use record::{Outcome, Reading};
+
+use crate::catalogue::{Experiment, Point};
 use crate::trial::Measured;
+use record::{Settings, Value};
 
 /// The point of an experiment's quick profile with these values.
 pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Value)]) -> Point {
@@ -10,7 +13,7 @@ pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Valu
         profile: Profile::Quick,
         ..Settings::default()
     };
-    let points = settings.points(experiment).unwrap();
+    let points = settings.points(&experiment.description).unwrap();
     let values = values.iter();
     values.fold(points[0].clone(), |point, (name, value)| {
         point.with(name, value.clone())

@@ -1,8 +1,10 @@
 //! A device in memory that loses frames while its controller is gone, and then forwards by itself.
 
+use testbed::Topology;
+
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::memory::{Decide, met, offer_both, point};
+use record::Value;
 
 /// Those of these numbers are lost, and the others take 15 microseconds.
 fn but(lost: std::ops::Range<u64>) -> Decide {
@@ -86,8 +88,8 @@ fn a_silent_controller_is_waited_for_longer_than_a_probe_takes() {
     let silent = at(100).with("loss", Value::word("silent"));
     assert_eq!(away(&silent), Duration::ZERO);
     assert!(PATIENCE > Duration::from_secs(2 * 5 + 8));
-    let paper = crate::catalogue::Settings::default();
-    let points = paper.points(&CONTROLLER_LOSS).unwrap();
+    let paper = record::Settings::default();
+    let points = paper.points(&CONTROLLER_LOSS.description).unwrap();
     assert_eq!(points.len(), 4);
     assert!(
         points
@@ -102,7 +104,7 @@ fn a_device_that_is_to_stand_alone_is_set_up_apart() {
         panic!("it has a setting of its own");
     };
     let point = at(100);
-    assert!(own(&point).is_usual());
+    assert!(own(&point).is_usual(Topology::default()));
     let alone = point.with("fail", Value::word("standalone"));
-    assert!(!own(&alone).is_usual());
+    assert!(!own(&alone).is_usual(Topology::default()));
 }

@@ -1,10 +1,10 @@
 //! A device in memory that carries so many flows and no more.
 
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, point, void,
 };
+use record::Value;
 
 fn measured(rules: &str, order: &str, flows: u64, faults: Faults) -> (Measured, u64) {
     let values = [

@@ -1,10 +1,10 @@
 //! A cable in memory that is out for as long as is known.
 
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::plane::simulated::{
     Faults, Simulated, assert_near, figure, notes, point, void, why_not,
 };
+use record::Value;
 
 fn measured(down: u64, faults: Faults) -> Measured {
     let values = [("down-millis", down), ("pps", 5_000)];

@@ -1,10 +1,10 @@
 //! A device in memory that loses and grows by as much as is known.
 
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, point, void, why_not,
 };
+use record::Value;
 
 fn measured(faults: Faults) -> Measured {
     let values = [("seconds", 1), ("pps", 10_000)];

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::memory::{met, offer, point};
+use record::Value;
 
 const FIRST_NS: u64 = 200_000;
 const LATER_NS: u64 = 20_000;

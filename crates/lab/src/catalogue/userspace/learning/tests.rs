@@ -10,8 +10,8 @@ use packet::{Depth, Frame, Headers};
 use trafficgen::checksum::{checksum, sum};
 
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::plane::simulated::{assert_near, figure, notes, point, why_not};
+use record::Value;
 
 /// A switch with its hosts, and what is wrong with it.
 struct Network {

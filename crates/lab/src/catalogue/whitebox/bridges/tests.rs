@@ -3,10 +3,10 @@
 use trafficgen::memory::Service;
 
 use super::*;
-use crate::catalogue::Value;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
 };
+use record::Value;
 
 /// Bridges that carry 10,000 frames a second each way of the line's 11,748.
 fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> Measured {

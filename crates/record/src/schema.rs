@@ -1,0 +1,136 @@
+//! The published form of records (`docs/records.schema.json`), held against records of now and of
+//! before. It is judged by as much of JSON Schema (2020-12) as it uses.
+
+use serde_json::Value;
+
+use super::*;
+use crate::fixture;
+
+const SCHEMA_TEXT: &str = include_str!("../../../docs/records.schema.json");
+
+/// Lines as labs before this one wrote them: a session that knew three scenarios, and an
+/// outcome of each kind.
+const BEFORE: &str = include_str!("../records/schema-1.jsonl");
+
+/// What is wrong with `value` by `schema`, and where.
+fn fault(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
+    let wrong = |what: &str| Some(format!("{place}: {what}: {value}"));
+    if let Some(name) = schema["$ref"].as_str() {
+        let target = root.pointer(name.strip_prefix('#')?);
+        let target = target.unwrap_or_else(|| panic!("{name} is not defined"));
+        return fault(root, target, value, place);
+    }
+    let alternatives = |key: &str| schema[key].as_array().cloned().unwrap_or_default();
+    for key in ["oneOf", "anyOf"] {
+        let all = alternatives(key);
+        let fits = |one: &&Value| fault(root, one, value, place).is_none();
+        if !all.is_empty() && !all.iter().any(|one| fits(&one)) {
+            let tried = all.iter().filter_map(|one| fault(root, one, value, place));
+            return wrong(&tried.collect::<Vec<_>>().join("; or "));
+        }
+    }
+    let kinds = match &schema["type"] {
+        Value::Null => Vec::new(),
+        Value::Array(kinds) => kinds.clone(),
+        kind => vec![kind.clone()],
+    };
+    if !kinds.is_empty() && !kinds.iter().any(|kind| is_a(value, kind.as_str().unwrap())) {
+        return wrong("is of another type");
+    }
+    if schema.get("const").is_some_and(|wanted| wanted != value)
+        || schema["enum"]
+            .as_array()
+            .is_some_and(|all| !all.contains(value))
+        || schema["minimum"]
+            .as_f64()
+            .is_some_and(|least| value.as_f64().is_some_and(|n| n < least))
+    {
+        return wrong("is not one of those that may be");
+    }
+    if let Some(items) = value.as_array().filter(|_| schema.get("items").is_some()) {
+        let mut faults = items
+            .iter()
+            .map(|item| fault(root, &schema["items"], item, place));
+        return faults.find_map(|fault| fault);
+    }
+    let object = value.as_object()?;
+    for name in alternatives("required") {
+        if !object.contains_key(name.as_str()?) {
+            return wrong(&format!("lacks {name}"));
+        }
+    }
+    object.iter().find_map(|(name, value)| {
+        let known = schema["properties"].get(name);
+        let schema = known.or_else(|| schema.get("additionalProperties"))?;
+        fault(root, schema, value, &format!("{place}/{name}"))
+    })
+}
+
+fn is_a(value: &Value, kind: &str) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        other => panic!("the schema has a type {other}"),
+    }
+}
+
+fn judged(line: &Value) -> Option<String> {
+    let schema: Value = serde_json::from_str(SCHEMA_TEXT).unwrap();
+    fault(&schema, &schema, line, "")
+}
+
+#[test]
+fn records_have_the_form_that_is_published() {
+    for entry in fixture::entries() {
+        let line = serde_json::to_value(&entry).unwrap();
+        assert_eq!(judged(&line), None);
+    }
+    let mut trial = fixture::echo_trial("ovs", 1, MatchSet::Ip, 64);
+    let mut reading = Reading::default();
+    reading.put("p50_us", 1.5);
+    reading.lack("p99_us", "why");
+    reading.series.insert("all".to_owned(), vec![[1.0, 2.0]]);
+    trial.outcome = Some(Outcome::Reading(reading));
+    let line = serde_json::to_value(Entry::Trial(Box::new(trial))).unwrap();
+    assert_eq!(judged(&line), None);
+}
+
+#[test]
+fn records_of_before_are_still_read_and_have_that_form() {
+    let mut entries = Vec::new();
+    for line in BEFORE.lines() {
+        entries.push(serde_json::from_str::<Entry>(line).unwrap());
+        assert_eq!(judged(&serde_json::from_str(line).unwrap()), None);
+    }
+    let outcomes = entries.iter().filter(|entry| match entry {
+        Entry::Trial(trial) => trial.outcome.is_some(),
+        Entry::Session(_) => false,
+    });
+    assert_eq!(outcomes.count(), 7);
+}
+
+#[test]
+fn what_has_another_form_is_found() {
+    let line: Value = serde_json::from_str(BEFORE.lines().last().unwrap()).unwrap();
+    let with = |pointer: &str, value: Value| {
+        let mut line = line.clone();
+        *line.pointer_mut(pointer).unwrap() = value;
+        judged(&line)
+    };
+    assert!(
+        with("/run", Value::from("one"))
+            .is_some_and(|fault| fault.contains("/run: is of another type"))
+    );
+    assert!(with("/run", Value::from(-1)).is_some());
+    assert!(with("/kind", Value::from("journey")).is_some());
+    assert!(with("/flaws/0/reason", Value::Null).is_some());
+    assert!(with("/outcome", Value::from(7)).is_some());
+    let mut short = line.clone();
+    short.as_object_mut().unwrap().remove("device");
+    assert!(judged(&short).is_some_and(|fault| fault.contains("lacks \"device\"")));
+}

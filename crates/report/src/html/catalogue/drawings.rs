@@ -1,0 +1,361 @@
+//! Drawings of the catalogue's experiments by a parameter: lines with their intervals, and bars.
+
+use maud::{Markup, html};
+use record::DeviceRecord;
+use record::{Better, Figure, Parameter, Value};
+
+use super::material::{Facet, Material, shown, with, words};
+use super::multiples;
+use super::reference::{Reach, Reference};
+use super::runs;
+use crate::analysis::ByRun;
+use crate::html::parts::{self, Point};
+use crate::html::scale::{self, Scale};
+use crate::html::svg::{Plot, round};
+
+/// The size of a drawing in a column.
+pub(super) const SIZE: (f64, f64) = (520.0, 330.0);
+
+/// What a line shows: a figure against a parameter.
+#[derive(Clone, Copy)]
+pub(super) struct Against {
+    pub(super) figure: &'static Figure,
+    pub(super) along: &'static Parameter,
+    /// Whether the figure goes by factors.
+    pub(super) log: bool,
+}
+
+/// A figure against a parameter.
+pub(super) fn lines(
+    material: &Material<'_>,
+    title: &'static str,
+    figure: &str,
+    along: &'static str,
+    log: bool,
+) -> Markup {
+    let against = Against {
+        figure: material.figure(figure),
+        along: material.axis(along),
+        log,
+    };
+    // A line of one place is none: then the runs at that place say more.
+    if material.values(against.along).len() < 2 {
+        return runs::runs(material, title, against.figure.name, against.along.name);
+    }
+    let figures: Vec<Markup> = panels(material, against)
+        .iter()
+        .map(|panel| panel.draw(title))
+        .collect();
+    multiples::grid(title, &figures, 1)
+}
+
+/// A device's places on a line: the parameter, and the figure over runs.
+struct Line<'a> {
+    device: &'a DeviceRecord,
+    points: Vec<(f64, ByRun)>,
+}
+
+/// One of several drawings with axes in common.
+pub(super) struct Panel<'a> {
+    facet: Facet,
+    against: Against,
+    lines: Vec<Line<'a>>,
+    reference: Option<Reference>,
+    reach: Reach,
+    x: Scale,
+    y: Scale,
+}
+
+/// A panel for each combination of what is not shown, as far as there is anything.
+pub(super) fn panels<'a>(material: &Material<'a>, against: Against) -> Vec<Panel<'a>> {
+    let facets = material.facets(&[against.along.name]).into_iter();
+    let drawn = facets.map(|facet| (lines_of(material, against, &facet), facet));
+    let drawn: Vec<(Vec<Line<'a>>, Facet)> = drawn.filter(|(lines, _)| !lines.is_empty()).collect();
+    let all: Vec<&Line<'a>> = drawn.iter().flat_map(|(lines, _)| lines).collect();
+    let reference = || {
+        let (figure, along) = (against.figure.name, against.along.name);
+        Reference::of(material.experiment.name, figure, along)
+    };
+    let Some((reach, x, y)) = scales(&all, reference().as_ref(), against.log) else {
+        return Vec::new();
+    };
+    let panel = |(lines, facet)| Panel {
+        facet,
+        against,
+        lines,
+        reference: reference(),
+        reach,
+        x,
+        y,
+    };
+    drawn.into_iter().map(panel).collect()
+}
+
+impl Panel<'_> {
+    pub(super) fn draw(&self, title: &str) -> Markup {
+        let figure = self.against.figure;
+        let plot = Plot {
+            width: SIZE.0,
+            height: SIZE.1,
+            x: self.x,
+            x_name: self.against.along.about,
+            y: self.y,
+            y_name: y_name(figure),
+        };
+        // Where the tester itself loses nothing there is no limit to show.
+        let says = |line: &&Line<'_>| {
+            let mut means = line.points.iter().filter_map(|(_, runs)| runs.mean());
+            line.device.calibration && line.points.len() > 1 && means.any(|mean| mean > 0.0)
+        };
+        let floor = self.lines.iter().find(says);
+        let content = html! {
+            @if let Some(floor) = floor { (shade(&plot, floor, figure.better)) }
+            @if let Some(reference) = &self.reference { (reference.draw(&plot, self.reach, figure.unit)) }
+            @for line in &self.lines { (drawn_line(&plot, line, figure)) }
+        };
+        let described = self.lines.iter().filter_map(|line| {
+            let (_, last) = line.points.last()?;
+            let last = scale::label(last.mean()?);
+            Some(format!("{}: at the end {last}", line.device.name))
+        });
+        let description = format!("{title}. {}", described.collect::<Vec<_>>().join("; "));
+        let devices: Vec<&DeviceRecord> = self.lines.iter().map(|line| line.device).collect();
+        let caption = html! {
+            "Means over runs, with their 99\u{a0}% intervals."
+            @if floor.is_some() { " " (limit(figure.better)) }
+            @if let Some(reference) = &self.reference { (reference.caption(self.reach, figure.unit)) }
+        };
+        let others = self.reference.as_ref().map(Reference::legend);
+        parts::figure(
+            &format!("{title}{}", words(&self.facet)),
+            &parts::legend_with(&devices, &others.unwrap_or_default()),
+            &plot.draw(&description, &content),
+            &caption,
+        )
+    }
+}
+
+/// What the shade about the tester's own curve means.
+pub(super) const fn limit(better: Better) -> &'static str {
+    match better {
+        Better::Higher => {
+            "The grey curve is the cable: what the tester itself reaches. Shaded, down to half of that: limited by the tester."
+        }
+        Better::Lower | Better::Neither => {
+            "The grey curve is the cable: what the tester itself takes. Shaded, up to twice of that: limited by the tester."
+        }
+    }
+}
+
+/// Everything within twice of what the tester itself comes to.
+fn shade(plot: &Plot, floor: &Line<'_>, better: Better) -> Markup {
+    let factor = if better == Better::Higher { 0.5 } else { 2.0 };
+    let means = floor.points.iter();
+    let means = means.filter_map(|(x, runs)| Some((*x, runs.mean()? * factor)));
+    let edge: Vec<(f64, f64)> = means.collect();
+    html! { path.limit d=(plot.area(&edge, better == Better::Higher)) {} }
+}
+
+/// A line for each device that has any point.
+fn lines_of<'a>(material: &Material<'a>, against: Against, facet: &Facet) -> Vec<Line<'a>> {
+    let numbers = material.values(against.along);
+    let line = |device: &'a DeviceRecord| {
+        let points = numbers.iter().filter_map(|value| {
+            let facet = with(facet, against.along, value);
+            let runs = material.by_run(&device.name, against.figure.name, &facet);
+            (runs.runs() > 0).then_some((value.number()? as f64, runs))
+        });
+        let points = points.collect();
+        Line { device, points }
+    };
+    let lines = material.devices.iter().map(|device| line(device));
+    lines.filter(|line| !line.points.is_empty()).collect()
+}
+
+/// From where to where was measured, and the axes that hold all of `lines`; none if there is nothing to hold.
+fn scales(
+    lines: &[&Line<'_>],
+    reference: Option<&Reference>,
+    log: bool,
+) -> Option<(Reach, Scale, Scale)> {
+    let all = || lines.iter().flat_map(|line| &line.points);
+    let means = || all().filter_map(|(_, runs)| runs.mean());
+    let first = all().map(|(x, _)| *x).reduce(f64::min)?;
+    let last = all().map(|(x, _)| *x).reduce(f64::max)?;
+    // Sizes and counts that span decades are told apart by factors.
+    let x = match first > 0.0 && last / first > 30.0 {
+        true => Scale::log(first, last),
+        false => Scale::from_zero(last),
+    };
+    // A single place has the whole axis.
+    let reach = if first < last {
+        (first, last)
+    } else {
+        x.ends()
+    };
+    let others = reference.map_or_else(Vec::new, |one| one.values(reach));
+    let values = || means().chain(others.iter().copied());
+    let most = values().fold(0.0, f64::max);
+    let positive = values().filter(|mean| *mean > 0.0).reduce(f64::min);
+    let y = match (log, positive) {
+        (true, Some(least)) => Scale::log(least, most),
+        _ => Scale::from_zero(most),
+    };
+    Some((reach, x, y))
+}
+
+fn drawn_line(plot: &Plot, line: &Line<'_>, figure: &Figure) -> Markup {
+    let name = line.device.name.as_str();
+    let means = line.points.iter();
+    let means: Vec<(f64, f64)> = means
+        .filter_map(|(x, runs)| Some((*x, runs.mean()?)))
+        .collect();
+    html! {
+        g.series.{ (parts::class(name)) } data-series=(name) {
+            path.line d=(plot.line(&means)) {}
+            @for (x, runs) in &line.points {
+                @if let Some(interval) = runs.interval() {
+                    path.spread d={ "M" (round(plot.at_x(*x))) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
+                }
+                @if let Some(mean) = runs.mean() {
+                    (Point { series: name, x: &scale::label(*x), y: mean, unit: figure.unit }.at(plot.at_x(*x), plot.at_y(mean)))
+                }
+            }
+        }
+    }
+}
+
+/// One figure as bars, a group for each value of a parameter.
+pub(super) fn bars(
+    material: &Material<'_>,
+    title: &'static str,
+    figure: &str,
+    across: &'static str,
+) -> Markup {
+    let (figure, axis) = (material.figure(figure), material.axis(across));
+    let facets = material.facets(&[across]).into_iter();
+    let drawn = facets.map(|facet| (bars_of(material, figure, axis, &facet), facet));
+    let drawn: Vec<(Vec<Bar<'_>>, Facet)> = drawn.collect();
+    let ends = drawn.iter().flat_map(|(bars, _)| bars).filter_map(|bar| {
+        let high = bar.runs.interval().map(|interval| interval.high);
+        // One wide interval must not make all bars small.
+        let mean = bar.runs.mean()?;
+        Some(high.unwrap_or(mean).min(2.0 * mean))
+    });
+    let y = Scale::from_zero(ends.fold(0.0, f64::max));
+    let figures = drawn
+        .iter()
+        .map(|(bars, facet)| bar_figure(material, title, (figure, axis), (bars, facet), y));
+    multiples::grid(title, &figures.collect::<Vec<_>>(), 1)
+}
+
+/// A bar: where it stands, and how high it is.
+struct Bar<'a> {
+    device: &'a DeviceRecord,
+    value: Value,
+    /// From the left end of the axis, in groups.
+    sides: [f64; 2],
+    runs: ByRun,
+}
+
+fn bar_figure(
+    material: &Material<'_>,
+    title: &'static str,
+    (figure, across): (&'static Figure, &'static Parameter),
+    (bars, facet): (&[Bar<'_>], &Facet),
+    y: Scale,
+) -> Markup {
+    let groups = material.values(across);
+    let plot = Plot {
+        width: SIZE.0,
+        height: SIZE.1,
+        x: Scale::Groups {
+            count: groups.len(),
+        },
+        x_name: across.about,
+        y,
+        y_name: y_name(figure),
+    };
+    let room = plot.at_x(1.0) - plot.at_x(0.0);
+    let content = html! {
+        @for (group, value) in (0_u8..).zip(&groups) {
+            (label(&shown(value), plot.at_x(f64::from(group) + 0.5), plot.at_y(0.0) + 15.0, room))
+        }
+        @for bar in bars { (drawn_bar(&plot, bar, figure)) }
+    };
+    parts::figure(
+        &format!("{title}{}", words(facet)),
+        &parts::legend(&material.devices),
+        &plot.draw(title, &content),
+        &html! { "Means over runs, with their 99\u{a0}% intervals; one that leaves the frame is cut off there." },
+    )
+}
+
+/// The name of a group, on two lines where it has no room on one.
+fn label(name: &str, x: f64, y: f64, room: f64) -> Markup {
+    let fits = name.chars().count() as f64 * 6.4 <= room;
+    let middle = name.len() / 2;
+    let breaks = name.match_indices(['-', ' ']).map(|(at, _)| at);
+    let at = breaks
+        .min_by_key(|at| at.abs_diff(middle))
+        .filter(|_| !fits);
+    let (first, second) = at.map_or((name, ""), |at| name.split_at(at + 1));
+    html! {
+        text.group x=(round(x)) y=(round(y)) text-anchor="middle" {
+            (first.trim_end())
+            @if !second.is_empty() { tspan x=(round(x)) dy="12" { (second) } }
+        }
+    }
+}
+
+fn bars_of<'a>(
+    material: &Material<'a>,
+    figure: &Figure,
+    across: &'static Parameter,
+    facet: &Facet,
+) -> Vec<Bar<'a>> {
+    let width = 0.8 / material.devices.len() as f64;
+    let groups = material.values(across).into_iter();
+    let places = (0_u8..).zip(groups).flat_map(|(group, value)| {
+        let devices = (0_u8..).zip(&material.devices);
+        devices.map(move |(place, device)| (group, value.clone(), place, *device))
+    });
+    let bars = places.map(|(group, value, place, device)| {
+        let left = f64::from(group) + 0.1 + f64::from(place) * width;
+        let facet = with(facet, across, &value);
+        Bar {
+            device,
+            runs: material.by_run(&device.name, figure.name, &facet),
+            value,
+            sides: [left, left + width],
+        }
+    });
+    bars.collect()
+}
+
+fn drawn_bar(plot: &Plot, bar: &Bar<'_>, figure: &Figure) -> Markup {
+    let Some(mean) = bar.runs.mean() else {
+        return html! {};
+    };
+    let [left, right] = bar.sides.map(|side| plot.at_x(side));
+    let (top, bottom) = (plot.at_y(mean), plot.at_y(0.0));
+    let middle = f64::midpoint(left, right);
+    let name = bar.device.name.as_str();
+    html! {
+        g.series.{ (parts::class(name)) } data-series=(name) {
+            rect.column x=(round(left + 1.0)) y=(round(top)) width=(round(right - left - 2.0)) height=(round(bottom - top)) {}
+            @if let Some(interval) = bar.runs.interval() {
+                path.whisker d={ "M" (round(middle)) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
+            }
+            (Point { series: name, x: &shown(&bar.value), y: mean, unit: figure.unit }.at(middle, top))
+        }
+    }
+}
+
+/// What stands at the axis: the figure with its unit.
+pub(super) fn y_name(figure: &'static Figure) -> String {
+    match figure.unit {
+        "" => figure.title.to_owned(),
+        unit => format!("{}, {unit}", figure.title),
+    }
+}

@@ -1,0 +1,120 @@
+//! What translations must be: whole where the report's own words are concerned, and true to
+//! the places and tags of the English.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::fixture;
+
+use super::phrases::Pattern;
+use super::*;
+
+const TRANSLATED: [Language; 2] = [Language::Portuguese, Language::Japanese];
+
+fn phrases(language: Language) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for file in language.phrases() {
+        for (key, phrase) in toml::from_str::<BTreeMap<String, String>>(file).unwrap() {
+            let before = all.insert(key.clone(), phrase);
+            assert!(before.is_none(), "{language}: '{key}' stands in both files");
+        }
+    }
+    all
+}
+
+/// The texts of a page that were left in English.
+fn missing(html: &str) -> BTreeSet<&str> {
+    let marked = html.split("<span lang=\"en\">").skip(1);
+    marked
+        .filter_map(|rest| rest.split("</span>").next())
+        .collect()
+}
+
+#[test]
+fn the_words_of_the_report_itself_are_translated() {
+    let results = fixture::results(fixture::entries());
+    for language in TRANSLATED {
+        let html = super::super::render(&results, language);
+        let missing = missing(&html);
+        // What devices and the machine say is theirs.
+        let own: Vec<&&str> = missing
+            .iter()
+            .filter(|text| !is_of_the_machine(text))
+            .collect();
+        assert!(own.is_empty(), "{language}: {own:#?}");
+        assert!(html.contains(&format!("<html lang=\"{}\"", language.tag())));
+    }
+}
+
+/// What devices, programs and tests say, and how the lab was called.
+fn is_of_the_machine(text: &str) -> bool {
+    let said = [
+        "the hypervisor gave",
+        "the device sent",
+        "comporta lab",
+        "(rx, ",
+    ];
+    said.iter().any(|said| text.contains(said))
+}
+
+#[test]
+fn a_value_stands_behind_what_it_is_of() {
+    let tell = |language, text| Phrases::of(language).tell(text).text().to_owned();
+    let about = "rules of a full table 10\u{202f}000";
+    assert_eq!(
+        tell(Language::Portuguese, about),
+        "regras de uma tabela cheia: 10.000"
+    );
+    assert_eq!(
+        tell(Language::Japanese, about),
+        "満杯のテーブルのルール数 10,000"
+    );
+    let list = "TCP throughput (10.6×); Rate of changes (1.97×)";
+    assert_eq!(
+        tell(Language::Portuguese, list),
+        "Vazão TCP (10,6×); Taxa de mudanças (1,97×)"
+    );
+}
+
+#[test]
+fn places_and_tags_are_those_of_the_english() {
+    for language in TRANSLATED {
+        for (key, phrase) in phrases(language) {
+            let marks = |text: &str| {
+                let opened = text.match_indices(['{', '<']).map(|(at, _)| {
+                    let end = text[at..]
+                        .find(['}', '>'])
+                        .map_or(text.len(), |end| at + end + 1);
+                    text[at..end].to_owned()
+                });
+                opened.collect::<BTreeSet<_>>()
+            };
+            assert_eq!(marks(&key), marks(&phrase), "{language}: {key}");
+        }
+    }
+}
+
+#[test]
+fn the_languages_have_the_same_phrases() {
+    let keys = |language| phrases(language).into_keys().collect::<BTreeSet<_>>();
+    let (one, other) = (keys(Language::Portuguese), keys(Language::Japanese));
+    let differ: Vec<&String> = one.symmetric_difference(&other).collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn a_pattern_finds_what_differs() {
+    let pattern = Pattern::new("{1} of {2} tests count.");
+    assert_eq!(pattern.parts("3 of 12 tests count."), Some(vec!["3", "12"]));
+    assert_eq!(pattern.parts("none of it"), None);
+    assert_eq!(pattern.parts(" of 12 tests count."), None);
+}
+
+#[test]
+fn what_has_no_phrase_stays_english_and_says_so() {
+    let page = "<html lang=\"en\"><p>nobody has a phrase for this here</p><td>x 1.5</td></html>";
+    let told = translate(page, Language::Portuguese);
+    assert_eq!(
+        told,
+        "<html lang=\"pt-BR\"><p><span lang=\"en\">nobody has a phrase for this here</span></p><td>x 1,5</td></html>"
+    );
+}

@@ -1,0 +1,23 @@
+//! Reports of measurements: an HTML page, comparisons of two runs, thresholds, and exports to CSV
+//! and Markdown. All of them are functions of the records alone, so that each can be made again,
+//! and improved, long after the run.
+//!
+//! Not here: how anything is measured. Experiments are known by their descriptions
+//! ([`record::Description`]).
+
+mod analysis;
+pub mod compare;
+pub mod export;
+pub mod figures;
+pub mod format;
+pub mod html;
+mod published;
+pub mod summary;
+pub mod threshold;
+
+pub use html::{Language, glance, render};
+pub use published::{
+    MatchTypes, MatchTypesRow, Published, PublishedCurve, PublishedCurves, PublishedDevice,
+    PublishedResult, PublishedResults, PublishedRow, PublishedSpan, PublishedTable, Range,
+    TcpThroughput, TcpThroughputRow, published,
+};
