@@ -237,7 +237,7 @@ impl Leaving {
     ) -> bool {
         self.len = 0;
         self.used = 0;
-        let is_own = |frame: &&Frame| frame.lent_by(&OWNER).is_none();
+        let is_own = |frame: &&Frame| frame.owned_by(&OWNER).is_none();
         match frames.iter().filter(is_own).count() {
             0 => true,
             own => allocate(own, &mut self.fresh),
@@ -291,7 +291,7 @@ const NOWHERE: RawLeaving = RawLeaving {
 /// A frame as it lies in DPDK's memory, if it does.
 #[inline]
 fn lent(frame: &Frame) -> Option<RawLeaving> {
-    let (buffer, start) = frame.lent_by(&OWNER)?;
+    let (buffer, start) = frame.owned_by(&OWNER)?;
     Some(RawLeaving {
         buffer: buffer.as_ptr(),
         start: u32::try_from(start).expect("a place in a buffer"),

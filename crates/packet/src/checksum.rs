@@ -1,21 +1,21 @@
-//! The two checksums: the Internet's (RFC 1071), computed whole or brought up
-//! to date (RFC 1624), and SCTP's CRC32c (RFC 9260, appendix A).
+//! The two checksum algorithms: the Internet checksum (RFC 1071), computed in full or updated
+//! incrementally (RFC 1624), and the CRC32c of SCTP (RFC 9260, appendix A).
 //!
-//! Which bytes a checksum covers and where it stands is not known here.
+//! The callers decide which bytes a checksum covers and where its field is.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::wire::IpProto;
 
-/// A ones' complement sum of 16-bit words, folded to one word.
+/// Ones' complement sum of 16-bit words, folded to one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InternetSum(u16);
 
 impl InternetSum {
-    /// The sum of `bytes`, with a zero byte behind if their number is odd.
+    /// Returns the sum of `bytes`, padded with a zero byte if their number is odd.
     ///
-    /// A ones' complement sum does not care for byte order, so that four bytes
-    /// at a time are added as the machine has them.
+    /// A ones' complement sum does not depend on byte order (RFC 1071, 2 (B)), so four bytes at a
+    /// time are added in the machine's order.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<4>();
         let mut last = [0; 4];
@@ -26,12 +26,12 @@ impl InternetSum {
         Self(u16::from_be_bytes(fold(total).to_ne_bytes()))
     }
 
-    /// The sum of what would stand one byte further on.
+    /// Returns the sum of the same bytes at an offset that is one larger.
     pub(crate) const fn byte_swapped(self) -> Self {
         Self(self.0.swap_bytes())
     }
 
-    /// One word.
+    /// Returns the sum of one word.
     pub(crate) const fn word(word: u16) -> Self {
         Self(word)
     }
@@ -42,7 +42,7 @@ impl InternetSum {
         Self(fold(u64::from(self.0) + u64::from(other.0)))
     }
 
-    /// This sum without the words of `other`.
+    /// Returns this sum minus the words of `other`.
     #[must_use]
     pub(crate) fn minus(self, other: Self) -> Self {
         self.plus(Self(!other.0))
@@ -53,7 +53,7 @@ impl InternetSum {
         self.0
     }
 
-    /// The checksum over what was summed.
+    /// Returns the checksum: the complement of the sum.
     pub(crate) const fn checksum(self) -> u16 {
         !self.0
     }
@@ -77,18 +77,18 @@ impl InternetSum {
             .plus(Self::pseudo_tail(protocol, len))
     }
 
-    /// What the pseudo-headers of both have behind the addresses.
+    /// Returns the sum of the fields after the addresses, which both pseudo-headers share.
     pub(crate) fn pseudo_tail(protocol: IpProto, len: usize) -> Self {
         Self(fold(u64::from(protocol.0) + len as u64))
     }
 }
 
-/// Adds the carries back in until there are none.
+/// Adds the carries until none remain.
 fn fold(mut total: u64) -> u16 {
     while total > 0xffff {
         total = (total >> 16) + (total & 0xffff);
     }
-    u16::try_from(total).expect("no carry is left")
+    u16::try_from(total).expect("no carry remains")
 }
 
 /// The CRC32c of `bytes`.
@@ -96,10 +96,10 @@ pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     !crc32c_advance(!0, bytes.iter().copied())
 }
 
-/// What to flip in a CRC32c when the bits of `flipped` flip and `behind` bytes follow
-/// them. The CRC is linear: nothing else of the packet needs to be known.
-pub(crate) fn crc32c_delta(flipped: impl Iterator<Item = u8>, behind: usize) -> u32 {
-    crc32c_advance(0, flipped.chain(std::iter::repeat_n(0, behind)))
+/// Returns the bits of a CRC32c that flip when the bits of `flipped` flip and `trailing` bytes follow
+/// them. The CRC is linear, so the rest of the packet is not needed.
+pub(crate) fn crc32c_delta(flipped: impl Iterator<Item = u8>, trailing: usize) -> u32 {
+    crc32c_advance(0, flipped.chain(std::iter::repeat_n(0, trailing)))
 }
 
 fn crc32c_advance(crc: u32, bytes: impl Iterator<Item = u8>) -> u32 {
@@ -109,7 +109,7 @@ fn crc32c_advance(crc: u32, bytes: impl Iterator<Item = u8>) -> u32 {
     })
 }
 
-/// The remainder of each byte, by the reversed Castagnoli polynomial.
+/// Remainder of each byte by the reversed Castagnoli polynomial.
 static CRC32C: [u32; 256] = {
     let mut table = [0; 256];
     let mut index = 0_u32;
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_1071() {
+    fn checksum_matches_example_of_rfc_1071() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(InternetSum::of(&bytes).value(), 0xddf2);
         assert_eq!(InternetSum::of(&bytes[..7]).value(), 0xdcfb);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_rfc_1624() {
+    fn checksum_update_matches_example_of_rfc_1624() {
         let old = InternetSum::from_checksum(0xdd2f);
         let new = old
             .minus(InternetSum::word(0x5555))
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_rfc_3720() {
+    fn crc32c_matches_vectors_of_rfc_3720() {
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
         let rising: Vec<u8> = (0..32).collect();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crc_is_brought_up_to_date_without_the_rest() {
+    fn crc32c_update_needs_only_changed_bytes() {
         let mut bytes: Vec<u8> = (0..100).collect();
         let before = crc32c(&bytes);
         bytes[3] ^= 0x5a;

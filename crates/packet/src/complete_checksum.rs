@@ -1,4 +1,5 @@
-//! Paying what a frame owes: its checksum, where the egress will not compute it.
+//! Checksum completion: software for what the sender left to the device, like Linux'
+//! `skb_checksum_help`.
 
 use crate::checksum::{InternetSum, crc32c};
 use crate::headers::Network;
@@ -8,11 +9,20 @@ use crate::wire::{Fragment, IpProto, ipv4, sctp, tcp, u16_at, udp};
 use crate::{Checksum, Frame};
 
 impl Frame {
-    /// Completes an unfinished checksum. A frame that is still to be cut is left
-    /// alone: each segment gets a checksum of its own.
+    /// Completes a partial checksum. A frame that awaits segmentation is left unchanged: each
+    /// segment gets its own checksum.
     ///
-    /// The metadata cannot say that the checksum is SCTP's, which is no Internet
-    /// checksum; the frame can.
+    /// The metadata cannot express that the checksum is a CRC32c of SCTP; the headers decide.
+    ///
+    /// ```
+    /// use packet::build::Stack;
+    ///
+    /// let stack: Stack = "eth / ipv4 / udp(checksum=partial) / data(5)".parse().unwrap();
+    /// let mut frame = stack.build();
+    /// frame.complete_checksum();
+    /// let complete: Stack = "eth / ipv4 / udp / data(5)".parse().unwrap();
+    /// assert_eq!(frame, complete.build());
+    /// ```
     pub fn complete_checksum(&mut self) {
         let Checksum::Partial { start, offset } = self.offload.checksum else {
             return;
@@ -50,19 +60,19 @@ impl Frame {
         true
     }
 
-    /// Takes the checksum for unfinished where TCP's or UDP's field holds just the sum
-    /// of the pseudo-header: what a host leaves there that has its device compute the
-    /// checksum. For devices that hand such frames over without a word about it.
+    /// Marks the checksum as partial if the field of TCP or UDP equals the sum of the
+    /// pseudo-header, which is what a host leaves there if it expects its device to compute the
+    /// checksum. For devices that deliver such frames without metadata.
     ///
-    /// A finished checksum may happen to be that number; finished again, it is the same.
-    /// SCTP leaves nothing there to know it by.
+    /// A complete checksum may equal that sum by chance; completed again, it has the same value. A
+    /// partial checksum of SCTP cannot be detected.
     pub fn detect_partial_checksum(&mut self) {
         if self.offload.checksum == Checksum::Complete && !is_plainly_complete(self.bytes()) {
             self.detect_by_layout();
         }
     }
 
-    /// The same, of any frame whose checksum is not known to be unfinished.
+    /// Marks the checksum as partial after a full parse of the headers.
     fn detect_by_layout(&mut self) {
         let Some(layout) = IpLayout::find(self.bytes()) else {
             return;
@@ -93,70 +103,11 @@ impl Frame {
             self.offload.checksum = Checksum::Partial { start, offset };
         }
     }
-
-    /// Frames that this one is on the wire: one, or as many as it will be cut into.
-    #[must_use]
-    #[inline]
-    pub fn wire_frames(&self) -> u64 {
-        match self.offload.segmentation {
-            None => 1,
-            Some(_) => self.segment_count(),
-        }
-    }
-
-    /// As many as it will be cut into. Not in the way of those that are not.
-    #[inline(never)]
-    fn segment_count(&self) -> u64 {
-        let headers = self.segment_headers();
-        match (self.offload.segmentation, self.len().checked_sub(headers)) {
-            (Some(how), Some(payload)) if how.size > 0 => {
-                (payload.div_ceil(usize::from(how.size)) as u64).max(1)
-            }
-            _ => 1,
-        }
-    }
-
-    /// Bytes of these frames, without preamble and frame check sequence.
-    #[must_use]
-    #[inline]
-    pub fn wire_bytes(&self) -> u64 {
-        let repeated = match self.offload.segmentation {
-            None => 0,
-            Some(_) => self.repeated_header_bytes(),
-        };
-        self.len() as u64 + repeated
-    }
-
-    /// Bytes that more than one of them will have.
-    #[inline(never)]
-    fn repeated_header_bytes(&self) -> u64 {
-        (self.segment_count() - 1) * self.segment_headers() as u64
-    }
-
-    /// Bytes of headers that every segment will have: by the headers themselves
-    /// where the metadata shows the way to them, else by the sender's hint.
-    fn segment_headers(&self) -> usize {
-        let Some(how) = self.offload.segmentation else {
-            return 0;
-        };
-        let Checksum::Partial { start, offset } = self.offload.checksum else {
-            return usize::from(how.header_len);
-        };
-        let start = usize::from(start);
-        if usize::from(offset) == udp::CHECKSUM {
-            start + udp::LEN
-        } else {
-            match self.bytes().get(start + 12..start + 14) {
-                Some(flags) => start + usize::from(u16_at(flags, 0) >> 12) * 4,
-                None => usize::from(how.header_len),
-            }
-        }
-    }
 }
 
-/// Whether these are a TCP segment or UDP datagram right behind an IPv4 header without
-/// options behind addresses without tags, as most are, and the checksum's field does not hold
-/// the sum of the pseudo-header. What is false takes a closer look.
+/// True for the most frequent case: an untagged TCP segment or UDP datagram in IPv4 without options
+/// whose checksum field differs from the sum of the pseudo-header. If false, the full parse
+/// decides.
 #[inline]
 fn is_plainly_complete(bytes: &[u8]) -> bool {
     const TYPE: usize = 12;

@@ -1,9 +1,26 @@
-//! A frame in memory and the pool it comes from.
+//! Frame buffers: memory of frames, headroom, and the pool.
 //!
-//! A frame lies in a buffer with room in front, so that a tag is pushed by
-//! moving twelve bytes. Buffers go round in a [`Pool`]: a worker takes them at
-//! receive and puts them back after transmit, and allocates nothing between. A
-//! device's own memory can be such a buffer, lent until nobody has the frame any more.
+//! ```text
+//! 0                 start                     end             buffer end
+//! +-----------------+-------------------------+----------------+
+//! |    headroom     |          frame          |     unused     |
+//! +-----------------+-------------------------+----------------+
+//!  <---- 128 B ---->  before the first push; 16 B of it are reserved for a device's own header
+//! ```
+//!
+//! A [`Frame`] is a buffer, two offsets into it, and offload metadata ([`Offload`]), in six words.
+//! A header is pushed into the headroom: [`Frame::insert_zeros`] moves the bytes before the
+//! insertion point towards the front (twelve bytes for a VLAN tag), never the payload.
+//! [`Frame::remove`] does the reverse.
+//!
+//! The buffer has one of two kinds of memory, which readers and writers do not distinguish:
+//!
+//! - a box of the process. A [`Pool`] recycles such boxes: a worker takes buffers before it receives and returns them after it has sent, so that the data path does not allocate. A pool is bounded and belongs to one thread.
+//! - external memory: a chunk of an AF_XDP UMEM or an mbuf of DPDK. The frame releases it to its owner when it is dropped; [`Frame::transfer`] passes it on to another queue of the same device without a copy.
+//!
+//! Both kinds are one concrete type of crate `sys`, because only `sys` and `dpdk` contain `unsafe`
+//! code. A trait in its place would make every function that handles frames generic, or cost a
+//! virtual call per dropped frame and a wider `Frame`.
 
 mod pool;
 
@@ -16,43 +33,53 @@ use sys::storage::{BufferOwner, Storage};
 
 use crate::Offload;
 
-/// Bytes kept free in front of a received frame: room for twenty-eight tags and for
-/// a device's own header before them.
+/// Free bytes in front of a received frame: space for 28 tags and a device's own header before
+/// them.
 const HEADROOM: usize = 128;
 
-/// Of these, bytes that tags never take.
+/// Bytes of the headroom that tags never use.
 const PREFIX_MAX: usize = 16;
 
-/// The longest frame held: an IPv4 datagram of 65,535 bytes, the Ethernet header and a stack
-/// of tags, rounded up so that a buffer has an odd number of 64-byte lines. (Buffers an even
-/// number of lines apart would fall into the same few sets of the first-level cache.)
+/// Longest frame in a pooled buffer: an IPv4 datagram of 65,535 bytes, the Ethernet header and a
+/// stack of tags, rounded up so that a buffer has an odd number of 64-byte lines. (Buffers an even
+/// number of lines apart would share few sets of the first-level cache.)
 const CAPACITY: usize = 1029 * 64 - HEADROOM;
 
-/// A frame and what it still owes to the wire.
+/// Frame: bytes and offload metadata.
+///
+/// ```
+/// use packet::Frame;
+///
+/// let mut frame = Frame::from_bytes(&[0; 60]);
+/// frame.insert_zeros(12, 4).expect("a new frame has headroom");
+/// assert_eq!(frame.len(), 64);
+/// frame.remove(12, 4);
+/// assert_eq!(frame, Frame::from_bytes(&[0; 60]));
+/// ```
 pub struct Frame {
     storage: Storage,
-    // Narrow, so that a frame is moved with six words.
+    // As `u32`, so that a frame is moved in six words.
     start: u32,
     end: u32,
     /// Unfinished checksum, pending segmentation.
     pub offload: Offload,
-    /// Which class of its exit's queueing discipline it is for. No part of what it is: frames
-    /// that differ in nothing else are equal.
+    /// Class of the egress port's queueing discipline. Not part of the frame's value: it does not
+    /// affect equality.
     pub priority: Priority,
 }
 
-/// The buffer has no room for the bytes that were to be put in.
+/// Error: the buffer has no space for the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room left in the frame's buffer")]
+#[error("no space left in the frame buffer")]
 pub struct NoBufferSpace;
 
 impl Frame {
-    /// The longest frame that a pooled buffer takes, in bytes.
+    /// Length of the longest frame that a pooled buffer holds, in bytes.
     pub const LEN_MAX: usize = CAPACITY;
 
-    /// A frame with these bytes, in a buffer of its own.
+    /// Returns a frame with these bytes in a buffer of its own.
     ///
-    /// Bytes beyond [`Frame::LEN_MAX`] are kept too, but such a buffer never joins a pool.
+    /// `bytes` may exceed [`Frame::LEN_MAX`], but such a buffer never enters a pool.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut storage = vec![0; HEADROOM + bytes.len()].into_boxed_slice();
@@ -69,10 +96,10 @@ impl Frame {
         Self::with_storage(Storage::new(storage))
     }
 
-    /// A frame that lies in `storage` already: `len` bytes from `start` on.
+    /// Returns a frame over `len` bytes of `storage` from `start` on.
     ///
     /// # Errors
-    /// They are not all in it; it is given back to who has lent it.
+    /// The range exceeds `storage`, which is dropped: an external buffer returns to its owner.
     #[inline]
     pub fn from_storage(storage: Storage, start: usize, len: usize) -> Result<Self, NoBufferSpace> {
         if start > storage.len() || len > storage.len() - start {
@@ -87,17 +114,18 @@ impl Frame {
         })
     }
 
-    /// Where the buffer begins and where in it the frame does, if `lender` has lent it.
+    /// Returns the start of the buffer and the offset of the frame in it if the buffer belongs to
+    /// `owner`, otherwise `None`.
     #[must_use]
     #[inline]
-    pub fn lent_by(&self, lender: &'static BufferOwner) -> Option<(NonNull<u8>, usize)> {
-        let data = self.storage.owned_by(lender)?;
+    pub fn owned_by(&self, owner: &'static BufferOwner) -> Option<(NonNull<u8>, usize)> {
+        let data = self.storage.owned_by(owner)?;
         Some((data, self.start as usize))
     }
 
-    /// Has `taker` take the frame as it lies: the buffer, where in it the frame begins, and
-    /// how long it is. If he does, nothing is left of it here; if he gives the buffer back,
-    /// it is as before.
+    /// Offers buffer, offset and length of the frame to `taker`, without a copy. Returns true if
+    /// `taker` accepts, which leaves this frame empty; if it returns the buffer, the frame is
+    /// unchanged.
     #[inline]
     pub fn transfer(
         &mut self,
@@ -120,8 +148,7 @@ impl Frame {
         }
     }
 
-    /// Leaves nothing of the frame. A lent buffer is not given back: who calls has done
-    /// something else with it.
+    /// Drops the frame without releasing an external buffer: the caller has disposed of it.
     #[inline]
     pub fn forget(self) {
         self.storage.forget();
@@ -144,7 +171,7 @@ impl Frame {
         &self.storage[self.start as usize..self.end as usize]
     }
 
-    /// Where the bytes begin, for those who want that memory near beforehand.
+    /// First byte of the frame, for a prefetch.
     #[must_use]
     #[inline]
     pub fn first_byte(&self) -> Option<&u8> {
@@ -157,13 +184,13 @@ impl Frame {
         &mut self.storage[self.start as usize..self.end as usize]
     }
 
-    /// The bytes with `prefix` in front of them, in one piece: what a device wants
-    /// that takes a header of its own before a frame. The frame is as before.
+    /// Returns the bytes with `prefix` in front, contiguously, for a device that expects its own
+    /// header before a frame. The frame is unchanged.
     ///
-    /// Compiles only for a prefix of at most sixteen bytes, for which there is always room.
+    /// Compiles only for a prefix of at most sixteen bytes, for which there is always space.
     ///
     /// # Panics
-    /// If the frame was taken and has no buffer.
+    /// If the frame was moved out and has no buffer.
     pub fn prefixed<const N: usize>(&mut self, prefix: [u8; N]) -> &[u8] {
         const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
         let start = self.start as usize;
@@ -172,14 +199,14 @@ impl Frame {
         &self.storage[at..self.end as usize]
     }
 
-    /// All of the buffer behind the headroom with `N` bytes before it, for a device that puts
-    /// a header of its own in front of a frame; [`Frame::set_len`] then says how much of what
-    /// is behind the header is the frame, and [`Frame::prefix`] what the header is.
+    /// Returns the buffer after the headroom and the `N` bytes before it, for a device that writes
+    /// its own header in front of a frame. [`Frame::set_len`] then sets the length of the frame
+    /// after that header, and [`Frame::prefix`] returns the header.
     ///
     /// Compiles only for a prefix of at most sixteen bytes.
     ///
     /// # Panics
-    /// If the frame was taken and has no buffer.
+    /// If the frame was moved out and has no buffer.
     pub fn receive_buffer_with_prefix<const N: usize>(&mut self) -> &mut [u8] {
         const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
         self.reset();
@@ -187,12 +214,12 @@ impl Frame {
         &mut self.storage[start - N..]
     }
 
-    /// The `N` bytes in front of the frame: what a device put there.
+    /// Returns the `N` bytes in front of the frame, which a device wrote.
     ///
     /// Compiles only for a prefix of at most sixteen bytes.
     ///
     /// # Panics
-    /// If the frame was taken and has no buffer.
+    /// If the frame was moved out and has no buffer.
     #[must_use]
     pub fn prefix<const N: usize>(&self) -> [u8; N] {
         const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
@@ -202,21 +229,21 @@ impl Frame {
         prefix
     }
 
-    /// How many bytes there are. No frame check sequence is among them.
+    /// Length in bytes, without frame check sequence.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether there are no bytes at all.
+    /// True if the frame has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// All of the buffer behind the headroom, for a backend to receive into;
-    /// [`Frame::set_len`] then says how much of it is the frame.
+    /// Returns the buffer after the headroom, for a port backend to receive into;
+    /// [`Frame::set_len`] then sets the length of the frame.
     pub fn receive_buffer(&mut self) -> &mut [u8] {
         self.reset();
         &mut self.storage[self.start as usize..]
@@ -228,10 +255,10 @@ impl Frame {
         self.end = self.start;
     }
 
-    /// Makes the first `len` bytes of the room the frame.
+    /// Sets the frame to the first `len` bytes of the receive buffer.
     ///
     /// # Errors
-    /// The buffer is smaller than that; the frame is then empty.
+    /// The buffer is smaller; the frame is then empty.
     pub fn set_len(&mut self, len: usize) -> Result<(), NoBufferSpace> {
         self.reset();
         let start = self.start as usize;
@@ -242,27 +269,26 @@ impl Frame {
         Ok(())
     }
 
-    /// Makes `bytes` the frame.
+    /// Copies `bytes` into the buffer as the frame's content.
     ///
     /// # Errors
-    /// The buffer is smaller than that; the frame is then empty.
+    /// The buffer is smaller; the frame is then empty.
     pub fn copy_from(&mut self, bytes: &[u8]) -> Result<(), NoBufferSpace> {
         self.set_len(bytes.len())?;
         self.bytes_mut().copy_from_slice(bytes);
         Ok(())
     }
 
-    /// Puts `len` zero bytes in before the byte at `at`, and lets the offload
-    /// metadata follow.
+    /// Inserts `len` zero bytes before the byte at `at` and updates the offload metadata.
     ///
     /// # Errors
-    /// The headroom is used up; the frame is unchanged.
+    /// The headroom is exhausted; the frame is unchanged.
     ///
     /// # Panics
     /// If `at` is beyond the end of the frame: the caller has parsed it.
     pub fn insert_zeros(&mut self, at: usize, len: u16) -> Result<(), NoBufferSpace> {
         let count = usize::from(len);
-        assert!(at <= self.len(), "bytes are put in within the frame");
+        assert!(at <= self.len(), "the offset is within the frame");
         let before = self.start as usize;
         let start = before.checked_sub(count);
         let start = start
@@ -275,13 +301,13 @@ impl Frame {
         Ok(())
     }
 
-    /// Takes `len` bytes out from `at` on, and lets the offload metadata follow.
+    /// Removes `len` bytes from `at` on and updates the offload metadata.
     ///
     /// # Panics
     /// If the frame has fewer bytes there: the caller has parsed it.
     pub fn remove(&mut self, at: usize, len: u16) {
         let count = usize::from(len);
-        assert!(at + count <= self.len(), "bytes are taken out of the frame");
+        assert!(at + count <= self.len(), "the range is within the frame");
         let start = self.start as usize;
         self.storage.copy_within(start..start + at, start + count);
         self.start = offset_u32(start + count);
@@ -294,18 +320,17 @@ impl Frame {
     }
 }
 
-/// A place in a buffer, of which `Storage` allows less than four gigabytes.
+/// Narrows an offset in a buffer, which `Storage` limits to less than four gigabytes.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "places in a buffer are below its length, which is a u32"
+    reason = "offsets in a buffer are below its length, which is a u32"
 )]
-const fn offset_u32(place: usize) -> u32 {
-    place as u32
+const fn offset_u32(offset: usize) -> u32 {
+    offset as u32
 }
 
-/// An empty frame without a buffer, in which there is room for nothing: what is left
-/// where a frame was taken.
+/// Empty frame without a buffer, which `std::mem::take` leaves behind.
 impl Default for Frame {
     #[inline]
     fn default() -> Self {
@@ -359,7 +384,7 @@ mod tests {
             offset: 6,
         };
         let before = frame.clone();
-        frame.insert_zeros(12, 4).expect("headroom is left");
+        frame.insert_zeros(12, 4).expect("the headroom has space");
         assert_eq!(frame.len(), 44);
         assert_eq!(frame.bytes()[10..18], [10, 11, 0, 0, 0, 0, 12, 13]);
         assert_eq!(
@@ -374,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_devices_own_header_is_received_in_front_of_the_frame() {
+    fn device_header_is_received_in_front_of_frame() {
         let mut frame = Frame::with_full_capacity();
         let room = frame.receive_buffer_with_prefix::<10>();
         assert_eq!(room.len(), 10 + Frame::LEN_MAX);
@@ -390,7 +415,7 @@ mod tests {
     fn headroom_is_bounded() {
         let mut frame = Frame::from_bytes(&[0; 14]);
         for _ in 0..(HEADROOM - PREFIX_MAX) / 4 {
-            frame.insert_zeros(12, 4).expect("headroom is left");
+            frame.insert_zeros(12, 4).expect("the headroom has space");
         }
         assert_eq!(frame.insert_zeros(12, 4), Err(NoBufferSpace));
         assert_eq!(frame.len(), 14 + HEADROOM - PREFIX_MAX);
@@ -404,29 +429,30 @@ mod tests {
     }
 
     #[test]
-    fn where_a_frame_was_taken_there_is_room_for_nothing() {
-        let mut place = Frame::from_bytes(&[7; 60]);
-        assert_eq!(std::mem::take(&mut place).len(), 60);
+    fn default_frame_has_no_buffer() {
+        let mut frame = Frame::from_bytes(&[7; 60]);
+        assert_eq!(std::mem::take(&mut frame).len(), 60);
         assert_eq!(
-            (place.set_len(1), place.set_len(0)),
+            (frame.set_len(1), frame.set_len(0)),
             (Err(NoBufferSpace), Ok(()))
         );
-        assert_eq!(place.insert_zeros(0, 4), Err(NoBufferSpace));
-        assert!(place.receive_buffer().is_empty() && place.bytes().is_empty());
+        assert_eq!(frame.insert_zeros(0, 4), Err(NoBufferSpace));
+        assert!(frame.receive_buffer().is_empty() && frame.bytes().is_empty());
         let mut pool = Pool::new(1);
-        pool.put(place);
+        pool.put(frame);
         assert_eq!(pool.outstanding(), 0);
     }
 
     #[test]
-    fn a_frame_is_no_larger_than_six_words() {
+    fn frame_is_at_most_six_words() {
         assert!(size_of::<Frame>() <= 6 * size_of::<usize>());
     }
 
     #[test]
-    fn a_frame_lies_within_what_it_is_given_or_nowhere() {
+    fn storage_range_is_checked() {
         let storage = |len: usize| Storage::new((0_u8..).take(len).collect());
-        let mut frame = Frame::from_storage(storage(40), 20, 14).expect("it fits");
+        let mut frame =
+            Frame::from_storage(storage(40), 20, 14).expect("the range is within the storage");
         assert_eq!((frame.len(), frame.bytes()[0]), (14, 20));
         assert_eq!(frame.insert_zeros(12, 4), Ok(()));
         assert_eq!(frame.insert_zeros(12, 4), Err(NoBufferSpace));
@@ -438,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_longer_than_the_room_is_refused() {
+    fn length_above_capacity_is_refused() {
         let mut frame = Frame::with_full_capacity();
         assert_eq!(frame.set_len(Frame::LEN_MAX + 1), Err(NoBufferSpace));
         assert_eq!(frame.set_len(Frame::LEN_MAX), Ok(()));

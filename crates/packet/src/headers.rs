@@ -1,8 +1,44 @@
-//! What is read of a frame, to the depth that is asked for, and where it stands.
+//! Header parsing to a given depth.
 //!
-//! A header is judged only if the depth reaches it: a frame with a damaged TCP
-//! header is well formed to a bridge. What is not there, or not asked for, is
-//! `None`; below MPLS nothing is read, since nothing says what it is.
+//! [`Headers::parse`] reads a frame from the Ethernet header inwards and stops at the requested
+//! [`Depth`], which is the deepest layer that the installed rules match:
+//!
+//! | depth | headers |
+//! |---|---|
+//! | `Link` | Ethernet, VLAN tags (at most eight are skipped), LLC and SNAP |
+//! | `Network` | ARP, MPLS (outermost entry), PBB (outermost tag), NSH, IPv4, IPv6 with its extension headers |
+//! | `Transport` | TCP, UDP, SCTP, ICMP, ICMPv6, neighbour discovery |
+//!
+//! A missing header and a header that was not parsed are both `None`. Nothing is parsed below MPLS,
+//! because a label stack does not identify the protocol that follows; nothing behind a PBB tag or
+//! an NSH; and no transport header in a later fragment.
+//!
+//! # Malformed
+//! frames
+//!
+//! A frame is malformed ([`Malformed`]) if a header within the depth is truncated, has a wrong
+//! version, or has a length that does not fit its contents or the frame. Deeper headers are not
+//! judged: a frame with a damaged TCP header is well formed to a bridge that matches addresses.
+//! Checksums are not verified, unknown types and padding after the datagram are legal, and so is
+//! any value of an address. Offload metadata that do not fit the frame make it malformed as well.
+//!
+//! ```
+//! use packet::build::Stack;
+//! use packet::{Depth, Headers, Malformed, Network, Transport};
+//!
+//! let stack: Stack = "eth / vlan(vid=5) / ipv4(ttl=3) / tcp(dst=443)".parse().unwrap();
+//! let mut frame = stack.build();
+//! let headers = Headers::parse(&frame, Depth::Transport).unwrap();
+//! assert_eq!(headers.link.tag.map(|tag| tag.vid), Some(5));
+//! assert!(matches!(headers.transport, Transport::Tcp(tcp) if tcp.dst == 443));
+//!
+//! let headers = Headers::parse(&frame, Depth::Link).unwrap();
+//! assert_eq!(headers.network, Network::None);
+//!
+//! frame.truncate(40);
+//! let result = Headers::parse(&frame, Depth::Network);
+//! assert_eq!(result, Err(Malformed::Ipv4TotalLength));
+//! ```
 
 use crate::link::Link;
 use crate::wire::arp::Arp;
@@ -20,13 +56,13 @@ use crate::wire::udp::Udp;
 use crate::wire::{Fragment, IpProto};
 use crate::{Frame, Malformed};
 
-/// How deep a frame is read.
+/// Last layer that is parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// The Ethernet header and VLAN tags.
     #[default]
     Link,
-    /// And ARP, MPLS, PBB, NSH, IPv4, IPv6 with its extension headers.
+    /// The network layer too: ARP, MPLS, PBB, NSH, IPv4, IPv6 with its extension headers.
     Network,
     /// And TCP, UDP, SCTP, ICMP, ICMPv6, neighbour discovery.
     Transport,
@@ -37,16 +73,16 @@ impl Depth {
     pub const ALL: [Self; 3] = [Self::Link, Self::Network, Self::Transport];
 }
 
-/// The header behind the link layer.
+/// Header after the link layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Not read, or of a type that nothing is known about.
+    /// Not parsed, or of an unknown type.
     None,
     /// The outermost entry of an MPLS stack.
     Mpls(Mpls),
-    /// The outermost service instance tag; the customer's frame behind it is not read.
+    /// Outermost service instance tag; the customer frame after it is not parsed.
     Pbb(Pbb),
-    /// A network service header; what follows it is not read.
+    /// Network service header; its payload is not parsed.
     Nsh(Nsh),
     /// ARP or RARP.
     Arp(Arp),
@@ -59,7 +95,7 @@ pub enum Network {
 /// The header above IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Not read, not there (a later fragment), or nothing is known about it.
+    /// Not parsed, absent (a later fragment), or of an unknown protocol.
     None,
     /// TCP.
     Tcp(Tcp),
@@ -73,36 +109,35 @@ pub enum Transport {
     Icmpv6(Icmpv6),
 }
 
-/// Where the transport header is, whether it was read or not.
+/// Location of the transport header, parsed or not. RFC 8200 calls it the upper-layer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpperLayer {
     pub(crate) protocol: IpProto,
-    /// Its first byte, in the frame.
+    /// Offset of its first byte in the frame.
     pub(crate) at: usize,
-    /// The end of the packet, in the frame; padding follows.
+    /// Offset of the packet's end in the frame; padding follows.
     pub(crate) end: usize,
 }
 
-/// What was read of a frame.
+/// Parsed headers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     /// The link layer.
     pub link: Link,
-    /// What is behind it.
+    /// Network layer.
     pub network: Network,
-    /// What is above that.
+    /// Transport layer.
     pub transport: Transport,
-    /// Of an IP packet or its first fragment.
+    /// Location of the transport header, for an IP packet that is no later fragment.
     pub(crate) upper: Option<UpperLayer>,
     pub(crate) depth: Depth,
 }
 
 impl Headers {
-    /// Reads `frame` to `depth`.
+    /// Parses the headers of `frame` to `depth`.
     ///
     /// # Errors
-    /// The first header within that depth that is damaged, or metadata that
-    /// cannot be true of the frame.
+    /// The first malformed header within that depth, or metadata that do not fit the frame.
     #[inline]
     pub fn parse(frame: &Frame, depth: Depth) -> Result<Self, Malformed> {
         let link = Link::parse(frame.bytes())?;
@@ -118,7 +153,7 @@ impl Headers {
         Ok(headers)
     }
 
-    /// The protocol above IP; none if this is no IP packet, or was not read.
+    /// Protocol above IP, or `None` if the frame is no IP packet or was not parsed so far.
     #[must_use]
     pub const fn ip_proto(&self) -> Option<IpProto> {
         match &self.network {
@@ -132,7 +167,8 @@ impl Headers {
         }
     }
 
-    /// Which part of an IP packet this is; none if it is no IP packet, or was not read.
+    /// Part of the IP packet in this frame, or `None` if it is no IP packet or was not parsed so
+    /// far.
     #[must_use]
     pub const fn fragment(&self) -> Option<Fragment> {
         match &self.network {
@@ -146,25 +182,25 @@ impl Headers {
         }
     }
 
-    /// Where the header behind the link layer begins, in bytes from the frame's first.
+    /// Offset of the network header from the start of the frame, in bytes.
     #[must_use]
     pub const fn network_at(&self) -> usize {
         self.link.payload_at()
     }
 
-    /// Where the header above IP begins; none if there is none, or it was not looked for.
+    /// Offset of the transport header, or `None` if there is none or it was not located.
     #[must_use]
     pub fn transport_at(&self) -> Option<usize> {
         self.upper.map(|upper| upper.at)
     }
 
-    /// Where the packet ends, whose header above IP that is; padding may follow.
+    /// Offset of the end of the packet with that transport header; padding may follow.
     #[must_use]
     pub fn transport_end(&self) -> Option<usize> {
         self.upper.map(|upper| upper.end)
     }
 
-    /// Reads everything behind the link layer.
+    /// Parses the layers after the link layer.
     pub(crate) fn read_network(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.network = Network::None;
         self.transport = Transport::None;
@@ -210,7 +246,7 @@ impl Headers {
         });
     }
 
-    /// Reads the header above IP, if there is one.
+    /// Parses the transport header, if present.
     pub(crate) fn read_transport(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.transport = Transport::None;
         let Some(upper) = self.upper.filter(|_| self.depth == Depth::Transport) else {

@@ -1,8 +1,8 @@
-//! Where the IP packet of a frame is, also below an MPLS stack or within other headers
-//! and frames: what finishing a checksum and cutting a frame into segments need to know.
+//! Location of the IP packet in a frame, also below an MPLS stack or inside other headers and
+//! frames, for checksum completion and segmentation.
 //!
-//! Unlike [`Headers`](crate::Headers) this guesses, by the first four bits below
-//! the stack: a frame with offload metadata has been IP since it was made.
+//! Unlike [`Headers`](crate::Headers), this guesses the protocol below an MPLS stack from its first
+//! four bits: a frame with offload metadata was IP when it was created.
 
 use crate::headers::{Network, Transport, UpperLayer};
 use crate::wire::ethernet::EtherType;
@@ -18,12 +18,12 @@ pub(crate) struct IpLayout {
     pub(crate) ip_at: usize,
     /// The IP header.
     pub(crate) network: Network,
-    /// Where the transport header is.
+    /// Offset of the transport header.
     pub(crate) upper: UpperLayer,
 }
 
 impl IpLayout {
-    /// Finds the packet in `bytes`; none if there is no whole one.
+    /// Locates the packet in `bytes`, or returns `None` if there is no complete one.
     pub(crate) fn find(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes).ok().flatten()
     }
@@ -49,8 +49,8 @@ impl IpLayout {
     }
 }
 
-/// What stands behind the header that `link` announces; none if it is the last that
-/// anything stands behind. Each is further on in the frame.
+/// Returns the header after the one that `link` announces, or `None` if no header follows it. Each
+/// is further inside the frame, so that the search terminates.
 fn inner(mut link: Link, bytes: &[u8]) -> Result<Option<Link>, Malformed> {
     let at = link.payload_at();
     let rest = &bytes[at.min(bytes.len())..];

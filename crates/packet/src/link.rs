@@ -1,5 +1,4 @@
-//! What a bridge looks at: the addresses, the outermost VLAN tag, and the type
-//! behind all tags. Nothing of the packet that the frame carries.
+//! Link layer: addresses, outermost VLAN tag, and the EtherType after all tags.
 
 use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::u16_at;
@@ -9,22 +8,22 @@ use crate::{MacAddr, Malformed};
 /// The link layer of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// To whom.
+    /// Destination address.
     pub dst: MacAddr,
-    /// From whom.
+    /// Source address.
     pub src: MacAddr,
     /// The outermost VLAN tag.
     pub tag: Option<VlanTag>,
-    /// The type behind all tags; [`EtherType::LLC`] if there is a length and no SNAP.
+    /// EtherType after all tags; [`EtherType::LLC`] for a length without SNAP.
     pub eth_type: EtherType,
-    /// Where the tags end: there is the type, or the length before LLC.
+    /// Offset of the end of the tags: of the EtherType, or of the length before LLC.
     pub(crate) tags_end: usize,
-    /// Where the type is.
+    /// Offset of the type.
     pub(crate) type_at: usize,
 }
 
 impl Link {
-    /// Reads the link layer of a frame.
+    /// Parses the link layer of a frame.
     ///
     /// # Errors
     /// The frame ends within the Ethernet header or within a VLAN tag.
@@ -36,7 +35,7 @@ impl Link {
         if EtherType(u16_at(bytes, ethernet::TYPE)).is_vlan() {
             let outermost = bytes[ethernet::TYPE..].first_chunk();
             tag = Some(VlanTag::parse(*outermost.ok_or(Malformed::VlanTruncated)?));
-            tags_end = pass_tags(bytes)?;
+            tags_end = find_tags_end(bytes)?;
         }
         let (eth_type, type_at) = ethernet::payload_type(bytes, tags_end);
         Ok(Self {
@@ -49,28 +48,28 @@ impl Link {
         })
     }
 
-    /// The tag behind the outermost, in the bytes that this was read from.
+    /// Returns the second tag; `bytes` is the frame that was parsed.
     #[must_use]
     pub fn inner_tag(&self, bytes: &[u8]) -> Option<VlanTag> {
         let inner = bytes.get(ethernet::TYPE + vlan::LEN..self.tags_end)?;
         inner.first_chunk().copied().map(VlanTag::parse)
     }
 
-    /// How many tags there are.
+    /// Number of tags.
     #[must_use]
     pub const fn tags(&self) -> usize {
         (self.tags_end - ethernet::TYPE) / vlan::LEN
     }
 
-    /// Where the payload begins, in bytes from the frame's first.
+    /// Offset of the payload from the start of the frame, in bytes.
     #[must_use]
     pub const fn payload_at(&self) -> usize {
         self.type_at + 2
     }
 }
 
-/// Where the tags end, if there are not too many.
-fn pass_tags(bytes: &[u8]) -> Result<usize, Malformed> {
+/// Returns the offset of the end of the tags, of which at most [`vlan::COUNT_MAX`] are skipped.
+fn find_tags_end(bytes: &[u8]) -> Result<usize, Malformed> {
     let mut at = ethernet::TYPE;
     for _ in 0..vlan::COUNT_MAX {
         if !EtherType(u16_at(bytes, at)).is_vlan() {
@@ -93,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn an_untagged_frame() {
+    fn untagged_frame_has_no_tag() {
         let link = Link::parse(&frame(&[0x08, 0x00])).expect("well formed");
         assert_eq!(link.eth_type, EtherType::IPV4);
         assert_eq!((link.tag, link.tags(), link.payload_at()), (None, 0, 14));
     }
 
     #[test]
-    fn the_type_is_behind_all_tags() {
+    fn ether_type_is_after_all_tags() {
         let bytes = frame(&[0x88, 0xa8, 0x60, 5, 0x81, 0x00, 0, 6, 0x86, 0xdd]);
         let link = Link::parse(&bytes).expect("well formed");
         assert_eq!(link.tag.map(|tag| (tag.vid, tag.pcp)), Some((5, 3)));
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_last_tag_that_is_read_there_is_only_a_type() {
+    fn tag_beyond_limit_is_reported_as_ether_type() {
         let bytes = frame(&[0x81, 0x00, 0, 1].repeat(10));
         let link = Link::parse(&bytes).expect("well formed");
         assert_eq!(link.tags(), usize::from(vlan::COUNT_MAX));
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn malformed_link_layer_is_refused() {
         let cut = |len| Link::parse(&frame(&[0x81, 0x00, 0, 1, 8, 0])[..len]);
         assert_eq!(cut(13), Err(Malformed::Runt));
         for len in 14..18 {

@@ -1,4 +1,4 @@
-//! The 48-bit Ethernet address.
+//! Ethernet addresses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,21 +11,21 @@ impl MacAddr {
     /// `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether the address names a group of stations, broadcast included.
+    /// True for group addresses, broadcast included.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
     }
 
-    /// Whether it is that of all stations.
+    /// True for the broadcast address.
     #[must_use]
     pub fn is_broadcast(self) -> bool {
         self.0 == [0xff; 6]
     }
 
-    /// Whether a bridge keeps frames to this address to itself: `01:80:c2:00:00:00` to `0f`
-    /// (IEEE 802.1D-2004, table 7-10), and those by which switches of some makers speak to each
-    /// other (ovs-vswitchd.conf.db(5), `other_config:forward-bpdu`).
+    /// True for addresses that a bridge does not forward: `01:80:c2:00:00:00` to `0f` (IEEE
+    /// 802.1D-2004, table 7-10), and those of vendor protocols between switches
+    /// (ovs-vswitchd.conf.db(5), `other_config:forward-bpdu`).
     #[must_use]
     pub fn is_bridge_reserved(self) -> bool {
         matches!(
@@ -60,9 +60,9 @@ impl fmt::Display for MacAddr {
     }
 }
 
-/// The text is not six hexadecimal bytes with colons between them.
+/// Error: the text is not six hexadecimal bytes separated by colons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an Ethernet address: six hexadecimal bytes are wanted, as in 02:00:00:00:00:01")]
+#[error("invalid Ethernet address: expected six hexadecimal bytes, such as 02:00:00:00:00:01")]
 pub struct ParseMacAddrError;
 
 impl FromStr for MacAddr {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn malformed_mac_address_is_refused() {
         for text in [
             "",
             "02:00:5e:10:0a",

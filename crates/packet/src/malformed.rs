@@ -1,11 +1,11 @@
-//! Why a frame cannot be read: a closed list, so that each reason has a counter.
+//! Reasons why a frame is malformed: a closed list, so that each has a counter.
 //!
-//! What is legal though rare (padding behind the IP datagram, an LLC frame, an
-//! unknown type) is not here: such a frame is read as far as it goes.
+//! Rare but legal frames (padding after the IP datagram, an LLC frame, an unknown type) are not
+//! malformed; they are parsed as far as their headers are known.
 
 use std::fmt;
 
-/// A header that is there by all signs, and damaged.
+/// Reason why a frame is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Malformed {
@@ -15,35 +15,35 @@ pub enum Malformed {
     VlanTruncated,
     /// The frame ends within the outermost MPLS entry.
     MplsTruncated,
-    /// The frame ends within a service instance tag, or the customer's addresses behind it.
+    /// The frame ends within a service instance tag or the customer addresses after it.
     PbbTruncated,
     /// The frame ends within a network service header.
     NshTruncated,
-    /// A network service header of another version, or not as long as its type wants it.
+    /// A network service header has another version, or a length that its type does not allow.
     NshHeader,
     /// The frame ends within an ARP packet.
     ArpTruncated,
     /// The frame ends within the fixed IPv4 header.
     Ipv4Truncated,
-    /// The type says IPv4, the version field does not.
+    /// The EtherType is IPv4, the version field is not.
     Ipv4Version,
-    /// The IPv4 header claims fewer than 20 bytes, or more than there are.
+    /// The IPv4 header length is below 20 bytes or exceeds the frame.
     Ipv4HeaderLength,
-    /// The IPv4 datagram claims to be shorter than its header, or longer than the frame.
+    /// The IPv4 total length is below the header length or exceeds the frame.
     Ipv4TotalLength,
     /// The frame ends within the fixed IPv6 header.
     Ipv6Truncated,
-    /// The type says IPv6, the version field does not.
+    /// The EtherType is IPv6, the version field is not.
     Ipv6Version,
-    /// The IPv6 packet claims to be longer than the frame.
+    /// The IPv6 payload length exceeds the frame.
     Ipv6PayloadLength,
     /// An IPv6 extension header reaches beyond the packet.
     Ipv6Extension,
-    /// More IPv6 extension headers than anybody needs.
+    /// More IPv6 extension headers than [`crate::wire::ipv6::EXTENSIONS_MAX`].
     Ipv6ExtensionCount,
     /// The packet ends within the TCP header.
     TcpTruncated,
-    /// The TCP header claims fewer than 20 bytes, or more than there are.
+    /// The TCP data offset is below 20 bytes or exceeds the packet.
     TcpDataOffset,
     /// The packet ends within the UDP header.
     UdpTruncated,
@@ -55,11 +55,11 @@ pub enum Malformed {
     Icmpv6Truncated,
     /// The packet ends within a neighbour solicitation or advertisement.
     NdTruncated,
-    /// A neighbour discovery option has no length, or reaches beyond the packet.
+    /// A neighbour discovery option has length zero or exceeds the packet.
     NdOption,
-    /// The metadata puts the unfinished checksum outside the frame's payload.
+    /// The partial checksum of the metadata is outside the frame's payload.
     ChecksumPlace,
-    /// The metadata asks for segments without payload.
+    /// The metadata request segments without payload.
     SegmentSize,
 }
 
@@ -100,7 +100,7 @@ impl Malformed {
         self as usize
     }
 
-    /// The reason's name, as a counter bears it.
+    /// Name of the reason's counter.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! Multicast as a bridge that listens in looks at it (RFC 4541): what kind of frame it is, and
-//! what hosts and routers say of groups by IGMP (RFC 1112, 2236, 3376) and MLD (RFC 2710, 3810).
+//! Multicast classification for snooping (RFC 4541): the kind of a frame, and the membership
+//! reports of hosts by IGMP (RFC 1112, 2236, 3376) and MLD (RFC 2710, 3810).
 //!
 //! ```text
 //!  0      1      2          4                 8
@@ -11,7 +11,7 @@
 //! record: | kind(1) | auxiliary words(1) | sources(2) | group(4, 16) | sources | auxiliary |
 //! ```
 //!
-//! Where a frame goes is not known here, nor who is where.
+//! Forwarding and the membership table belong to crate `l2`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,7 @@ use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
 use crate::wire::{Fragment, IpProto, u16_at};
 
-/// IGMP's types: a query, and what members say.
+/// IGMP message types.
 const IGMP_QUERY: u8 = 0x11;
 const IGMP_REPORT_V1: u8 = 0x12;
 const IGMP_REPORT_V2: u8 = 0x16;
@@ -35,10 +35,10 @@ const MLD_REPORT: u8 = 131;
 const MLD_DONE: u8 = 132;
 const MLD_REPORT_V2: u8 = 143;
 
-/// Kinds of records: the sources that are wanted, and such in place of others.
+/// Record types `MODE_IS_INCLUDE` and `CHANGE_TO_INCLUDE_MODE` (RFC 3376, 4.2.12).
 const INCLUDE: u8 = 1;
 const TO_INCLUDE: u8 = 3;
-/// The last kind that there is.
+/// Highest record type.
 const BLOCK: u8 = 6;
 
 /// Bytes before the records of a report.
@@ -46,21 +46,31 @@ const RECORDS: usize = 8;
 /// Bytes of a record before its group.
 const RECORD: usize = 4;
 
-/// What a bridge sees in a frame with a multicast packet.
+/// Kind of a multicast packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multicast {
-    /// A router asks who is in which group.
+    /// Query by a router for the members of groups.
     Query,
-    /// A host says in which groups it is, or no longer.
+    /// Report by a host of groups that it joins or leaves.
     Report,
-    /// It goes to all of the link, whatever they have joined.
+    /// Packet to every host of the link, members or not.
     Local,
-    /// It goes to who has joined this group.
+    /// Packet to the members of this group.
     To(IpAddr),
 }
 
 impl Multicast {
-    /// What the frame of these bytes is; none if it is no whole IP packet.
+    /// Returns the kind of the frame `bytes`, or `None` if it is no complete IP packet.
+    ///
+    /// ```
+    /// use packet::{Link, Multicast};
+    ///
+    /// let stack: packet::build::Stack = "eth / ipv4(dst=239.1.1.1) / udp".parse().unwrap();
+    /// let frame = stack.build();
+    /// let link = Link::parse(frame.bytes()).unwrap();
+    /// let group = std::net::Ipv4Addr::new(239, 1, 1, 1).into();
+    /// assert_eq!(Multicast::classify(frame.bytes(), &link), Some(Multicast::To(group)));
+    /// ```
     #[must_use]
     pub fn classify(bytes: &[u8], link: &Link) -> Option<Self> {
         let packet = MulticastPacket::find(bytes, link)?;
@@ -83,7 +93,7 @@ impl Multicast {
     }
 }
 
-/// Whether packets go to all of a link (RFC 4541, 2.1.2 and 3).
+/// True for groups that reach every host of a link (RFC 4541, 2.1.2 and 3).
 fn is_local(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(group) => group.octets()[..3] == [224, 0, 0],
@@ -91,27 +101,27 @@ fn is_local(group: IpAddr) -> bool {
     }
 }
 
-/// What a message says of groups.
+/// Message about group membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MembershipMessage {
-    /// A router asks, who has an address.
+    /// Query by a router with an address.
     Query,
-    /// A host says this.
+    /// Report by a host.
     Report(Vec<MembershipChange>),
 }
 
-/// That a host is in a group, or no longer.
+/// Change of a host's membership of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MembershipChange {
     /// The group.
     pub group: IpAddr,
-    /// Whether it is in it.
+    /// True if the host is a member.
     pub is_joined: bool,
 }
 
 impl MembershipMessage {
-    /// Reads the message in the frame of these bytes; none if there is none, it is damaged, or
-    /// it says nothing to a bridge.
+    /// Parses the membership message in the frame `bytes`. Returns `None` if there is none, it is
+    /// malformed, or a bridge ignores it.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let link = Link::parse(bytes).ok()?;
@@ -151,8 +161,8 @@ fn v6(message: &[u8], at: usize) -> Option<IpAddr> {
     Some(Ipv6Addr::from(*octets).into())
 }
 
-/// The records of a report whose addresses have so many bytes, as far as they are whole. Who
-/// wants a group from no source has left it.
+/// Returns the complete records of a report with addresses of `width` bytes. A host that includes
+/// no source of a group has left the group.
 fn records(
     message: &[u8],
     width: usize,
@@ -185,9 +195,9 @@ fn records(
 struct MulticastPacket<'a> {
     src: IpAddr,
     dst: IpAddr,
-    /// Whether it carries a message of IGMP or ICMPv6.
+    /// True if the packet carries a message of IGMP or ICMPv6.
     is_membership: bool,
-    /// What it carries; nothing of a later fragment.
+    /// Payload; empty for a fragment.
     message: &'a [u8],
 }
 
@@ -221,7 +231,7 @@ impl<'a> MulticastPacket<'a> {
             }
             _ => return None,
         };
-        let spoken = match dst {
+        let membership_protocol = match dst {
             IpAddr::V4(_) => IpProto::IGMP,
             IpAddr::V6(_) => IpProto::ICMPV6,
         };
@@ -229,12 +239,12 @@ impl<'a> MulticastPacket<'a> {
         Some(Self {
             src,
             dst,
-            is_membership: is_whole && protocol == spoken,
+            is_membership: is_whole && protocol == membership_protocol,
             message: if is_whole { message } else { &[] },
         })
     }
 
-    /// What its checksum is to make zero of.
+    /// Returns the sum that a correct checksum makes zero.
     fn sum(&self) -> InternetSum {
         let sum = InternetSum::of(self.message);
         match (self.src, self.dst) {
@@ -253,12 +263,12 @@ impl<'a> MulticastPacket<'a> {
 mod tests {
     use super::*;
 
-    /// A frame with an IPv4 packet to `dst`, whose message's checksum is put right.
+    /// Returns a frame with an IPv4 packet to `dst` whose message has a correct checksum.
     fn igmp(dst: [u8; 4], message: &[u8]) -> Vec<u8> {
         let mut message = message.to_vec();
         let sum = InternetSum::of(&message).checksum();
         message[2..4].copy_from_slice(&sum.to_be_bytes());
-        let len = u8::try_from(24 + message.len()).expect("it is short");
+        let len = u8::try_from(24 + message.len()).expect("the message is short");
         let mut frame = vec![1, 0, 0x5e, 0, 0, 22, 2, 0, 0, 0, 0, 1, 8, 0];
         frame.extend([0x46, 0, 0, len, 0, 0, 0, 0, 1, 2, 0, 0, 10, 1, 0, 1]);
         frame.extend(dst);
@@ -268,14 +278,14 @@ mod tests {
         frame
     }
 
-    /// The same by IPv6, with a hop-by-hop header.
+    /// Returns the same over IPv6, with a hop-by-hop header.
     fn mld(message: &[u8]) -> Vec<u8> {
         let (src, dst) = (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), [0xff; 16]);
         let mut message = message.to_vec();
         let pseudo = InternetSum::pseudo_v6(src, dst.into(), IpProto::ICMPV6, message.len());
         let sum = InternetSum::of(&message).plus(pseudo).checksum();
         message[2..4].copy_from_slice(&sum.to_be_bytes());
-        let len = u8::try_from(8 + message.len()).expect("it is short");
+        let len = u8::try_from(8 + message.len()).expect("the message is short");
         let mut frame = vec![0x33, 0x33, 0, 0, 0, 22, 2, 0, 0, 0, 0, 1, 0x86, 0xdd];
         frame.extend([0x60, 0, 0, 0, 0, len, 0, 1]);
         frame.extend(src.octets());
@@ -300,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_say_by_igmp() {
+    fn igmp_reports_and_leaves_are_parsed() {
         let two = igmp([239, 1, 1, 1], &[0x16, 0, 0, 0, 239, 1, 1, 1]);
         assert_eq!(kind(&two), Some(Multicast::Report));
         assert_eq!(
@@ -328,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_say_by_mld() {
+    fn mld_reports_and_queries_are_parsed() {
         let group = [0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
         let one = |kind| mld(&[&[kind, 0, 0, 0, 0, 0, 0, 0], &group[..]].concat());
         assert_eq!(
@@ -355,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_says_nothing() {
+    fn malformed_or_irrelevant_messages_are_ignored() {
         let mut damaged = igmp([239, 1, 1, 1], &[0x16, 0, 0, 0, 239, 1, 1, 1]);
         damaged[40] ^= 1;
         assert_eq!(kind(&damaged), Some(Multicast::Report));

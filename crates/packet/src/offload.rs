@@ -1,80 +1,91 @@
-//! What a frame still owes to the wire. A virtual interface hands frames over
-//! before their checksum is finished and before they are cut into segments; a
-//! frame carries that debt from port to port, and it is paid only where the
-//! egress cannot take it (virtio 1.2, 5.1.6).
+//! Offload metadata: the checksum and the segmentation that a frame still needs before it reaches a
+//! wire.
 //!
-//! This is metadata only: how it is read from and written to a
-//! `virtio_net_hdr` is the business of the port backends.
+//! A virtual interface delivers frames before their transport checksum is complete and before they
+//! are cut into segments, and describes both in a `virtio_net_hdr` (virtio 1.2, 5.1.6). Linux calls
+//! the same states `CHECKSUM_PARTIAL` and GSO. A frame carries this description from port to port,
+//! and rewriting keeps it valid, so that the work is done once, and only if the egress device
+//! cannot do it:
+//!
+//! | metadata | virtio-net | software |
+//! |---|---|---|
+//! | [`Checksum::Partial`] | `F_NEEDS_CSUM`, `csum_start`, `csum_offset` | [`Frame::complete_checksum`](crate::Frame::complete_checksum) |
+//! | [`Checksum::Verified`] | `F_DATA_VALID` | none |
+//! | [`Segmentation`] | `gso_type`, `gso_size`, `hdr_len` | [`segment`](crate::segment()) |
+//!
+//! A partial checksum field holds the sum of the pseudo-header, not its complement. Only a change
+//! of the pseudo-header (addresses, protocol) changes it; a rewritten port does not.
+//!
+//! The port backends translate between these types and the system's structures.
 
 use crate::Malformed;
 
-/// How far the transport checksum of a frame has come.
+/// State of a frame's transport checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
-    /// The bytes hold what the wire would hold; nothing is known of their truth.
+    /// The checksum field is as on the wire; it was not verified.
     #[default]
     Complete,
-    /// The bytes hold what the wire would hold, and somebody has checked it.
+    /// The checksum field is as on the wire, and a device or host verified it.
     Verified,
-    /// The field holds the pseudo-header's sum only. The checksum of all bytes
-    /// from `start` to the end belongs at `start + offset`, both counted from
-    /// the first byte of the frame.
+    /// The field holds the sum of the pseudo-header only. The checksum of all bytes from `start` to
+    /// the end belongs at `start + offset`, both counted from the first byte of the frame.
     Partial {
-        /// Where the summed bytes begin: the transport header.
+        /// Offset of the summed bytes: of the transport header.
         start: u16,
-        /// Where in the transport header the checksum field is.
+        /// Offset of the checksum field in the transport header.
         offset: u16,
     },
 }
 
-/// What kind of segments a frame is to be cut into.
+/// Kind of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentationKind {
     /// TCP over IPv4.
     Tcp4,
-    /// TCP over IPv4, with congestion-window-reduced set in the first segment only.
+    /// TCP over IPv4, with CWR set in the first segment only.
     Tcp4Ecn,
     /// TCP over IPv6.
     Tcp6,
-    /// TCP over IPv6, with congestion-window-reduced set in the first segment only.
+    /// TCP over IPv6, with CWR set in the first segment only.
     Tcp6Ecn,
-    /// UDP datagrams one behind the other (`VIRTIO_NET_HDR_GSO_UDP_L4`).
+    /// UDP datagrams one after the other (`VIRTIO_NET_HDR_GSO_UDP_L4`).
     Udp,
 }
 
-/// A frame that stands for several: the same headers, the payload in slices.
+/// Description of a frame that stands for several with the same headers and consecutive payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segmentation {
     /// The protocol to cut by.
     pub kind: SegmentationKind,
-    /// Payload bytes of each segment; the last may be shorter. Never zero.
+    /// Payload bytes of each segment; the last may be shorter. Not zero.
     pub size: u16,
-    /// Bytes of all headers, as the sender states them: a hint, not a promise.
+    /// Length of all headers as the sender states it, in bytes; a hint that may be wrong.
     pub header_len: u16,
 }
 
-/// All that a frame still owes. The default is nothing.
+/// Outstanding work of a frame. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The state of the transport checksum.
     pub checksum: Checksum,
-    /// How the frame is to be cut, if it is.
+    /// Segmentation, if the frame awaits it.
     pub segmentation: Option<Segmentation>,
 }
 
 impl Offload {
-    /// Whether nothing is owed.
+    /// True if neither a checksum nor a segmentation is outstanding.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         !matches!(self.checksum, Checksum::Partial { .. }) && self.segmentation.is_none()
     }
 
-    /// Whether this can be true of a frame of `len` bytes whose payload begins at
-    /// `payload_at`. A guest or a peer process may have written it.
+    /// Checks that the metadata fit a frame of `len` bytes whose payload begins at `payload_at`. A
+    /// guest or a peer process may have written them.
     ///
     /// # Errors
-    /// The unfinished checksum is not within the payload, or segments have no size.
+    /// The partial checksum is outside the payload, or the segment size is zero.
     #[inline]
     pub fn validate(&self, payload_at: usize, len: usize) -> Result<(), Malformed> {
         if let Checksum::Partial { start, offset } = self.checksum
@@ -89,7 +100,7 @@ impl Offload {
         }
     }
 
-    /// Follows `len` bytes that were put in (or, with `shrink`, taken out) before
+    /// Updates the positions after `len` bytes were inserted (or, with `shrink`, removed) before
     /// the byte at `at`.
     pub(crate) fn shift_positions(&mut self, at: usize, len: u16, shrink: bool) {
         let moved = |position: u16| {

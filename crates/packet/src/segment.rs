@@ -1,9 +1,17 @@
-//! Software segmentation: a frame that stands for many becomes the many, where
-//! the egress cannot do it, as the sender's own stack would have made them.
+//! Software segmentation (GSO): cuts one large frame into frames of the segment size, for an egress
+//! device that cannot do it.
 //!
-//! Each segment is a whole frame: headers repeated, lengths, identification,
-//! sequence number and flags its own, checksums complete (Linux' `tcp_offload.c`
-//! and `udp_offload.c` are the reference that receivers are used to).
+//! The headers of the large frame are the template. Each segment is a complete frame with
+//!
+//! - the headers of the template and the next `size` bytes of payload;
+//! - its own IPv4 total length or IPv6 payload length, and an IPv4 identification that counts up;
+//! - TCP: the sequence number of its first byte; FIN and PSH in the last segment only, CWR in the first only;
+//! - UDP: its own length;
+//! - complete checksums.
+//!
+//! Receivers expect the segments that Linux makes, so `tcp_offload.c` and `udp_offload.c` of Linux
+//! are the reference. Segments take their buffers from the worker's pool; if it has too few, no
+//! segment is produced.
 
 use crate::checksum::InternetSum;
 use crate::headers::Network;
@@ -11,18 +19,18 @@ use crate::ip_layout::IpLayout;
 use crate::wire::{IpProto, ipv4, ipv6, tcp, u16_at, udp};
 use crate::{Frame, Offload, Pool, Segmentation, SegmentationKind};
 
-/// Why a frame was not cut.
+/// Reason why a frame was not segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
-    /// The frame is not of the kind that its metadata says.
-    #[error("the frame is not what its segmentation metadata says")]
+    /// The frame's headers do not match its metadata.
+    #[error("frame does not match its segmentation metadata")]
     Mismatch,
-    /// The pool has too few buffers left.
-    #[error("no buffers left for the segments")]
+    /// The pool has too few free buffers.
+    #[error("no free buffers for the segments")]
     NoBuffer,
 }
 
-/// What all segments of a frame have in common.
+/// Properties that all segments of a frame share.
 struct SegmentPlan {
     layout: IpLayout,
     /// Bytes of all headers.
@@ -31,12 +39,22 @@ struct SegmentPlan {
     size: usize,
 }
 
-/// Appends to `out` what `frame` is on the wire: its segments, in order, or, if
-/// there is nothing to cut, one copy of it with its checksum finished.
+/// Appends to `out` the frames that `frame` becomes on the wire: its segments in order, or one copy
+/// with a complete checksum if no segmentation is outstanding.
+///
+/// ```
+/// use packet::{Pool, build::Stack, segment};
+///
+/// let stack: Stack = "eth / ipv4 / tcp(checksum=partial) / data(2500) / gso(1000)".parse().unwrap();
+/// let (mut pool, mut segments) = (Pool::new(8), Vec::new());
+/// segment(&stack.build(), &mut pool, &mut segments).unwrap();
+/// let lengths: Vec<usize> = segments.iter().map(|frame| frame.len()).collect();
+/// assert_eq!(lengths, [1054, 1054, 554]);
+/// ```
 ///
 /// # Errors
-/// The frame cannot be cut, or there are not enough buffers; `out` and `pool`
-/// are then as they were.
+/// The frame does not match its metadata, or the pool has too few buffers; `out` and `pool` are
+/// then unchanged.
 pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(), SegmentError> {
     let Some(how) = frame.offload.segmentation else {
         let mut copy = pool.duplicate(frame).ok_or(SegmentError::NoBuffer)?;
@@ -56,7 +74,7 @@ pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(
         };
         segment
             .set_len(cut.headers + slice.len())
-            .expect("a segment is no longer than what it is cut from");
+            .expect("a segment is no longer than its frame");
         cut.write(&mut segment, frame, slice, index, index == last);
         out.push(segment);
     }
@@ -118,7 +136,7 @@ impl SegmentPlan {
         let len = packet.len();
         match &self.layout.network {
             Network::Ipv4(ip) => {
-                let step = u16::try_from(index & 0xffff).expect("sixteen bits");
+                let step = u16::try_from(index & 0xffff).expect("masked to 16 bits");
                 let id = u16_at(packet, ipv4::ID).wrapping_add(step);
                 packet[ipv4::TOTAL_LEN..][..2].copy_from_slice(&wire_len(len).to_be_bytes());
                 packet[ipv4::ID..][..2].copy_from_slice(&id.to_be_bytes());
@@ -164,9 +182,9 @@ impl SegmentPlan {
         bytes[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// The pseudo-header of a segment with `len` bytes above IP. Where a routing
-    /// header hides the destination, the unfinished checksum of the whole is the
-    /// only one who knows it.
+    /// Returns the sum of the pseudo-header of a segment with `len` bytes above IP. If a routing
+    /// header hides the final destination, only the partial checksum of the large frame contains
+    /// it.
     fn pseudo(&self, unfinished: u16, len: usize) -> InternetSum {
         let upper = self.layout.upper;
         match &self.layout.network {
@@ -181,9 +199,9 @@ impl SegmentPlan {
     }
 }
 
-/// A length of a segment, as its headers write it.
+/// Returns a length as a header field.
 fn wire_len(len: usize) -> u16 {
-    u16::try_from(len).expect("a segment is shorter than the packet it is cut from")
+    u16::try_from(len).expect("a segment is shorter than its packet")
 }
 
 #[cfg(test)]

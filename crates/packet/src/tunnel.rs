@@ -1,9 +1,35 @@
-//! Frames within packets: the headers of VXLAN (RFC 7348, with its group policy and generic
-//! protocol drafts), GENEVE (RFC 8926) and GRE (RFC 2784, RFC 2890), and the Ethernet, IP and
-//! UDP headers around those.
+//! Tunnel headers: VXLAN (RFC 7348, with the group policy and generic protocol drafts), GENEVE (RFC
+//! 8926) and GRE (RFC 2784, RFC 2890), with the Ethernet, IP and UDP headers around them.
 //!
-//! Bytes only: which tunnel a packet is of, and by which way it goes, is not known here.
-//! Fragments are not put together, and none are made.
+//! Encoding only: the underlay selects the tunnel and the route. Fragments are neither reassembled
+//! nor created.
+//!
+//! ```
+//! use packet::tunnel::{self, OuterHeaders, OuterTransport, TunnelHeader, TunnelProtocol};
+//! use packet::{Frame, MacAddr, Pool};
+//!
+//! let outer = OuterHeaders {
+//!     eth_dst: MacAddr([2, 0, 0, 0, 0, 2]),
+//!     eth_src: MacAddr([2, 0, 0, 0, 0, 1]),
+//!     src: std::net::Ipv4Addr::new(192, 0, 2, 1).into(),
+//!     dst: std::net::Ipv4Addr::new(192, 0, 2, 2).into(),
+//!     tos: 0,
+//!     ttl: 64,
+//!     dont_fragment: true,
+//!     upper: OuterTransport::Udp { src: 50_000, dst: tunnel::GENEVE_PORT, summed: false },
+//! };
+//! let mut header = TunnelHeader::new(TunnelProtocol::Geneve);
+//! header.key = Some(7);
+//!
+//! let inner = Frame::from_bytes(&[0; 60]);
+//! let mut frame = inner.clone();
+//! tunnel::encapsulate(&mut frame, 0, &outer, &header, &mut Pool::new(1)).unwrap();
+//! assert_eq!(frame.len(), 14 + 20 + 8 + 8 + 60);
+//!
+//! let packet = tunnel::parse_outer(frame.bytes()).unwrap();
+//! assert_eq!(tunnel::decapsulate(&mut frame, &packet, TunnelProtocol::Geneve), Ok(header));
+//! assert_eq!(frame, inner);
+//! ```
 
 mod header;
 mod outer;
@@ -23,34 +49,34 @@ pub const VXLAN_GPE_PORT: u16 = 4790;
 /// The UDP port of GENEVE (RFC 8926, 3.3).
 pub const GENEVE_PORT: u16 = 6081;
 
-/// Bytes of all options of GENEVE, at most: what six bits count in words (RFC 8926, 3.4).
+/// Largest length of all GENEVE options, in bytes: six bits count words (RFC 8926, 3.4).
 pub const OPTIONS_LEN_MAX: usize = 252;
 
-/// Why a packet was not taken out of a tunnel, or not put into one.
+/// Reason why a packet was not encapsulated or decapsulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunnelError {
-    /// A header is cut off, or its lengths cannot be.
-    #[error("a tunnel's header is cut off")]
+    /// A header is truncated or its lengths are inconsistent.
+    #[error("truncated tunnel header")]
     Truncated,
-    /// It is of a version, or has a flag, that nobody here knows.
-    #[error("a tunnel's header is of an unknown kind")]
+    /// The header has an unsupported version or flag.
+    #[error("unsupported tunnel header")]
     Unknown,
     /// A checksum around the frame is wrong.
-    #[error("a checksum around a tunnelled frame is wrong")]
+    #[error("wrong checksum of a tunnelled packet")]
     Checksum,
-    /// The packet would be longer than IP can say, or no buffer has room for it.
-    #[error("a tunnelled frame would be too long")]
+    /// The packet would exceed the IP length field or every buffer.
+    #[error("encapsulated frame too long")]
     TooLong,
-    /// What is within, or is to be, has no place in such a tunnel.
-    #[error("a tunnel does not carry such a packet")]
+    /// The tunnel does not carry this kind of payload.
+    #[error("payload not supported by the tunnel")]
     Payload,
 }
 
-/// Puts `frame`, which must owe nothing, into a tunnel: what is before `skip` is left out, and
-/// headers are put in its place. It owes nothing afterwards, either.
+/// Encapsulates `frame`, which must have no outstanding offload work: drops its first `skip` bytes
+/// and adds the headers. The result has no outstanding work either.
 ///
 /// # Errors
-/// It would be too long; the frame is then as it was, or without the bytes to be left out.
+/// The packet would be too long; the frame is then unchanged or lacks its first `skip` bytes.
 pub fn encapsulate(
     frame: &mut Frame,
     skip: u16,
@@ -84,45 +110,45 @@ pub fn encapsulate(
         pool.put(std::mem::replace(frame, longer));
     }
     frame.offload.checksum = Checksum::Complete;
-    shim.seal(&mut frame.bytes_mut()[at..]);
-    outer.seal(frame.bytes_mut());
+    shim.finalize(&mut frame.bytes_mut()[at..]);
+    outer.finalize(frame.bytes_mut());
     Ok(())
 }
 
-/// Takes what is within a packet out of it: a frame, or, if the tunnel carries others, a
-/// packet of the type that the header tells, without any header before it.
+/// Decapsulates a packet. The result is a frame or, if the tunnel carries other packets, a packet
+/// of the type in the tunnel header, without any header before it.
 ///
 /// # Errors
-/// The packet is damaged, or not of this protocol; the frame is then as it was.
+/// The packet is malformed or belongs to another protocol; the frame is then unchanged.
 pub fn decapsulate(
     frame: &mut Frame,
-    found: &TunnelPacket,
+    packet: &TunnelPacket,
     protocol: TunnelProtocol,
 ) -> Result<TunnelHeader, TunnelError> {
-    // What a device has summed, or is still to sum, is no more than what is to be believed.
-    let is_believed = match frame.offload.checksum {
+    // A checksum that a device has verified, or is still to compute, is not verified here.
+    let is_trusted = match frame.offload.checksum {
         Checksum::Complete => false,
         Checksum::Verified | Checksum::Partial { .. } => true,
     };
-    let is_whole = frame.offload.segmentation.is_some();
+    let is_segmented = frame.offload.segmentation.is_some();
     let bytes = frame
         .bytes()
-        .get(..found.end)
+        .get(..packet.end)
         .ok_or(TunnelError::Truncated)?;
-    if !is_believed && !is_whole {
-        found.verify_checksums(bytes)?;
+    if !is_trusted && !is_segmented {
+        packet.verify_checksums(bytes)?;
     }
-    let rest = &bytes[found.at..];
-    let (shim, len) = TunnelHeader::parse(protocol, rest, is_believed || is_whole)?;
-    let at = found.at + len;
-    if shim.payload == TunnelPayload::Ethernet && found.end - at < ethernet::LEN {
+    let rest = &bytes[packet.at..];
+    let (shim, len) = TunnelHeader::parse(protocol, rest, is_trusted || is_segmented)?;
+    let at = packet.at + len;
+    if shim.payload == TunnelPayload::Ethernet && packet.end - at < ethernet::LEN {
         return Err(TunnelError::Truncated);
     }
-    frame.truncate(found.end);
+    frame.truncate(packet.end);
     if let Checksum::Partial { start, .. } = frame.offload.checksum
         && usize::from(start) < at
     {
-        // It was that of the outer packet.
+        // The partial checksum was that of the outer packet.
         frame.offload.checksum = Checksum::Complete;
     }
     let count = u16::try_from(at).map_err(|_| TunnelError::Truncated)?;

@@ -1,4 +1,4 @@
-//! Frames made or judged by others: a Linux kernel, tshark.
+//! Frames that a Linux kernel created or tshark parsed.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,13 +12,13 @@ use packet::build::Stack;
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Network, Packet, Transport};
 
-/// Pairs of lines: what is said of a frame, and its bytes.
+/// Returns pairs of lines: a description and the bytes of a frame.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, Frame)> {
     let mut lines = text
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
     std::iter::from_fn(move || {
-        let (said, hex) = (lines.next()?, lines.next()?);
+        let (values, hex) = (lines.next()?, lines.next()?);
         let pairs = hex
             .as_bytes()
             .chunks(2)
@@ -26,75 +26,75 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, Frame)> {
         let bytes: Vec<u8> = pairs
             .map(|pair| u8::from_str_radix(pair, 16).unwrap())
             .collect();
-        Some((said, Frame::from_bytes(&bytes)))
+        Some((values, Frame::from_bytes(&bytes)))
     })
 }
 
-/// What is read of the frame, in tshark's words.
+/// Returns the parsed headers under tshark's field names.
 fn read(frame: &Frame) -> BTreeMap<&'static str, String> {
     let headers = Headers::parse(frame, Depth::Transport).unwrap();
-    let mut said = BTreeMap::new();
-    said.insert("eth.dst", headers.link.dst.to_string());
-    said.insert("eth.src", headers.link.src.to_string());
-    said.insert("eth.type", headers.link.eth_type.to_string());
+    let mut values = BTreeMap::new();
+    values.insert("eth.dst", headers.link.dst.to_string());
+    values.insert("eth.src", headers.link.src.to_string());
+    values.insert("eth.type", headers.link.eth_type.to_string());
     match headers.network {
         Network::Arp(arp) => {
             let addresses = arp.addresses.unwrap();
-            said.insert("arp.opcode", arp.op.to_string());
-            said.insert("arp.src.proto_ipv4", addresses.spa.to_string());
-            said.insert("arp.dst.proto_ipv4", addresses.tpa.to_string());
-            said.insert("arp.src.hw_mac", addresses.sha.to_string());
-            said.insert("arp.dst.hw_mac", addresses.tha.to_string());
+            values.insert("arp.opcode", arp.op.to_string());
+            values.insert("arp.src.proto_ipv4", addresses.spa.to_string());
+            values.insert("arp.dst.proto_ipv4", addresses.tpa.to_string());
+            values.insert("arp.src.hw_mac", addresses.sha.to_string());
+            values.insert("arp.dst.hw_mac", addresses.tha.to_string());
         }
         Network::Ipv4(ip) => {
-            said.insert("ip.src", ip.src.to_string());
-            said.insert("ip.dst", ip.dst.to_string());
-            said.insert("ip.ttl", ip.ttl.to_string());
-            said.insert("ip.proto", ip.protocol.0.to_string());
-            said.insert("ip.dsfield", format!("{:#04x}", ip.tos));
+            values.insert("ip.src", ip.src.to_string());
+            values.insert("ip.dst", ip.dst.to_string());
+            values.insert("ip.ttl", ip.ttl.to_string());
+            values.insert("ip.proto", ip.protocol.0.to_string());
+            values.insert("ip.dsfield", format!("{:#04x}", ip.tos));
         }
         Network::Ipv6(ip) => {
-            said.insert("ipv6.src", ip.src.to_string());
-            said.insert("ipv6.dst", ip.dst.to_string());
-            said.insert("ipv6.hlim", ip.hop_limit.to_string());
-            said.insert("ipv6.flow", format!("{:#08x}", ip.flow_label));
+            values.insert("ipv6.src", ip.src.to_string());
+            values.insert("ipv6.dst", ip.dst.to_string());
+            values.insert("ipv6.hlim", ip.hop_limit.to_string());
+            values.insert("ipv6.flow", format!("{:#08x}", ip.flow_label));
         }
         Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Nsh(_) => {}
     }
     match headers.transport {
         Transport::Tcp(tcp) => {
-            said.insert("tcp.srcport", tcp.src.to_string());
-            said.insert("tcp.dstport", tcp.dst.to_string());
-            said.insert("tcp.flags", format!("{:#06x}", tcp.flags));
+            values.insert("tcp.srcport", tcp.src.to_string());
+            values.insert("tcp.dstport", tcp.dst.to_string());
+            values.insert("tcp.flags", format!("{:#06x}", tcp.flags));
         }
         Transport::Udp(udp) => {
-            said.insert("udp.srcport", udp.src.to_string());
-            said.insert("udp.dstport", udp.dst.to_string());
+            values.insert("udp.srcport", udp.src.to_string());
+            values.insert("udp.dstport", udp.dst.to_string());
         }
         Transport::Icmpv4(icmp) => {
-            said.insert("icmp.type", icmp.kind.to_string());
-            said.insert("icmp.code", icmp.code.to_string());
+            values.insert("icmp.type", icmp.kind.to_string());
+            values.insert("icmp.code", icmp.code.to_string());
         }
         Transport::Icmpv6(icmp) => {
-            said.insert("icmpv6.type", icmp.kind.to_string());
-            said.insert("icmpv6.code", icmp.code.to_string());
+            values.insert("icmpv6.type", icmp.kind.to_string());
+            values.insert("icmpv6.code", icmp.code.to_string());
             if let Some(nd) = icmp.nd {
                 let target = match icmp.kind {
                     135 => "icmpv6.nd.ns.target_address",
                     _ => "icmpv6.nd.na.target_address",
                 };
-                said.insert(target, nd.target.to_string());
+                values.insert(target, nd.target.to_string());
                 let option = nd.sll.or(nd.tll).unwrap();
-                said.insert("icmpv6.opt.linkaddr", option.address.to_string());
+                values.insert("icmpv6.opt.linkaddr", option.address.to_string());
             }
         }
         Transport::Sctp(_) | Transport::None => {}
     }
-    said
+    values
 }
 
-/// Fields that tshark also finds in the packet that an ICMP error quotes, or
-/// that are told by `fragment` here.
+/// Fields that tshark also reports for the packet quoted in an ICMP error, or that `Fragment`
+/// represents here.
 const APART: [&str; 4] = [
     "ip.frag_offset",
     "ip.flags.mf",
@@ -103,9 +103,9 @@ const APART: [&str; 4] = [
 ];
 
 #[test]
-fn what_a_kernel_sent_is_read_as_tshark_reads_it() {
-    for (said, frame) in pairs(include_str!("../vectors/kernel.txt")) {
-        let theirs: BTreeMap<_, _> = said
+fn kernel_frames_are_parsed_like_tshark() {
+    for (values, frame) in pairs(include_str!("../vectors/kernel.txt")) {
+        let theirs: BTreeMap<_, _> = values
             .split(' ')
             .map(|pair| pair.split_once('=').unwrap())
             .collect();
@@ -114,7 +114,7 @@ fn what_a_kernel_sent_is_read_as_tshark_reads_it() {
             assert_eq!(
                 theirs.get(field),
                 Some(&value.as_str()),
-                "{field} in {said}"
+                "{field} in {values}"
             );
         }
         let quotes =
@@ -123,25 +123,25 @@ fn what_a_kernel_sent_is_read_as_tshark_reads_it() {
             .keys()
             .filter(|field| !APART.contains(field) && !quotes)
         {
-            assert!(ours.contains_key(field), "{field} in {said}");
+            assert!(ours.contains_key(field), "{field} in {values}");
         }
         let offset = theirs
             .get("ip.frag_offset")
             .or_else(|| theirs.get("ipv6.fraghdr.offset"));
         let later = offset.is_some_and(|offset| *offset != "0");
         let fragment = Headers::parse(&frame, Depth::Network).unwrap().fragment();
-        assert_eq!(fragment == Some(Fragment::Later), later, "{said}");
+        assert_eq!(fragment == Some(Fragment::Later), later, "{values}");
     }
 }
 
-/// Built again from its layers a frame gets our checksums in place of the
-/// kernel's: they are the same. (Of a fragment, the transport's is not ours to know.)
+/// A frame that is built again from its layers gets new checksums; they equal the kernel's. (Except
+/// for the transport checksum of a fragment, which covers all fragments.)
 #[test]
-fn our_checksums_are_the_kernels() {
-    for (said, frame) in pairs(include_str!("../vectors/kernel.txt")) {
+fn checksums_equal_the_kernels() {
+    for (values, frame) in pairs(include_str!("../vectors/kernel.txt")) {
         let stack = Stack::dissect(&frame);
         let text = stack.to_string();
-        assert_eq!(stack.build().bytes(), frame.bytes(), "{said}");
+        assert_eq!(stack.build().bytes(), frame.bytes(), "{values}");
         let fragment = Headers::parse(&frame, Depth::Network).unwrap().fragment();
         let whole = fragment != Some(Fragment::First);
         assert!(!text.contains("checksum=") || !whole, "{text}");
@@ -149,8 +149,8 @@ fn our_checksums_are_the_kernels() {
 }
 
 #[test]
-fn a_change_there_and_back_leaves_the_kernels_frame_as_it_was() {
-    for (said, frame) in pairs(include_str!("../vectors/kernel.txt")) {
+fn reverted_rewrite_restores_kernel_frame() {
+    for (values, frame) in pairs(include_str!("../vectors/kernel.txt")) {
         let mut changed = frame.clone();
         let mut packet = Packet::parse(&mut changed, Depth::Transport).unwrap();
         let before = *packet.headers();
@@ -176,12 +176,12 @@ fn a_change_there_and_back_leaves_the_kernels_frame_as_it_was() {
         }
         packet.pop_vlan().unwrap();
         assert_eq!(*packet.headers(), before);
-        assert_eq!(changed, frame, "{said}");
+        assert_eq!(changed, frame, "{values}");
     }
 }
 
 #[test]
-fn what_tshark_found_whole_is_still_built_the_same() {
+fn built_frames_equal_stored_vectors() {
     for (text, frame) in pairs(include_str!("../vectors/built.txt")) {
         let stack: Stack = text.parse().unwrap();
         assert_eq!(stack.build(), frame, "{text}");

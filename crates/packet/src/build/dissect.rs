@@ -1,7 +1,7 @@
-//! A frame taken apart into layers, so that a failed test can say what came.
+//! Dissection of a frame into layers, so that a failed test can print the frame.
 //!
-//! It never fails: what the layers cannot say is left as [`RawBytes`] bytes, in the
-//! worst case all of the frame. Built again, the layers give the same bytes.
+//! Dissection never fails: bytes that no layer represents become [`RawBytes`], in the worst case
+//! the whole frame. Building the layers again yields the same bytes.
 
 use super::Stack;
 use super::layer::{Data, Gso, Layer, Pad, RawBytes};
@@ -19,7 +19,7 @@ impl Stack {
     pub fn dissect(frame: &Frame) -> Self {
         let mut stack = Self::new();
         stack.frame(frame.bytes());
-        stack.owe(frame);
+        stack.mark_offload(frame);
         if stack.build().bytes() != frame.bytes() {
             stack = Self::new().with(raw(frame.bytes()));
         }
@@ -27,8 +27,8 @@ impl Stack {
         stack
     }
 
-    /// Marks what the frame still owes.
-    fn owe(&mut self, frame: &Frame) {
+    /// Marks the outstanding offload work in the layers.
+    fn mark_offload(&mut self, frame: &Frame) {
         if let Checksum::Partial { .. } = frame.offload.checksum {
             let fills = self.layers.iter_mut().rev();
             if let Some(fill) = fills.filter_map(Layer::fill).next() {
@@ -42,8 +42,7 @@ impl Stack {
         }
     }
 
-    /// Leaves out what goes without saying: every field that may be at its
-    /// default without the frame being another.
+    /// Resets every field to its default where that does not change the frame.
     fn simplify(&mut self) {
         let frame = self.build();
         for index in 0..self.layers.len() {
@@ -60,16 +59,16 @@ impl Stack {
 
     fn frame(&mut self, bytes: &[u8]) {
         let whole = bytes.len();
-        let left = self.ethernet(bytes);
-        if left > 0 && bytes[whole - left..].iter().all(|byte| *byte == 0) {
+        let trailing = self.ethernet(bytes);
+        if trailing > 0 && bytes[whole - trailing..].iter().all(|byte| *byte == 0) {
             self.push(Pad { len: whole });
         } else {
-            self.data(&bytes[whole - left..]);
+            self.data(&bytes[whole - trailing..]);
         }
     }
 
-    /// A header of Ethernet and what it announces. Answers how many bytes at the end
-    /// are no part of it.
+    /// Dissects an Ethernet header and its payload. Returns the number of trailing bytes that
+    /// belong to neither.
     fn ethernet(&mut self, bytes: &[u8]) -> usize {
         let Ok(Ethernet { dst, src }) = Ethernet::parse(bytes) else {
             return self.data(bytes);
@@ -83,7 +82,8 @@ impl Stack {
         self.typed(eth_type, &bytes[ethernet::LEN..])
     }
 
-    /// What `eth_type` announces. Answers how many bytes at the end are no part of it.
+    /// Dissects the payload that `eth_type` announces. Returns the number of trailing bytes that do
+    /// not belong to it.
     fn typed(&mut self, eth_type: u16, bytes: &[u8]) -> usize {
         let whole = EtherType(eth_type);
         match whole {
@@ -170,7 +170,7 @@ impl Stack {
 
     fn llc(&mut self, len: usize, bytes: &[u8]) -> usize {
         let (inside, padding) = bytes.split_at(len.min(bytes.len()));
-        let left = match *inside {
+        let trailing = match *inside {
             [0xaa, 0xaa, 3, 0, 0, 0, high, low, ref rest @ ..] => {
                 let eth_type = u16::from_be_bytes([high, low]);
                 self.push(Snap {
@@ -188,7 +188,7 @@ impl Stack {
             }
             _ => self.data(inside),
         };
-        left + padding.len()
+        trailing + padding.len()
     }
 
     fn arp(&mut self, bytes: &[u8]) -> usize {
@@ -258,7 +258,7 @@ impl Stack {
         bytes.len() - ip.total_len
     }
 
-    /// The extension header at the front, if the layers can say it; its length.
+    /// Dissects the extension header at the front if a layer represents it. Returns its length.
     fn extension(&mut self, number: IpProto, bytes: &[u8]) -> Option<usize> {
         let header: &[u8; 8] = bytes.first_chunk()?;
         let next = Some(header[0]);
@@ -268,8 +268,16 @@ impl Stack {
             IpProto::DESTINATION if plain => (DestinationOptions { next }.into(), 8),
             IpProto::ROUTING if header[1..3] == [2, 2] => {
                 let to: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
-                let (left, to) = (header[3], to.into());
-                (RoutingHeader { left, to, next }.into(), 24)
+                let (segments_left, to) = (header[3], to.into());
+                (
+                    RoutingHeader {
+                        segments_left,
+                        to,
+                        next,
+                    }
+                    .into(),
+                    24,
+                )
             }
             IpProto::FRAGMENT => {
                 let bits = u16_at(header, 2);
@@ -293,7 +301,7 @@ impl Stack {
 
     fn above_ip(&mut self, protocol: IpProto, fragment: Fragment, bytes: &[u8]) {
         let whole = fragment == Fragment::No;
-        let left = match protocol {
+        let trailing = match protocol {
             IpProto::IPV4 if whole => self.ipv4(bytes),
             IpProto::IPV6 if whole => self.ipv6(bytes),
             _ => {
@@ -301,7 +309,7 @@ impl Stack {
                 return;
             }
         };
-        self.data(&bytes[bytes.len() - left..]);
+        self.data(&bytes[bytes.len() - trailing..]);
     }
 
     fn transport(&mut self, protocol: IpProto, fragment: Fragment, bytes: &[u8]) {
@@ -317,7 +325,7 @@ impl Stack {
         self.data(&bytes[len..]);
     }
 
-    /// Bytes without a layer of their own. Nothing is left behind them.
+    /// Appends bytes without a layer of their own, up to the end.
     fn data(&mut self, bytes: &[u8]) -> usize {
         let rising = |(index, byte): (usize, &u8)| *byte == u8::try_from(index % 256).unwrap_or(0);
         if bytes.iter().enumerate().all(rising) {
@@ -341,9 +349,9 @@ fn raw(bytes: &[u8]) -> RawBytes {
     }
 }
 
-/// The header above IP and its length; none if it is unknown or damaged.
+/// Returns the transport layer and its length, or `None` if it is unknown or malformed.
 fn transport(protocol: IpProto, bytes: &[u8]) -> Option<(Layer, usize)> {
-    let checksum = |at| ChecksumFill::As(u32::from(u16_at(bytes, at)));
+    let checksum = |at| ChecksumFill::Value(u32::from(u16_at(bytes, at)));
     match protocol {
         IpProto::TCP => tcp_layer(bytes),
         IpProto::UDP => {
@@ -362,7 +370,7 @@ fn transport(protocol: IpProto, bytes: &[u8]) -> Option<(Layer, usize)> {
                 src: header.src,
                 dst: header.dst,
                 tag: u32_at(bytes, wire::sctp::TAG),
-                checksum: ChecksumFill::As(u32_at(bytes, wire::sctp::CHECKSUM)),
+                checksum: ChecksumFill::Value(u32_at(bytes, wire::sctp::CHECKSUM)),
             };
             Some((sctp.into(), wire::sctp::LEN))
         }
@@ -395,14 +403,14 @@ fn tcp_layer(bytes: &[u8]) -> Option<(Layer, usize)> {
         urgent: u16_at(bytes, tcp::CHECKSUM + 2),
         options: HexBytes(bytes[tcp::LEN_MIN..len].to_vec()),
         offset: Some(offset),
-        checksum: ChecksumFill::As(u32::from(u16_at(bytes, tcp::CHECKSUM))),
+        checksum: ChecksumFill::Value(u32::from(u16_at(bytes, tcp::CHECKSUM))),
     };
     Some((tcp.into(), len))
 }
 
 fn icmpv6_layer(bytes: &[u8]) -> Option<(Layer, usize)> {
     let header = icmpv6::Icmpv6::parse(bytes).ok()?;
-    let checksum = ChecksumFill::As(u32::from(u16_at(bytes, icmpv6::CHECKSUM)));
+    let checksum = ChecksumFill::Value(u32::from(u16_at(bytes, icmpv6::CHECKSUM)));
     let Some(nd) = header.nd else {
         let icmp = Icmpv6 {
             kind: header.kind,
@@ -432,7 +440,7 @@ fn icmpv6_layer(bytes: &[u8]) -> Option<(Layer, usize)> {
     Some((nd.into(), len))
 }
 
-/// The four bytes at `at`, which the caller knows to be there.
+/// Returns the four bytes at `at`, which the caller has checked to exist.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from(u16_at(bytes, at)) << 16 | u32::from(u16_at(bytes, at + 2))
 }

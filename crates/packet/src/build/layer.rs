@@ -1,4 +1,4 @@
-//! The kinds of layers, and what each says of itself to the layers around it.
+//! Kinds of layers, and the values that each contributes to the layers around it.
 
 use super::text::{FieldVisitor, HexBytes};
 use super::transport::ChecksumFill;
@@ -10,7 +10,7 @@ use crate::SegmentationKind;
 use crate::wire::ethernet::EtherType;
 use crate::wire::{IpProto, icmpv6, sctp, tcp, udp};
 
-/// One layer.
+/// Layer of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -44,41 +44,41 @@ pub enum Layer {
     Pad(Pad),
 }
 
-/// Bytes that count up from zero, so that a misplaced one is seen.
+/// Bytes that count up from zero, so that a displaced byte is detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Data {
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// These bytes.
+/// Given bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawBytes {
     /// The bytes.
     pub bytes: HexBytes,
 }
 
-/// No bytes: the frame is to be cut into segments. Its checksum is to be unfinished.
+/// No bytes: the frame awaits segmentation. Its checksum must be partial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gso {
     /// Payload bytes of each segment.
     pub size: u16,
 }
 
-/// Zero bytes behind everything, counted by no header, up to a length of the frame.
+/// Zero bytes at the end that no header counts, up to a given length of the frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pad {
     /// Bytes of the frame.
     pub len: usize,
 }
 
-/// What every layer can do.
+/// Operations of every layer.
 pub(super) trait LayerFields {
-    /// Shows each field, with its name, to `visit`: to be printed or to be set.
+    /// Passes each field with its name to `visit`, to print or to set it.
     fn fields(&mut self, visit: &mut FieldVisitor<'_>);
 
     /// The bytes of this layer.
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8>;
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8>;
 }
 
 macro_rules! layers {
@@ -98,7 +98,7 @@ macro_rules! layers {
                 }
             }
 
-            /// The layer of this name with all fields at their defaults.
+            /// Returns the layer `name` with default fields.
             pub(super) fn named(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$variant(<$type>::default())),)+
@@ -112,9 +112,9 @@ macro_rules! layers {
                 }
             }
 
-            pub(super) fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+            pub(super) fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
                 match self {
-                    $(Self::$variant(layer) => layer.emit(around),)+
+                    $(Self::$variant(layer) => layer.emit(context),)+
                 }
             }
         }
@@ -150,8 +150,8 @@ layers! {
 }
 
 impl Layer {
-    /// What an Ethernet header writes before this layer; of what has no type,
-    /// the first of IEEE 802's local experimental ones.
+    /// EtherType of this layer; for a layer without one, the first local experimental EtherType of
+    /// IEEE 802.
     pub(super) const fn ether_type(&self) -> EtherType {
         match self {
             Self::Vlan(vlan) => vlan.tpid,
@@ -165,8 +165,8 @@ impl Layer {
         }
     }
 
-    /// What an IP header writes before this layer; of what has no number, the
-    /// first for experiments (RFC 3692).
+    /// IP protocol number of this layer; for a layer without one, the first experimental number
+    /// (RFC 3692).
     pub(super) const fn protocol(&self) -> IpProto {
         match self {
             Self::Ipv4(_) => IpProto::IPV4,
@@ -185,8 +185,8 @@ impl Layer {
         }
     }
 
-    /// Where in this layer an unfinished checksum is, if it is to be one.
-    pub(super) fn unfinished(&self) -> Option<u16> {
+    /// Returns the offset of the checksum field in this layer if the checksum is to be partial.
+    pub(super) fn partial(&self) -> Option<u16> {
         let (fill, offset) = match self {
             Self::Tcp(layer) => (layer.checksum, tcp::CHECKSUM),
             Self::Udp(layer) => (layer.checksum, udp::CHECKSUM),
@@ -195,7 +195,7 @@ impl Layer {
             Self::Nd(layer) => (layer.checksum, icmpv6::CHECKSUM),
             _ => return None,
         };
-        (fill == ChecksumFill::Partial).then_some(super::short(offset))
+        (fill == ChecksumFill::Partial).then_some(super::saturate_u16(offset))
     }
 
     /// Bytes of payload in this layer.
@@ -208,7 +208,7 @@ impl Layer {
     }
 }
 
-/// By what a frame of these layers is cut.
+/// Returns the segmentation kind of a frame of these layers.
 pub(super) fn segmentation_kind(layers: &[Layer]) -> SegmentationKind {
     let over_v4 = layers.iter().any(|layer| matches!(layer, Layer::Ipv4(_)));
     let tcp = layers.iter().find_map(|layer| match layer {

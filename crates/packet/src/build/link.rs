@@ -5,41 +5,41 @@ use std::net::Ipv4Addr;
 
 use super::layer::{Layer, LayerFields};
 use super::text::{FieldVisitor, HexBytes};
-use super::{LayerContext, short};
+use super::{LayerContext, saturate_u16};
 use crate::MacAddr;
 use crate::wire::arp::ArpAddresses;
 use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::vlan::VlanTag;
 use crate::wire::{arp, mpls, nsh, pbb};
 
-/// The station that test frames go to.
+/// Destination address of test frames.
 pub(super) const DST: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-/// The station that test frames come from.
+/// Source address of test frames.
 pub(super) const SRC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 
 /// An Ethernet header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eth {
-    /// To whom.
+    /// Destination address.
     pub dst: MacAddr,
-    /// From whom.
+    /// Source address.
     pub src: MacAddr,
-    /// The type; by default that of the next layer, or the length before LLC.
+    /// EtherType; by default that of the next layer, or the length before LLC.
     pub eth_type: Option<EtherType>,
 }
 
 /// A VLAN tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vlan {
-    /// What announces the tag.
+    /// Tag protocol identifier.
     pub tpid: EtherType,
     /// The VLAN.
     pub vid: u16,
     /// The priority.
     pub pcp: u8,
-    /// May be dropped first.
+    /// Drop eligible indicator.
     pub dei: bool,
-    /// The type behind the tag; by default that of the next layer.
+    /// EtherType after the tag; by default that of the next layer.
     pub eth_type: Option<EtherType>,
 }
 
@@ -68,22 +68,22 @@ pub struct Mpls {
     pub label: u32,
     /// The traffic class.
     pub tc: u8,
-    /// Whether it is the bottom of the stack; by default, if no other follows.
+    /// Bottom of stack; by default true if no other entry follows.
     pub bos: Option<bool>,
     /// Time to live.
     pub ttl: u8,
 }
 
-/// A service instance tag; a layer of Ethernet is to follow.
+/// Service instance tag; an Ethernet layer must follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pbb {
     /// The service instance.
     pub isid: u32,
     /// The priority.
     pub pcp: u8,
-    /// May be dropped first.
+    /// Drop eligible indicator.
     pub dei: bool,
-    /// Whether the customer's addresses are used as they are.
+    /// Use customer address.
     pub uca: bool,
 }
 
@@ -92,7 +92,7 @@ pub struct Pbb {
 pub struct Nsh {
     /// The service path.
     pub spi: u32,
-    /// Where on the path it is.
+    /// Service index.
     pub si: u8,
     /// Time to live.
     pub ttl: u8,
@@ -100,13 +100,13 @@ pub struct Nsh {
     pub flags: u8,
     /// The type of the metadata.
     pub mdtype: u8,
-    /// What follows; by default what the next layer is, or zero.
+    /// Next protocol number; by default that of the next layer, or zero.
     pub np: Option<u8>,
     /// The metadata: sixteen bytes of type 1.
     pub md: HexBytes,
 }
 
-/// An ARP packet for IPv4 over Ethernet; in RARP the Ethernet header says so.
+/// ARP message for IPv4 over Ethernet; for RARP the Ethernet header has another type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arp {
     /// The operation.
@@ -144,7 +144,7 @@ impl Default for Vlan {
 }
 
 impl Default for Llc {
-    /// That of a spanning tree's frame.
+    /// LLC header of a spanning tree BPDU.
     fn default() -> Self {
         Self {
             dsap: 0x42,
@@ -166,7 +166,7 @@ impl Default for Mpls {
 }
 
 impl Default for Nsh {
-    /// One of type 1 whose context is zero.
+    /// Header with metadata type 1 and zero context.
     fn default() -> Self {
         Self {
             spi: 1,
@@ -193,11 +193,11 @@ impl Default for Arp {
     }
 }
 
-/// What stands before the layer inside: its type, or before LLC its length.
-fn announced(given: Option<EtherType>, around: &LayerContext<'_>) -> u16 {
-    match (given, around.inner) {
+/// Returns the EtherType of the next layer, or the length before LLC.
+fn next_type(given: Option<EtherType>, context: &LayerContext<'_>) -> u16 {
+    match (given, context.inner) {
         (Some(EtherType(number)), _) => number,
-        (None, Some(Layer::Snap(_) | Layer::Llc(_))) => short(around.payload.len()),
+        (None, Some(Layer::Snap(_) | Layer::Llc(_))) => saturate_u16(context.payload.len()),
         (None, Some(layer)) => layer.ether_type().0,
         (None, None) => 0x88b5,
     }
@@ -210,12 +210,12 @@ impl LayerFields for Eth {
         visit("type", &mut self.eth_type);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let header = Ethernet {
             dst: self.dst,
             src: self.src,
         };
-        header.emit(announced(self.eth_type, around)).to_vec()
+        header.emit(next_type(self.eth_type, context)).to_vec()
     }
 }
 
@@ -228,15 +228,15 @@ impl LayerFields for Vlan {
         visit("type", &mut self.eth_type);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let tag = VlanTag {
             tpid: self.tpid.0,
             pcp: self.pcp,
             dei: self.dei,
             vid: self.vid,
         };
-        // The tag's own type stands before this layer already.
-        let inner_type = announced(self.eth_type, around).to_be_bytes();
+        // The previous layer has written the tag's own type.
+        let inner_type = next_type(self.eth_type, context).to_be_bytes();
         [&tag.emit()[2..], &inner_type].concat()
     }
 }
@@ -246,8 +246,8 @@ impl LayerFields for Snap {
         visit("type", &mut self.eth_type);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        ethernet::emit_snap(announced(self.eth_type, around)).to_vec()
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        ethernet::emit_snap(next_type(self.eth_type, context)).to_vec()
     }
 }
 
@@ -271,8 +271,8 @@ impl LayerFields for Mpls {
         visit("ttl", &mut self.ttl);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        let another = matches!(around.inner, Some(Layer::Mpls(_)));
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        let another = matches!(context.inner, Some(Layer::Mpls(_)));
         let entry = mpls::Mpls {
             label: self.label,
             tc: self.tc,
@@ -313,8 +313,8 @@ impl LayerFields for Nsh {
         visit("md", &mut self.md);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        let next = match around.inner {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        let next = match context.inner {
             Some(Layer::Ipv4(_)) => nsh::next::IPV4,
             Some(Layer::Ipv6(_)) => nsh::next::IPV6,
             Some(Layer::Eth(_)) => nsh::next::ETHERNET,

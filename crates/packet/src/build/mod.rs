@@ -1,8 +1,7 @@
-//! Frames put together from layers, for tests and for the load generator: with
-//! right types, lengths and checksums unless a layer says otherwise, so that a
-//! damaged frame is built the same way as a good one.
+//! Frames built from layers, for tests and the traffic generator. Types, lengths and checksums are
+//! correct unless a layer overrides them, so that malformed frames are built in the same way.
 //!
-//! A stack has a text form, which test scripts use and failures print:
+//! A stack has a text form, which test scripts contain and failures print:
 //!
 //! ```
 //! use packet::build::Stack;
@@ -13,7 +12,7 @@
 //! assert_eq!(stack.to_string(), "eth / vlan(vid=5) / ipv4(ttl=3) / udp(dst=53) / data(10)");
 //! ```
 //!
-//! Not for the data path: it allocates as it likes.
+//! Not for the data path, because it allocates.
 
 mod dissect;
 mod layer;
@@ -39,7 +38,7 @@ pub struct Stack {
     layers: Vec<Layer>,
 }
 
-/// What a layer is told when it becomes bytes.
+/// Surroundings of a layer while it is encoded.
 struct LayerContext<'a> {
     /// The layers outside it, the outermost first.
     outer: &'a [Layer],
@@ -56,7 +55,7 @@ impl Stack {
         Self { layers: Vec::new() }
     }
 
-    /// This stack with one more layer inside.
+    /// Returns this stack with one more layer inside.
     #[must_use]
     pub fn with(mut self, layer: impl Into<Layer>) -> Self {
         self.layers.push(layer.into());
@@ -69,8 +68,8 @@ impl Stack {
         &self.layers
     }
 
-    /// This stack with as much [`Data`] inside as makes a frame of `len` bytes,
-    /// the frame check sequence not counted; none if its headers alone are longer.
+    /// Returns this stack with as much [`Data`] as a frame of `len` bytes needs, without the frame
+    /// check sequence; no data if its headers alone are longer.
     #[must_use]
     pub fn with_frame_len(self, len: usize) -> Self {
         let len = len.saturating_sub(self.build().len());
@@ -85,7 +84,7 @@ impl Stack {
             _ => (&self.layers[..], 0),
         };
         let mut bytes = Vec::new();
-        let mut unfinished = None;
+        let mut partial = None;
         for (index, layer) in layers.iter().enumerate().rev() {
             let header = layer.emit(&LayerContext {
                 outer: &layers[..index],
@@ -93,16 +92,14 @@ impl Stack {
                 payload: &bytes,
             });
             bytes = [header, bytes].concat();
-            if let Some(offset) = layer.unfinished() {
-                unfinished = unfinished.or(Some((bytes.len(), offset)));
+            if let Some(offset) = layer.partial() {
+                partial = partial.or(Some((bytes.len(), offset)));
             }
         }
         let offload = Offload {
-            checksum: unfinished.map_or(Checksum::Complete, |(from_end, offset)| {
-                Checksum::Partial {
-                    start: short(bytes.len() - from_end),
-                    offset,
-                }
+            checksum: partial.map_or(Checksum::Complete, |(from_end, offset)| Checksum::Partial {
+                start: saturate_u16(bytes.len() - from_end),
+                offset,
             }),
             segmentation: segmentation(layers, bytes.len()),
         };
@@ -113,7 +110,7 @@ impl Stack {
     }
 }
 
-/// How a frame of these layers, `len` bytes long, is to be cut.
+/// Returns the segmentation of a frame of these layers, `len` bytes long.
 fn segmentation(layers: &[Layer], len: usize) -> Option<Segmentation> {
     let size = layers.iter().find_map(|layer| match layer {
         Layer::Gso(gso) => Some(gso.size),
@@ -123,12 +120,12 @@ fn segmentation(layers: &[Layer], len: usize) -> Option<Segmentation> {
     Some(Segmentation {
         kind: layer::segmentation_kind(layers),
         size,
-        header_len: short(len - payload),
+        header_len: saturate_u16(len - payload),
     })
 }
 
-/// A position in a frame; a frame that is too long for one is a test's mistake,
-/// and its metadata is then as wrong as the frame.
-fn short(position: usize) -> u16 {
+/// Returns a position as 16 bits. A frame that is too long is a mistake of the test and gets wrong
+/// metadata.
+fn saturate_u16(position: usize) -> u16 {
     u16::try_from(position).unwrap_or(u16::MAX)
 }

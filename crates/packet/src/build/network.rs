@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::layer::{Layer, LayerFields};
 use super::text::{FieldVisitor, HexBytes};
-use super::{LayerContext, short};
+use super::{LayerContext, saturate_u16};
 use crate::checksum::InternetSum;
 use crate::wire::ipv6::Extensions;
 use crate::wire::{Fragment, IpProto, ipv4, ipv6};
@@ -12,9 +12,9 @@ use crate::wire::{Fragment, IpProto, ipv4, ipv6};
 /// An IPv4 header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ipv4 {
-    /// From whom.
+    /// Source address.
     pub src: Ipv4Addr,
-    /// To whom.
+    /// Destination address.
     pub dst: Ipv4Addr,
     /// DSCP and ECN.
     pub tos: u8,
@@ -26,13 +26,13 @@ pub struct Ipv4 {
     pub df: bool,
     /// More fragments follow.
     pub mf: bool,
-    /// Where the fragment belongs, in units of eight bytes.
+    /// Fragment offset, in units of eight bytes.
     pub offset: u16,
     /// The protocol; by default that of the next layer.
     pub proto: Option<u8>,
     /// Options, a multiple of four bytes.
     pub options: HexBytes,
-    /// The header's length in units of four bytes; by default the right one.
+    /// Length of the header in units of four bytes; by default the correct one.
     pub ihl: Option<u8>,
     /// The total length; by default the right one.
     pub length: Option<u16>,
@@ -43,9 +43,9 @@ pub struct Ipv4 {
 /// An IPv6 header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ipv6 {
-    /// From whom.
+    /// Source address.
     pub src: Ipv6Addr,
-    /// To whom.
+    /// Destination address.
     pub dst: Ipv6Addr,
     /// DSCP and ECN.
     pub tclass: u8,
@@ -76,8 +76,8 @@ pub struct DestinationOptions {
 /// A routing header with one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingHeader {
-    /// Segments left: with one, `to` is where the packet really goes.
-    pub left: u8,
+    /// Segments left; with one, `to` is the final destination.
+    pub segments_left: u8,
     /// The address.
     pub to: Ipv6Addr,
     /// The next header's number; by default that of the next layer.
@@ -87,7 +87,7 @@ pub struct RoutingHeader {
 /// A fragment header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FragmentHeader {
-    /// Where the fragment belongs, in units of eight bytes.
+    /// Fragment offset, in units of eight bytes.
     pub offset: u16,
     /// More fragments follow.
     pub more: bool,
@@ -97,7 +97,7 @@ pub struct FragmentHeader {
     pub next: Option<u8>,
 }
 
-/// An authentication header of 24 bytes, with zeros for a check value.
+/// Authentication header of 24 bytes with a zero check value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ah {
     /// The security association.
@@ -143,20 +143,20 @@ impl Default for Ipv6 {
 impl Default for RoutingHeader {
     fn default() -> Self {
         Self {
-            left: 0,
+            segments_left: 0,
             to: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 3),
             next: None,
         }
     }
 }
 
-/// The pseudo-header of what stands in these layers, `len` bytes of `protocol`;
-/// none if they are not IP.
+/// Returns the sum of the pseudo-header for `len` bytes of `protocol` in these layers, or `None`
+/// without IP.
 pub(super) fn pseudo(outer: &[Layer], protocol: IpProto, len: usize) -> Option<InternetSum> {
     let mut routed_to = None;
     for layer in outer.iter().rev() {
         match layer {
-            Layer::Routing(routing) if routing.left > 0 => routed_to = Some(routing.to),
+            Layer::Routing(routing) if routing.segments_left > 0 => routed_to = Some(routing.to),
             Layer::Ipv4(ip) => return Some(InternetSum::pseudo_v4(ip.src, ip.dst, protocol, len)),
             Layer::Ipv6(ip) => {
                 let dst = routed_to.unwrap_or(ip.dst);
@@ -168,9 +168,9 @@ pub(super) fn pseudo(outer: &[Layer], protocol: IpProto, len: usize) -> Option<I
     None
 }
 
-/// The number of what is inside, if it is not given.
-fn announced(given: Option<u8>, around: &LayerContext<'_>) -> IpProto {
-    match (given, around.inner) {
+/// Returns the protocol number of the next layer, unless it is given.
+fn next_protocol(given: Option<u8>, context: &LayerContext<'_>) -> IpProto {
+    match (given, context.inner) {
         (Some(number), _) => IpProto(number),
         (None, Some(layer)) => layer.protocol(),
         (None, None) => IpProto::NO_NEXT,
@@ -194,20 +194,20 @@ impl LayerFields for Ipv4 {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let header_len = ipv4::LEN_MIN + self.options.0.len();
         let words = self.ihl.map_or(header_len, |words| usize::from(words) * 4);
         let fixed = ipv4::Ipv4 {
             src: self.src,
             dst: self.dst,
-            protocol: announced(self.proto, around),
+            protocol: next_protocol(self.proto, context),
             tos: self.tos,
             ttl: self.ttl,
             fragment: Fragment::No,
             header_len: u8::try_from(words).unwrap_or(u8::MAX),
             total_len: self
                 .length
-                .unwrap_or_else(|| short(header_len + around.payload.len())),
+                .unwrap_or_else(|| saturate_u16(header_len + context.payload.len())),
         };
         let mut bits = self.offset & ipv4::OFFSET_MASK;
         if self.df {
@@ -238,9 +238,9 @@ impl LayerFields for Ipv6 {
         visit("length", &mut self.length);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        let payload_len = self.length.map_or(around.payload.len(), usize::from);
-        let next = announced(self.next, around);
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        let payload_len = self.length.map_or(context.payload.len(), usize::from);
+        let next = next_protocol(self.next, context);
         let header = ipv6::Ipv6 {
             src: self.src,
             dst: self.dst,
@@ -251,8 +251,8 @@ impl LayerFields for Ipv6 {
             fragment: Fragment::No,
             extensions: Extensions::default(),
             routed: false,
-            protocol_at: short(ipv6::NEXT),
-            header_len: short(ipv6::LEN),
+            protocol_at: saturate_u16(ipv6::NEXT),
+            header_len: saturate_u16(ipv6::LEN),
             total_len: ipv6::LEN + payload_len,
         };
         header.emit(next).to_vec()
@@ -267,8 +267,8 @@ impl LayerFields for HopByHop {
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        [&[announced(self.next, around).0, 0], &PAD_N[..]].concat()
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        [&[next_protocol(self.next, context).0, 0], &PAD_N[..]].concat()
     }
 }
 
@@ -277,20 +277,29 @@ impl LayerFields for DestinationOptions {
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        [&[announced(self.next, around).0, 0], &PAD_N[..]].concat()
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        [&[next_protocol(self.next, context).0, 0], &PAD_N[..]].concat()
     }
 }
 
 impl LayerFields for RoutingHeader {
     fn fields(&mut self, visit: &mut FieldVisitor<'_>) {
-        visit("left", &mut self.left);
+        visit("left", &mut self.segments_left);
         visit("to", &mut self.to);
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
-        let fixed = [announced(self.next, around).0, 2, 2, self.left, 0, 0, 0, 0];
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
+        let fixed = [
+            next_protocol(self.next, context).0,
+            2,
+            2,
+            self.segments_left,
+            0,
+            0,
+            0,
+            0,
+        ];
         [&fixed[..], &self.to.octets()].concat()
     }
 }
@@ -303,10 +312,10 @@ impl LayerFields for FragmentHeader {
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let bits = self.offset << 3 | u16::from(self.more);
         [
-            &[announced(self.next, around).0, 0][..],
+            &[next_protocol(self.next, context).0, 0][..],
             &bits.to_be_bytes(),
             &self.id.to_be_bytes(),
         ]
@@ -320,9 +329,9 @@ impl LayerFields for Ah {
         visit("next", &mut self.next);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         [
-            &[announced(self.next, around).0, 4, 0, 0][..],
+            &[next_protocol(self.next, context).0, 4, 0, 0][..],
             &self.spi.to_be_bytes(),
             &[0; 16],
         ]

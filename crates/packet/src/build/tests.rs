@@ -1,4 +1,4 @@
-//! What is built is judged by `etherparse`, which did not build it.
+//! Built frames are checked by `etherparse`, an independent parser.
 
 use etherparse::{NetHeaders, PacketHeaders};
 use proptest::prelude::*;
@@ -10,10 +10,9 @@ fn build(text: &str) -> Frame {
     text.parse::<Stack>().expect("a stack").build()
 }
 
-/// Asserts that a foreign reader agrees with every checksum of the frame.
-fn judge(frame: &Frame) {
-    let read =
-        PacketHeaders::from_ethernet_slice(frame.bytes()).expect("a foreign reader reads it");
+/// Asserts that an independent parser accepts every checksum of the frame.
+fn assert_valid(frame: &Frame) {
+    let read = PacketHeaders::from_ethernet_slice(frame.bytes()).expect("etherparse accepts it");
     let (net, mut transport) = (
         read.net.expect("a network"),
         read.transport.expect("a transport"),
@@ -32,7 +31,7 @@ fn judge(frame: &Frame) {
 }
 
 #[test]
-fn a_foreign_reader_agrees_with_types_lengths_and_checksums() {
+fn etherparse_accepts_types_lengths_and_checksums() {
     for text in [
         "eth / ipv4 / tcp(flags=SA,options=020405b4) / data(11)",
         "eth / vlan(vid=5,pcp=3) / ipv4(tos=0xb8,options=94040000) / udp / data(3)",
@@ -42,25 +41,25 @@ fn a_foreign_reader_agrees_with_types_lengths_and_checksums() {
         "eth / ipv6 / hop_by_hop / destination / tcp / data(100)",
         "eth / ipv6 / nd(sll=02:00:00:00:00:01)",
     ] {
-        judge(&build(text));
+        assert_valid(&build(text));
     }
 }
 
 #[test]
 fn udp_without_a_checksum_is_never_sent_by_accident() {
-    // With this payload the sum comes to all ones, and the checksum to zero.
+    // With this payload the sum is all ones and the checksum zero.
     let frame = build("eth / ipv4 / udp / raw(e01f)");
     assert_eq!(frame.bytes()[40..42], [0xff, 0xff]);
-    judge(&frame);
+    assert_valid(&frame);
 }
 
 #[test]
-fn a_frame_gets_the_length_that_is_asked_for() {
+fn frame_gets_requested_length() {
     let udp = "eth / ipv4 / udp".parse::<Stack>().expect("a stack");
     for len in [64, 128, 256, 1514] {
         let frame = udp.clone().with_frame_len(len).build();
         assert_eq!(frame.len(), len);
-        judge(&frame);
+        assert_valid(&frame);
     }
     assert_eq!(build("eth / arp / pad(60)").len(), 60);
 }
@@ -73,7 +72,10 @@ fn debts_are_stated_where_they_are() {
         offset: 16,
     };
     assert_eq!(frame.offload.checksum, partial);
-    let how = frame.offload.segmentation.expect("to be cut");
+    let how = frame
+        .offload
+        .segmentation
+        .expect("a segmentation is outstanding");
     assert_eq!(
         (how.kind, how.size, how.header_len),
         (SegmentationKind::Tcp4, 1448, 58)
@@ -85,7 +87,7 @@ fn debts_are_stated_where_they_are() {
 }
 
 #[test]
-fn the_text_form_round_trips() {
+fn text_form_round_trips() {
     for text in [
         "eth",
         "eth(dst=ff:ff:ff:ff:ff:ff,type=0x86dd)",
@@ -106,7 +108,7 @@ fn the_text_form_round_trips() {
 }
 
 #[test]
-fn other_text_is_refused() {
+fn malformed_stack_text_is_refused() {
     let read = |text: &str| text.parse::<Stack>().expect_err(text);
     assert_eq!(read("eth / ip"), ParseStackError::Layer("ip".to_owned()));
     for (text, what) in [
@@ -120,14 +122,14 @@ fn other_text_is_refused() {
                 .split('(')
                 .next()
                 .map_or("", |name| if name == "raw" { "raw" } else { "ipv4" }),
-            what: what.to_owned(),
+            text: what.to_owned(),
         };
         assert_eq!(read(text), error);
     }
 }
 
 #[test]
-fn a_frame_is_taken_apart_into_the_layers_it_was_built_from() {
+fn dissection_yields_layers_of_frame() {
     for text in [
         "eth / vlan(tpid=0x88a8,vid=5) / vlan(vid=6,pcp=3) / ipv4(tos=184,ttl=3,df) / tcp(flags=FSRPAUECN,options=020405b4) / data(7)",
         "eth / snap / arp(op=2) / pad(60)",
@@ -149,7 +151,7 @@ fn a_frame_is_taken_apart_into_the_layers_it_was_built_from() {
 
 proptest! {
     #[test]
-    fn any_frame_is_taken_apart_and_built_again(
+    fn dissection_of_arbitrary_bytes_is_lossless(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         eth_type in proptest::sample::select(vec![0x0800_u16, 0x86dd, 0x0806, 0x8100, 0x8847, 0x0030]),
         protocol in proptest::sample::select(vec![1_u8, 6, 17, 58, 132]),
@@ -164,7 +166,7 @@ proptest! {
         }
         let frame = Frame::from_bytes(&bytes);
         let stack = Stack::dissect(&frame);
-        let again: Stack = stack.to_string().parse().expect("its own text");
+        let again: Stack = stack.to_string().parse().expect("the text form parses");
         prop_assert_eq!(&again, &stack);
         let built = again.build();
         prop_assert_eq!(built.bytes(), frame.bytes());

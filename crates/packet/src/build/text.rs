@@ -1,6 +1,5 @@
-//! The text form of a stack: `name(field=value, ..)`, one layer after the other
-//! with ` / ` between. A field at its default is left out; of a layer with one
-//! field, only the value is written.
+//! Text form of a stack: layers as `name(field=value, ..)`, separated by ` / `. A field with its
+//! default value is omitted; a layer with one field shows only the value.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,12 +10,12 @@ use super::{ChecksumFill, Stack};
 use crate::MacAddr;
 use crate::wire::ethernet::EtherType;
 
-/// What a layer shows its fields to.
+/// Receiver of a layer's fields.
 pub(super) type FieldVisitor<'a> = dyn FnMut(&'static str, &mut dyn FieldValue) + 'a;
 
 /// A field's value, as text.
 pub(super) trait FieldValue {
-    /// Takes the value that `text` says; none if it says none.
+    /// Parses `text` as the value, or returns `None`.
     fn read(&mut self, text: &str) -> Option<()>;
 
     /// The value as text.
@@ -26,16 +25,16 @@ pub(super) trait FieldValue {
 /// The text is no stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseStackError {
-    /// There is no layer of this name.
+    /// No layer has this name.
     #[error("unknown layer: {0}")]
     Layer(String),
-    /// The layer has no such field, or not this value.
-    #[error("not understood in {layer}: {what}")]
+    /// The layer does not have this field, or the field does not have this value.
+    #[error("invalid field of {layer}: {text}")]
     Field {
         /// The layer.
         layer: &'static str,
         /// The text.
-        what: String,
+        text: String,
     },
 }
 
@@ -43,8 +42,8 @@ pub enum ParseStackError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HexBytes(pub Vec<u8>);
 
-/// TCP flags, written as letters: `F`, `S`, `R`, `P`, `A`, `U`, `E`, `C`, `N`
-/// from bit 0 to bit 8, or as a number.
+/// TCP flags in letters, `F`, `S`, `R`, `P`, `A`, `U`, `E`, `C`, `N` from bit 0 to bit 8, or as a
+/// number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpFlags(pub u16);
 
@@ -73,24 +72,24 @@ fn read_layer(text: &str) -> Result<Layer, ParseStackError> {
     for field in fields.split(',').map(str::trim).filter(|f| !f.is_empty()) {
         read_field(&mut layer, field).ok_or_else(|| ParseStackError::Field {
             layer: layer.name(),
-            what: field.to_owned(),
+            text: field.to_owned(),
         })?;
     }
     Ok(layer)
 }
 
-/// `name=value`; or the name of a yes-or-no; or, in a layer with one field, its value.
+/// Parses `name=value`, the name of a boolean, or the value alone in a layer with one field.
 fn read_field(layer: &mut Layer, text: &str) -> Option<()> {
     let mut count = 0;
     layer.fields(&mut |_, _| count += 1);
-    let (wanted, value) = match text.split_once('=') {
+    let (filter, value) = match text.split_once('=') {
         Some((name, value)) => (Some(name), value),
         None if count == 1 => (None, text),
         None => (Some(text), "true"),
     };
     let mut done = None;
     layer.fields(&mut |name, field| {
-        if wanted.is_none_or(|wanted| wanted == name) {
+        if filter.is_none_or(|filter| filter == name) {
             done = field.read(value);
         }
     });
@@ -138,7 +137,7 @@ impl Layer {
         texts
     }
 
-    /// Gives the field of this number the value that `text` says.
+    /// Sets the field with index `number` to the value `text`.
     pub(super) fn set_nth(&mut self, number: usize, text: &str) {
         let mut index = 0;
         self.fields(&mut |_, value| {
@@ -253,12 +252,12 @@ impl FieldValue for TcpFlags {
 impl FieldValue for ChecksumFill {
     fn read(&mut self, text: &str) -> Option<()> {
         *self = match text {
-            "right" => Self::Right,
+            "right" => Self::Correct,
             "partial" => Self::Partial,
             _ => {
                 let mut number = 0_u32;
                 number.read(text)?;
-                Self::As(number)
+                Self::Value(number)
             }
         };
         Some(())
@@ -266,9 +265,9 @@ impl FieldValue for ChecksumFill {
 
     fn write(&self) -> String {
         match self {
-            Self::Right => "right".to_owned(),
+            Self::Correct => "right".to_owned(),
             Self::Partial => "partial".to_owned(),
-            Self::As(value) => value.to_string(),
+            Self::Value(value) => value.to_string(),
         }
     }
 }

@@ -5,21 +5,21 @@ use std::net::Ipv6Addr;
 use super::layer::{Layer, LayerFields};
 use super::network::pseudo;
 use super::text::{FieldVisitor, HexBytes, TcpFlags};
-use super::{LayerContext, short};
+use super::{LayerContext, saturate_u16};
 use crate::MacAddr;
 use crate::checksum::{InternetSum, crc32c};
 use crate::wire::{IpProto, icmpv4, icmpv6, sctp, tcp, udp};
 
-/// What a checksum field is to hold.
+/// Content of a checksum field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumFill {
-    /// What is right.
+    /// The correct checksum.
     #[default]
-    Right,
-    /// The sum of the pseudo-header: it is to be finished by whoever sends it.
+    Correct,
+    /// The sum of the pseudo-header: the device completes the checksum.
     Partial,
-    /// This.
-    As(u32),
+    /// This value.
+    Value(u32),
 }
 
 /// A TCP header.
@@ -41,7 +41,7 @@ pub struct Tcp {
     pub urgent: u16,
     /// Options, a multiple of four bytes.
     pub options: HexBytes,
-    /// The header's length in units of four bytes; by default the right one.
+    /// Data offset in units of four bytes; by default the correct one.
     pub offset: Option<u8>,
     /// The checksum.
     pub checksum: ChecksumFill,
@@ -69,7 +69,7 @@ pub struct Sctp {
     pub dst: u16,
     /// Verification tag.
     pub tag: u32,
-    /// The checksum: a number as if it were in network byte order.
+    /// Checksum; a number in network byte order.
     pub checksum: ChecksumFill,
 }
 
@@ -80,7 +80,7 @@ pub struct Icmp {
     pub kind: u8,
     /// The code.
     pub code: u8,
-    /// The four bytes behind the checksum.
+    /// Four bytes after the checksum.
     pub rest: u32,
     /// The checksum.
     pub checksum: ChecksumFill,
@@ -93,7 +93,7 @@ pub struct Icmpv6 {
     pub kind: u8,
     /// The code.
     pub code: u8,
-    /// The four bytes behind the checksum.
+    /// Four bytes after the checksum.
     pub rest: u32,
     /// The checksum.
     pub checksum: ChecksumFill,
@@ -130,7 +130,7 @@ impl Default for Tcp {
             urgent: 0,
             options: HexBytes::default(),
             offset: None,
-            checksum: ChecksumFill::Right,
+            checksum: ChecksumFill::Correct,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Default for Udp {
             src: 1000,
             dst: 2000,
             length: None,
-            checksum: ChecksumFill::Right,
+            checksum: ChecksumFill::Correct,
         }
     }
 }
@@ -152,7 +152,7 @@ impl Default for Sctp {
             src: 1000,
             dst: 2905,
             tag: 0,
-            checksum: ChecksumFill::Right,
+            checksum: ChecksumFill::Correct,
         }
     }
 }
@@ -164,7 +164,7 @@ impl Default for Icmp {
             kind: 8,
             code: 0,
             rest: 0,
-            checksum: ChecksumFill::Right,
+            checksum: ChecksumFill::Correct,
         }
     }
 }
@@ -176,7 +176,7 @@ impl Default for Icmpv6 {
             kind: 128,
             code: 0,
             rest: 0,
-            checksum: ChecksumFill::Right,
+            checksum: ChecksumFill::Correct,
         }
     }
 }
@@ -191,29 +191,29 @@ impl Default for Nd {
             target: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2),
             sll: None,
             tll: None,
-            checksum: ChecksumFill::Right,
+            checksum: ChecksumFill::Correct,
         }
     }
 }
 
-/// Fills in the checksum of a header whose field is at `at`.
+/// Writes the checksum of a header into its field at `at`.
 fn fill(
     header: &mut [u8],
     at: usize,
     fill: ChecksumFill,
     protocol: IpProto,
-    around: &LayerContext<'_>,
+    context: &LayerContext<'_>,
 ) {
-    let len = header.len() + around.payload.len();
+    let len = header.len() + context.payload.len();
     let covers_pseudo = protocol != IpProto::ICMPV4;
-    let pseudo = pseudo(around.outer, protocol, len)
+    let pseudo = pseudo(context.outer, protocol, len)
         .filter(|_| covers_pseudo)
         .unwrap_or_default();
-    let whole = [&*header, around.payload].concat();
+    let whole = [&*header, context.payload].concat();
     let value = match fill {
-        ChecksumFill::As(value) => short(value as usize),
+        ChecksumFill::Value(value) => saturate_u16(value as usize),
         ChecksumFill::Partial => pseudo.value(),
-        ChecksumFill::Right => match pseudo.plus(InternetSum::of(&whole)).checksum() {
+        ChecksumFill::Correct => match pseudo.plus(InternetSum::of(&whole)).checksum() {
             0 if protocol == IpProto::UDP => 0xffff,
             checksum => checksum,
         },
@@ -235,7 +235,7 @@ impl LayerFields for Tcp {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let words = self.offset.map_or_else(
             || (tcp::LEN_MIN + self.options.0.len()).div_ceil(4),
             usize::from,
@@ -256,7 +256,7 @@ impl LayerFields for Tcp {
             tcp::CHECKSUM,
             self.checksum,
             IpProto::TCP,
-            around,
+            context,
         );
         header
     }
@@ -270,10 +270,10 @@ impl LayerFields for Udp {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let length = self
             .length
-            .unwrap_or_else(|| short(udp::LEN + around.payload.len()));
+            .unwrap_or_else(|| saturate_u16(udp::LEN + context.payload.len()));
         let fixed = udp::Udp {
             src: self.src,
             dst: self.dst,
@@ -284,7 +284,7 @@ impl LayerFields for Udp {
             udp::CHECKSUM,
             self.checksum,
             IpProto::UDP,
-            around,
+            context,
         );
         header
     }
@@ -298,16 +298,16 @@ impl LayerFields for Sctp {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let fixed = sctp::Sctp {
             src: self.src,
             dst: self.dst,
         };
         let mut header = fixed.emit(self.tag).to_vec();
         let value = match self.checksum {
-            ChecksumFill::As(value) => value,
+            ChecksumFill::Value(value) => value,
             ChecksumFill::Partial => 0,
-            ChecksumFill::Right => crc32c(&[&header, around.payload].concat()).swap_bytes(),
+            ChecksumFill::Correct => crc32c(&[&header, context.payload].concat()).swap_bytes(),
         };
         header[sctp::CHECKSUM..].copy_from_slice(&value.to_be_bytes());
         header
@@ -322,7 +322,7 @@ impl LayerFields for Icmp {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let fixed = icmpv4::Icmpv4 {
             kind: self.kind,
             code: self.code,
@@ -333,7 +333,7 @@ impl LayerFields for Icmp {
             icmpv4::CHECKSUM,
             self.checksum,
             IpProto::ICMPV4,
-            around,
+            context,
         );
         header
     }
@@ -347,7 +347,7 @@ impl LayerFields for Icmpv6 {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let rest = self.rest.to_be_bytes();
         let mut header = [&[self.kind, self.code, 0, 0], &rest[..]].concat();
         fill(
@@ -355,7 +355,7 @@ impl LayerFields for Icmpv6 {
             icmpv6::CHECKSUM,
             self.checksum,
             IpProto::ICMPV6,
-            around,
+            context,
         );
         header
     }
@@ -372,7 +372,7 @@ impl LayerFields for Nd {
         visit("checksum", &mut self.checksum);
     }
 
-    fn emit(&self, around: &LayerContext<'_>) -> Vec<u8> {
+    fn emit(&self, context: &LayerContext<'_>) -> Vec<u8> {
         let mut header = vec![self.kind, self.code, 0, 0];
         header.extend(self.flags.to_be_bytes());
         header.extend(self.target.octets());
@@ -390,14 +390,14 @@ impl LayerFields for Nd {
             icmpv6::CHECKSUM,
             self.checksum,
             IpProto::ICMPV6,
-            around,
+            context,
         );
         header
     }
 }
 
 impl Layer {
-    /// What the checksum of this layer is to hold, if it has one of its own.
+    /// Returns the checksum content of this layer, if it has a checksum.
     pub(super) const fn fill(&mut self) -> Option<&mut ChecksumFill> {
         match self {
             Self::Tcp(layer) => Some(&mut layer.checksum),

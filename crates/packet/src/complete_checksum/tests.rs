@@ -1,4 +1,4 @@
-//! What is unfinished is told from what is finished by its bytes alone.
+//! Partial checksums are detected from the bytes alone.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn build(text: &str) -> Frame {
     text.parse::<Stack>().expect("a stack").build()
 }
 
-/// The frame as a device hands it over that says nothing about it.
+/// Returns the frame without its metadata.
 fn bare(frame: &Frame) -> Frame {
     let mut frame = frame.clone();
     frame.offload = Offload::default();
@@ -17,7 +17,7 @@ fn bare(frame: &Frame) -> Frame {
 }
 
 #[test]
-fn an_unfinished_checksum_is_recognised_under_all_headers() {
+fn partial_checksum_is_detected_under_tags_and_both_ip_versions() {
     for under in [
         "eth",
         "eth / vlan(vid=7)",
@@ -26,18 +26,21 @@ fn an_unfinished_checksum_is_recognised_under_all_headers() {
         for over in ["ipv4", "ipv6"] {
             for protocol in ["tcp", "udp"] {
                 let text = format!("{under} / {over} / {protocol}(checksum=partial) / data(33)");
-                let wanted = build(&text);
-                assert!(matches!(wanted.offload.checksum, Checksum::Partial { .. }));
-                let mut frame = bare(&wanted);
+                let expected = build(&text);
+                assert!(matches!(
+                    expected.offload.checksum,
+                    Checksum::Partial { .. }
+                ));
+                let mut frame = bare(&expected);
                 frame.detect_partial_checksum();
-                assert_eq!(frame, wanted, "{text}");
+                assert_eq!(frame, expected, "{text}");
             }
         }
     }
 }
 
 #[test]
-fn what_has_no_such_checksum_of_its_own_is_left_alone() {
+fn frame_without_tcp_or_udp_header_stays_complete() {
     for text in [
         "eth / arp",
         "eth / ipv4 / icmp / data(10)",
@@ -60,9 +63,9 @@ fn what_has_no_such_checksum_of_its_own_is_left_alone() {
 }
 
 proptest! {
-    /// Also where the finished checksum happens to be the pseudo-header's sum.
+    /// Includes complete checksums that equal the sum of the pseudo-header.
     #[test]
-    fn a_right_checksum_stays_right_and_a_wrong_one_wrong(
+    fn detection_and_completion_preserve_checksum_correctness(
         port: u16,
         len in 0_usize..200,
         flip in 1_u16..,
@@ -81,15 +84,15 @@ proptest! {
         }
         let before = wrong.clone();
         wrong.detect_partial_checksum();
-        // One wrong checksum of 65,536 cannot be told from an unfinished one.
+        // One wrong checksum in 65,536 equals a partial one.
         prop_assume!(wrong.offload.checksum == Checksum::Complete);
         wrong.complete_checksum();
         prop_assert_eq!(wrong, before);
     }
 
-    /// Headers changed in a few places, of which some are damaged by it.
+    /// Changes a few header bytes, which damages some of the headers.
     #[test]
-    fn what_is_plainly_finished_would_not_be_taken_for_unfinished(
+    fn fast_completeness_check_agrees_with_full_parse(
         udp: bool,
         complete: bool,
         len in 0_usize..60,
@@ -100,8 +103,8 @@ proptest! {
         let how = if complete { "" } else { "(checksum=partial)" };
         let mut frame = bare(&build(&format!("eth / ipv4 / {protocol}{how} / data({len})")));
         for (at, byte) in changes {
-            if let Some(place) = frame.bytes_mut().get_mut(at) {
-                *place = byte;
+            if let Some(byte_at) = frame.bytes_mut().get_mut(at) {
+                *byte_at = byte;
             }
         }
         frame.truncate(frame.len() - cut);
@@ -113,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn a_finished_checksum_is_plain(port: u16, len in 8_usize..60) {
+    fn complete_checksum_passes_fast_check(port: u16, len in 8_usize..60) {
         for protocol in ["udp", "tcp"] {
             let frame = build(&format!("eth / ipv4 / {protocol}(src={port}) / data({len})"));
             let mut closer = frame.clone();

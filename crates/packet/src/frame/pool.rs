@@ -1,10 +1,21 @@
-//! Buffers that go round between a device's frames and those who forward them.
+//! Pool of frame buffers.
 
 use sys::storage::Storage;
 
 use super::{CAPACITY, Frame, HEADROOM};
 
-/// Buffers that go round, bounded in number; not shared between threads.
+/// Bounded pool of frame buffers of one worker, like a DPDK mempool. Not shared between threads.
+///
+/// ```
+/// use packet::Pool;
+///
+/// let mut pool = Pool::new(1);
+/// let mut frame = pool.take().expect("one buffer is free");
+/// frame.copy_from(&[0; 60]).expect("a pooled buffer holds any frame");
+/// assert!(pool.take().is_none());
+/// pool.put(frame);
+/// assert_eq!(pool.outstanding(), 0);
+/// ```
 pub struct Pool {
     free: Vec<Storage>,
     outstanding: usize,
@@ -12,7 +23,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of at most `limit` buffers, each made when first wanted.
+    /// Returns a pool of at most `limit` buffers, each allocated at its first use.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -22,7 +33,7 @@ impl Pool {
         }
     }
 
-    /// An empty frame; none if all `limit` buffers are out.
+    /// Returns an empty frame, or `None` if all `limit` buffers are in use.
     #[inline]
     pub fn take(&mut self) -> Option<Frame> {
         if self.outstanding == self.limit {
@@ -36,7 +47,8 @@ impl Pool {
         )
     }
 
-    /// A copy of `frame`; none if all buffers are out or `frame` is too long for one.
+    /// Returns a copy of `frame`, or `None` if all buffers are in use or `frame` is too long for
+    /// one.
     pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
         let mut copy = self.take()?;
         if copy.copy_from(frame.bytes()).is_err() {
@@ -48,7 +60,7 @@ impl Pool {
         Some(copy)
     }
 
-    /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
+    /// Returns the frame's buffer to the pool. A buffer that did not come from a pool is freed.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
         if frame.storage.len() == HEADROOM + CAPACITY && !frame.storage.is_external() {
@@ -59,7 +71,7 @@ impl Pool {
         }
     }
 
-    /// How many buffers are out. Zero between batches: anything else is a leak.
+    /// Number of buffers in use. Not zero between batches means a leak.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.outstanding
@@ -71,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_counts_what_is_out() {
+    fn pool_counts_buffers_in_use() {
         let mut pool = Pool::new(2);
         let (Some(first), Some(second)) = (pool.take(), pool.take()) else {
             panic!("two frames")

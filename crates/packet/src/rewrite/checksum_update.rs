@@ -1,4 +1,21 @@
-//! How a changed field reaches the checksums that cover it.
+//! Incremental checksum update (RFC 1624).
+//!
+//! A rewrite changes a few bytes of a packet. The checksums that cover them are updated from the
+//! old and the new bytes alone, so that the cost does not depend on the packet's length, and an
+//! error that was in the packet before remains detectable. RFC 1624, equation 3, with `HC` the
+//! checksum field, `m` the old and `m'` the new 16-bit word, and `'` for the new value:
+//!
+//! ```text
+//! HC' = ~(~HC + ~m + m')      in ones' complement arithmetic
+//! ```
+//!
+//! `sum_delta` computes `~m + m'` over all changed words. Special cases:
+//!
+//! - Odd offset: bytes at an odd offset of the covered range count with their order swapped (RFC 1071, 2 (B)).
+//! - Pseudo-header: addresses and protocol number also change the transport checksum, except for ICMP and SCTP, which have no pseudo-header.
+//! - UDP: zero means "no checksum" and stays zero; a result of zero is written as `0xffff` (RFC 768).
+//! - Partial checksum ([`Checksum::Partial`]): the field holds the sum of the pseudo-header, not its complement. Only a changed pseudo-header changes it.
+//! - SCTP: a CRC32c is linear, so the CRC of the changed bits, followed by the bytes up to the end of the packet as zeros, is the difference. In a first fragment the length is unknown; the field is left unchanged, and the receiver detects the mismatch.
 
 use super::Packet;
 use crate::checksum::{InternetSum, crc32c_delta};
@@ -6,26 +23,26 @@ use crate::headers::{Network, UpperLayer};
 use crate::wire::{IpProto, icmpv4, icmpv6, ipv4, sctp, tcp, u16_at, udp};
 use crate::{Checksum, Frame};
 
-/// Which checksums cover a field.
+/// Checksums that cover a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
-    /// None.
+    /// No checksum.
     Nothing,
-    /// That of the IPv4 header.
+    /// Checksum of the IPv4 header.
     Header,
-    /// That of the IPv4 header, and the transport's by way of its pseudo-header.
+    /// Checksum of the IPv4 header, and the transport checksum through its pseudo-header.
     HeaderAndPseudo,
-    /// The transport's, by way of its pseudo-header.
+    /// Transport checksum through its pseudo-header.
     Pseudo,
-    /// The transport's.
+    /// Transport checksum.
     Transport,
 }
 
-/// Where a transport protocol keeps its checksum, and what it covers.
+/// Location and kind of a transport checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChecksumField {
-    /// An Internet checksum at this byte of the frame. `pseudo`: it covers the
-    /// pseudo-header; `optional`: zero means that there is none.
+    /// Internet checksum at this byte of the frame. `pseudo`: it covers the pseudo-header;
+    /// `optional`: zero means no checksum.
     Internet {
         at: usize,
         pseudo: bool,
@@ -36,8 +53,8 @@ pub(crate) enum ChecksumField {
 }
 
 impl ChecksumField {
-    /// Where the transport header of an IPv4 packet, or an IPv6 packet, keeps
-    /// its checksum; none if the packet ends before, or has none.
+    /// Returns the checksum field of a transport header over IPv4 or IPv6, or `None` if the
+    /// protocol has none or the packet ends before it.
     pub(crate) fn find(upper: UpperLayer, over_v4: bool) -> Option<Self> {
         let (offset, pseudo) = match upper.protocol {
             IpProto::TCP => (tcp::CHECKSUM, true),
@@ -79,8 +96,8 @@ impl Packet<'_> {
         }
     }
 
-    /// Lets the transport's checksum follow another number of its own protocol, which
-    /// is the lower byte of a word of the pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1).
+    /// Updates the transport checksum after a change of the protocol number, which is the lower
+    /// byte of a word of the pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1).
     pub(super) fn update_for_protocol(&mut self, old: IpProto, new: IpProto) {
         self.update_transport_checksum(0, &[0, old.0], &[0, new.0], true);
     }
@@ -98,25 +115,25 @@ impl Packet<'_> {
         match ChecksumField::find(upper, over_v4) {
             None => {}
             Some(ChecksumField::Crc { .. }) if pseudo => {}
-            Some(ChecksumField::Crc { at: place }) => {
-                self.update_crc(place, upper.end, at, old, new)
+            Some(ChecksumField::Crc { at: field_at }) => {
+                self.update_crc(field_at, upper.end, at, old, new)
             }
             Some(ChecksumField::Internet { pseudo: false, .. }) if pseudo => {}
             Some(ChecksumField::Internet {
-                at: place,
+                at: field_at,
                 optional,
                 ..
             }) => {
-                // A pseudo-header has the same alignment as the header it stands for.
+                // A field has the same alignment in the pseudo-header and in its own header.
                 let base = if pseudo { at } else { upper.at };
                 let change = sum_delta(at - base, old, new);
-                self.update_internet(place, optional, change, pseudo);
+                self.update_internet(field_at, optional, change, pseudo);
             }
         }
     }
 
-    /// An unfinished checksum holds the sum of the pseudo-header, so that nothing
-    /// but the pseudo-header changes it.
+    /// A partial checksum holds the sum of the pseudo-header; only a change of the pseudo-header
+    /// affects it.
     fn update_internet(&mut self, at: usize, optional: bool, change: InternetSum, pseudo: bool) {
         let partial = self.is_partial_checksum_at(at);
         let field = &mut self.frame.bytes_mut()[at..at + 2];
@@ -133,16 +150,16 @@ impl Packet<'_> {
         field.copy_from_slice(&value.to_be_bytes());
     }
 
-    /// The first fragment does not tell how much follows, and then no CRC can be
-    /// brought up to date: it is left as it was, and the receiver will notice.
-    fn update_crc(&mut self, place: usize, end: usize, at: usize, old: &[u8], new: &[u8]) {
+    /// In a first fragment the length of the rest is unknown and no CRC can be updated: the field
+    /// is left unchanged, and the receiver detects the mismatch.
+    fn update_crc(&mut self, field_at: usize, end: usize, at: usize, old: &[u8], new: &[u8]) {
         let whole = self.headers.fragment() == Some(crate::wire::Fragment::No);
-        if !whole || self.is_partial_checksum_at(place) {
+        if !whole || self.is_partial_checksum_at(field_at) {
             return;
         }
         let flipped = old.iter().zip(new).map(|(a, b)| a ^ b);
         let flip = crc32c_delta(flipped, end - at - old.len());
-        let field = &mut self.frame.bytes_mut()[place..place + 4];
+        let field = &mut self.frame.bytes_mut()[field_at..field_at + 4];
         for (byte, flip) in field.iter_mut().zip(flip.to_le_bytes()) {
             *byte ^= flip;
         }
@@ -154,7 +171,7 @@ impl Packet<'_> {
     }
 }
 
-/// Brings the checksum of the IPv4 header at `header` up to date.
+/// Updates the checksum of the IPv4 header at `header`.
 pub(super) fn update_ipv4_checksum(frame: &mut Frame, header: usize, change: InternetSum) {
     let at = header + ipv4::CHECKSUM;
     let field = &mut frame.bytes_mut()[at..at + 2];
@@ -164,7 +181,7 @@ pub(super) fn update_ipv4_checksum(frame: &mut Frame, header: usize, change: Int
     field.copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// What to add to a sum when `old` becomes `new`, `offset` bytes into what is summed.
+/// Returns the summand that updates a sum when `old` becomes `new`, `offset` bytes after its start.
 pub(super) fn sum_delta(offset: usize, old: &[u8], new: &[u8]) -> InternetSum {
     let change = InternetSum::of(new).minus(InternetSum::of(old));
     if offset.is_multiple_of(2) {

@@ -1,9 +1,9 @@
-//! Headers around packets that are no Ethernet frames (`ovs-actions(7)`, encap, decap).
+//! Encapsulation and decapsulation of packets other than Ethernet frames (`ovs-actions(7)`, encap,
+//! decap).
 //!
-//! A bare packet, one of another kind than Ethernet, is kept behind an Ethernet header
-//! all the same: with its type, and addresses of zero, as of a new header. So headers go
-//! in and out behind it, and whoever knows that the packet is bare does not look at it.
-//! That is not told here.
+//! A bare packet (one without an Ethernet header) is stored after an Ethernet header with zero
+//! addresses and the packet's type. Headers are inserted and removed after it, and callers that
+//! track the packet type ignore it. This module does not record the packet type.
 
 use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
@@ -16,10 +16,10 @@ use crate::wire::nsh::{self, Nsh};
 /// Bytes of an Ethernet header without tags.
 const HEADER: u16 = 14;
 
-/// The TTL of a new MPLS entry before a packet that has none (`ovs-actions(7)`, push_mpls).
+/// TTL of a new MPLS entry before a packet without a TTL (`ovs-actions(7)`, push_mpls).
 const MPLS_TTL: u8 = 64;
 
-/// What a new header stands before.
+/// Payload of a new header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncapPayload {
     /// The whole Ethernet frame.
@@ -28,13 +28,13 @@ pub enum EncapPayload {
     Packet,
 }
 
-/// There is nothing that could be taken off, or nothing that could be found behind it.
+/// Error: the packet has no header to remove, or one whose payload is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsupportedDecap;
 
 impl Packet<'_> {
-    /// Takes the Ethernet header off: what is left is a bare packet of this type. None
-    /// of a frame with VLAN tags, or without a type; it is unchanged.
+    /// Removes the Ethernet header and returns the type of the bare packet. Returns `None`, and
+    /// changes nothing, for a frame with VLAN tags or without a type.
     pub fn strip_ethernet(&mut self) -> Option<EtherType> {
         let link = self.headers.link;
         if link.type_at != ethernet::TYPE || link.eth_type == EtherType::LLC {
@@ -45,16 +45,15 @@ impl Packet<'_> {
         Some(link.eth_type)
     }
 
-    /// Puts a network service header before the frame, or the bare packet: `header`,
-    /// whose length and next protocol are made right, and its metadata. The packet is
-    /// bare then. Answers false, and does nothing, if the header could not say what
-    /// it stands before.
+    /// Inserts a network service header before the frame or the bare packet: `header` with
+    /// corrected length and next protocol, then its metadata. The result is a bare packet. Returns
+    /// false, and changes nothing, if NSH has no next protocol number for the packet.
     ///
     /// # Errors
-    /// There is no room.
+    /// The headroom is exhausted.
     ///
     /// # Panics
-    /// If the header would be longer than [`nsh::LEN_MAX`], or not of whole words.
+    /// If the header would exceed [`nsh::LEN_MAX`] or its length is no multiple of four.
     pub fn push_nsh(
         &mut self,
         inside: EncapPayload,
@@ -71,9 +70,9 @@ impl Packet<'_> {
         let len = nsh::BASE_LEN + metadata.len();
         assert!(
             len <= nsh::LEN_MAX && len.is_multiple_of(4),
-            "a whole header"
+            "the header has a legal length"
         );
-        let len = u8::try_from(len).expect("252 bytes at most");
+        let len = u8::try_from(len).expect("a header has at most 252 bytes");
         let header = Nsh {
             len,
             next,
@@ -87,31 +86,31 @@ impl Packet<'_> {
         Ok(true)
     }
 
-    /// Takes the network service header off a bare packet. Answers the type of the bare
-    /// packet that is left, or that it is a whole frame.
+    /// Removes the network service header of a bare packet. Returns the type of the remaining bare
+    /// packet, or `None` for an Ethernet frame.
     ///
     /// # Errors
-    /// What is left is damaged.
+    /// The remaining packet is malformed.
     pub fn pop_nsh(&mut self) -> Result<Result<Option<EtherType>, UnsupportedDecap>, RewriteError> {
         let Network::Nsh(header) = self.headers.network else {
             return Ok(Err(UnsupportedDecap));
         };
-        let left = match header.next {
+        let inner = match header.next {
             nsh::next::IPV4 => Some(EtherType::IPV4),
             nsh::next::IPV6 => Some(EtherType::IPV6),
             nsh::next::NSH => Some(EtherType::NSH),
             nsh::next::ETHERNET => None,
             _ => return Ok(Err(UnsupportedDecap)),
         };
-        self.remove_header(left, header.len.into())?;
-        Ok(Ok(left))
+        self.remove_header(inner, header.len.into())?;
+        Ok(Ok(inner))
     }
 
-    /// Puts an MPLS entry of this type before the frame, or the bare packet, which is
-    /// bare then. Label, class and TTL are as `ovs-actions(7)` has them for push_mpls.
+    /// Inserts an MPLS entry of this type before the frame or the bare packet. The result is a bare
+    /// packet. Label, class and TTL are those of push_mpls in `ovs-actions(7)`.
     ///
     /// # Errors
-    /// There is no room.
+    /// The headroom is exhausted.
     pub fn encap_mpls(
         &mut self,
         inside: EncapPayload,
@@ -137,22 +136,22 @@ impl Packet<'_> {
         Ok(self.reparse()?)
     }
 
-    /// Takes the outermost MPLS entry off a bare packet. What is left is a bare packet
-    /// of this type, or else a whole frame: the controller knows. Answers false, and
-    /// does nothing, if there is no entry.
+    /// Removes the outermost MPLS entry of a bare packet. The controller states the rest: a bare
+    /// packet of type `inner`, or an Ethernet frame. Returns false, and changes nothing, if there is
+    /// no entry.
     ///
     /// # Errors
-    /// What is left is damaged.
-    pub fn decap_mpls(&mut self, left: Option<EtherType>) -> Result<bool, RewriteError> {
+    /// The remaining packet is malformed.
+    pub fn decap_mpls(&mut self, inner: Option<EtherType>) -> Result<bool, RewriteError> {
         if !matches!(self.headers.network, Network::Mpls(_)) {
             return Ok(false);
         }
-        self.remove_header(left, 4)?;
+        self.remove_header(inner, 4)?;
         Ok(true)
     }
 
-    /// Makes room for a header of `len` bytes, and announces it by its type. Answers
-    /// where it begins.
+    /// Inserts space for a header of `len` bytes and sets the type that announces it. Returns its
+    /// offset.
     fn insert_before(
         &mut self,
         inside: EncapPayload,
@@ -175,20 +174,17 @@ impl Packet<'_> {
         }
     }
 
-    /// Takes `len` bytes of a header out that stands first in a bare packet, and all
-    /// before it, if a whole frame is left.
-    fn remove_header(&mut self, left: Option<EtherType>, len: u16) -> Result<(), RewriteError> {
-        match left {
+    /// Removes the first `len` bytes of a bare packet, and the Ethernet header before them if an
+    /// Ethernet frame remains.
+    fn remove_header(&mut self, inner: Option<EtherType>, len: u16) -> Result<(), RewriteError> {
+        match inner {
             Some(eth_type) => {
                 self.remove_bytes(self.headers.network_at(), len);
                 self.set_type(eth_type.0, 0);
             }
             None => {
                 let before = self.headers.network_at() + usize::from(len);
-                self.remove_bytes(
-                    0,
-                    u16::try_from(before).expect("headers of a hundred bytes"),
-                );
+                self.remove_bytes(0, u16::try_from(before).expect("the headers are short"));
             }
         }
         Ok(self.reparse()?)

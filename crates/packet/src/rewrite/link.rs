@@ -20,12 +20,12 @@ impl Packet<'_> {
         self.write(ethernet::SRC, address.0, Coverage::Nothing);
     }
 
-    /// Sets the VLAN of the outermost tag: the lower twelve bits of `vid`.
+    /// Sets the VLAN of the outermost tag to the lower twelve bits of `vid`.
     pub fn set_vlan_vid(&mut self, vid: u16) {
         self.change_tag(|tag| tag.vid = vid & 0x0fff);
     }
 
-    /// Sets the priority of the outermost tag: the lower three bits of `pcp`.
+    /// Sets the priority of the outermost tag to the lower three bits of `pcp`.
     pub fn set_vlan_pcp(&mut self, pcp: u8) {
         self.change_tag(|tag| tag.pcp = pcp & 7);
     }
@@ -38,11 +38,11 @@ impl Packet<'_> {
         }
     }
 
-    /// Puts a tag before all others. VLAN and priority are those of the tag that
-    /// was outermost, or else zero (OF 1.3.5, 5.12.1).
+    /// Inserts a tag before all others. VLAN and priority are those of the previous outermost tag,
+    /// or zero (OF 1.3.5, 5.12.1).
     ///
     /// # Errors
-    /// There is no room.
+    /// The headroom is exhausted.
     pub fn push_vlan(&mut self, tpid: u16) -> Result<(), RewriteError> {
         let tag = VlanTag {
             tpid,
@@ -54,11 +54,11 @@ impl Packet<'_> {
         Ok(self.reparse()?)
     }
 
-    /// Takes the outermost tag off.
+    /// Removes the outermost tag.
     ///
     /// # Errors
-    /// The tag hid a header that is damaged. (A frame with more tags than are
-    /// looked behind can do that.)
+    /// A header that the parser now reaches is malformed. (Possible for a frame with more tags than
+    /// the parser skips.)
     pub fn pop_vlan(&mut self) -> Result<(), RewriteError> {
         if self.headers.link.tag.is_some() {
             self.remove_bytes(ethernet::TYPE, 4);
@@ -67,11 +67,10 @@ impl Packet<'_> {
         Ok(())
     }
 
-    /// Sets the type behind all tags. A frame with a length in its place has none
-    /// that could be set.
+    /// Sets the EtherType after all tags. A frame with a length in its place is unchanged.
     ///
     /// # Errors
-    /// The new type is that of a VLAN tag, and the frame ends within it.
+    /// The new type is that of a VLAN tag, and the frame ends within the tag.
     pub fn set_eth_type(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         if self.headers.link.eth_type != EtherType::LLC {
             self.set_type(eth_type, 0);
@@ -80,8 +79,8 @@ impl Packet<'_> {
         Ok(())
     }
 
-    /// Changes the type, and by `growth` bytes the length of an 802.3 frame, if
-    /// there is one in front of the type.
+    /// Sets the EtherType and increases the length of an 802.3 frame, if it has one, by `growth`
+    /// bytes.
     pub(super) fn set_type(&mut self, eth_type: u16, growth: i16) {
         let link = self.headers.link;
         if link.type_at != link.tags_end {
@@ -93,4 +92,4 @@ impl Packet<'_> {
     }
 }
 
-const _: () = assert!(vlan::LEN == 4, "a tag opens four bytes");
+const _: () = assert!(vlan::LEN == 4, "a tag has four bytes");

@@ -1,10 +1,30 @@
-//! Changing a frame in place, with every checksum right afterwards: right if it
-//! was right, and as wrong as before if it was not, so that damage on the way is
-//! never hidden from the receiver.
+//! Header rewriting in place.
 //!
-//! A change to a header that the frame does not have, or that was not read,
-//! does nothing. What a frame still owes (an unfinished checksum, segments) it
-//! owes afterwards too: no change finishes anything.
+//! [`Packet`] holds a frame with its parsed headers and keeps both consistent: every method changes
+//! the bytes, the parsed value, and the checksums that cover the bytes. Checksums are updated
+//! incrementally (RFC 1624; see `checksum_update`), never recomputed: a correct one stays correct
+//! and a wrong one stays wrong by the same amount, so that corruption on the path remains visible
+//! to the receiver.
+//!
+//! - A setter for a header that is absent or was not parsed has no effect.
+//! - Offload metadata stay valid: a partial checksum stays partial, a large frame stays large.
+//! - Inserting and removing headers moves the bytes in front of them, not the payload, and parses the frame again.
+//!
+//! ```
+//! use packet::build::Stack;
+//! use packet::{Depth, Packet};
+//!
+//! let stack: Stack = "eth / ipv4(ttl=9) / tcp(dst=80)".parse().unwrap();
+//! let mut frame = stack.build();
+//! let mut packet = Packet::parse(&mut frame, Depth::Transport).unwrap();
+//! packet.push_vlan(0x8100).unwrap();
+//! packet.set_vlan_vid(7);
+//! packet.set_ipv4_dst([192, 0, 2, 1].into());
+//! packet.dec_ip_ttl().unwrap();
+//!
+//! let expected: Stack = "eth / vlan(vid=7) / ipv4(dst=192.0.2.1,ttl=8) / tcp(dst=80)".parse().unwrap();
+//! assert_eq!(frame.bytes()[..58], expected.build().bytes()[..58]);
+//! ```
 
 mod checksum_update;
 mod encap;
@@ -24,24 +44,23 @@ use crate::{Depth, Frame, Headers, Malformed, NoBufferSpace};
 pub use encap::{EncapPayload, UnsupportedDecap};
 pub use ttl::TtlExpired;
 
-/// The least length of a frame, its check sequence not counted (IEEE 802.3, 3.2.8).
+/// Least length of a frame without its check sequence, in bytes (IEEE 802.3, 3.2.8).
 const LEN_MIN: usize = 60;
 
-/// A frame together with what was read of it. The two never disagree.
+/// Frame with its parsed headers. The two are always consistent.
 #[derive(Debug)]
 pub struct Packet<'f> {
     frame: &'f mut Frame,
     headers: Headers,
 }
 
-/// A frame's structure could not be changed, or shows damage after the change.
+/// Error: the frame's structure could not be changed, or a header is malformed after the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// There is no room for another tag; the frame is unchanged.
+    /// The headroom is exhausted; the frame is unchanged.
     #[error(transparent)]
     NoBufferSpace(#[from] NoBufferSpace),
-    /// A header that the change laid open is damaged. It is judged as it would
-    /// have been on arrival.
+    /// A header that the change exposed is malformed, by the rules of [`Headers::parse`].
     #[error("malformed: {0}")]
     Malformed(#[from] Malformed),
 }
@@ -63,16 +82,15 @@ impl<'f> Packet<'f> {
         self.frame
     }
 
-    /// What was read of it, as it is now.
+    /// Headers of the frame in its current state.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
 
-    /// Takes `len` bytes out from `at` on. A frame that was as long as Ethernet wants
-    /// it and would be shorter is padded: the tag's bytes were part of its least
-    /// length, and without them it is not (IEEE 802.1Q, annex G.2.3). One that was a
-    /// runt before stays one.
+    /// Removes `len` bytes from `at` on. A frame that reached the least length of Ethernet and
+    /// would fall below it is padded: the tag was part of its least length (IEEE 802.1Q, annex
+    /// G.2.3). A shorter frame is not padded.
     fn remove_bytes(&mut self, at: usize, len: u16) {
         let (count, before) = (usize::from(len), self.frame.len());
         if before < LEN_MIN || before - count >= LEN_MIN {
@@ -86,20 +104,23 @@ impl<'f> Packet<'f> {
         self.frame.offload.shift_positions(at + count, len, true);
     }
 
-    /// Reads the frame anew, after a field was set that says what follows. What the
-    /// controller has made of it is not judged: a header that is now none is not there.
+    /// Parses the frame again after a change of a field that selects the next header. A controller
+    /// may select any: a next header that is malformed counts as absent.
     fn reparse_leniently(&mut self) -> Result<(), Malformed> {
         let depth = self.headers.depth;
-        let read = |wanted: &Depth| Headers::parse(self.frame, *wanted);
-        let mut depths = Depth::ALL.iter().rev().filter(|wanted| **wanted <= depth);
-        self.headers = match depths.find_map(|wanted| read(wanted).ok()) {
+        let read = |depth: &Depth| Headers::parse(self.frame, *depth);
+        let mut depths = Depth::ALL
+            .iter()
+            .rev()
+            .filter(|candidate| **candidate <= depth);
+        self.headers = match depths.find_map(|depth| read(depth).ok()) {
             Some(headers) => Headers { depth, ..headers },
             None => Headers::parse(self.frame, depth)?,
         };
         Ok(())
     }
 
-    /// Reads the frame anew, after a change of its structure.
+    /// Parses the frame again after a change of its structure.
     fn reparse(&mut self) -> Result<(), Malformed> {
         self.headers = Headers::parse(self.frame, self.headers.depth)?;
         Ok(())

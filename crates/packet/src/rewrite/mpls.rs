@@ -6,17 +6,17 @@ use crate::headers::Network;
 use crate::wire::mpls::{self, Mpls};
 
 impl Packet<'_> {
-    /// Sets the label of the outermost entry: the lower twenty bits of `label`.
+    /// Sets the label of the outermost entry to the lower twenty bits of `label`.
     pub fn set_mpls_label(&mut self, label: u32) {
         self.change_mpls(|entry| entry.label = label & 0x000f_ffff);
     }
 
-    /// Sets the traffic class of the outermost entry: the lower three bits of `tc`.
+    /// Sets the traffic class of the outermost entry to the lower three bits of `tc`.
     pub fn set_mpls_tc(&mut self, tc: u8) {
         self.change_mpls(|entry| entry.tc = tc & 7);
     }
 
-    /// Sets whether the outermost entry is the bottom of the stack.
+    /// Sets the bottom-of-stack bit of the outermost entry.
     pub fn set_mpls_bos(&mut self, bottom: bool) {
         self.change_mpls(|entry| entry.bottom = bottom);
     }
@@ -34,12 +34,12 @@ impl Packet<'_> {
         }
     }
 
-    /// Puts an entry before all others, behind the VLAN tags, and makes the type
-    /// `eth_type`. Label, class and TTL are those of the entry that was
-    /// outermost; the TTL may be that of IP; else they are zero (OF 1.3.5, 5.12.1).
+    /// Inserts an entry after the VLAN tags, before all other entries, and sets the EtherType to
+    /// `eth_type`. Label, class and TTL are those of the previous outermost entry; without one, the
+    /// TTL is that of IP and the others are zero (OF 1.3.5, 5.12.1).
     ///
     /// # Errors
-    /// There is no room.
+    /// The headroom is exhausted.
     pub fn push_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         let first = |ttl| Mpls {
             label: 0,
@@ -63,11 +63,11 @@ impl Packet<'_> {
         Ok(self.reparse()?)
     }
 
-    /// Takes the outermost entry off and makes the type `eth_type`, whatever is
-    /// behind: the controller knows.
+    /// Removes the outermost entry and sets the EtherType to `eth_type`, which the controller
+    /// states for the rest of the frame.
     ///
     /// # Errors
-    /// The header behind it is damaged.
+    /// The header after the entry is malformed.
     pub fn pop_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         if matches!(self.headers.network, Network::Mpls(_)) {
             self.remove_bytes(self.headers.network_at(), 4);
@@ -78,4 +78,4 @@ impl Packet<'_> {
     }
 }
 
-const _: () = assert!(mpls::LEN == 4, "an entry opens four bytes");
+const _: () = assert!(mpls::LEN == 4, "an entry has four bytes");

@@ -9,7 +9,7 @@ use crate::headers::Network;
 use crate::wire::arp::{self, ArpAddresses};
 use crate::wire::{IpProto, ipv4, ipv6};
 
-/// The bits of a ToS byte or traffic class that are the DSCP.
+/// DSCP bits of a ToS byte or traffic class.
 const DSCP: u8 = 0xfc;
 
 impl Packet<'_> {
@@ -101,11 +101,11 @@ impl Packet<'_> {
         }
     }
 
-    /// Sets the protocol above IP, behind all extension headers. The checksum of the
-    /// transport that is there covers it, and follows.
+    /// Sets the protocol number above IP, after all extension headers. The checksum of the present
+    /// transport header covers it and is updated.
     ///
     /// # Errors
-    /// None that an IP packet could meet: nothing before the protocol is read otherwise.
+    /// None for an IP packet: no header before the transport header changes.
     pub fn set_ip_proto(&mut self, protocol: u8) -> Result<(), RewriteError> {
         let (old, at, coverage) = match &self.headers.network {
             Network::Ipv4(ip) => (ip.protocol, ipv4::PROTOCOL, Coverage::Header),
@@ -145,8 +145,8 @@ impl Packet<'_> {
         }
     }
 
-    /// Sets the destination of IPv6. While a routing header has segments left,
-    /// the transport checksum covers the last of them and not this address.
+    /// Sets the destination of IPv6. While a routing header has segments left, the transport
+    /// checksum covers the last of them instead of this address.
     pub fn set_ipv6_dst(&mut self, address: Ipv6Addr) {
         if let Network::Ipv6(ip) = &mut self.headers.network {
             ip.dst = address;
@@ -159,7 +159,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Sets the flow label of IPv6: the lower twenty bits of `label`.
+    /// Sets the flow label of IPv6 to the lower twenty bits of `label`.
     pub fn set_ipv6_flabel(&mut self, label: u32) {
         if let Network::Ipv6(ip) = &mut self.headers.network {
             ip.flow_label = label & 0x000f_ffff;

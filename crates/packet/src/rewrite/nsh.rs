@@ -6,42 +6,42 @@ use crate::headers::Network;
 use crate::wire::nsh::{self, Nsh};
 
 impl Packet<'_> {
-    /// Sets the flags: the lower two bits of `flags`.
+    /// Sets the flags to the lower two bits of `flags`.
     pub fn set_nsh_flags(&mut self, flags: u8) {
         self.change_nsh(|header| header.flags = flags & 3);
     }
 
-    /// Sets the time to live: the lower six bits of `ttl`.
+    /// Sets the time to live to the lower six bits of `ttl`.
     pub fn set_nsh_ttl(&mut self, ttl: u8) {
         self.change_nsh(|header| header.ttl = ttl & 0x3f);
     }
 
-    /// Sets the service path: the lower twenty-four bits of `path`.
+    /// Sets the service path to the lower twenty-four bits of `path`.
     pub fn set_nsh_path(&mut self, path: u32) {
         self.change_nsh(|header| header.path = path & 0x00ff_ffff);
     }
 
-    /// Sets where on the path it is.
+    /// Sets the service index.
     pub fn set_nsh_index(&mut self, index: u8) {
         self.change_nsh(|header| header.index = index);
     }
 
-    /// Sets word `place`, of four, of the context, if there is one.
-    pub fn set_nsh_context(&mut self, place: usize, word: u32) {
+    /// Sets one of the four words of the context, if the header has one.
+    pub fn set_nsh_context(&mut self, index: usize, word: u32) {
         if let Network::Nsh(header) = &mut self.headers.network
             && header.md_type == nsh::MD_TYPE1
-            && let Some(context) = header.context.get_mut(place)
+            && let Some(context) = header.context.get_mut(index)
         {
             *context = word;
-            let at = self.headers.network_at() + nsh::CONTEXT + place * 4;
+            let at = self.headers.network_at() + nsh::CONTEXT + index * 4;
             self.write(at, word.to_be_bytes(), Coverage::Nothing);
         }
     }
 
-    /// Lowers the time to live.
+    /// Decrements the time to live.
     ///
     /// # Errors
-    /// It was one or zero.
+    /// The time to live was one or zero.
     pub fn dec_nsh_ttl(&mut self) -> Result<(), TtlExpired> {
         if let Network::Nsh(header) = &self.headers.network {
             let ttl = super::ttl::decremented(header.ttl)?;
@@ -50,7 +50,7 @@ impl Packet<'_> {
         Ok(())
     }
 
-    /// Writes the header anew; bits of it that have no meaning become zero.
+    /// Writes the changed header; unassigned bits become zero.
     fn change_nsh(&mut self, change: impl FnOnce(&mut Nsh)) {
         if let Network::Nsh(header) = &mut self.headers.network {
             change(header);

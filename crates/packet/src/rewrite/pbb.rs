@@ -1,5 +1,5 @@
-//! Provider backbone bridging: a frame put whole into another (OF 1.3.5, 5.12).
-//! No checksum covers any of it.
+//! Provider backbone bridging: a whole frame encapsulated in another (OF 1.3.5, 5.12). No checksum
+//! covers it.
 
 use super::checksum_update::Coverage;
 use super::{Packet, RewriteError};
@@ -11,12 +11,12 @@ use crate::wire::pbb::{self, Pbb};
 const HEADER: u16 = 18;
 
 impl Packet<'_> {
-    /// Sets the service instance: the lower twenty-four bits of `isid`.
+    /// Sets the service instance to the lower twenty-four bits of `isid`.
     pub fn set_pbb_isid(&mut self, isid: u32) {
         self.set_pbb(|tag| tag.isid = isid & 0x00ff_ffff);
     }
 
-    /// Sets whether the customer's addresses are used as they are.
+    /// Sets the bit "use customer address".
     pub fn set_pbb_uca(&mut self, uca: bool) {
         self.set_pbb(|tag| tag.uca = uca);
     }
@@ -29,12 +29,12 @@ impl Packet<'_> {
         }
     }
 
-    /// Puts all of the frame behind a backbone header with the same addresses. The
-    /// service instance is that of the outermost tag, the priority that of the
-    /// outermost VLAN tag, or else zero (OF 1.3.5, 5.12.1).
+    /// Encapsulates the frame in a backbone header with the same addresses. Service instance and
+    /// priority are those of the outermost service instance tag and VLAN tag, or zero (OF 1.3.5,
+    /// 5.12.1).
     ///
     /// # Errors
-    /// There is no room.
+    /// The headroom is exhausted.
     pub fn push_pbb(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         let link = self.headers.link;
         let isid = match &self.headers.network {
@@ -56,18 +56,18 @@ impl Packet<'_> {
         Ok(self.reparse()?)
     }
 
-    /// Takes the outermost tag off, and the backbone's addresses; the customer's
-    /// take their place. VLAN tags of the backbone stay: they are popped by themselves.
+    /// Removes the outermost service instance tag and the backbone addresses; the customer's
+    /// addresses replace them. VLAN tags of the backbone stay and are popped separately.
     ///
     /// # Errors
-    /// A header of the customer's frame is damaged.
+    /// A header of the customer frame is malformed.
     pub fn pop_pbb(&mut self) -> Result<(), RewriteError> {
         if matches!(self.headers.network, Network::Pbb(_)) {
             let link = self.headers.link;
             let [dst, src] = Pbb::customer(&self.frame.bytes()[link.payload_at()..]);
             self.write(ethernet::DST, dst.0, Coverage::Nothing);
             self.write(ethernet::SRC, src.0, Coverage::Nothing);
-            // From the type before the tag to that of the customer's payload.
+            // From the EtherType before the tag to the EtherType of the customer's payload.
             self.remove_bytes(link.type_at, HEADER);
             self.reparse()?;
         }

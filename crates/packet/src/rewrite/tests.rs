@@ -1,6 +1,5 @@
-//! Every rewrite equals building the frame from scratch: the same change is made
-//! to a frame and to the layers it was built from, and the two must agree, with
-//! finished checksums and with unfinished ones.
+//! Rewriting equals building from scratch: the same change is applied to a frame and to the layers
+//! that it was built from, and both must agree, with complete and with partial checksums.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +12,7 @@ use crate::wire::ethernet::EtherType;
 use crate::wire::{IpProto, u16_at};
 use crate::{Checksum, Depth, Frame, Headers, MacAddr, Malformed, Network, Transport};
 
-/// One of the changes that a packet offers.
+/// Change of one field or header.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     EthDst(MacAddr),
@@ -101,11 +100,11 @@ fn rewrite(packet: &mut Packet<'_>, change: Change, below: u16) -> Result<(), Re
     Ok(())
 }
 
-/// The layers of a frame, with the same change made to them.
+/// Layers of a frame, to which the same change is applied.
 struct Model(Vec<Layer>);
 
 impl Model {
-    /// Where the first layer is that is not of the link.
+    /// Index of the first layer after the link layer.
     fn network(&self) -> usize {
         let link = |layer: &Layer| matches!(layer, Layer::Eth(_) | Layer::Vlan(_) | Layer::Snap(_));
         self.0.iter().take_while(|layer| link(layer)).count()
@@ -126,7 +125,7 @@ impl Model {
         }
     }
 
-    /// The TTL of the layer `depth` layers inside the link, if it has one.
+    /// Returns the TTL of the layer `depth` layers inside the link layer, if it has one.
     fn ttl(&mut self, depth: usize) -> Option<&mut u8> {
         let at = self.network() + depth;
         match self.0.get_mut(at)? {
@@ -147,7 +146,7 @@ impl Model {
         }
     }
 
-    /// The type that a controller would name when it pops the outermost entry.
+    /// Returns the EtherType that a controller would state when it pops the outermost entry.
     fn below(&self) -> u16 {
         match self.0.get(self.network() + 1) {
             Some(Layer::Mpls(_)) => 0x8847,
@@ -347,7 +346,7 @@ fn changes() -> impl Strategy<Value = Change> {
         prop_oneof![
             any::<u16>().prop_map(C::PortSrc),
             any::<u16>().prop_map(C::PortDst),
-            // Turned into or out of neighbour discovery, a message has other fields.
+            // Other fields apply to a message that becomes, or no longer is, neighbour discovery.
             (0..133_u8).prop_map(C::IcmpType),
             any::<u8>().prop_map(C::IcmpCode),
             v6().prop_map(C::NdTarget),
@@ -419,7 +418,7 @@ fn stacks() -> impl Strategy<Value = Stack> {
 
 /// The stack with all checksums unfinished that can be.
 fn unfinished(stack: &Stack) -> Stack {
-    refilled(stack, ChecksumFill::Right, ChecksumFill::Partial)
+    refilled(stack, ChecksumFill::Correct, ChecksumFill::Partial)
 }
 
 fn refilled(stack: &Stack, old: ChecksumFill, new: ChecksumFill) -> Stack {
@@ -440,7 +439,7 @@ fn refilled(stack: &Stack, old: ChecksumFill, new: ChecksumFill) -> Stack {
     layers.into_iter().fold(Stack::new(), Stack::with)
 }
 
-/// Makes the changes to the frame of the stack, and compares.
+/// Applies the changes to the frame of the stack and compares.
 fn check(stack: &Stack, changes: &[Change]) -> Result<(), TestCaseError> {
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
@@ -448,13 +447,13 @@ fn check(stack: &Stack, changes: &[Change]) -> Result<(), TestCaseError> {
     for change in changes {
         let below = model.below();
         model.change(*change);
-        rewrite(&mut packet, *change, below).expect("room, and nothing damaged");
+        rewrite(&mut packet, *change, below).expect("space is left and the headers are valid");
         let read = Headers::parse(packet.frame(), Depth::Transport);
         prop_assert_eq!(read.as_ref(), Ok(packet.headers()));
     }
-    let wanted = model.0.into_iter().fold(Stack::new(), Stack::with);
-    let (built, rewritten) = (wanted.build(), packet.frame());
-    // The model pads anew, the frame keeps the padding it came with.
+    let expected = model.0.into_iter().fold(Stack::new(), Stack::with);
+    let (built, rewritten) = (expected.build(), packet.frame());
+    // The model adds new padding, the frame keeps its own.
     let len = built.len().min(rewritten.len());
     prop_assert_eq!(
         &Stack::dissect(&cut(rewritten, len)),
@@ -462,7 +461,7 @@ fn check(stack: &Stack, changes: &[Change]) -> Result<(), TestCaseError> {
     );
     prop_assert_eq!(cut(rewritten, len), cut(&built, len));
     frame.complete_checksum();
-    let finished = refilled(&wanted, ChecksumFill::Partial, ChecksumFill::Right).build();
+    let finished = refilled(&expected, ChecksumFill::Partial, ChecksumFill::Correct).build();
     prop_assert_eq!(&frame.bytes()[..len], &finished.bytes()[..len]);
     prop_assert_eq!(frame.offload.checksum, Checksum::Complete);
     Ok(())
@@ -478,7 +477,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_rewrite_equals_building_anew(
+    fn rewrite_equals_building_from_scratch(
         stack in stacks(),
         changes in proptest::collection::vec(changes(), 1..5),
     ) {
@@ -494,7 +493,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wrong_checksum_stays_as_wrong(
+    fn wrong_checksum_stays_wrong_by_same_amount(
         stack in stacks(),
         change in changes(),
         flip in 1..=u16::MAX,
@@ -511,9 +510,9 @@ proptest! {
                 let (mut after_good, mut after_bad) = (good, bad);
                 for frame in [&mut after_good, &mut after_bad] {
                     let mut packet = Packet::parse(frame, Depth::Transport).expect("well formed");
-                    rewrite(&mut packet, change, 0x0800).expect("room");
+                    rewrite(&mut packet, change, 0x0800).expect("the headroom has space");
                 }
-                // The same bytes differ after as before: the damage, nothing else.
+                // Exactly the corrupted bytes differ, before and after.
                 let differ = |a: &Frame, b: &Frame| {
                     a.bytes().iter().zip(b.bytes()).filter(|(a, b)| a != b).count()
                 };
@@ -524,7 +523,7 @@ proptest! {
 }
 
 #[test]
-fn a_ttl_at_its_end_is_not_lowered() {
+fn ttl_of_one_is_not_decremented() {
     for text in ["eth / ipv4(ttl=1) / udp", "eth / ipv6(hlim=0) / udp"] {
         let mut frame = text.parse::<Stack>().expect("a stack").build();
         let before = frame.clone();
@@ -536,7 +535,7 @@ fn a_ttl_at_its_end_is_not_lowered() {
 }
 
 #[test]
-fn what_a_pop_lays_open_is_judged() {
+fn header_exposed_by_pop_is_validated() {
     let stack: Stack = "eth / mpls / ipv4(length=3)".parse().expect("a stack");
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Network).expect("MPLS is well formed");
@@ -548,27 +547,27 @@ fn what_a_pop_lays_open_is_judged() {
 }
 
 #[test]
-fn what_a_set_field_makes_of_a_message_is_not_judged() {
+fn set_field_may_make_header_malformed() {
     let stack: Stack = "eth / ipv6 / icmpv6".parse().expect("a stack");
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     packet.set_icmpv6_type(135);
     let Transport::Icmpv6(message) = packet.headers().transport else {
-        panic!("a message of ICMPv6 it is");
+        panic!("still an ICMPv6 message");
     };
     assert_eq!((message.kind, message.nd), (135, None));
     packet
         .set_ip_proto(6)
-        .expect("nothing before TCP has changed");
+        .expect("no header before TCP changed");
     assert_eq!(packet.headers().transport, Transport::None);
     assert_eq!(packet.headers().ip_proto(), Some(IpProto::TCP));
-    packet.set_eth_type(0x0800).expect("there is no tag");
+    packet.set_eth_type(0x0800).expect("no tag to pop");
     assert_eq!(packet.headers().network, Network::None);
     assert_eq!(packet.headers().link.eth_type, EtherType::IPV4);
 }
 
 #[test]
-fn the_checksum_follows_the_number_of_its_protocol() {
+fn checksum_follows_protocol_number() {
     for (text, checksum_at) in [
         ("eth / ipv4 / udp / data(9)", 40),
         ("eth / ipv6 / udp / data(9)", 60),
@@ -588,17 +587,17 @@ fn the_checksum_follows_the_number_of_its_protocol() {
 }
 
 #[test]
-fn a_frame_goes_into_another_and_comes_out_again() {
+fn pbb_push_and_pop_are_inverse() {
     let inner: Stack = "eth / vlan(pcp=3) / ipv4 / udp / data(40)"
         .parse()
         .expect("a stack");
     let mut frame = inner.build();
     let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
-    packet.push_pbb(0x88e7).expect("there is room");
+    packet.push_pbb(0x88e7).expect("the headroom has space");
     packet.set_pbb_isid(7);
     packet.set_eth_dst(MacAddr([4; 6]));
-    packet.push_pbb(0x88e7).expect("there is room");
-    packet.push_vlan(0x88a8).expect("there is room");
+    packet.push_pbb(0x88e7).expect("the headroom has space");
+    packet.push_vlan(0x88a8).expect("the headroom has space");
     let outer = "eth(dst=04:04:04:04:04:04) / vlan(tpid=0x88a8,vid=0) / pbb(isid=7) \
                  / eth(dst=04:04:04:04:04:04) / pbb(isid=7,pcp=3) / eth / vlan(pcp=3) / ipv4 / udp / data(40)";
     assert_eq!(Stack::dissect(packet.frame()).to_string(), outer);
@@ -612,7 +611,7 @@ fn a_frame_goes_into_another_and_comes_out_again() {
 }
 
 #[test]
-fn what_a_pop_makes_too_short_is_padded() {
+fn frame_shortened_by_pop_is_padded() {
     let popped = |text: &str| {
         let mut frame = text.parse::<Stack>().expect("a stack").build();
         let mut packet = Packet::parse(&mut frame, Depth::Network).expect("well formed");
@@ -643,7 +642,7 @@ fn what_a_pop_makes_too_short_is_padded() {
 }
 
 #[test]
-fn the_first_fragment_of_sctp_keeps_its_checksum() {
+fn first_fragment_of_sctp_keeps_its_checksum() {
     let stack: Stack = "eth / ipv4(mf) / sctp / data(16)".parse().expect("a stack");
     let mut frame = stack.build();
     let before = frame.bytes()[42..46].to_vec();
@@ -654,7 +653,7 @@ fn the_first_fragment_of_sctp_keeps_its_checksum() {
 
 #[test]
 fn udp_never_loses_its_checksum_to_arithmetic() {
-    // With port 2000 the checksum comes to zero, which would mean that there is none.
+    // With port 2000 the checksum is zero, which would mean "no checksum".
     let before: Stack = "eth / ipv4 / udp(dst=2001) / raw(e01f)"
         .parse()
         .expect("a stack");
@@ -669,7 +668,7 @@ fn udp_never_loses_its_checksum_to_arithmetic() {
 }
 
 #[test]
-fn what_is_not_there_or_not_read_is_not_changed() {
+fn setter_for_absent_or_unparsed_header_has_no_effect() {
     let stack: Stack = "eth / ipv4 / tcp".parse().expect("a stack");
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Network).expect("well formed");
@@ -684,15 +683,12 @@ fn what_is_not_there_or_not_read_is_not_changed() {
 }
 
 #[test]
-fn there_is_room_for_many_tags() {
+fn headroom_holds_many_tags() {
     let stack: Stack = "eth / ipv4 / tcp".parse().expect("a stack");
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("well formed");
     let pushed = (0..40)
         .take_while(|_| packet.push_vlan(0x8100).is_ok())
         .count();
-    assert!(
-        pushed >= 28,
-        "112 bytes are free, behind those for a header"
-    );
+    assert!(pushed >= 28, "112 bytes are free, after those for a header");
 }

@@ -51,9 +51,8 @@ impl Packet<'_> {
         }
     }
 
-    /// Sets the type of ICMPv6. A message that is now one of neighbour discovery, and
-    /// a damaged one, has no fields of that: what the controller has made of a frame
-    /// is not judged.
+    /// Sets the type of ICMPv6. If the message is then neighbour discovery but malformed, its
+    /// fields count as absent: a controller may set any type.
     pub fn set_icmpv6_type(&mut self, kind: u8) {
         if let Transport::Icmpv6(header) = self.headers.transport {
             self.write_transport(icmpv6::TYPE, [kind]);
@@ -75,12 +74,11 @@ impl Packet<'_> {
         }
     }
 
-    /// Sets the type of the first option that carries an Ethernet address, if there is
-    /// one: whose address it is.
+    /// Sets the type of the first option with an Ethernet address: the source's or the target's.
     pub fn set_nd_option_type(&mut self, kind: u8) {
         if let Some(option) = self.nd().and_then(|nd| nd.option) {
             self.write_transport(option.at, [kind]);
-            // The type of an option is none of its damages.
+            // The type of an option cannot make the message malformed.
             let _ = self.headers.read_transport(self.frame.bytes());
         }
     }

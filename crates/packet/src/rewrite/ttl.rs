@@ -1,30 +1,30 @@
-//! Lowering a TTL, and copying it between the outermost header that has one and
-//! the next (OF 1.3.5, 5.12).
+//! Decrementing a TTL, and copying it between the two outermost headers that have one (OF 1.3.5,
+//! 5.12).
 
 use super::Packet;
 use super::checksum_update::{sum_delta, update_ipv4_checksum};
 use crate::headers::Network;
 use crate::wire::{IpProto, ipv4, ipv6, mpls};
 
-/// The TTL is at its end: decremented, it would be zero. The frame is unchanged.
+/// Error: the TTL is one or zero and is not decremented. The frame is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the time to live is over")]
+#[error("time to live expired")]
 pub struct TtlExpired;
 
 /// A TTL within the frame.
 #[derive(Clone, Copy)]
 struct TtlField {
-    /// Its byte.
+    /// Offset of the TTL in the frame.
     at: usize,
-    /// The IPv4 header whose checksum covers it.
+    /// Offset of the IPv4 header whose checksum covers it.
     ipv4: Option<usize>,
 }
 
 impl Packet<'_> {
-    /// Lowers the TTL of IPv4 or the hop limit of IPv6.
+    /// Decrements the TTL of IPv4 or the hop limit of IPv6.
     ///
     /// # Errors
-    /// It was one or zero.
+    /// The TTL was one or zero.
     pub fn dec_ip_ttl(&mut self) -> Result<(), TtlExpired> {
         let ttl = match &self.headers.network {
             Network::Ipv4(ip) => ip.ttl,
@@ -39,10 +39,10 @@ impl Packet<'_> {
         Ok(())
     }
 
-    /// Lowers the TTL of the outermost MPLS entry.
+    /// Decrements the TTL of the outermost MPLS entry.
     ///
     /// # Errors
-    /// It was one or zero.
+    /// The TTL was one or zero.
     pub fn dec_mpls_ttl(&mut self) -> Result<(), TtlExpired> {
         if let Network::Mpls(entry) = &self.headers.network {
             let ttl = decremented(entry.ttl)?;
@@ -51,7 +51,7 @@ impl Packet<'_> {
         Ok(())
     }
 
-    /// Copies the TTL outwards: from the next header that has one to the outermost.
+    /// Copies the TTL outwards: from the second header with a TTL to the outermost.
     pub fn copy_ttl_out(&mut self) {
         let Some(inner) = self.inner_ttl() else {
             return;
@@ -64,7 +64,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Copies the TTL inwards: from the outermost header that has one to the next.
+    /// Copies the TTL inwards: from the outermost header with a TTL to the second.
     pub fn copy_ttl_in(&mut self) {
         let outer = match &self.headers.network {
             Network::Mpls(entry) => entry.ttl,
@@ -82,8 +82,8 @@ impl Packet<'_> {
         }
     }
 
-    /// The TTL next to the outermost: in the next MPLS entry, in the IP packet
-    /// at the bottom of the stack, or in the IP packet within an IP packet.
+    /// Returns the second TTL: of the next MPLS entry, of the IP packet at the bottom of the stack,
+    /// or of an IP packet within IP.
     fn inner_ttl(&self) -> Option<TtlField> {
         match &self.headers.network {
             Network::Mpls(entry) => {
@@ -107,8 +107,7 @@ impl Packet<'_> {
         }
     }
 
-    /// The TTL of the IP packet at `header`, if there is one, of that version if
-    /// it is known.
+    /// Returns the TTL of the IP packet at `header`, if it has the given version.
     fn ip_ttl(&self, header: usize, version: Option<u8>) -> Option<TtlField> {
         let packet = self.frame.bytes().get(header..)?;
         let found = packet.first()? >> 4;

@@ -1,4 +1,4 @@
-//! Segments against what building them from scratch gives.
+//! Segments compared with frames built from scratch.
 
 use proptest::prelude::*;
 
@@ -13,12 +13,12 @@ fn stack(text: &str) -> Stack {
 fn cut(stack: &Stack) -> Vec<Frame> {
     let mut segments = Vec::new();
     let mut pool = Pool::new(1000);
-    segment(&stack.build(), &mut pool, &mut segments).expect("it can be cut");
+    segment(&stack.build(), &mut pool, &mut segments).expect("the frame fits its metadata");
     segments
 }
 
-/// The frame that the segment at `index` of `last + 1` should be, built from scratch.
-fn wanted(stack: &Stack, index: usize, last: usize, size: usize) -> Frame {
+/// Returns the frame that the segment at `index` of `last + 1` must equal, built from scratch.
+fn expected(stack: &Stack, index: usize, last: usize, size: usize) -> Frame {
     let passed = u32::try_from(index * size).expect("short");
     let mut layers = stack.layers().to_vec();
     layers.retain(|layer| !matches!(layer, Layer::Gso(_)));
@@ -27,12 +27,12 @@ fn wanted(stack: &Stack, index: usize, last: usize, size: usize) -> Frame {
             Layer::Ipv4(ip) => ip.id = ip.id.wrapping_add(u16::try_from(index).expect("few")),
             Layer::Tcp(tcp) => {
                 tcp.seq = tcp.seq.wrapping_add(passed);
-                tcp.checksum = ChecksumFill::Right;
+                tcp.checksum = ChecksumFill::Correct;
                 let kept = if index == last { 0xfff } else { 0xfff & !0x09 };
                 let cwr = if index == 0 { 0 } else { 0x80 };
                 tcp.flags = TcpFlags(tcp.flags.0 & kept & !cwr);
             }
-            Layer::Udp(udp) => udp.checksum = ChecksumFill::Right,
+            Layer::Udp(udp) => udp.checksum = ChecksumFill::Correct,
             Layer::Raw(raw) => {
                 let slice = raw.bytes.0.chunks(size).nth(index).unwrap_or_default();
                 raw.bytes = HexBytes(slice.to_vec());
@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn each_segment_is_what_it_would_be_built_from_scratch(
+    fn segments_equal_frames_built_from_scratch(
         link in proptest::sample::select(vec!["eth", "eth / vlan / vlan", "eth / mpls / mpls"]),
         ip in proptest::sample::select(vec![
             "ipv4(id=65534,tos=3)", "ipv4(options=01010101)", "ipv6(flabel=77) / destination",
@@ -71,21 +71,21 @@ proptest! {
         let bytes: usize = segments.iter().map(Frame::len).sum();
         prop_assert_eq!(frame.wire_bytes(), bytes as u64);
         for (index, segment) in segments.iter().enumerate() {
-            let wanted = wanted(&whole, index, segments.len() - 1, usize::from(size));
-            prop_assert_eq!(Stack::dissect(segment).to_string(), Stack::dissect(&wanted).to_string());
-            prop_assert_eq!(segment, &wanted);
+            let expected = expected(&whole, index, segments.len() - 1, usize::from(size));
+            prop_assert_eq!(Stack::dissect(segment).to_string(), Stack::dissect(&expected).to_string());
+            prop_assert_eq!(segment, &expected);
         }
     }
 }
 
 #[test]
-fn a_frame_that_need_not_be_cut_is_finished() {
+fn frame_without_segmentation_gets_complete_checksum() {
     let partial = stack("eth / ipv4 / udp(checksum=partial) / data(5)");
     assert_eq!(cut(&partial), [stack("eth / ipv4 / udp / data(5)").build()]);
 }
 
 #[test]
-fn a_finished_udp_checksum_is_never_none() {
+fn complete_udp_checksum_is_never_zero() {
     let partial = stack("eth / ipv4 / udp(checksum=partial) / raw(e01f)");
     assert_eq!(
         cut(&partial),
@@ -121,7 +121,7 @@ fn metadata_that_does_not_fit_the_frame_is_refused() {
 }
 
 #[test]
-fn with_too_few_buffers_nothing_is_cut() {
+fn segmentation_without_buffers_produces_no_segment() {
     let mut pool = Pool::new(9);
     let mut segments = Vec::new();
     let frame = stack("eth / ipv4 / tcp(checksum=partial) / data(100) / gso(10)").build();
@@ -131,7 +131,7 @@ fn with_too_few_buffers_nothing_is_cut() {
 }
 
 #[test]
-fn a_frame_to_be_cut_is_not_finished() {
+fn checksum_of_large_frame_stays_partial() {
     let mut frame = stack("eth / ipv4 / tcp(checksum=partial) / data(100) / gso(10)").build();
     let before = frame.clone();
     frame.complete_checksum();
@@ -139,7 +139,7 @@ fn a_frame_to_be_cut_is_not_finished() {
 }
 
 #[test]
-fn a_frame_counts_as_one_where_the_metadata_makes_no_sense() {
+fn frame_with_invalid_metadata_counts_as_one() {
     let mut frame = stack("eth / ipv4 / tcp(checksum=partial) / data(10) / gso(10)").build();
     frame.truncate(40);
     assert_eq!((frame.wire_frames(), frame.wire_bytes()), (1, 40));

@@ -1,4 +1,4 @@
-//! A tunnel's own header: what stands between UDP or IP and what is within.
+//! Tunnel header: the header between UDP or IP and the payload of the tunnel.
 
 use super::{OPTIONS_LEN_MAX, TunnelError};
 use crate::checksum::InternetSum;
@@ -16,19 +16,19 @@ pub enum TunnelProtocol {
     Gre,
 }
 
-/// What VXLAN's header has beside its key.
+/// Extension of the VXLAN header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VxlanExtension {
-    /// Nothing.
+    /// No extension.
     #[default]
     None,
     /// A group policy (draft-smith-vxlan-group-policy).
     Gbp,
-    /// The type of what is within (draft-ietf-nvo3-vxlan-gpe).
+    /// Next protocol (draft-ietf-nvo3-vxlan-gpe).
     Gpe,
 }
 
-/// What is within.
+/// Payload of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TunnelPayload {
     /// An Ethernet frame.
@@ -43,35 +43,35 @@ pub enum TunnelPayload {
 pub struct GroupPolicy {
     /// The group.
     pub id: u16,
-    /// Whether it was applied (0x08), and whether addresses are not to be learned (0x40).
+    /// Flags: policy applied (0x08), do not learn addresses (0x40).
     pub flags: u8,
 }
 
 /// An option of GENEVE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelOption {
-    /// Whose option it is.
+    /// Option class.
     pub class: u16,
-    /// Which of those.
+    /// Option type within the class.
     pub kind: u8,
-    /// Its value, whole words.
+    /// Value; its length is a multiple of four.
     pub value: Vec<u8>,
 }
 
 /// A tunnel's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelHeader {
-    /// Of which protocol.
+    /// Protocol of the tunnel.
     pub protocol: TunnelProtocol,
-    /// The key, 24 bits of VXLAN and GENEVE and 32 of GRE.
+    /// Key (VNI): 24 bits for VXLAN and GENEVE, 32 for GRE.
     pub key: Option<u32>,
-    /// What is within.
+    /// Payload.
     pub payload: TunnelPayload,
     /// The group policy, of VXLAN with one.
     pub policy: Option<GroupPolicy>,
-    /// Whether it is for the ends of the tunnel alone (`O` of GENEVE and of VXLAN's GPE).
+    /// True for control packets between the tunnel endpoints (`O` of GENEVE and VXLAN-GPE).
     pub oam: bool,
-    /// Whether GRE sums what is within.
+    /// True if GRE has a checksum over header and payload.
     pub summed: bool,
     /// GRE's sequence number.
     pub sequence: Option<u32>,
@@ -86,7 +86,7 @@ mod vxlan {
     pub(super) const VERSION: u8 = 0x30;
     pub(super) const NEXT: u8 = 0x04;
     pub(super) const OAM: u8 = 0x01;
-    /// Of the group policy: applied, and not to be learned from.
+    /// Group policy flags: policy applied, do not learn.
     pub(super) const POLICY_FLAGS: u8 = 0x48;
 }
 
@@ -94,7 +94,8 @@ mod geneve {
     pub(super) const LEN: usize = 8;
     pub(super) const OAM: u8 = 0x80;
     pub(super) const CRITICAL: u8 = 0x40;
-    /// Of an option's type: who does not know it must drop the packet.
+    /// Critical bit of an option type: a receiver that does not support the option drops the
+    /// packet.
     pub(super) const CRITICAL_KIND: u8 = 0x80;
 }
 
@@ -102,14 +103,14 @@ mod gre {
     pub(super) const CHECKSUM: u16 = 0x8000;
     pub(super) const KEY: u16 = 0x2000;
     pub(super) const SEQUENCE: u16 = 0x1000;
-    /// Those that are known, and the version.
+    /// Supported flags; the version must be zero.
     pub(super) const KNOWN: u16 = CHECKSUM | KEY | SEQUENCE;
 }
 
 /// Transparent Ethernet bridging (RFC 1701; RFC 7637, 3.2; RFC 8926, 3.4).
 const BRIDGING: u16 = 0x6558;
 
-/// What VXLAN's generic protocol extension calls them.
+/// Next protocol numbers of VXLAN-GPE.
 const NEXT_PROTOCOLS: [(u8, TunnelPayload); 5] = [
     (1, TunnelPayload::Packet(EtherType::IPV4)),
     (2, TunnelPayload::Packet(EtherType::IPV6)),
@@ -119,7 +120,7 @@ const NEXT_PROTOCOLS: [(u8, TunnelPayload); 5] = [
 ];
 
 impl TunnelPayload {
-    const fn of_type(number: u16) -> Self {
+    const fn from_ether_type(number: u16) -> Self {
         match number {
             BRIDGING => Self::Ethernet,
             other => Self::Packet(EtherType(other)),
@@ -135,7 +136,7 @@ impl TunnelPayload {
 }
 
 impl TunnelHeader {
-    /// One around an Ethernet frame, with nothing else in it.
+    /// Returns a header for an Ethernet payload, without options.
     #[must_use]
     pub const fn new(protocol: TunnelProtocol) -> Self {
         Self {
@@ -150,24 +151,24 @@ impl TunnelHeader {
         }
     }
 
-    /// Reads the header at the front of `bytes`, which reach to the end of the packet; whether
-    /// its checksum holds is not asked if it is to be `believed`. Answers how long it is, too.
+    /// Parses the header at the front of `bytes`, which end where the packet ends. The checksum is
+    /// not verified if `trusted`. Returns the header and its length.
     ///
     /// # Errors
-    /// It is cut off, of an unknown kind, or does not add up.
+    /// The header is truncated or unsupported, or its checksum is wrong.
     pub fn parse(
         protocol: TunnelProtocol,
         bytes: &[u8],
-        believed: bool,
+        trusted: bool,
     ) -> Result<(Self, usize), TunnelError> {
         match protocol {
             TunnelProtocol::Vxlan(extension) => parse_vxlan(extension, bytes),
             TunnelProtocol::Geneve => parse_geneve(bytes),
-            TunnelProtocol::Gre => parse_gre(bytes, believed),
+            TunnelProtocol::Gre => parse_gre(bytes, trusted),
         }
     }
 
-    /// Writes it. What is too large for it is cut off.
+    /// Encodes the header. Values that exceed their field are truncated.
     pub(super) fn emit(&self, into: &mut Vec<u8>) {
         match self.protocol {
             TunnelProtocol::Vxlan(extension) => self.emit_vxlan(extension, into),
@@ -176,8 +177,9 @@ impl TunnelHeader {
         }
     }
 
-    /// Finishes it in `bytes`, which begin with it and reach to the end of the packet.
-    pub(super) fn seal(&self, bytes: &mut [u8]) {
+    /// Writes the checksum into `bytes`, which begin with this header and end where the packet
+    /// ends.
+    pub(super) fn finalize(&self, bytes: &mut [u8]) {
         if self.protocol == TunnelProtocol::Gre && self.summed {
             let sum = InternetSum::of(bytes).checksum();
             bytes[4..6].copy_from_slice(&sum.to_be_bytes());
@@ -291,10 +293,10 @@ fn parse_geneve(bytes: &[u8]) -> Result<(TunnelHeader, usize), TunnelError> {
     let mut shim = TunnelHeader::new(TunnelProtocol::Geneve);
     shim.key = Some(u32::from_be_bytes([0, k0, k1, k2]));
     shim.oam = flags & geneve::OAM != 0;
-    shim.payload = TunnelPayload::of_type(u16::from_be_bytes([t0, t1]));
-    while let Some(([c0, c1, kind, words], behind)) = rest.split_first_chunk::<4>() {
+    shim.payload = TunnelPayload::from_ether_type(u16::from_be_bytes([t0, t1]));
+    while let Some(([c0, c1, kind, words], rest_after)) = rest.split_first_chunk::<4>() {
         let value = 4 * usize::from(words & 0x1f);
-        let (value, behind) = behind
+        let (value, rest_after) = rest_after
             .split_at_checked(value)
             .ok_or(TunnelError::Truncated)?;
         shim.options.push(TunnelOption {
@@ -302,19 +304,19 @@ fn parse_geneve(bytes: &[u8]) -> Result<(TunnelHeader, usize), TunnelError> {
             kind: *kind,
             value: value.to_vec(),
         });
-        rest = behind;
+        rest = rest_after;
     }
     Ok((shim, len))
 }
 
-fn parse_gre(bytes: &[u8], believed: bool) -> Result<(TunnelHeader, usize), TunnelError> {
+fn parse_gre(bytes: &[u8], trusted: bool) -> Result<(TunnelHeader, usize), TunnelError> {
     let head = bytes.first_chunk::<4>().ok_or(TunnelError::Truncated)?;
     let flags = u16_at(head, 0);
     if flags & !gre::KNOWN != 0 {
         return Err(TunnelError::Unknown);
     }
     let mut shim = TunnelHeader::new(TunnelProtocol::Gre);
-    shim.payload = TunnelPayload::of_type(u16_at(head, 2));
+    shim.payload = TunnelPayload::from_ether_type(u16_at(head, 2));
     let mut at = 4;
     let mut word = || {
         let word = bytes.get(at..)?.first_chunk::<4>()?;
@@ -324,7 +326,7 @@ fn parse_gre(bytes: &[u8], believed: bool) -> Result<(TunnelHeader, usize), Tunn
     if flags & gre::CHECKSUM != 0 {
         shim.summed = true;
         word().ok_or(TunnelError::Truncated)?;
-        if !believed && InternetSum::of(bytes).checksum() != 0 {
+        if !trusted && InternetSum::of(bytes).checksum() != 0 {
             return Err(TunnelError::Checksum);
         }
     }
@@ -338,7 +340,7 @@ fn parse_gre(bytes: &[u8], believed: bool) -> Result<(TunnelHeader, usize), Tunn
 }
 
 impl TunnelOption {
-    /// Whether who does not know it must drop the packet (RFC 8926, 3.5).
+    /// True if a receiver that does not support the option must drop the packet (RFC 8926, 3.5).
     #[must_use]
     pub const fn is_critical(&self) -> bool {
         self.kind & geneve::CRITICAL_KIND != 0

@@ -1,4 +1,4 @@
-//! Ethernet, IP and UDP around a tunnel's own header.
+//! Outer headers of a tunnelled packet: Ethernet, IP and UDP.
 
 use std::net::IpAddr;
 
@@ -8,60 +8,60 @@ use crate::wire::ethernet::{self, EtherType};
 use crate::wire::{IpProto, ipv4, ipv6, u16_at, udp};
 use crate::{Link, MacAddr};
 
-/// What stands around a tunnel's header.
+/// Headers before the tunnel header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OuterHeaders {
-    /// To which station.
+    /// Destination address of the Ethernet header.
     pub eth_dst: MacAddr,
-    /// From which.
+    /// Source address of the Ethernet header.
     pub eth_src: MacAddr,
-    /// From which end of the tunnel.
+    /// Address of the sending tunnel endpoint.
     pub src: IpAddr,
-    /// To which; both of one version.
+    /// Address of the receiving tunnel endpoint; both have the same IP version.
     pub dst: IpAddr,
     /// DSCP and ECN.
     pub tos: u8,
     /// Time to live.
     pub ttl: u8,
-    /// Whether IPv4 is told not to cut it.
+    /// True if the "don't fragment" flag of IPv4 is set.
     pub dont_fragment: bool,
-    /// What is between IP and the tunnel's header.
+    /// Header between IP and the tunnel header.
     pub upper: OuterTransport,
 }
 
-/// What is between IP and a tunnel's header.
+/// Header between IP and the tunnel header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OuterTransport {
     /// UDP.
     Udp {
-        /// The source port, by which flows are told apart.
+        /// Source port; varies by flow, for multipath routing.
         src: u16,
-        /// The destination port, by which the tunnel's protocol is known.
+        /// Destination port; identifies the tunnel protocol.
         dst: u16,
-        /// Whether there is a checksum.
+        /// True if the checksum is present.
         summed: bool,
     },
-    /// Nothing: it is GRE.
+    /// No header: GRE follows IP.
     Gre,
 }
 
-/// A packet that may be a tunnel's.
+/// Packet that may belong to a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelPacket {
-    /// What stands around it.
+    /// Outer headers.
     pub outer: OuterHeaders,
-    /// Where IP begins.
+    /// Offset of the IP header.
     network: usize,
-    /// Where UDP, or the tunnel's header, begins.
+    /// Offset of the UDP header, or of the tunnel header.
     transport: usize,
-    /// Where the tunnel's header begins.
+    /// Offset of the tunnel header.
     pub at: usize,
-    /// Where the packet ends.
+    /// Offset of the end of the packet.
     pub end: usize,
 }
 
-/// What a frame tells of a tunnel around another; none if it is no packet of UDP or GRE, has a
-/// tag, is a fragment, or has headers between IP and those.
+/// Parses the outer headers. Returns `None` if the frame is no UDP or GRE packet, has a VLAN tag or
+/// extension headers, or is a fragment.
 #[must_use]
 pub fn parse_outer(bytes: &[u8]) -> Option<TunnelPacket> {
     let link = Link::parse(bytes).ok()?;
@@ -71,8 +71,8 @@ pub fn parse_outer(bytes: &[u8]) -> Option<TunnelPacket> {
     let network = link.payload_at();
     let packet = bytes.get(network..)?;
     let (src, dst, tos, ttl, dont_fragment, protocol, header, end) = match link.eth_type {
-        EtherType::IPV4 => of_ipv4(packet)?,
-        EtherType::IPV6 => of_ipv6(packet)?,
+        EtherType::IPV4 => parse_ipv4(packet)?,
+        EtherType::IPV6 => parse_ipv6(packet)?,
         _ => return None,
     };
     let (transport, end) = (network + header, network + end);
@@ -111,10 +111,10 @@ pub fn parse_outer(bytes: &[u8]) -> Option<TunnelPacket> {
 /// The number of GRE (RFC 2784, 2).
 const GRE: IpProto = IpProto(47);
 
-/// Ends, DSCP and ECN, TTL, whether it may not be cut, protocol, bytes of the header and of all.
+/// Addresses, DSCP and ECN, TTL, "don't fragment", protocol, length of header and packet.
 type OuterNetwork = (IpAddr, IpAddr, u8, u8, bool, IpProto, usize, usize);
 
-fn of_ipv4(packet: &[u8]) -> Option<OuterNetwork> {
+fn parse_ipv4(packet: &[u8]) -> Option<OuterNetwork> {
     let header = ipv4::Ipv4::parse(packet).ok()?;
     let fragment = u16_at(packet, ipv4::FRAGMENT);
     if fragment & (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_MASK) != 0 {
@@ -132,7 +132,7 @@ fn of_ipv4(packet: &[u8]) -> Option<OuterNetwork> {
     ))
 }
 
-fn of_ipv6(packet: &[u8]) -> Option<OuterNetwork> {
+fn parse_ipv6(packet: &[u8]) -> Option<OuterNetwork> {
     let header: &[u8; ipv6::LEN] = packet.first_chunk()?;
     if header[0] >> 4 != 6 {
         return None;
@@ -156,7 +156,7 @@ fn of_ipv6(packet: &[u8]) -> Option<OuterNetwork> {
 }
 
 impl TunnelPacket {
-    /// Checks what is summed around the tunnel's header.
+    /// Verifies the checksums of the outer headers.
     pub(super) fn verify_checksums(&self, bytes: &[u8]) -> Result<(), TunnelError> {
         let holds = |sum: InternetSum| match sum.checksum() {
             0 => Ok(()),
@@ -222,7 +222,7 @@ impl OuterHeaders {
         false
     }
 
-    /// Writes all that does not depend on what is within. Answers where that begins.
+    /// Encodes all that does not depend on the payload. Returns the offset of the tunnel header.
     pub(super) fn emit(&self, into: &mut Vec<u8>) -> usize {
         let protocol = match self.upper {
             OuterTransport::Udp { .. } => IpProto::UDP,
@@ -269,7 +269,7 @@ impl OuterHeaders {
     }
 
     /// Writes lengths and checksums of a whole frame.
-    pub(super) fn seal(&self, bytes: &mut [u8]) {
+    pub(super) fn finalize(&self, bytes: &mut [u8]) {
         let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes();
         let (head, datagram) = bytes.split_at_mut(ethernet::LEN + self.network_len());
         let network = &mut head[ethernet::LEN..];
@@ -291,7 +291,7 @@ impl OuterHeaders {
             datagram[udp::LENGTH..][..2].copy_from_slice(&len);
             if summed {
                 let sum = self.pseudo(datagram.len()).plus(InternetSum::of(datagram));
-                // Zero says that there is none (RFC 768).
+                // Zero means "no checksum" (RFC 768).
                 let sum = match sum.checksum() {
                     0 => u16::MAX,
                     sum => sum,

@@ -1,4 +1,4 @@
-//! What is put into a tunnel comes out of it; bytes of any kind do no harm.
+//! Encapsulation and decapsulation are inverse; arbitrary bytes do not panic.
 
 use std::net::IpAddr;
 
@@ -87,7 +87,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_goes_into_a_tunnel_comes_out_of_it(
+    fn decapsulation_inverts_encapsulation(
         shim in shims(),
         mut outer in outers(),
         inner in proptest::collection::vec(any::<u8>(), 14..1600),
@@ -99,20 +99,20 @@ proptest! {
         let skip = if shim.payload == TunnelPayload::Ethernet { 0 } else { skip };
         let mut pool = Pool::new(4);
         let mut frame = pool.take().expect("a buffer");
-        frame.copy_from(&inner).expect("room");
-        encapsulate(&mut frame, skip, &outer, &shim, &mut pool).expect("it is short enough");
-        let found = parse_outer(frame.bytes()).expect("a packet");
-        prop_assert_eq!(found.outer, outer);
-        prop_assert_eq!(found.end, frame.len());
-        let told = decapsulate(&mut frame, &found, shim.protocol).expect("whole");
-        prop_assert_eq!(told, shim);
+        frame.copy_from(&inner).expect("the headroom has space");
+        encapsulate(&mut frame, skip, &outer, &shim, &mut pool).expect("below the maximum length");
+        let packet = parse_outer(frame.bytes()).expect("a packet");
+        prop_assert_eq!(packet.outer, outer);
+        prop_assert_eq!(packet.end, frame.len());
+        let decoded = decapsulate(&mut frame, &packet, shim.protocol).expect("not truncated");
+        prop_assert_eq!(decoded, shim);
         prop_assert_eq!(frame.bytes(), &inner[usize::from(skip)..]);
         pool.put(frame);
         prop_assert_eq!(pool.outstanding(), 0);
     }
 
     #[test]
-    fn a_bit_that_is_wrong_is_noticed_where_it_is_summed(
+    fn corrupt_bit_under_outer_checksum_is_detected(
         shim in shims(),
         mut outer in outers(),
         inner in proptest::collection::vec(any::<u8>(), 14..200),
@@ -124,21 +124,21 @@ proptest! {
         }
         let mut pool = Pool::new(4);
         let mut frame = Frame::from_bytes(&inner);
-        encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("it is short enough");
-        let place = 14 + at.index(frame.len() - 14);
-        frame.bytes_mut()[place] ^= 1_u8 << bit;
-        if let Some(found) = parse_outer(frame.bytes()) {
-            let is_udp = matches!(found.outer.upper, OuterTransport::Udp { summed: true, .. });
-            let told = decapsulate(&mut frame, &found, shim.protocol);
+        encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("below the maximum length");
+        let at = 14 + at.index(frame.len() - 14);
+        frame.bytes_mut()[at] ^= 1_u8 << bit;
+        if let Some(packet) = parse_outer(frame.bytes()) {
+            let is_udp = matches!(packet.outer.upper, OuterTransport::Udp { summed: true, .. });
+            let decoded = decapsulate(&mut frame, &packet, shim.protocol);
             // IPv6 itself sums nothing but the addresses.
             if is_udp && outer.src.is_ipv4() {
-                prop_assert!(told.is_err());
+                prop_assert!(decoded.is_err());
             }
         }
     }
 
     #[test]
-    fn random_bytes_are_judged_and_do_no_harm(
+    fn random_bytes_do_not_panic_in_tunnel_parser(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
         protocol in protocols(),
         kind in 0_usize..4,
@@ -155,10 +155,10 @@ proptest! {
             bytes[if kind < 2 { 23 } else { 20 }] = upper;
         }
         let _ = TunnelHeader::parse(protocol, &bytes, true);
-        if let Some(found) = parse_outer(&bytes) {
+        if let Some(packet) = parse_outer(&bytes) {
             let mut frame = Frame::from_bytes(&bytes);
             frame.offload.checksum = Checksum::Verified;
-            let _ = decapsulate(&mut frame, &found, protocol);
+            let _ = decapsulate(&mut frame, &packet, protocol);
         }
     }
 }
@@ -189,8 +189,8 @@ fn headers_are_as_the_standards_draw_them() {
         value: vec![1, 2, 3, 4],
     }];
     let option = [0xff, 0xff, 0x80, 1, 1, 2, 3, 4];
-    let wanted = [[2, 0x40, 0x65, 0x58, 0, 0, 7, 0], option].concat();
-    assert_eq!(emitted(&geneve), wanted);
+    let expected = [[2, 0x40, 0x65, 0x58, 0, 0, 7, 0], option].concat();
+    assert_eq!(emitted(&geneve), expected);
     let mut gre = TunnelHeader::new(TunnelProtocol::Gre);
     assert_eq!(emitted(&gre), [0, 0, 0x65, 0x58]);
     (gre.key, gre.sequence) = (Some(1), Some(2));

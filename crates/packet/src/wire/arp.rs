@@ -12,31 +12,31 @@ use std::net::Ipv4Addr;
 use super::u16_at;
 use crate::{MacAddr, Malformed};
 
-/// Bytes of a packet for IPv4 over Ethernet.
+/// Length of a packet for IPv4 over Ethernet, in bytes.
 pub const LEN: usize = 28;
-/// Bytes before the addresses.
+/// Length before the addresses, in bytes.
 const FIXED_LEN: usize = 8;
 
-/// Where the operation is.
+/// Offset of the operation.
 pub const OP: usize = 6;
-/// Where the sender's hardware address is.
+/// Offset of the sender's hardware address.
 pub const SHA: usize = 8;
-/// Where the sender's protocol address is.
+/// Offset of the sender's protocol address.
 pub const SPA: usize = 14;
-/// Where the target's hardware address is.
+/// Offset of the target's hardware address.
 pub const THA: usize = 18;
-/// Where the target's protocol address is.
+/// Offset of the target's protocol address.
 pub const TPA: usize = 24;
 
 /// Hardware type 1, protocol type IPv4, addresses of 6 and 4 bytes.
 const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// A request or an answer.
+/// ARP or RARP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arp {
-    /// What is asked or answered: 1 and 2, in RARP 3 and 4.
+    /// Operation code: 1 request and 2 reply; 3 and 4 in RARP.
     pub op: u16,
-    /// Who asks whom; none if it is not about IPv4 over Ethernet.
+    /// Addresses, or `None` if the message is not for IPv4 over Ethernet.
     pub addresses: Option<ArpAddresses>,
 }
 
@@ -54,11 +54,11 @@ pub struct ArpAddresses {
 }
 
 impl Arp {
-    /// Reads the packet at the front of `bytes`.
+    /// Parses the message at the front of `bytes`.
     ///
     /// # Errors
-    /// It ends before its operation, or, if it is for IPv4 over Ethernet, before
-    /// its last address.
+    /// The message ends before the operation code or, if it is for IPv4 over Ethernet, before its
+    /// last address.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.len() < FIXED_LEN {
@@ -87,7 +87,7 @@ impl Arp {
 }
 
 impl ArpAddresses {
-    /// The packet that asks or answers `op` with these addresses.
+    /// Returns the message with operation `op` and these addresses.
     #[must_use]
     pub fn emit(&self, op: u16) -> [u8; LEN] {
         let mut packet = [0; LEN];
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_round_trips() {
+    fn arp_message_round_trips() {
         let addresses = ArpAddresses {
             sha: MacAddr([2, 0, 0, 0, 0, 1]),
             spa: Ipv4Addr::new(10, 0, 0, 1),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn of_other_hardware_only_the_operation_is_known() {
+    fn arp_of_other_hardware_has_only_operation() {
         let infiniband = [0, 32, 8, 0, 20, 4, 0, 2];
         let read = Arp {
             op: 2,

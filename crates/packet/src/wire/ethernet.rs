@@ -17,7 +17,7 @@ use std::fmt;
 use super::u16_at;
 use crate::{MacAddr, Malformed};
 
-/// What a frame carries. Others assign the numbers, so that unknown ones survive.
+/// EtherType number. A newtype, so that unknown numbers survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EtherType(pub u16);
 
@@ -36,26 +36,26 @@ impl EtherType {
     pub const IPV6: Self = Self(0x86dd);
     /// MPLS.
     pub const MPLS: Self = Self(0x8847);
-    /// MPLS with a label that the downstream router chose, once "multicast".
+    /// MPLS with a label that the downstream router assigned, once "multicast".
     pub const MPLS_MULTICAST: Self = Self(0x8848);
     /// A service instance tag of provider backbone bridging (802.1ah).
     pub const PBB: Self = Self(0x88e7);
     /// The network service header (RFC 8300).
     pub const NSH: Self = Self(0x894f);
-    /// None: an 802.2 frame without SNAP, or with one of another organisation
-    /// (OF 1.0.1, 5.2.3).
+    /// No EtherType: an 802.2 frame without SNAP, or with the SNAP of another organisation (OF
+    /// 1.0.1, 5.2.3).
     pub const LLC: Self = Self(0x05ff);
 
-    /// The lowest number that is a type; below it is a length (802.3, 3.2.6).
+    /// Lowest EtherType; smaller numbers are lengths (802.3, 3.2.6).
     const MIN: u16 = 0x0600;
 
-    /// Whether it announces a VLAN tag.
+    /// True if the type is a VLAN tag protocol identifier.
     #[must_use]
     pub const fn is_vlan(self) -> bool {
         matches!(self, Self::VLAN | Self::SERVICE_VLAN)
     }
 
-    /// Whether it announces an MPLS entry.
+    /// True if the type is MPLS.
     #[must_use]
     pub const fn is_mpls(self) -> bool {
         matches!(self, Self::MPLS | Self::MPLS_MULTICAST)
@@ -68,35 +68,35 @@ impl fmt::Display for EtherType {
     }
 }
 
-/// Bytes of the header.
+/// Length of the header, in bytes.
 pub const LEN: usize = 14;
-/// Bytes of LLC and SNAP.
+/// Length of LLC and SNAP, in bytes.
 pub const SNAP_LEN: usize = 8;
 
-/// Where the destination is.
+/// Offset of the destination.
 pub const DST: usize = 0;
-/// Where the source is.
+/// Offset of the source.
 pub const SRC: usize = 6;
-/// Where the type, or the first tag's, is.
+/// Offset of the EtherType or of the first tag.
 pub const TYPE: usize = 12;
 
-/// LLC with SNAP, of the organisation that stands for Ethernet types.
+/// LLC and SNAP header with the organisation code of EtherTypes.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
 /// The two addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ethernet {
-    /// To whom.
+    /// Destination address.
     pub dst: MacAddr,
-    /// From whom.
+    /// Source address.
     pub src: MacAddr,
 }
 
 impl Ethernet {
-    /// Reads the addresses at the front of `bytes`.
+    /// Parses the addresses at the front of `bytes`.
     ///
     /// # Errors
-    /// There are fewer than 14 bytes.
+    /// `bytes` has fewer than 14 bytes.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; LEN] = bytes.first_chunk().ok_or(Malformed::Runt)?;
@@ -118,8 +118,8 @@ impl Ethernet {
     }
 }
 
-/// The type, and where it stands, of a frame whose tags are read: the two bytes
-/// at `at` are its type or its length. The caller knows that they are there.
+/// Returns the EtherType of the payload and its offset. The two bytes at `at`, which the caller has
+/// checked, hold the type or the length that follows all tags.
 #[inline]
 pub(crate) fn payload_type(bytes: &[u8], at: usize) -> (EtherType, usize) {
     let number = u16_at(bytes, at);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_no_type_but_snap_tells_one() {
+    fn snap_header_after_length_has_ether_type() {
         assert_eq!(payload_type(&FRAME, TYPE), (EtherType::ARP, 20));
         assert_eq!(payload_type(&FRAME[..21], TYPE), (EtherType::LLC, TYPE));
         let mut spanning_tree = FRAME;

@@ -9,17 +9,17 @@
 
 use crate::Malformed;
 
-/// Bytes of the shortest message.
+/// Length of the shortest message, in bytes.
 pub const LEN: usize = 8;
 
-/// Where the type is.
+/// Offset of the type.
 pub const TYPE: usize = 0;
-/// Where the code is.
+/// Offset of the code.
 pub const CODE: usize = 1;
-/// Where the checksum is.
+/// Offset of the checksum.
 pub const CHECKSUM: usize = 2;
 
-/// What a rule may look at.
+/// Header fields that rules can match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Icmpv4 {
     /// The type.
@@ -29,17 +29,17 @@ pub struct Icmpv4 {
 }
 
 impl Icmpv4 {
-    /// Reads the header at the front of `bytes`.
+    /// Parses the header at the front of `bytes`.
     ///
     /// # Errors
-    /// The header is cut off.
+    /// The header is truncated.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let [kind, code, ..]: [u8; LEN] = *bytes.first_chunk().ok_or(Malformed::Icmpv4Truncated)?;
         Ok(Self { kind, code })
     }
 
-    /// A header with these four bytes behind the checksum.
+    /// Returns the header with the four bytes `rest` after the checksum.
     #[must_use]
     pub const fn emit(&self, rest: u32) -> [u8; LEN] {
         let [a, b, c, d] = rest.to_be_bytes();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_round_trips() {
+    fn icmpv4_header_round_trips() {
         let header = Icmpv4 { kind: 8, code: 0 };
         assert_eq!(Icmpv4::parse(&header.emit(1)), Ok(header));
         assert_eq!(

@@ -12,20 +12,20 @@ use std::net::Ipv6Addr;
 
 use crate::{MacAddr, Malformed};
 
-/// Bytes of the header.
+/// Length of the header, in bytes.
 pub const LEN: usize = 4;
-/// Bytes of a solicitation or advertisement before its options.
+/// Length of a solicitation or advertisement before its options, in bytes.
 pub const ND_LEN: usize = 24;
 
-/// Where the type is.
+/// Offset of the type.
 pub const TYPE: usize = 0;
-/// Where the code is.
+/// Offset of the code.
 pub const CODE: usize = 1;
-/// Where the checksum is.
+/// Offset of the checksum.
 pub const CHECKSUM: usize = 2;
-/// Where the reserved bytes of a solicitation or advertisement are.
+/// Offset of the reserved bytes of a solicitation or advertisement.
 pub const RESERVED: usize = 4;
-/// Where the target of a solicitation or advertisement is.
+/// Offset of the target of a solicitation or advertisement.
 pub const TARGET: usize = 8;
 
 /// The type of a neighbour solicitation.
@@ -36,26 +36,26 @@ pub const ADVERTISEMENT: u8 = 136;
 pub const OPTION_SOURCE: u8 = 1;
 /// The option with the target's link-layer address.
 pub const OPTION_TARGET: u8 = 2;
-/// Bytes of an option that carries an Ethernet address.
+/// Length of an option that carries an Ethernet address, in bytes.
 pub const OPTION_LEN: usize = 8;
 
-/// What a rule may look at.
+/// Header fields that rules can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Icmpv6 {
     /// The type.
     pub kind: u8,
     /// The code.
     pub code: u8,
-    /// What a solicitation or advertisement says.
+    /// Neighbour solicitation or advertisement, or `None` for other messages.
     pub nd: Option<Nd>,
 }
 
 /// A neighbour solicitation or advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nd {
-    /// The four bytes before the target: an advertisement's flags, and zeros.
+    /// Four bytes before the target: flags of an advertisement, otherwise zero.
     pub reserved: u32,
-    /// Whose link-layer address is asked or told.
+    /// Target address: the address to resolve or the address that is advertised.
     pub target: Ipv6Addr,
     /// The sender's, in a solicitation.
     pub sll: Option<LinkLayerOption>,
@@ -70,7 +70,7 @@ pub struct Nd {
 pub struct LinkLayerOption {
     /// The address.
     pub address: MacAddr,
-    /// Where it stands, counted from the ICMPv6 header.
+    /// Offset of the address from the ICMPv6 header, in bytes.
     pub at: usize,
 }
 
@@ -79,17 +79,17 @@ pub struct LinkLayerOption {
 pub struct NdOption {
     /// The sender's or the target's.
     pub kind: u8,
-    /// Where the option's type stands, counted from the ICMPv6 header.
+    /// Offset of the option's type from the ICMPv6 header, in bytes.
     pub at: usize,
 }
 
 impl Icmpv6 {
-    /// Reads the message at the front of `bytes`, which reach to the end of the
-    /// packet. (Neighbour discovery is never fragmented: RFC 6980.)
+    /// Parses the message at the front of `bytes`, which end where the packet ends. (Neighbour
+    /// discovery messages are never fragmented: RFC 6980.)
     ///
     /// # Errors
-    /// The header is cut off; or it is a solicitation or advertisement that is
-    /// cut off or has an option without length.
+    /// The header is truncated, a solicitation or advertisement is truncated, or one of its options
+    /// has length zero or exceeds the packet.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let [kind, code, _, _]: [u8; LEN] =
@@ -130,17 +130,17 @@ impl Nd {
             if len == OPTION_LEN && matches!(option, OPTION_SOURCE | OPTION_TARGET) {
                 nd.option.get_or_insert(NdOption { kind: option, at });
             }
-            let place = match (kind, option) {
+            let slot = match (kind, option) {
                 (SOLICITATION, OPTION_SOURCE) => Some(&mut nd.sll),
                 (ADVERTISEMENT, OPTION_TARGET) => Some(&mut nd.tll),
                 _ => None,
             };
-            if let Some(place) = place
+            if let Some(slot) = slot
                 && len == OPTION_LEN
             {
-                // Of several, the first counts.
+                // The first of several options counts.
                 let address = MacAddr(std::array::from_fn(|index| bytes[at + 2 + index]));
-                place.get_or_insert(LinkLayerOption {
+                slot.get_or_insert(LinkLayerOption {
                     address,
                     at: at + 2,
                 });
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_solicitation_tells_target_and_source() {
+    fn solicitation_has_target_and_source_address() {
         let read = Icmpv6::parse(&solicitation()).expect("well formed");
         let nd = read.nd.expect("a solicitation");
         assert_eq!(nd.target, Ipv6Addr::LOCALHOST);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_header_only() {
+    fn icmpv6_message_without_discovery_is_header_only() {
         let echo = Icmpv6 {
             kind: 128,
             code: 0,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn malformed_icmpv6_message_is_refused() {
         let good = solicitation();
         assert_eq!(Icmpv6::parse(&good[..3]), Err(Malformed::Icmpv6Truncated));
         assert_eq!(Icmpv6::parse(&good[..23]), Err(Malformed::NdTruncated));

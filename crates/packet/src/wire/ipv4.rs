@@ -1,4 +1,4 @@
-//! The IPv4 header (RFC 791). Fragments are recognised, never put together.
+//! The IPv4 header (RFC 791). Fragments are recognised but never reassembled.
 //!
 //! ```text
 //!  0    4    8      14 16     19              32 bits
@@ -20,26 +20,26 @@ use std::net::Ipv4Addr;
 use super::{Fragment, IpProto, u16_at};
 use crate::Malformed;
 
-/// Bytes of a header without options.
+/// Length of a header without options, in bytes.
 pub const LEN_MIN: usize = 20;
 
-/// Where DSCP and ECN are.
+/// Offset of DSCP and ECN.
 pub const TOS: usize = 1;
-/// Where the total length is.
+/// Offset of the total length.
 pub const TOTAL_LEN: usize = 2;
-/// Where the identification is.
+/// Offset of the identification.
 pub const ID: usize = 4;
-/// Where flags and fragment offset are.
+/// Offset of the flags and the fragment offset.
 pub const FRAGMENT: usize = 6;
-/// Where the TTL is.
+/// Offset of the TTL.
 pub const TTL: usize = 8;
-/// Where the protocol is.
+/// Offset of the protocol.
 pub const PROTOCOL: usize = 9;
-/// Where the header's checksum is.
+/// Offset of the header's checksum.
 pub const CHECKSUM: usize = 10;
-/// Where the source is.
+/// Offset of the source.
 pub const SRC: usize = 12;
-/// Where the destination is.
+/// Offset of the destination.
 pub const DST: usize = 16;
 
 /// The flag that more fragments follow.
@@ -52,29 +52,30 @@ pub const OFFSET_MASK: u16 = 0x1fff;
 /// A header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4 {
-    /// From whom.
+    /// Source address.
     pub src: Ipv4Addr,
-    /// To whom.
+    /// Destination address.
     pub dst: Ipv4Addr,
-    /// What it carries.
+    /// Protocol of the payload.
     pub protocol: IpProto,
     /// DSCP in the upper six bits, ECN in the lower two.
     pub tos: u8,
     /// Time to live.
     pub ttl: u8,
-    /// Which part of the packet this is.
+    /// Part of the datagram that this fragment holds.
     pub fragment: Fragment,
-    /// Bytes of the header with its options.
+    /// Length of the header with its options, in bytes.
     pub header_len: u8,
-    /// Bytes of header and payload; what follows in the frame is padding.
+    /// Length of header and payload, in bytes; padding follows.
     pub total_len: u16,
 }
 
 impl Ipv4 {
-    /// Reads the header at the front of `bytes`, which reach to the end of the frame.
+    /// Parses the header at the front of `bytes`, which end where the frame ends.
     ///
     /// # Errors
-    /// The header is cut off, is no IPv4 header, or states lengths that cannot be.
+    /// The header is truncated, has another version, or has a header or total length that does not
+    /// fit the frame.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; LEN_MIN] = bytes.first_chunk().ok_or(Malformed::Ipv4Truncated)?;
@@ -107,8 +108,8 @@ impl Ipv4 {
         })
     }
 
-    /// The fixed part of the header: options are the caller's, and so are the
-    /// identification and the fragment bits, zero here.
+    /// Returns the fixed part of the header. Identification and fragment bits are zero; the caller
+    /// adds options.
     #[must_use]
     pub fn emit(&self) -> [u8; LEN_MIN] {
         let mut header = [0; LEN_MIN];
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_round_trips_and_padding_is_legal() {
+    fn ipv4_header_round_trips_and_padding_is_legal() {
         assert_eq!(Ipv4::parse(&header().emit()), Ok(header()));
         let padded = [&header().emit()[..], &[0; 26]].concat();
         assert_eq!(Ipv4::parse(&padded), Ok(header()));
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn malformed_ipv4_header_is_refused() {
         let check = |change: fn(&mut [u8; LEN_MIN]), reason| {
             let mut bytes = header().emit();
             change(&mut bytes);

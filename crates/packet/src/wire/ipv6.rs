@@ -1,4 +1,4 @@
-//! The IPv6 header and the walk over its extension headers (RFC 8200).
+//! The IPv6 header and its chain of extension headers (RFC 8200).
 //!
 //! ```text
 //!  0    4           12                       32 bits
@@ -12,35 +12,35 @@
 //! +------------------------------------------+
 //! ```
 //!
-//! The walk ends at the first header that is none of: hop-by-hop, routing,
-//! destination options, authentication, fragment. In a later fragment it ends
-//! behind the fragment header, and the protocol is the one written there, as in
-//! IPv4; what stands behind is the middle of something.
+//! The parser follows hop-by-hop, routing, destination options, authentication and fragment headers
+//! and stops at the first other header. In a later fragment it stops after the fragment header and
+//! reports the protocol number of that header, as in IPv4; the bytes after it begin in the middle
+//! of a header or of payload.
 
 use std::net::Ipv6Addr;
 
 use super::{Fragment, IpProto, u16_at};
 use crate::Malformed;
 
-/// Bytes of the header without extensions.
+/// Length of the header without extensions, in bytes.
 pub const LEN: usize = 40;
 
-/// Where the payload length is.
+/// Offset of the payload length.
 pub const PAYLOAD_LEN: usize = 4;
-/// Where the next header's number is.
+/// Offset of the next header's number.
 pub const NEXT: usize = 6;
-/// Where the hop limit is.
+/// Offset of the hop limit.
 pub const HOP_LIMIT: usize = 7;
-/// Where the source is.
+/// Offset of the source.
 pub const SRC: usize = 8;
-/// Where the destination is.
+/// Offset of the destination.
 pub const DST: usize = 24;
 
-/// The most extension headers that are walked over: RFC 8200, 4.1, knows seven
-/// places, and every header costs the reader time.
+/// Largest number of extension headers that the parser follows: RFC 8200, 4.1, lists seven
+/// positions, and every header costs time.
 pub const EXTENSIONS_MAX: usize = 16;
 
-/// Which extension headers there are: the bits of `OFPIEH_*` (OF 1.3.5, 7.2.3.7).
+/// Extension headers of a packet as `OFPIEH_*` bits (OF 1.3.5, 7.2.3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions(pub u16);
 
@@ -59,12 +59,12 @@ impl Extensions {
     pub const ROUTER: Self = Self(1 << 5);
     /// Hop-by-hop options, in the first place.
     pub const HOP: Self = Self(1 << 6);
-    /// One of them comes more often than it should.
+    /// An extension header occurs more often than it should.
     pub const UNREP: Self = Self(1 << 7);
-    /// They do not come in the order that RFC 8200, 4.1, prefers.
+    /// The extension headers are not in the order that RFC 8200, 4.1, recommends.
     pub const UNSEQ: Self = Self(1 << 8);
 
-    /// Whether all bits of `other` are set.
+    /// True if all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -75,16 +75,16 @@ impl Extensions {
     }
 }
 
-/// A header, with what the walk found.
+/// IPv6 header with a summary of its extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6 {
-    /// From whom.
+    /// Source address.
     pub src: Ipv6Addr,
-    /// To whom.
+    /// Destination address.
     pub dst: Ipv6Addr,
-    /// What it carries behind all extension headers.
+    /// Protocol after all extension headers.
     pub protocol: IpProto,
-    /// Where that is written: in the last extension header, if there is one.
+    /// Offset of that protocol number: in the last extension header or in the fixed header.
     pub protocol_at: u16,
     /// DSCP in the upper six bits, ECN in the lower two.
     pub traffic_class: u8,
@@ -92,25 +92,25 @@ pub struct Ipv6 {
     pub flow_label: u32,
     /// The hop limit.
     pub hop_limit: u8,
-    /// Which part of the packet this is.
+    /// Part of the packet that this fragment holds.
     pub fragment: Fragment,
-    /// Which extension headers there are.
+    /// Extension headers that are present.
     pub extensions: Extensions,
-    /// Whether a routing header still has segments to visit: `dst` is then not
-    /// the destination that the transport checksum covers (RFC 8200, 8.1).
+    /// True if a routing header has segments left: `dst` is then not the destination that the
+    /// transport checksum covers (RFC 8200, 8.1).
     pub routed: bool,
-    /// Bytes of the header with its extensions.
+    /// Length of the header with its extensions, in bytes.
     pub header_len: u16,
-    /// Bytes of header, extensions and payload; what follows is padding.
+    /// Length of header, extensions and payload, in bytes; padding follows.
     pub total_len: usize,
 }
 
 impl Ipv6 {
-    /// Reads the header at the front of `bytes`, which reach to the end of the frame.
+    /// Parses the header at the front of `bytes`, which end where the frame ends.
     ///
     /// # Errors
-    /// The header is cut off, is no IPv6 header, or it or an extension states a
-    /// length that cannot be.
+    /// The header is truncated or has another version, or the header or an extension has a length
+    /// that does not fit the frame.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; LEN] = bytes.first_chunk().ok_or(Malformed::Ipv6Truncated)?;
@@ -125,25 +125,25 @@ impl Ipv6 {
         };
         let first_word = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
         let [_, _, _, traffic_class] = (first_word >> 20).to_be_bytes();
-        let mut walk = ExtensionWalk::new(IpProto(header[NEXT]));
-        while walk.step(packet)? {}
+        let mut chain = ExtensionChain::new(IpProto(header[NEXT]));
+        while chain.step(packet)? {}
         Ok(Self {
             src: address(SRC),
             dst: address(DST),
-            protocol: walk.next,
-            protocol_at: u16::try_from(walk.next_at).map_err(|_| Malformed::Ipv6Extension)?,
+            protocol: chain.next,
+            protocol_at: u16::try_from(chain.next_at).map_err(|_| Malformed::Ipv6Extension)?,
             traffic_class,
             flow_label: first_word & 0x000f_ffff,
             hop_limit: header[HOP_LIMIT],
-            fragment: walk.fragment,
-            extensions: walk.extensions,
-            routed: walk.routed,
-            header_len: u16::try_from(walk.at).map_err(|_| Malformed::Ipv6Extension)?,
+            fragment: chain.fragment,
+            extensions: chain.extensions,
+            routed: chain.routed,
+            header_len: u16::try_from(chain.at).map_err(|_| Malformed::Ipv6Extension)?,
             total_len,
         })
     }
 
-    /// The fixed header, with `next` as the number of what follows it.
+    /// Returns the fixed header with `next` as the next header number.
     #[must_use]
     pub fn emit(&self, next: IpProto) -> [u8; LEN] {
         let mut header = [0; LEN];
@@ -160,15 +160,15 @@ impl Ipv6 {
     }
 }
 
-/// The way over the extension headers.
-struct ExtensionWalk {
+/// Position in the chain of extension headers.
+struct ExtensionChain {
     /// The number of the header at `at`.
     next: IpProto,
-    /// Where that number is written.
+    /// Offset of that number.
     next_at: usize,
     at: usize,
-    steps: usize,
-    /// The place of the last header in the preferred order.
+    headers: usize,
+    /// Highest rank so far in the recommended order.
     rank: u8,
     seen: Extensions,
     destinations: u8,
@@ -177,13 +177,13 @@ struct ExtensionWalk {
     routed: bool,
 }
 
-impl ExtensionWalk {
+impl ExtensionChain {
     const fn new(next: IpProto) -> Self {
         Self {
             next,
             next_at: NEXT,
             at: LEN,
-            steps: 0,
+            headers: 0,
             rank: 0,
             seen: Extensions(0),
             destinations: 0,
@@ -193,7 +193,7 @@ impl ExtensionWalk {
         }
     }
 
-    /// Passes one extension header; false if there is none to pass.
+    /// Consumes one extension header. Returns false if the chain ends here.
     #[inline]
     fn step(&mut self, packet: &[u8]) -> Result<bool, Malformed> {
         match self.next {
@@ -201,7 +201,7 @@ impl ExtensionWalk {
             | IpProto::DESTINATION
             | IpProto::ROUTING
             | IpProto::AH
-            | IpProto::FRAGMENT => self.pass(packet),
+            | IpProto::FRAGMENT => self.skip_header(packet),
             IpProto::ESP => {
                 self.note(Extensions::ESP, 5);
                 Ok(false)
@@ -214,9 +214,9 @@ impl ExtensionWalk {
         }
     }
 
-    fn pass(&mut self, packet: &[u8]) -> Result<bool, Malformed> {
-        self.steps += 1;
-        if self.steps > EXTENSIONS_MAX {
+    fn skip_header(&mut self, packet: &[u8]) -> Result<bool, Malformed> {
+        self.headers += 1;
+        if self.headers > EXTENSIONS_MAX {
             return Err(Malformed::Ipv6ExtensionCount);
         }
         let header: &[u8; 8] = packet
@@ -250,7 +250,7 @@ impl ExtensionWalk {
         Ok(self.fragment != Fragment::Later)
     }
 
-    /// Notes a header, out of place if one of a later place was before it.
+    /// Records a header, and that the order is wrong if a header of a higher rank came before it.
     fn note(&mut self, which: Extensions, rank: u8) {
         if self.seen.contains(which) {
             self.extensions.add(Extensions::UNREP);
@@ -265,7 +265,7 @@ impl ExtensionWalk {
 
     /// `OFPIEH_HOP` is for the first place only.
     fn hop_by_hop(&mut self) {
-        if self.steps == 1 {
+        if self.headers == 1 {
             self.note(Extensions::HOP, 0);
         } else {
             let repeated = self.seen.contains(Extensions::HOP);
@@ -277,19 +277,19 @@ impl ExtensionWalk {
         }
     }
 
-    /// Destination options have two places: before the routing header and last.
+    /// Destination options have two positions: before the routing header and last.
     fn destination(&mut self) {
         self.destinations += 1;
         if self.destinations > 2 {
             self.extensions.add(Extensions::UNREP);
         }
-        let place = if self.rank == 0 { 1 } else { 6 };
-        self.rank = self.rank.max(place);
+        let rank = if self.rank == 0 { 1 } else { 6 };
+        self.rank = self.rank.max(rank);
         self.extensions.add(Extensions::DEST);
     }
 
-    /// A fragment header with neither offset nor successor changes nothing
-    /// (RFC 6946: an atomic fragment).
+    /// A fragment header with offset zero and no more fragments has no effect (RFC 6946: an atomic
+    /// fragment).
     const fn fragment(&mut self, bits: u16) {
         self.fragment = match (bits >> 3, bits & 1) {
             (0, 0) => Fragment::No,
@@ -318,8 +318,8 @@ mod tests {
         total_len: 40,
     };
 
-    /// A packet whose extension headers have these numbers, eight bytes each
-    /// (sixteen for authentication), their second half as given.
+    /// Returns a packet with extension headers of these numbers, eight bytes each (sixteen for
+    /// authentication), and with the given bytes 2 to 5.
     fn chain(headers: &[(IpProto, [u8; 4])], last: IpProto) -> Vec<u8> {
         let first = headers.first().map_or(last, |(number, _)| *number);
         let mut bytes = Vec::new();
@@ -349,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_round_trips_and_padding_is_legal() {
+    fn ipv6_header_round_trips_and_padding_is_legal() {
         let bytes = HEADER.emit(IpProto::UDP);
         assert_eq!(Ipv6::parse(&bytes), Ok(HEADER));
         assert_eq!(Ipv6::parse(&[&bytes[..], &[0; 6]].concat()), Ok(HEADER));
     }
 
     #[test]
-    fn the_protocol_is_behind_all_extension_headers() {
+    fn protocol_is_after_all_extension_headers() {
         use IpProto as P;
         let all = [
             P::HOP_BY_HOP,
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_ends_in_a_later_fragment() {
+    fn extension_chain_ends_in_later_fragment() {
         let fragment = |bits: [u8; 2]| {
             let tail = [bits[0], bits[1], 0, 0];
             let headers = [(IpProto::FRAGMENT, tail), (IpProto::DESTINATION, [0; 4])];
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn malformed_ipv6_header_is_refused() {
         let mut bytes = HEADER.emit(IpProto::UDP);
         assert_eq!(Ipv6::parse(&bytes[..39]), Err(Malformed::Ipv6Truncated));
         bytes[5] = 1;

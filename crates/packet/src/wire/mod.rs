@@ -1,13 +1,21 @@
-//! The headers, one file each and always in the same order: what it looks like,
-//! the places of its fields, its value, how it is read, how it is written, tests.
+//! Protocol headers, one module each, always in the same order: diagram, offsets of the fields,
+//! value type, parser, encoder, tests.
 //!
-//! Two promises. `parse` takes any bytes whatever, never panics, and answers
-//! either a value or the reason why the header is damaged; it looks at nothing
-//! behind the header. `emit` writes the whole header and leaves no byte as it
-//! was; a checksum field is left zero, since it covers what stands behind.
+//! `parse` accepts arbitrary bytes, never panics, and returns a value or the reason why the header
+//! is malformed. It reads nothing after the header. `emit` returns the whole header; a checksum
+//! field is zero, because the checksum covers the payload too.
 //!
-//! Nothing here judges content: a checksum is never verified (the end host does
-//! that), an address may be nonsense, a number may be unknown.
+//! The parsers check structure only: lengths, versions, counts. They verify no checksum (the end
+//! host does), and accept any address and any number.
+//!
+//! ```
+//! use packet::wire::tcp::{self, Tcp};
+//!
+//! let header = Tcp { src: 1024, dst: 80, flags: tcp::SYN };
+//! let bytes = header.emit(20);
+//! assert_eq!(Tcp::parse(&bytes), Ok(header));
+//! assert_eq!(Tcp::parse(&bytes[..19]), Err(packet::Malformed::TcpTruncated));
+//! ```
 
 pub mod arp;
 pub mod ethernet;
@@ -24,7 +32,7 @@ pub mod tcp;
 pub mod udp;
 pub mod vlan;
 
-/// The protocol above IP. Others assign the numbers, so that unknown ones survive.
+/// IP protocol number. A newtype, so that unknown numbers survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IpProto(pub u8);
 
@@ -47,7 +55,7 @@ impl IpProto {
     pub const ROUTING: Self = Self(43);
     /// IPv6 fragment header.
     pub const FRAGMENT: Self = Self(44);
-    /// Encapsulating security payload: nothing behind it can be read.
+    /// Encapsulating security payload: its payload cannot be parsed.
     pub const ESP: Self = Self(50);
     /// Authentication header.
     pub const AH: Self = Self(51);
@@ -65,7 +73,7 @@ impl IpProto {
     pub const UDPLITE: Self = Self(136);
 }
 
-/// Which part of an IP packet a frame carries.
+/// Part of an IP packet that a frame carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
     /// All of it.
@@ -73,11 +81,11 @@ pub enum Fragment {
     No,
     /// The first part, with the transport header.
     First,
-    /// Another part: there is no transport header.
+    /// A later part, without a transport header.
     Later,
 }
 
-/// The two bytes at `at`, which the caller knows to be there.
+/// Returns the two bytes at `at`, which the caller has checked to exist.
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])

@@ -1,5 +1,5 @@
-//! An entry of the MPLS label stack (RFC 3032, 2.1). The stack stands between
-//! the VLAN tags and the packet; nothing in it tells what the packet is.
+//! An entry of the MPLS label stack (RFC 3032, 2.1). The stack is between the VLAN tags and the
+//! packet and does not identify the packet's protocol.
 //!
 //! ```text
 //!  0                   20      23  24       32
@@ -10,29 +10,29 @@
 
 use crate::Malformed;
 
-/// Bytes of an entry.
+/// Length of an entry, in bytes.
 pub const LEN: usize = 4;
-/// Where the TTL is.
+/// Offset of the TTL.
 pub const TTL: usize = 3;
 
-/// One entry.
+/// Entry of the label stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mpls {
     /// The label, twenty bits.
     pub label: u32,
     /// The traffic class, three bits.
     pub tc: u8,
-    /// Whether the packet follows, and not another entry.
+    /// Bottom of stack: true if the packet follows and not another entry.
     pub bottom: bool,
     /// Time to live.
     pub ttl: u8,
 }
 
 impl Mpls {
-    /// Reads the entry at the front of `bytes`.
+    /// Parses the entry at the front of `bytes`.
     ///
     /// # Errors
-    /// There are fewer than four bytes.
+    /// `bytes` has fewer than four bytes.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let [a, b, c, ttl] = *bytes.first_chunk().ok_or(Malformed::MplsTruncated)?;
@@ -44,7 +44,7 @@ impl Mpls {
         })
     }
 
-    /// The entry as bytes. Bits that do not fit their field are cut off.
+    /// Encodes the entry. Bits that exceed their field are dropped.
     #[must_use]
     pub const fn emit(&self) -> [u8; LEN] {
         let [_, a, b, c] = (self.label << 4).to_be_bytes();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_round_trips() {
+    fn mpls_entry_round_trips() {
         let entry = Mpls {
             label: 0xabcde,
             tc: 5,

@@ -1,5 +1,5 @@
-//! The network service header (RFC 8300, 2.2 to 2.5): which path of services a packet
-//! takes, where on it it is, and context for those who serve.
+//! The network service header (RFC 8300, 2.2 to 2.5): the service path of a packet, its position on
+//! the path, and context for the service functions.
 //!
 //! ```text
 //!  0   2 3 4      10     16  20       24     32                 56     64
@@ -12,15 +12,15 @@
 use super::u16_at;
 use crate::Malformed;
 
-/// Bytes of the base and service path headers.
+/// Length of the base and service path headers, in bytes.
 pub const BASE_LEN: usize = 8;
-/// Bytes of the header with four words of context.
+/// Length of the header with four words of context, in bytes.
 pub const LEN_MD1: usize = 24;
-/// Bytes of the longest header.
+/// Length of the longest header, in bytes.
 pub const LEN_MAX: usize = 63 * 4;
-/// Where the service path is, with the index in its last byte.
+/// Offset of the service path; the index is its last byte.
 pub const PATH: usize = 4;
-/// Where the context begins.
+/// Offset of the context.
 pub const CONTEXT: usize = BASE_LEN;
 
 /// The type of metadata that is four words (RFC 8300, 2.2).
@@ -28,7 +28,7 @@ pub const MD_TYPE1: u8 = 1;
 /// The type of metadata that is options, or nothing.
 pub const MD_TYPE2: u8 = 2;
 
-/// What the header is before.
+/// Next protocol numbers (RFC 8300, 2.2).
 pub mod next {
     /// An IPv4 packet.
     pub const IPV4: u8 = 1;
@@ -40,38 +40,38 @@ pub mod next {
     pub const NSH: u8 = 4;
 }
 
-/// The time to live that a new header has (RFC 8300, 2.2).
+/// Time to live of a new header (RFC 8300, 2.2).
 pub const TTL_DEFAULT: u8 = 63;
 /// The index that a new header has (RFC 8300, 2.3).
 pub const INDEX_DEFAULT: u8 = 255;
 
-/// What a rule may look at.
+/// Header fields that rules can match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nsh {
-    /// Two bits: operations and maintenance, and one that has no meaning yet.
+    /// Two bits: O (operations and maintenance), and one without a meaning yet.
     pub flags: u8,
     /// Time to live, six bits.
     pub ttl: u8,
-    /// Bytes of the header.
+    /// Length of the header, in bytes.
     pub len: u8,
     /// The type of the metadata.
     pub md_type: u8,
-    /// What follows.
+    /// Next protocol number.
     pub next: u8,
     /// The service path, twenty-four bits.
     pub path: u32,
-    /// Where on the path it is.
+    /// Service index: position on the path.
     pub index: u8,
-    /// The four words of context; zero if the metadata are of another type.
+    /// The four words of context; zero if the metadata have another type.
     pub context: [u32; 4],
 }
 
 impl Nsh {
-    /// Reads the header at the front of `bytes`, which reach to the end of the frame.
+    /// Parses the header at the front of `bytes`, which end where the frame ends.
     ///
     /// # Errors
-    /// The frame ends within it, or it is of another version or of another length than
-    /// its type has.
+    /// The header is truncated, has another version, or has a length that its metadata type does
+    /// not allow.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let base: &[u8; BASE_LEN] = bytes.first_chunk().ok_or(Malformed::NshTruncated)?;
@@ -90,7 +90,7 @@ impl Nsh {
             return Err(Malformed::NshHeader);
         }
         let context = match md_type {
-            MD_TYPE1 => std::array::from_fn(|place| word_at(bytes, CONTEXT + place * 4)),
+            MD_TYPE1 => std::array::from_fn(|index| word_at(bytes, CONTEXT + index * 4)),
             _ => [0; 4],
         };
         let [high, low] = word.to_be_bytes();
@@ -106,7 +106,7 @@ impl Nsh {
         })
     }
 
-    /// The header without its context. Bits that do not fit their field are cut off.
+    /// Encodes the header without its context. Bits that exceed their field are dropped.
     #[must_use]
     pub const fn emit(&self) -> [u8; BASE_LEN] {
         let [_, a, b, c] = self.path.to_be_bytes();
@@ -125,7 +125,7 @@ impl Nsh {
     }
 }
 
-/// The four bytes at `at`, which the caller knows to be there.
+/// Returns the four bytes at `at`, which the caller has checked to exist.
 fn word_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_round_trips() {
+    fn nsh_header_round_trips() {
         let bytes = bytes(&header());
         assert_eq!(bytes[..8], [0x2f, 0xc6, 1, 3, 0x12, 0x34, 0x56, 254]);
         assert_eq!(Nsh::parse(&bytes), Ok(header()));
     }
 
     #[test]
-    fn options_are_no_context() {
+    fn nsh_options_are_not_context() {
         let header = Nsh {
             md_type: MD_TYPE2,
             len: 12,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn malformed_nsh_header_is_refused() {
         let good = bytes(&header());
         for len in 0..good.len() {
             assert_eq!(Nsh::parse(&good[..len]), Err(Malformed::NshTruncated));

@@ -1,5 +1,5 @@
-//! The service instance tag of provider backbone bridging (IEEE 802.1Q, 9.7): behind
-//! the backbone's addresses and tags, before all of the customer's frame.
+//! The service instance tag of provider backbone bridging (IEEE 802.1Q, 9.7): after the backbone
+//! addresses and tags, before the whole customer frame.
 //!
 //! ```text
 //!  0    3   4   5   6   8                    32       80       128
@@ -10,11 +10,11 @@
 
 use crate::{MacAddr, Malformed};
 
-/// Bytes of the tag, the customer's addresses not counted.
+/// Length of the tag, the customer's addresses not counted, in bytes.
 pub const LEN: usize = 4;
-/// Where the customer's destination is.
+/// Offset of the customer's destination.
 pub const CUSTOMER: usize = LEN;
-/// Where the type of what the customer's frame carries, or its first tag, is.
+/// Offset of the customer frame's EtherType, or of its first tag.
 pub const CUSTOMER_TYPE: usize = CUSTOMER + 12;
 
 /// A tag.
@@ -22,19 +22,19 @@ pub const CUSTOMER_TYPE: usize = CUSTOMER + 12;
 pub struct Pbb {
     /// The priority, three bits.
     pub pcp: u8,
-    /// May be dropped first.
+    /// Drop eligible indicator.
     pub dei: bool,
-    /// Whether the customer's addresses are used for learning as they are.
+    /// Use customer address: true if the customer addresses are used for learning unchanged.
     pub uca: bool,
     /// The service instance, twenty-four bits.
     pub isid: u32,
 }
 
 impl Pbb {
-    /// Reads the tag at the front of `bytes`, which reach to the end of the frame.
+    /// Parses the tag at the front of `bytes`, which end where the frame ends.
     ///
     /// # Errors
-    /// The frame ends before the customer's type.
+    /// The frame ends before the customer's EtherType.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; CUSTOMER_TYPE + 2] =
@@ -48,7 +48,7 @@ impl Pbb {
         })
     }
 
-    /// The tag as bytes. Bits that do not fit their field are cut off.
+    /// Encodes the tag. Bits that exceed their field are dropped.
     #[must_use]
     pub const fn emit(&self) -> [u8; LEN] {
         let [_, a, b, c] = self.isid.to_be_bytes();
@@ -56,7 +56,7 @@ impl Pbb {
         [bits, a, b, c]
     }
 
-    /// The customer's addresses, destination first, of a tag that has been read.
+    /// Returns the customer's destination and source address, after a tag that was parsed.
     pub(crate) fn customer(bytes: &[u8]) -> [MacAddr; 2] {
         let address = |at| MacAddr(std::array::from_fn(|index| bytes[at + index]));
         [address(CUSTOMER), address(CUSTOMER + 6)]
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_round_trips() {
+    fn pbb_tag_round_trips() {
         let tag = Pbb {
             pcp: 5,
             dei: true,

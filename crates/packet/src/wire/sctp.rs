@@ -1,5 +1,5 @@
-//! The SCTP common header (RFC 9260, 3.1). Its checksum is a CRC32c, of the
-//! packet alone and least significant byte first.
+//! The SCTP common header (RFC 9260, 3.1). Its checksum is a CRC32c, over the packet without a
+//! pseudo-header, with the least significant byte first.
 //!
 //! ```text
 //!  0      2      4                  8          12
@@ -11,19 +11,19 @@
 use super::u16_at;
 use crate::Malformed;
 
-/// Bytes of the header.
+/// Length of the header, in bytes.
 pub const LEN: usize = 12;
 
-/// Where the source port is.
+/// Offset of the source port.
 pub const SRC: usize = 0;
-/// Where the destination port is.
+/// Offset of the destination port.
 pub const DST: usize = 2;
-/// Where the verification tag is.
+/// Offset of the verification tag.
 pub const TAG: usize = 4;
-/// Where the checksum is.
+/// Offset of the checksum.
 pub const CHECKSUM: usize = 8;
 
-/// What a rule may look at.
+/// Header fields that rules can match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sctp {
     /// Source port.
@@ -33,10 +33,10 @@ pub struct Sctp {
 }
 
 impl Sctp {
-    /// Reads the header at the front of `bytes`.
+    /// Parses the header at the front of `bytes`.
     ///
     /// # Errors
-    /// The header is cut off.
+    /// The header is truncated.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; LEN] = bytes.first_chunk().ok_or(Malformed::SctpTruncated)?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_round_trips() {
+    fn sctp_header_round_trips() {
         let header = Sctp { src: 1, dst: 2905 };
         assert_eq!(Sctp::parse(&header.emit(7)), Ok(header));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Slow protocols between two ends of a cable (IEEE 802.3, annex 57A): LACP and the
-//! marker protocol (IEEE 802.1AX-2014, 6.4.2 and 6.5.3).
+//! Slow protocols between the two ends of a link (IEEE 802.3, annex 57A): LACP and the marker
+//! protocol (IEEE 802.1AX-2014, 6.4.2 and 6.5.3).
 //!
 //! ```text
 //!  0     1     2                22               42               58
@@ -17,62 +17,62 @@ use super::ethernet::{self, EtherType, Ethernet};
 use super::u16_at;
 use crate::MacAddr;
 
-/// To whom all of them go; no bridge passes it on.
+/// Destination address of all slow protocols; no bridge forwards it.
 pub const GROUP: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0x00, 0x00, 0x02]);
 /// The type of their frames.
 pub const TYPE: EtherType = EtherType(0x8809);
-/// Bytes of a message of either protocol, from its subtype on.
+/// Length of a PDU of either protocol from its subtype on, in bytes.
 pub const LEN: usize = 110;
-/// Bytes of a whole frame with one.
+/// Length of a whole frame with one, in bytes.
 pub const FRAME_LEN: usize = ethernet::LEN + LEN;
 
-/// Which of the slow protocols it is.
+/// Subtypes.
 const LACP: u8 = 1;
 const MARKER: u8 = 2;
-/// The version that is written. What is read may have any: later ones keep the layout.
+/// Version in sent PDUs. Received PDUs may have any: later versions keep the layout.
 const VERSION: u8 = 1;
-/// Parts of a message, and how long each says that it is.
+/// TLV types with their lengths.
 const ACTOR: [u8; 2] = [1, 20];
 const PARTNER: [u8; 2] = [2, 20];
 const COLLECTOR: [u8; 2] = [3, 16];
 const MARKER_INFO: [u8; 2] = [1, 16];
 const MARKER_RESPONSE: [u8; 2] = [2, 16];
-/// Bytes of what is told about one end.
+/// Length of the information TLV of one end, in bytes.
 const INFO_LEN: usize = 20;
-/// Where the parts of LACP begin.
+/// Offsets of the TLVs of a LACPDU.
 const ACTOR_AT: usize = 2;
 const PARTNER_AT: usize = ACTOR_AT + INFO_LEN;
 const COLLECTOR_AT: usize = PARTNER_AT + INFO_LEN;
 
-/// A system: who has the ports that may be aggregated. The lower one has its way.
+/// System identifier: owner of the ports that may be aggregated. The lower one decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LacpSystem {
-    /// Its priority.
+    /// System priority.
     pub priority: u16,
-    /// Its address.
+    /// System address.
     pub address: MacAddr,
 }
 
-/// The state of an end, as it is told (6.4.2.3, `Actor_State`).
+/// State of one end (6.4.2.3, `Actor_State`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LacpState(pub u8);
 
 impl LacpState {
-    /// It sends without being asked.
+    /// Active LACP: PDUs are sent without request.
     pub const ACTIVITY: Self = Self(1);
-    /// It wants to hear each second.
+    /// Short timeout: one PDU per second is expected.
     pub const TIMEOUT: Self = Self(1 << 1);
-    /// It may be aggregated with others.
+    /// The port may be aggregated with others.
     pub const AGGREGATION: Self = Self(1 << 2);
-    /// It is attached to the right aggregator.
+    /// The port is attached to the right aggregator.
     pub const SYNCHRONIZATION: Self = Self(1 << 3);
-    /// It takes frames.
+    /// Received frames are accepted.
     pub const COLLECTING: Self = Self(1 << 4);
-    /// It sends frames.
+    /// Frames are sent.
     pub const DISTRIBUTING: Self = Self(1 << 5);
-    /// It knows nothing of its partner but what is assumed.
+    /// The partner's information consists of administrative defaults.
     pub const DEFAULTED: Self = Self(1 << 6);
-    /// It has not heard its partner for too long.
+    /// The partner's PDUs have timed out.
     pub const EXPIRED: Self = Self(1 << 7);
 
     /// The bits by name, in their order.
@@ -87,13 +87,13 @@ impl LacpState {
         (Self::EXPIRED, "expired"),
     ];
 
-    /// Whether all of `bits` are set.
+    /// True if all of `bits` are set.
     #[must_use]
     pub const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0
     }
 
-    /// With `bits` set, or cleared.
+    /// Returns the state with `bits` set or cleared.
     #[must_use]
     pub const fn with(self, bits: Self, set: bool) -> Self {
         if set {
@@ -104,18 +104,18 @@ impl LacpState {
     }
 }
 
-/// What is told about one end of a cable.
+/// Information about one end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LacpInfo {
-    /// Its system.
+    /// System identifier.
     pub system: LacpSystem,
-    /// Ports of a system with the same key may be aggregated.
+    /// Operational key: ports of a system with the same key may be aggregated.
     pub key: u16,
-    /// The priority of its port: the lower ones are aggregated first.
+    /// Port priority: ports with lower numbers are aggregated first.
     pub port_priority: u16,
-    /// Its port.
+    /// Port number.
     pub port: u16,
-    /// Its state.
+    /// State bits.
     pub state: LacpState,
 }
 
@@ -147,44 +147,44 @@ impl LacpInfo {
 /// A LACPDU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lacpdu {
-    /// Who sends it.
+    /// Information about the sender.
     pub actor: LacpInfo,
-    /// What it knows of the other end.
+    /// Information that the sender has about the other end.
     pub partner: LacpInfo,
-    /// How long it may take to collect frames, in tens of microseconds.
+    /// Maximum delay of the frame collector, in tens of microseconds.
     pub collector_delay: u16,
 }
 
-/// A marker: its answer tells that all that was sent before it has come.
+/// Marker PDU: its response proves that all frames sent before it were received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marker {
-    /// Whether it is an answer.
+    /// True for a response.
     pub is_response: bool,
-    /// Who asks.
+    /// System of the requester.
     pub system: MacAddr,
-    /// By which port.
+    /// Port of the requester.
     pub port: u16,
-    /// Which of its questions it is.
+    /// Transaction number of the request.
     pub transaction: u32,
 }
 
 /// A message of a slow protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPdu {
-    /// Of LACP.
+    /// LACPDU.
     Lacp(Lacpdu),
-    /// Of the marker protocol.
+    /// Marker PDU.
     Marker(Marker),
-    /// Of another one.
+    /// PDU of another subtype.
     Other(u8),
 }
 
-/// A message that is cut off, or whose parts are not those that it must have.
+/// Error: the PDU is truncated or lacks a required TLV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a damaged message of a slow protocol")]
+#[error("malformed slow protocol PDU")]
 pub struct MalformedSlowPdu;
 
-/// Whether this is the frame of a slow protocol.
+/// True if the frame belongs to a slow protocol.
 #[inline]
 #[must_use]
 pub fn is_slow_protocol(frame: &[u8]) -> bool {
@@ -194,10 +194,10 @@ pub fn is_slow_protocol(frame: &[u8]) -> bool {
 }
 
 impl SlowPdu {
-    /// Reads the message of a frame for which [`is_slow_protocol`] holds.
+    /// Parses the PDU of a frame for which [`is_slow_protocol`] holds.
     ///
     /// # Errors
-    /// It is cut off or damaged.
+    /// The PDU is truncated or malformed.
     pub fn parse(frame: &[u8]) -> Result<Self, MalformedSlowPdu> {
         let bytes = frame.get(ethernet::LEN..).ok_or(MalformedSlowPdu)?;
         let subtype = *bytes.first().ok_or(MalformedSlowPdu)?;
@@ -231,7 +231,7 @@ impl SlowPdu {
 }
 
 impl Lacpdu {
-    /// The frame that carries it, from the port with this address.
+    /// Returns the frame with this PDU from the port with address `src`.
     #[must_use]
     pub fn emit(&self, src: MacAddr) -> [u8; FRAME_LEN] {
         let mut frame = begin(src, LACP);
@@ -248,7 +248,7 @@ impl Lacpdu {
 }
 
 impl Marker {
-    /// The frame that carries it, from the port with this address.
+    /// Returns the frame with this PDU from the port with address `src`.
     #[must_use]
     pub fn emit(&self, src: MacAddr) -> [u8; FRAME_LEN] {
         let mut frame = begin(src, MARKER);
@@ -266,7 +266,7 @@ impl Marker {
     }
 }
 
-/// A frame of zeros but for what all have.
+/// Returns a frame of zeros with the header that all PDUs share.
 fn begin(src: MacAddr, subtype: u8) -> [u8; FRAME_LEN] {
     let mut frame = [0; FRAME_LEN];
     let header = Ethernet { dst: GROUP, src }.emit(TYPE.0);
@@ -282,7 +282,7 @@ mod tests {
 
     const SRC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 
-    /// One laid out by hand, as the standard draws it, up to the zeros.
+    /// LACPDU written by hand after the standard's figure, without the trailing zeros.
     const BY_HAND: [u8; 58] = [
         0x01, 0x80, 0xc2, 0, 0, 2, 0x02, 0, 0, 0, 0, 9, 0x88, 0x09, // Ethernet
         1, 1, 1, 20, 0xff, 0xff, 0x02, 0, 0, 0, 0, 9, 0, 15, 0, 255, 0, 1, 0x4f, 0, 0, 0, //
@@ -291,12 +291,12 @@ mod tests {
     ];
 
     #[test]
-    fn a_lacpdu_is_read_and_written() {
+    fn lacpdu_round_trips() {
         let mut frame = [0; FRAME_LEN];
         frame[..58].copy_from_slice(&BY_HAND);
         assert!(is_slow_protocol(&frame));
         let Ok(SlowPdu::Lacp(pdu)) = SlowPdu::parse(&frame) else {
-            panic!("it is a LACPDU");
+            panic!("a LACPDU");
         };
         assert_eq!(pdu.actor.system.address, SRC);
         assert_eq!((pdu.actor.system.priority, pdu.actor.key), (0xffff, 15));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_read_and_written() {
+    fn marker_pdu_round_trips() {
         for is_response in [false, true] {
             let marker = Marker {
                 is_response,
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_damaged_is_neither() {
+    fn malformed_slow_pdu_is_refused() {
         let frame = Lacpdu::default().emit(SRC);
         for len in 0..FRAME_LEN {
             assert_eq!(

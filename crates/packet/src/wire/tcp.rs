@@ -17,22 +17,22 @@
 use super::u16_at;
 use crate::Malformed;
 
-/// Bytes of a header without options.
+/// Length of a header without options, in bytes.
 pub const LEN_MIN: usize = 20;
 
-/// Where the source port is.
+/// Offset of the source port.
 pub const SRC: usize = 0;
-/// Where the destination port is.
+/// Offset of the destination port.
 pub const DST: usize = 2;
-/// Where the sequence number is.
+/// Offset of the sequence number.
 pub const SEQUENCE: usize = 4;
-/// Where the acknowledgment number is.
+/// Offset of the acknowledgment number.
 pub const ACKNOWLEDGMENT: usize = 8;
-/// Where data offset and flags are.
+/// Offset of the data offset and the flags.
 pub const FLAGS: usize = 12;
-/// Where the window is.
+/// Offset of the window.
 pub const WINDOW: usize = 14;
-/// Where the checksum is.
+/// Offset of the checksum.
 pub const CHECKSUM: usize = 16;
 
 /// The flag of the last segment.
@@ -41,7 +41,7 @@ pub const FIN: u16 = 1 << 0;
 pub const SYN: u16 = 1 << 1;
 /// The flag that resets.
 pub const RST: u16 = 1 << 2;
-/// The flag that asks for delivery now.
+/// The flag that requests immediate delivery.
 pub const PSH: u16 = 1 << 3;
 /// The flag that the acknowledgment counts.
 pub const ACK: u16 = 1 << 4;
@@ -54,22 +54,22 @@ pub const CWR: u16 = 1 << 7;
 /// The flag in bit 8, once the ECN nonce.
 pub const NS: u16 = 1 << 8;
 
-/// What a rule may look at.
+/// Header fields that rules can match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// Source port.
     pub src: u16,
     /// Destination port.
     pub dst: u16,
-    /// The twelve bits behind the data offset.
+    /// The twelve bits after the data offset.
     pub flags: u16,
 }
 
 impl Tcp {
-    /// Reads the header at the front of `bytes`, which reach to the end of the packet.
+    /// Parses the header at the front of `bytes`, which end where the packet ends.
     ///
     /// # Errors
-    /// The header is cut off, or states a length that cannot be.
+    /// The header is truncated, or its data offset is below 20 bytes or exceeds the packet.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; LEN_MIN] = bytes.first_chunk().ok_or(Malformed::TcpTruncated)?;
@@ -84,8 +84,8 @@ impl Tcp {
         })
     }
 
-    /// A header of `len` bytes in fours, of which the options are the caller's;
-    /// numbers and window are zero.
+    /// Returns a header with a data offset of `len` bytes, a multiple of four. Sequence numbers and
+    /// window are zero; the caller adds options.
     #[must_use]
     pub fn emit(&self, len: u8) -> [u8; LEN_MIN] {
         let mut header = [0; LEN_MIN];
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_round_trips() {
+    fn tcp_header_round_trips() {
         let header = Tcp {
             src: 1000,
             dst: 80,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn malformed_tcp_header_is_refused() {
         let header = Tcp::default();
         assert_eq!(
             Tcp::parse(&header.emit(20)[..19]),

@@ -10,19 +10,19 @@
 use super::u16_at;
 use crate::Malformed;
 
-/// Bytes of the header.
+/// Length of the header, in bytes.
 pub const LEN: usize = 8;
 
-/// Where the source port is.
+/// Offset of the source port.
 pub const SRC: usize = 0;
-/// Where the destination port is.
+/// Offset of the destination port.
 pub const DST: usize = 2;
-/// Where the length of header and data is.
+/// Offset of the length of header and data.
 pub const LENGTH: usize = 4;
-/// Where the checksum is; zero there means that there is none.
+/// Offset of the checksum; zero means no checksum.
 pub const CHECKSUM: usize = 6;
 
-/// What a rule may look at.
+/// Header fields that rules can match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Udp {
     /// Source port.
@@ -32,11 +32,11 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Reads the header at the front of `bytes`. Its length field is not judged:
-    /// no rule looks at it, and the receiver will.
+    /// Parses the header at the front of `bytes`. The length field is not checked: no rule matches
+    /// it, and the receiver checks it.
     ///
     /// # Errors
-    /// The header is cut off.
+    /// The header is truncated.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header: &[u8; LEN] = bytes.first_chunk().ok_or(Malformed::UdpTruncated)?;
@@ -46,7 +46,7 @@ impl Udp {
         })
     }
 
-    /// A header for a datagram of `length` bytes, itself among them.
+    /// Returns the header of a datagram of `length` bytes, the header included.
     #[must_use]
     pub fn emit(&self, length: u16) -> [u8; LEN] {
         let mut header = [0; LEN];
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_round_trips() {
+    fn udp_header_round_trips() {
         let header = Udp { src: 53, dst: 4000 };
         assert_eq!(Udp::parse(&header.emit(8)), Ok(header));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! A VLAN tag (IEEE 802.1Q, 9.6). In a frame its two halves straddle the fields
-//! of OpenFlow: the type in front is the tag's own, the one behind the payload's.
+//! A VLAN tag (IEEE 802.1Q, 9.6). The EtherType before the tag's control information is the tag's
+//! own; the one after it is the payload's.
 //!
 //! ```text
 //!  12       14                 16
@@ -9,23 +9,23 @@
 //!   16       3     1    12 bits
 //! ```
 
-/// Bytes of a tag.
+/// Length of a tag, in bytes.
 pub const LEN: usize = 4;
 
-/// The most tags that are looked behind. A frame with more has the type of the
-/// next tag. Nobody stacks more than three; every tag costs the reader time.
+/// Largest number of tags that the parser skips. A frame with more has the EtherType of the next
+/// tag. Real stacks have at most three; every tag costs time.
 pub const COUNT_MAX: u8 = 8;
 
-/// One tag.
+/// VLAN tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VlanTag {
-    /// What announces it: `0x8100` or `0x88a8`.
+    /// Tag protocol identifier: `0x8100` or `0x88a8`.
     pub tpid: u16,
     /// Priority, three bits.
     pub pcp: u8,
-    /// May be dropped first.
+    /// Drop eligible indicator.
     pub dei: bool,
-    /// The VLAN, twelve bits; zero means that only the priority counts.
+    /// VLAN identifier, twelve bits; zero for a priority tag.
     pub vid: u16,
 }
 
@@ -43,7 +43,7 @@ impl VlanTag {
         }
     }
 
-    /// The tag as bytes. Bits that do not fit their field are cut off.
+    /// Encodes the tag. Bits that exceed their field are dropped.
     #[must_use]
     pub const fn emit(&self) -> [u8; LEN] {
         let [t0, t1] = self.tpid.to_be_bytes();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_round_trips() {
+    fn vlan_tag_round_trips() {
         let tag = VlanTag {
             tpid: 0x88a8,
             pcp: 5,
