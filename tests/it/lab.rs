@@ -7,7 +7,12 @@ mod failures;
 mod report;
 mod traffic_generator;
 
-use crate::support::context::SystemTest;
+use std::time::Duration;
+
+use testbed::{Failure, Program};
+
+use crate::support::command::{CommandOutput, comporta_program};
+use crate::support::context::{SystemTest, TestContext};
 
 /// Tests of this folder.
 pub(crate) const TESTS: &[&[SystemTest]] = &[
@@ -18,3 +23,13 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     report::TESTS,
     traffic_generator::TESTS,
 ];
+
+/// The program `comporta lab` with these arguments.
+fn lab_program(words: &str) -> Program<'static> {
+    comporta_program().arg("lab").args(words.split_whitespace())
+}
+
+/// Runs `comporta lab`, which must succeed within `limit`, and returns its standard output.
+fn run_lab(context: &TestContext, limit: Duration, words: &str) -> Result<String, Failure> {
+    CommandOutput::run_within(limit, context, lab_program(words))?.expect_success()
+}

@@ -1,46 +1,46 @@
-//! From the command line to the end: what the switch is given, what becomes of
-//! it while it runs, and what it leaves.
+//! Lifecycle of the switch: command line, configuration file, reload, ports that change, restart
+//! and exit.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-use testbed::{Failure, Program};
+use testbed::Failure;
 
-use crate::support::command::{CommandOutput, comporta_binary, program};
+use crate::support::command::{CommandOutput, comporta_binary, comporta_program, program};
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::host::{TestHost, pseudo_random_bytes};
 use crate::support::network::TestNetwork;
 use crate::support::switch::STANDALONE_2;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    sigterm_ends_it_at_once_and_nothing_is_left,
-    it_can_be_told_to_exit,
-    after_kill_9_it_starts_on_the_same_sockets,
-    a_second_one_is_refused,
-    what_cannot_be_is_said_in_one_line,
-    without_privilege_it_says_what_it_needs,
-    a_file_says_the_same_as_the_command_line,
-    sighup_does_the_difference,
-    port_numbers_are_those_asked_for_and_outlive_a_restart,
-    bridges_in_one_process_are_apart,
-    an_interface_that_goes_and_returns_is_followed,
-    a_link_that_goes_down_and_up_is_followed,
-    two_workers_share_the_ports,
-    it_sleeps_when_nothing_moves,
-    the_run_directory_is_that_of_open_vswitch,
+    sigterm_exits_within_a_second_and_leaves_nothing_behind,
+    exit_command_ends_the_switch,
+    switch_restarts_on_the_same_sockets_after_kill_9,
+    second_switch_in_a_run_directory_is_refused,
+    invalid_arguments_are_reported_in_one_line,
+    missing_privileges_are_reported,
+    configuration_file_is_equivalent_to_the_command_line,
+    sighup_applies_the_changes_of_the_file,
+    port_numbers_are_as_requested_and_survive_a_restart,
+    bridges_in_one_process_are_separate,
+    interface_that_returns_becomes_a_port_again,
+    link_changes_are_reported,
+    workers_share_the_ports,
+    idle_switch_uses_no_cpu,
+    run_directory_follows_ovs_rundir,
 ];
 
-fn sigterm_ends_it_at_once_and_nothing_is_left(context: &TestContext) -> TestResult {
+fn sigterm_exits_within_a_second_and_leaves_nothing_behind(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let state = || {
         let links = network.run("ip -d -o link")?.expect_success()?;
         let qdiscs = network.run("tc qdisc")?.expect_success()?;
-        let interesting = |line: &str| {
+        let has_state = |line: &str| {
             let words = ["promiscuity", "prog/"];
             words.iter().any(|word| line.contains(word))
         };
-        let links: Vec<_> = links.lines().filter(|line| interesting(line)).collect();
+        let links: Vec<_> = links.lines().filter(|line| has_state(line)).collect();
         Ok::<_, Failure>(format!("{}\n{qdiscs}", links.join("\n")))
     };
     let before = state()?;
@@ -54,9 +54,9 @@ fn sigterm_ends_it_at_once_and_nothing_is_left(context: &TestContext) -> TestRes
     assert!(!link.contains("promiscuity 0"), "{link}");
     let start = context.clock.now();
     let status = switch.process.stop()?;
-    let taken = context.clock.now() - start;
+    let elapsed = context.clock.now() - start;
     assert_eq!(status.code(), Some(0), "{}", switch.log()?);
-    assert!(taken < Duration::from_secs(1), "{taken:?}");
+    assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
     assert_eq!(state()?, before);
     assert_eq!(
         fs::read_dir(switch.file(""))?.count(),
@@ -67,7 +67,7 @@ fn sigterm_ends_it_at_once_and_nothing_is_left(context: &TestContext) -> TestRes
     Ok(())
 }
 
-fn it_can_be_told_to_exit(context: &TestContext) -> TestResult {
+fn exit_command_ends_the_switch(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let mut switch = network.start_switch(STANDALONE_2)?;
     assert!(switch.appctl("version")?.starts_with("comporta "));
@@ -77,7 +77,7 @@ fn it_can_be_told_to_exit(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn after_kill_9_it_starts_on_the_same_sockets(context: &TestContext) -> TestResult {
+fn switch_restarts_on_the_same_sockets_after_kill_9(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let words = format!(
         "{STANDALONE_2} --port tap:vm1 --listen ptcp:6654 --listen punix:{}",
@@ -101,10 +101,10 @@ fn after_kill_9_it_starts_on_the_same_sockets(context: &TestContext) -> TestResu
     Ok(())
 }
 
-fn a_second_one_is_refused(context: &TestContext) -> TestResult {
+fn second_switch_in_a_run_directory_is_refused(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(STANDALONE_2)?;
-    let refused = complaint(network.run_switch("--bridge br0")?, 1);
+    let refused = error_message(network.run_switch("--bridge br0")?, 1);
     let socket = switch.file("br0.mgmt");
     assert_eq!(
         refused,
@@ -113,10 +113,10 @@ fn a_second_one_is_refused(context: &TestContext) -> TestResult {
             socket.display()
         )
     );
-    // In another directory, the bridge's interface is still taken.
-    let elsewhere = context.directory().join("elsewhere");
-    let refused = complaint(
-        CommandOutput::run(context, network.switch_program(&elsewhere, STANDALONE_2))?,
+    // With another run directory the bridge's interface still exists.
+    let other_rundir = context.directory().join("elsewhere");
+    let refused = error_message(
+        CommandOutput::run(context, network.switch_program(&other_rundir, STANDALONE_2))?,
         1,
     );
     assert!(
@@ -124,16 +124,16 @@ fn a_second_one_is_refused(context: &TestContext) -> TestResult {
         "{refused}"
     );
     assert!(refused.contains("exists already"), "{refused}");
-    assert_eq!(fs::read_dir(&elsewhere)?.count(), 0);
-    // The first one has not noticed.
+    assert_eq!(fs::read_dir(&other_rundir)?.count(), 0);
+    // The first switch is not affected.
     network.host(1).ping(network.host(2).address, 3)?;
     switch.ofctl("show br0")?;
     Ok(())
 }
 
-/// Arguments that cannot be, the exit code, and words of the complaint.
+/// Invalid arguments, the exit code, and parts of the error message.
 #[rustfmt::skip]
-const WRONG: [(&str, i32, &[&str]); 19] = [
+const INVALID_ARGUMENTS: [(&str, i32, &[&str]); 19] = [
     ("",                                          1, &["--bridge", "give at least one bridge"]),
     ("--bridge br0 --port nope",                  1, &["bridge br0: port nope", "interface nope does not exist"]),
     ("--bridge br0 --port lo",                    1, &["bridge br0: port lo", "not an Ethernet interface"]),
@@ -155,36 +155,39 @@ const WRONG: [(&str, i32, &[&str]); 19] = [
     ("--bridge br0 --cores one",                  2, &["--cores"]),
 ];
 
-fn what_cannot_be_is_said_in_one_line(context: &TestContext) -> TestResult {
+fn invalid_arguments_are_reported_in_one_line(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    let taken = (Ipv4Addr::UNSPECIFIED, 6654);
-    let _taken = network
+    let address = (Ipv4Addr::UNSPECIFIED, 6654);
+    let _listener = network
         .switch_namespace
-        .run(|| TcpListener::bind(taken))??;
-    for (words, code, parts) in WRONG {
-        let said = complaint(network.run_switch(words)?, code);
+        .run(|| TcpListener::bind(address))??;
+    for (words, code, parts) in INVALID_ARGUMENTS {
+        let message = error_message(network.run_switch(words)?, code);
         for part in parts {
-            assert!(said.contains(part), "{words}\n{said}");
+            assert!(message.contains(part), "{words}\n{message}");
         }
-        assert!(code != 1 || said.lines().count() == 1, "{words}\n{said}");
+        assert!(
+            code != 1 || message.lines().count() == 1,
+            "{words}\n{message}"
+        );
         let rundir = context.directory().join("run");
-        let left = fs::read_dir(&rundir).map_or(0, |entries| entries.count());
-        assert_eq!(left, 0, "{words}: files in the run directory");
+        let file_count = fs::read_dir(&rundir).map_or(0, |entries| entries.count());
+        assert_eq!(file_count, 0, "{words}: files in the run directory");
     }
     let links = network.run("ip -o link")?.expect_success()?;
     assert_eq!(links.lines().count(), 3, "{links}");
-    let unknown = complaint(network.run_switch("--bridge br0 --prot p1")?, 2);
+    let message = error_message(network.run_switch("--bridge br0 --prot p1")?, 2);
     assert!(
-        unknown.contains("'--prot'") && unknown.contains("'--port'"),
-        "{unknown}"
+        message.contains("'--prot'") && message.contains("'--port'"),
+        "{message}"
     );
     Ok(())
 }
 
-fn without_privilege_it_says_what_it_needs(context: &TestContext) -> TestResult {
+fn missing_privileges_are_reported(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    // Of a user who may read the binary, wherever it is.
-    let unprivileged = |words: &str| {
+    // The user can read the binary, wherever it is.
+    let run_unprivileged = |words: &str| {
         let program = program("setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all")
             .arg(comporta_binary())
             .arg("switch")
@@ -194,17 +197,17 @@ fn without_privilege_it_says_what_it_needs(context: &TestContext) -> TestResult 
             .inside(&network.switch_namespace);
         CommandOutput::run(context, program)
     };
-    let said = complaint(unprivileged(STANDALONE_2)?, 1);
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let message = error_message(run_unprivileged(STANDALONE_2)?, 1);
+    assert_eq!(message.lines().count(), 1, "{message}");
     assert!(
-        said.contains("bridge br0") && said.contains("CAP_NET_ADMIN"),
-        "{said}"
+        message.contains("bridge br0") && message.contains("CAP_NET_ADMIN"),
+        "{message}"
     );
-    assert!(said.contains("root"), "{said}");
+    assert!(message.contains("root"), "{message}");
     Ok(())
 }
 
-fn a_file_says_the_same_as_the_command_line(context: &TestContext) -> TestResult {
+fn configuration_file_is_equivalent_to_the_command_line(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let file = context.unique_path("comporta.toml");
     let rundir = context.directory().join("run");
@@ -225,24 +228,27 @@ fn a_file_says_the_same_as_the_command_line(context: &TestContext) -> TestResult
     fs::write(&file, text)?;
     let words = "--bridge br0 --port p1=4 --port p2 --port tap:vm1=9 --listen ptcp:6654:127.0.0.1 \
                  --fail-mode secure --datapath-id 00000000000000cd --cores 0";
-    let mut told = Vec::new();
+    let mut descriptions = Vec::new();
     for words in [words, &format!("--config {}", file.display())] {
         let switch = network.start_switch(words)?;
-        let shown = network
+        let output = network
             .run("ovs-ofctl show tcp:127.0.0.1:6654")?
             .expect_success()?;
-        // The TAP has another address each time.
-        let shown = shown.lines().filter(|line| !line.contains("(vm1)"));
-        told.push(shown.map(str::to_owned).collect::<Vec<_>>());
-        assert!(switch.flows("dump-flows br0")?.is_empty(), "secure");
+        // The address of the TAP device differs each time.
+        let lines = output.lines().filter(|line| !line.contains("(vm1)"));
+        descriptions.push(lines.map(str::to_owned).collect::<Vec<_>>());
+        assert!(
+            switch.flows("dump-flows br0")?.is_empty(),
+            "a secure switch has no rule"
+        );
         let allowed = fs::read_to_string(format!("/proc/{}/status", switch.process.id()))?;
         assert!(allowed.contains("Cpus_allowed_list:"), "{allowed}");
     }
-    assert_eq!(told[0], told[1]);
+    assert_eq!(descriptions[0], descriptions[1]);
     Ok(())
 }
 
-fn sighup_does_the_difference(context: &TestContext) -> TestResult {
+fn sighup_applies_the_changes_of_the_file(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let file = context.unique_path("comporta.toml");
     let write = |ports: &str| {
@@ -258,13 +264,13 @@ fn sighup_does_the_difference(context: &TestContext) -> TestResult {
     write(r#""p1=1", "p3=3""#)?;
     switch.process.hang_up()?;
     one.ping_until_reply(three.address)?;
-    let shown = switch.ofctl("show br0")?;
+    let output = switch.ofctl("show br0")?;
     assert!(
-        shown.contains(" 3(p3)") && !shown.contains("(p2)"),
-        "{shown}"
+        output.contains(" 3(p3)") && !output.contains("(p2)"),
+        "{output}"
     );
     assert!(!one.can_ping(two.address)?);
-    // What was not touched stays: the rule, and its counts.
+    // Unchanged parts remain: the rule and its counters.
     let flows = switch.flows("dump-flows br0")?;
     assert!(
         flows
@@ -272,10 +278,10 @@ fn sighup_does_the_difference(context: &TestContext) -> TestResult {
             .any(|flow| flow.contains("cookie=0x77") && !flow.contains("n_packets=0,")),
         "{flows:?}"
     );
-    // A file that makes no sense is not taken over.
+    // An invalid file is not applied.
     write(r#""p1=0""#)?;
     switch.process.hang_up()?;
-    context.wait_until("the file to be refused", || {
+    context.wait_until("the error of the invalid file", || {
         Ok(switch.log()?.contains("not taken over"))
     })?;
     one.ping(three.address, 3)?;
@@ -286,13 +292,13 @@ fn sighup_does_the_difference(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn port_numbers_are_those_asked_for_and_outlive_a_restart(context: &TestContext) -> TestResult {
+fn port_numbers_are_as_requested_and_survive_a_restart(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 4)?;
     let words = "--bridge br0 --port p4 --port p3=1 --port p2=300 --port p1 --port tap:vm1";
-    let mut shown = Vec::new();
+    let mut descriptions = Vec::new();
     for _ in 0..2 {
         let mut switch = network.start_switch(words)?;
-        let told = switch.ofctl("show br0")?;
+        let output = switch.ofctl("show br0")?;
         for row in [
             " 2(p4): ",
             " 1(p3): ",
@@ -301,17 +307,17 @@ fn port_numbers_are_those_asked_for_and_outlive_a_restart(context: &TestContext)
             " 4(vm1): ",
             " LOCAL(br0): ",
         ] {
-            assert!(told.contains(row), "{row}\n{told}");
+            assert!(output.contains(row), "{row}\n{output}");
         }
-        let told = told.lines().filter(|line| !line.contains("(vm1)"));
-        shown.push(told.map(str::to_owned).collect::<Vec<_>>());
+        let lines = output.lines().filter(|line| !line.contains("(vm1)"));
+        descriptions.push(lines.map(str::to_owned).collect::<Vec<_>>());
         switch.process.kill()?;
     }
-    assert_eq!(shown[0], shown[1]);
+    assert_eq!(descriptions[0], descriptions[1]);
     Ok(())
 }
 
-fn bridges_in_one_process_are_apart(context: &TestContext) -> TestResult {
+fn bridges_in_one_process_are_separate(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 4)?;
     let switch = network.start_switch(
         "--bridge br0 --port p1 --port p2 --bridge br1 --fail-mode secure --port p3=1 --port p4=2",
@@ -326,35 +332,38 @@ fn bridges_in_one_process_are_apart(context: &TestContext) -> TestResult {
     assert!(!one.can_ping(three.address)?);
     assert_eq!(switch.flows("dump-flows br0")?.len(), 1);
     assert_eq!(switch.flows("dump-flows br1")?.len(), 2);
-    let known = |bridge: &str| {
-        let shown = switch.appctl(&format!("fdb/show {bridge}"))?;
-        Ok::<_, Failure>(shown.lines().count() - 1)
+    let entry_count = |bridge: &str| {
+        let output = switch.appctl(&format!("fdb/show {bridge}"))?;
+        Ok::<_, Failure>(output.lines().count() - 1)
     };
-    assert_eq!((known("br0")?, known("br1")?), (2, 0));
+    assert_eq!((entry_count("br0")?, entry_count("br1")?), (2, 0));
     let id = |bridge: &str| {
-        let shown = switch.ofctl(&format!("show {bridge}"))?;
-        let (_, id) = shown.split_once("dpid:").expect("a bridge has an id");
+        let output = switch.ofctl(&format!("show {bridge}"))?;
+        let (_, id) = output
+            .split_once("dpid:")
+            .expect("the output contains the datapath id");
         Ok::<_, Failure>(id[..16].to_owned())
     };
     assert_ne!(id("br0")?, id("br1")?);
     Ok(())
 }
 
-fn an_interface_that_goes_and_returns_is_followed(context: &TestContext) -> TestResult {
+fn interface_that_returns_becomes_a_port_again(context: &TestContext) -> TestResult {
     let mut network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(STANDALONE_2)?;
-    for form in ["", "-O OpenFlow13"] {
-        let monitor = switch.start_monitor(form)?;
-        let heard = |what: &str| context.wait_until(what, || Ok(monitor.written()?.contains(what)));
+    for options in ["", "-O OpenFlow13"] {
+        let monitor = switch.start_monitor(options)?;
+        let wait_for_event =
+            |text: &str| context.wait_until(text, || Ok(monitor.written()?.contains(text)));
         network.host(1).ping_until_reply(network.host(2).address)?;
         network.switch_namespace.remove("p2")?;
-        heard("DEL: 2(p2)")?;
-        let shown = switch.ofctl(&format!("{form} show br0"))?;
-        assert!(!shown.contains("p2"), "{shown}");
-        // The port is out, and nothing else.
+        wait_for_event("DEL: 2(p2)")?;
+        let output = switch.ofctl(&format!("{options} show br0"))?;
+        assert!(!output.contains("p2"), "{output}");
+        // Only the port is removed.
         switch.ofctl("dump-flows br0")?;
         network.hosts[1] = TestHost::attach(context, 2, &network.switch_namespace)?;
-        heard("ADD: 2(p2)")?;
+        wait_for_event("ADD: 2(p2)")?;
         network.host(1).ping_until_reply(network.host(2).address)?;
         network.host(1).ping(network.host(2).address, 3)?;
     }
@@ -362,42 +371,43 @@ fn an_interface_that_goes_and_returns_is_followed(context: &TestContext) -> Test
     Ok(())
 }
 
-fn a_link_that_goes_down_and_up_is_followed(context: &TestContext) -> TestResult {
+fn link_changes_are_reported(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(STANDALONE_2)?;
-    for form in ["", "-O OpenFlow13"] {
-        let monitor = switch.start_monitor(form)?;
-        let heard = |count: usize, what: &str| {
-            context.wait_until(what, || {
-                let said = monitor.written()?;
-                let news = said.split("OFPT_PORT_STATUS").skip(1);
-                let news = news.filter(|news| news.contains(" MOD: 2(p2)") && news.contains(what));
-                Ok(news.count() >= count)
+    for options in ["", "-O OpenFlow13"] {
+        let monitor = switch.start_monitor(options)?;
+        let wait_for_status = |count: usize, text: &str| {
+            context.wait_until(text, || {
+                let output = monitor.written()?;
+                let events = output.split("OFPT_PORT_STATUS").skip(1);
+                let events =
+                    events.filter(|event| event.contains(" MOD: 2(p2)") && event.contains(text));
+                Ok(events.count() >= count)
             })
         };
         network.host(1).ping_until_reply(network.host(2).address)?;
-        // The cable: the other end goes down.
+        // The other end of the cable goes down.
         network.host(2).namespace.set_down("eth0")?;
-        heard(1, "state:      LINK_DOWN")?;
+        wait_for_status(1, "state:      LINK_DOWN")?;
         network.host(2).namespace.set_up("eth0")?;
         network.host(1).ping_until_reply(network.host(2).address)?;
-        // The interface itself.
+        // The interface itself goes down.
         network.switch_namespace.set_down("p2")?;
-        heard(1, "config:     PORT_DOWN")?;
+        wait_for_status(1, "config:     PORT_DOWN")?;
         network.switch_namespace.set_up("p2")?;
         network.host(1).ping_until_reply(network.host(2).address)?;
-        let up = match form {
+        let up = match options {
             "" => "state:      0",
             _ => "state:      LIVE",
         };
-        heard(2, up)?;
+        wait_for_status(2, up)?;
     }
     Ok(())
 }
 
-/// Frames are shared by their flow, so each flow stays in order, and every frame
-/// is counted once.
-fn two_workers_share_the_ports(context: &TestContext) -> TestResult {
+/// The device distributes frames by flow, so that the order of each flow is kept, and each frame is
+/// counted once.
+fn workers_share_the_ports(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch =
         network.start_switch("--cores 0,1 --bridge br0 --fail-mode secure --port p1 --port p2")?;
@@ -412,7 +422,7 @@ fn two_workers_share_the_ports(context: &TestContext) -> TestResult {
             "cookie=0x0, table=0, n_packets=50, n_bytes=4900, in_port=2 actions=output:1",
         ]
     );
-    // Flows of many kinds, so that both workers have some.
+    // Many flows, so that both workers receive some.
     let mut two = network.host(2).capture_frames()?;
     let stacks: Vec<String> = (0..60)
         .map(|port| format!("eth / ipv4 / udp(src={}) / data(9)", 2000 + port))
@@ -422,39 +432,39 @@ fn two_workers_share_the_ports(context: &TestContext) -> TestResult {
     for _ in &stacks {
         two.next_frame()?;
     }
-    let told = switch.ofctl("dump-aggregate br0 in_port=1")?;
-    assert!(told.contains("packet_count=110 "), "{told}");
+    let output = switch.ofctl("dump-aggregate br0 in_port=1")?;
+    assert!(output.contains("packet_count=110 "), "{output}");
     let file = pseudo_random_bytes(16 << 20);
     assert!(
         network.host(1).transfer(network.host(2), &file)? == file,
-        "harmed"
+        "the file differs"
     );
     Ok(())
 }
 
-fn it_sleeps_when_nothing_moves(context: &TestContext) -> TestResult {
+fn idle_switch_uses_no_cpu(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(&format!(
         "{STANDALONE_2} --port tap:vm1 --controller tcp:127.0.0.1:6653"
     ))?;
     network.host(1).iperf(network.host(2), "")?;
-    // A connection's last words may still be on their way.
+    // The last segments of a connection may still arrive.
     context
         .clock
         .sleep_until(context.clock.now() + Duration::from_millis(500));
-    let used = || {
+    let cpu_time = || {
         let usage = switch
             .process
             .usage()
-            .map_err(Failure::to("see what the switch uses"))?;
+            .map_err(Failure::to("read the usage of the switch"))?;
         Ok::<_, Failure>(usage.user + usage.system)
     };
-    let before = used()?;
+    let before = cpu_time()?;
     context
         .clock
         .sleep_until(context.clock.now() + Duration::from_secs(2));
-    let spent = used()? - before;
-    // One hundredth of a core, which is two of the kernel's ticks.
+    let spent = cpu_time()? - before;
+    // One hundredth of a core, which is two ticks of the kernel.
     assert!(
         spent <= Duration::from_millis(20),
         "{spent:?} in two seconds"
@@ -463,11 +473,11 @@ fn it_sleeps_when_nothing_moves(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn the_run_directory_is_that_of_open_vswitch(context: &TestContext) -> TestResult {
+fn run_directory_follows_ovs_rundir(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     let rundir = context.directory().join("ovs");
     let log = context.unique_path("comporta.log");
-    let program = Program::new(comporta_binary())
+    let program = comporta_program()
         .args(["switch", "--bridge", "br0"])
         .env("OVS_RUNDIR", &rundir)
         .inside(&network.switch_namespace)
@@ -476,18 +486,21 @@ fn the_run_directory_is_that_of_open_vswitch(context: &TestContext) -> TestResul
     let socket = rundir.join("br0.mgmt");
     context.wait_until("the management socket", || Ok(socket.exists()))?;
     let show = crate::support::command::program("ovs-ofctl show br0").env("OVS_RUNDIR", &rundir);
-    let shown = CommandOutput::run(context, show)?.expect_success()?;
-    assert!(shown.contains(" LOCAL(br0)"), "{shown}");
+    let output = CommandOutput::run(context, show)?.expect_success()?;
+    assert!(output.contains(" LOCAL(br0)"), "{output}");
     assert!(process.stop()?.success());
     Ok(())
 }
 
-/// What a program complained of that had to end with this code.
+/// Error message of a program that exits with this code.
 #[track_caller]
-fn complaint(ran: CommandOutput, code: i32) -> String {
-    assert_eq!(ran.status.code(), Some(code), "{ran:?}");
-    assert_eq!(ran.stdout, "", "{ran:?}");
-    // The log of what went well before it is not part of the complaint.
-    let lines = ran.stderr.lines().filter(|line| !line.contains(" INFO "));
+fn error_message(output: CommandOutput, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    assert_eq!(output.stdout, "", "{output:?}");
+    // Information in the log is not part of the error message.
+    let lines = output
+        .stderr
+        .lines()
+        .filter(|line| !line.contains(" INFO "));
     lines.map(|line| format!("{line}\n")).collect()
 }

@@ -1,5 +1,5 @@
-//! The daemon's process as ovs-vswitchd(8) has it: its options, its logs, who watches it and
-//! whose it is. A real `ovs-vswitchd` stands beside and is started the same way.
+//! The daemon's process as ovs-vswitchd(8) describes it: options, logs, monitor, user and
+//! capabilities, compared with a real `ovs-vswitchd`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,27 +17,27 @@ use crate::support::network::TestNetwork;
 use crate::support::open_vswitch::OVS_VSWITCHD;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    what_is_typed_wrongly_ends_both_alike,
-    what_is_said_is_set_and_listed_as_in_open_vswitch,
-    a_syslog_hears_what_it_would_of_open_vswitch,
-    it_is_started_again_when_it_dies_of_a_fault,
-    as_another_user_it_has_the_rights_of_open_vswitch_and_switches,
-    sockets_of_controllers_are_those_of_the_run_directory,
-    without_a_control_socket_it_switches,
-    without_routes_of_the_system_there_are_none,
-    types_of_dummies_are_there_with_dummies_only,
+    invalid_options_exit_like_open_vswitch,
+    log_levels_and_patterns_are_set_like_in_open_vswitch,
+    syslog_messages_have_the_format_of_open_vswitch,
+    monitor_restarts_a_crashed_daemon,
+    daemon_of_another_user_has_the_capabilities_of_open_vswitch,
+    controller_sockets_are_confined_to_the_run_directory,
+    daemon_without_a_control_socket_forwards,
+    system_routes_can_be_disabled,
+    dummy_types_are_listed_with_dummies_enabled,
 ];
 
-/// The words that start ours, and the other.
-fn both() -> [String; 2] {
+/// Command lines of Comporta's daemon and of Open vSwitch's.
+fn daemon_commands() -> [String; 2] {
     [
         format!("{} vswitchd", comporta_binary().display()),
         OVS_VSWITCHD.to_owned(),
     ]
 }
 
-/// What neither takes, and whether both say the same of it.
-const WRONG: [(&str, bool); 22] = [
+/// Invalid options, and true if the messages are equal.
+const INVALID_OPTIONS: [(&str, bool); 22] = [
     ("--dance", false),
     ("-o", false),
     ("unix:one unix:two", false),
@@ -62,48 +62,52 @@ const WRONG: [(&str, bool); 22] = [
     ("--verbose=bridge:dance", true),
 ];
 
-fn what_is_typed_wrongly_ends_both_alike(context: &TestContext) -> TestResult {
+fn invalid_options_exit_like_open_vswitch(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     let deployment = Deployment::new(&network)?;
-    for (words, alike) in WRONG {
-        let told = both().map(|program| {
-            let ran =
+    for (words, is_equal) in INVALID_OPTIONS {
+        let results = daemon_commands().map(|program| {
+            let output =
                 CommandOutput::run(context, deployment.program(&format!("{program} {words}")))?;
-            let last = ran.stderr.lines().last().unwrap_or_default();
-            let said = last
+            let last = output.stderr.lines().last().unwrap_or_default();
+            let message = last
                 .split_once(": ")
-                .map_or("", |(_, said)| said)
+                .map_or("", |(_, message)| message)
                 .to_owned();
-            Ok::<_, Failure>((ran.status.code(), said))
+            Ok::<_, Failure>((output.status.code(), message))
         });
-        let [ours, theirs] = told;
-        let (ours, theirs) = (ours?, theirs?);
-        assert_eq!(ours.0, Some(1), "{words}: {ours:?}");
-        assert_eq!(ours.0, theirs.0, "{words}: {theirs:?}");
-        assert!(!alike || ours.1 == theirs.1, "{words}: {ours:?} {theirs:?}");
+        let [comporta, ovs] = results;
+        let (comporta, ovs) = (comporta?, ovs?);
+        assert_eq!(comporta.0, Some(1), "{words}: {comporta:?}");
+        assert_eq!(comporta.0, ovs.0, "{words}: {ovs:?}");
+        assert!(
+            !is_equal || comporta.1 == ovs.1,
+            "{words}: {comporta:?} {ovs:?}"
+        );
     }
-    // What only ours refuses: it would say that it does what it does not.
+    // Options that only Comporta refuses, because it does not support them.
     for words in [
         "--ssl-ciphers=HIGH",
         "--ssl-protocols=TLSv1",
         "--peer-ca-cert=ca.pem",
     ] {
-        let [ours, _] = both();
-        let said = CommandOutput::run(context, deployment.program(&format!("{ours} {words}")))?
-            .expect_failure()?;
+        let [comporta, _] = daemon_commands();
+        let stderr =
+            CommandOutput::run(context, deployment.program(&format!("{comporta} {words}")))?
+                .expect_failure()?;
         let (option, _) = words.split_once('=').unwrap_or_default();
-        assert!(said.contains(option), "{said}");
+        assert!(stderr.contains(option), "{stderr}");
     }
-    for program in both() {
-        // Names may be cut short.
-        let said = deployment.run_tool(&format!("{program} --versio"))?;
-        assert!(said.starts_with("ovs-vswitchd ("), "{said}");
+    for program in daemon_commands() {
+        // Names of options may be abbreviated.
+        let output = deployment.run_tool(&format!("{program} --versio"))?;
+        assert!(output.starts_with("ovs-vswitchd ("), "{output}");
     }
     Ok(())
 }
 
-/// Starts a daemon in the background, whose number it returns.
-fn in_background(
+/// Starts a daemon in the background, and returns its process id.
+fn start_in_background(
     deployment: &Deployment<'_, '_>,
     words: &str,
 ) -> Result<BackgroundDaemon, Failure> {
@@ -113,22 +117,22 @@ fn in_background(
     pid(deployment).map(BackgroundDaemon)
 }
 
-/// The number in the usual file.
+/// Process id in the default pidfile.
 fn pid(deployment: &Deployment<'_, '_>) -> Result<u32, Failure> {
-    let told = fs::read_to_string(deployment.rundir.join("ovs-vswitchd.pid"));
-    let told = told.map_err(Failure::to("read the number of a process"))?;
-    Ok(told.trim().parse().unwrap_or_default())
+    let text = fs::read_to_string(deployment.rundir.join("ovs-vswitchd.pid"));
+    let text = text.map_err(Failure::to("read a pidfile"))?;
+    Ok(text.trim().parse().unwrap_or_default())
 }
 
-/// What `ovs-appctl` says, good or bad, in one row.
-fn asked(deployment: &Deployment<'_, '_>, words: &[&str]) -> Result<String, Failure> {
+/// Standard output and standard error of `ovs-appctl`.
+fn reply(deployment: &Deployment<'_, '_>, words: &[&str]) -> Result<String, Failure> {
     let program = deployment.program("ovs-appctl").args(words.iter().copied());
-    let ran = CommandOutput::run(deployment.network.context, program)?;
-    Ok(format!("{}{}", ran.stdout, ran.stderr))
+    let output = CommandOutput::run(deployment.network.context, program)?;
+    Ok(format!("{}{}", output.stdout, output.stderr))
 }
 
-/// Questions about what is said, with the same answers.
-const SAME: [&[&str]; 17] = [
+/// Commands about logging with equal replies.
+const EQUAL_COMMANDS: [&[&str]; 17] = [
     &["vlog/list-pattern"],
     &["vlog/set", "PATTERN:file:%p of %c: %m"],
     &["vlog/list-pattern"],
@@ -148,21 +152,21 @@ const SAME: [&[&str]; 17] = [
     &["vlog/reopen"],
 ];
 
-fn what_is_said_is_set_and_listed_as_in_open_vswitch(context: &TestContext) -> TestResult {
+fn log_levels_and_patterns_are_set_like_in_open_vswitch(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
-    let (here, there) = (
-        Deployment::in_directory(&network, "ours")?,
-        Deployment::in_directory(&network, "theirs")?,
+    let (comporta, ovs) = (
+        Deployment::in_directory(&network, "comporta")?,
+        Deployment::in_directory(&network, "ovs")?,
     );
-    let [ours, theirs] = both();
+    let [comporta_command, ovs_command] = daemon_commands();
     let words = "-vconsole:off -vsyslog:err -vfile:info --log-file";
-    let _ours = in_background(&here, &format!("{ours} {words}"))?;
-    let _theirs = in_background(&there, &format!("{theirs} {words}"))?;
-    // The modules are each one's own; how they are listed is the same, and one is both's.
-    let listed = |deployment| {
-        let told = asked(deployment, &["vlog/list"])?;
-        let lines = told.lines().enumerate();
-        let lines = lines.filter(|(at, line)| *at < 2 || line.starts_with("bridge "));
+    let _daemon = start_in_background(&comporta, &format!("{comporta_command} {words}"))?;
+    let _ovs_vswitchd = start_in_background(&ovs, &format!("{ovs_command} {words}"))?;
+    // The modules differ; the format of the list is the same, and both have one module in common.
+    let module_lines = |deployment| {
+        let output = reply(deployment, &["vlog/list"])?;
+        let lines = output.lines().enumerate();
+        let lines = lines.filter(|(index, line)| *index < 2 || line.starts_with("bridge "));
         Ok::<_, Failure>(lines.map(|(_, line)| line.to_owned()).collect::<Vec<_>>())
     };
     for spec in [
@@ -173,75 +177,77 @@ fn what_is_said_is_set_and_listed_as_in_open_vswitch(context: &TestContext) -> T
         "off",
     ] {
         if !spec.is_empty() {
-            let told = [&here, &there].map(|deployment| asked(deployment, &["vlog/set", spec]));
+            let replies =
+                [&comporta, &ovs].map(|deployment| reply(deployment, &["vlog/set", spec]));
             assert!(
-                told.iter()
-                    .all(|told| told.as_deref().is_ok_and(str::is_empty)),
-                "{told:?}"
+                replies
+                    .iter()
+                    .all(|text| text.as_deref().is_ok_and(str::is_empty)),
+                "{replies:?}"
             );
         }
-        let told = listed(&here)?;
-        assert_eq!(told, listed(&there)?, "{spec}");
-        assert_eq!(told.len(), 3, "{told:?}");
+        let lines = module_lines(&comporta)?;
+        assert_eq!(lines, module_lines(&ovs)?, "{spec}");
+        assert_eq!(lines.len(), 3, "{lines:?}");
     }
-    for question in SAME {
+    for command in EQUAL_COMMANDS {
         assert_eq!(
-            asked(&here, question)?,
-            asked(&there, question)?,
-            "{question:?}"
+            reply(&comporta, command)?,
+            reply(&ovs, command)?,
+            "{command:?}"
         );
     }
-    // A line in the form that was asked for, until it is asked for no more.
-    asked(&here, &["vlog/set", "info"])?;
-    asked(&here, &["vlog/set", "PATTERN:file:<%p> %c%T: %m"])?;
-    here.vsctl("add-br br0")?;
-    let log = || fs::read_to_string(here.rundir.join("ovs-vswitchd.log"));
+    // A log line in the configured pattern, until its module is turned off.
+    reply(&comporta, &["vlog/set", "info"])?;
+    reply(&comporta, &["vlog/set", "PATTERN:file:<%p> %c%T: %m"])?;
+    comporta.vsctl("add-br br0")?;
+    let log = || fs::read_to_string(comporta.rundir.join("ovs-vswitchd.log"));
     let line = "<INFO> bridge: add bridge br0";
-    assert!(log()?.lines().any(|said| said == line), "{}", log()?);
-    asked(&here, &["vlog/set", "bridge:file:off"])?;
-    here.vsctl("add-br br1")?;
+    assert!(log()?.lines().any(|text| text == line), "{}", log()?);
+    reply(&comporta, &["vlog/set", "bridge:file:off"])?;
+    comporta.vsctl("add-br br1")?;
     assert!(!log()?.contains("add bridge br1"));
     Ok(())
 }
 
-fn a_syslog_hears_what_it_would_of_open_vswitch(context: &TestContext) -> TestResult {
+fn syslog_messages_have_the_format_of_open_vswitch(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
-    let [ours, theirs] = both();
-    let mut heard = Vec::new();
-    for (name, program) in [("ours", ours), ("theirs", theirs)] {
+    let [comporta, ovs] = daemon_commands();
+    let mut messages = Vec::new();
+    for (name, program) in [("comporta", comporta), ("ovs", ovs)] {
         let deployment = Deployment::in_directory(&network, name)?;
         let path = deployment.rundir.join("log");
         let syslog = UnixDatagram::bind(&path)?;
         syslog.set_read_timeout(Some(WAIT_LIMIT))?;
         let method = format!("--syslog-method=unix:{}", path.display());
         let words = format!("{program} {method} -vFACILITY:local2 -vconsole:off -vsyslog:info");
-        let _daemon = in_background(&deployment, &words)?;
+        let _daemon = start_in_background(&deployment, &words)?;
         let mut line = [0; 2048];
         let len = syslog.recv(&mut line)?;
         let line = String::from_utf8_lossy(&line[..len]).into_owned();
         let fields: Vec<_> = line.split('|').map(str::to_owned).collect();
         assert_eq!(fields.len(), 5, "{line}");
-        // Which module says the first word is each one's own.
-        heard.push((fields[0].clone(), fields[1].clone(), fields[3].clone()));
-        let told = asked(&deployment, &["vlog/list-pattern"])?;
-        assert!(told.contains("SYSLOG   <%B>        "), "{told}");
+        // The module of the first message differs.
+        messages.push((fields[0].clone(), fields[1].clone(), fields[3].clone()));
+        let output = reply(&deployment, &["vlog/list-pattern"])?;
+        assert!(output.contains("SYSLOG   <%B>        "), "{output}");
     }
-    assert_eq!(heard[0], heard[1]);
-    assert_eq!(heard[0].0, "<149>ovs");
+    assert_eq!(messages[0], messages[1]);
+    assert_eq!(messages[0].0, "<149>ovs");
     Ok(())
 }
 
-/// The process that started this one.
-fn parent(pid: u32) -> Result<u32, Failure> {
+/// Process id of the parent.
+fn parent_pid(pid: u32) -> Result<u32, Failure> {
     let status = status(pid)?;
     Ok(status["PPid"].parse().unwrap_or_default())
 }
 
-/// What proc(5) says of a process, by name.
+/// Fields of `/proc/PID/status` by name.
 fn status(pid: u32) -> Result<BTreeMap<String, String>, Failure> {
-    let told = fs::read_to_string(format!("/proc/{pid}/status"));
-    let told = told.map_err(Failure::to("read of a process"))?;
-    let lines = told.lines().filter_map(|line| line.split_once(':'));
+    let text = fs::read_to_string(format!("/proc/{pid}/status"));
+    let text = text.map_err(Failure::to("read the status of a process"))?;
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     Ok(lines
         .map(|(name, value)| (name.to_owned(), words(value)))
@@ -251,19 +257,19 @@ fn status(pid: u32) -> Result<BTreeMap<String, String>, Failure> {
 fn signal(pid: u32, signal: Signal) -> Result<(), Failure> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     raw.map_or(Ok(()), |pid| kill_process(pid, signal))
-        .map_err(Failure::to("end a process"))
+        .map_err(Failure::to("signal a process"))
 }
 
-fn it_is_started_again_when_it_dies_of_a_fault(context: &TestContext) -> TestResult {
-    let [ours, theirs] = both();
-    for (name, program) in [("theirs", theirs), ("ours", ours)] {
+fn monitor_restarts_a_crashed_daemon(context: &TestContext) -> TestResult {
+    let [comporta, ovs] = daemon_commands();
+    for (name, program) in [("ovs", ovs), ("comporta", comporta)] {
         let network = TestNetwork::new(context, 2)?;
         let deployment = Deployment::in_directory(&network, name)?;
         let words = format!("{program} --monitor -vconsole:off --log-file");
-        let first = in_background(&deployment, &words)?;
-        let monitor = BackgroundDaemon(parent(first.0)?);
-        // It takes the name when its first child is there already.
-        context.wait_until("the monitor to say what it is", || {
+        let first = start_in_background(&deployment, &words)?;
+        let monitor = BackgroundDaemon(parent_pid(first.0)?);
+        // The monitor sets its name after the start of its first child.
+        context.wait_until("the name of the monitor", || {
             Ok(status(monitor.0)?["Name"] == "monitor")
         })?;
         assert_eq!(status(first.0)?["Name"], "ovs-vswitchd");
@@ -272,35 +278,35 @@ fn it_is_started_again_when_it_dies_of_a_fault(context: &TestContext) -> TestRes
         ))?;
         network.host(1).ping(network.host(2).address, 3)?;
         signal(first.0, Signal::ABORT)?;
-        // For a moment there is no file.
-        context.wait_until("another process", || {
+        // The pidfile is absent for a moment.
+        context.wait_until("the process id of a new daemon", || {
             Ok(pid(&deployment).is_ok_and(|now| ![0, first.0].contains(&now)))
         })?;
         let second = BackgroundDaemon(pid(&deployment)?);
-        assert_eq!(parent(second.0)?, monitor.0);
+        assert_eq!(parent_pid(second.0)?, monitor.0);
         network.host(1).ping_until_reply(network.host(2).address)?;
         let log = fs::read_to_string(deployment.rundir.join("ovs-vswitchd.log"))?;
         let line = format!("1 crashes: pid {} died", first.0);
-        let said = log.lines().find(|said| said.contains(&line));
+        let crash = log.lines().find(|text| text.contains(&line));
         assert!(
-            said.is_some_and(|said| said.contains("(monitor)|ERR|")),
+            crash.is_some_and(|text| text.contains("(monitor)|ERR|")),
             "{log}"
         );
-        // An end that was asked for is the monitor's, too.
+        // After SIGTERM the monitor exits as well.
         signal(second.0, Signal::TERM)?;
-        let gone = || Ok(!Path::new(&format!("/proc/{}", monitor.0)).exists());
-        context.wait_until("the monitor to end", gone)?;
+        let has_exited = || Ok(!Path::new(&format!("/proc/{}", monitor.0)).exists());
+        context.wait_until("the monitor to exit", has_exited)?;
     }
     Ok(())
 }
 
-fn as_another_user_it_has_the_rights_of_open_vswitch_and_switches(
+fn daemon_of_another_user_has_the_capabilities_of_open_vswitch(
     context: &TestContext,
 ) -> TestResult {
     const NOBODY: u32 = 65_534;
     let mut rights = Vec::new();
-    let [ours, theirs] = both();
-    for (name, program) in [("theirs", theirs), ("ours", ours)] {
+    let [comporta, ovs] = daemon_commands();
+    for (name, program) in [("ovs", ovs), ("comporta", comporta)] {
         let network = TestNetwork::new(context, 2)?;
         let deployment = Deployment::in_directory(&network, name)?;
         for directory in deployment
@@ -314,62 +320,66 @@ fn as_another_user_it_has_the_rights_of_open_vswitch_and_switches(
             chown(path, Some(NOBODY), Some(NOBODY))?;
         }
         let words = format!("{program} --user=nobody:nogroup -vconsole:off --log-file");
-        let daemon = in_background(&deployment, &words)?;
+        let daemon = start_in_background(&deployment, &words)?;
         deployment.vsctl(&format!(
             "{TWO_PORTS} -- set Bridge br0 datapath_type=netdev"
         ))?;
         network.host(1).ping(network.host(2).address, 3)?;
         deployment.run_tool("ovs-appctl vlog/reopen")?;
-        let told = status(daemon.0)?;
-        let wanted = [
+        let fields = status(daemon.0)?;
+        let names = [
             "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapAmb",
         ];
-        rights.push(wanted.map(|name| (name, told[name].clone())));
+        rights.push(names.map(|name| (name, fields[name].clone())));
         signal(daemon.0, Signal::TERM)?;
-        let gone = || Ok(!Path::new(&format!("/proc/{}", daemon.0)).exists());
-        context.wait_until("the daemon to end", gone)?;
+        let has_exited = || Ok(!Path::new(&format!("/proc/{}", daemon.0)).exists());
+        context.wait_until("the daemon to exit", has_exited)?;
     }
     assert_eq!(rights[0], rights[1]);
     Ok(())
 }
 
-fn sockets_of_controllers_are_those_of_the_run_directory(context: &TestContext) -> TestResult {
+fn controller_sockets_are_confined_to_the_run_directory(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
-    let [ours, theirs] = both();
-    for (name, program) in [("theirs", theirs), ("ours", ours)] {
+    let [comporta, ovs] = daemon_commands();
+    for (name, program) in [("ovs", ovs), ("comporta", comporta)] {
         let deployment = Deployment::in_directory(&network, name)?;
-        for (more, is_there) in [("", false), ("--no-self-confinement", true)] {
-            let daemon = in_background(&deployment, &format!("{program} {more} -vconsole:off"))?;
-            let elsewhere = context.unique_path(&format!("{name}.sock"));
-            let within = deployment.rundir.join("br0.within");
+        for (options, is_there) in [("", false), ("--no-self-confinement", true)] {
+            let daemon =
+                start_in_background(&deployment, &format!("{program} {options} -vconsole:off"))?;
+            let outside_path = context.unique_path(&format!("{name}.sock"));
+            let inside_path = deployment.rundir.join("br0.within");
             deployment.vsctl(&format!(
                 "--may-exist add-br br0 -- set Bridge br0 datapath_type=netdev \
                  -- set-controller br0 punix:{} punix:{}",
-                elsewhere.display(),
-                within.display()
+                outside_path.display(),
+                inside_path.display()
             ))?;
-            context.wait_until("a socket in the run directory", || Ok(within.exists()))?;
+            context.wait_until("a socket in the run directory", || Ok(inside_path.exists()))?;
             if is_there {
-                context.wait_until("a socket elsewhere", || Ok(elsewhere.exists()))?;
+                context.wait_until(
+                    "a socket in another directory",
+                    || Ok(outside_path.exists()),
+                )?;
             }
-            assert_eq!(elsewhere.exists(), is_there, "{name} {more}");
+            assert_eq!(outside_path.exists(), is_there, "{name} {options}");
             signal(daemon.0, Signal::TERM)?;
-            let gone = || Ok(!Path::new(&format!("/proc/{}", daemon.0)).exists());
-            context.wait_until("the daemon to end", gone)?;
+            let has_exited = || Ok(!Path::new(&format!("/proc/{}", daemon.0)).exists());
+            context.wait_until("the daemon to exit", has_exited)?;
         }
     }
     Ok(())
 }
 
-fn without_a_control_socket_it_switches(context: &TestContext) -> TestResult {
+fn daemon_without_a_control_socket_forwards(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon_with("--unixctl=none")?;
     daemon.wait_for_log("INFO ready")?;
     deployment.vsctl(TWO_PORTS)?;
     network.host(1).ping(network.host(2).address, 3)?;
-    let left: Vec<_> = fs::read_dir(&deployment.rundir)?.collect::<Result<_, _>>()?;
-    let names = left
+    let entries: Vec<_> = fs::read_dir(&deployment.rundir)?.collect::<Result<_, _>>()?;
+    let names = entries
         .iter()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());
     let sockets: Vec<_> = names
@@ -379,43 +389,44 @@ fn without_a_control_socket_it_switches(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn without_routes_of_the_system_there_are_none(context: &TestContext) -> TestResult {
+fn system_routes_can_be_disabled(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     network
         .run("ip address add 172.31.9.1/24 dev p1")?
         .expect_success()?;
-    for (more, is_there) in [("--disable-system-route", false), ("", true)] {
+    for (options, is_there) in [("--disable-system-route", false), ("", true)] {
         let deployment =
             Deployment::in_directory(&network, if is_there { "with" } else { "without" })?;
-        let mut daemon = deployment.start_daemon_with(more)?;
+        let mut daemon = deployment.start_daemon_with(options)?;
         daemon.wait_for_log("INFO ready")?;
         deployment.vsctl("add-br br0 -- add-port br0 v1 -- set Interface v1 type=vxlan options:remote_ip=172.31.9.2")?;
-        let shown = || deployment.run_tool("ovs-appctl ovs/route/show");
+        let routes = || deployment.run_tool("ovs-appctl ovs/route/show");
         if is_there {
-            context.wait_until("a route", || Ok(shown()?.contains("172.31.9.0/24")))?;
+            context.wait_until("a route", || Ok(routes()?.contains("172.31.9.0/24")))?;
         }
-        assert_eq!(shown()?.contains("172.31.9."), is_there, "{}", shown()?);
+        assert_eq!(routes()?.contains("172.31.9."), is_there, "{}", routes()?);
         assert!(daemon.process.stop()?.success());
     }
     Ok(())
 }
 
-fn types_of_dummies_are_there_with_dummies_only(context: &TestContext) -> TestResult {
+fn dummy_types_are_listed_with_dummies_enabled(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
-    let [ours, theirs] = both();
-    for (name, program) in [("theirs", theirs), ("ours", ours)] {
-        for (more, has_any) in [("", false), ("--enable-dummy", true)] {
-            let deployment = Deployment::in_directory(&network, &format!("{name}{more}"))?;
-            let _daemon = in_background(&deployment, &format!("{program} {more} -vconsole:off"))?;
-            for (column, types) in [
+    let [comporta, ovs] = daemon_commands();
+    for (name, program) in [("ovs", ovs), ("comporta", comporta)] {
+        for (options, has_any) in [("", false), ("--enable-dummy", true)] {
+            let deployment = Deployment::in_directory(&network, &format!("{name}{options}"))?;
+            let _daemon =
+                start_in_background(&deployment, &format!("{program} {options} -vconsole:off"))?;
+            for (column, dummy_types) in [
                 ("datapath_types", &["dummy"][..]),
                 ("iface_types", &["dummy", "dummy-internal", "dummy-pmd"]),
             ] {
-                let told = deployment.vsctl(&format!("--bare get Open_vSwitch . {column}"))?;
-                let words = told.split(|sign: char| !sign.is_alphanumeric() && sign != '-');
+                let types = deployment.vsctl(&format!("--bare get Open_vSwitch . {column}"))?;
+                let words = types.split(|c: char| !c.is_alphanumeric() && c != '-');
                 let dummies: Vec<_> = words.filter(|word| word.starts_with("dummy")).collect();
-                let wanted = if has_any { types } else { &[] };
-                assert_eq!(dummies, wanted, "{name} {more}: {told}");
+                let expected = if has_any { dummy_types } else { &[] };
+                assert_eq!(dummies, expected, "{name} {options}: {types}");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The control socket as operators and scripts know it of Open vSwitch: a real `ovs-vswitchd`
-//! stands beside, is told the same by its own database, and is asked the same.
+//! The control socket: replies to commands, compared with a real `ovs-vswitchd` with the same
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use testbed::Failure;
 
+use crate::support::comparison::NetworkPair;
 use crate::support::context::{SystemTest, TestContext, TestResult, WAIT_LIMIT, tests};
 use crate::support::deployment::{Deployment, TWO_PORTS};
 use crate::support::network::TestNetwork;
@@ -16,17 +17,18 @@ use crate::support::open_vswitch::{appctl, start_ovs_vswitchd};
 use crate::support::pcap::pcap_frames;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    answers_are_those_of_open_vswitch,
-    a_frames_story_is_that_of_open_vswitch,
-    compiled_rules_are_told_as_flows_of_a_data_path,
-    what_workers_did_is_told_and_counted_anew,
-    garbage_at_the_socket_is_refused_and_others_go_on,
-    frames_handed_to_dummies_go_as_in_open_vswitch,
-    time_is_stopped_and_put_forward_for_tests,
+    control_socket_replies_like_open_vswitch,
+    traces_match_open_vswitch,
+    compiled_rules_are_listed_as_datapath_flows,
+    worker_statistics_are_reported_and_cleared,
+    control_socket_refuses_garbage_and_serves_other_clients,
+    frames_of_dummy_ports_are_forwarded_like_by_open_vswitch,
+    time_commands_stop_and_advance_the_clock,
 ];
 
-/// Commands of Open vSwitch that are another theme's, or of a library that is not there.
-const OTHERS: [&str; 6] = [
+/// Commands of Open vSwitch that other files test, or that belong to libraries which Comporta
+/// lacks.
+const EXCLUDED_PREFIXES: [&str; 6] = [
     "dpif-netlink/",
     "tnl/",
     "ovs/route/",
@@ -35,7 +37,7 @@ const OTHERS: [&str; 6] = [
     "dpdk/",
 ];
 
-/// Rules that both are given.
+/// Rules of both switches.
 const FLOWS: [&str; 6] = [
     "table=0,priority=9,tcp,nw_dst=10.0.0.0/8,actions=dec_ttl,resubmit(,3)",
     "table=3,cookie=0x5,tcp,tp_dst=80,actions=output:2",
@@ -45,29 +47,31 @@ const FLOWS: [&str; 6] = [
     "table=0,priority=1,actions=NORMAL",
 ];
 
-fn set_up(deployment: &Deployment<'_, '_>) -> Result<(), Failure> {
+fn add_bridge(deployment: &Deployment<'_, '_>) -> Result<(), Failure> {
     deployment.vsctl(&format!(
         "{TWO_PORTS} -- set Bridge br0 datapath_type=netdev fail_mode=secure \
          -- set Interface p1 ofport_request=1 -- set Interface p2 ofport_request=2"
     ))?;
-    // Else the one would flood to the bridge's own interface, and the other would not.
+    // While the host port is down, only one of the switches floods to it.
     deployment
         .network
         .run("ip link set br0 up")?
         .expect_success()?;
-    let shown = || deployment.run_tool("ovs-ofctl show br0");
+    let output = || deployment.run_tool("ovs-ofctl show br0");
     deployment
         .network
         .context
-        .wait_until("br0 to be up", || Ok(!shown()?.contains("PORT_DOWN")))?;
+        .wait_until("the host port to be up", || {
+            Ok(!output()?.contains("PORT_DOWN"))
+        })?;
     for flow in FLOWS {
         deployment.run_tool(&format!("ovs-ofctl add-flow br0 {flow}"))?;
     }
     Ok(())
 }
 
-/// Questions with the same answer, word for word.
-const SAME: [&str; 70] = [
+/// Commands with equal replies.
+const EQUAL_COMMANDS: [&str; 70] = [
     "stp/show",
     "stp/show br0",
     "stp/tcn",
@@ -140,61 +144,63 @@ const SAME: [&str; 70] = [
     "ofproto/trace foo@bar in_port(1),eth()",
 ];
 
-fn answers_are_those_of_open_vswitch(context: &TestContext) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 2)?, TestNetwork::new(context, 2)?);
-    let (ours, other) = (
-        Deployment::in_directory(&here, "ours")?,
-        Deployment::in_directory(&there, "theirs")?,
-    );
-    let (_daemon, _theirs) = (ours.start_daemon()?, start_ovs_vswitchd(&other, "")?);
-    set_up(&ours)?;
-    set_up(&other)?;
-    for question in SAME {
+fn control_socket_replies_like_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 2)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let (_daemon, _ovs_vswitchd) = (comporta.start_daemon()?, start_ovs_vswitchd(&ovs, "")?);
+    add_bridge(&comporta)?;
+    add_bridge(&ovs)?;
+    for command in EQUAL_COMMANDS {
         assert_eq!(
-            appctl(&ours, question)?,
-            appctl(&other, question)?,
-            "{question}"
+            appctl(&comporta, command)?,
+            appctl(&ovs, command)?,
+            "{command}"
         );
     }
     // The same commands with the same arguments, in the same columns.
-    let listed = appctl(&ours, "list-commands")?;
-    for line in appctl(&other, "list-commands")?.lines() {
+    let listed = appctl(&comporta, "list-commands")?;
+    for line in appctl(&ovs, "list-commands")?.lines() {
         let name = line.trim_start();
-        let is_others = OTHERS.iter().any(|prefix| name.starts_with(prefix));
+        let is_excluded = EXCLUDED_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
         assert!(
-            is_others || listed.lines().any(|own| own == line),
+            is_excluded || listed.lines().any(|text| text == line),
             "{line}\n{listed}"
         );
     }
-    // The same rules, but for those that it hides in its last table.
+    // The same rules, except for the hidden ones of Open vSwitch's last table.
     for options in ["", "--offload-stats "] {
         let dump = |deployment| {
             let text = appctl(deployment, &format!("bridge/dump-flows {options}br0"))?;
             let mut lines: Vec<_> = text
                 .lines()
                 .filter(|line| !line.contains("table_id=254"))
-                .map(timeless)
+                .map(without_duration)
                 .collect();
             lines.sort();
             Ok::<_, Failure>(lines)
         };
-        assert_eq!(dump(&ours)?, dump(&other)?);
+        assert_eq!(dump(&comporta)?, dump(&ovs)?);
     }
-    // The same ports; numbers of the data path are whose it is.
-    let names = |deployment, question: &str| {
-        let text = appctl(deployment, question)?;
+    // The same ports; datapath port numbers differ.
+    let port_lines = |deployment, command: &str| {
+        let text = appctl(deployment, command)?;
         let lines = text.lines().skip(1);
         let words = lines.map(|line| match line.split_once('/') {
-            Some((before, behind)) => format!(
+            Some((before, after)) => format!(
                 "{before} {}",
-                behind.split_once(' ').map_or("", |(_, kind)| kind)
+                after.split_once(' ').map_or("", |(_, kind)| kind)
             ),
             None => line.to_owned(),
         });
         Ok::<_, Failure>(words.collect::<Vec<_>>())
     };
-    assert_eq!(names(&ours, "dpif/show")?, names(&other, "dpif/show")?);
-    let version = appctl(&ours, "version")?;
+    assert_eq!(
+        port_lines(&comporta, "dpif/show")?,
+        port_lines(&ovs, "dpif/show")?
+    );
+    let version = appctl(&comporta, "version")?;
     assert!(
         version.starts_with("ovs-vswitchd (Comporta, in the place of Open vSwitch) "),
         "{version}"
@@ -202,20 +208,20 @@ fn answers_are_those_of_open_vswitch(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-/// A line without how long ago something was.
-fn timeless(line: &str) -> String {
+/// A line without its duration, and with the older of two names of an action.
+fn without_duration(line: &str) -> String {
     let words = line
         .split(", ")
         .filter(|word| !word.starts_with("duration="));
-    // Of the names of an action that has two, the older.
+    // The older name of the action.
     words
         .collect::<Vec<_>>()
         .join(", ")
         .replace("pop_vlan", "strip_vlan")
 }
 
-/// Frames whose stories are the same.
-const FRAMES: [&str; 7] = [
+/// Frames with equal traces.
+const TRACED_FRAMES: [&str; 7] = [
     "br0 in_port=1,tcp,nw_dst=10.0.0.1,nw_ttl=64,tp_dst=80",
     "br0 in_port=p1,tcp,nw_dst=10.0.0.1,nw_ttl=64,tp_dst=80 -generate",
     "br0 in_port=2,dl_src=02:00:00:00:00:09,dl_dst=02:00:00:00:00:01,dl_type=0x88b5",
@@ -225,31 +231,28 @@ const FRAMES: [&str; 7] = [
     "br0 in_port=1 0200000000010200000000090806000108000604000102000000000a0a00000102000000000b0a000002",
 ];
 
-fn a_frames_story_is_that_of_open_vswitch(context: &TestContext) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 2)?, TestNetwork::new(context, 2)?);
-    let (ours, other) = (
-        Deployment::in_directory(&here, "ours")?,
-        Deployment::in_directory(&there, "theirs")?,
-    );
-    let (_daemon, _theirs) = (ours.start_daemon()?, start_ovs_vswitchd(&other, "")?);
-    set_up(&ours)?;
-    set_up(&other)?;
-    for frame in FRAMES {
-        let story = |deployment| {
-            let told = appctl(deployment, &format!("ofproto/trace {frame}"))?;
-            Ok::<_, Failure>(comparable(&told, &names_of_ports(deployment)?))
+fn traces_match_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 2)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let (_daemon, _ovs_vswitchd) = (comporta.start_daemon()?, start_ovs_vswitchd(&ovs, "")?);
+    add_bridge(&comporta)?;
+    add_bridge(&ovs)?;
+    for frame in TRACED_FRAMES {
+        let trace = |deployment| {
+            let output = appctl(deployment, &format!("ofproto/trace {frame}"))?;
+            Ok::<_, Failure>(comparable_trace(&output, &datapath_port_names(deployment)?))
         };
-        assert_eq!(story(&ours)?, story(&other)?, "{frame}");
+        assert_eq!(trace(&comporta)?, trace(&ovs)?, "{frame}");
     }
-    // What was looked at is told: of the first, exactly the same.
+    // The megaflow of the first frame is equal.
     let megaflow = |deployment| {
-        let told = appctl(deployment, &format!("ofproto/trace {}", FRAMES[0]))?;
-        let line = told.lines().find(|line| line.starts_with("Megaflow: "));
+        let output = appctl(deployment, &format!("ofproto/trace {}", TRACED_FRAMES[0]))?;
+        let line = output.lines().find(|line| line.starts_with("Megaflow: "));
         Ok::<_, Failure>(line.map(str::to_owned))
     };
-    assert_eq!(megaflow(&ours)?, megaflow(&other)?);
-    // A frame in the words of the data path, whose port says the bridge.
-    let number = names_of_ports(&ours)?
+    assert_eq!(megaflow(&comporta)?, megaflow(&ovs)?);
+    // A datapath flow, whose port identifies the bridge.
+    let number = datapath_port_names(&comporta)?
         .into_iter()
         .find(|(_, name)| name == "p1");
     let number = number.map(|(number, _)| number).unwrap_or_default();
@@ -257,30 +260,35 @@ fn a_frames_story_is_that_of_open_vswitch(context: &TestContext) -> TestResult {
         "in_port({number}),eth(src=02:00:00:00:00:09,dst=02:00:00:00:00:01),eth_type(0x0800),ipv4(dst=10.0.0.1,proto=6,ttl=64,frag=no),tcp(dst=80)"
     );
     for words in [flow.clone(), format!("netdev@ovs-netdev {flow}")] {
-        let told = appctl(&ours, &format!("ofproto/trace {words}"))?;
+        let output = appctl(&comporta, &format!("ofproto/trace {words}"))?;
         assert!(
-            told.contains(" 3. tcp,tp_dst=80, priority 32768, cookie 0x5\n    output:2\n"),
-            "{told}"
+            output.contains(" 3. tcp,tp_dst=80, priority 32768, cookie 0x5\n    output:2\n"),
+            "{output}"
         );
     }
-    // What a controller would send out.
-    let told = appctl(
-        &ours,
+    // A packet-out.
+    let output = appctl(
+        &comporta,
         "ofproto/trace-packet-out br0 in_port=1,tcp mod_vlan_vid:5,output:2",
     )?;
     assert!(
-        told.contains("Datapath actions: push_vlan(vid=5,pcp=0),"),
-        "{told}"
+        output.contains("Datapath actions: push_vlan(vid=5,pcp=0),"),
+        "{output}"
     );
-    let refused = appctl(&ours, "ofproto/trace-packet-out br0 in_port=1,tcp group:7")?;
+    let refused = appctl(
+        &comporta,
+        "ofproto/trace-packet-out br0 in_port=1,tcp group:7",
+    )?;
     assert!(refused.contains("the actions cannot be done"), "{refused}");
     Ok(())
 }
 
-/// What the data path calls its ports.
-fn names_of_ports(deployment: &Deployment<'_, '_>) -> Result<BTreeMap<String, String>, Failure> {
-    let shown = appctl(deployment, "dpctl/show")?;
-    let ports = shown.lines().filter_map(|line| {
+/// Names of datapath ports by number.
+fn datapath_port_names(
+    deployment: &Deployment<'_, '_>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let output = appctl(deployment, "dpctl/show")?;
+    let ports = output.lines().filter_map(|line| {
         let (number, name) = line.trim().strip_prefix("port ")?.split_once(": ")?;
         let name = name.split(' ').next()?;
         Some((number.to_owned(), name.to_owned()))
@@ -288,27 +296,29 @@ fn names_of_ports(deployment: &Deployment<'_, '_>) -> Result<BTreeMap<String, St
     Ok(ports.collect())
 }
 
-/// A story without what was looked at, with ports by their names.
-fn comparable(told: &str, ports: &BTreeMap<String, String>) -> String {
-    let lines = told.lines().filter(|line| !line.starts_with("Megaflow: "));
+/// A trace without the megaflow, and with names instead of datapath port numbers.
+fn comparable_trace(output: &str, ports: &BTreeMap<String, String>) -> String {
+    let lines = output
+        .lines()
+        .filter(|line| !line.starts_with("Megaflow: "));
     let lines = lines.map(|line| match line.strip_prefix("Datapath actions: ") {
-        // An inner tag that is not there, and the name of an action that has two.
+        // An absent inner tag, and an action with two names.
         None => line
             .replace(",vlan_tci1=0x0000", "")
             .replace("pop_vlan", "strip_vlan"),
         Some(actions) => {
-            let mut names: Vec<_> = actions
+            let mut port_lines: Vec<_> = actions
                 .split(',')
                 .map(|action| ports.get(action).map_or(action, String::as_str))
                 .collect();
-            names.sort_unstable();
-            names.join(",")
+            port_lines.sort_unstable();
+            port_lines.join(",")
         }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn compiled_rules_are_told_as_flows_of_a_data_path(context: &TestContext) -> TestResult {
+fn compiled_rules_are_listed_as_datapath_flows(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -316,51 +326,51 @@ fn compiled_rules_are_told_as_flows_of_a_data_path(context: &TestContext) -> Tes
     deployment.run_tool(
         "ovs-ofctl add-flow br0 in_port=1,tcp,nw_dst=10.0.0.0/8,actions=dec_ttl,output:2",
     )?;
-    let told = appctl(&deployment, "dpif/dump-flows --names br0")?;
-    let wanted = "table(0),priority(32768),in_port(p1),eth_type(0x0800),ipv4(dst=10.0.0.0/255.0.0.0,proto=6), \
+    let output = appctl(&deployment, "dpif/dump-flows --names br0")?;
+    let expected = "table(0),priority(32768),in_port(p1),eth_type(0x0800),ipv4(dst=10.0.0.0/255.0.0.0,proto=6), \
                   packets:0, bytes:0, used:never, actions:dec_ttl,output:2\n";
-    assert!(told.contains(wanted), "{told}");
-    assert_eq!(appctl(&deployment, "dpctl/dump-flows --names")?, told);
+    assert!(output.contains(expected), "{output}");
+    assert_eq!(appctl(&deployment, "dpctl/dump-flows --names")?, output);
     network
         .host(1)
         .send(&["eth(dst=02:00:00:00:00:02) / ipv4(dst=10.0.0.1,ttl=64) / tcp"])?;
-    context.wait_until("the frame to be counted", || {
-        let told = appctl(&deployment, "dpif/dump-flows br0")?;
-        Ok(told.contains("packets:1, bytes:"))
+    context.wait_until("the counter of the frame", || {
+        let output = appctl(&deployment, "dpif/dump-flows br0")?;
+        Ok(output.contains("packets:1, bytes:"))
     })?;
-    let shown = appctl(&deployment, "dpctl/show -s")?;
+    let output = appctl(&deployment, "dpctl/show -s")?;
     assert!(
-        shown.contains("  flows: 2\n") && shown.contains(": br0 (tap)\n"),
-        "{shown}"
+        output.contains("  flows: 2\n") && output.contains(": br0 (tap)\n"),
+        "{output}"
     );
-    assert!(shown.contains("    collisions:?\n"), "{shown}");
+    assert!(output.contains("    collisions:?\n"), "{output}");
     for refused in [
         "dpctl/add-flow in_port(1) 2",
         "dpctl/add-if ovs-netdev p9",
         "dpctl/dump-conntrack",
         "dpctl/parse-actions 1",
     ] {
-        let said = appctl(&deployment, refused)?;
+        let error_text = appctl(&deployment, refused)?;
         assert!(
-            said.ends_with("(Operation not supported)\n"),
-            "{refused}: {said}"
+            error_text.ends_with("(Operation not supported)\n"),
+            "{refused}: {error_text}"
         );
     }
     Ok(())
 }
 
-fn what_workers_did_is_told_and_counted_anew(context: &TestContext) -> TestResult {
+fn worker_statistics_are_reported_and_cleared(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    let nothing = appctl(&deployment, "dpif-netdev/pmd-stats-show")?;
-    assert_eq!(nothing, "please specify an existing datapath\n");
+    let error = appctl(&deployment, "dpif-netdev/pmd-stats-show")?;
+    assert_eq!(error, "please specify an existing datapath\n");
     deployment.vsctl(TWO_PORTS)?;
     let (one, two) = network.host_pair();
     one.ping_until_reply(two.address)?;
     let received = || {
-        let told = appctl(&deployment, "dpif-netdev/pmd-stats-show")?;
-        let lines = told.lines();
+        let output = appctl(&deployment, "dpif-netdev/pmd-stats-show")?;
+        let lines = output.lines();
         let counts = lines.filter_map(|line| line.trim().strip_prefix("packets received: "));
         Ok::<_, Failure>(
             counts
@@ -373,9 +383,9 @@ fn what_workers_did_is_told_and_counted_anew(context: &TestContext) -> TestResul
     appctl(&deployment, "dpif-netdev/pmd-stats-clear")?;
     assert!(received()? < before);
     let queues = appctl(&deployment, "dpif-netdev/pmd-rxq-show")?;
-    let wanted = "  port: p1                queue-id:  0 (enabled)   pmd usage: NOT AVAIL\n";
+    let expected = "  port: p1                queue-id:  0 (enabled)   pmd usage: NOT AVAIL\n";
     assert!(
-        queues.contains("pmd thread numa_id 0 core_id ") && queues.contains(wanted),
+        queues.contains("pmd thread numa_id 0 core_id ") && queues.contains(expected),
         "{queues}"
     );
     let upcalls = appctl(&deployment, "upcall/show")?;
@@ -395,7 +405,7 @@ fn what_workers_did_is_told_and_counted_anew(context: &TestContext) -> TestResul
     Ok(())
 }
 
-fn garbage_at_the_socket_is_refused_and_others_go_on(context: &TestContext) -> TestResult {
+fn control_socket_refuses_garbage_and_serves_other_clients(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon()?;
@@ -412,21 +422,21 @@ fn garbage_at_the_socket_is_refused_and_others_go_on(context: &TestContext) -> T
         b"[[[[",
         long.as_bytes(),
     ];
-    // One that says nothing more keeps nobody waiting.
+    // A client with an incomplete request delays no other.
     let mut silent = UnixStream::connect(&socket)?;
     silent.write_all(b"{\"id\":")?;
     for bytes in garbage {
         let mut stream = UnixStream::connect(&socket)?;
         stream.set_read_timeout(Some(WAIT_LIMIT))?;
-        // It may have been left before all was said.
+        // The daemon may close the connection before it received all bytes.
         let _ = stream
             .write_all(bytes)
             .and_then(|()| stream.shutdown(Shutdown::Write));
-        let mut said = String::new();
-        let _ = stream.read_to_string(&mut said);
+        let mut error_text = String::new();
+        let _ = stream.read_to_string(&mut error_text);
         assert!(
-            said.is_empty() || said.contains(r#""result":null,"error":"#),
-            "{said}"
+            error_text.is_empty() || error_text.contains(r#""result":null,"error":"#),
+            "{error_text}"
         );
     }
     daemon.wait_for_log("a client of the control socket was left: no request of JSON-RPC")?;
@@ -435,8 +445,8 @@ fn garbage_at_the_socket_is_refused_and_others_go_on(context: &TestContext) -> T
     Ok(())
 }
 
-/// Frames that are handed to a dummy, and questions about what came of them.
-const HANDED: [&str; 13] = [
+/// Commands that inject frames into a dummy port, and that query it.
+const DUMMY_COMMANDS: [&str; 13] = [
     "netdev-dummy/receive p1 in_port(1),eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02),eth_type(0x0800),ipv4(src=10.0.0.9,dst=10.0.0.1,proto=6,tos=0,ttl=64,frag=no),tcp(src=9,dst=80) --len 100",
     "netdev-dummy/receive p1 in_port(1),eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02),eth_type(0x0800),ipv4(src=10.0.0.9,dst=10.0.0.1,proto=6,tos=0,ttl=64,frag=no),tcp(src=9,dst=80)",
     "netdev-dummy/receive p1 0200000000010200000000090806000108000604000102000000000a0a00000102000000000b0a000002",
@@ -452,19 +462,16 @@ const HANDED: [&str; 13] = [
     "time/warp",
 ];
 
-fn frames_handed_to_dummies_go_as_in_open_vswitch(context: &TestContext) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 1)?, TestNetwork::new(context, 1)?);
-    let (ours, other) = (
-        Deployment::in_directory(&here, "ours")?,
-        Deployment::in_directory(&there, "theirs")?,
-    );
+fn frames_of_dummy_ports_are_forwarded_like_by_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 1)?;
+    let [comporta, ovs] = pair.deploy()?;
     let dummy = "--enable-dummy=override";
-    let (daemon, _theirs) = (
-        ours.start_daemon_with(dummy)?,
-        start_ovs_vswitchd(&other, dummy)?,
+    let (daemon, _ovs_vswitchd) = (
+        comporta.start_daemon_with(dummy)?,
+        start_ovs_vswitchd(&ovs, dummy)?,
     );
     daemon.wait_for_log("INFO ready")?;
-    for deployment in [&ours, &other] {
+    for deployment in [&comporta, &ovs] {
         let pcap = deployment.rundir.join("p2.pcap");
         deployment.vsctl(&format!(
             "{TWO_PORTS} -- set Bridge br0 datapath_type=dummy fail_mode=secure \
@@ -474,57 +481,61 @@ fn frames_handed_to_dummies_go_as_in_open_vswitch(context: &TestContext) -> Test
         for flow in FLOWS {
             deployment.run_tool(&format!("ovs-ofctl add-flow br0 {flow}"))?;
         }
-        // No interface of the system has these names.
+        // The host has no interfaces with these names.
         let links = deployment.network.run("ip -o link")?.expect_success()?;
         assert!(!links.contains("br0") && !links.contains("p2"), "{links}");
     }
-    for question in HANDED {
+    for command in DUMMY_COMMANDS {
         assert_eq!(
-            appctl(&ours, question)?,
-            appctl(&other, question)?,
-            "{question}"
+            appctl(&comporta, command)?,
+            appctl(&ovs, command)?,
+            "{command}"
         );
     }
-    let counted = |deployment| {
+    let flow_lines = |deployment| {
         let text = appctl(deployment, "bridge/dump-flows br0")?;
         let lines = text.lines().filter(|line| !line.contains("table_id=254"));
-        let mut lines: Vec<_> = lines.map(timeless).collect();
+        let mut lines: Vec<_> = lines.map(without_duration).collect();
         lines.sort();
         Ok::<_, Failure>(lines)
     };
-    context.wait_until("the same counts of the same frames", || {
-        Ok(counted(&ours)? == counted(&other)?)
+    context.wait_until("equal counters", || {
+        Ok(flow_lines(&comporta)? == flow_lines(&ovs)?)
     })?;
     assert!(
-        counted(&ours)?
+        flow_lines(&comporta)?
             .iter()
             .any(|line| line.contains("n_packets=2, n_bytes=218, priority=9"))
     );
-    // What left is the same, but for when, and what a flow does not say behind its TCP flags.
-    let left = |deployment: &Deployment<'_, '_>| {
-        let file =
-            fs::read(deployment.rundir.join("p2.pcap")).map_err(Failure::to("read a capture"))?;
+    // Sent frames are equal, except for their times and for bytes after the TCP flags, which a flow
+    // does not define.
+    let sent_frames = |deployment: &Deployment<'_, '_>| {
+        let file = fs::read(deployment.rundir.join("p2.pcap"))
+            .map_err(Failure::to("read a capture file"))?;
         Ok::<_, Failure>(pcap_frames(&file))
     };
-    context.wait_until("all frames to be written down", || {
-        Ok(left(&ours)?.len() == 3 && left(&other)?.len() == 3)
+    context.wait_until("all sent frames in the capture files", || {
+        Ok(sent_frames(&comporta)?.len() == 3 && sent_frames(&ovs)?.len() == 3)
     })?;
-    assert_eq!(heads(left(&ours)?), heads(left(&other)?));
+    assert_eq!(
+        frame_prefixes(sent_frames(&comporta)?),
+        frame_prefixes(sent_frames(&ovs)?)
+    );
     let ports = |deployment| {
         let text = appctl(deployment, "dpif/show")?;
         Ok::<_, Failure>(text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>())
     };
-    assert_eq!(ports(&ours)?, ports(&other)?);
+    assert_eq!(ports(&comporta)?, ports(&ovs)?);
     Ok(())
 }
 
-/// The lengths of frames, and their beginnings up to TCP's flags.
-fn heads(frames: Vec<Vec<u8>>) -> Vec<(usize, Vec<u8>)> {
-    let head = |frame: Vec<u8>| (frame.len(), frame.into_iter().take(48).collect());
-    frames.into_iter().map(head).collect()
+/// Lengths of frames, and their bytes up to the TCP flags.
+fn frame_prefixes(frames: Vec<Vec<u8>>) -> Vec<(usize, Vec<u8>)> {
+    let prefix = |frame: Vec<u8>| (frame.len(), frame.into_iter().take(48).collect());
+    frames.into_iter().map(prefix).collect()
 }
 
-fn time_is_stopped_and_put_forward_for_tests(context: &TestContext) -> TestResult {
+fn time_commands_stop_and_advance_the_clock(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon_with("--enable-dummy")?;

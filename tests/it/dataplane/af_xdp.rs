@@ -1,51 +1,49 @@
-//! Ports by AF_XDP, in the driver and in the kernel's generic path.
+//! AF_XDP ports, in native and generic mode.
 
 use std::fs;
 
 use testbed::Failure;
 
-use crate::dataplane::rxq_assignment::cross_while_ports_move;
+use crate::dataplane::rxq_assignment::send_while_ports_move;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
-use crate::support::host::{TestHost, pseudo_random_bytes};
+use crate::support::host::TestHost;
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    hosts_talk_by_xdp_in_the_driver,
-    hosts_talk_by_generic_xdp,
-    ports_of_all_kinds_talk_to_each_other,
-    a_killed_switch_leaves_no_program_behind,
-    an_xdp_port_that_goes_and_returns_is_followed,
-    xdp_ports_go_from_worker_to_worker_and_no_frame_is_lost,
-    a_change_of_mode_is_a_new_port,
-    an_xdp_port_says_what_it_lacks,
+    hosts_communicate_by_native_xdp,
+    hosts_communicate_by_generic_xdp,
+    af_xdp_and_packet_socket_ports_exchange_files,
+    xdp_program_is_removed_when_the_switch_is_killed,
+    xdp_port_reopens_when_its_interface_returns,
+    xdp_ports_move_between_workers_without_loss,
+    port_mode_change_reopens_the_port,
+    xdp_port_errors_name_the_missing_requirement,
 ];
 
-const TWO: &str = "--bridge br0 --port xdp:p1,native --port xdp:p2,native";
+const NATIVE_2: &str = "--bridge br0 --port xdp:p1,native --port xdp:p2,native";
 
-fn hosts_talk_by_xdp_in_the_driver(context: &TestContext) -> TestResult {
+fn hosts_communicate_by_native_xdp(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    let switch = network.start_switch(TWO)?;
+    let switch = network.start_switch(NATIVE_2)?;
     let (one, two) = network.host_pair();
     one.ping(two.address, 78)?;
     // Checksums are left unfinished by these hosts, as is their habit.
-    let file = pseudo_random_bytes(32 << 20);
-    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
-    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    one.exchange_files(two, 32 << 20)?;
     assert!(switch.log()?.contains("p1: AF_XDP, native, copied"));
     assert!(switch.counter("br0 port 2 tx_finished")? > 0);
-    // But for what was flooded, all left as it had come.
+    // Except for flooded frames, all were sent without a copy or a modification.
     for port in 1..=2 {
         let count = |name: &str| switch.counter(&format!("br0 port {port} {name}"));
-        let (moved, copied) = (count("tx_moved")?, count("tx_copied")?);
-        assert!(moved > 1000 && copied < 100, "{moved}, {copied}");
+        let (zero_copy, copied) = (count("tx_moved")?, count("tx_copied")?);
+        assert!(zero_copy > 1000 && copied < 100, "{zero_copy}, {copied}");
         assert_eq!(count("rx_copied")?, 0);
     }
-    let shown = switch.appctl("comporta/workers")?;
-    assert!(shown.contains("(AF_XDP, native, copied)"), "{shown}");
+    let output = switch.appctl("comporta/workers")?;
+    assert!(output.contains("(AF_XDP, native, copied)"), "{output}");
     Ok(())
 }
 
-fn hosts_talk_by_generic_xdp(context: &TestContext) -> TestResult {
+fn hosts_communicate_by_generic_xdp(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network
         .start_switch("--bridge br0 --port xdp:p1,generic --port xdp:p2,generic,busy-poll")?;
@@ -56,33 +54,29 @@ fn hosts_talk_by_generic_xdp(context: &TestContext) -> TestResult {
         host.run("ethtool -K eth0 tx off")?.expect_success()?;
     }
     one.ping(two.address, 78)?;
-    let file = pseudo_random_bytes(32 << 20);
-    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
-    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    one.exchange_files(two, 32 << 20)?;
     Ok(())
 }
 
-/// From packet sockets frames come that are still to be cut.
-fn ports_of_all_kinds_talk_to_each_other(context: &TestContext) -> TestResult {
+/// Frames from packet sockets may still need segmentation.
+fn af_xdp_and_packet_socket_ports_exchange_files(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let _switch = network.start_switch("--cores 0,1 --bridge br0 --port xdp:p1 --port p2")?;
     let (one, two) = network.host_pair();
     one.ping(two.address, 10)?;
-    let file = pseudo_random_bytes(32 << 20);
-    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
-    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    one.exchange_files(two, 32 << 20)?;
     Ok(())
 }
 
-fn a_killed_switch_leaves_no_program_behind(context: &TestContext) -> TestResult {
+fn xdp_program_is_removed_when_the_switch_is_killed(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let link = || network.run("ip -d -o link show p1")?.expect_success();
     let before = link()?;
-    for end in ["kill", "kill", "stop"] {
-        let mut switch = network.start_switch(TWO)?;
+    for ending in ["kill", "kill", "stop"] {
+        let mut switch = network.start_switch(NATIVE_2)?;
         assert!(link()?.contains("prog/xdp"), "{}", link()?);
         network.host(1).ping_until_reply(network.host(2).address)?;
-        match end {
+        match ending {
             "stop" => assert!(switch.process.stop()?.success()),
             _ => drop(switch.process.kill()?),
         }
@@ -91,13 +85,13 @@ fn a_killed_switch_leaves_no_program_behind(context: &TestContext) -> TestResult
     Ok(())
 }
 
-fn an_xdp_port_that_goes_and_returns_is_followed(context: &TestContext) -> TestResult {
+fn xdp_port_reopens_when_its_interface_returns(context: &TestContext) -> TestResult {
     let mut network = TestNetwork::new(context, 2)?;
-    let switch = network.start_switch(TWO)?;
+    let switch = network.start_switch(NATIVE_2)?;
     for _ in 0..2 {
         network.host(1).ping_until_reply(network.host(2).address)?;
         network.switch_namespace.remove("p2")?;
-        switch.wait_until("the port to be gone", |switch| {
+        switch.wait_until("the port to be removed", |switch| {
             Ok(!switch.ofctl("show br0")?.contains("(p2)"))
         })?;
         network.hosts[1] = TestHost::attach(context, 2, &network.switch_namespace)?;
@@ -107,24 +101,24 @@ fn an_xdp_port_that_goes_and_returns_is_followed(context: &TestContext) -> TestR
     Ok(())
 }
 
-/// Two workers. Each has memory of its own, and takes the queues of the other's memory over;
-/// in half of the moves both ports are with one worker, and frames leave as they came.
-fn xdp_ports_go_from_worker_to_worker_and_no_frame_is_lost(context: &TestContext) -> TestResult {
+/// Two workers, each with its own memory, which takes over the queues of the other's memory. In
+/// half of the moves both ports belong to one worker, and frames are sent without a copy.
+fn xdp_ports_move_between_workers_without_loss(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let words = "--cores 0,1 --bridge br0 --fail-mode secure --port xdp:p1 --port xdp:p2 \
                  --affinity p1=0 --affinity p2=0";
     let switch = network.start_switch(words)?;
     switch.ofctl("add-flow br0 in_port=1,actions=output:2")?;
-    let goes = |round| [("p1", 1), ("p2", 1), ("p1", 0), ("p2", 0)][round % 4];
-    let frames = cross_while_ports_move(&network, &switch, goes)?;
-    let told = switch.ofctl("dump-ports br0 2")?;
-    assert!(told.contains(&format!("tx pkts={frames},")), "{told}");
+    let target = |round| [("p1", 1), ("p2", 1), ("p1", 0), ("p2", 0)][round % 4];
+    let frames = send_while_ports_move(&network, &switch, target)?;
+    let output = switch.ofctl("dump-ports br0 2")?;
+    assert!(output.contains(&format!("tx pkts={frames},")), "{output}");
     assert!(switch.counter("br0 port 2 tx_moved")? > 0);
     Ok(())
 }
 
-/// The new port is opened while a worker may still have the old one.
-fn a_change_of_mode_is_a_new_port(context: &TestContext) -> TestResult {
+/// The new port is opened while a worker may still own the old one.
+fn port_mode_change_reopens_the_port(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let file = context.unique_path("comporta.toml");
     let write = |port: &str| {
@@ -141,13 +135,13 @@ fn a_change_of_mode_is_a_new_port(context: &TestContext) -> TestResult {
         ("p1", ""),
         ("xdp:p1,copy", "AF_XDP, native"),
     ];
-    for (count, (port, way)) in (2..).zip(changes) {
+    for (count, (port, mode)) in (2..).zip(changes) {
         write(port)?;
         switch.process.hang_up()?;
         switch.wait_until(port, |switch| {
             let log = switch.log()?;
             let mut steps = log.split("br0: add port p1 (1)").skip(count);
-            let opened = steps.next().is_some_and(|rest| rest.contains(way));
+            let opened = steps.next().is_some_and(|rest| rest.contains(mode));
             Ok(opened && switch.ofctl("show br0")?.contains(" 1(p1)"))
         })?;
         one.ping_until_reply(two.address)?;
@@ -155,7 +149,7 @@ fn a_change_of_mode_is_a_new_port(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn an_xdp_port_says_what_it_lacks(context: &TestContext) -> TestResult {
+fn xdp_port_errors_name_the_missing_requirement(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     let refused = network
         .run_switch("--bridge br0 --port xdp:p1,zero-copy")?

@@ -1,6 +1,6 @@
-//! Ports of DPDK, by its virtual devices. The binary has them only if it is built with
-//! the feature `dpdk`, as `cargo xtask test` does; otherwise these tests fail, and it says
-//! how.
+//! DPDK ports, by virtual devices. The binary has them only if it is built with the feature `dpdk`,
+//! as `cargo xtask test` does; otherwise these tests fail, and the binary's error says how to build
+//! it.
 
 use std::fs;
 
@@ -8,25 +8,25 @@ use testbed::Failure;
 
 use crate::support::command::number_after;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
-use crate::support::host::{TestHost, pseudo_random_bytes};
+use crate::support::host::TestHost;
 use crate::support::network::TestNetwork;
 use crate::support::pcap::pcap_file;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    frames_of_a_dpdk_file_are_forwarded_and_counted,
-    hosts_talk_by_packet_sockets_of_dpdk,
-    hosts_talk_by_af_xdp_of_dpdk,
-    the_machine_talks_by_a_tap_of_dpdk,
-    two_switches_talk_through_memory_of_dpdk,
-    a_dpdk_ring_hands_back_what_it_is_given,
-    workers_share_a_dpdk_device_of_one_queue,
-    a_dpdk_device_that_goes_and_returns_is_followed,
-    a_dpdk_device_says_what_it_lacks,
+    dpdk_pcap_port_forwards_and_counts_frames_of_a_file,
+    hosts_communicate_by_dpdk_packet_sockets,
+    hosts_communicate_by_dpdk_af_xdp,
+    host_stack_communicates_by_a_dpdk_tap,
+    switches_communicate_by_dpdk_memif,
+    dpdk_ring_returns_its_frames,
+    workers_share_a_dpdk_device_with_one_queue,
+    dpdk_port_reopens_when_its_interface_returns,
+    dpdk_device_errors_name_the_cause,
 ];
 
-/// Drivers without a header beside the frame cannot hand a segment on that is still to
-/// be cut; checksums they can leave unfinished.
-fn cut_at_home(hosts: &[&TestHost<'_>]) -> Result<(), Failure> {
+/// Turns off segmentation offload on hosts: drivers without a virtio-net header cannot pass on a
+/// frame that still needs segmentation, but can pass on a partial checksum.
+fn disable_segmentation_offload(hosts: &[&TestHost<'_>]) -> Result<(), Failure> {
     for host in hosts {
         host.run("ethtool -K eth0 tso off gso off")?
             .expect_success()?;
@@ -34,17 +34,10 @@ fn cut_at_home(hosts: &[&TestHost<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn exchange(one: &TestHost<'_>, two: &TestHost<'_>) -> TestResult {
-    let file = pseudo_random_bytes(8 << 20);
-    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
-    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
-    Ok(())
-}
-
-fn frames_of_a_dpdk_file_are_forwarded_and_counted(context: &TestContext) -> TestResult {
+fn dpdk_pcap_port_forwards_and_counts_frames_of_a_file(context: &TestContext) -> TestResult {
     let file = context.unique_path("two.pcap");
     let frames = ["eth / ipv4 / udp(dst=1)", "eth / ipv4 / udp(dst=2)"];
-    fs::write(&file, pcap_file(&frames)).map_err(Failure::to("write a file of frames"))?;
+    fs::write(&file, pcap_file(&frames)).map_err(Failure::to("write a capture file"))?;
     let network = TestNetwork::new(context, 0)?;
     let words = format!(
         "--bridge br0 --fail-mode secure --port dpdk:net_pcap0,rx_pcap={},infinite_rx=1 \
@@ -53,51 +46,52 @@ fn frames_of_a_dpdk_file_are_forwarded_and_counted(context: &TestContext) -> Tes
     );
     let mut switch = network.start_switch(&words)?;
     switch.ofctl("add-flow br0 in_port=1,udp,tp_dst=2,actions=output:7")?;
-    switch.wait_until("frames to leave", |switch| {
+    switch.wait_until("transmitted frames", |switch| {
         Ok(number_after(&switch.ofctl("dump-ports br0 7")?, "tx pkts=") > 1000)
     })?;
     assert!(switch.ofctl("show br0")?.contains(" 7(net_null0)"));
-    // Down it is silent, and what it has received is counted to the last.
+    // A port that is down receives nothing, and all frames that it received are counted.
     switch.ofctl("mod-port br0 net_pcap0 down")?;
-    switch.wait_until("no frames to come", |switch| {
-        let came = number_after(&switch.ofctl("dump-ports br0 1")?, "rx pkts=");
-        Ok(came == number_after(&switch.ofctl("dump-ports br0 1")?, "rx pkts="))
+    switch.wait_until("the end of received frames", |switch| {
+        let received = number_after(&switch.ofctl("dump-ports br0 1")?, "rx pkts=");
+        Ok(received == number_after(&switch.ofctl("dump-ports br0 1")?, "rx pkts="))
     })?;
-    let came = number_after(&switch.ofctl("dump-ports br0 1")?, "rx pkts=");
-    let left = number_after(&switch.ofctl("dump-ports br0 7")?, "tx pkts=");
-    assert!(left <= came / 2, "every other frame is for the rule");
-    let told = switch.ofctl("dump-aggregate br0")?;
-    assert_eq!(number_after(&told, "packet_count="), left, "{told}");
+    let received = number_after(&switch.ofctl("dump-ports br0 1")?, "rx pkts=");
+    let sent = number_after(&switch.ofctl("dump-ports br0 7")?, "tx pkts=");
+    assert!(sent <= received / 2, "the rule matches every other frame");
+    let output = switch.ofctl("dump-aggregate br0")?;
+    assert_eq!(number_after(&output, "packet_count="), sent, "{output}");
     assert!(switch.process.stop()?.success(), "{}", switch.log()?);
     Ok(())
 }
 
-fn hosts_talk_by_packet_sockets_of_dpdk(context: &TestContext) -> TestResult {
+fn hosts_communicate_by_dpdk_packet_sockets(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(
         "--bridge br0 --port dpdk:net_af_packet1,iface=p1 --port dpdk:net_af_packet2,iface=p2",
     )?;
     let (one, two) = network.host_pair();
-    cut_at_home(&[one, two])?;
+    disable_segmentation_offload(&[one, two])?;
     one.ping(two.address, 20)?;
-    exchange(one, two)?;
-    // Checksums are left unfinished by these hosts, as is their habit.
+    one.exchange_files(two, 8 << 20)?;
+    // These hosts leave checksums to the device by default.
     assert!(switch.counter("br0 port 2 tx_finished")? > 0);
     Ok(())
 }
 
-fn hosts_talk_by_af_xdp_of_dpdk(context: &TestContext) -> TestResult {
+fn hosts_communicate_by_dpdk_af_xdp(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let _switch = network.start_switch(
         "--bridge br0 --port dpdk:net_af_xdp1,iface=p1 --port dpdk:net_af_xdp2,iface=p2",
     )?;
     let (one, two) = network.host_pair();
-    cut_at_home(&[one, two])?;
+    disable_segmentation_offload(&[one, two])?;
     one.ping(two.address, 20)?;
-    exchange(one, two)
+    one.exchange_files(two, 8 << 20)?;
+    Ok(())
 }
 
-fn the_machine_talks_by_a_tap_of_dpdk(context: &TestContext) -> TestResult {
+fn host_stack_communicates_by_a_dpdk_tap(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     let mut switch =
         network.start_switch("--bridge br0 --port p1 --port dpdk:net_tap0,iface=t0")?;
@@ -114,7 +108,7 @@ fn the_machine_talks_by_a_tap_of_dpdk(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn two_switches_talk_through_memory_of_dpdk(context: &TestContext) -> TestResult {
+fn switches_communicate_by_dpdk_memif(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let socket = context.unique_path("memif");
     let words = |port: u8, role: &str| {
@@ -129,10 +123,11 @@ fn two_switches_talk_through_memory_of_dpdk(context: &TestContext) -> TestResult
     let (one, two) = network.host_pair();
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 20)?;
-    exchange(one, two)
+    one.exchange_files(two, 8 << 20)?;
+    Ok(())
 }
 
-fn a_dpdk_ring_hands_back_what_it_is_given(context: &TestContext) -> TestResult {
+fn dpdk_ring_returns_its_frames(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let words = "--bridge br0 --fail-mode secure --port p1 --port p2 --port dpdk:net_ring0";
     let switch = network.start_switch(words)?;
@@ -144,30 +139,30 @@ fn a_dpdk_ring_hands_back_what_it_is_given(context: &TestContext) -> TestResult 
     Ok(())
 }
 
-fn workers_share_a_dpdk_device_of_one_queue(context: &TestContext) -> TestResult {
+fn workers_share_a_dpdk_device_with_one_queue(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network
         .start_switch("--cores 0,1 --bridge br0 --port p1 --port dpdk:net_af_packet2,iface=p2")?;
-    let told = "net_af_packet2 has 1 receive queues for 2 workers";
-    assert!(switch.log()?.contains(told), "{}", switch.log()?);
+    let output = "net_af_packet2 has 1 receive queues for 2 workers";
+    assert!(switch.log()?.contains(output), "{}", switch.log()?);
     let (one, two) = network.host_pair();
     two.run("ethtool -K eth0 tso off gso off")?
         .expect_success()?;
     one.ping(two.address, 20)?;
-    // From packet sockets of ours frames come that are still to be cut.
-    exchange(one, two)?;
+    // Frames from Comporta's packet sockets still need segmentation.
+    one.exchange_files(two, 8 << 20)?;
     assert!(switch.counter("br0 port 2 tx_segmented")? > 0);
     Ok(())
 }
 
-fn a_dpdk_device_that_goes_and_returns_is_followed(context: &TestContext) -> TestResult {
+fn dpdk_port_reopens_when_its_interface_returns(context: &TestContext) -> TestResult {
     let mut network = TestNetwork::new(context, 2)?;
     let words = "--bridge br0 --port p1 --port dpdk:net_af_packet2,iface=p2";
     let switch = network.start_switch(words)?;
     for _ in 0..2 {
         network.host(1).ping_until_reply(network.host(2).address)?;
         network.switch_namespace.remove("p2")?;
-        switch.wait_until("the port to be gone", |switch| {
+        switch.wait_until("the port to be removed", |switch| {
             Ok(!switch.ofctl("show br0")?.contains("(net_af_packet2)"))
         })?;
         network.hosts[1] = TestHost::attach(context, 2, &network.switch_namespace)?;
@@ -177,33 +172,33 @@ fn a_dpdk_device_that_goes_and_returns_is_followed(context: &TestContext) -> Tes
     Ok(())
 }
 
-fn a_dpdk_device_says_what_it_lacks(context: &TestContext) -> TestResult {
+fn dpdk_device_errors_name_the_cause(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     let refused = |port: &str| {
         network
             .run_switch(&format!("--bridge br0 --port dpdk:{port}"))?
             .expect_failure()
     };
-    let told = refused("net_af_packet0,iface=nowhere")?;
+    let output = refused("net_af_packet0,iface=nowhere")?;
     assert!(
-        told.contains("net_af_packet0: probing the device: "),
-        "{told}"
+        output.contains("net_af_packet0: probing the device: "),
+        "{output}"
     );
     assert!(
-        told.contains("No such device"),
-        "the driver's words: {told}"
+        output.contains("No such device"),
+        "the driver's message: {output}"
     );
-    let told = refused("net_nonsense0")?;
+    let output = refused("net_nonsense0")?;
     assert!(
-        told.contains("net_nonsense0: probing the device: "),
-        "{told}"
+        output.contains("net_nonsense0: probing the device: "),
+        "{output}"
     );
-    let told = refused("net_null0,buffers=0")?;
-    assert!(told.contains("buffers takes a number from 1"), "{told}");
-    let told = refused("0000:ff:1f.7")?;
+    let output = refused("net_null0,buffers=0")?;
+    assert!(output.contains("buffers takes a number from 1"), "{output}");
+    let output = refused("0000:ff:1f.7")?;
     assert!(
-        told.contains("0000:ff:1f.7: probing the device: "),
-        "{told}"
+        output.contains("0000:ff:1f.7: probing the device: "),
+        "{output}"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Bridges that are joined within the process by patch ports.
+//! Patch ports between bridges of one process.
 
 use std::fmt::Write;
 
@@ -7,59 +7,60 @@ use crate::support::deployment::Deployment;
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    ten_bridges_of_the_database_are_joined_by_patches,
-    patches_of_the_command_line_carry_streams_and_part_when_one_end_goes,
+    patch_ports_connect_ten_bridges_of_the_database,
+    patch_ports_of_the_command_line_carry_streams_and_packet_outs,
 ];
 
-/// The words that join two bridges by patches called after them.
-fn patch(one: &str, other: &str) -> String {
-    let end = |here: &str, there: &str| {
+/// Arguments of `ovs-vsctl` that connect two bridges by patch ports named after them.
+fn patch_arguments(one: &str, other: &str) -> String {
+    let add_end = |here: &str, there: &str| {
         format!(
             " -- add-port {here} {here}-to-{there} -- set Interface {here}-to-{there} type=patch options:peer={there}-to-{here}"
         )
     };
-    format!("{}{}", end(one, other), end(other, one))
+    format!("{}{}", add_end(one, other), add_end(other, one))
 }
 
-fn ten_bridges_of_the_database_are_joined_by_patches(context: &TestContext) -> TestResult {
+fn patch_ports_connect_ten_bridges_of_the_database(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    let mut words = "add-br bridge0 -- add-port bridge0 p1".to_owned();
+    let mut arguments = "add-br bridge0 -- add-port bridge0 p1".to_owned();
     for bridge in 1..10 {
-        write!(words, " -- add-br bridge{bridge}").expect("a string has room");
-        words += &patch(&format!("bridge{}", bridge - 1), &format!("bridge{bridge}"));
+        write!(arguments, " -- add-br bridge{bridge}")
+            .expect("formatting into a String cannot fail");
+        arguments += &patch_arguments(&format!("bridge{}", bridge - 1), &format!("bridge{bridge}"));
     }
-    deployment.vsctl(&format!("{words} -- add-port bridge9 p2"))?;
+    deployment.vsctl(&format!("{arguments} -- add-port bridge9 p2"))?;
     let (one, two) = network.host_pair();
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 10)?;
-    // Both ends count, and both are up.
-    let told = deployment.run_tool("ovs-ofctl dump-ports bridge4 2")?;
+    // Both ends count frames, and both links are up.
+    let output = deployment.run_tool("ovs-ofctl dump-ports bridge4 2")?;
     assert!(
-        !told.contains("rx pkts=0") && !told.contains("tx pkts=0"),
-        "{told}"
+        !output.contains("rx pkts=0") && !output.contains("tx pkts=0"),
+        "{output}"
     );
     deployment.wait_for_column("get Interface bridge4-to-bridge5 link_state", "up")?;
     assert_eq!(
         deployment.vsctl("get Interface bridge4-to-bridge5 error")?,
         "[]"
     );
-    // A bridge's own interface is reached from all of them.
+    // The host port of one bridge is reachable from all others.
     network
         .run("ip address add 10.1.0.99/24 dev bridge7")?
         .expect_success()?;
     network.run("ip link set bridge7 up")?.expect_success()?;
     one.ping_until_reply([10, 1, 0, 99].into())?;
     two.ping_until_reply([10, 1, 0, 99].into())?;
-    // An end that names another is joined with nothing, and says so.
+    // A patch port whose peer is another port is down, and reports an error.
     deployment.vsctl("set Interface bridge4-to-bridge5 options:peer=other")?;
     deployment.wait_for_column("get Interface bridge4-to-bridge5 link_state", "down")?;
     deployment.wait_for_column("get Interface bridge5-to-bridge4 link_state", "down")?;
-    let said = deployment.vsctl("get Interface bridge5-to-bridge4 error")?;
+    let error = deployment.vsctl("get Interface bridge5-to-bridge4 error")?;
     assert!(
-        said.contains("bridge4-to-bridge5 has other as its own peer"),
-        "{said}"
+        error.contains("bridge4-to-bridge5 has other as its own peer"),
+        "{error}"
     );
     assert!(!one.can_ping(two.address)?);
     deployment.vsctl("set Interface bridge4-to-bridge5 options:peer=bridge5-to-bridge4")?;
@@ -75,7 +76,7 @@ fn ten_bridges_of_the_database_are_joined_by_patches(context: &TestContext) -> T
     Ok(())
 }
 
-fn patches_of_the_command_line_carry_streams_and_part_when_one_end_goes(
+fn patch_ports_of_the_command_line_carry_streams_and_packet_outs(
     context: &TestContext,
 ) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
@@ -86,7 +87,7 @@ fn patches_of_the_command_line_carry_streams_and_part_when_one_end_goes(
     one.ping_until_reply(two.address)?;
     one.iperf(two, "")?;
     one.iperf(two, "--reverse")?;
-    // A rule, a group and a controller send by a patch as by any port.
+    // Rules, groups and controllers send by patch ports as by other ports.
     switch.ofctl("-O OpenFlow13 add-group br0 group_id=1,type=all,bucket=output:9")?;
     switch.ofctl("-O OpenFlow13 add-flow br0 priority=9,in_port=1,actions=group:1")?;
     one.ping_until_reply(two.address)?;

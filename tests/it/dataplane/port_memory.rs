@@ -1,6 +1,5 @@
-//! Many ports at once: what they take of memory, and that nothing of them is left.
-//!
-//! Not how long that takes: `cargo xtask bench startup` tells.
+//! Many ports: the memory of their rings is limited, and their removal releases it. Their start
+//! time is measured by `cargo xtask bench startup`.
 
 use std::fs;
 
@@ -10,17 +9,16 @@ use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::deployment::Deployment;
 use crate::support::network::TestNetwork;
 
-pub(crate) const TESTS: &[SystemTest] =
-    tests![many_ports_share_the_memory_of_rings_and_leave_nothing,];
+pub(crate) const TESTS: &[SystemTest] = tests![ring_memory_is_limited_with_many_ports,];
 
-/// Ports, each by a receive ring: at their full size these would be 800 MiB.
+/// Number of ports: receive rings of full size would take 800 MiB.
 const PORTS: usize = 200;
 
-/// What all rings together take, and what else the daemon may.
-const RINGS: u64 = 256 << 20;
-const REST: u64 = 160 << 20;
+/// Limits of the resident memory in bytes: all rings, and the rest of the daemon.
+const RING_MEMORY_MAX: u64 = 256 << 20;
+const OTHER_MEMORY_MAX: u64 = 160 << 20;
 
-fn many_ports_share_the_memory_of_rings_and_leave_nothing(context: &TestContext) -> TestResult {
+fn ring_memory_is_limited_with_many_ports(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let links = context.unique_path("links");
     let names: Vec<_> = (0..PORTS).map(|number| format!("m{number}")).collect();
@@ -34,24 +32,33 @@ fn many_ports_share_the_memory_of_rings_and_leave_nothing(context: &TestContext)
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon()?;
     deployment.vsctl("add-br br0 -- add-port br0 p1 -- add-port br0 p2")?;
-    let files = || {
+    let open_files = || {
         let path = format!("/proc/{}/fd", daemon.process.id());
-        let entries = fs::read_dir(path).map_err(Failure::to("look at the daemon"))?;
+        let entries =
+            fs::read_dir(path).map_err(Failure::to("list the daemon's file descriptors"))?;
         Ok::<_, Failure>(entries.count())
     };
-    let (before, memory) = (files()?, || daemon.process.usage());
+    let (before, memory) = (open_files()?, || daemon.process.usage());
     let ports = names.iter().map(|name| format!("add-port br0 {name}"));
     deployment.vsctl(&ports.collect::<Vec<_>>().join(" -- "))?;
     let failed = deployment.vsctl("--bare --columns=name find Interface ofport=-1")?;
-    assert_eq!(failed, "", "ports that are not there");
+    assert_eq!(failed, "", "ports that the daemon could not open");
     network.host(1).ping_until_reply(network.host(2).address)?;
-    let taken = memory()?.resident_bytes;
-    assert!(taken < RINGS + REST, "{taken} bytes for {PORTS} ports");
+    let used = memory()?.resident_bytes;
+    assert!(
+        used < RING_MEMORY_MAX + OTHER_MEMORY_MAX,
+        "{used} bytes for {PORTS} ports"
+    );
     let ports = names.iter().map(|name| format!("del-port {name}"));
     deployment.vsctl(&ports.collect::<Vec<_>>().join(" -- "))?;
-    context.wait_until("sockets to be closed", || Ok(files()? == before))?;
-    let left = memory()?.resident_bytes;
-    assert!(left < REST, "{left} bytes are left");
+    context.wait_until("the ports' sockets to be closed", || {
+        Ok(open_files()? == before)
+    })?;
+    let remaining = memory()?.resident_bytes;
+    assert!(
+        remaining < OTHER_MEMORY_MAX,
+        "{remaining} bytes after the removal"
+    );
     network.host(1).ping_until_reply(network.host(2).address)?;
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! Which worker takes which port's frames: as it was asked for, and changed while frames
-//! move.
+//! Assignment of receive queues to workers (`--affinity`), also changed while frames arrive.
 
 use openflow::Version;
 use testbed::Failure;
@@ -10,50 +9,55 @@ use crate::support::network::TestNetwork;
 use crate::support::switch::SwitchProcess;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    a_ports_frames_are_taken_by_the_workers_it_is_given_to,
-    a_port_moves_from_worker_to_worker_and_no_frame_is_lost,
-    cores_that_cannot_be_a_ports_are_refused_by_name,
+    ports_are_polled_by_their_assigned_workers,
+    port_moves_between_workers_without_loss,
+    affinity_errors_name_the_reason,
 ];
 
-/// Two workers, each with a port of its own.
-const APART: &str = "--cores 0,1 --bridge br0 --fail-mode secure --port p1 --port p2 \
+/// Two workers, each with one port.
+const SEPARATE_WORKERS: &str = "--cores 0,1 --bridge br0 --fail-mode secure --port p1 --port p2 \
                      --affinity p1=0 --affinity p2=1";
 
-fn a_ports_frames_are_taken_by_the_workers_it_is_given_to(context: &TestContext) -> TestResult {
+fn ports_are_polled_by_their_assigned_workers(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    let switch = network.start_switch(APART)?;
-    forward(context, &switch)?;
+    let switch = network.start_switch(SEPARATE_WORKERS)?;
+    add_forwarding_rules(context, &switch)?;
     network.add_static_neighbours(1, 2)?;
     network.host(1).ping(network.host(2).address, 20)?;
-    for (place, takes, sends) in [(0, 1, 2), (1, 2, 1)] {
-        let seats = seats(&switch, place)?;
+    for (worker, receive_port, send_port) in [(0, 1, 2), (1, 2, 1)] {
+        let worker_ports = worker_ports(&switch, worker)?;
         let of = |port: u32| {
             let name = format!("{port}(p{port}): ");
-            let found = seats.iter().find_map(|seat| seat.strip_prefix(&name));
+            let found = worker_ports
+                .iter()
+                .find_map(|line| line.strip_prefix(&name));
             found.map(str::to_owned).expect("each port has a line")
         };
-        let (taken, sent) = (of(takes), of(sends));
-        assert!(taken.contains(" frames taken, 0 sent"), "{seats:?}");
+        let (receiving, sent) = (of(receive_port), of(send_port));
+        assert!(
+            receiving.contains(" frames taken, 0 sent"),
+            "{worker_ports:?}"
+        );
         assert!(
             sent.starts_with("takes none, ") && !sent.ends_with(" 0 sent"),
-            "{seats:?}"
+            "{worker_ports:?}"
         );
     }
-    // Both queues of a port count for it.
-    let told = switch.ofctl("dump-ports br0 1")?;
-    assert!(told.contains("tx pkts=20,"), "{told}");
-    let told = switch.ofctl("dump-flows br0 in_port=1")?;
-    assert!(told.contains("n_packets=20,"), "{told}");
+    // The statistics of a port include its queues of both workers.
+    let output = switch.ofctl("dump-ports br0 1")?;
+    assert!(output.contains("tx pkts=20,"), "{output}");
+    let output = switch.ofctl("dump-flows br0 in_port=1")?;
+    assert!(output.contains("n_packets=20,"), "{output}");
     Ok(())
 }
 
-/// Has host 1 send frames while ports go from worker to worker, in each round the one to the
-/// core that `goes` says, and host 2 see all of them in order. Answers how many they were.
+/// Sends frames from host 1 while ports move between workers: in each round `target` returns a port
+/// and its new core. Asserts that host 2 receives all frames in order, and returns their number.
 #[track_caller]
-pub(crate) fn cross_while_ports_move(
+pub(crate) fn send_while_ports_move(
     network: &TestNetwork<'_>,
     switch: &SwitchProcess<'_>,
-    goes: impl Fn(usize) -> (&'static str, usize),
+    target: impl Fn(usize) -> (&'static str, usize),
 ) -> Result<usize, Failure> {
     const MOVES: usize = 40;
     const FRAMES: usize = 25;
@@ -63,36 +67,36 @@ pub(crate) fn cross_while_ports_move(
         let frames: Vec<_> = (0..FRAMES).map(|n| frame(round * FRAMES + n)).collect();
         let frames: Vec<_> = frames.iter().map(String::as_str).collect();
         network.host(1).send(&frames)?;
-        // Some of them are under way.
-        let (port, core) = goes(round);
+        // Some of the frames are still in queues.
+        let (port, core) = target(round);
         switch.appctl(&format!("comporta/affinity br0 {port} {core}"))?;
     }
     (0..MOVES * FRAMES).for_each(|number| capture.expect_frame(&frame(number)));
     Ok(MOVES * FRAMES)
 }
 
-fn a_port_moves_from_worker_to_worker_and_no_frame_is_lost(context: &TestContext) -> TestResult {
+fn port_moves_between_workers_without_loss(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    let switch = network.start_switch(APART)?;
-    forward(context, &switch)?;
-    let frames = cross_while_ports_move(&network, &switch, |round| ("p1", (round + 1) % 2))?;
+    let switch = network.start_switch(SEPARATE_WORKERS)?;
+    add_forwarding_rules(context, &switch)?;
+    let frames = send_while_ports_move(&network, &switch, |round| ("p1", (round + 1) % 2))?;
     switch.wait_until("the last worker to take the port", |switch| {
-        let at = |place| Ok::<_, Failure>(seats(switch, place)?.join("\n"));
+        let lines_of = |worker| Ok::<_, Failure>(worker_ports(switch, worker)?.join("\n"));
         let none = "1(p1): takes none";
-        Ok(!at(0)?.contains(none) && at(1)?.contains(none))
+        Ok(!lines_of(0)?.contains(none) && lines_of(1)?.contains(none))
     })?;
-    let told = switch.ofctl("dump-ports br0 1")?;
-    assert!(told.contains(&format!("rx pkts={frames},")), "{told}");
-    // The other way each worker sends, whichever took the port.
+    let output = switch.ofctl("dump-ports br0 1")?;
+    assert!(output.contains(&format!("rx pkts={frames},")), "{output}");
+    // In the other direction both workers send.
     network.add_static_neighbours(1, 2)?;
     network.host(1).ping(network.host(2).address, 20)?;
     Ok(())
 }
 
-fn cores_that_cannot_be_a_ports_are_refused_by_name(context: &TestContext) -> TestResult {
+fn affinity_errors_name_the_reason(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    let switch = network.start_switch(APART)?;
-    for (words, wanted) in [
+    let switch = network.start_switch(SEPARATE_WORKERS)?;
+    for (words, expected) in [
         ("br0 p1 7", "no worker runs on core 7"),
         ("br0 p9 0", "no such port: p9"),
         ("br9 p1 0", "no such bridge: br9"),
@@ -104,10 +108,10 @@ fn cores_that_cannot_be_a_ports_are_refused_by_name(context: &TestContext) -> Te
         ("br0 p1", "command requires at least 3 arguments"),
     ] {
         let refused = switch.appctl_failure(&format!("comporta/affinity {words}"))?;
-        assert!(refused.contains(wanted), "{words}: {refused}");
+        assert!(refused.contains(expected), "{words}: {refused}");
     }
     drop(switch);
-    for (words, wanted) in [
+    for (words, expected) in [
         (
             "--affinity p1=2",
             "no worker runs on core 2: add it to --cores",
@@ -116,18 +120,18 @@ fn cores_that_cannot_be_a_ports_are_refused_by_name(context: &TestContext) -> Te
         ("--affinity p1=0 --affinity p1=1", "the port is named twice"),
         ("--affinity p1", "use PORT=CORE[,CORE].."),
     ] {
-        let ran = network.run_switch(&format!("--cores 0,1 --bridge br0 --port p1 {words}"))?;
-        let said = ran.expect_failure()?;
+        let result = network.run_switch(&format!("--cores 0,1 --bridge br0 --port p1 {words}"))?;
+        let stderr = result.expect_failure()?;
         assert!(
-            said.contains("--affinity") && said.contains(wanted),
-            "{words}: {said}"
+            stderr.contains("--affinity") && stderr.contains(expected),
+            "{words}: {stderr}"
         );
     }
     Ok(())
 }
 
-/// Has frames of each port leave by the other.
-fn forward(context: &TestContext, switch: &SwitchProcess<'_>) -> Result<(), Failure> {
+/// Forwards between the two ports.
+fn add_forwarding_rules(context: &TestContext, switch: &SwitchProcess<'_>) -> Result<(), Failure> {
     let mut controller = TestController::connect(context, &switch.file("br0.mgmt"), Version::V13)?;
     controller.add_flow("in_port=1,actions=output:2")?;
     controller.add_flow("in_port=2,actions=output:1")?;
@@ -135,11 +139,11 @@ fn forward(context: &TestContext, switch: &SwitchProcess<'_>) -> Result<(), Fail
     Ok(())
 }
 
-/// What a worker serves, a line for each port of `br0`.
-fn seats(switch: &SwitchProcess<'_>, place: usize) -> Result<Vec<String>, Failure> {
-    let told = switch.appctl("comporta/workers")?;
-    let head = format!("worker {place} on core {place}:");
-    let lines = told.lines().skip_while(|line| *line != head).skip(1);
+/// Lines of `comporta/workers` for one worker, one for each port of `br0`.
+fn worker_ports(switch: &SwitchProcess<'_>, worker: usize) -> Result<Vec<String>, Failure> {
+    let output = switch.appctl("comporta/workers")?;
+    let heading = format!("worker {worker} on core {worker}:");
+    let lines = output.lines().skip_while(|line| *line != heading).skip(1);
     let lines = lines.map_while(|line| line.strip_prefix("  br0 "));
     Ok(lines.map(str::to_owned).collect())
 }

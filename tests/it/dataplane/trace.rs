@@ -1,29 +1,29 @@
-//! What would become of a frame, as operators ask it of Open vSwitch.
+//! `ofproto/trace` and `comporta trace`.
 
-use crate::support::command::{CommandOutput, comporta_binary, program};
+use crate::support::command::{CommandOutput, comporta_program, program};
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    a_frames_way_is_told_table_by_table_and_nothing_is_done,
-    a_learned_station_is_where_normal_forwards_to,
-    what_cannot_be_traced_is_refused_with_a_reason,
+    trace_reports_each_table_and_has_no_effect,
+    trace_of_normal_uses_learned_addresses,
+    trace_errors_name_the_reason,
 ];
 
-fn a_frames_way_is_told_table_by_table_and_nothing_is_done(context: &TestContext) -> TestResult {
+fn trace_reports_each_table_and_has_no_effect(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
-    let form = "-O OpenFlow13";
+    let options = "-O OpenFlow13";
     switch.ofctl(&format!(
-        "{form} add-flow br0 table=0,priority=9,tcp,nw_dst=10.0.0.0/8,actions=dec_ttl,goto_table:3"
+        "{options} add-flow br0 table=0,priority=9,tcp,nw_dst=10.0.0.0/8,actions=dec_ttl,goto_table:3"
     ))?;
     switch.ofctl(&format!(
-        "{form} add-flow br0 table=3,cookie=0x5,tcp,tp_dst=80,actions=output:2"
+        "{options} add-flow br0 table=3,cookie=0x5,tcp,tp_dst=80,actions=output:2"
     ))?;
-    let mut heard = network.host(2).capture_frames()?;
-    let question = "ofproto/trace br0 in_port=1,tcp,nw_dst=10.0.0.1,nw_ttl=64,tp_dst=80";
-    let told = switch.appctl(question)?;
-    let wanted = "\
+    let mut capture = network.host(2).capture_frames()?;
+    let command = "ofproto/trace br0 in_port=1,tcp,nw_dst=10.0.0.1,nw_ttl=64,tp_dst=80";
+    let output = switch.appctl(command)?;
+    let expected = "\
 bridge(\"br0\")
 -------------
  0. tcp,nw_dst=10.0.0.0/8, priority 9
@@ -33,42 +33,45 @@ bridge(\"br0\")
     output:2
 
 Final flow: tcp,in_port=1,";
-    assert!(told.contains(wanted), "{told}");
-    assert!(told.contains("nw_ttl=63"), "{told}");
+    assert!(output.contains(expected), "{output}");
+    assert!(output.contains("nw_ttl=63"), "{output}");
     assert!(
-        told.ends_with("\nDatapath actions: set(ipv4(ttl=63)),2\n"),
-        "{told}"
+        output.ends_with("\nDatapath actions: set(ipv4(ttl=63)),2\n"),
+        "{output}"
     );
     for flow in switch.flows("dump-flows br0")? {
         assert!(flow.contains("n_packets=0, "), "{flow}");
     }
-    // The first frame that comes is one that was sent.
+    // The trace sends no frame: the first received frame is the one sent here.
     network
         .host(1)
         .send(&["eth / ipv4(dst=10.0.0.1) / tcp(dst=80)"])?;
-    heard.expect_frame("eth / ipv4(dst=10.0.0.1,ttl=63) / tcp");
-    // The same by our own command.
-    let own = program(comporta_binary().to_str().expect("a path is text"))
+    capture.expect_frame("eth / ipv4(dst=10.0.0.1,ttl=63) / tcp");
+    // The same by `comporta trace`.
+    let comporta = comporta_program()
         .args(["trace", "br0"])
-        .args(question.split_whitespace().skip(2))
+        .args(command.split_whitespace().skip(2))
         .env("OVS_RUNDIR", switch.file(""));
-    assert_eq!(CommandOutput::run(context, own)?.expect_success()?, told);
+    assert_eq!(
+        CommandOutput::run(context, comporta)?.expect_success()?,
+        output
+    );
     Ok(())
 }
 
-fn a_learned_station_is_where_normal_forwards_to(context: &TestContext) -> TestResult {
+fn trace_of_normal_uses_learned_addresses(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let switch = network.start_switch("--bridge br0 --port p1 --port p2 --port p3")?;
-    let question = format!("ofproto/trace br0 in_port=1,dl_dst={}", mac(2));
-    let told = switch.appctl(&question)?;
-    assert!(told.ends_with("\nDatapath actions: 2,3\n"), "{told}");
+    let command = format!("ofproto/trace br0 in_port=1,dl_dst={}", mac(2));
+    let output = switch.appctl(&command)?;
+    assert!(output.ends_with("\nDatapath actions: 2,3\n"), "{output}");
     network.host(1).ping_until_reply(network.host(2).address)?;
-    let told = switch.appctl(&question)?;
-    assert!(told.ends_with("\nDatapath actions: 2\n"), "{told}");
-    // Given as bytes, to a station that is where the frame comes from.
+    let output = switch.appctl(&command)?;
+    assert!(output.ends_with("\nDatapath actions: 2\n"), "{output}");
+    // A frame given as bytes, to the port that it comes from.
     let frame = "020000000001020000000009ffff0000";
-    let told = switch.appctl(&format!("ofproto/trace br0 in_port=1 {frame}"))?;
-    assert!(told.ends_with("\nDatapath actions: drop\n"), "{told}");
+    let output = switch.appctl(&format!("ofproto/trace br0 in_port=1 {frame}"))?;
+    assert!(output.ends_with("\nDatapath actions: drop\n"), "{output}");
     Ok(())
 }
 
@@ -76,7 +79,7 @@ fn mac(number: u8) -> String {
     format!("02:00:00:00:00:{number:02x}")
 }
 
-fn what_cannot_be_traced_is_refused_with_a_reason(context: &TestContext) -> TestResult {
+fn trace_errors_name_the_reason(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     let switch = network.start_switch("--bridge br0 --port p1")?;
     let refusals = [
@@ -92,18 +95,18 @@ fn what_cannot_be_traced_is_refused_with_a_reason(context: &TestContext) -> Test
         ("br0 ipv6,ipv6_exthdr=2", "no frame can be put together"),
     ];
     for (words, reason) in refusals {
-        let asked = program("ovs-appctl -t")
+        let appctl = program("ovs-appctl -t")
             .arg(switch.file("br0.ctl"))
             .arg("ofproto/trace")
             .args(words.split_whitespace());
-        let said = CommandOutput::run(context, asked)?.expect_failure()?;
-        assert!(said.contains(reason), "{words}: {said}");
+        let stderr = CommandOutput::run(context, appctl)?.expect_failure()?;
+        assert!(stderr.contains(reason), "{words}: {stderr}");
     }
-    let nobody = program(comporta_binary().to_str().expect("a path is text"))
+    let unknown_bridge = comporta_program()
         .args(["trace", "br7", "in_port=1", "--rundir"])
         .arg(switch.file(""));
-    let ran = CommandOutput::run(context, nobody)?;
-    assert_eq!(ran.status.code(), Some(1));
-    assert!(ran.stderr.starts_with("comporta: no switch answers at "));
+    let result = CommandOutput::run(context, unknown_bridge)?;
+    assert_eq!(result.status.code(), Some(1));
+    assert!(result.stderr.starts_with("comporta: no switch answers at "));
     Ok(())
 }

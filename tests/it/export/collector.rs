@@ -1,5 +1,5 @@
-//! A collector, whose datagrams tshark dissects: its dissectors are others' than ours and Open
-//! vSwitch's.
+//! A collector, whose datagrams tshark dissects: its dissectors are independent of Comporta and
+//! Open vSwitch.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -10,24 +10,24 @@ use testbed::Failure;
 use crate::support::command::{CommandOutput, program};
 use crate::support::network::TestNetwork;
 
-/// A look for a datagram takes so long.
-const LOOK: Duration = Duration::from_millis(50);
+/// Longest wait for a datagram in one poll.
+const POLL_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// A collector at the home of a rig.
-pub(crate) struct Collector<'r, 'g> {
+/// A collector in a network's switch namespace.
+pub(crate) struct TestCollector<'r, 'g> {
     network: &'r TestNetwork<'g>,
     socket: UdpSocket,
     port: u16,
     datagrams: Vec<Vec<u8>>,
 }
 
-impl<'r, 'g> Collector<'r, 'g> {
-    /// One at a port that is free.
+impl<'r, 'g> TestCollector<'r, 'g> {
+    /// Opens a collector on a free port.
     pub(crate) fn new(network: &'r TestNetwork<'g>) -> Result<Self, Failure> {
         let failure = Failure::to("open a collector's socket");
         let socket = network.switch_namespace.run(|| {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            socket.set_read_timeout(Some(LOOK))?;
+            socket.set_read_timeout(Some(POLL_TIMEOUT))?;
             let port = socket.local_addr()?.port();
             Ok::<_, std::io::Error>((socket, port))
         })?;
@@ -40,12 +40,12 @@ impl<'r, 'g> Collector<'r, 'g> {
         })
     }
 
-    /// Where it is.
+    /// Address of the collector.
     pub(crate) fn target(&self) -> SocketAddrV4 {
         SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port)
     }
 
-    /// The datagrams that it has heard so far.
+    /// Datagrams received so far.
     pub(crate) fn datagrams(&mut self) -> &[Vec<u8>] {
         let mut bytes = [0; 65_536];
         while let Ok(length) = self.socket.recv(&mut bytes) {
@@ -54,54 +54,55 @@ impl<'r, 'g> Collector<'r, 'g> {
         &self.datagrams
     }
 
-    /// The same as `tshark -V` tells of this protocol, line by line.
-    pub(crate) fn heard(&mut self, protocol: &str) -> Result<Vec<String>, Failure> {
+    /// Datagrams received so far, dissected by `tshark -V`: trimmed lines.
+    pub(crate) fn dissect(&mut self, protocol: &str) -> Result<Vec<String>, Failure> {
         self.datagrams();
-        let file = self.network.context.unique_path("heard.pcap");
-        fs::write(&file, self.capture()).map_err(Failure::to("write a capture"))?;
+        let file = self.network.context.unique_path("collected.pcap");
+        fs::write(&file, self.pcap_file()).map_err(Failure::to("write a capture file"))?;
         let words = format!(
             "tshark -V -r {} -d udp.port=={},{protocol}",
             file.display(),
             self.port
         );
-        let told = CommandOutput::run(self.network.context, program(&words))?.expect_success()?;
-        assert!(!told.contains("Malformed"), "{told}");
-        Ok(told.lines().map(|line| line.trim().to_owned()).collect())
+        let output = CommandOutput::run(self.network.context, program(&words))?.expect_success()?;
+        assert!(!output.contains("Malformed"), "{output}");
+        Ok(output.lines().map(|line| line.trim().to_owned()).collect())
     }
 
-    /// Waits until `find` finds something in that.
+    /// Waits until `find` returns a value for the dissected lines.
     pub(crate) fn wait_for<T>(
         &mut self,
         protocol: &str,
-        what: &str,
+        condition: &str,
         mut find: impl FnMut(&[String]) -> Option<T>,
     ) -> Result<T, Failure> {
         let context = self.network.context;
-        context.wait_for(what, || Ok(find(&self.heard(protocol)?)))
+        context.wait_for(condition, || Ok(find(&self.dissect(protocol)?)))
     }
 
-    /// The datagrams as a capture of IPv4 packets (LINKTYPE_RAW).
-    fn capture(&self) -> Vec<u8> {
-        let mut capture = Vec::new();
+    /// Capture file of the datagrams as IPv4 packets (LINKTYPE_RAW).
+    fn pcap_file(&self) -> Vec<u8> {
+        let mut pcap_file = Vec::new();
         for word in [0xa1b2_c3d4, 0x0002_0004, 0, 0, 0xffff, 101_u32] {
-            capture.extend(word.to_le_bytes());
+            pcap_file.extend(word.to_le_bytes());
         }
-        // The version's halves are numbers of their own.
-        capture[4..8].copy_from_slice(&[2, 0, 4, 0]);
+        // The version consists of two 16-bit numbers.
+        pcap_file[4..8].copy_from_slice(&[2, 0, 4, 0]);
         for datagram in &self.datagrams {
-            let length = u16::try_from(datagram.len() + 28).expect("datagrams are short");
+            let length =
+                u16::try_from(datagram.len() + 28).expect("a datagram is shorter than 64 KB");
             for word in [0, 0, length.into(), length.into()] {
                 let word: u32 = word;
-                capture.extend(word.to_le_bytes());
+                pcap_file.extend(word.to_le_bytes());
             }
-            capture.extend([0x45, 0]);
-            capture.extend(length.to_be_bytes());
-            capture.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
-            for half in [self.port, self.port, length - 20, 0] {
-                capture.extend(half.to_be_bytes());
+            pcap_file.extend([0x45, 0]);
+            pcap_file.extend(length.to_be_bytes());
+            pcap_file.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+            for word in [self.port, self.port, length - 20, 0] {
+                pcap_file.extend(word.to_be_bytes());
             }
-            capture.extend(datagram);
+            pcap_file.extend(datagram);
         }
-        capture
+        pcap_file
     }
 }

@@ -1,169 +1,150 @@
-//! Ports that are several interfaces, as the database says them, with a real Open vSwitch at the
-//! other end of their cables.
+//! Bonds configured in the database, with a real Open vSwitch at the other end of their cables.
 
 use std::collections::BTreeMap;
 
 use testbed::{Failure, Process};
 
+use crate::support::comparison::NetworkPair;
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
 use crate::support::deployment::{Deployment, VswitchdProcess};
 use crate::support::frames::FrameCapture;
 use crate::support::host::TestHost;
-use crate::support::network::TestNetwork;
-use crate::support::open_vswitch::{appctl, start_ovs_vswitchd};
+use crate::support::open_vswitch::{appctl, start_ovs_vswitchd, wait_for_appctl};
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    bonds_are_told_of_as_by_open_vswitch,
-    where_one_member_carries_all_another_takes_over,
-    sources_are_shared_and_nothing_comes_twice_or_back,
-    members_that_speak_lacp_share_flows,
-    without_a_partner_one_member_carries_all_if_that_is_wanted,
+    bond_commands_reply_like_open_vswitch,
+    active_backup_bond_fails_over,
+    balance_slb_shares_sources_without_duplicates_or_reflections,
+    balance_tcp_with_lacp_shares_flows,
+    lacp_fallback_uses_one_member_without_a_partner,
 ];
 
-/// The type of frames that nobody else sends (IEEE 802, local experimental).
-const EXPERIMENT: [u8; 2] = [0x88, 0xb5];
+/// Ethernet type that no other program uses (IEEE 802 local experimental).
+const TEST_ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
-/// How many frames are sent at once.
-const MANY: u16 = 64;
+/// Number of frames in a burst.
+const BURST: u16 = 64;
 
-/// Two cables between a home with one host, the first, and another with one, the second.
-struct Ends<'g> {
-    here: TestNetwork<'g>,
-    there: TestNetwork<'g>,
+/// Two networks with two cables between the switches; tests use host 1 of Comporta's and host 2 of
+/// Open vSwitch's.
+fn connected_pair(context: &TestContext) -> Result<NetworkPair<'_>, Failure> {
+    let pair = NetworkPair::with_hosts(context, 2)?;
+    pair.connect(&["c1", "c2"])?;
+    Ok(pair)
 }
 
-impl<'g> Ends<'g> {
-    fn new(context: &'g TestContext) -> Result<Self, Failure> {
-        let (here, there) = (TestNetwork::new(context, 1)?, TestNetwork::new(context, 2)?);
-        for cable in ["c1", "c2"] {
-            here.switch_namespace
-                .join(cable, &there.switch_namespace, cable)?;
-            here.switch_namespace.set_up(cable)?;
-            there.switch_namespace.set_up(cable)?;
-        }
-        Ok(Self { here, there })
-    }
-
-    fn host_pair(&self) -> (&TestHost<'g>, &TestHost<'g>) {
-        (self.here.host(1), self.there.host(2))
-    }
+/// Arguments of `ovs-vsctl` for a bridge with the port of a host, and further commands.
+fn add_bridge(port: &str, more: &str) -> String {
+    format!("add-br br0 -- set Bridge br0 datapath_type=netdev -- add-port br0 {port} -- {more}")
 }
 
-/// The words that make a bridge of the port of a host and what is behind them.
-fn bridge(port: &str, others: &str) -> String {
-    format!("add-br br0 -- set Bridge br0 datapath_type=netdev -- add-port br0 {port} -- {others}")
-}
+/// Arguments of `ovs-vsctl` for two independent ports.
+const SEPARATE_PORTS: &str = "add-port br0 c1 -- add-port br0 c2";
 
-/// The words for two ports that know nothing of each other.
-const APART: &str = "add-port br0 c1 -- add-port br0 c2";
-
-/// Frames with numbers, to `to` and from many stations or one.
-fn numbered(to: [u8; 6], from: impl Fn(u16) -> [u8; 6], count: u16) -> Vec<Vec<u8>> {
+/// Numbered frames to `to`, from the sources that `from` returns.
+fn numbered_frames(to: [u8; 6], from: impl Fn(u16) -> [u8; 6], count_copies: u16) -> Vec<Vec<u8>> {
     let frame = |number: u16| {
         let parts = [
             &to[..],
             &from(number),
-            &EXPERIMENT,
+            &TEST_ETHER_TYPE,
             &number.to_be_bytes(),
             &[0; 44],
         ];
         parts.concat()
     };
-    (0..count).map(frame).collect()
+    (0..count_copies).map(frame).collect()
 }
 
-/// One of many stations that do not exist.
-fn station(number: u16) -> [u8; 6] {
+/// Address of an imaginary station.
+fn imaginary_address(number: u16) -> [u8; 6] {
     let [high, low] = number.to_be_bytes();
     [2, 0, 0, 7, high, low]
 }
 
-/// How often each of the frames with numbers was seen, until one had all that stands last.
-fn count(capture: &mut FrameCapture<'_>, last: u16) -> Result<BTreeMap<u16, usize>, Failure> {
-    let mut seen = BTreeMap::new();
-    while !seen.contains_key(&last) {
+/// Counts the received copies of each numbered frame, until the frame with number `last`.
+fn count_copies(
+    capture: &mut FrameCapture<'_>,
+    last: u16,
+) -> Result<BTreeMap<u16, usize>, Failure> {
+    let mut copies = BTreeMap::new();
+    while !copies.contains_key(&last) {
         let frame = capture.next_frame()?;
         let bytes = frame.bytes();
-        if bytes.get(12..14) == Some(&EXPERIMENT) {
+        if bytes.get(12..14) == Some(&TEST_ETHER_TYPE) {
             let number = u16::from_be_bytes([bytes[14], bytes[15]]);
-            *seen.entry(number).or_insert(0) += 1;
+            *copies.entry(number).or_insert(0) += 1;
         }
     }
-    Ok(seen)
+    Ok(copies)
 }
 
-/// Has one host send frames to many, and fails unless each comes once to the other.
-fn come_once(
+/// Sends broadcast frames from one host, and asserts that the other receives each exactly once.
+fn expect_delivery_once(
     from: &TestHost<'_>,
     to: &TestHost<'_>,
-    by: impl Fn(u16) -> [u8; 6],
+    source: impl Fn(u16) -> [u8; 6],
 ) -> Result<(), Failure> {
     let mut capture = to.capture_frames()?;
-    from.send_bytes(&numbered([0xff; 6], by, MANY))?;
-    // What comes by another cable may be late.
-    for last in [MANY, MANY + 1] {
-        let frames = numbered([0xff; 6], |_| from.mac, last + 1);
+    from.send_bytes(&numbered_frames([0xff; 6], source, BURST))?;
+    // Frames by the other cable may be late.
+    for last in [BURST, BURST + 1] {
+        let frames = numbered_frames([0xff; 6], |_| from.mac, last + 1);
         from.send_bytes(&frames[usize::from(last)..])?;
-        let seen = count(&mut capture, last)?;
-        assert!(seen.values().all(|count| *count == 1), "{seen:?}");
-        if last == MANY {
-            assert_eq!(seen.len(), usize::from(MANY) + 1, "{seen:?}");
+        let copies = count_copies(&mut capture, last)?;
+        assert!(
+            copies.values().all(|count_copies| *count_copies == 1),
+            "{copies:?}"
+        );
+        if last == BURST {
+            assert_eq!(copies.len(), usize::from(BURST) + 1, "{copies:?}");
         }
     }
     Ok(())
 }
 
-/// Frames that a port of the other end has received.
-fn received(deployment: &Deployment<'_, '_>, port: &str) -> Result<u64, Failure> {
-    let told = deployment.run_tool(&format!("ovs-ofctl dump-ports br0 {port}"))?;
-    let count = told.split_once("rx pkts=").map(|(_, rest)| rest);
-    let count = count.and_then(|rest| rest.split(',').next()?.trim().parse().ok());
-    Ok(count.unwrap_or(0))
+/// Number of frames that a port received.
+fn received_frames(deployment: &Deployment<'_, '_>, port: &str) -> Result<u64, Failure> {
+    let output = deployment.run_tool(&format!("ovs-ofctl dump-ports br0 {port}"))?;
+    let count_copies = output.split_once("rx pkts=").map(|(_, rest)| rest);
+    let count_copies = count_copies.and_then(|rest| rest.split(',').next()?.trim().parse().ok());
+    Ok(count_copies.unwrap_or(0))
 }
 
-/// Whether the other end knows the first host behind this port.
-fn is_known(deployment: &Deployment<'_, '_>, port: &str) -> Result<bool, Failure> {
+/// True if host 1 is learned at this port.
+fn is_learned(deployment: &Deployment<'_, '_>, port: &str) -> Result<bool, Failure> {
     let number = deployment.vsctl(&format!("get Interface {port} ofport"))?;
-    let known = appctl(deployment, "fdb/show br0")?;
-    let mut lines = known.lines().map(str::split_whitespace);
+    let entries = appctl(deployment, "fdb/show br0")?;
+    let mut lines = entries.lines().map(str::split_whitespace);
     Ok(lines.any(|mut words| {
         words.next() == Some(number.as_str()) && words.any(|word| word == "02:00:00:00:00:01")
     }))
 }
 
-/// Waits until it does.
-fn wait_until_known(deployment: &Deployment<'_, '_>, port: &str) -> Result<(), Failure> {
-    let what = format!("the host to be known at {port}");
+/// Waits until host 1 is learned at this port.
+fn wait_until_learned(deployment: &Deployment<'_, '_>, port: &str) -> Result<(), Failure> {
+    let condition = format!("the host to be learned at {port}");
     deployment
         .network
         .context
-        .wait_until(&what, || is_known(deployment, port))
+        .wait_until(&condition, || is_learned(deployment, port))
 }
 
-/// Waits until what is told has this in it.
-fn wait_for(deployment: &Deployment<'_, '_>, question: &str, part: &str) -> Result<(), Failure> {
-    let what = format!("'{question}' to tell '{part}'");
-    deployment
-        .network
-        .context
-        .wait_until(&what, || Ok(appctl(deployment, question)?.contains(part)))
-}
-
-/// Both daemons, told what stands behind the ports of their hosts.
-fn start<'s, 'r, 'g>(
-    ours: &'s Deployment<'r, 'g>,
-    other: &'s Deployment<'r, 'g>,
-    (here, there): (&str, &str),
+/// Starts both daemons, and adds bridges with a host port and the given ports.
+fn start_bridges<'s, 'r, 'g>(
+    comporta: &'s Deployment<'r, 'g>,
+    ovs: &'s Deployment<'r, 'g>,
+    (comporta_ports, ovs_ports): (&str, &str),
 ) -> Result<(VswitchdProcess<'s, 'g>, Process), TestError> {
-    let daemons = (ours.start_daemon()?, start_ovs_vswitchd(other, "")?);
-    ours.vsctl(&bridge("p1", here))?;
-    other.vsctl(&bridge("p2", there))?;
+    let daemons = (comporta.start_daemon()?, start_ovs_vswitchd(ovs, "")?);
+    comporta.vsctl(&add_bridge("p1", comporta_ports))?;
+    ovs.vsctl(&add_bridge("p2", ovs_ports))?;
     Ok(daemons)
 }
 
-/// Questions to which both have the same answer, after words to their databases.
+/// Commands with equal replies, after changes of the database.
 #[rustfmt::skip]
-const QUESTIONS: [(&str, &[&str]); 4] = [
+const COMMANDS: [(&str, &[&str]); 4] = [
     ("", &[
         "bond/list", "bond/show", "bond/show bond0", "bond/show nope",
         "bond/set-active-member bond0 p1", "bond/set-active-member bond0 p2", "bond/set-active-slave bond0 p1",
@@ -189,8 +170,8 @@ const QUESTIONS: [(&str, &[&str]); 4] = [
     ("set Port bond0 other_config:bond-primary=p1 other_config:bond-hash-basis=7 other_config:lacp-fallback-ab=true", &["bond/show"]),
 ];
 
-/// What is told, without what is another at each moment or on each machine.
-fn lasting(told: &str) -> String {
+/// Reply without values that change over time or between machines.
+fn stable_lines(output: &str) -> String {
     let line = |line: &str| match line.split_once(": ") {
         Some(("next rebalance", _)) => "next rebalance".to_owned(),
         Some(("active member mac", member)) => {
@@ -198,7 +179,7 @@ fn lasting(told: &str) -> String {
             format!("active member ({name}")
         }
         Some(("Megaflow" | "Datapath actions", _)) => String::new(),
-        // Stations behind a bond are told of by the number of any member, and grow old.
+        // Addresses behind a bond are listed with the number of any member, and have an age.
         _ if line.starts_with("    ") && line.contains("  02:00:00:00:00:") => {
             let mut words: Vec<_> = line.split_whitespace().take(3).collect();
             if words[0] == "1" {
@@ -206,158 +187,167 @@ fn lasting(told: &str) -> String {
             }
             words.join(" ")
         }
-        // Members are listed in any order, and bonds have numbers for other uses.
+        // The order of members and the recirculation ids vary.
         _ if line.starts_with("bond0\t") => {
             let words = line.split(['\t', ',', ' ']).enumerate();
-            let words = words.filter(|(place, word)| *place != 2 && !word.is_empty());
+            let words = words.filter(|(index, word)| *index != 2 && !word.is_empty());
             let mut words: Vec<_> = words.map(|(_, word)| word).collect();
             words.sort_unstable();
             words.join(" ")
         }
         _ => line.to_owned(),
     };
-    told.lines().map(line).collect::<Vec<_>>().join("\n")
+    output.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn bonds_are_told_of_as_by_open_vswitch(context: &TestContext) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 3)?, TestNetwork::new(context, 3)?);
-    let (ours, other) = (
-        Deployment::in_directory(&here, "ours")?,
-        Deployment::in_directory(&there, "theirs")?,
-    );
-    let (_daemon, _theirs) = (ours.start_daemon()?, start_ovs_vswitchd(&other, "")?);
-    for deployment in [&ours, &other] {
+fn bond_commands_reply_like_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 3)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let (_daemon, _theirs) = (comporta.start_daemon()?, start_ovs_vswitchd(&ovs, "")?);
+    for deployment in [&comporta, &ovs] {
         let bond = "add-bond br0 bond0 p1 p2 \
                     -- set Interface p1 ofport_request=1 -- set Interface p2 ofport_request=2 \
                     -- set Interface p3 ofport_request=3";
-        deployment.vsctl(&bridge("p3", bond))?;
-        wait_for(deployment, "bond/show", "member p2: enabled")?;
+        deployment.vsctl(&add_bridge("p3", bond))?;
+        wait_for_appctl(deployment, "bond/show", "member p2: enabled")?;
         appctl(deployment, "bond/set-active-member bond0 p1")?;
     }
-    for (words, questions) in QUESTIONS {
-        for deployment in [&ours, &other] {
+    for (words, commands) in COMMANDS {
+        for deployment in [&comporta, &ovs] {
             if !words.is_empty() {
                 deployment.vsctl(words)?;
                 appctl(deployment, "bond/set-active-member bond0 p1")?;
             }
         }
-        for question in questions {
+        for command in commands {
             assert_eq!(
-                lasting(&appctl(&ours, question)?),
-                lasting(&appctl(&other, question)?),
-                "{words}: {question}"
+                stable_lines(&appctl(&comporta, command)?),
+                stable_lines(&appctl(&ovs, command)?),
+                "{words}: {command}"
             );
         }
     }
-    // What leads nowhere is not used, and is not made active.
-    for (deployment, network) in [(&ours, &here), (&other, &there)] {
+    // A member without carrier is not used, and cannot become active.
+    for (deployment, network) in [(&comporta, &pair.comporta), (&ovs, &pair.ovs)] {
         network.host(2).namespace.set_down("eth0")?;
-        wait_for(deployment, "bond/show", "member p2: disabled")?;
+        wait_for_appctl(deployment, "bond/show", "member p2: disabled")?;
     }
-    for question in ["bond/set-active-member bond0 p2", "bond/show"] {
-        let told = lasting(&appctl(&ours, question)?);
-        assert_eq!(told, lasting(&appctl(&other, question)?), "{question}");
+    for command in ["bond/set-active-member bond0 p2", "bond/show"] {
+        let output = stable_lines(&appctl(&comporta, command)?);
+        assert_eq!(output, stable_lines(&appctl(&ovs, command)?), "{command}");
     }
-    // The database has who is active; a member that cannot be says why.
-    let address = ours.vsctl("get Interface p1 mac_in_use")?;
-    ours.wait_for_column("get Port bond0 bond_active_slave", &address)?;
-    ours.vsctl("add-bond br0 bond1 x1 x2 -- set Interface x1 type=patch options:peer=x2")?;
-    let said = ours.vsctl("get Interface x1 error")?;
-    assert!(said.contains("bonds are of interfaces"), "{said}");
+    // The database contains the active member; an interface that cannot be a member has an error.
+    let address = comporta.vsctl("get Interface p1 mac_in_use")?;
+    comporta.wait_for_column("get Port bond0 bond_active_slave", &address)?;
+    comporta.vsctl("add-bond br0 bond1 x1 x2 -- set Interface x1 type=patch options:peer=x2")?;
+    let error = comporta.vsctl("get Interface x1 error")?;
+    assert!(error.contains("bonds are of interfaces"), "{error}");
     Ok(())
 }
 
-fn where_one_member_carries_all_another_takes_over(context: &TestContext) -> TestResult {
-    let ends = Ends::new(context)?;
-    let (ours, other) = (
-        Deployment::in_directory(&ends.here, "ours")?,
-        Deployment::in_directory(&ends.there, "theirs")?,
-    );
-    let _daemons = start(&ours, &other, ("add-bond br0 bond0 c1 c2", APART))?;
-    let (one, two) = ends.host_pair();
+fn active_backup_bond_fails_over(context: &TestContext) -> TestResult {
+    let pair = connected_pair(context)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let _daemons = start_bridges(
+        &comporta,
+        &ovs,
+        ("add-bond br0 bond0 c1 c2", SEPARATE_PORTS),
+    )?;
+    let (one, two) = (pair.comporta.host(1), pair.ovs.host(2));
     one.ping_until_reply(two.address)?;
-    wait_until_known(&other, "c1")?;
-    come_once(one, two, station)?;
-    come_once(two, one, station)?;
-    assert_eq!(received(&other, "c2")?, 0, "it is only there in case");
-    // The host says nothing, and is known where it is reached now.
-    ends.there.switch_namespace.set_down("c1")?;
-    wait_until_known(&other, "c2")?;
-    // What the other end keeps of flows may be older than what it knows.
+    wait_until_learned(&ovs, "c1")?;
+    expect_delivery_once(one, two, imaginary_address)?;
+    expect_delivery_once(two, one, imaginary_address)?;
+    assert_eq!(
+        received_frames(&ovs, "c2")?,
+        0,
+        "the backup member carries nothing"
+    );
+    // The host sends nothing, and is learned at the new member.
+    pair.ovs.switch_namespace.set_down("c1")?;
+    wait_until_learned(&ovs, "c2")?;
+    // The flow cache of Open vSwitch may be older than its forwarding database.
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 10)?;
     two.ping(one.address, 10)?;
-    come_once(one, two, |_| one.mac)?;
-    come_once(two, one, |_| two.mac)?;
-    let address = ours.vsctl("get Interface c2 mac_in_use")?;
-    ours.wait_for_column("get Port bond0 bond_active_slave", &address)?;
-    // Who took over stays, but for one that is preferred.
-    ends.there.switch_namespace.set_up("c1")?;
-    wait_for(&ours, "bond/show", "member c1: enabled\n  may_enable")?;
-    ours.vsctl("set Port bond0 other_config:bond-primary=c1")?;
-    wait_for(&ours, "bond/show", "member c1: enabled\n  active member")?;
-    wait_until_known(&other, "c1")?;
+    expect_delivery_once(one, two, |_| one.mac)?;
+    expect_delivery_once(two, one, |_| two.mac)?;
+    let address = comporta.vsctl("get Interface c2 mac_in_use")?;
+    comporta.wait_for_column("get Port bond0 bond_active_slave", &address)?;
+    // The new active member stays active, unless a primary member returns.
+    pair.ovs.switch_namespace.set_up("c1")?;
+    wait_for_appctl(&comporta, "bond/show", "member c1: enabled\n  may_enable")?;
+    comporta.vsctl("set Port bond0 other_config:bond-primary=c1")?;
+    wait_for_appctl(
+        &comporta,
+        "bond/show",
+        "member c1: enabled\n  active member",
+    )?;
+    wait_until_learned(&ovs, "c1")?;
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 10)?;
-    // Two ports from now on: each is known for itself.
-    ours.vsctl("del-port br0 bond0")?;
-    assert_eq!(appctl(&ours, "bond/show bond0")?, "no such bond\n");
-    ours.vsctl("add-port br0 c1")?;
+    // From here on two ports, with an address learned at each.
+    comporta.vsctl("del-port br0 bond0")?;
+    assert_eq!(appctl(&comporta, "bond/show bond0")?, "no such bond\n");
+    comporta.vsctl("add-port br0 c1")?;
     one.ping_until_reply(two.address)?;
     Ok(())
 }
 
-fn sources_are_shared_and_nothing_comes_twice_or_back(context: &TestContext) -> TestResult {
-    let ends = Ends::new(context)?;
-    let (ours, other) = (
-        Deployment::in_directory(&ends.here, "ours")?,
-        Deployment::in_directory(&ends.there, "theirs")?,
-    );
+fn balance_slb_shares_sources_without_duplicates_or_reflections(
+    context: &TestContext,
+) -> TestResult {
+    let pair = connected_pair(context)?;
+    let [comporta, ovs] = pair.deploy()?;
     let bond = "add-bond br0 bond0 c1 c2 bond_mode=balance-slb";
-    let _daemons = start(&ours, &other, (bond, APART))?;
-    let (one, two) = ends.host_pair();
+    let _daemons = start_bridges(&comporta, &ovs, (bond, SEPARATE_PORTS))?;
+    let (one, two) = (pair.comporta.host(1), pair.ovs.host(2));
     one.ping_until_reply(two.address)?;
     two.ping_until_reply(one.address)?;
-    let mut back = one.capture_frames()?;
-    come_once(one, two, station)?;
-    // The other end floods what is for many by all its ports: ours came back, and went no further.
-    two.send_bytes(&numbered([0xff; 6], |_| two.mac, 1))?;
-    let seen = count(&mut back, 0)?;
-    assert_eq!(seen, BTreeMap::from([(0, 1)]));
+    let mut capture = one.capture_frames()?;
+    expect_delivery_once(one, two, imaginary_address)?;
+    // Open vSwitch floods broadcast frames by both ports: Comporta's own frames returned, and were
+    // dropped.
+    two.send_bytes(&numbered_frames([0xff; 6], |_| two.mac, 1))?;
+    let copies = count_copies(&mut capture, 0)?;
+    assert_eq!(copies, BTreeMap::from([(0, 1)]));
     for cable in ["c1", "c2"] {
-        assert!(received(&other, cable)? > 10, "{cable} carries its part");
+        assert!(
+            received_frames(&ovs, cable)? > 10,
+            "{cable} carries no frames"
+        );
     }
-    come_once(two, one, |_| two.mac)?;
+    expect_delivery_once(two, one, |_| two.mac)?;
     one.ping(two.address, 20)?;
     two.ping(one.address, 20)?;
-    let counters = appctl(&ours, "comporta/counters")?;
+    let counters = appctl(&comporta, "comporta/counters")?;
     assert!(counters.contains("normal_bond"), "{counters}");
-    // A source is moved by hand.
-    let hash = appctl(&ours, "bond/hash 02:00:00:00:00:01")?;
+    // A source address is moved by command.
+    let hash = appctl(&comporta, "bond/hash 02:00:00:00:00:01")?;
     for cable in ["c1", "c2"] {
         let moved = appctl(
-            &ours,
+            &comporta,
             &format!("bond/migrate bond0 {} {cable}", hash.trim()),
         )?;
         assert_eq!(moved, "migrated\n");
-        // The other end may count what came before by the other cable only now.
-        context.wait_until("the host to be known where it was moved to", || {
+        // Open vSwitch may process earlier frames of the other cable only now.
+        context.wait_until("the host to be learned at the new member", || {
             one.can_ping(two.address)?;
-            is_known(&other, cable)
+            is_learned(&ovs, cable)
         })?;
     }
-    // What leads nowhere carries nothing.
-    ends.there.switch_namespace.set_down("c2")?;
-    wait_for(&ours, "bond/show", "member c2: disabled")?;
+    // A member without carrier is not used.
+    pair.ovs.switch_namespace.set_down("c2")?;
+    wait_for_appctl(&comporta, "bond/show", "member c2: disabled")?;
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 10)?;
-    wait_until_known(&other, "c1")?;
-    come_once(one, two, |_| one.mac)?;
+    wait_until_learned(&ovs, "c1")?;
+    expect_delivery_once(one, two, |_| one.mac)?;
     Ok(())
 }
 
 /// Datagrams of many flows between the two hosts.
-fn flows(from: &TestHost<'_>, to: &TestHost<'_>) -> Vec<String> {
+fn datagrams(from: &TestHost<'_>, to: &TestHost<'_>) -> Vec<String> {
     let address = |mac: [u8; 6]| {
         let parts = mac.map(|part| format!("{part:02x}"));
         parts.join(":")
@@ -367,109 +357,109 @@ fn flows(from: &TestHost<'_>, to: &TestHost<'_>) -> Vec<String> {
         let (src, dst) = (from.address, to.address);
         format!("{link}/ipv4(src={src},dst={dst})/udp(src={port},dst=9)")
     };
-    (1..=MANY).map(datagram).collect()
+    (1..=BURST).map(datagram).collect()
 }
 
-/// Fails unless both tell of both ends, in the same words.
-fn tell_of_both_ends(ours: &Deployment<'_, '_>, other: &Deployment<'_, '_>) -> Result<(), Failure> {
-    let told = appctl(ours, "lacp/show bond0")?;
-    let system = appctl(other, "lacp/show bond0")?;
+/// Asserts that both sides report each other's LACP state in equal lines.
+fn expect_lacp_partners(
+    comporta: &Deployment<'_, '_>,
+    ovs: &Deployment<'_, '_>,
+) -> Result<(), Failure> {
+    let output = appctl(comporta, "lacp/show bond0")?;
+    let system = appctl(ovs, "lacp/show bond0")?;
     let system = system.lines().find(|line| line.contains("  sys_id: "));
     let system = system.unwrap_or_default().trim();
-    assert!(told.contains(&format!("  partner {system}\n")), "{told}");
+    assert!(
+        output.contains(&format!("  partner {system}\n")),
+        "{output}"
+    );
     let state = "activity timeout aggregation synchronized collecting distributing";
     assert!(
-        told.contains(&format!("  actor state: {state}\n")),
-        "{told}"
+        output.contains(&format!("  actor state: {state}\n")),
+        "{output}"
     );
-    let shape = |told: &str| {
-        let names = told
+    let names = |output: &str| {
+        let names = output
             .lines()
             .map(|line| line.split(": ").next().unwrap_or_default());
         names.map(str::to_owned).collect::<Vec<_>>()
     };
-    for question in ["lacp/show", "lacp/show-stats"] {
+    for command in ["lacp/show", "lacp/show-stats"] {
         assert_eq!(
-            shape(&appctl(ours, question)?),
-            shape(&appctl(other, question)?)
+            names(&appctl(comporta, command)?),
+            names(&appctl(ovs, command)?)
         );
     }
     Ok(())
 }
 
-fn members_that_speak_lacp_share_flows(context: &TestContext) -> TestResult {
-    let ends = Ends::new(context)?;
-    let (ours, other) = (
-        Deployment::in_directory(&ends.here, "ours")?,
-        Deployment::in_directory(&ends.there, "theirs")?,
-    );
+fn balance_tcp_with_lacp_shares_flows(context: &TestContext) -> TestResult {
+    let pair = connected_pair(context)?;
+    let [comporta, ovs] = pair.deploy()?;
     let bond = |lacp: &str| {
         format!(
             "add-bond br0 bond0 c1 c2 bond_mode=balance-tcp lacp={lacp} other_config:lacp-time=fast"
         )
     };
     let words = (bond("active"), bond("passive"));
-    let _daemons = start(&ours, &other, (&words.0, &words.1))?;
-    wait_for(&ours, "lacp/show", "status: active negotiated")?;
-    wait_for(&other, "lacp/show", "status: passive negotiated")?;
-    let (one, two) = ends.host_pair();
+    let _daemons = start_bridges(&comporta, &ovs, (&words.0, &words.1))?;
+    wait_for_appctl(&comporta, "lacp/show", "status: active negotiated")?;
+    wait_for_appctl(&ovs, "lacp/show", "status: passive negotiated")?;
+    let (one, two) = (pair.comporta.host(1), pair.ovs.host(2));
     one.ping_until_reply(two.address)?;
     for cable in ["c1", "c2"] {
-        ours.wait_for_column(&format!("get Interface {cable} lacp_current"), "true")?;
+        comporta.wait_for_column(&format!("get Interface {cable} lacp_current"), "true")?;
     }
-    for (from, to, deployment) in [(one, two, &other), (two, one, &ours)] {
+    for (from, to, deployment) in [(one, two, &ovs), (two, one, &comporta)] {
         from.ping(to.address, 5)?;
-        let before = ["c1", "c2"].map(|cable| received(deployment, cable));
-        let flows = flows(from, to);
-        from.send(&flows.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let before = ["c1", "c2"].map(|cable| received_frames(deployment, cable));
+        let datagrams = datagrams(from, to);
+        from.send(&datagrams.iter().map(String::as_str).collect::<Vec<_>>())?;
         for (cable, before) in ["c1", "c2"].into_iter().zip(before) {
             let before = before?;
-            context.wait_until("both to carry flows", || {
-                Ok(received(deployment, cable)? >= before + 10)
+            context.wait_until("flows on both members", || {
+                Ok(received_frames(deployment, cable)? >= before + 10)
             })?;
         }
-        come_once(from, to, |_| from.mac)?;
+        expect_delivery_once(from, to, |_| from.mac)?;
     }
-    tell_of_both_ends(&ours, &other)?;
-    // A cable that is cut is left out by both.
-    ends.here.switch_namespace.set_down("c1")?;
-    wait_for(&other, "bond/show", "member c1: disabled")?;
-    wait_for(&ours, "bond/show", "member c1: disabled")?;
+    expect_lacp_partners(&comporta, &ovs)?;
+    // Both sides disable the member without carrier.
+    pair.comporta.switch_namespace.set_down("c1")?;
+    wait_for_appctl(&ovs, "bond/show", "member c1: disabled")?;
+    wait_for_appctl(&comporta, "bond/show", "member c1: disabled")?;
     one.ping(two.address, 10)?;
-    // The other begins.
-    ours.vsctl("set Port bond0 lacp=passive")?;
-    other.vsctl("set Port bond0 lacp=active")?;
-    ends.here.switch_namespace.set_up("c1")?;
-    for deployment in [&ours, &other] {
-        wait_for(deployment, "bond/show", "member c1: enabled")?;
-        wait_for(deployment, "lacp/show", "negotiated")?;
+    // Now Open vSwitch is the active side.
+    comporta.vsctl("set Port bond0 lacp=passive")?;
+    ovs.vsctl("set Port bond0 lacp=active")?;
+    pair.comporta.switch_namespace.set_up("c1")?;
+    for deployment in [&comporta, &ovs] {
+        wait_for_appctl(deployment, "bond/show", "member c1: enabled")?;
+        wait_for_appctl(deployment, "lacp/show", "negotiated")?;
     }
     one.ping(two.address, 10)?;
-    come_once(one, two, |_| one.mac)?;
+    expect_delivery_once(one, two, |_| one.mac)?;
     Ok(())
 }
 
-fn without_a_partner_one_member_carries_all_if_that_is_wanted(context: &TestContext) -> TestResult {
-    let ends = Ends::new(context)?;
-    let (ours, other) = (
-        Deployment::in_directory(&ends.here, "ours")?,
-        Deployment::in_directory(&ends.there, "theirs")?,
-    );
+fn lacp_fallback_uses_one_member_without_a_partner(context: &TestContext) -> TestResult {
+    let pair = connected_pair(context)?;
+    let [comporta, ovs] = pair.deploy()?;
     let bond = "add-bond br0 bond0 c1 c2 bond_mode=balance-tcp lacp=active \
                 other_config:lacp-time=fast";
-    let _daemons = start(&ours, &other, (bond, APART))?;
-    let (one, two) = ends.host_pair();
-    wait_for(&ours, "lacp/show", "member: c2: defaulted detached")?;
-    assert!(!one.can_ping(two.address)?, "nothing is agreed");
-    ours.wait_for_column("get Port bond0 bond_active_slave", "[]")?;
-    ours.vsctl("set Port bond0 other_config:lacp-fallback-ab=true")?;
-    wait_for(&ours, "bond/show", "active member\n")?;
+    let _daemons = start_bridges(&comporta, &ovs, (bond, SEPARATE_PORTS))?;
+    let (one, two) = (pair.comporta.host(1), pair.ovs.host(2));
+    wait_for_appctl(&comporta, "lacp/show", "member: c2: defaulted detached")?;
+    assert!(!one.can_ping(two.address)?, "LACP has no partner");
+    comporta.wait_for_column("get Port bond0 bond_active_slave", "[]")?;
+    comporta.vsctl("set Port bond0 other_config:lacp-fallback-ab=true")?;
+    wait_for_appctl(&comporta, "bond/show", "active member\n")?;
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 5)?;
-    come_once(one, two, |_| one.mac)?;
-    come_once(two, one, |_| two.mac)?;
-    let told = appctl(&ours, "bond/show")?;
-    assert!(told.contains("lacp_status: configured\n"), "{told}");
-    ours.wait_for_column("get Interface c1 lacp_current", "false")?;
+    expect_delivery_once(one, two, |_| one.mac)?;
+    expect_delivery_once(two, one, |_| two.mac)?;
+    let output = appctl(&comporta, "bond/show")?;
+    assert!(output.contains("lacp_status: configured\n"), "{output}");
+    comporta.wait_for_column("get Interface c1 lacp_current", "false")?;
     Ok(())
 }

@@ -1,27 +1,26 @@
-//! Without a controller the switch is an ordinary switch.
+//! A switch without a controller: address learning, VLANs, and the host port.
 
 use std::net::Ipv4Addr;
 
 use testbed::{DeviceOffload, Failure};
 
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
-use crate::support::host::pseudo_random_bytes;
 use crate::support::network::TestNetwork;
 use crate::support::switch::{STANDALONE_2, STANDALONE_3, SwitchProcess};
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    hosts_ping_each_other,
-    a_file_crosses_unharmed_both_ways,
-    streams_cross_with_the_hosts_offloads_on,
-    a_known_station_is_met_at_its_port_only,
-    a_station_that_moves_is_followed,
-    a_flushed_table_floods_again,
-    tags_pass_as_they_are_and_stations_are_known_by_vlan,
-    the_bridges_own_interface_is_a_host_among_others,
-    vlan_sub_interfaces_are_ports,
+    learning_switch_forwards_pings,
+    files_cross_unchanged_in_both_directions,
+    tcp_streams_cross_with_offloads_enabled,
+    learned_address_is_forwarded_to_its_port_only,
+    moved_address_is_relearned,
+    flushed_forwarding_database_floods_again,
+    tags_are_unchanged_and_addresses_are_learned_per_vlan,
+    host_port_communicates_with_hosts,
+    vlan_sub_interfaces_can_be_ports,
 ];
 
-fn hosts_ping_each_other(context: &TestContext) -> TestResult {
+fn learning_switch_forwards_pings(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let _switch = network.start_switch(STANDALONE_3)?;
     for (from, to) in [(1, 2), (2, 3), (3, 1)] {
@@ -30,20 +29,17 @@ fn hosts_ping_each_other(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn a_file_crosses_unharmed_both_ways(context: &TestContext) -> TestResult {
+fn files_cross_unchanged_in_both_directions(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let _switch = network.start_switch(STANDALONE_2)?;
     let (one, two) = network.host_pair();
-    let file = pseudo_random_bytes(64 << 20);
-    // Not `assert_eq`, which would print both.
-    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
-    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    one.exchange_files(two, 64 << 20)?;
     Ok(())
 }
 
-/// Segments of up to 64 KB and unfinished checksums go through whole: the cable
-/// carries few frames, which stand for many on a wire.
-fn streams_cross_with_the_hosts_offloads_on(context: &TestContext) -> TestResult {
+/// Segments of up to 64 KB and partial checksums are forwarded as they are: a frame on the veth
+/// pair stands for many frames on a wire.
+fn tcp_streams_cross_with_offloads_enabled(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(STANDALONE_2)?;
     let (one, two) = network.host_pair();
@@ -56,17 +52,17 @@ fn streams_cross_with_the_hosts_offloads_on(context: &TestContext) -> TestResult
     for port in ["p1", "p2"] {
         let crossed = network.switch_namespace.counters(port)?;
         let number = &port[1..];
-        let told = switch.counter(&format!("br0 port {number} rx_packets"))?;
+        let counted = switch.counter(&format!("br0 port {number} rx_packets"))?;
         assert!(
-            told > 5 * crossed.rx_packets,
-            "{port}: {told} frames told, {} crossed",
+            counted > 5 * crossed.rx_packets,
+            "{port}: {counted} frames counted, {} crossed",
             crossed.rx_packets
         );
     }
     Ok(())
 }
 
-fn a_known_station_is_met_at_its_port_only(context: &TestContext) -> TestResult {
+fn learned_address_is_forwarded_to_its_port_only(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let switch = network.start_switch(STANDALONE_3)?;
     let (mut two, mut three) = (
@@ -77,8 +73,8 @@ fn a_known_station_is_met_at_its_port_only(context: &TestContext) -> TestResult 
     two.expect_frame(TO_TWO);
     three.expect_frame(TO_TWO);
     network.host(2).send(&[TO_ONE])?;
-    knows(context, &switch, 1, 0, "02:00:00:00:00:01")?;
-    knows(context, &switch, 2, 0, "02:00:00:00:00:02")?;
+    wait_for_entry(context, &switch, 1, 0, "02:00:00:00:00:01")?;
+    wait_for_entry(context, &switch, 2, 0, "02:00:00:00:00:02")?;
     network.host(1).send(&[TO_TWO, TO_ALL])?;
     two.expect_frame(TO_TWO);
     two.expect_frame(TO_ALL);
@@ -86,7 +82,7 @@ fn a_known_station_is_met_at_its_port_only(context: &TestContext) -> TestResult 
     Ok(())
 }
 
-fn a_station_that_moves_is_followed(context: &TestContext) -> TestResult {
+fn moved_address_is_relearned(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let switch = network.start_switch(STANDALONE_3)?;
     let (mut two, mut three) = (
@@ -94,10 +90,10 @@ fn a_station_that_moves_is_followed(context: &TestContext) -> TestResult {
         network.host(3).capture_frames()?,
     );
     network.host(2).send(&[TO_ONE])?;
-    knows(context, &switch, 2, 0, "02:00:00:00:00:02")?;
+    wait_for_entry(context, &switch, 2, 0, "02:00:00:00:00:02")?;
     three.expect_frame(TO_ONE);
     network.host(3).send(&[TO_ONE])?;
-    knows(context, &switch, 3, 0, "02:00:00:00:00:02")?;
+    wait_for_entry(context, &switch, 3, 0, "02:00:00:00:00:02")?;
     two.expect_frame(TO_ONE);
     network.host(1).send(&[TO_TWO, TO_ALL])?;
     three.expect_frame(TO_TWO);
@@ -106,11 +102,11 @@ fn a_station_that_moves_is_followed(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn a_flushed_table_floods_again(context: &TestContext) -> TestResult {
+fn flushed_forwarding_database_floods_again(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let switch = network.start_switch(STANDALONE_3)?;
     network.host(2).send(&[TO_ONE])?;
-    knows(context, &switch, 2, 0, "02:00:00:00:00:02")?;
+    wait_for_entry(context, &switch, 2, 0, "02:00:00:00:00:02")?;
     assert_eq!(
         switch.appctl("fdb/flush br0")?,
         "table successfully flushed\n"
@@ -122,9 +118,9 @@ fn a_flushed_table_floods_again(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-/// One tag, two tags of the two kinds (QinQ), a priority without a VLAN: none is
-/// touched. What is known in one VLAN is unknown in another.
-fn tags_pass_as_they_are_and_stations_are_known_by_vlan(context: &TestContext) -> TestResult {
+/// One tag, two tags of different types (QinQ), a priority tag: frames keep their tags. Addresses
+/// are learned per VLAN.
+fn tags_are_unchanged_and_addresses_are_learned_per_vlan(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let switch = network.start_switch(STANDALONE_3)?;
     let tagged = [
@@ -142,9 +138,9 @@ fn tags_pass_as_they_are_and_stations_are_known_by_vlan(context: &TestContext) -
     network
         .host(2)
         .send(&["eth(dst=02:00:00:00:00:01,src=02:00:00:00:00:02) / vlan(vid=10) / data(50)"])?;
-    knows(context, &switch, 2, 10, "02:00:00:00:00:02")?;
-    knows(context, &switch, 1, 0, "02:00:00:00:00:01")?;
-    knows(context, &switch, 1, 20, "02:00:00:00:00:01")?;
+    wait_for_entry(context, &switch, 2, 10, "02:00:00:00:00:02")?;
+    wait_for_entry(context, &switch, 1, 0, "02:00:00:00:00:01")?;
+    wait_for_entry(context, &switch, 1, 20, "02:00:00:00:00:01")?;
     let mut three = network.host(3).capture_frames()?;
     network.host(1).send(&tagged)?;
     for stack in &tagged[1..] {
@@ -153,19 +149,20 @@ fn tags_pass_as_they_are_and_stations_are_known_by_vlan(context: &TestContext) -
     Ok(())
 }
 
-fn the_bridges_own_interface_is_a_host_among_others(context: &TestContext) -> TestResult {
+fn host_port_communicates_with_hosts(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(STANDALONE_2)?;
     let local = Ipv4Addr::new(10, 1, 0, 100);
     network.switch_namespace.add_address("br0", local, 24)?;
     network.switch_namespace.set_up("br0")?;
-    // The host's own stack hears what comes in by a port too. As every operator does, have
-    // it ignore what it would answer by another interface, or there are two answers.
+    // The host's stack receives frames of ports too. With the sysctl `rp_filter`, as operators set
+    // it, it ignores requests that it would answer by another interface; without it there are two
+    // replies.
     for port in ["p1", "p2"] {
-        let strict = format!("net/ipv4/conf/{port}/rp_filter");
-        network.switch_namespace.set_sysctl(&strict, "1")?;
+        let sysctl = format!("net/ipv4/conf/{port}/rp_filter");
+        network.switch_namespace.set_sysctl(&sysctl, "1")?;
     }
-    // The switch hears by netlink that the interface is up.
+    // Netlink notifies the switch that the interface is up.
     network.host(1).ping_until_reply(local)?;
     network.host(1).ping(local, 10)?;
     network
@@ -174,25 +171,26 @@ fn the_bridges_own_interface_is_a_host_among_others(context: &TestContext) -> Te
             network.host(2).address
         ))?
         .expect_success()?;
-    let shown = switch.ofctl("-O OpenFlow13 show br0")?;
-    assert!(shown.contains("LOCAL(br0)"), "{shown}");
+    let output = switch.ofctl("-O OpenFlow13 show br0")?;
+    assert!(output.contains("LOCAL(br0)"), "{output}");
     assert!(switch.counter("br0 port LOCAL rx_packets")? > 10);
     Ok(())
 }
 
-/// One cable to a trunk, whose VLANs are the ports of the switch.
-fn vlan_sub_interfaces_are_ports(context: &TestContext) -> TestResult {
+/// A trunk, whose VLAN sub-interfaces are the ports of the switch.
+fn vlan_sub_interfaces_can_be_ports(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 1)?;
     let host = network.host(1);
     for vid in [10, 20] {
-        let made = network.run(&format!(
+        let result = network.run(&format!(
             "ip link add link p1 name p1.{vid} type vlan id {vid}"
         ))?;
-        if made.stderr.contains("Unknown device type") || made.stderr.contains("not supported") {
-            let reason = "this kernel has no 8021q: ip link add type vlan is refused";
+        if result.stderr.contains("Unknown device type") || result.stderr.contains("not supported")
+        {
+            let reason = "the kernel has no 8021q: ip link add type vlan fails";
             return Err(TestError::Skip(reason.to_owned()));
         }
-        made.expect_success()?;
+        result.expect_success()?;
         network.switch_namespace.set_up(&format!("p1.{vid}"))?;
     }
     let _switch = network.start_switch("--bridge br0 --port p1.10 --port p1.20")?;
@@ -206,11 +204,11 @@ fn vlan_sub_interfaces_are_ports(context: &TestContext) -> TestResult {
 const TO_TWO: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01) / data(50)";
 /// From host 2 to host 1.
 const TO_ONE: &str = "eth(dst=02:00:00:00:00:01,src=02:00:00:00:00:02) / data(50)";
-/// From host 1 to whomever.
+/// From host 1 to the broadcast address.
 const TO_ALL: &str = "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:01) / data(60)";
 
-/// Waits until the switch knows where a station is.
-fn knows(
+/// Waits until the forwarding database contains an entry.
+fn wait_for_entry(
     context: &TestContext,
     switch: &SwitchProcess<'_>,
     port: u32,

@@ -1,4 +1,4 @@
-//! Spanning trees in rings of which one bridge is Open vSwitch's, and what is told of them.
+//! STP and RSTP in rings with Open vSwitch, and the state that both report.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,38 @@ use crate::support::network::TestNetwork;
 use crate::support::open_vswitch::{appctl, start_ovs_vswitchd};
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    a_ring_with_open_vswitch_is_opened_by_the_older_tree,
-    a_ring_with_open_vswitch_is_opened_by_the_newer_tree,
-    two_cables_between_two_bridges_are_one_way,
-    trees_are_told_as_by_open_vswitch,
-    ports_that_a_tree_keeps_out_are_traced_as_by_open_vswitch,
-    what_ports_in_trees_say_and_hear_is_counted_as_by_open_vswitch,
+    stp_opens_a_ring_with_open_vswitch,
+    rstp_opens_a_ring_with_open_vswitch,
+    rstp_blocks_parallel_cables,
+    spanning_tree_state_is_reported_like_open_vswitch,
+    traces_skip_blocked_ports_like_open_vswitch,
+    bpdu_counters_match_open_vswitch,
 ];
 
-/// The shortest times of the older tree.
-const SHORT: &str =
+/// The shortest timers of STP.
+const SHORT_TIMERS: &str =
     "other_config:stp-hello-time=1 other_config:stp-max-age=6 other_config:stp-forward-delay=4";
 
-/// The cables of the ring.
+/// Cables of the ring.
 const CABLES: [(&str, &str); 3] = [("r12", "r21"), ("r23", "r32"), ("r31", "r13")];
 
-/// Three bridges in a ring: `s1` and `s2` are this switch's, `s3` is Open vSwitch's. A host is
-/// at `s1`, another at `s2`.
-struct Ring<'s, 'g> {
-    here: &'s Deployment<'s, 'g>,
-    there: &'s Deployment<'s, 'g>,
-    /// The column that turns the tree on, and the beginning of keys.
-    tree: &'static str,
+/// Three bridges in a ring: `s1` and `s2` are Comporta's, `s3` is Open vSwitch's. One host is
+/// connected to `s1`, another to `s2`.
+struct BridgeRing<'s, 'g> {
+    comporta: &'s Deployment<'s, 'g>,
+    ovs: &'s Deployment<'s, 'g>,
+    /// Protocol, `stp` or `rstp`: prefix of columns and keys.
+    protocol: &'static str,
     _daemons: (VswitchdProcess<'s, 'g>, Process),
 }
 
-fn cable(network: &TestNetwork<'_>, (one, other): (&str, &str)) -> Result<(), Failure> {
+fn add_cable(network: &TestNetwork<'_>, (one, other_end): (&str, &str)) -> Result<(), Failure> {
     network
-        .run(&format!("ip link add {one} type veth peer name {other}"))?
+        .run(&format!(
+            "ip link add {one} type veth peer name {other_end}"
+        ))?
         .expect_success()?;
-    for end in [one, other] {
+    for end in [one, other_end] {
         network
             .run(&format!("ip link set {end} up"))?
             .expect_success()?;
@@ -50,66 +52,67 @@ fn cable(network: &TestNetwork<'_>, (one, other): (&str, &str)) -> Result<(), Fa
     Ok(())
 }
 
-impl<'s, 'g> Ring<'s, 'g> {
+impl<'s, 'g> BridgeRing<'s, 'g> {
     fn new(
-        here: &'s Deployment<'s, 'g>,
-        there: &'s Deployment<'s, 'g>,
-        tree: &'static str,
+        comporta: &'s Deployment<'s, 'g>,
+        ovs: &'s Deployment<'s, 'g>,
+        protocol: &'static str,
     ) -> Result<Self, Failure> {
         CABLES
             .into_iter()
-            .try_for_each(|ends| cable(here.network, ends))?;
+            .try_for_each(|ends| add_cable(comporta.network, ends))?;
         let ring = Self {
-            _daemons: (here.start_daemon()?, start_ovs_vswitchd(there, "")?),
-            here,
-            there,
-            tree,
+            _daemons: (comporta.start_daemon()?, start_ovs_vswitchd(ovs, "")?),
+            comporta,
+            ovs,
+            protocol,
         };
-        // Of the three cables that between `s2` and `s3` is left out, by `s2`.
-        let on = |bridge: &str, priority: u32| {
+        // Of the three cables, `s2` blocks the one between `s2` and `s3`.
+        let enable = |bridge: &str, priority: u32| {
             format!(
-                "set Bridge {bridge} {tree}_enable=true other_config:{tree}-priority={priority} {SHORT}"
+                "set Bridge {bridge} {protocol}_enable=true other_config:{protocol}-priority={priority} {SHORT_TIMERS}"
             )
         };
-        here.vsctl(&format!(
+        comporta.vsctl(&format!(
             "add-br s1 -- {} -- add-br s2 -- {} -- add-port s1 p1 -- add-port s2 p2 -- \
              add-port s1 r12 -- add-port s1 r13 -- add-port s2 r21 -- add-port s2 r23",
-            on("s1", 4096),
-            on("s2", 12288),
+            enable("s1", 4096),
+            enable("s2", 12288),
         ))?;
-        there.vsctl(&format!(
+        ovs.vsctl(&format!(
             "add-br s3 -- set Bridge s3 datapath_type=netdev -- {} -- \
              add-port s3 r31 -- add-port s3 r32",
-            on("s3", 8192),
+            enable("s3", 8192),
         ))?;
         Ok(ring)
     }
 
     /// Waits until a port has this role and state.
     fn wait_for_port(&self, port: &str, role: &str, state: &str) -> Result<(), Failure> {
-        let column = match self.tree {
+        let column = match self.protocol {
             "rstp" => "rstp_status",
             _ => "status",
         };
         let deployment = match port.starts_with("r3") {
-            true => self.there,
-            false => self.here,
+            true => self.ovs,
+            false => self.comporta,
         };
         let what = format!("{port} to be {role} and {state}");
         deployment.network.context.wait_until(&what, || {
-            let said = deployment
+            let status = deployment
                 .vsctl(&format!("get Port {port} {column}"))?
                 .to_lowercase();
-            let blocked = match self.tree {
+            let blocked = match self.protocol {
                 "rstp" => "discarding",
                 _ => "blocking",
             };
             let state = if state == "blocked" { blocked } else { state };
-            Ok(said.contains(&format!("role={role}")) && said.contains(&format!("state={state}")))
+            Ok(status.contains(&format!("role={role}"))
+                && status.contains(&format!("state={state}")))
         })
     }
 
-    /// Waits until the ring is open between `s2` and `s3`.
+    /// Waits until the cable between `s2` and `s3` is blocked, and the tree has converged.
     fn wait_until_open(&self) -> Result<(), Failure> {
         self.wait_for_port("r23", "alternate", "blocked")?;
         for port in ["r12", "r13", "r32"] {
@@ -122,80 +125,80 @@ impl<'s, 'g> Ring<'s, 'g> {
     }
 }
 
-/// Frames to all come to the other host once each.
-fn comes_once(from: &TestHost<'_>, to: &TestHost<'_>) -> TestResult {
-    let marks = [100, 101, 102, 103];
+/// Asserts that broadcast frames arrive at the other host exactly once.
+fn expect_delivery_once(from: &TestHost<'_>, to: &TestHost<'_>) -> TestResult {
+    let lengths = [100, 101, 102, 103];
     let mut capture = to.capture_frames()?;
-    for mark in marks {
-        let frame = format!("eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:51) / data({mark})");
+    for length in lengths {
+        let frame = format!("eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:51) / data({length})");
         from.send(&[&frame])?;
     }
-    let mut seen = Vec::new();
-    while seen.last() != marks.last() {
+    let mut received = Vec::new();
+    while received.last() != lengths.last() {
         let stack = Stack::dissect(&capture.next_frame()?).to_string();
         if stack.contains("src=02:00:00:00:00:51") {
-            let is = |mark: &&i32| stack.contains(&format!("data({mark})"));
-            seen.extend(marks.iter().find(is));
+            let has_value = |length: &&i32| stack.contains(&format!("data({length})"));
+            received.extend(lengths.iter().find(has_value));
         }
     }
-    assert_eq!(seen, marks, "each once");
+    assert_eq!(received, lengths, "each frame once");
     Ok(())
 }
 
-fn open_a_ring(context: &TestContext, tree: &'static str) -> TestResult {
+fn check_ring(context: &TestContext, protocol: &'static str) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
-    let (here, there) = (
-        Deployment::in_directory(&network, "here")?,
-        Deployment::in_directory(&network, "there")?,
+    let (comporta, ovs) = (
+        Deployment::in_directory(&network, "comporta")?,
+        Deployment::in_directory(&network, "ovs")?,
     );
-    let ring = Ring::new(&here, &there, tree)?;
+    let ring = BridgeRing::new(&comporta, &ovs, protocol)?;
     let (one, two) = network.host_pair();
     ring.wait_until_open()?;
     one.ping_until_reply(two.address)?;
-    comes_once(one, two)?;
-    // Without the cable between `s1` and `s2` frames go by `s3`.
+    expect_delivery_once(one, two)?;
+    // Without the cable between `s1` and `s2`, frames are forwarded by `s3`.
     network.run("ip link set r12 down")?.expect_success()?;
     ring.wait_for_port("r23", "root", "forwarding")?;
     one.ping_until_reply(two.address)?;
-    comes_once(one, two)?;
+    expect_delivery_once(one, two)?;
     network.run("ip link set r12 up")?.expect_success()?;
     ring.wait_until_open()?;
     one.ping_until_reply(two.address)?;
-    comes_once(one, two)?;
-    // Another bridge becomes the root: Open vSwitch's is one cable away from it.
-    here.vsctl(&format!("set Bridge s2 other_config:{tree}-priority=0"))?;
-    let (column, key) = match tree {
+    expect_delivery_once(one, two)?;
+    // Another bridge becomes the root, one cable away from Open vSwitch's.
+    comporta.vsctl(&format!("set Bridge s2 other_config:{protocol}-priority=0"))?;
+    let (column, key) = match protocol {
         "rstp" => ("rstp_status:rstp_root_id", "rstp_status:rstp_bridge_id"),
         _ => ("status:stp_designated_root", "status:stp_bridge_id"),
     };
-    let what = "the root to be another";
+    let what = "the new root";
     context.wait_until(what, || {
-        let root = here.vsctl(&format!("get Bridge s2 {key}"))?;
-        let known = there.vsctl(&format!("get Bridge s3 {column}"))?;
-        let own = here.vsctl(&format!("get Bridge s1 {column}"))?;
-        Ok(root.starts_with("\"0") && known == root && own == root)
+        let root = comporta.vsctl(&format!("get Bridge s2 {key}"))?;
+        let ovs_root = ovs.vsctl(&format!("get Bridge s3 {column}"))?;
+        let comporta_root = comporta.vsctl(&format!("get Bridge s1 {column}"))?;
+        Ok(root.starts_with("\"0") && ovs_root == root && comporta_root == root)
     })?;
     ring.wait_for_port("r32", "root", "forwarding")?;
     ring.wait_for_port("r23", "designated", "forwarding")?;
     one.ping_until_reply(two.address)?;
-    comes_once(one, two)?;
+    expect_delivery_once(one, two)?;
     Ok(())
 }
 
-fn a_ring_with_open_vswitch_is_opened_by_the_older_tree(context: &TestContext) -> TestResult {
-    open_a_ring(context, "stp")
+fn stp_opens_a_ring_with_open_vswitch(context: &TestContext) -> TestResult {
+    check_ring(context, "stp")
 }
 
-fn a_ring_with_open_vswitch_is_opened_by_the_newer_tree(context: &TestContext) -> TestResult {
-    open_a_ring(context, "rstp")
+fn rstp_opens_a_ring_with_open_vswitch(context: &TestContext) -> TestResult {
+    check_ring(context, "rstp")
 }
 
-fn two_cables_between_two_bridges_are_one_way(context: &TestContext) -> TestResult {
+fn rstp_blocks_parallel_cables(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    cable(&network, ("a1", "b1"))?;
-    cable(&network, ("a2", "b2"))?;
+    add_cable(&network, ("a1", "b1"))?;
+    add_cable(&network, ("a2", "b2"))?;
     deployment.vsctl(
         "add-br s1 -- set Bridge s1 rstp_enable=true other_config:rstp-priority=0 \
          -- add-br s2 -- set Bridge s2 rstp_enable=true \
@@ -206,12 +209,12 @@ fn two_cables_between_two_bridges_are_one_way(context: &TestContext) -> TestResu
     deployment.wait_for_column("get Port b2 rstp_status:rstp_port_role", "Alternate")?;
     deployment.wait_for_column("get Port b1 rstp_status:rstp_port_state", "Forwarding")?;
     one.ping_until_reply(two.address)?;
-    // The second is asked for by its priority.
+    // The port priority selects the second cable.
     deployment.vsctl("set Port a2 other_config:rstp-port-priority=16")?;
     deployment.wait_for_column("get Port b1 rstp_status:rstp_port_role", "Alternate")?;
     deployment.wait_for_column("get Port b2 rstp_status:rstp_port_state", "Forwarding")?;
     one.ping_until_reply(two.address)?;
-    // By what is kept out nothing goes and nothing comes, whatever rules say.
+    // A blocked port neither receives nor sends, whatever the rules.
     for (bridge, host, ends) in [("s1", "p1", ["a1", "a2"]), ("s2", "p2", ["b1", "b2"])] {
         let add = |what: &str| {
             let flow = format!("priority=9,dl_src=02:00:00:00:00:51,{what}");
@@ -222,17 +225,21 @@ fn two_cables_between_two_bridges_are_one_way(context: &TestContext) -> TestResu
             add(&format!("in_port={end},actions={host}"))?;
         }
     }
-    comes_once(one, two)?;
-    comes_once(two, one)?;
+    expect_delivery_once(one, two)?;
+    expect_delivery_once(two, one)?;
     Ok(())
 }
 
-/// A bridge of which nothing is left to chance.
-fn told(deployment: &Deployment<'_, '_>, tree: &str) -> Result<Vec<String>, Failure> {
+/// Enables the protocol on `br0`, waits until it has converged, and returns the reported state
+/// without times.
+fn converged_state(
+    deployment: &Deployment<'_, '_>,
+    protocol: &str,
+) -> Result<Vec<String>, Failure> {
     deployment.vsctl(&format!(
-        "set Bridge br0 stp_enable=false rstp_enable=false -- set Bridge br0 {tree}_enable=true"
+        "set Bridge br0 stp_enable=false rstp_enable=false -- set Bridge br0 {protocol}_enable=true"
     ))?;
-    let column = if tree == "rstp" {
+    let column = if protocol == "rstp" {
         "rstp_status"
     } else {
         "status"
@@ -240,43 +247,43 @@ fn told(deployment: &Deployment<'_, '_>, tree: &str) -> Result<Vec<String>, Fail
     deployment
         .network
         .context
-        .wait_until("both ports to forward", || {
-            let shown = deployment.run_tool(&format!("ovs-appctl {tree}/show br0"))?;
-            Ok(shown.to_lowercase().matches("forwarding").count() == 2)
+        .wait_until("both ports to be forwarding", || {
+            let output = deployment.run_tool(&format!("ovs-appctl {protocol}/show br0"))?;
+            Ok(output.to_lowercase().matches("forwarding").count() == 2)
         })?;
     let is_told = || {
-        let said = deployment.vsctl(&format!("get Port p2 {column}"))?;
-        Ok(said.to_lowercase().contains("forwarding"))
+        let status = deployment.vsctl(&format!("get Port p2 {column}"))?;
+        Ok(status.to_lowercase().contains("forwarding"))
     };
     deployment
         .network
         .context
-        .wait_until("the database to know", is_told)?;
-    let shown = deployment.run_tool(&format!("ovs-appctl {tree}/show br0"))?;
-    let mut said = vec![
-        shown,
-        deployment.run_tool(&format!("ovs-appctl {tree}/tcn"))?,
+        .wait_until("the state in the database", is_told)?;
+    let output = deployment.run_tool(&format!("ovs-appctl {protocol}/show br0"))?;
+    let mut status = vec![
+        output,
+        deployment.run_tool(&format!("ovs-appctl {protocol}/tcn"))?,
     ];
     for row in ["Bridge br0", "Port p1", "Port p2"] {
-        let told = deployment.vsctl(&format!("--columns=status,rstp_status list {row}"))?;
-        // How long it has been so is no matter.
-        let told = told.split(", ");
-        let lasting: Vec<_> = told.filter(|part| !part.contains("sec_in_state")).collect();
-        said.push(lasting.join(", "));
+        let converged_state =
+            deployment.vsctl(&format!("--columns=status,rstp_status list {row}"))?;
+        // The time in the state is left out.
+        let converged_state = converged_state.split(", ");
+        let stable: Vec<_> = converged_state
+            .filter(|part| !part.contains("sec_in_state"))
+            .collect();
+        status.push(stable.join(", "));
     }
-    Ok(said)
+    Ok(status)
 }
 
-fn trees_are_told_as_by_open_vswitch(context: &TestContext) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 2)?, TestNetwork::new(context, 2)?);
-    let (here, there) = (
-        Deployment::in_directory(&here, "here")?,
-        Deployment::in_directory(&there, "there")?,
-    );
-    let (_ours, _theirs) = (here.start_daemon()?, start_ovs_vswitchd(&there, "")?);
-    for deployment in [&here, &there] {
+fn spanning_tree_state_is_reported_like_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 2)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let (_daemon, _ovs_vswitchd) = (comporta.start_daemon()?, start_ovs_vswitchd(&ovs, "")?);
+    for deployment in [&comporta, &ovs] {
         deployment.vsctl(&format!(
-            "add-br br0 -- set Bridge br0 datapath_type=netdev {SHORT} \
+            "add-br br0 -- set Bridge br0 datapath_type=netdev {SHORT_TIMERS} \
              other_config:stp-system-id=02:00:00:00:00:77 other_config:rstp-address=02:00:00:00:00:78 \
              other_config:stp-priority=4660 other_config:rstp-priority=8193 \
              -- add-port br0 p1 -- add-port br0 p2 \
@@ -286,11 +293,14 @@ fn trees_are_told_as_by_open_vswitch(context: &TestContext) -> TestResult {
              other_config:rstp-port-num=9 other_config:rstp-port-priority=16"
         ))?;
     }
-    for tree in ["stp", "rstp"] {
-        let (ours, theirs) = (told(&here, tree)?, told(&there, tree)?);
-        assert_eq!(ours, theirs, "{tree}");
+    for protocol in ["stp", "rstp"] {
+        assert_eq!(
+            converged_state(&comporta, protocol)?,
+            converged_state(&ovs, protocol)?,
+            "{protocol}"
+        );
     }
-    for deployment in [&here, &there] {
+    for deployment in [&comporta, &ovs] {
         deployment.vsctl("set Bridge br0 stp_enable=true rstp_enable=true")?;
         assert_eq!(deployment.run_tool("ovs-appctl stp/show")?, "");
         assert!(
@@ -300,13 +310,14 @@ fn trees_are_told_as_by_open_vswitch(context: &TestContext) -> TestResult {
         );
     }
     assert!(
-        here.vsctl("get Bridge br0 status:stp_enable")?
+        comporta
+            .vsctl("get Bridge br0 status:stp_enable")?
             .contains("a bridge has one tree")
     );
     Ok(())
 }
 
-/// A frame with the BPDU of an older tree's bridge that comes after all others, of this kind.
+/// A frame with a BPDU of type `kind`, from an STP bridge with the lowest precedence.
 fn bpdu(kind: u8) -> Vec<u8> {
     let bridge = [0xff, 0xff, 2, 0, 0, 0, 0, 0x99];
     let link = [
@@ -322,18 +333,18 @@ fn bpdu(kind: u8) -> Vec<u8> {
     frame
 }
 
-/// The pairs of a column that counts, by name.
-fn counts(
+/// Counters of a port's statistics column, by name.
+fn statistics(
     deployment: &Deployment<'_, '_>,
-    tree: &str,
+    protocol: &str,
     port: &str,
 ) -> Result<BTreeMap<String, u64>, Failure> {
-    let column = match tree {
+    let column = match protocol {
         "rstp" => "rstp_statistics",
         _ => "statistics",
     };
-    let told = deployment.vsctl(&format!("get Port {port} {column}"))?;
-    let pairs = told.trim_matches(['{', '}']).split(", ");
+    let converged_state = deployment.vsctl(&format!("get Port {port} {column}"))?;
+    let pairs = converged_state.trim_matches(['{', '}']).split(", ");
     let pairs = pairs.filter_map(|pair| {
         let (name, count) = pair.split_once('=')?;
         Some((name.to_owned(), count.parse().ok()?))
@@ -341,114 +352,114 @@ fn counts(
     Ok(pairs.collect())
 }
 
-fn what_ports_in_trees_say_and_hear_is_counted_as_by_open_vswitch(
-    context: &TestContext,
-) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 2)?, TestNetwork::new(context, 2)?);
-    let (here, there) = (
-        Deployment::in_directory(&here, "here")?,
-        Deployment::in_directory(&there, "there")?,
-    );
-    let (_ours, _theirs) = (here.start_daemon()?, start_ovs_vswitchd(&there, "")?);
-    for deployment in [&here, &there] {
+fn bpdu_counters_match_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 2)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let (_daemon, _ovs_vswitchd) = (comporta.start_daemon()?, start_ovs_vswitchd(&ovs, "")?);
+    for deployment in [&comporta, &ovs] {
         deployment.vsctl(&format!(
-            "add-br br0 -- set Bridge br0 datapath_type=netdev {SHORT} \
+            "add-br br0 -- set Bridge br0 datapath_type=netdev {SHORT_TIMERS} \
              -- add-port br0 p1 -- add-port br0 p2"
         ))?;
     }
-    let both = [&here, &there];
-    for tree in ["stp", "rstp"] {
+    let both = [&comporta, &ovs];
+    for protocol in ["stp", "rstp"] {
         for deployment in both {
-            told(deployment, tree)?;
-            // Three of a bridge that is no root, and two of which nobody knows the kind.
+            converged_state(deployment, protocol)?;
+            // Three BPDUs of a bridge that is not the root, and two of an unknown type.
             let sent = [0, 0x55, 0, 0x55, 0].map(bpdu);
             deployment.network.host(1).send_bytes(&sent)?;
         }
         let mut names = Vec::new();
         for deployment in both {
-            let heard = [("rx", 3), ("error", 2)];
-            let what = format!("what was heard to be counted: {tree}");
+            let expected = [("rx", 3), ("error", 2)];
+            let what = format!("the counters of received BPDUs: {protocol}");
             deployment.network.context.wait_until(&what, || {
-                let counts = counts(deployment, tree, "p1")?;
-                let is =
-                    |(what, number)| counts.get(&format!("{tree}_{what}_count")) == Some(number);
-                Ok(heard.iter().map(|(what, number)| (what, number)).all(is))
+                let statistics = statistics(deployment, protocol, "p1")?;
+                let has_value = |(what, number)| {
+                    statistics.get(&format!("{protocol}_{what}_count")) == Some(number)
+                };
+                Ok(expected
+                    .iter()
+                    .map(|(what, number)| (what, number))
+                    .all(has_value))
             })?;
-            let (one, other) = (
-                counts(deployment, tree, "p1")?,
-                counts(deployment, tree, "p2")?,
+            let (first, second) = (
+                statistics(deployment, protocol, "p1")?,
+                statistics(deployment, protocol, "p2")?,
             );
-            assert_eq!(other[&format!("{tree}_rx_count")], 0, "{other:?}");
-            names.push([one, other].map(|counts| counts.into_keys().collect::<Vec<_>>()));
+            assert_eq!(second[&format!("{protocol}_rx_count")], 0, "{second:?}");
+            names
+                .push([first, second].map(|statistics| statistics.into_keys().collect::<Vec<_>>()));
         }
-        assert_eq!(names[0], names[1], "{tree}");
-        // Something is said every second. Open vSwitch tells of RSTP how much within one.
+        assert_eq!(names[0], names[1], "{protocol}");
+        // A BPDU is sent every second. Open vSwitch counts for RSTP those of the last second.
         for (deployment, port) in both.into_iter().zip(["p1", "p2"]) {
-            if tree == "stp" || deployment.rundir == here.rundir {
-                let what = format!("what was said to be counted: {tree} {port}");
+            if protocol == "stp" || deployment.rundir == comporta.rundir {
+                let what = format!("the counters of sent BPDUs: {protocol} {port}");
                 deployment.network.context.wait_until(&what, || {
-                    let counts = counts(deployment, tree, port)?;
-                    let uptime = counts.get("rstp_uptime").copied();
-                    Ok(counts[&format!("{tree}_tx_count")] > 2
+                    let statistics = statistics(deployment, protocol, port)?;
+                    let uptime = statistics.get("rstp_uptime").copied();
+                    Ok(statistics[&format!("{protocol}_tx_count")] > 2
                         && uptime.is_none_or(|time| time > 2))
                 })?;
             }
         }
     }
-    // Nothing is counted where there is no tree.
-    here.vsctl("set Bridge br0 stp_enable=false rstp_enable=false")?;
-    here.wait_for_column("get Port p1 rstp_statistics", "{}")?;
-    here.wait_for_column("get Port p1 statistics", "{}")?;
+    // A port without a spanning tree has no counters.
+    comporta.vsctl("set Bridge br0 stp_enable=false rstp_enable=false")?;
+    comporta.wait_for_column("get Port p1 rstp_statistics", "{}")?;
+    comporta.wait_for_column("get Port p1 statistics", "{}")?;
     Ok(())
 }
 
-fn ports_that_a_tree_keeps_out_are_traced_as_by_open_vswitch(context: &TestContext) -> TestResult {
+fn traces_skip_blocked_ports_like_open_vswitch(context: &TestContext) -> TestResult {
     let pair = NetworkPair::new(context)?;
-    let (ours, other) = (
-        Deployment::in_directory(&pair.comporta, "ours")?,
-        Deployment::in_directory(&pair.ovs, "theirs")?,
-    );
-    let both = SideBySide::start(&ours, &other)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let both = SideBySide::start(&comporta, &ovs)?;
     for deployment in both.deployments() {
         deployment
             .run_tool("ovs-ofctl add-flow br0 dl_type=0x88b5,actions=output:2,output:3,flood")?;
     }
-    for tree in ["stp", "rstp"] {
-        // Ports are kept out for seconds from here on; the first takes no part.
+    for protocol in ["stp", "rstp"] {
+        // From here on ports do not forward for some seconds; the first port takes no part.
         both.vsctl(&format!(
-            "set Bridge br0 {tree}_enable=true -- set Port p1 other_config:{tree}-enable=false"
+            "set Bridge br0 {protocol}_enable=true -- set Port p1 other_config:{protocol}-enable=false"
         ))?;
-        let mut left_out = Vec::new();
+        let mut skipped = Vec::new();
         for frame in ["dl_type=0x88b5", "dl_type=0x88b7"] {
             for port in [1, 2] {
-                let question = format!("ofproto/trace br0 in_port={port},{frame}");
-                let said = both.deployments().map(|deployment| {
-                    let story = appctl(deployment, &question)?;
-                    let done = story.lines().filter(|line| line.contains(" >> "));
-                    let acts = story.lines().any(|line| line.starts_with("    "));
-                    Ok::<_, Failure>((done.map(str::to_owned).collect::<Vec<_>>(), acts))
+                let command = format!("ofproto/trace br0 in_port={port},{frame}");
+                let results = both.deployments().map(|deployment| {
+                    let output = appctl(deployment, &command)?;
+                    let notes = output.lines().filter(|line| line.contains(" >> "));
+                    let has_actions = output.lines().any(|line| line.starts_with("    "));
+                    Ok::<_, Failure>((notes.map(str::to_owned).collect::<Vec<_>>(), has_actions))
                 });
-                let [ours, other] = said;
-                let (ours, other) = (ours?, other?);
-                let count = |(lines, acts): &(Vec<String>, bool)| {
+                let [comporta, ovs] = results;
+                let (comporta, ovs) = (comporta?, ovs?);
+                let count = |(lines, has_actions): &(Vec<String>, bool)| {
                     let line = format!(
                         "     >> {} not in forwarding state, skipping output",
-                        tree.to_uppercase()
+                        protocol.to_uppercase()
                     );
-                    (lines.iter().filter(|said| **said == line).count(), *acts)
+                    (
+                        lines.iter().filter(|note| **note == line).count(),
+                        *has_actions,
+                    )
                 };
                 assert_eq!(
-                    count(&ours),
-                    count(&other),
-                    "{question}: {ours:?} {other:?}"
+                    count(&comporta),
+                    count(&ovs),
+                    "{command}: {comporta:?} {ovs:?}"
                 );
-                left_out.push(count(&ours));
+                skipped.push(count(&comporta));
             }
         }
-        // By two outputs and a flood, or by NORMAL; of what comes in by one that is kept out no
-        // rule is asked.
-        assert_eq!(left_out, [(5, true), (0, false), (3, true), (0, false)]);
-        both.vsctl(&format!("set Bridge br0 {tree}_enable=false"))?;
+        // Two outputs and a flood, or NORMAL, are suppressed; a frame by a blocked port is not
+        // looked up.
+        assert_eq!(skipped, [(5, true), (0, false), (3, true), (0, false)]);
+        both.vsctl(&format!("set Bridge br0 {protocol}_enable=false"))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! VLANs of ports, as the database says them: what an ordinary switch does with tags.
+//! VLANs of ports, as configured in the database.
 
 use packet::build::Stack;
 
@@ -8,28 +8,31 @@ use crate::support::frames::FrameCapture;
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    access_ports_reach_their_vlan_and_trunks_carry_its_tag,
-    native_vlans_protected_ports_and_bridges_in_a_vlan,
+    access_ports_and_trunks_carry_their_vlans,
+    native_vlans_protected_ports_and_fake_bridges_forward_as_configured,
 ];
 
-/// What is seen next that holds `part`.
-fn next_with(capture: &mut FrameCapture<'_>, part: &str) -> Result<String, testbed::Failure> {
+/// Next captured frame whose text contains `part`.
+fn next_frame_containing(
+    capture: &mut FrameCapture<'_>,
+    part: &str,
+) -> Result<String, testbed::Failure> {
     loop {
-        let seen = Stack::dissect(&capture.next_frame()?).to_string();
-        if seen.contains(part) {
-            return Ok(seen);
+        let frame = Stack::dissect(&capture.next_frame()?).to_string();
+        if frame.contains(part) {
+            return Ok(frame);
         }
     }
 }
 
-/// A question by ARP after `wanted`, from a station behind a trunk.
-fn question(tag: &str, wanted: u8) -> String {
+/// ARP request for host `number`, from a station behind a trunk.
+fn arp_request(tag: &str, number: u8) -> String {
     format!(
-        "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:44){tag}/arp(op=1,spa=10.1.0.44,tpa=10.1.0.{wanted},sha=02:00:00:00:00:44)"
+        "eth(dst=ff:ff:ff:ff:ff:ff,src=02:00:00:00:00:44){tag}/arp(op=1,spa=10.1.0.44,tpa=10.1.0.{number},sha=02:00:00:00:00:44)"
     )
 }
 
-fn access_ports_reach_their_vlan_and_trunks_carry_its_tag(context: &TestContext) -> TestResult {
+fn access_ports_and_trunks_carry_their_vlans(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 4)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -41,41 +44,41 @@ fn access_ports_reach_their_vlan_and_trunks_carry_its_tag(context: &TestContext)
     let three = network.host(3);
     one.ping_until_reply(two.address)?;
     one.ping(two.address, 5)?;
-    assert!(!one.can_ping(three.address)?, "VLANs are apart");
-    // Stations are known in their VLAN.
-    let known = deployment.run_tool("ovs-appctl fdb/show br0")?;
-    let is_known = |line: &str| line.split_whitespace().nth(1) == Some("10");
-    assert!(known.lines().any(is_known), "{known}");
-    // The trunk hears each VLAN with its tag, and says in which it speaks.
+    assert!(!one.can_ping(three.address)?, "VLANs are separate");
+    // Addresses are learned in their VLAN.
+    let entries = deployment.run_tool("ovs-appctl fdb/show br0")?;
+    let is_learned = |line: &str| line.split_whitespace().nth(1) == Some("10");
+    assert!(entries.lines().any(is_learned), "{entries}");
+    // The trunk carries each VLAN with its tag, in both directions.
     let mut trunk = network.host(4).capture_frames()?;
     assert!(!one.can_ping([10, 1, 0, 99].into())?);
-    let seen = next_with(&mut trunk, "tpa=10.1.0.99")?;
-    assert!(seen.contains("vlan(vid=10)"), "{seen}");
+    let frame = next_frame_containing(&mut trunk, "tpa=10.1.0.99")?;
+    assert!(frame.contains("vlan(vid=10)"), "{frame}");
     let mut first = one.capture_frames()?;
-    network.host(4).send(&[&question("/vlan(vid=20)", 3)])?;
-    let answer = next_with(&mut trunk, "arp(op=2")?;
-    assert!(answer.contains("vlan(vid=20)"), "{answer}");
-    // Neither of a VLAN that the trunk does not carry nor without one does anything come in.
+    network.host(4).send(&[&arp_request("/vlan(vid=20)", 3)])?;
+    let reply = next_frame_containing(&mut trunk, "arp(op=2")?;
+    assert!(reply.contains("vlan(vid=20)"), "{reply}");
+    // Frames without a tag, or of a VLAN that the trunk does not carry, are dropped.
     network
         .host(4)
-        .send(&[&question("/vlan(vid=30)", 1), &question("", 1)])?;
-    network.host(4).send(&[&question("/vlan(vid=10)", 1)])?;
-    let answer = next_with(&mut trunk, "arp(op=2")?;
-    assert!(answer.contains("vlan(vid=10)"), "{answer}");
-    let heard = next_with(&mut first, "spa=10.1.0.44")?;
-    assert!(!heard.contains("vlan"), "{heard}");
-    // What is said of a frame is what becomes of it.
-    let story = deployment.run_tool(
+        .send(&[&arp_request("/vlan(vid=30)", 1), &arp_request("", 1)])?;
+    network.host(4).send(&[&arp_request("/vlan(vid=10)", 1)])?;
+    let reply = next_frame_containing(&mut trunk, "arp(op=2")?;
+    assert!(reply.contains("vlan(vid=10)"), "{reply}");
+    let request = next_frame_containing(&mut first, "spa=10.1.0.44")?;
+    assert!(!request.contains("vlan"), "{request}");
+    // A trace agrees with the forwarding.
+    let trace = deployment.run_tool(
         "ovs-appctl ofproto/trace br0 in_port=p1,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff",
     )?;
-    let actions = story
+    let actions = trace
         .lines()
         .find(|line| line.starts_with("Datapath actions: "));
     assert!(
         actions.is_some_and(|actions| actions.contains("push_vlan(vid=10")),
-        "{story}"
+        "{trace}"
     );
-    // A port that changes its VLAN is in the other at once.
+    // A change of a port's VLAN takes effect immediately.
     deployment.vsctl("set Port p3 tag=10")?;
     one.ping_until_reply(three.address)?;
     deployment.vsctl("set Port p1 tag=20")?;
@@ -83,7 +86,9 @@ fn access_ports_reach_their_vlan_and_trunks_carry_its_tag(context: &TestContext)
     Ok(())
 }
 
-fn native_vlans_protected_ports_and_bridges_in_a_vlan(context: &TestContext) -> TestResult {
+fn native_vlans_protected_ports_and_fake_bridges_forward_as_configured(
+    context: &TestContext,
+) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -93,7 +98,7 @@ fn native_vlans_protected_ports_and_bridges_in_a_vlan(context: &TestContext) -> 
     )?;
     let (one, two) = network.host_pair();
     one.ping_until_reply(two.address)?;
-    // A bridge in a VLAN is an interface of the host in it.
+    // A fake bridge is an interface of the host in its VLAN.
     network
         .run("ip address add 10.1.0.99/24 dev vlan10")?
         .expect_success()?;
@@ -101,26 +106,26 @@ fn native_vlans_protected_ports_and_bridges_in_a_vlan(context: &TestContext) -> 
     one.ping_until_reply([10, 1, 0, 99].into())?;
     assert!(
         !network.host(3).can_ping([10, 1, 0, 99].into())?,
-        "VLANs are apart"
+        "VLANs are separate"
     );
     assert_eq!(deployment.vsctl("br-to-vlan vlan10")?, "10");
-    // Ports that are protected do not reach each other, but all others.
+    // Protected ports reach all ports except each other.
     deployment.vsctl("set Port p1 protected=true -- set Port p2 protected=true")?;
     assert!(!one.can_ping(two.address)?);
     one.ping_until_reply([10, 1, 0, 99].into())?;
     deployment.vsctl("set Port p2 protected=false")?;
     one.ping_until_reply(two.address)?;
-    // Where frames of the native VLAN have a tag, a host without VLANs is not met.
+    // With a tagged native VLAN, a host without VLANs is not reachable.
     let mut capture = two.capture_frames()?;
     deployment.vsctl("set Port p2 vlan_mode=native-tagged")?;
     assert!(!one.can_ping([10, 1, 0, 98].into())?);
-    let seen = next_with(&mut capture, "tpa=10.1.0.98")?;
-    assert!(seen.contains("vlan(vid=10)"), "{seen}");
-    // In VLANs that are flooded nobody is known.
+    let frame = next_frame_containing(&mut capture, "tpa=10.1.0.98")?;
+    assert!(frame.contains("vlan(vid=10)"), "{frame}");
+    // No address is learned in flooded VLANs.
     deployment.vsctl("set Bridge br0 flood_vlans=10")?;
     deployment.run_tool("ovs-appctl fdb/flush br0")?;
     one.ping_until_reply([10, 1, 0, 99].into())?;
-    let known = deployment.run_tool("ovs-appctl fdb/show br0")?;
-    assert!(!known.contains("02:00:00:00:00:01"), "{known}");
+    let entries = deployment.run_tool("ovs-appctl fdb/show br0")?;
+    assert!(!entries.contains("02:00:00:00:00:01"), "{entries}");
     Ok(())
 }

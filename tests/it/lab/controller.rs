@@ -1,5 +1,5 @@
-//! The lab's own controller on real devices, this switch and Open vSwitch: what it asks is
-//! answered, and what it learns carries the hosts' frames.
+//! The lab's controller with Comporta and Open vSwitch: its requests are answered, and its learning
+//! application forwards the hosts' frames.
 
 use std::io;
 use std::path::Path;
@@ -16,36 +16,36 @@ use crate::support::command::{CommandOutput, comporta_binary};
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, WAIT_LIMIT, tests};
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    the_labs_controller_asks_this_switch_all_it_can_in_every_version,
-    the_labs_controller_asks_open_vswitch_all_it_can,
-    the_labs_controller_learns_on_this_switch,
-    the_labs_controller_learns_on_open_vswitch,
+    lab_controller_sends_all_requests_to_comporta_in_all_versions,
+    lab_controller_sends_all_requests_to_open_vswitch,
+    lab_controller_learns_with_comporta,
+    lab_controller_learns_with_open_vswitch,
 ];
 
-/// Echo requests of a host.
+/// Number of echo requests of a host.
 const PINGS: u64 = 12;
 
-fn the_labs_controller_asks_this_switch_all_it_can_in_every_version(
+fn lab_controller_sends_all_requests_to_comporta_in_all_versions(
     context: &TestContext,
 ) -> TestResult {
     let versions = [Version::V10, Version::V13, Version::V14, Version::V15];
-    asks(context, DeviceKind::Comporta, &versions)
+    check_requests(context, DeviceKind::Comporta, &versions)
 }
 
-fn the_labs_controller_asks_open_vswitch_all_it_can(context: &TestContext) -> TestResult {
-    asks(context, DeviceKind::Ovs, &[Version::V10, Version::V13])
+fn lab_controller_sends_all_requests_to_open_vswitch(context: &TestContext) -> TestResult {
+    check_requests(context, DeviceKind::Ovs, &[Version::V10, Version::V13])
 }
 
-fn the_labs_controller_learns_on_this_switch(context: &TestContext) -> TestResult {
-    learns(context, DeviceKind::Comporta)
+fn lab_controller_learns_with_comporta(context: &TestContext) -> TestResult {
+    check_learning(context, DeviceKind::Comporta)
 }
 
-fn the_labs_controller_learns_on_open_vswitch(context: &TestContext) -> TestResult {
-    learns(context, DeviceKind::Ovs)
+fn lab_controller_learns_with_open_vswitch(context: &TestContext) -> TestResult {
+    check_learning(context, DeviceKind::Ovs)
 }
 
-/// A device between two hosts, and its controller. Where it calls is made before it starts.
-fn called(
+/// A device between two hosts, and its controller. The socket exists before the device starts.
+fn connect_device(
     context: &TestContext,
     kind: DeviceKind,
     manner: Manner,
@@ -69,17 +69,21 @@ fn called(
     Ok((bench, controller, options))
 }
 
-fn asks(context: &TestContext, kind: DeviceKind, versions: &[Version]) -> TestResult {
-    let (_bench, called, options) = called(context, kind, Manner::silent(Version::V10))?;
+fn check_requests(context: &TestContext, kind: DeviceKind, versions: &[Version]) -> TestResult {
+    let (_bench, connected, options) = connect_device(context, kind, Manner::silent(Version::V10))?;
     let socket = options.directory.join("br0.mgmt");
     for version in versions {
-        let controller = ask_all(context, &socket, *version)?;
-        assert_eq!(controller.datapath_id(), called.datapath_id(), "{version}");
+        let controller = send_all_requests(context, &socket, *version)?;
+        assert_eq!(
+            controller.datapath_id(),
+            connected.datapath_id(),
+            "{version}"
+        );
     }
     Ok(())
 }
 
-fn ask_all(
+fn send_all_requests(
     context: &TestContext,
     socket: &Path,
     version: Version,
@@ -110,57 +114,60 @@ fn ask_all(
         assert!(device.meter_configs()?.is_empty());
     }
     device.echo(b"there?".to_vec())?;
-    // No port at all.
-    let nowhere = Instructions::apply(vec![Action::output(PortNo::ANY)]);
-    let bad = FlowMod::new(FlowModCommand::Add, 8, Match::any(), nowhere);
+    // An invalid port.
+    let invalid_output = Instructions::apply(vec![Action::output(PortNo::ANY)]);
+    let bad = FlowMod::new(FlowModCommand::Add, 8, Match::any(), invalid_output);
     let good = Message::BarrierRequest;
-    let done = device.request(vec![good, Message::FlowMod(bad)])?;
-    let refused = done.refusals.iter().map(|one| (one.place, one.name()));
-    let wanted = vec![(1, Some("OFPBAC_BAD_OUT_PORT"))];
-    assert_eq!(refused.collect::<Vec<_>>(), wanted, "{version}");
+    let reply = device.request(vec![good, Message::FlowMod(bad)])?;
+    let refused = reply.refusals.iter().map(|one| (one.place, one.name()));
+    let expected = vec![(1, Some("OFPBAC_BAD_OUT_PORT"))];
+    assert_eq!(refused.collect::<Vec<_>>(), expected, "{version}");
     device.clear()?;
     assert_eq!(device.aggregate(FlowStatsRequest::all())?.flows, 0);
     Ok(controller)
 }
 
-fn learns(context: &TestContext, kind: DeviceKind) -> TestResult {
+fn check_learning(context: &TestContext, kind: DeviceKind) -> TestResult {
     for version in [Version::V10, Version::V13] {
         let manner = Manner {
             versions: VersionSet::only(version),
             application: Application::Learning(Learning::default()),
         };
-        let (bench, controller, _) = called(context, kind, manner)?;
-        // What the application says first is done.
+        let (bench, controller, _) = connect_device(context, kind, manner)?;
+        // The application's first messages are processed.
         (&controller).request(Vec::new())?;
         ping(context, &bench)?;
-        // The first request is flooded, and the first answer, like the second request, goes
-        // with its rule; whatever comes after them is of the rules.
-        let wanted = [PINGS - 2, PINGS - 1];
-        // What came to the controller while there was no rule yet, Open vSwitch may count for
-        // the one that there was when it looked at its data path's counters.
+        // The first request is flooded. The first reply and the second request are sent with their
+        // rule's installation; the rules match all later ones.
+        let expected = [PINGS - 2, PINGS - 1];
+        // Open vSwitch may count frames that it sent to the controller for the rule that existed
+        // when it collected the datapath's counters.
         let slack = u64::from(kind == DeviceKind::Ovs);
-        let is_right = |told: &[u64]| {
-            let mut pairs = told.iter().zip(wanted);
-            told.len() == 2 && pairs.all(|(n, least)| (least..=least + slack).contains(n))
+        let is_expected = |counts: &[u64]| {
+            let mut pairs = counts.iter().zip(expected);
+            counts.len() == 2 && pairs.all(|(n, minimum)| (minimum..=minimum + slack).contains(n))
         };
-        let mut told = Vec::new();
-        let counted = context.clock.wait_for("the rules' counts", WAIT_LIMIT, || {
-            let flows = (&mut &controller).flows(FlowStatsRequest::all());
-            let failure = Failure::to("ask for flows");
-            told = learned(&flows.map_err(|error| failure(io::Error::other(error)))?);
-            Ok(is_right(&told).then_some(()))
-        });
+        let mut counts = Vec::new();
+        let counted = context
+            .clock
+            .wait_for("the counters of the rules", WAIT_LIMIT, || {
+                let flows = (&mut &controller).flows(FlowStatsRequest::all());
+                let failure = Failure::to("request flows");
+                counts =
+                    learned_rule_counts(&flows.map_err(|error| failure(io::Error::other(error)))?);
+                Ok(is_expected(&counts).then_some(()))
+            });
         assert!(
             counted.is_ok(),
-            "{kind}, {version}: {told:?} instead of {wanted:?}"
+            "{kind}, {version}: {counts:?} instead of {expected:?}"
         );
         assert_eq!(controller.packet_ins(), 3, "{kind}, {version}");
     }
     Ok(())
 }
 
-/// What rules with the application's idle timeout have counted, in order.
-fn learned(flows: &[FlowStats]) -> Vec<u64> {
+/// Packet counts of rules with the application's idle timeout, sorted.
+fn learned_rule_counts(flows: &[FlowStats]) -> Vec<u64> {
     let learned = flows.iter().filter(|flow| flow.idle_timeout_s == 60);
     let mut counted: Vec<u64> = learned.map(|flow| flow.packets).collect();
     counted.sort_unstable();
@@ -173,9 +180,9 @@ fn ping(context: &TestContext, bench: &Bench) -> TestResult {
     let program = Program::new("ping")
         .args(["-c", &count, "-i", "0.2", "-W", "5", &address])
         .inside(&bench.client().namespace);
-    let said =
+    let output =
         CommandOutput::run_within(Duration::from_secs(30), context, program)?.expect_success()?;
     let all = format!("{PINGS} packets transmitted, {PINGS} received, 0% packet loss");
-    assert!(said.contains(&all), "{said}");
+    assert!(output.contains(&all), "{output}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Devices under test as the lab sets them up: hosts, bridges, chains and modes of this
-//! switch, switches of the user's own, and what is left of a run that was killed.
+//! Devices under test as the lab sets them up: Comporta with several hosts, bridges, chains and
+//! modes, external switches, and the cleanup after a killed run.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -8,31 +8,30 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testbed::{
-    Bench, DeviceKind, DeviceOptions, Failure, Host, Mode, Namespace, PortKind, Process, Program,
-    Setup, Topology,
+    Bench, DeviceKind, DeviceOptions, Failure, Host, Mode, Namespace, PortKind, Process, Setup,
+    Topology,
 };
 
-use crate::support::command::{CommandOutput, comporta_binary};
+use crate::lab::{lab_program, run_lab};
+use crate::support::command::{comporta_binary, comporta_program};
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 
-/// How long the lab may take for hosts, a device, and some round trips.
+/// Longest duration of a command of the lab, with one device.
 const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
-/// Where the lab writes down what it takes.
-const STATE: &str = "/run/comporta-lab";
+/// Directory in which the lab records the interfaces that it uses.
+const STATE_DIRECTORY: &str = "/run/comporta-lab";
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    this_switch_has_many_hosts_bridges_and_chains_without_a_controller,
-    this_switch_carries_large_frames_and_has_vlans_for_ports,
-    the_lab_measures_devices_behind_vlans,
-    the_lab_finds_the_delay_of_an_impaired_device,
-    cards_are_given_back_after_a_run_and_after_an_interruption,
-    what_a_killed_run_leaves_is_cleaned_up,
+    comporta_forwards_in_topologies_without_a_controller,
+    comporta_forwards_jumbo_frames_and_vlan_ports,
+    lab_measures_devices_with_vlan_ports,
+    lab_measures_the_delay_of_an_impaired_device,
+    interfaces_are_returned_after_a_run_and_an_interruption,
+    clean_command_removes_the_state_of_a_killed_run,
 ];
 
-fn this_switch_has_many_hosts_bridges_and_chains_without_a_controller(
-    context: &TestContext,
-) -> TestResult {
+fn comporta_forwards_in_topologies_without_a_controller(context: &TestContext) -> TestResult {
     for topology in [
         Topology::star(6)?,
         Topology::parallel(3)?,
@@ -41,28 +40,28 @@ fn this_switch_has_many_hosts_bridges_and_chains_without_a_controller(
         Topology::chain(4)?,
         Topology::chain(8)?,
     ] {
-        passes(context, DeviceKind::Comporta, topology, 5)?;
+        expect_delivery(context, DeviceKind::Comporta, topology, 5)?;
     }
     for kind in [DeviceKind::ComportaXdp, DeviceKind::ComportaTap] {
-        passes(context, kind, Topology::parallel(2)?, 5)?;
+        expect_delivery(context, kind, Topology::parallel(2)?, 5)?;
     }
     Ok(())
 }
 
-fn this_switch_carries_large_frames_and_has_vlans_for_ports(context: &TestContext) -> TestResult {
+fn comporta_forwards_jumbo_frames_and_vlan_ports(context: &TestContext) -> TestResult {
     let jumbo = Topology::default().with_mtu(9_216)?;
-    // An IPv4 header of 20 bytes and one of UDP of 8 fill it.
+    // An IPv4 header of 20 bytes and a UDP header of 8 bytes complete the packet.
     for kind in [DeviceKind::Comporta, DeviceKind::ComportaTap] {
-        passes(context, kind, jumbo, 9_188)?;
+        expect_delivery(context, kind, jumbo, 9_188)?;
     }
     let vlans = Topology::default().with_ports(PortKind::Vlan);
-    passes(context, DeviceKind::Comporta, vlans, 1_472)?;
-    passes(context, DeviceKind::ComportaXdp, vlans, 1_472)
+    expect_delivery(context, DeviceKind::Comporta, vlans, 1_472)?;
+    expect_delivery(context, DeviceKind::ComportaXdp, vlans, 1_472)
 }
 
-/// Whether a datagram of `length` bytes crosses the device from the first host to the second,
+/// Asserts that a datagram of `length` bytes crosses the device from the first host to the second,
 /// and from the last to the one before it.
-fn passes(
+fn expect_delivery(
     context: &TestContext,
     kind: DeviceKind,
     topology: Topology,
@@ -85,13 +84,13 @@ fn passes(
     let last = hosts.len() - 1;
     for (from, to) in [(0, 1), (last, last - 1)] {
         let (from, to) = (&hosts[from], &hosts[to]);
-        let what = format!("{length} bytes to cross {kind} as {topology}");
-        context.wait_until(&what, || arrives(from, to, length))?;
+        let condition = format!("{length} bytes to cross {kind} as {topology}");
+        context.wait_until(&condition, || is_delivered(from, to, length))?;
     }
     Ok(())
 }
 
-fn arrives(from: &Host, to: &Host, length: usize) -> Result<bool, Failure> {
+fn is_delivered(from: &Host, to: &Host, length: usize) -> Result<bool, Failure> {
     let open = |host: &Host, port| {
         let bound = host
             .namespace
@@ -105,21 +104,14 @@ fn arrives(from: &Host, to: &Host, length: usize) -> Result<bool, Failure> {
         .map_err(failure())?;
     let sent = sender.send_to(&vec![b'h'; length], (to.address, 7));
     sent.map_err(failure())?;
-    let mut room = vec![0; length + 1];
-    Ok(listener.recv(&mut room).is_ok_and(|came| came == length))
+    let mut buffer = vec![0; length + 1];
+    Ok(listener
+        .recv(&mut buffer)
+        .is_ok_and(|received| received == length))
 }
 
-fn lab(context: &TestContext, words: &str) -> Result<String, Failure> {
-    CommandOutput::run_within(WAIT_LIMIT, context, lab_program(words))?.expect_success()
-}
-
-fn lab_program(words: &str) -> Program<'static> {
-    let words = words.split_whitespace();
-    Program::new(comporta_binary()).arg("lab").args(words)
-}
-
-/// Echoes of one size by rules of one kind.
-fn run(device: &str, out: &Path, packets: u32) -> String {
+/// Arguments of an echo experiment with one frame size and one kind of rules.
+fn echo_arguments(device: &str, out: &Path, packets: u32) -> String {
     format!(
         "run echo --quick --runs 1 --packets {packets} --match port --frame-bytes 64 \
          --device {device} --no-calibration --out {}",
@@ -127,9 +119,13 @@ fn run(device: &str, out: &Path, packets: u32) -> String {
     )
 }
 
-fn the_lab_measures_devices_behind_vlans(context: &TestContext) -> TestResult {
+fn lab_measures_devices_with_vlan_ports(context: &TestContext) -> TestResult {
     let out = context.unique_path("vlans");
-    lab(context, &run("vlan-bridge,ovs-vlan-bridge", &out, 200))?;
+    run_lab(
+        context,
+        WAIT_LIMIT,
+        &echo_arguments("vlan-bridge,ovs-vlan-bridge", &out, 200),
+    )?;
     let records = fs::read_to_string(out.join("records.jsonl"))?;
     let trials = records
         .lines()
@@ -139,22 +135,24 @@ fn the_lab_measures_devices_behind_vlans(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn the_lab_finds_the_delay_of_an_impaired_device(context: &TestContext) -> TestResult {
+fn lab_measures_the_delay_of_an_impaired_device(context: &TestContext) -> TestResult {
     let file = context.unique_path("slow.toml");
     fs::write(&file, "[forth]\ndelay_us = 3000\n[back]\ndelay_us = 2000\n")?;
     let out = context.unique_path("slow");
     let device = format!("impaired:{}", file.display());
-    lab(context, &run(&device, &out, 100))?;
+    run_lab(context, WAIT_LIMIT, &echo_arguments(&device, &out, 100))?;
     let records = fs::read_to_string(out.join("records.jsonl"))?;
     let (_, trips) = records
         .split_once(r#""round_trip_ns":["#)
-        .ok_or("no echoes")?;
-    let (trips, _) = trips.split_once(']').ok_or("no end of echoes")?;
+        .ok_or("the record has no round trips")?;
+    let (trips, _) = trips
+        .split_once(']')
+        .ok_or("the list of round trips has no end")?;
     let trips: Vec<u64> = trips
         .split(',')
         .filter_map(|trip| trip.parse().ok())
         .collect();
-    assert!(trips.len() >= 95, "{} came back", trips.len());
+    assert!(trips.len() >= 95, "{} round trips", trips.len());
     assert!(trips.iter().all(|trip| *trip >= 5_000_000), "{trips:?}");
     assert!(
         records.contains("forth: delay 3ms; back: delay 2ms; seed 1"),
@@ -168,112 +166,123 @@ fn file_stem(file: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// A switch of the user's, with two cards that lead to it.
-struct Shelf {
-    cards: Namespace,
-    described: PathBuf,
+/// An external switch, with two interfaces connected to it.
+struct ExternalSwitch {
+    interfaces: Namespace,
+    description: PathBuf,
     _switch: Process,
 }
 
-impl Shelf {
+impl ExternalSwitch {
     fn new(context: &TestContext) -> Result<Self, Failure> {
-        let (cards, inside) = (Namespace::new()?, Namespace::new()?);
+        let (interfaces, switch_namespace) = (Namespace::new()?, Namespace::new()?);
         for port in ["1", "2"] {
-            let (card, far) = (format!("nic{port}"), format!("p{port}"));
-            cards.join(&card, &inside, &far)?;
-            inside.set_up(&far)?;
+            let (interface, far) = (format!("nic{port}"), format!("p{port}"));
+            interfaces.join(&interface, &switch_namespace, &far)?;
+            switch_namespace.set_up(&far)?;
         }
         let words = "switch --bridge br0 --port p1 --port p2 --fail-mode standalone --rundir";
-        let program = Program::new(comporta_binary())
+        let program = comporta_program()
             .args(words.split_whitespace())
             .arg(context.directory().join("run"))
             .log(context.unique_path("switch.log"))
-            .inside(&inside);
-        let place = format!(
+            .inside(&switch_namespace);
+        let namespace = format!(
             "/proc/{}/fd/{}",
             std::process::id(),
-            cards.as_fd().as_raw_fd()
+            interfaces.as_fd().as_raw_fd()
         );
-        let described = context.unique_path("edge.toml");
-        let text =
-            format!("brand = 'Acme'\nmodel = 'Edge'\nports = ['{place}:nic1', '{place}:nic2']\n");
-        fs::write(&described, text).map_err(Failure::to("describe a switch"))?;
+        let description = context.unique_path("edge.toml");
+        let text = format!(
+            "brand = 'Acme'\nmodel = 'Edge'\nports = ['{namespace}:nic1', '{namespace}:nic2']\n"
+        );
+        fs::write(&description, text).map_err(Failure::to("write a device description"))?;
         Ok(Self {
-            cards,
-            described,
+            interfaces,
+            description,
             _switch: context.spawner.start(program)?,
         })
     }
 
-    /// The address of each card that is where it belongs.
-    fn at_home(&self) -> Vec<[u8; 6]> {
-        let cards = ["nic1", "nic2"].into_iter();
-        cards.flat_map(|card| self.cards.mac(card)).collect()
+    /// Addresses of the interfaces that are in their original namespace.
+    fn original_addresses(&self) -> Vec<[u8; 6]> {
+        let interfaces = ["nic1", "nic2"].into_iter();
+        interfaces
+            .flat_map(|interface| self.interfaces.mac(interface))
+            .collect()
     }
 
-    /// What the lab calls it.
+    /// Name of the device in the lab.
     fn name(&self) -> String {
-        file_stem(&self.described)
+        file_stem(&self.description)
     }
 
-    /// Starts a run that would take minutes, and waits until it has the cards.
-    fn long_run(&self, context: &TestContext, name: &str) -> Result<(Process, PathBuf), Failure> {
+    /// Starts a run of several minutes, and waits until it uses the interfaces.
+    fn start_long_run(
+        &self,
+        context: &TestContext,
+        name: &str,
+    ) -> Result<(Process, PathBuf), Failure> {
         let out = context.unique_path(name);
-        let device = format!("external:{}", self.described.display());
-        let words = run(&device, &out, 1_000_000);
+        let device = format!("external:{}", self.description.display());
+        let words = echo_arguments(&device, &out, 1_000_000);
         let program = lab_program(&words).log(context.unique_path("lab.log"));
         let process = context.spawner.start(program)?;
-        let written = Path::new(STATE).join(format!("{}-{}.json", process.id(), self.name()));
-        context.wait_until("the run to take the cards", || {
+        let record =
+            Path::new(STATE_DIRECTORY).join(format!("{}-{}.json", process.id(), self.name()));
+        context.wait_until("the run to use the interfaces", || {
             let begun = fs::metadata(out.join("records.jsonl"));
             let begun = begun.is_ok_and(|records| records.len() > 0);
-            Ok(begun && written.exists() && self.at_home().is_empty())
+            Ok(begun && record.exists() && self.original_addresses().is_empty())
         })?;
-        Ok((process, written))
+        Ok((process, record))
     }
 }
 
-fn cards_are_given_back_after_a_run_and_after_an_interruption(context: &TestContext) -> TestResult {
-    let shelf = Shelf::new(context)?;
-    let before = shelf.at_home();
+fn interfaces_are_returned_after_a_run_and_an_interruption(context: &TestContext) -> TestResult {
+    let external = ExternalSwitch::new(context)?;
+    let before = external.original_addresses();
     assert_eq!(before.len(), 2);
-    let device = format!("external:{}", shelf.described.display());
-    let listed = lab(context, &format!("devices {device} --json"))?;
-    let named = format!(r#""name": "{}""#, shelf.name());
+    let device = format!("external:{}", external.description.display());
+    let listed = run_lab(context, WAIT_LIMIT, &format!("devices {device} --json"))?;
+    let named = format!(r#""name": "{}""#, external.name());
     assert!(
         listed.contains(&named) && listed.contains(r#""brand": "Acme""#),
         "{listed}"
     );
     let out = context.unique_path("whole");
-    lab(context, &run(&device, &out, 200))?;
-    assert_eq!(shelf.at_home(), before);
+    run_lab(context, WAIT_LIMIT, &echo_arguments(&device, &out, 200))?;
+    assert_eq!(external.original_addresses(), before);
     let records = fs::read_to_string(out.join("records.jsonl"))?;
     assert!(records.contains(r#""model":"Edge""#) && !records.contains(r#""void":true"#));
     let report = fs::read_to_string(out.join("report.html"))?;
-    assert!(report.contains("Acme Edge"), "its inventory is reported");
+    assert!(report.contains("Acme Edge"), "the report names the device");
 
-    let (mut run, written) = shelf.long_run(context, "interrupted")?;
-    let ended = run.stop()?;
-    assert_eq!(ended.code(), Some(130), "{}", run.last_words());
-    assert_eq!(shelf.at_home(), before);
-    assert!(!written.exists());
+    let (mut run, record) = external.start_long_run(context, "interrupted")?;
+    let status = run.stop()?;
+    assert_eq!(status.code(), Some(130), "{}", run.last_words());
+    assert_eq!(external.original_addresses(), before);
+    assert!(!record.exists());
     Ok(())
 }
 
-fn what_a_killed_run_leaves_is_cleaned_up(context: &TestContext) -> TestResult {
-    let shelf = Shelf::new(context)?;
-    let (mut run, written) = shelf.long_run(context, "killed")?;
+fn clean_command_removes_the_state_of_a_killed_run(context: &TestContext) -> TestResult {
+    let external = ExternalSwitch::new(context)?;
+    let (mut run, record) = external.start_long_run(context, "killed")?;
     run.kill()?;
-    assert!(written.exists(), "nobody was there to strike it out");
-    let said = lab(context, "clean")?;
-    assert!(!written.exists(), "{said}");
-    // These cards are virtual: the kernel ended them with their namespaces.
-    let gone = |card: &str| {
-        let mut lines = said.lines().filter(|line| line.contains(card));
+    assert!(record.exists(), "a killed run leaves its record");
+    let output = run_lab(context, WAIT_LIMIT, "clean")?;
+    assert!(!record.exists(), "{output}");
+    // These interfaces are virtual: the kernel removed them with their namespaces.
+    let is_reported_gone = |interface: &str| {
+        let mut lines = output.lines().filter(|line| line.contains(interface));
         lines.any(|line| line.contains("is gone"))
     };
-    assert!(gone(":nic1") && gone(":nic2"), "{said}");
-    let again = lab(context, "clean")?;
-    assert!(!again.contains(":nic1"), "{again}");
+    assert!(
+        is_reported_gone(":nic1") && is_reported_gone(":nic2"),
+        "{output}"
+    );
+    let second_output = run_lab(context, WAIT_LIMIT, "clean")?;
+    assert!(!second_output.contains(":nic1"), "{second_output}");
     Ok(())
 }

@@ -1,59 +1,53 @@
-//! The lab with real devices, as its users call it: echoes, few of them. What it makes of
-//! what it measures is tested where it is written.
+//! Short runs of the lab's experiments with real devices. Tests of the analysis of their results
+//! are in the lab's crate.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use testbed::{Failure, Program};
+use testbed::Failure;
 
-use crate::support::command::{CommandOutput, comporta_binary};
+use crate::lab::run_lab;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 
-/// How long the lab may take for hosts, two devices, and some round trips.
+/// Longest duration of a command of the lab, with two devices.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    the_lab_measures_devices_of_dpdk,
-    the_lab_measures_devices_with_tap_interfaces,
-    experiments_find_what_a_device_is_known_to_do,
-    experiments_of_the_catalogue_come_to_figures_on_this_switch,
-    frames_ports_and_a_lost_controller_are_found_as_they_are_on_this_switch,
+    lab_measures_dpdk_devices,
+    lab_measures_devices_with_tap_ports,
+    experiments_measure_the_faults_of_an_impaired_device,
+    catalogue_experiments_yield_figures_of_comporta,
+    experiments_find_no_errors_of_frames_ports_and_controller_loss,
 ];
 
-fn the_lab_measures_devices_of_dpdk(context: &TestContext) -> TestResult {
-    are_usable(context, &["comporta-dpdk", "ovs-dpdk"])?;
-    // They never sleep, so each is measured alone.
-    measures(context, &["comporta-dpdk"])?;
-    measures(context, &["ovs-dpdk"])
+fn lab_measures_dpdk_devices(context: &TestContext) -> TestResult {
+    expect_usable(context, &["comporta-dpdk", "ovs-dpdk"])?;
+    // DPDK devices poll permanently, so each is measured alone.
+    measure_echoes(context, &["comporta-dpdk"])?;
+    measure_echoes(context, &["ovs-dpdk"])
 }
 
-fn the_lab_measures_devices_with_tap_interfaces(context: &TestContext) -> TestResult {
-    are_usable(context, &["comporta-tap", "ovs-tap"])?;
-    measures(context, &["comporta-tap", "ovs-tap"])
+fn lab_measures_devices_with_tap_ports(context: &TestContext) -> TestResult {
+    expect_usable(context, &["comporta-tap", "ovs-tap"])?;
+    measure_echoes(context, &["comporta-tap", "ovs-tap"])
 }
 
-fn lab(context: &TestContext, words: &str) -> Result<String, Failure> {
-    let words = words.split_whitespace();
-    let program = Program::new(comporta_binary()).arg("lab").args(words);
-    CommandOutput::run_within(WAIT_LIMIT, context, program)?.expect_success()
-}
-
-/// Whether the lab lists these devices, and finds nothing missing for them.
-fn are_usable(context: &TestContext, devices: &[&str]) -> TestResult {
-    let told = lab(context, "list")?;
+/// Asserts that the lab lists these devices as usable.
+fn expect_usable(context: &TestContext, devices: &[&str]) -> TestResult {
+    let list = run_lab(context, WAIT_LIMIT, "list")?;
     for device in devices {
-        let mut lines = told.lines().skip_while(|line| !line.contains(device));
-        assert!(lines.next().is_some(), "{told}");
-        let lacks = lines.next().is_some_and(|line| line.contains("not usable"));
-        assert!(!lacks, "{told}");
+        let mut lines = list.lines().skip_while(|line| !line.contains(device));
+        assert!(lines.next().is_some(), "{list}");
+        let is_unusable = lines.next().is_some_and(|line| line.contains("not usable"));
+        assert!(!is_unusable, "{list}");
     }
     Ok(())
 }
 
-/// Has the lab measure echoes through these devices in turns, and looks for its records.
-fn measures(context: &TestContext, devices: &[&str]) -> TestResult {
+/// Runs the echo experiment with these devices, and asserts that it records their round trips.
+fn measure_echoes(context: &TestContext, devices: &[&str]) -> TestResult {
     let (first, all) = (devices[0], devices.join(","));
     let out = context.unique_path(first);
     let words = format!(
@@ -61,7 +55,7 @@ fn measures(context: &TestContext, devices: &[&str]) -> TestResult {
          --device {all} --out {}",
         out.display()
     );
-    lab(context, &words)?;
+    run_lab(context, WAIT_LIMIT, &words)?;
     let records = fs::read_to_string(out.join("records.jsonl"));
     let records = records.map_err(Failure::to("read the lab's records"))?;
     for device in devices {
@@ -72,23 +66,23 @@ fn measures(context: &TestContext, devices: &[&str]) -> TestResult {
     Ok(())
 }
 
-/// The trials of a run.
+/// Trials of a run.
 fn trials(out: &Path) -> Result<Vec<Value>, Failure> {
     let records = fs::read_to_string(out.join("records.jsonl"));
     let records = records.map_err(Failure::to("read the lab's records"))?;
     let lines = records.lines().map(serde_json::from_str);
-    let entries: Vec<Value> = lines.collect::<Result<_, _>>().expect("records are JSON");
+    let entries: Vec<Value> = lines.collect::<Result<_, _>>().expect("a record is JSON");
     let is_trial = |entry: &Value| entry["kind"] == "trial";
     Ok(entries.into_iter().filter(is_trial).collect())
 }
 
-/// A figure of a trial of the catalogue; none if it has no value.
+/// Value of a trial's figure, or `None` if it has no value.
 fn figure(trial: &Value, name: &str) -> Option<f64> {
     trial["outcome"]["reading"]["figures"][name].as_f64()
 }
 
-/// A forwarder that loses each tenth frame, sends each seventh twice and holds all for 300 us.
-fn experiments_find_what_a_device_is_known_to_do(context: &TestContext) -> TestResult {
+/// A forwarder that drops each tenth frame, duplicates each seventh, and delays all by 300 us.
+fn experiments_measure_the_faults_of_an_impaired_device(context: &TestContext) -> TestResult {
     let file = context.unique_path("faulty.toml");
     let faults = "seed = 1\n[forth]\ndelay_us = 300\nloss_every = 10\nduplication_every = 7\n";
     fs::write(&file, faults)?;
@@ -99,28 +93,27 @@ fn experiments_find_what_a_device_is_known_to_do(context: &TestContext) -> TestR
         file.display(),
         out.display()
     );
-    lab(context, &words)?;
-    let mut told = 0;
+    run_lab(context, WAIT_LIMIT, &words)?;
+    let mut measured = 0;
     for trial in trials(&out)? {
-        // Where others want the tester's core a rate is not reached, and the lab says so.
+        // If other processes use the tester's core, the rate is not reached, and the lab records
+        // the reason.
         let Some(loss) = figure(&trial, "loss_percent") else {
             let absent = &trial["outcome"]["reading"]["absent"]["loss_percent"];
             let reason = absent.as_str().unwrap_or_default();
             assert!(reason.contains("the tester is too slow"), "{trial}");
             continue;
         };
-        told += 1;
+        measured += 1;
         assert!((loss - 10.0).abs() < 0.5, "{trial}");
         assert!(figure(&trial, "p50_us") >= Some(300.0), "{trial}");
         assert!(figure(&trial, "duplicated") > Some(0.0), "{trial}");
     }
-    assert!(told > 0, "no rate was reached");
+    assert!(measured > 0, "no trial reached its rate");
     Ok(())
 }
 
-fn experiments_of_the_catalogue_come_to_figures_on_this_switch(
-    context: &TestContext,
-) -> TestResult {
+fn catalogue_experiments_yield_figures_of_comporta(context: &TestContext) -> TestResult {
     let out = context.unique_path("catalogue");
     let words = format!(
         "run echo-legacy table-capacity echo-rewrite chain learning action-delay link-flap \
@@ -129,7 +122,7 @@ fn experiments_of_the_catalogue_come_to_figures_on_this_switch(
          --set millis=100 --device comporta --out {}",
         out.display()
     );
-    lab(context, &words)?;
+    run_lab(context, WAIT_LIMIT, &words)?;
     let all = trials(&out)?;
     let of = |scenario: &str| -> Vec<&Value> {
         let of = all.iter().filter(|trial| trial["scenario"] == scenario);
@@ -151,7 +144,7 @@ fn experiments_of_the_catalogue_come_to_figures_on_this_switch(
         Some(100.0),
         "{capacity}"
     );
-    // All six fields, the tagged ones too, came out as they were to be rewritten.
+    // All six fields, also of tagged frames, were rewritten as configured.
     let rewritten = of("echo-rewrite");
     assert_eq!(rewritten.len(), 6);
     assert!(
@@ -166,12 +159,12 @@ fn experiments_of_the_catalogue_come_to_figures_on_this_switch(
     let report = fs::read_to_string(out.join("report.html"))?;
     assert!(
         report.contains("Rewriting header fields"),
-        "the report has its sections"
+        "the report has a section about rewriting"
     );
     Ok(())
 }
 
-fn frames_ports_and_a_lost_controller_are_found_as_they_are_on_this_switch(
+fn experiments_find_no_errors_of_frames_ports_and_controller_loss(
     context: &TestContext,
 ) -> TestResult {
     let out = context.unique_path("robust");
@@ -181,24 +174,24 @@ fn frames_ports_and_a_lost_controller_are_found_as_they_are_on_this_switch(
          --device comporta --out {}",
         out.display()
     );
-    lab(context, &words)?;
+    run_lab(context, WAIT_LIMIT, &words)?;
     let all = trials(&out)?;
     let of = |scenario: &str| all.iter().find(|trial| trial["scenario"] == scenario);
-    let is = |scenario: &str, name: &str, wanted: f64| {
-        let trial = of(scenario).expect("it was done");
-        assert_eq!(figure(trial, name), Some(wanted), "{name}: {trial}");
+    let expect_figure = |scenario: &str, name: &str, expected: f64| {
+        let trial = of(scenario).expect("the run has a trial of the experiment");
+        assert_eq!(figure(trial, name), Some(expected), "{name}: {trial}");
     };
     for name in ["never", "wrong"] {
-        is("port-status", name, 0.0);
+        expect_figure("port-status", name, 0.0);
     }
     for trial in all
         .iter()
         .filter(|one| one["scenario"] == "tags-and-labels")
     {
-        let wrong = ["changed", "damaged"].map(|name| figure(trial, name));
-        assert_eq!(wrong, [Some(0.0); 2], "{trial}");
+        let error_frames = ["changed", "damaged"].map(|name| figure(trial, name));
+        assert_eq!(error_frames, [Some(0.0); 2], "{trial}");
     }
-    // What is too long is neither sent nor cut, and the port's counters own up to it.
+    // Frames above the MTU are neither sent nor truncated, and the port's counters count them.
     for name in [
         "over_percent",
         "far_percent",
@@ -206,13 +199,13 @@ fn frames_ports_and_a_lost_controller_are_found_as_they_are_on_this_switch(
         "told",
         "changed",
     ] {
-        is("mtu", name, 0.0);
+        expect_figure("mtu", name, 0.0);
     }
-    // Where others want the device's core it forwards late, and counts later than it is asked.
+    // If other processes use the device's core, it forwards later than its counters are read.
     if of("mtu").and_then(|trial| figure(trial, "beside_percent")) == Some(100.0) {
-        is("mtu", "counted_percent", 100.0);
+        expect_figure("mtu", "counted_percent", 100.0);
     }
-    is("controller-loss", "rules_kept_percent", 100.0);
-    is("controller-loss", "by_itself_ms", 0.0);
+    expect_figure("controller-loss", "rules_kept_percent", 100.0);
+    expect_figure("controller-loss", "by_itself_ms", 0.0);
     Ok(())
 }

@@ -1,6 +1,5 @@
-//! The lab's report in a browser: Chromium, driven by WebDriver. Whether it fits, whether the
-//! script does what it should, and by keyboard alone. What the report says is tested where it
-//! is made.
+//! The lab's report in Chromium, driven by WebDriver: its layout, its script, and its use by
+//! keyboard. Tests of its content are in the crate that creates it.
 
 mod browser;
 
@@ -8,51 +7,51 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::json;
-use testbed::{Program, Requirement};
+use testbed::Requirement;
 
-use crate::support::command::{CommandOutput, comporta_binary};
+use crate::support::command::{CommandOutput, comporta_program};
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
-use browser::Browser;
+use browser::BrowserSession;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    a_report_fits_its_window_and_complains_of_nothing,
-    series_go_off_and_tables_are_sorted,
-    a_value_is_read_by_keyboard,
-    a_report_is_whole_without_scripts,
+    report_fits_its_window_without_console_errors,
+    report_series_are_hidden_and_tables_are_sorted,
+    report_values_are_selected_by_keyboard,
+    report_is_complete_without_scripts,
 ];
 
-/// The keys of WebDriver.
+/// Keys of WebDriver.
 const TAB: &str = "\u{e004}";
 const RIGHT: &str = "\u{e014}";
 
-/// A report of records that were measured once, in a browser.
-fn open(context: &TestContext) -> Result<Browser<'_>, TestError> {
+/// Creates a report of stored records, and opens it in a browser.
+fn open_report(context: &TestContext) -> Result<BrowserSession<'_>, TestError> {
     for (program, package) in [
         ("chromium", "chromium"),
         ("chromedriver", "chromium-driver"),
     ] {
-        let needed = Requirement::Program { program, package };
-        testbed::check(&[needed]).map_err(|missing| TestError::Skip(missing.to_string()))?;
+        let requirement = Requirement::Program { program, package };
+        testbed::check(&[requirement]).map_err(|missing| TestError::Skip(missing.to_string()))?;
     }
     let records = include_str!("report/records.jsonl");
     fs::write(context.directory().join("records.jsonl"), records)?;
-    let words = Program::new(comporta_binary()).args(["lab", "report"]);
-    CommandOutput::run(context, words.arg(context.directory()))?.expect_success()?;
-    let browser = Browser::start(context)?;
-    browser.go(&context.directory().join("report.html"))?;
+    let texts = comporta_program().args(["lab", "report"]);
+    CommandOutput::run(context, texts.arg(context.directory()))?.expect_success()?;
+    let browser = BrowserSession::start(context)?;
+    browser.open(&context.directory().join("report.html"))?;
     Ok(browser)
 }
 
-/// Keeps what the browser shows, for people to look at.
-fn keep(browser: &Browser<'_>, name: &str) -> TestResult {
+/// Saves a screenshot for inspection.
+fn save_screenshot(browser: &BrowserSession<'_>, name: &str) -> TestResult {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(format!("{name}.png")), browser.screenshot()?)?;
     Ok(())
 }
 
-fn a_report_fits_its_window_and_complains_of_nothing(context: &TestContext) -> TestResult {
-    let browser = open(context)?;
+fn report_fits_its_window_without_console_errors(context: &TestContext) -> TestResult {
+    let browser = open_report(context)?;
     for (name, width, scheme) in [
         ("wide", 1200, "light"),
         ("dark", 1200, "dark"),
@@ -64,37 +63,37 @@ fn a_report_fits_its_window_and_complains_of_nothing(context: &TestContext) -> T
         let beyond = browser.number(
             "const page = document.documentElement; return page.scrollWidth - page.clientWidth",
         )?;
-        assert_eq!(beyond, 0.0, "{name}: pixels beyond the window");
+        assert_eq!(beyond, 0.0, "{name}: pixels outside of the window");
         let light = browser.number(
             "return Number(/\\d+/.exec(getComputedStyle(document.body).backgroundColor)[0])",
         )?;
         assert_eq!(light < 128.0, scheme == "dark", "{name}: {light}");
-        keep(&browser, name)?;
+        save_screenshot(&browser, name)?;
     }
-    let words = browser.text(
+    let texts = browser.text(
         "return [...document.querySelectorAll('svg text')].filter((one) => { \
            const [text, frame] = [one.getBoundingClientRect(), one.closest('svg').getBoundingClientRect()]; \
            return text.left < frame.left - 1 || text.right > frame.right + 1; }).map((one) => one.textContent).join('; ')",
     )?;
-    assert_eq!(words, "", "words that leave their drawing");
-    assert_eq!(browser.complaints()?, Vec::<String>::new());
+    assert_eq!(texts, "", "texts outside of their drawing");
+    assert_eq!(browser.console_errors()?, Vec::<String>::new());
     Ok(())
 }
 
-fn series_go_off_and_tables_are_sorted(context: &TestContext) -> TestResult {
-    let browser = open(context)?;
-    let seen = "return [...document.querySelectorAll('figure:has(.legend) g.series')] \
+fn report_series_are_hidden_and_tables_are_sorted(context: &TestContext) -> TestResult {
+    let browser = open_report(context)?;
+    let visible = "return [...document.querySelectorAll('figure:has(.legend) g.series')] \
         .filter((one) => one.closest('figure') === document.querySelector('figure:has(.legend)') \
                          && getComputedStyle(one).display !== 'none').length";
-    let before = browser.number(seen)?;
+    let before = browser.number(visible)?;
     browser.click("figure:has(.legend) .legend button")?;
     let pressed = "return document.querySelector('.legend button').getAttribute('aria-pressed')";
     assert_eq!(browser.text(pressed)?, "false");
-    let off = browser.number(seen)?;
+    let off = browser.number(visible)?;
     assert!(off < before, "{off} of {before} series");
-    keep(&browser, "series-off")?;
+    save_screenshot(&browser, "series-off")?;
     browser.click("figure:has(.legend) .legend button")?;
-    assert_eq!(browser.number(seen)?, before);
+    assert_eq!(browser.number(visible)?, before);
 
     let names = "return [...document.querySelectorAll('#glance .sheet:not(details *) tbody th')].map((one) => one.innerText).join('|')";
     let order = browser.text(names)?;
@@ -105,67 +104,68 @@ fn series_go_off_and_tables_are_sorted(context: &TestContext) -> TestResult {
     sorted.reverse();
     browser.click("#glance .sheet:not(details *) thead th:first-child button")?;
     assert_eq!(browser.text(names)?, sorted.join("|"));
-    let told = "return document.querySelector('#glance th[aria-sort]').getAttribute('aria-sort')";
-    assert_eq!(browser.text(told)?, "descending");
+    let direction =
+        "return document.querySelector('#glance th[aria-sort]').getAttribute('aria-sort')";
+    assert_eq!(browser.text(direction)?, "descending");
     browser.click("#glance .sheet:not(details *) .tools button")?;
-    assert_eq!(browser.complaints()?, Vec::<String>::new());
+    assert_eq!(browser.console_errors()?, Vec::<String>::new());
     Ok(())
 }
 
-fn a_value_is_read_by_keyboard(context: &TestContext) -> TestResult {
-    let browser = open(context)?;
-    let chosen = "return document.activeElement?.matches('figure:has(.legend) .point') \
+fn report_values_are_selected_by_keyboard(context: &TestContext) -> TestResult {
+    let browser = open_report(context)?;
+    let selected = "return document.activeElement?.matches('figure:has(.legend) .point') \
         ? document.activeElement.getAttribute('aria-label') : ''";
-    let mut told = String::new();
+    let mut label = String::new();
     for _ in 0..60 {
         browser.press(TAB)?;
-        told = browser.text(chosen)?;
-        if !told.is_empty() {
+        label = browser.text(selected)?;
+        if !label.is_empty() {
             break;
         }
     }
     assert!(
-        told.starts_with("comporta, ") && told.ends_with(" µs"),
-        "{told}"
+        label.starts_with("comporta, ") && label.ends_with(" µs"),
+        "{label}"
     );
     let line = "return document.querySelector('[aria-live]').textContent";
-    assert_eq!(browser.text(line)?, told);
+    assert_eq!(browser.text(line)?, label);
     browser.press(RIGHT)?;
-    let next = browser.text(chosen)?;
-    assert!(!next.is_empty() && next != told, "{next}");
+    let next = browser.text(selected)?;
+    assert!(!next.is_empty() && next != label, "{next}");
     assert_eq!(browser.text(line)?, next);
-    keep(&browser, "value-told")?;
+    save_screenshot(&browser, "value-selected")?;
     Ok(())
 }
 
-fn a_report_is_whole_without_scripts(context: &TestContext) -> TestResult {
-    let browser = open(context)?;
+fn report_is_complete_without_scripts(context: &TestContext) -> TestResult {
+    let browser = open_report(context)?;
     browser.devtools(
         "Emulation.setScriptExecutionDisabled",
         &json!({"value": true}),
     )?;
     browser.reload()?;
-    // WebDriver's own scripts still run.
+    // Scripts of WebDriver still run.
     assert_eq!(
         browser.number("return document.querySelectorAll('button').length")?,
         0.0
     );
-    let told = "return document.querySelector('.point title').textContent.trim()";
+    let title = "return document.querySelector('.point title').textContent.trim()";
     assert!(
         browser
-            .text(told)?
+            .text(title)?
             .starts_with("OpenFlow against legacy mode: ")
     );
     browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}))?;
     let hidden = browser.number(
         "return [...document.querySelectorAll('figure')].filter((one) => one.getBoundingClientRect().height < 50).length",
     )?;
-    assert_eq!(hidden, 0.0, "drawings that paper does not show");
+    assert_eq!(hidden, 0.0, "drawings that are not printed");
     let closed = browser.number(
         "return [...document.querySelectorAll('details')].filter((one) => \
            one.lastElementChild.getBoundingClientRect().height < 10).length",
     )?;
-    assert_eq!(closed, 0.0, "texts that paper does not show");
-    keep(&browser, "print")?;
+    assert_eq!(closed, 0.0, "texts that are not printed");
+    save_screenshot(&browser, "print")?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Every message in every version, as another program reads it: `ovs-ofctl
-//! ofp-print` takes what the codec wrote and complains of nothing.
+//! Messages of all types in all versions, decoded by another program: `ovs-ofctl ofp-print` accepts
+//! the codec's output.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] =
-    tests![another_program_reads_every_message_without_complaint,];
+    tests![ovs_ofctl_decodes_messages_of_all_types_and_versions,];
 
 const XID: Xid = Xid(0x77);
 
-fn another_program_reads_every_message_without_complaint(context: &TestContext) -> TestResult {
+fn ovs_ofctl_decodes_messages_of_all_types_and_versions(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     for version in Version::ALL {
         for (name, message) in messages(version) {
@@ -39,23 +39,23 @@ fn another_program_reads_every_message_without_complaint(context: &TestContext) 
                 .encode(XID, version, &mut bytes)
                 .map_err(|error| format!("{name}: {error}"))?;
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let ran = network.run(&format!("ovs-ofctl ofp-print {hex}"))?;
-            let said = format!("{}{}", ran.stdout, ran.stderr);
-            assert!(said.starts_with(name), "{version} {name}: {said}");
-            for complaint in ["decode error", "WARN", "ovs-ofctl:", "***"] {
-                assert!(!said.contains(complaint), "{version} {name}: {said}");
+            let result = network.run(&format!("ovs-ofctl ofp-print {hex}"))?;
+            let output = format!("{}{}", result.stdout, result.stderr);
+            assert!(output.starts_with(name), "{version} {name}: {output}");
+            for failure_text in ["decode error", "WARN", "ovs-ofctl:", "***"] {
+                assert!(!output.contains(failure_text), "{version} {name}: {output}");
             }
-            assert!(said.contains("(xid=0x77)"), "{version} {name}: {said}");
+            assert!(output.contains("(xid=0x77)"), "{version} {name}: {output}");
         }
     }
     Ok(())
 }
 
-/// One of each message that a version has, under the name that is printed.
+/// One message of each type that a version has, with its printed name.
 fn messages(version: Version) -> Vec<(&'static str, Message)> {
-    let mut all = common(version);
-    all.extend(statistics(version));
-    all.extend(questions(version));
+    let mut all = common_messages(version);
+    all.extend(statistics_replies(version));
+    all.extend(statistics_requests(version));
     if version >= Version::V11 {
         all.push(("OFPT_GROUP_MOD", Message::GroupMod(group_mod())));
         let table = TableId(3);
@@ -96,8 +96,8 @@ fn messages(version: Version) -> Vec<(&'static str, Message)> {
             port: PortNo(1),
             queues: vec![queue],
         };
-        let question = Message::QueueConfigRequest(PortNo(1));
-        all.push(("OFPT_QUEUE_GET_CONFIG_REQUEST", question));
+        let request = Message::QueueConfigRequest(PortNo(1));
+        all.push(("OFPT_QUEUE_GET_CONFIG_REQUEST", request));
         all.push((
             "OFPT_QUEUE_GET_CONFIG_REPLY",
             Message::QueueConfigReply(reply),
@@ -106,14 +106,14 @@ fn messages(version: Version) -> Vec<(&'static str, Message)> {
     all
 }
 
-fn common(version: Version) -> Vec<(&'static str, Message)> {
+fn common_messages(version: Version) -> Vec<(&'static str, Message)> {
     let error = ErrorMessage::new(Refusal::FlowModBadCommand, version, Vec::new());
     let role = RoleRequest {
         role: Some(Role::Master),
         generation: (version >= Version::V12).then_some(5),
         short_id: None,
     };
-    let granted = RoleReply {
+    let role_reply = RoleReply {
         role: Role::Slave,
         generation: (version >= Version::V12).then_some(5),
         short_id: None,
@@ -125,7 +125,7 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
     };
     let status = PortStatus {
         reason: PortReason::Modify,
-        port: port(),
+        port: port_desc(),
     };
     vec![
         (
@@ -138,7 +138,7 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
         ("OFPT_FEATURES_REQUEST", Message::FeaturesRequest),
         (
             "OFPT_FEATURES_REPLY",
-            Message::FeaturesReply(features(version)),
+            Message::FeaturesReply(features_reply(version)),
         ),
         ("OFPT_GET_CONFIG_REQUEST", Message::GetConfigRequest),
         (
@@ -160,11 +160,11 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
         ("NXT_RESUME", Message::Resume(resume())),
         ("NXT_SET_CONTROLLER_ID", Message::ControllerId(7)),
         (roles[0], Message::RoleRequest(role)),
-        (roles[1], Message::RoleReply(granted)),
+        (roles[1], Message::RoleReply(role_reply)),
     ]
 }
 
-fn statistics(version: Version) -> Vec<(&'static str, Message)> {
+fn statistics_replies(version: Version) -> Vec<(&'static str, Message)> {
     let mut all = vec![
         (
             "OFPST_DESC reply",
@@ -172,11 +172,11 @@ fn statistics(version: Version) -> Vec<(&'static str, Message)> {
         ),
         (
             "OFPST_FLOW reply",
-            MultipartReply::Flow(FlowFormat::Standard, vec![rule(), rule()]),
+            MultipartReply::Flow(FlowFormat::Standard, vec![flow_stats(), flow_stats()]),
         ),
         (
             "OFPST_AGGREGATE reply",
-            MultipartReply::Aggregate(FlowFormat::Standard, sums()),
+            MultipartReply::Aggregate(FlowFormat::Standard, aggregate_stats()),
         ),
         (
             "OFPST_TABLE reply",
@@ -192,10 +192,10 @@ fn statistics(version: Version) -> Vec<(&'static str, Message)> {
         ),
         (
             "OFPST_PORT_DESC reply",
-            MultipartReply::PortDesc(vec![port(), port()]),
+            MultipartReply::PortDesc(vec![port_desc(), port_desc()]),
         ),
     ];
-    let (_, name) = monitors(version);
+    let (_, name) = flow_monitor_names(version);
     all.push((name, MultipartReply::FlowMonitor(vec![flow_update()])));
     if version >= Version::V13 {
         all.push((
@@ -223,7 +223,7 @@ fn statistics(version: Version) -> Vec<(&'static str, Message)> {
         .collect()
 }
 
-fn questions(version: Version) -> Vec<(&'static str, Message)> {
+fn statistics_requests(version: Version) -> Vec<(&'static str, Message)> {
     let queues = QueueStatsRequest {
         port: PortNo::ANY,
         queue: QueueId::ALL,
@@ -247,8 +247,11 @@ fn questions(version: Version) -> Vec<(&'static str, Message)> {
             MultipartRequest::PortDesc(PortNo::ANY),
         ),
     ];
-    let (name, _) = monitors(version);
-    all.push((name, MultipartRequest::FlowMonitor(vec![monitor()])));
+    let (name, _) = flow_monitor_names(version);
+    all.push((
+        name,
+        MultipartRequest::FlowMonitor(vec![flow_monitor_request()]),
+    ));
     if version >= Version::V11 {
         all.push(("OFPST_GROUP request", MultipartRequest::Group(GroupId::ALL)));
         all.push((
@@ -285,7 +288,7 @@ fn questions(version: Version) -> Vec<(&'static str, Message)> {
 
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 
-fn port() -> PortDesc {
+fn port_desc() -> PortDesc {
     PortDesc {
         number: PortNo(1),
         hw_addr: MAC,
@@ -311,7 +314,7 @@ fn port_mod() -> PortMod {
     }
 }
 
-fn features(version: Version) -> FeaturesReply {
+fn features_reply(version: Version) -> FeaturesReply {
     let with_ports = version <= Version::V12;
     FeaturesReply {
         features: SwitchFeatures {
@@ -322,21 +325,21 @@ fn features(version: Version) -> FeaturesReply {
             capabilities: Capabilities::FLOW_STATS,
         },
         ports: if with_ports {
-            vec![port(), port()]
+            vec![port_desc(), port_desc()]
         } else {
             Vec::new()
         },
     }
 }
 
-/// A flow in the text of `ovs-ofctl`.
+/// A flow in the syntax of `ovs-ofctl`.
 fn flow_mod() -> FlowMod {
     let text = "cookie=0x5,priority=9,idle_timeout=3,hard_timeout=4,importance=6,send_flow_rem,\
                 tcp,nw_dst=10.0.0.0/8,tp_dst=80,actions=mod_nw_dst:10.0.0.1,output:2";
     flow::text::parse_flow(FlowModCommand::Add, text).expect("the text is a flow")
 }
 
-fn rule() -> FlowStats {
+fn flow_stats() -> FlowStats {
     let FlowMod {
         matching,
         instructions,
@@ -413,12 +416,12 @@ fn packet_out() -> PacketOut {
 }
 
 fn group_mod() -> GroupMod {
-    let bucket = |id, port| Bucket {
+    let bucket = |id, port_desc| Bucket {
         id: BucketId(id),
         weight: 3,
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,
-        actions: vec![Action::output(PortNo(port))],
+        actions: vec![Action::output(PortNo(port_desc))],
     };
     GroupMod {
         command: GroupModCommand::Add,
@@ -461,7 +464,7 @@ fn description() -> SwitchDescription {
     }
 }
 
-fn sums() -> AggregateStats {
+fn aggregate_stats() -> AggregateStats {
     AggregateStats {
         packets: 1,
         bytes: 2,
@@ -489,7 +492,7 @@ fn table_desc() -> TableDesc {
     }
 }
 
-fn monitor() -> MonitorRequest {
+fn flow_monitor_request() -> MonitorRequest {
     MonitorRequest::Add(Monitor {
         id: MonitorId(1),
         flags: MonitorFlags::ADD,
@@ -505,13 +508,15 @@ fn flow_update() -> FlowUpdate {
         idle_timeout_s: 6,
         hard_timeout_s: 7,
         cookie: Cookie(8),
-        matching: Match::any().with(Field::InPort, 1).expect("legal"),
+        matching: Match::any()
+            .with(Field::InPort, 1)
+            .expect("the value fits the field"),
         instructions: Instructions::apply(vec![Action::output(PortNo(2))]),
     }))
 }
 
-/// The name that Open vSwitch gives to what monitors tell and are told.
-fn monitors(version: Version) -> (&'static str, &'static str) {
+/// Names in Open vSwitch of flow monitor requests and replies.
+fn flow_monitor_names(version: Version) -> (&'static str, &'static str) {
     match version {
         Version::V10 | Version::V11 | Version::V12 => {
             ("NXST_FLOW_MONITOR request", "NXST_FLOW_MONITOR reply")

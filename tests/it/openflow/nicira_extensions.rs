@@ -19,7 +19,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     multipath_keeps_a_flow_on_one_link,
 ];
 
-/// VersionSet that can express all of these extensions.
+/// Versions that can express all of these extensions.
 const VERSION_OPTIONS: [&str; 4] = [
     "-O OpenFlow10",
     "-O OpenFlow13",

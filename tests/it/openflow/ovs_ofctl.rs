@@ -269,7 +269,7 @@ fn flows_survive_a_round_trip(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(SECURE_2)?;
     for options in FULL_MATCH_OPTIONS {
-        // VersionSet have different names for an action, and 1.3 states what is implicit in 1.0.
+        // Versions have different names for an action, and 1.3 states what is implicit in 1.0.
         for (flow, output) in FLOWS {
             switch.ofctl(&format!("{options} del-flows br0"))?;
             switch.ofctl(&format!("{options} add-flow br0 {flow}"))?;

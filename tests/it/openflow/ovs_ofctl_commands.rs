@@ -1,6 +1,6 @@
-//! Every subcommand of `ovs-ofctl` 3.1 that talks to a switch, in OpenFlow 1.0, 1.3,
-//! 1.4 and 1.5: the switch does it, or refuses it by the protocol's own error. What the
-//! tool's help lists and the table here does not fails.
+//! All subcommands of `ovs-ofctl` 3.1 for switches, in OpenFlow 1.0, 1.3, 1.4 and 1.5: the switch
+//! supports the command or refuses it with the protocol's error. A subcommand that the tool's help
+//! lists and the table omits fails the test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,33 +11,34 @@ use crate::support::network::TestNetwork;
 use crate::support::switch::SwitchProcess;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    every_subcommand_of_ovs_ofctl_is_walked,
-    every_subcommand_is_done_or_refused_by_its_name,
+    ovs_ofctl_subcommands_are_all_covered,
+    ovs_ofctl_subcommands_succeed_or_return_their_error,
 ];
 
-/// The versions that are walked.
+/// Versions in which the commands run.
 const VERSIONS: [&str; 4] = ["OpenFlow10", "OpenFlow13", "OpenFlow14", "OpenFlow15"];
 
-/// What the tool itself says where a version does not have what it is to ask.
+/// Messages of the tool for a request that a version lacks.
 const NOT_IN_VERSION: [&str; 3] = [
     "needs OpenFlow",
     "requires one of the OpenFlow versions",
     "none of the usable flow formats",
 ];
 
-/// Subcommands that go on until they are ended, and the tests that do so; or that want
+/// Subcommands that run until they are ended, with the tests that run them, and those that need
 /// another socket.
-const ELSEWHERE: [(&str, &str); 2] = [
+const TESTED_ELSEWHERE: [(&str, &str); 2] = [
     (
         "monitor",
         "monitor_receives_packet_ins_removals_and_port_status",
     ),
-    ("snoop", "no socket of this switch lets others listen"),
+    ("snoop", "the switch has no snoop socket"),
 ];
 
-/// What is typed behind `ovs-ofctl -O VERSION`, and the error that the switch may answer;
-/// none if it must do it. In this order: what is asked for is there.
-const WALK: &[(&str, &str)] = &[
+/// Arguments after `ovs-ofctl -O VERSION`, and the error that the switch may return, or an empty
+/// text if the command must succeed. The order matters: later commands need the state of earlier
+/// ones.
+const COMMANDS: &[(&str, &str)] = &[
     ("show br0", ""),
     ("dump-desc br0", ""),
     ("dump-tables br0", ""),
@@ -103,7 +104,7 @@ const WALK: &[(&str, &str)] = &[
     ("dump-meters br0", ""),
     ("dump-meters br0 meter=1", ""),
     ("meter-stats br0", ""),
-    // It expects the reply of 1.3 in 1.5 too, which is longer there (OF 1.5.1, 7.3.5.14).
+    // The tool expects the reply of 1.3 also in 1.5, where it is longer (OF 1.5.1, 7.3.5.14).
     ("meter-features br0", "incorrect length"),
     ("del-meters br0 meter=1", ""),
     ("del-meters br0", ""),
@@ -122,14 +123,14 @@ const WALK: &[(&str, &str)] = &[
     ("benchmark br0 10 5", ""),
 ];
 
-/// The subcommand in what is typed.
-fn subcommand(typed: &str) -> &str {
-    let mut words = typed.split_whitespace();
-    let named = words.find(|word| !word.starts_with(['-', '[']));
-    named.unwrap_or_default()
+/// Subcommand in the arguments.
+fn subcommand(arguments: &str) -> &str {
+    let mut words = arguments.split_whitespace();
+    let name = words.find(|word| !word.starts_with(['-', '[']));
+    name.unwrap_or_default()
 }
 
-fn every_subcommand_of_ovs_ofctl_is_walked(context: &TestContext) -> TestResult {
+fn ovs_ofctl_subcommands_are_all_covered(context: &TestContext) -> TestResult {
     let help = CommandOutput::run(context, program("ovs-ofctl --help"))?.expect_success()?;
     let parts = help
         .split("\n\n")
@@ -138,14 +139,16 @@ fn every_subcommand_of_ovs_ofctl_is_walked(context: &TestContext) -> TestResult 
     let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let listed: BTreeSet<&str> = listed.map(subcommand).collect();
     assert!(listed.len() > 45, "{listed:?}");
-    let walked = WALK.iter().map(|(typed, _)| subcommand(typed));
-    let walked: BTreeSet<&str> = walked.chain(ELSEWHERE.map(|(name, _)| name)).collect();
-    let missing: Vec<_> = listed.difference(&walked).collect();
-    assert!(missing.is_empty(), "not walked: {missing:?}");
+    let covered = COMMANDS.iter().map(|(arguments, _)| subcommand(arguments));
+    let covered: BTreeSet<&str> = covered
+        .chain(TESTED_ELSEWHERE.map(|(name, _)| name))
+        .collect();
+    let missing: Vec<_> = listed.difference(&covered).collect();
+    assert!(missing.is_empty(), "not in the table: {missing:?}");
     Ok(())
 }
 
-fn every_subcommand_is_done_or_refused_by_its_name(context: &TestContext) -> TestResult {
+fn ovs_ofctl_subcommands_succeed_or_return_their_error(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
     let (flows, groups) = (
@@ -154,50 +157,51 @@ fn every_subcommand_is_done_or_refused_by_its_name(context: &TestContext) -> Tes
     );
     fs::write(&flows, "tcp,actions=output:2\nudp,actions=drop\n")?;
     fs::write(&groups, "group_id=7,type=all,bucket=output:1\n")?;
-    let mut wrong = Vec::new();
-    let mut done = BTreeSet::new();
+    let mut failures = Vec::new();
+    let mut succeeded = BTreeSet::new();
     for version in VERSIONS {
-        for (typed, refusal) in WALK {
-            let words = typed
+        for (arguments, expected_error) in COMMANDS {
+            let words = arguments
                 .replace("FLOWS", &flows.display().to_string())
                 .replace("GROUPS", &groups.display().to_string());
-            match walk(&switch, version, &words, refusal) {
-                Ok(true) => drop(done.insert(*typed)),
+            match run_command(&switch, version, &words, expected_error) {
+                Ok(true) => drop(succeeded.insert(*arguments)),
                 Ok(false) => {}
-                Err(said) => wrong.push(format!("{version} {typed}: {said}")),
+                Err(output) => failures.push(format!("{version} {arguments}: {output}")),
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // What no version does but by a refusal has one to expect.
-    let never = WALK
-        .iter()
-        .filter(|(typed, refusal)| refusal.is_empty() && !done.contains(typed));
-    let never: Vec<_> = never.map(|(typed, _)| typed).collect();
-    // Only 1.1 and 1.2 know of it.
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // Commands that no version supports have an expected error.
+    let never = COMMANDS.iter().filter(|(arguments, expected_error)| {
+        expected_error.is_empty() && !succeeded.contains(arguments)
+    });
+    let never: Vec<_> = never.map(|(arguments, _)| arguments).collect();
+    // Only 1.1 and 1.2 support it.
     assert_eq!(never, [&"mod-table br0 0 controller"]);
     Ok(())
 }
 
-/// Whether the switch has done it. An error is neither done nor refused as it may be.
-fn walk(
+/// Returns true if the command succeeded, false if the version lacks it or the switch returned the
+/// expected error, and the output for other errors.
+fn run_command(
     switch: &SwitchProcess<'_>,
     version: &str,
     words: &str,
-    refusal: &str,
+    expected_error: &str,
 ) -> Result<bool, String> {
-    let ran = switch.ofctl_output(&format!("-O {version} -t 10 {words}"));
-    let ran = ran.map_err(|error| error.to_string())?;
-    let said = format!("{}{}", ran.stdout, ran.stderr);
-    if NOT_IN_VERSION.iter().any(|text| said.contains(text)) {
+    let result = switch.ofctl_output(&format!("-O {version} -t 10 {words}"));
+    let result = result.map_err(|error| error.to_string())?;
+    let output = format!("{}{}", result.stdout, result.stderr);
+    if NOT_IN_VERSION.iter().any(|text| output.contains(text)) {
         return Ok(false);
     }
-    if !refusal.is_empty() && said.contains(refusal) {
+    if !expected_error.is_empty() && output.contains(expected_error) {
         return Ok(false);
     }
-    let complaint = ["OFPT_ERROR", "WARN", "decode error", "ovs-ofctl:"];
-    if complaint.iter().any(|text| said.contains(text)) || !ran.status.success() {
-        return Err(said);
+    let failure_texts = ["OFPT_ERROR", "WARN", "decode error", "ovs-ofctl:"];
+    if failure_texts.iter().any(|text| output.contains(text)) || !result.status.success() {
+        return Err(output);
     }
     Ok(true)
 }

@@ -1,6 +1,5 @@
-//! Texts and bytes both ways, beside `ovs-ofctl`: entries of matches, instructions, groups,
-//! meters, captures, and files of rules. What we write the tool reads, what it writes we
-//! read, and both mean the same.
+//! Text formats compared with `ovs-ofctl`: OXM matches, instructions, groups, meters, captures and
+//! rule files. Each program reads the other's output with the same meaning.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,49 +12,50 @@ use openflow::{encode_instructions, encode_match, parse_oxm_text, print, print_p
 use crate::support::command::{CommandOutput, comporta_binary, program};
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::network::TestNetwork;
-use crate::support::switch::SwitchProcess;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    entries_mean_to_ovs_ofctl_what_they_mean_here,
-    instructions_are_told_as_ovs_ofctl_tells_their_bytes,
-    groups_become_the_messages_that_ovs_ofctl_makes_of_them,
-    groups_and_meters_of_a_file_are_those_that_ovs_ofctl_adds,
-    a_capture_is_printed_as_ovs_ofctl_prints_it,
-    a_switch_comes_to_have_the_rules_of_a_file,
-    rules_are_told_in_the_order_that_was_asked_for,
-    a_bundle_of_rules_is_done_whole_or_not_at_all,
+    matches_have_the_same_meaning_in_ovs_ofctl,
+    instructions_are_printed_like_ovs_ofctl,
+    groups_are_encoded_like_ovs_ofctl,
+    groups_and_meters_of_a_file_are_added_like_ovs_ofctl,
+    capture_file_is_printed_like_ovs_ofctl,
+    rules_of_a_file_replace_those_of_the_switch,
+    rules_are_printed_in_the_requested_order,
+    rule_file_is_added_as_a_bundle_or_not_at_all,
 ];
 
-/// The rules that `ovs-ofctl` is known to read.
-fn known_flows() -> Vec<FlowMod> {
+/// Flows that `ovs-ofctl` can parse.
+fn parsed_by_ovs_ofctl() -> Vec<FlowMod> {
     let vectors = include_str!("../../../crates/flow/vectors/flows.txt");
     let lines = vectors.lines().filter_map(|line| line.strip_prefix("< "));
     lines.filter_map(|line| line.parse().ok()).collect()
 }
 
-/// What the tool says to lines on its standard input, a line each.
-fn answers(
+/// Output lines of the tool for lines on its standard input.
+fn run_ovs_ofctl(
     network: &TestNetwork<'_>,
     context: &TestContext,
     tool: &str,
     lines: &[String],
 ) -> Result<Vec<String>, testbed::Failure> {
-    let (input, script) = (context.unique_path("lines"), context.unique_path("ask.sh"));
-    let write = |path, text: String| {
-        fs::write(path, text).map_err(testbed::Failure::to("write down what is asked"))
-    };
+    let (input, script) = (
+        context.unique_path("lines"),
+        context.unique_path("script.sh"),
+    );
+    let write =
+        |path, text: String| fs::write(path, text).map_err(testbed::Failure::to("write a script"));
     write(&input, lines.join("\n") + "\n")?;
     write(
         &script,
         format!("ovs-ofctl -voff {tool} < {}", input.display()),
     )?;
-    let ran = network.run(&format!("bash {}", script.display()))?;
-    Ok(ran.stdout.lines().map(str::to_owned).collect())
+    let result = network.run(&format!("bash {}", script.display()))?;
+    Ok(result.stdout.lines().map(str::to_owned).collect())
 }
 
-fn entries_mean_to_ovs_ofctl_what_they_mean_here(context: &TestContext) -> TestResult {
+fn matches_have_the_same_meaning_in_ovs_ofctl(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
-    let matches: Vec<Match> = known_flows()
+    let matches: Vec<Match> = parsed_by_ovs_ofctl()
         .into_iter()
         .map(|flow| flow.matching)
         .collect();
@@ -66,36 +66,43 @@ fn entries_mean_to_ovs_ofctl_what_they_mean_here(context: &TestContext) -> TestR
         ("parse-oxm OpenFlow15", Version::V15),
     ] {
         let meaning = |bytes: &[u8]| {
-            let told = print_part(MessagePart::Match, bytes, version);
-            let (entries, meaning) = told.split_once('\n').expect("two lines");
+            let output = print_part(MessagePart::Match, bytes, version);
+            let (entries, meaning) = output.split_once('\n').expect("the text has two lines");
             (entries.to_owned(), meaning.to_owned())
         };
         let bytes = matches
             .iter()
             .filter_map(|matching| encode_match(matching, version).ok());
-        let ours: Vec<(String, String)> = bytes.map(|bytes| meaning(&bytes)).collect();
-        let lines: Vec<String> = ours.iter().map(|(entries, _)| entries.clone()).collect();
-        let theirs = answers(&network, context, tool, &lines)?;
-        assert_eq!(theirs.len(), lines.len(), "{tool}");
-        for ((entries, ours), theirs) in ours.iter().zip(theirs) {
-            let bytes = parse_oxm_text(&theirs).map_err(|error| format!("{theirs}: {error}"))?;
-            assert_eq!(meaning(&bytes).1, *ours, "{tool} {entries} is {theirs}");
+        let comporta: Vec<(String, String)> = bytes.map(|bytes| meaning(&bytes)).collect();
+        let lines: Vec<String> = comporta
+            .iter()
+            .map(|(entries, _)| entries.clone())
+            .collect();
+        let ovs = run_ovs_ofctl(&network, context, tool, &lines)?;
+        assert_eq!(ovs.len(), lines.len(), "{tool}");
+        for ((entries, comporta), ovs) in comporta.iter().zip(ovs) {
+            let bytes = parse_oxm_text(&ovs).map_err(|error| format!("{ovs}: {error}"))?;
+            assert_eq!(
+                meaning(&bytes).1,
+                *comporta,
+                "{tool} {entries} differs from {ovs}"
+            );
         }
         assert!(lines.len() > 250, "only {} matches", lines.len());
     }
     Ok(())
 }
 
-/// Why the tool refuses lists that are told here: they do not fit a frame of which it knows
-/// nothing, or are only for rules.
-const JUDGED: [&str; 2] = ["OFPBAC_MATCH_INCONSISTENT", "OFPBIC_UNSUP_INST"];
+/// Reasons for which the tool refuses instructions that Comporta prints: they are inconsistent with
+/// the unknown match, or valid in flow-mods only.
+const REFUSED_BY_OVS_OFCTL: [&str; 2] = ["OFPBAC_MATCH_INCONSISTENT", "OFPBIC_UNSUP_INST"];
 
-/// The bit that says that there is a tag, which the tool does not load.
-const TAGGED: &str = "->OXM_OF_VLAN_VID[12]";
+/// The bit of `VLAN_VID` that marks a present tag, which the tool does not load.
+const VLAN_PRESENT: &str = "->OXM_OF_VLAN_VID[12]";
 
-fn instructions_are_told_as_ovs_ofctl_tells_their_bytes(context: &TestContext) -> TestResult {
+fn instructions_are_printed_like_ovs_ofctl(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
-    let flows = known_flows();
+    let flows = parsed_by_ovs_ofctl();
     for (tool, version) in [
         ("parse-actions OpenFlow10", Version::V10),
         ("parse-instructions OpenFlow11", Version::V11),
@@ -106,36 +113,40 @@ fn instructions_are_told_as_ovs_ofctl_tells_their_bytes(context: &TestContext) -
             .iter()
             .filter_map(|flow| encode_instructions(&flow.instructions, version).ok());
         let encoded: Vec<Vec<u8>> = encoded.filter(|bytes| !bytes.is_empty()).collect();
-        let told = encoded
+        let output = encoded
             .iter()
             .map(|bytes| print_part(MessagePart::Instructions, bytes, version));
-        let ours: Vec<String> = told.collect();
-        let mut theirs = String::new();
+        let comporta: Vec<String> = output.collect();
+        let mut ovs = String::new();
         for batch in encoded.chunks(BATCH) {
             let mut script = String::new();
             for bytes in batch {
                 let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
                 let _ = writeln!(script, "ovs-ofctl -voff {tool} <<< {hex} | head -1");
             }
-            let file = context.unique_path("ask.sh");
+            let file = context.unique_path("script.sh");
             fs::write(&file, script)?;
-            theirs += &network.run(&format!("bash {}", file.display()))?.stdout;
+            ovs += &network.run(&format!("bash {}", file.display()))?.stdout;
         }
-        let mut same = 0;
-        for (theirs, ours) in theirs.lines().zip(&ours) {
-            if JUDGED.iter().any(|reason| theirs.ends_with(reason)) || ours.contains(TAGGED) {
+        let mut equal_count = 0;
+        for (ovs, comporta) in ovs.lines().zip(&comporta) {
+            if REFUSED_BY_OVS_OFCTL
+                .iter()
+                .any(|reason| ovs.ends_with(reason))
+                || comporta.contains(VLAN_PRESENT)
+            {
                 continue;
             }
-            assert_eq!(theirs, ours.trim_end(), "{tool}");
-            same += 1;
+            assert_eq!(ovs, comporta.trim_end(), "{tool}");
+            equal_count += 1;
         }
-        assert_eq!(theirs.lines().count(), ours.len(), "{tool}");
-        assert!(same > 40, "{tool}: only {same} lists");
+        assert_eq!(ovs.lines().count(), comporta.len(), "{tool}");
+        assert!(equal_count > 40, "{tool}: only {equal_count} lists");
     }
     Ok(())
 }
 
-/// What may stand in a bucket before its actions, for each kind of group.
+/// Parameters before the actions of a bucket, for each group type.
 const BUCKETS: [(&str, &[&str]); 4] = [
     ("all", &["", "bucket_id:7,", "bucket_id=4294967040,"]),
     (
@@ -159,7 +170,7 @@ const BUCKETS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// And its actions.
+/// Actions of buckets.
 const ACTIONS: [&str; 8] = [
     "output:1",
     "actions=output:2,output:3",
@@ -171,23 +182,26 @@ const ACTIONS: [&str; 8] = [
     "mod_nw_tos:16,in_port",
 ];
 
-/// Texts of groups: every bucket with all actions, alone and (but in groups of one) with
-/// another.
+/// Texts of groups: each bucket with all actions, alone and (except for indirect groups) with
+/// another one.
 fn groups() -> Vec<String> {
     let mut groups = Vec::new();
-    for (kind, heads) in BUCKETS {
-        for (index, (head, actions)) in heads
+    for (kind, prefixes) in BUCKETS {
+        for (index, (prefix, actions)) in prefixes
             .iter()
-            .flat_map(|head| ACTIONS.map(|actions| (head, actions)))
+            .flat_map(|prefix| ACTIONS.map(|actions| (prefix, actions)))
             .enumerate()
         {
             let other = ACTIONS[(index * 3 + 1) % ACTIONS.len()];
-            let alone = format!("group_id={},type={kind},bucket={head}{actions}", index + 1);
+            let group = format!(
+                "group_id={},type={kind},bucket={prefix}{actions}",
+                index + 1
+            );
             if kind != "indirect" {
-                let head = if kind == "ff" { "watch_port:4," } else { "" };
-                groups.push(format!("{alone},bucket={head}{other}"));
+                let prefix = if kind == "ff" { "watch_port:4," } else { "" };
+                groups.push(format!("{group},bucket={prefix}{other}"));
             }
-            groups.push(alone);
+            groups.push(group);
         }
         if kind != "indirect" {
             groups.push(format!("group_id=4294967040,type={kind}"));
@@ -196,23 +210,23 @@ fn groups() -> Vec<String> {
     groups
 }
 
-fn groups_become_the_messages_that_ovs_ofctl_makes_of_them(context: &TestContext) -> TestResult {
+fn groups_are_encoded_like_ovs_ofctl(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     let groups = groups();
     for version in [Version::V11, Version::V13, Version::V14, Version::V15] {
         for groups in groups.chunks(BATCH) {
-            compare_groups(&network, context, groups, version)?;
+            expect_equal_groups(&network, context, groups, version)?;
         }
     }
     assert!(groups.len() > 180, "only {} groups", groups.len());
     Ok(())
 }
 
-/// Lists or groups that one script asks the tool about.
+/// Number of instruction lists or groups in one script.
 const BATCH: usize = 40;
 
-/// Fails for a group that the tool makes another message of.
-fn compare_groups(
+/// Asserts that Comporta and the tool encode groups equally.
+fn expect_equal_groups(
     network: &TestNetwork<'_>,
     context: &TestContext,
     groups: &[String],
@@ -225,20 +239,20 @@ fn compare_groups(
             "ovs-ofctl -voff -O {version} parse-group '{group}' | tail -n +3; echo {END}"
         );
     }
-    let file = context.unique_path("ask.sh");
+    let file = context.unique_path("script.sh");
     fs::write(&file, script)?;
-    let theirs = network.run(&format!("bash {}", file.display()))?.stdout;
+    let ovs = network.run(&format!("bash {}", file.display()))?.stdout;
     let end = format!("{END}\n");
-    for (group, theirs) in groups.iter().zip(theirs.split(&end)) {
-        let read = parse_group_line(group).map_err(|error| format!("{group}: {error}"))?;
+    for (group, ovs) in groups.iter().zip(ovs.split(&end)) {
+        let group_mod = parse_group_line(group).map_err(|error| format!("{group}: {error}"))?;
         let mut bytes = Vec::new();
-        Message::GroupMod(read).encode(base::Xid(1), version, &mut bytes)?;
-        assert_eq!(print(&bytes, Detail::BRIEF), theirs, "{version} {group}");
+        Message::GroupMod(group_mod).encode(base::Xid(1), version, &mut bytes)?;
+        assert_eq!(print(&bytes, Detail::BRIEF), ovs, "{version} {group}");
     }
     Ok(())
 }
 
-/// What stands behind each answer of the tool.
+/// Line after each output of the tool.
 const END: &str = "==end==";
 
 /// A file of groups, with all commands.
@@ -254,7 +268,7 @@ const GROUP_FILE: &str = "# groups\n\
     group_id=4,type=ff,bucket=watch_port:1,output:1\n\
     delete group_id=2\n";
 
-/// Meters, as each is added.
+/// Meters in the syntax of `add-meter`.
 const METERS: [&str; 5] = [
     "meter=1,kbps,bands=type=drop,rate=1000",
     "meter=2,pktps,burst,bands=type=drop,rate=10,burst_size=20",
@@ -263,19 +277,7 @@ const METERS: [&str; 5] = [
     "meter=controller,pktps,bands=type=drop,rate=100",
 ];
 
-/// Runs one of our subcommands beside the switch.
-fn own(
-    context: &TestContext,
-    switch: &SwitchProcess<'_>,
-    words: &[&str],
-) -> Result<CommandOutput, testbed::Failure> {
-    let own = program(comporta_binary().to_str().expect("a path is text"))
-        .args(words.iter().copied())
-        .env("OVS_RUNDIR", switch.file(""));
-    CommandOutput::run(context, own)
-}
-
-fn groups_and_meters_of_a_file_are_those_that_ovs_ofctl_adds(context: &TestContext) -> TestResult {
+fn groups_and_meters_of_a_file_are_added_like_ovs_ofctl(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch =
         network.start_switch("--bridge br0 --bridge br1 --fail-mode secure --port p1 --port p2")?;
@@ -283,57 +285,50 @@ fn groups_and_meters_of_a_file_are_those_that_ovs_ofctl_adds(context: &TestConte
     fs::write(&file, GROUP_FILE)?;
     let file = file.display();
     switch.ofctl(&format!("-O OpenFlow15 add-groups br0 {file}"))?;
-    own(
-        context,
-        &switch,
-        &["groups", "br1", "--add", &format!("@{file}")],
-    )?
-    .expect_success()?;
+    switch
+        .run_comporta(&["groups", "br1", "--add", &format!("@{file}")])?
+        .expect_success()?;
     for meter in METERS {
-        let theirs = program("ovs-ofctl -O OpenFlow15 add-meter").args([
-            switch.file("br0.mgmt").to_str().expect("a path is text"),
+        let ovs = program("ovs-ofctl -O OpenFlow15 add-meter").args([
+            switch.file("br0.mgmt").to_str().expect("the path is UTF-8"),
             meter,
         ]);
-        CommandOutput::run(context, theirs)?.expect_success()?;
-        own(context, &switch, &["meters", "br1", "--add", meter])?.expect_success()?;
+        CommandOutput::run(context, ovs)?.expect_success()?;
+        switch
+            .run_comporta(&["meters", "br1", "--add", meter])?
+            .expect_success()?;
     }
     for tool in ["groups", "meters"] {
-        let theirs = own(context, &switch, &[tool, "br0"])?.expect_success()?;
-        let ours = own(context, &switch, &[tool, "br1"])?.expect_success()?;
-        assert_eq!(ours, theirs, "{tool}");
-        assert!(ours.lines().count() > 2, "{ours}");
+        let ovs = switch.run_comporta(&[tool, "br0"])?.expect_success()?;
+        let comporta = switch.run_comporta(&[tool, "br1"])?.expect_success()?;
+        assert_eq!(comporta, ovs, "{tool}");
+        assert!(comporta.lines().count() > 2, "{comporta}");
     }
     let inserted = [
         "--insert-buckets",
         "group_id=4,command_bucket_id=last,bucket=bucket_id:5,watch_port:2,output:2",
     ];
-    own(
-        context,
-        &switch,
-        &[&["groups", "br1"][..], &inserted].concat(),
-    )?
-    .expect_success()?;
-    let told = own(context, &switch, &["groups", "br1"])?.expect_success()?;
+    switch
+        .run_comporta(&[&["groups", "br1"][..], &inserted].concat())?
+        .expect_success()?;
+    let output = switch.run_comporta(&["groups", "br1"])?.expect_success()?;
     assert!(
-        told.contains("bucket_id:5,watch_port:2,actions=output:2"),
-        "{told}"
+        output.contains("bucket_id:5,watch_port:2,actions=output:2"),
+        "{output}"
     );
     let removed = ["--remove-buckets", "group_id=4,command_bucket_id=first"];
-    own(
-        context,
-        &switch,
-        &[&["groups", "br1"][..], &removed].concat(),
-    )?
-    .expect_success()?;
-    let told = own(context, &switch, &["groups", "br1"])?.expect_success()?;
-    assert!(!told.contains("watch_port:1"), "{told}");
+    switch
+        .run_comporta(&[&["groups", "br1"][..], &removed].concat())?
+        .expect_success()?;
+    let output = switch.run_comporta(&["groups", "br1"])?.expect_success()?;
+    assert!(!output.contains("watch_port:1"), "{output}");
     Ok(())
 }
 
-/// A frame of TCP between the two ends of a channel.
-fn segment(up: bool, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
+/// A TCP frame between the two ends of an OpenFlow channel.
+fn tcp_frame(is_from_switch: bool, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     let (controller, switch) = (([10, 0, 0, 2], 6653_u16), ([10, 0, 0, 1], 40_000_u16));
-    let ((from, source), (to, destination)) = if up {
+    let ((from, source), (to, destination)) = if is_from_switch {
         (switch, controller)
     } else {
         (controller, switch)
@@ -344,7 +339,7 @@ fn segment(up: bool, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     tcp.extend(sequence.to_be_bytes());
     tcp.extend([0, 0, 0, 0, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
     tcp.extend(payload);
-    let length = u16::try_from(20 + tcp.len()).expect("it is short");
+    let length = u16::try_from(20 + tcp.len()).expect("a segment is shorter than 64 KB");
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
     frame.extend(length.to_be_bytes());
     frame.extend([0, 1, 0, 0, 64, 6, 0, 0]);
@@ -354,23 +349,23 @@ fn segment(up: bool, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn a_capture_is_printed_as_ovs_ofctl_prints_it(context: &TestContext) -> TestResult {
+fn capture_file_is_printed_like_ovs_ofctl(context: &TestContext) -> TestResult {
     const SYN: u8 = 2;
     const ACK: u8 = 0x10;
     let network = TestNetwork::new(context, 0)?;
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for message in [Message::FeaturesRequest, Message::BarrierRequest] {
-        message.encode(base::Xid(7), Version::V13, &mut said)?;
+        message.encode(base::Xid(7), Version::V13, &mut messages)?;
     }
-    let (front, back) = said.split_at(11);
+    let (first_part, second_part) = messages.split_at(11);
     let frames = [
-        segment(true, 99, SYN, &[]),
-        segment(false, 499, SYN | ACK, &[]),
-        segment(true, 100, ACK, front),
-        segment(true, 111, ACK, back),
-        // What is sent again is told once.
-        segment(true, 111, ACK, back),
-        segment(false, 500, ACK, &said),
+        tcp_frame(true, 99, SYN, &[]),
+        tcp_frame(false, 499, SYN | ACK, &[]),
+        tcp_frame(true, 100, ACK, first_part),
+        tcp_frame(true, 111, ACK, second_part),
+        // A TCP retransmission is printed once.
+        tcp_frame(true, 111, ACK, second_part),
+        tcp_frame(false, 500, ACK, &messages),
     ];
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
     capture.extend([0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0]);
@@ -382,36 +377,37 @@ fn a_capture_is_printed_as_ovs_ofctl_prints_it(context: &TestContext) -> TestRes
     let file = context.unique_path("channel.pcap");
     fs::write(&file, capture)?;
     let file = file.display();
-    let theirs = network
+    let ovs = network
         .run(&format!("ovs-ofctl ofp-parse-pcap {file}"))?
         .stdout;
-    let comporta = comporta_binary();
-    let comporta = comporta.display();
-    let ours = network
-        .run(&format!("{comporta} ofp-print --pcap {file}"))?
+    let binary = comporta_binary();
+    let binary = binary.display();
+    let comporta = network
+        .run(&format!("{binary} ofp-print --pcap {file}"))?
         .stdout;
-    assert_eq!(ours, theirs);
+    assert_eq!(comporta, ovs);
     assert_eq!(
-        ours.matches("OFPT_BARRIER_REQUEST (OF1.3) (xid=0x7):")
+        comporta
+            .matches("OFPT_BARRIER_REQUEST (OF1.3) (xid=0x7):")
             .count(),
         2,
-        "{ours}"
+        "{comporta}"
     );
-    let elsewhere = network.run(&format!("{comporta} ofp-print --pcap {file} --port 80"))?;
-    assert_eq!(elsewhere.stdout, "");
+    let other_port = network.run(&format!("{binary} ofp-print --pcap {file} --port 80"))?;
+    assert_eq!(other_port.stdout, "");
     Ok(())
 }
 
-/// Rules that a switch is to have, and others.
-const OLD: &str = "priority=7,tcp,cookie=0x5,idle_timeout=60,actions=output:1\n\
+/// Rules that the switch has first, and the desired rules.
+const OLD_RULES: &str = "priority=7,tcp,cookie=0x5,idle_timeout=60,actions=output:1\n\
     priority=3,arp,actions=normal\n\
     table=1,udp,actions=output:2\n";
-const NEW: &str = "# what is wanted\n\
+const NEW_RULES: &str = "# desired rules\n\
     priority=7,tcp,cookie=0x5,actions=output:1\n\
     priority=3,arp,actions=normal\n\
     table=2,in_port=1,importance=4,actions=drop\n";
 
-fn a_switch_comes_to_have_the_rules_of_a_file(context: &TestContext) -> TestResult {
+fn rules_of_a_file_replace_those_of_the_switch(context: &TestContext) -> TestResult {
     const DIFFERENT: Option<i32> = Some(2);
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
@@ -419,40 +415,43 @@ fn a_switch_comes_to_have_the_rules_of_a_file(context: &TestContext) -> TestResu
         context.unique_path("old.txt"),
         context.unique_path("new.txt"),
     );
-    fs::write(&old, OLD)?;
-    fs::write(&new, NEW)?;
+    fs::write(&old, OLD_RULES)?;
+    fs::write(&new, NEW_RULES)?;
     let (old, new) = (old.display().to_string(), new.display().to_string());
-    own(context, &switch, &["flows", "br0", "--replace", &old])?.expect_success()?;
+    switch
+        .run_comporta(&["flows", "br0", "--replace", &old])?
+        .expect_success()?;
     assert_eq!(
-        own(context, &switch, &["flows", "br0", "--diff", &old])?.expect_success()?,
+        switch
+            .run_comporta(&["flows", "br0", "--diff", &old])?
+            .expect_success()?,
         ""
     );
-    let ours = own(context, &switch, &["flows", "br0", "--diff", &new])?;
-    assert_eq!(ours.status.code(), DIFFERENT, "{}", ours.stderr);
-    let theirs = switch.ofctl_output(&format!("-O OpenFlow15 diff-flows br0 {new}"))?;
-    assert_eq!(theirs.status.code(), DIFFERENT, "{}", theirs.stderr);
+    let comporta = switch.run_comporta(&["flows", "br0", "--diff", &new])?;
+    assert_eq!(comporta.status.code(), DIFFERENT, "{}", comporta.stderr);
+    let ovs = switch.ofctl_output(&format!("-O OpenFlow15 diff-flows br0 {new}"))?;
+    assert_eq!(ovs.status.code(), DIFFERENT, "{}", ovs.stderr);
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };
-    assert_eq!(sorted(&ours.stdout), sorted(&theirs.stdout));
-    own(
-        context,
-        &switch,
-        &["flows", "br0", "--replace", &new, "--bundle"],
-    )?
-    .expect_success()?;
-    let told = own(context, &switch, &["flows", "br0", "--no-stats"])?.expect_success()?;
-    let wanted = " cookie=0x5, priority=7,tcp actions=output:1
+    assert_eq!(sorted(&comporta.stdout), sorted(&ovs.stdout));
+    switch
+        .run_comporta(&["flows", "br0", "--replace", &new, "--bundle"])?
+        .expect_success()?;
+    let output = switch
+        .run_comporta(&["flows", "br0", "--no-stats"])?
+        .expect_success()?;
+    let expected = " cookie=0x5, priority=7,tcp actions=output:1
  priority=3,arp actions=NORMAL
  table=2, importance=4, in_port=1 actions=drop
 ";
-    assert_eq!(told, wanted);
+    assert_eq!(output, expected);
     Ok(())
 }
 
-fn rules_are_told_in_the_order_that_was_asked_for(context: &TestContext) -> TestResult {
+fn rules_are_printed_in_the_requested_order(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
     let file = context.unique_path("rules.txt");
@@ -460,12 +459,9 @@ fn rules_are_told_in_the_order_that_was_asked_for(context: &TestContext) -> Test
         priority=9,in_port=1,actions=drop\npriority=2,tcp,tp_dst=22,actions=drop\n\
         priority=5,in_port=2,actions=drop\n";
     fs::write(&file, rules)?;
-    own(
-        context,
-        &switch,
-        &["flows", "br0", "--add", &format!("@{}", file.display())],
-    )?
-    .expect_success()?;
+    switch
+        .run_comporta(&["flows", "br0", "--add", &format!("@{}", file.display())])?
+        .expect_success()?;
     for order in [
         &["--sort"][..],
         &["--rsort"],
@@ -474,57 +470,60 @@ fn rules_are_told_in_the_order_that_was_asked_for(context: &TestContext) -> Test
         &["--rsort=tcp_dst", "--sort"],
     ] {
         let words = [&["flows", "br0", "--no-stats"][..], order].concat();
-        let ours = own(context, &switch, &words)?.expect_success()?;
-        let theirs = switch.ofctl(&format!("--no-stats {} dump-flows br0", order.join(" ")))?;
-        assert_eq!(ours, theirs, "{order:?}");
+        let comporta = switch.run_comporta(&words)?.expect_success()?;
+        let ovs = switch.ofctl(&format!("--no-stats {} dump-flows br0", order.join(" ")))?;
+        assert_eq!(comporta, ovs, "{order:?}");
     }
-    let complaint = own(context, &switch, &["flows", "br0", "--sort=prot"])?.expect_failure()?;
+    let stderr = switch
+        .run_comporta(&["flows", "br0", "--sort=prot"])?
+        .expect_failure()?;
     assert!(
-        complaint.contains("`prot` is neither a field nor `priority`"),
-        "{complaint}"
+        stderr.contains("`prot` is neither a field nor `priority`"),
+        "{stderr}"
     );
     Ok(())
 }
 
-fn a_bundle_of_rules_is_done_whole_or_not_at_all(context: &TestContext) -> TestResult {
+fn rule_file_is_added_as_a_bundle_or_not_at_all(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
     let file = context.unique_path("rules.txt");
     fs::write(&file, "tcp,actions=output:1\nudp,actions=group:99\n")?;
     let add = format!("@{}", file.display());
-    let complaint = own(
-        context,
-        &switch,
-        &["flows", "br0", "--add", &add, "--bundle"],
-    )?
-    .expect_failure()?;
+    let stderr = switch
+        .run_comporta(&["flows", "br0", "--add", &add, "--bundle"])?
+        .expect_failure()?;
     assert!(
-        complaint.contains("the switch refuses: no such group"),
-        "{complaint}"
+        stderr.contains("the switch refuses: no such group"),
+        "{stderr}"
     );
     assert_eq!(
-        own(context, &switch, &["flows", "br0"])?.expect_success()?,
+        switch.run_comporta(&["flows", "br0"])?.expect_success()?,
         ""
     );
-    own(context, &switch, &["flows", "br0", "--add", &add])?.expect_failure()?;
-    let told = own(context, &switch, &["flows", "br0", "--no-stats"])?.expect_success()?;
-    assert_eq!(told, " tcp actions=output:1\n");
-    own(
-        context,
-        &switch,
-        &["flows", "br0", "--delete", "priority=1,tcp", "--strict"],
-    )?
-    .expect_success()?;
+    switch
+        .run_comporta(&["flows", "br0", "--add", &add])?
+        .expect_failure()?;
+    let output = switch
+        .run_comporta(&["flows", "br0", "--no-stats"])?
+        .expect_success()?;
+    assert_eq!(output, " tcp actions=output:1\n");
+    switch
+        .run_comporta(&["flows", "br0", "--delete", "priority=1,tcp", "--strict"])?
+        .expect_success()?;
     assert_eq!(
-        own(context, &switch, &["flows", "br0"])?
+        switch
+            .run_comporta(&["flows", "br0"])?
             .expect_success()?
             .lines()
             .count(),
         1
     );
     fs::write(&file, "\n# rules\ntcp,actions=drop\ntpc,actions=drop\n")?;
-    let complaint = own(context, &switch, &["flows", "br0", "--add", &add])?.expect_failure()?;
-    let wanted = format!("{}: line 4, column 1, `tpc`", file.display());
-    assert!(complaint.contains(&wanted), "{complaint}");
+    let stderr = switch
+        .run_comporta(&["flows", "br0", "--add", &add])?
+        .expect_failure()?;
+    let expected = format!("{}: line 4, column 1, `tpc`", file.display());
+    assert!(stderr.contains(&expected), "{stderr}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! In the place of ovs-vswitchd: a real `ovsdb-server` says what is to be, a real
-//! `ovs-vsctl` says it to the database, and the switch does it and says what came of it.
+//! The daemon in place of ovs-vswitchd: a real `ovs-vsctl` changes a real database, and the daemon
+//! applies the change and reports the result.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,57 +7,57 @@ use std::os::unix::fs::symlink;
 use testbed::Failure;
 
 use crate::support::command::{CommandOutput, comporta_binary};
-use crate::support::context::{SystemTest, TestContext, TestResult, tests};
+use crate::support::context::{SystemTest, TestContext, TestResult, WAIT_LIMIT, tests};
 use crate::support::deployment::{BackgroundDaemon, Deployment, TWO_PORTS};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    bridges_ports_and_controllers_are_those_of_the_database,
-    a_bridge_stays_while_its_mode_versions_and_id_change,
-    a_bridge_that_goes_leaves_nothing_and_can_come_again_at_once,
-    ovs_vsctl_waits_and_hears_what_cannot_be,
-    while_one_port_comes_and_goes_the_others_frames_pass,
-    a_database_that_is_gone_stops_nothing,
-    a_second_daemon_waits_until_the_first_is_gone,
-    it_is_ovs_vswitchd_by_name_in_the_background,
+    bridges_ports_and_controllers_follow_the_database,
+    bridge_remains_while_its_mode_versions_and_id_change,
+    removed_bridge_leaves_nothing_and_can_return_immediately,
+    ovs_vsctl_waits_and_reports_errors,
+    frames_are_not_lost_while_another_port_changes,
+    forwarding_continues_without_the_database,
+    second_daemon_waits_for_the_lock,
+    daemon_detaches_under_the_name_ovs_vswitchd,
 ];
 
-fn bridges_ports_and_controllers_are_those_of_the_database(context: &TestContext) -> TestResult {
+fn bridges_ports_and_controllers_follow_the_database(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(&format!("{TWO_PORTS} -- set Interface p2 ofport_request=7"))?;
     let (one, two) = network.host_pair();
     one.ping(two.address, 3)?;
-    let shown = deployment.run_tool("ovs-ofctl show br0")?;
+    let output = deployment.run_tool("ovs-ofctl show br0")?;
     assert!(
-        shown.contains(" 1(p1): ") && shown.contains(" 7(p2): "),
-        "{shown}"
+        output.contains(" 1(p1): ") && output.contains(" 7(p2): "),
+        "{output}"
     );
     assert_eq!(deployment.vsctl("get Interface p2 ofport")?, "7");
-    // Controllers come and go, and with them the rules of a bridge on its own.
+    // Controllers are added and removed, and with them the rule of a standalone bridge.
     deployment.vsctl("set-controller br0 tcp:127.0.0.1:6653 ptcp:6654")?;
     assert!(
         !deployment
             .run_tool("ovs-ofctl dump-flows br0")?
             .contains("actions=")
     );
-    let listed = deployment.run_tool("ovs-ofctl show tcp:127.0.0.1:6654")?;
-    assert!(listed.contains("(p1)"), "{listed}");
+    let output = deployment.run_tool("ovs-ofctl show tcp:127.0.0.1:6654")?;
+    assert!(output.contains("(p1)"), "{output}");
     let controller = deployment.program("ovs-testcontroller ptcp:6653:127.0.0.1");
     let controller = network.context.spawner.start(controller)?;
-    context.wait_until("a controller", || {
-        let told = deployment.vsctl("--columns=is_connected --bare list Controller")?;
-        Ok(told.contains("true"))
+    context.wait_until("a connected controller", || {
+        let output = deployment.vsctl("--columns=is_connected --bare list Controller")?;
+        Ok(output.contains("true"))
     })?;
     drop(controller);
     deployment.vsctl("del-port p2")?;
-    let shown = deployment.run_tool("ovs-ofctl show br0")?;
-    assert!(!shown.contains("(p2)"), "{shown}");
+    let output = deployment.run_tool("ovs-ofctl show br0")?;
+    assert!(!output.contains("(p2)"), "{output}");
     Ok(())
 }
 
-fn a_bridge_stays_while_its_mode_versions_and_id_change(context: &TestContext) -> TestResult {
+fn bridge_remains_while_its_mode_versions_and_id_change(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -74,7 +74,7 @@ fn a_bridge_stays_while_its_mode_versions_and_id_change(context: &TestContext) -
         "set-fail-mode br0 secure -- del-controller br0 -- set Bridge br0 protocols=OpenFlow13",
     )?;
     assert_eq!(index()?, before);
-    assert!(!one.can_ping(two.address)?, "secure");
+    assert!(!one.can_ping(two.address)?, "the bridge is secure");
     assert!(
         CommandOutput::run(
             context,
@@ -84,8 +84,8 @@ fn a_bridge_stays_while_its_mode_versions_and_id_change(context: &TestContext) -
         .is_ok()
     );
     deployment.vsctl("set Bridge br0 other_config:datapath-id=00000000000000cd")?;
-    let shown = deployment.run_tool("ovs-ofctl -O OpenFlow13 show br0")?;
-    assert!(shown.contains("dpid:00000000000000cd"), "{shown}");
+    let output = deployment.run_tool("ovs-ofctl -O OpenFlow13 show br0")?;
+    assert!(output.contains("dpid:00000000000000cd"), "{output}");
     assert_eq!(
         deployment.vsctl("get Bridge br0 datapath_id")?,
         "\"00000000000000cd\""
@@ -96,9 +96,7 @@ fn a_bridge_stays_while_its_mode_versions_and_id_change(context: &TestContext) -
     Ok(())
 }
 
-fn a_bridge_that_goes_leaves_nothing_and_can_come_again_at_once(
-    context: &TestContext,
-) -> TestResult {
+fn removed_bridge_leaves_nothing_and_can_return_immediately(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let mut daemon = deployment.start_daemon()?;
@@ -114,19 +112,19 @@ fn a_bridge_that_goes_leaves_nothing_and_can_come_again_at_once(
     let links = network.run("ip -o link")?.expect_success()?;
     assert!(!links.contains("br0"), "{links}");
     assert!(daemon.process.stop()?.success());
-    let left: Vec<_> = fs::read_dir(&deployment.rundir)?
+    let remaining: Vec<_> = fs::read_dir(&deployment.rundir)?
         .map(|entry| entry.map(|entry| entry.file_name()))
         .collect::<Result<_, _>>()?;
     assert!(
-        !left
+        !remaining
             .iter()
             .any(|name| name.to_string_lossy().starts_with("ovs-vswitchd")),
-        "{left:?}"
+        "{remaining:?}"
     );
     Ok(())
 }
 
-fn ovs_vsctl_waits_and_hears_what_cannot_be(context: &TestContext) -> TestResult {
+fn ovs_vsctl_waits_and_reports_errors(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -146,19 +144,20 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(context: &TestContext) -> TestResult
             "vlan_mode: dot1q-tunnel needs a VLAN of its own",
         ),
     ];
-    for (words, why) in refused {
-        let said = deployment.vsctl_output(words)?;
+    for (words, error) in refused {
+        let output = deployment.vsctl_output(words)?;
         assert!(
-            said.stderr.contains("Error detected while setting up") && said.stderr.contains(why),
-            "{said:?}"
+            output.stderr.contains("Error detected while setting up")
+                && output.stderr.contains(error),
+            "{output:?}"
         );
     }
     assert_eq!(deployment.vsctl("get Interface i1 ofport")?, "-1");
     assert!(
         !network.run("ip -o link")?.expect_success()?.contains("i1"),
-        "it would carry what it must not"
+        "the interface must not exist without its VLAN mode"
     );
-    // What is no obstacle is said beside.
+    // Unsupported columns that prevent nothing are reported.
     deployment.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 auto_attach=@a -- --id=@a create AutoAttach system_name=dance")?;
     assert!(
         deployment
@@ -171,7 +170,7 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(context: &TestContext) -> TestResult
             .contains("no auto-attach")
     );
     network.host(1).ping(network.host(2).address, 3)?;
-    // What was not there comes, and is a port at last.
+    // An interface that appears later becomes a port.
     network
         .run("ip link add p9 type veth peer name q9")?
         .expect_success()?;
@@ -184,29 +183,22 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(context: &TestContext) -> TestResult
     Ok(())
 }
 
-fn while_one_port_comes_and_goes_the_others_frames_pass(context: &TestContext) -> TestResult {
+fn frames_are_not_lost_while_another_port_changes(context: &TestContext) -> TestResult {
     const FRAME: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01) / data(50)";
-    const ANSWER: &str = "eth(dst=02:00:00:00:00:01,src=02:00:00:00:00:02) / data(50)";
+    const REPLY: &str = "eth(dst=02:00:00:00:00:01,src=02:00:00:00:00:02) / data(50)";
     let network = TestNetwork::new(context, 3)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(TWO_PORTS)?;
     network.host(1).send(&[FRAME])?;
-    network.host(2).send(&[ANSWER])?;
-    let counted = |name: &str| {
-        let told = deployment.run_tool("ovs-appctl comporta/counters br0")?;
-        let value = told
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-        Ok::<_, Failure>(value.unwrap_or(0))
-    };
-    let both = || {
+    network.host(2).send(&[REPLY])?;
+    let counters = || {
         Ok::<_, Failure>((
-            counted("br0 port 1 rx_packets")?,
-            counted("br0 port 2 tx_packets")?,
+            deployment.counter("br0 port 1 rx_packets")?,
+            deployment.counter("br0 port 2 tx_packets")?,
         ))
     };
-    let before = both()?;
+    let before = counters()?;
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do ovs-vsctl add-port br0 p3 && ovs-vsctl del-port p3 || exit 1; done";
     let changes = deployment.program("sh -c").arg(script);
     let mut changes = context.spawner.start(changes)?;
@@ -215,13 +207,13 @@ fn while_one_port_comes_and_goes_the_others_frames_pass(context: &TestContext) -
         network.host(1).send(&[FRAME; 100])?;
         sent += 100;
     }
-    assert!(changes.wait(crate::support::context::WAIT_LIMIT)?.success());
+    assert!(changes.wait(WAIT_LIMIT)?.success());
     assert!(sent > 0);
-    context.wait_until("all frames to be through", || {
-        let after = both()?;
+    context.wait_until("the counters of all frames", || {
+        let after = counters()?;
         Ok(after.1 - before.1 >= sent)
     })?;
-    let after = both()?;
+    let after = counters()?;
     assert!(
         after.0 - before.0 >= sent,
         "{sent} sent: {before:?} {after:?}"
@@ -230,7 +222,7 @@ fn while_one_port_comes_and_goes_the_others_frames_pass(context: &TestContext) -
     Ok(())
 }
 
-fn a_database_that_is_gone_stops_nothing(context: &TestContext) -> TestResult {
+fn forwarding_continues_without_the_database(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon()?;
@@ -246,7 +238,7 @@ fn a_database_that_is_gone_stops_nothing(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn a_second_daemon_waits_until_the_first_is_gone(context: &TestContext) -> TestResult {
+fn second_daemon_waits_for_the_lock(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let mut first = deployment.start_daemon()?;
@@ -264,12 +256,12 @@ fn a_second_daemon_waits_until_the_first_is_gone(context: &TestContext) -> TestR
     Ok(())
 }
 
-fn it_is_ovs_vswitchd_by_name_in_the_background(context: &TestContext) -> TestResult {
+fn daemon_detaches_under_the_name_ovs_vswitchd(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let name = deployment.rundir.join("ovs-vswitchd");
     symlink(fs::canonicalize(comporta_binary())?, &name)?;
-    // As the distribution's script starts it.
+    // Arguments of the distribution's script.
     let words = format!(
         "{} unix:{}/db.sock -vconsole:emer -vsyslog:err -vfile:info --no-chdir --log-file --pidfile --detach",
         name.display(),
@@ -285,10 +277,10 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(context: &TestContext) -> TestRe
             .join(format!("ovs-vswitchd.{pid}.ctl"))
             .exists()
     );
-    let again = CommandOutput::run(context, deployment.program(&words))?.expect_failure()?;
+    let stderr = CommandOutput::run(context, deployment.program(&words))?.expect_failure()?;
     assert!(
-        again.contains("another process that runs has it"),
-        "{again}"
+        stderr.contains("another process that runs has it"),
+        "{stderr}"
     );
     deployment.vsctl(TWO_PORTS)?;
     network.host(1).ping(network.host(2).address, 3)?;
@@ -303,11 +295,11 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(context: &TestContext) -> TestRe
         flows.contains("priority=0") && flows.contains("NORMAL"),
         "{flows}"
     );
-    let unknown =
+    let stderr_of_unknown =
         CommandOutput::run(context, deployment.program("ovs-appctl dance"))?.expect_failure()?;
     assert!(
-        unknown.contains("\"dance\" is not a valid command"),
-        "{unknown}"
+        stderr_of_unknown.contains("\"dance\" is not a valid command"),
+        "{stderr_of_unknown}"
     );
     let log = fs::read_to_string(deployment.rundir.join("ovs-vswitchd.log"))?;
     assert!(log.contains("add bridge br0"), "{log}");
@@ -318,6 +310,6 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(context: &TestContext) -> TestRe
             .contains("EMER        ERR       WARN")
     );
     deployment.run_tool("ovs-appctl exit")?;
-    context.wait_until("the daemon to end", || Ok(!pidfile.exists()))?;
+    context.wait_until("the daemon to exit", || Ok(!pidfile.exists()))?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A database that lies: garbage, wrong types, rows that are not there, words without end, and
-//! silence in mid-sentence. The switch leaves it, seeks it again ever more seldom, and forwards.
+//! A faulty database server: garbage, wrong types, unknown rows, endless messages and truncated
+//! messages. The switch closes the connection, reconnects with a growing backoff, and forwards.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,88 +8,91 @@ use serde_json::{Value, json};
 use testbed::Failure;
 
 use crate::support::context::{SystemTest, TestContext, TestResult, WAIT_LIMIT, tests};
-use crate::support::deployment::{Deployment, TWO_PORTS};
+use crate::support::deployment::{Deployment, SCHEMA, TWO_PORTS};
 use crate::support::network::TestNetwork;
 
-pub(crate) const TESTS: &[SystemTest] = tests![a_database_that_lies_is_left_and_frames_go_on,];
+pub(crate) const TESTS: &[SystemTest] = tests![forwarding_continues_with_a_faulty_database_server,];
 
-/// Longer than any message that is read.
+/// Longer than the longest message that the switch accepts, in bytes.
 const ENDLESS_LEN: usize = 65 << 20;
 
-/// What is wrong with what it says.
-enum Lie {
-    /// These bytes, before anything is asked.
+/// Fault of the server.
+enum ServerFault {
+    /// Sends these bytes before any reply.
     Bytes(&'static str),
-    /// This is the schema.
+    /// Sends this as the schema.
     Schema(Value),
-    /// These are the rows.
+    /// Sends these initial rows.
     Rows(Value),
-    /// These have changed, after there were none.
+    /// Sends these changes after an empty set of rows.
     Change(Value),
-    /// It does not end.
+    /// Sends a message without an end.
     Endless,
-    /// It ends in mid-message.
-    Half,
+    /// Closes the connection within a message.
+    Truncated,
 }
 
-/// Each lie, and what the switch says of it.
-fn lies() -> [(Lie, &'static str); 7] {
+/// Faults, and the text that the switch logs.
+fn faults() -> [(ServerFault, &'static str); 7] {
     let interface =
         |row: Value| json!({"Interface": {"00000000-0000-0000-0000-000000000001": row}});
     [
         (
-            Lie::Bytes("hello, I am a database\n"),
+            ServerFault::Bytes("hello, I am a database\n"),
             "a message is no object",
         ),
-        (Lie::Bytes("{\"id\": 0, \"result\": }"), "expected value"),
-        (Lie::Schema(json!(7)), "no object 'tables'"),
         (
-            Lie::Rows(interface(json!({"initial": {"name": 7}}))),
+            ServerFault::Bytes("{\"id\": 0, \"result\": }"),
+            "expected value",
+        ),
+        (ServerFault::Schema(json!(7)), "no object 'tables'"),
+        (
+            ServerFault::Rows(interface(json!({"initial": {"name": 7}}))),
             "string",
         ),
         (
-            Lie::Change(interface(json!({"modify": {"name": "p1"}}))),
+            ServerFault::Change(interface(json!({"modify": {"name": "p1"}}))),
             "row",
         ),
-        (Lie::Endless, "a message is too long"),
-        (Lie::Half, "the database is gone"),
+        (ServerFault::Endless, "a message is too long"),
+        (ServerFault::Truncated, "the database is gone"),
     ]
 }
 
-fn a_database_that_lies_is_left_and_frames_go_on(context: &TestContext) -> TestResult {
+fn forwarding_continues_with_a_faulty_database_server(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon()?;
     deployment.vsctl(TWO_PORTS)?;
     let (one, two) = network.host_pair();
     one.ping_until_reply(two.address)?;
-    let schema = std::fs::read_to_string(crate::support::deployment::SCHEMA)?;
+    let schema = std::fs::read_to_string(SCHEMA)?;
     let schema: Value = serde_json::from_str(&schema)?;
     deployment.kill_database()?;
     let socket = deployment.rundir.join("db.sock");
     let listener = UnixListener::bind(&socket)?;
     listener.set_nonblocking(true)?;
-    let mut pauses = Vec::new();
-    let mut left = context.clock.now();
-    for (lie, said) in lies() {
-        let stream = context.wait_for("the switch to come", || match listener.accept() {
+    let mut delays = Vec::new();
+    let mut closed_at = context.clock.now();
+    for (fault, text) in faults() {
+        let stream = context.wait_for("the switch to connect", || match listener.accept() {
             Ok((stream, _)) => Ok(Some(stream)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(Failure::to("accept")(error)),
         })?;
-        pauses.push(context.clock.now() - left);
+        delays.push(context.clock.now() - closed_at);
         let before = std::fs::read_to_string(&daemon.log)?.len();
-        tell(stream, &schema, &lie)?;
-        left = context.clock.now();
-        context.wait_until(said, || {
+        reply(stream, &schema, &fault)?;
+        closed_at = context.clock.now();
+        context.wait_until(text, || {
             let log = std::fs::read_to_string(&daemon.log).map_err(Failure::to("read the log"))?;
-            Ok(log[before..].contains(said))
+            Ok(log[before..].contains(text))
         })?;
         one.ping(two.address, 3)?;
     }
-    // Half a second, a second, two, four, and eight from then on.
-    let (early, late) = (pauses[1], pauses[5]);
-    assert!(late > early * 2, "{pauses:?}");
+    // The backoff is 0.5 s, 1 s, 2 s, 4 s, and 8 s from then on.
+    let (early, late) = (delays[1], delays[5]);
+    assert!(late > early * 2, "{delays:?}");
     drop(listener);
     std::fs::remove_file(&socket)?;
     deployment.start_database()?;
@@ -98,25 +101,29 @@ fn a_database_that_lies_is_left_and_frames_go_on(context: &TestContext) -> TestR
     Ok(())
 }
 
-/// Answers the switch, with this lie among the answers, until it leaves.
-fn tell(mut stream: UnixStream, schema: &Value, lie: &Lie) -> Result<(), Failure> {
-    let failure = || Failure::to("lie");
+/// Replies to the switch with this fault, until the switch closes the connection.
+fn reply(mut stream: UnixStream, schema: &Value, fault: &ServerFault) -> Result<(), Failure> {
+    let failure = || Failure::to("reply to the switch");
     stream.set_nonblocking(false).map_err(failure())?;
     stream
         .set_read_timeout(Some(WAIT_LIMIT))
         .map_err(failure())?;
-    // The switch may be gone before all is said.
-    match lie {
-        Lie::Bytes(bytes) => drop(stream.write_all(bytes.as_bytes())),
-        Lie::Endless => {
+    // The switch may close the connection before all bytes are sent.
+    match fault {
+        ServerFault::Bytes(bytes) => drop(stream.write_all(bytes.as_bytes())),
+        ServerFault::Endless => {
             drop(stream.write_all(b"{\"id\": 0, \"result\": \""));
-            let mut left = ENDLESS_LEN;
-            while left > 0 && stream.write_all(&[b'a'; 1 << 16]).is_ok() {
-                left = left.saturating_sub(1 << 16);
+            let mut remaining = ENDLESS_LEN;
+            while remaining > 0 && stream.write_all(&[b'a'; 1 << 16]).is_ok() {
+                remaining = remaining.saturating_sub(1 << 16);
             }
         }
-        Lie::Half => return stream.write_all(b"{\"id\": 0, \"resu").map_err(failure()),
-        Lie::Schema(_) | Lie::Rows(_) | Lie::Change(_) => answer(&stream, schema, lie),
+        ServerFault::Truncated => {
+            return stream.write_all(b"{\"id\": 0, \"resu").map_err(failure());
+        }
+        ServerFault::Schema(_) | ServerFault::Rows(_) | ServerFault::Change(_) => {
+            reply_to_requests(&stream, schema, fault)
+        }
     }
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {
@@ -125,25 +132,25 @@ fn tell(mut stream: UnixStream, schema: &Value, lie: &Lie) -> Result<(), Failure
     }
 }
 
-fn answer(stream: &UnixStream, schema: &Value, lie: &Lie) {
-    let questions = serde_json::Deserializer::from_reader(stream).into_iter::<Value>();
-    for question in questions.map_while(Result::ok) {
-        let method = question["method"].as_str().unwrap_or_default();
-        let result = match (method, lie) {
-            ("get_schema", Lie::Schema(lie)) => lie.clone(),
+fn reply_to_requests(stream: &UnixStream, schema: &Value, fault: &ServerFault) {
+    let requests = serde_json::Deserializer::from_reader(stream).into_iter::<Value>();
+    for request in requests.map_while(Result::ok) {
+        let method = request["method"].as_str().unwrap_or_default();
+        let result = match (method, fault) {
+            ("get_schema", ServerFault::Schema(fault)) => fault.clone(),
             ("get_schema", _) => schema.clone(),
             ("lock", _) => json!({"locked": true}),
-            ("monitor_cond_since", Lie::Rows(rows)) => json!([false, NOTHING, rows]),
-            ("monitor_cond_since", _) => json!([false, NOTHING, {}]),
+            ("monitor_cond_since", ServerFault::Rows(rows)) => json!([false, NO_TRANSACTION, rows]),
+            ("monitor_cond_since", _) => json!([false, NO_TRANSACTION, {}]),
             _ => continue,
         };
-        say(
+        send(
             stream,
-            &json!({"id": question["id"], "result": result, "error": null}),
+            &json!({"id": request["id"], "result": result, "error": null}),
         );
-        if let ("monitor_cond_since", Lie::Change(rows)) = (method, lie) {
-            let params = json!([question["params"][1], NOTHING, rows]);
-            say(
+        if let ("monitor_cond_since", ServerFault::Change(rows)) = (method, fault) {
+            let params = json!([request["params"][1], NO_TRANSACTION, rows]);
+            send(
                 stream,
                 &json!({"id": null, "method": "update3", "params": params}),
             );
@@ -151,10 +158,10 @@ fn answer(stream: &UnixStream, schema: &Value, lie: &Lie) {
     }
 }
 
-/// The name of no transaction.
-const NOTHING: &str = "00000000-0000-0000-0000-000000000000";
+/// Id of no transaction.
+const NO_TRANSACTION: &str = "00000000-0000-0000-0000-000000000000";
 
-fn say(mut stream: &UnixStream, message: &Value) {
-    // The switch may have left.
+fn send(mut stream: &UnixStream, message: &Value) {
+    // The switch may have closed the connection.
     drop(stream.write_all(message.to_string().as_bytes()));
 }

@@ -1,23 +1,23 @@
-//! What the database says of interfaces, tables and the host, beside what is connected with what.
+//! Settings and state of interfaces, tables and the host in the database.
 
 use testbed::Failure;
 
-use crate::support::command::CommandOutput;
+use crate::support::command::{CommandOutput, program};
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::deployment::{Deployment, TWO_PORTS};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    interfaces_are_given_lengths_and_addresses,
-    an_interface_tells_how_its_link_is,
-    what_comes_too_fast_is_not_taken,
-    what_is_to_leave_too_fast_is_dropped,
-    an_internal_interface_works_in_another_namespace,
-    tables_are_named_and_limited_by_the_database,
-    the_host_is_told_of_where_that_is_wanted,
+    interface_mtu_and_mac_are_configured,
+    interface_link_state_is_reported,
+    ingress_policer_drops_frames_above_its_rate,
+    egress_policer_drops_frames_above_its_rate,
+    internal_interface_works_in_another_namespace,
+    flow_tables_have_names_and_limits_of_the_database,
+    host_statistics_are_reported_if_enabled,
 ];
 
-fn interfaces_are_given_lengths_and_addresses(context: &TestContext) -> TestResult {
+fn interface_mtu_and_mac_are_configured(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -30,10 +30,10 @@ fn interfaces_are_given_lengths_and_addresses(context: &TestContext) -> TestResu
             .expect_success()
     };
     assert!(link("p1")?.contains("mtu 1400"), "{}", link("p1")?);
-    let inner = link("i1")?;
+    let link_of_i1 = link("i1")?;
     assert!(
-        inner.contains("mtu 1300") && inner.contains("02:00:00:00:00:78"),
-        "{inner}"
+        link_of_i1.contains("mtu 1300") && link_of_i1.contains("02:00:00:00:00:78"),
+        "{link_of_i1}"
     );
     deployment.wait_for_column("get Interface i1 mac_in_use", "\"02:00:00:00:00:78\"")?;
     deployment.wait_for_column("get Interface p1 mtu", "1400")?;
@@ -42,12 +42,12 @@ fn interfaces_are_given_lengths_and_addresses(context: &TestContext) -> TestResu
             .vsctl("get Interface p1 error")?
             .contains("mac: not honoured")
     );
-    // It changes while the port stays, and what cannot be is said.
+    // The MTU changes while the port remains, and an invalid value is reported.
     deployment.vsctl("set Interface p1 mtu_request=1450 -- clear Interface p1 mac")?;
     deployment.wait_for_column("get Interface p1 mtu", "1450")?;
     deployment.wait_for_column("get Interface p1 error", "[]")?;
     deployment.vsctl("set Interface p2 mtu_request=1000000")?;
-    context.wait_until("the reason", || {
+    context.wait_until("the error of the interface", || {
         Ok(deployment
             .vsctl("get Interface p2 error")?
             .contains("mtu_request"))
@@ -56,7 +56,7 @@ fn interfaces_are_given_lengths_and_addresses(context: &TestContext) -> TestResu
     Ok(())
 }
 
-fn an_interface_tells_how_its_link_is(context: &TestContext) -> TestResult {
+fn interface_link_state_is_reported(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -87,44 +87,42 @@ fn an_interface_tells_how_its_link_is(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn what_comes_too_fast_is_not_taken(context: &TestContext) -> TestResult {
+fn ingress_policer_drops_frames_above_its_rate(context: &TestContext) -> TestResult {
     const FRAME: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01) / data(1000)";
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    // A kilobit a second brings none back while the test lasts; 80 are ten frames.
+    // A rate of 1 kbit/s admits no further frame during the test; the burst of 80 kbit is ten
+    // frames.
     deployment.vsctl(&format!(
         "{TWO_PORTS} -- set Interface p1 ingress_policing_rate=1 ingress_policing_burst=80"
     ))?;
-    let counted = |name: &str| {
-        let told = deployment.run_tool("ovs-appctl comporta/counters br0")?;
-        let mut lines = told.lines();
-        let value = lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-        Ok::<_, Failure>(value.unwrap_or(0))
-    };
-    let before = counted("br0 port 2 tx_packets")?;
+    let before = deployment.counter("br0 port 2 tx_packets")?;
     network.host(1).send(&[FRAME; 60])?;
-    context.wait_until("frames to be dropped", || {
-        let told = deployment.run_tool("ovs-appctl comporta/counters")?;
-        let dropped = told.lines().filter(|line| line.contains("ingress_policed"));
-        let dropped: u64 = dropped
-            .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
-            .sum();
-        Ok(dropped >= 50)
+    context.wait_until("the counter of policed frames", || {
+        Ok(counter_sum(&deployment, "ingress_policed")? >= 50)
     })?;
-    let passed = counted("br0 port 2 tx_packets")? - before;
+    let passed = deployment.counter("br0 port 2 tx_packets")? - before;
     assert!((1..=10).contains(&passed), "{passed}");
-    // Without a limit all pass again.
+    // Without a limit all frames pass.
     deployment.vsctl("set Interface p1 ingress_policing_rate=0")?;
-    let before = counted("br0 port 2 tx_packets")?;
+    let before = deployment.counter("br0 port 2 tx_packets")?;
     network.host(1).send(&[FRAME; 60])?;
-    context.wait_until("all frames", || {
-        Ok(counted("br0 port 2 tx_packets")? - before >= 60)
+    context.wait_until("the counter of all frames", || {
+        Ok(deployment.counter("br0 port 2 tx_packets")? - before >= 60)
     })?;
     Ok(())
 }
 
-fn what_is_to_leave_too_fast_is_dropped(context: &TestContext) -> TestResult {
+/// Sum of all counters whose name contains `name`.
+fn counter_sum(deployment: &Deployment<'_, '_>, name: &str) -> Result<u64, Failure> {
+    let output = deployment.run_tool("ovs-appctl comporta/counters")?;
+    let lines = output.lines().filter(|line| line.contains(name));
+    let values = lines.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
+    Ok(values.sum())
+}
+
+fn egress_policer_drops_frames_above_its_rate(context: &TestContext) -> TestResult {
     const FRAME: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01) / data(986)";
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
@@ -132,8 +130,8 @@ fn what_is_to_leave_too_fast_is_dropped(context: &TestContext) -> TestResult {
     deployment.vsctl(&format!(
         "{TWO_PORTS} -- set Port p2 qos=@q -- --id=@q create QoS type=egress-policer other_config:cir=1 other_config:cbs=10000"
     ))?;
-    let shown = deployment.run_tool("ovs-appctl qos/show p2")?;
-    assert_eq!(shown, "QoS: p2 egress-policer\ncbs: 10000\ncir: 1\n");
+    let output = deployment.run_tool("ovs-appctl qos/show p2")?;
+    assert_eq!(output, "QoS: p2 egress-policer\ncbs: 10000\ncir: 1\n");
     assert_eq!(
         deployment.run_tool("ovs-appctl qos/show p1")?,
         "QoS not configured on p1\n"
@@ -144,16 +142,12 @@ fn what_is_to_leave_too_fast_is_dropped(context: &TestContext) -> TestResult {
     );
     CommandOutput::run(context, deployment.program("ovs-appctl qos/show p9"))?.expect_failure()?;
     network.host(1).send(&[FRAME; 60])?;
-    context.wait_until("frames to be dropped", || {
-        let told = deployment.run_tool("ovs-appctl comporta/counters")?;
-        let dropped = told.lines().filter(|line| line.contains("egress_policed"));
-        let dropped =
-            dropped.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
-        Ok(dropped.sum::<u64>() >= 50)
+    context.wait_until("the counter of policed frames", || {
+        Ok(counter_sum(&deployment, "egress_policed")? >= 50)
     })?;
-    // A type that is not there is said; the port is.
+    // An unsupported type is reported; the port remains.
     deployment.vsctl("set QoS . type=linux-sfq")?;
-    context.wait_until("what is not honoured", || {
+    context.wait_until("the unsupported setting in the status", || {
         Ok(deployment
             .vsctl("get Interface p2 error")?
             .contains("qos: linux-sfq: not honoured"))
@@ -164,30 +158,27 @@ fn what_is_to_leave_too_fast_is_dropped(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn an_internal_interface_works_in_another_namespace(context: &TestContext) -> TestResult {
+fn internal_interface_works_in_another_namespace(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(&format!(
         "{TWO_PORTS} -- add-port br0 i1 -- set Interface i1 type=internal"
     ))?;
-    let there = testbed::Namespace::new()?;
-    let lives = crate::support::command::program("sleep 600").inside(&there);
-    let lives = context.spawner.start(lives)?;
-    // Until the program is in its namespace, this would move it to where it is.
-    context.wait_until("the interface to be gone", || {
-        network.run(&format!("ip link set i1 netns {}", lives.id()))?;
+    let namespace = testbed::Namespace::new()?;
+    let sleeper = program("sleep 600").inside(&namespace);
+    let sleeper = context.spawner.start(sleeper)?;
+    // Until the program has entered its namespace, the command moves the interface to the namespace
+    // where it already is.
+    context.wait_until("the interface to move", || {
+        network.run(&format!("ip link set i1 netns {}", sleeper.id()))?;
         Ok(!network.run("ip -o link")?.expect_success()?.contains("i1"))
     })?;
-    let inside = |words: &str| {
-        CommandOutput::run(
-            context,
-            crate::support::command::program(words).inside(&there),
-        )?
-        .expect_success()
+    let run_inside = |words: &str| {
+        CommandOutput::run(context, program(words).inside(&namespace))?.expect_success()
     };
-    inside("ip address add 10.1.0.99/16 dev i1")?;
-    inside("ip link set i1 up")?;
+    run_inside("ip address add 10.1.0.99/16 dev i1")?;
+    run_inside("ip link set i1 up")?;
     let one = network.host(1);
     one.ping_until_reply([10, 1, 0, 99].into())?;
     assert_eq!(deployment.vsctl("get Interface i1 error")?, "[]");
@@ -195,7 +186,7 @@ fn an_internal_interface_works_in_another_namespace(context: &TestContext) -> Te
     Ok(())
 }
 
-fn tables_are_named_and_limited_by_the_database(context: &TestContext) -> TestResult {
+fn flow_tables_have_names_and_limits_of_the_database(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -221,7 +212,7 @@ fn tables_are_named_and_limited_by_the_database(context: &TestContext) -> TestRe
         "{}",
         &features[..300.min(features.len())]
     );
-    // With another policy the rule that ends soonest makes room.
+    // With the eviction policy the rule that expires first makes room.
     deployment.vsctl("set Flow_Table guests overflow_policy=evict")?;
     add("table=1,in_port=3 actions=drop")?.expect_success()?;
     let flows = deployment.run_tool("ovs-ofctl --no-names dump-flows br0 table=1")?;
@@ -229,9 +220,9 @@ fn tables_are_named_and_limited_by_the_database(context: &TestContext) -> TestRe
         !flows.contains("in_port=1") && flows.contains("in_port=3"),
         "{flows}"
     );
-    // Groups of rules are not there; that is said. A table that is spoken of no more is free.
+    // Eviction groups are reported as unsupported. A table without a row has no limit.
     deployment.vsctl("set Flow_Table guests groups=\"NXM_OF_IN_PORT[]\"")?;
-    context.wait_until("what is not honoured", || {
+    context.wait_until("the unsupported setting in the status", || {
         Ok(deployment
             .vsctl("get Bridge br0 status")?
             .contains("groups of table 1: not honoured"))
@@ -243,7 +234,7 @@ fn tables_are_named_and_limited_by_the_database(context: &TestContext) -> TestRe
     Ok(())
 }
 
-fn the_host_is_told_of_where_that_is_wanted(context: &TestContext) -> TestResult {
+fn host_statistics_are_reported_if_enabled(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 0)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -261,10 +252,10 @@ fn the_host_is_told_of_where_that_is_wanted(context: &TestContext) -> TestResult
             .contains("netdev")
     );
     deployment.vsctl("set Open_vSwitch . other_config:enable-statistics=true")?;
-    context.wait_until("what the host has", || {
-        let told = deployment.vsctl("get Open_vSwitch . statistics")?;
+    context.wait_until("the host's statistics", || {
+        let output = deployment.vsctl("get Open_vSwitch . statistics")?;
         let keys = ["cpu=", "load_average=", "memory=", "process_ovs-vswitchd="];
-        Ok(keys.iter().all(|key| told.contains(key)))
+        Ok(keys.iter().all(|key| output.contains(key)))
     })?;
     deployment.vsctl("set Open_vSwitch . other_config:enable-statistics=false")?;
     deployment.wait_for_column("get Open_vSwitch . statistics", "{}")?;

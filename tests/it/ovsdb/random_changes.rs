@@ -1,8 +1,9 @@
-//! A database that changes at random, by a real `ovsdb-server` and `ovs-vsctl`, while frames
-//! cross between ports that nobody touches: none is lost, doubled or overtaken; when all is
-//! done the switch is as one that starts then, and when all is gone it has what it had.
+//! Random changes of a database by a real `ovsdb-server` and `ovs-vsctl`, while frames cross
+//! between ports that no change affects: none is lost, duplicated or reordered. After the changes
+//! the switch has the same state as one started then, and after their removal the resources it had
+//! before.
 //!
-//! `cargo xtask soak` has it go on for longer.
+//! `cargo xtask soak` makes more changes.
 
 mod generator;
 mod state;
@@ -11,50 +12,54 @@ mod traffic;
 use std::env;
 use std::str::FromStr;
 
-use generator::World;
-use state::{Holdings, VERSIONS, holdings, state};
+use generator::ChangeGenerator;
+use state::{DaemonResources, VERSIONS, resources, state};
 use testbed::Failure;
-use traffic::Traffic;
+use traffic::NumberedTraffic;
 
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::deployment::{Deployment, VswitchdProcess};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] =
-    tests![random_changes_leave_other_ports_alone_and_nothing_behind,];
+    tests![random_changes_affect_no_other_ports_and_leave_nothing_behind,];
 
-/// Changes and the seed that they come of, unless `cargo xtask soak` says others.
+/// Number of changes and their seed, unless `cargo xtask soak` sets others.
 const CHANGES: usize = 240;
 const SEED: u64 = 1;
 const CHANGES_VARIABLE: &str = "COMPORTA_CHANGES";
 const SEED_VARIABLE: &str = "COMPORTA_SEED";
 
-/// Changes of one transaction, at most.
-const TOGETHER: usize = 6;
+/// Largest number of changes in a transaction.
+const TRANSACTION_CHANGES_MAX: usize = 6;
 
-/// Every so manieth transaction is not waited for: the next comes while it is carried out.
-const HURRIED: usize = 4;
+/// One in so many transactions does not wait for the switch: the next one follows while it is
+/// applied.
+const NO_WAIT_RATIO: usize = 4;
 
-/// The part of the changes after which the allocator has what it needs: one in so many.
-const WARM_UP: usize = 4;
+/// One part in so many of the changes precedes the measurement, so that the allocator has enough
+/// memory.
+const WARM_UP_RATIO: usize = 4;
 
-/// What the rest of the changes may leave of memory, beside what each may: more than the
-/// noise of an allocator, and less than a row of the database that each lost.
+/// Allowed growth in bytes: a constant above the noise of an allocator, and for each change less
+/// than a leaked row of the database.
 const GROWTH_MAX: u64 = 16 << 20;
 const GROWTH_OF_CHANGE_MAX: u64 = 1 << 10;
 
-/// What stays: a bridge with rules, and one that learns.
-const LASTING: &str = "add-br br0 -- set bridge br0 fail_mode=secure -- \
+/// Arguments of `ovs-vsctl` for the permanent part: a bridge with rules, and one that learns.
+const PERMANENT: &str = "add-br br0 -- set bridge br0 fail_mode=secure -- \
                        set-controller br0 tcp:127.0.0.1:1 -- add-port br0 p1 -- \
                        add-port br0 p2 -- add-br br1 -- add-port br1 p3 -- add-port br1 p4";
 
-fn random_changes_leave_other_ports_alone_and_nothing_behind(context: &TestContext) -> TestResult {
-    let changes = of_environment(CHANGES_VARIABLE, CHANGES);
-    let seed = of_environment(SEED_VARIABLE, SEED);
+fn random_changes_affect_no_other_ports_and_leave_nothing_behind(
+    context: &TestContext,
+) -> TestResult {
+    let changes = environment_value(CHANGES_VARIABLE, CHANGES);
+    let seed = environment_value(SEED_VARIABLE, SEED);
     let network = TestNetwork::new(context, 8)?;
     let deployment = Deployment::new(&network)?;
-    let mut daemon = daemon(&deployment, seed)?;
-    deployment.vsctl(LASTING)?;
+    let mut daemon = start_daemon(&deployment, seed)?;
+    deployment.vsctl(PERMANENT)?;
     for rule in [
         "in_port=p1,actions=output:p2",
         "in_port=p2,actions=output:p1",
@@ -66,56 +71,60 @@ fn random_changes_leave_other_ports_alone_and_nothing_behind(context: &TestConte
             .host(one)
             .ping_until_reply(network.host(two).address)?;
     }
-    let traffic = [[1, 2], [3, 4]].map(|pair| Traffic::start(pair.map(|host| network.host(host))));
-    let [by_rules, by_learning] = traffic;
-    let streams = [by_rules?, by_learning?];
-    let mut run = Run {
+    let traffic =
+        [[1, 2], [3, 4]].map(|pair| NumberedTraffic::start(pair.map(|host| network.host(host))));
+    let [rule_stream, learning_stream] = traffic;
+    let streams = [rule_stream?, learning_stream?];
+    let mut run = ChangeSequence {
         deployment: &deployment,
-        world: World::new(seed),
+        generator: ChangeGenerator::new(seed),
         seed,
-        made: 0,
+        change_count: 0,
     };
-    run.make(changes / WARM_UP, &streams)?;
-    deployment.vsctl(&run.world.reset())?;
-    let before = at_rest(&daemon)?;
+    run.make_changes(changes / WARM_UP_RATIO, &streams)?;
+    deployment.vsctl(&run.generator.reset())?;
+    let before = final_resources(&daemon)?;
     let memory = daemon.process.usage()?.resident_bytes;
-    run.make(changes - changes / WARM_UP, &streams)?;
-    let bridges: Vec<_> = run.world.bridges().collect();
-    let is = settled(&deployment, &bridges)?;
+    run.make_changes(changes - changes / WARM_UP_RATIO, &streams)?;
+    let bridges: Vec<_> = run.generator.bridges().collect();
+    let state_now = final_state(&deployment, &bridges)?;
     let backup = deployment.run_tool("ovsdb-client backup unix:db.sock")?;
-    deployment.vsctl(&run.world.reset())?;
+    deployment.vsctl(&run.generator.reset())?;
     for stream in streams {
-        let came = stream.stop();
-        if !came.as_ref().is_ok_and(|came| *came > 0) {
-            panic!("seed {seed}: {came:?}\n{}", account(&deployment)?);
+        let received = stream.stop();
+        if !received.as_ref().is_ok_and(|received| *received > 0) {
+            panic!(
+                "seed {seed}: {received:?}\n{}",
+                permanent_state(&deployment)?
+            );
         }
     }
-    let what = format!("seed {seed}: what the daemon has to be {before:?}");
-    context.wait_until(&what, || Ok(holdings(&daemon)? == before))?;
-    let grown = daemon
+    let condition = format!("seed {seed}: the daemon's resources to be {before:?}");
+    context.wait_until(&condition, || Ok(resources(&daemon)? == before))?;
+    let growth = daemon
         .process
         .usage()?
         .resident_bytes
         .saturating_sub(memory);
-    let may = GROWTH_MAX + changes as u64 * GROWTH_OF_CHANGE_MAX;
+    let growth_max = GROWTH_MAX + changes as u64 * GROWTH_OF_CHANGE_MAX;
     assert!(
-        grown < may,
-        "seed {seed}: {grown} bytes more after {changes} changes"
+        growth < growth_max,
+        "seed {seed}: {growth} bytes of growth after {changes} changes"
     );
     assert!(daemon.process.stop()?.success(), "seed {seed}");
     drop(daemon);
-    compare(&deployment, &backup, &bridges, &is, seed)
+    compare(&deployment, &backup, &bridges, &state_now, seed)
 }
 
-/// What the switch counted of what stays, to see what became of a frame.
-fn account(deployment: &Deployment<'_, '_>) -> Result<String, Failure> {
+/// Rules and counters of the permanent part, for the report of a lost frame.
+fn permanent_state(deployment: &Deployment<'_, '_>) -> Result<String, Failure> {
     let rules = deployment.run_tool(&format!("ovs-ofctl {VERSIONS} dump-flows br0"))?;
     let counters = deployment.run_tool("ovs-appctl comporta/counters")?;
     Ok(format!("{rules}{counters}"))
 }
 
-/// A daemon with one worker, or with two if the seed is even.
-fn daemon<'s, 'g>(
+/// Starts a daemon with one worker, or with two if the seed is even.
+fn start_daemon<'s, 'g>(
     deployment: &'s Deployment<'s, 'g>,
     seed: u64,
 ) -> Result<VswitchdProcess<'s, 'g>, Failure> {
@@ -127,72 +136,77 @@ fn daemon<'s, 'g>(
     Ok(daemon)
 }
 
-/// What a variable says, or what is usual.
-fn of_environment<T: FromStr>(name: &str, usual: T) -> T {
-    let said = env::var(name).ok();
-    said.and_then(|said| said.parse().ok()).unwrap_or(usual)
+/// Value of an environment variable, or the default.
+fn environment_value<T: FromStr>(name: &str, default: T) -> T {
+    let value = env::var(name).ok();
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
 }
 
-/// Changes that are made.
-struct Run<'s, 'g> {
+/// A sequence of changes.
+struct ChangeSequence<'s, 'g> {
     deployment: &'s Deployment<'s, 'g>,
-    world: World,
+    generator: ChangeGenerator,
     seed: u64,
-    made: usize,
+    change_count: usize,
 }
 
-impl Run<'_, '_> {
-    /// Makes so many changes, in transactions of several, while `streams` must not end.
-    fn make(&mut self, count: usize, streams: &[Traffic]) -> Result<(), Failure> {
-        let mut rest = count;
-        while rest > 0 {
-            let together = (1 + self.world.below(TOGETHER)).min(rest);
-            let changes = (0..together).map(|_| self.world.change());
+impl ChangeSequence<'_, '_> {
+    /// Makes `count` changes in transactions, and asserts that the streams continue.
+    fn make_changes(&mut self, count: usize, streams: &[NumberedTraffic]) -> Result<(), Failure> {
+        let mut remaining = count;
+        while remaining > 0 {
+            let count_in_transaction =
+                (1 + self.generator.below(TRANSACTION_CHANGES_MAX)).min(remaining);
+            let changes = (0..count_in_transaction).map(|_| self.generator.change());
             let words = changes.collect::<Vec<_>>().join(" -- ");
-            let hurry = match self.world.below(HURRIED) {
+            let no_wait = match self.generator.below(NO_WAIT_RATIO) {
                 0 => "--no-wait ",
                 _ => "",
             };
-            let (seed, made) = (self.seed, self.made);
+            let (seed, change_count) = (self.seed, self.change_count);
             self.deployment
-                .vsctl(&format!("{hurry}-- {words}"))
-                .unwrap_or_else(|failure| panic!("seed {seed}, change {made}: {failure}"));
-            let all = streams.iter().all(Traffic::goes_on);
+                .vsctl(&format!("{no_wait}-- {words}"))
+                .unwrap_or_else(|failure| panic!("seed {seed}, change {change_count}: {failure}"));
+            let all = streams.iter().all(NumberedTraffic::is_running);
             if !all {
-                let account = account(self.deployment)?;
-                panic!("seed {seed}, change {made}: frames, after {words}\n{account}");
+                let permanent_state = permanent_state(self.deployment)?;
+                panic!(
+                    "seed {seed}, change {change_count}: frames were lost after {words}\n{permanent_state}"
+                );
             }
-            self.made += together;
-            rest -= together;
+            self.change_count += count_in_transaction;
+            remaining -= count_in_transaction;
         }
         Ok(())
     }
 }
 
-/// What the daemon has when nothing is closed any more beside what was.
-fn at_rest(daemon: &VswitchdProcess<'_, '_>) -> Result<Holdings, Failure> {
+/// Resources of the daemon, after it has released those of removed ports.
+fn final_resources(daemon: &VswitchdProcess<'_, '_>) -> Result<DaemonResources, Failure> {
     let context = daemon.deployment.network.context;
     let mut last = None;
-    context.wait_for("the daemon to be at rest", || {
-        let now = holdings(daemon)?;
+    context.wait_for("the daemon's final resources", || {
+        let now = resources(daemon)?;
         let same = last.as_ref() == Some(&now);
         last = Some(now);
-        // Sockets are closed behind its back, by and by.
+        // Sockets are closed in the background.
         context.clock.sleep_until(context.clock.now() + SETTLE);
         Ok(if same { last.take() } else { None })
     })
 }
 
-/// How long something must stay as it is to be taken for what it comes to.
+/// Time without a change after which a state is final.
 const SETTLE: std::time::Duration = std::time::Duration::from_millis(1500);
 
-/// How the switch is when it is so for a while.
-fn settled(deployment: &Deployment<'_, '_>, bridges: &[&str]) -> Result<Vec<String>, Failure> {
+/// State of the switch, after it has become final.
+fn final_state(deployment: &Deployment<'_, '_>, bridges: &[&str]) -> Result<Vec<String>, Failure> {
     let context = deployment.network.context;
-    // What was not waited for is waited for now.
+    // Waits for the transactions that were not waited for.
     deployment.vsctl("set Open_vSwitch . external_ids:done=true")?;
     let mut last = Vec::new();
-    context.wait_for("the switch to come to rest", || {
+    context.wait_for("the switch's final state", || {
         let now = state(deployment, bridges)?;
         let same = last == now;
         last = now;
@@ -201,34 +215,42 @@ fn settled(deployment: &Deployment<'_, '_>, bridges: &[&str]) -> Result<Vec<Stri
     })
 }
 
-/// Starts a switch on the database as it was, and compares.
+/// Starts a switch on the same database, and compares its state.
 fn compare(
     deployment: &Deployment<'_, '_>,
     backup: &str,
     bridges: &[&str],
-    was: &[String],
+    expected_state: &[String],
     seed: u64,
 ) -> TestResult {
     deployment.kill_database()?;
     std::fs::write(deployment.rundir.join("conf.db"), backup)?;
     deployment.start_database()?;
-    let daemon = daemon(deployment, seed)?;
-    // Rules that a controller made go with the switch.
-    let lasts = |line: &&String| !line.starts_with("br0 priority") && !line.contains("in_port=");
-    let was: Vec<_> = was.iter().filter(lasts).collect();
-    let mut is = Vec::new();
-    let same = deployment.network.context.wait_until("the same", || {
-        // Until a bridge is there nobody answers for it.
-        is = state(deployment, bridges).unwrap_or_else(|failure| vec![failure.to_string()]);
-        Ok(is.iter().filter(lasts).eq(was.iter().copied()))
+    let daemon = start_daemon(deployment, seed)?;
+    // Rules of controllers are not restored.
+    let is_restored =
+        |line: &&String| !line.starts_with("br0 priority") && !line.contains("in_port=");
+    let expected_state: Vec<_> = expected_state.iter().filter(is_restored).collect();
+    let mut state_now = Vec::new();
+    let same = deployment.network.context.wait_until("the same state", || {
+        // Until a bridge exists, its commands fail.
+        state_now = state(deployment, bridges).unwrap_or_else(|failure| vec![failure.to_string()]);
+        Ok(state_now
+            .iter()
+            .filter(is_restored)
+            .eq(expected_state.iter().copied()))
     });
     if same.is_err() {
-        let lacks = was.iter().filter(|line| !is.contains(line));
-        let lacks: Vec<_> = lacks.map(|line| format!("- {line}")).collect();
-        let more = is.iter().filter(|line| !was.contains(line));
-        let more: Vec<_> = more.map(|line| format!("+ {line}")).collect();
-        let (lacks, more) = (lacks.join("\n"), more.join("\n"));
-        panic!("seed {seed}: a fresh start is otherwise\n{lacks}\n{more}");
+        let missing = expected_state
+            .iter()
+            .filter(|line| !state_now.contains(line));
+        let missing: Vec<_> = missing.map(|line| format!("- {line}")).collect();
+        let added = state_now
+            .iter()
+            .filter(|line| !expected_state.contains(line));
+        let added: Vec<_> = added.map(|line| format!("+ {line}")).collect();
+        let (missing, added) = (missing.join("\n"), added.join("\n"));
+        panic!("seed {seed}: the state after a fresh start differs\n{missing}\n{added}");
     }
     drop(daemon);
     Ok(())

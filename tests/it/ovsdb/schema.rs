@@ -1,6 +1,5 @@
-//! The whole vocabulary of the database: for each column of the schema a test that shows what
-//! comes of it, or that it is refused, or that it is left alone. And those tests for columns
-//! that have no theme of their own.
+//! All columns of the database schema: for each a test that shows its effect, its refusal, or that
+//! it is not modified. Tests of columns without another file are here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,58 +18,65 @@ mod columns;
 use columns::COLUMNS;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    every_column_of_the_schema_has_a_test,
-    what_is_not_honoured_is_said_by_its_name,
-    what_is_others_is_left_alone,
-    what_asks_nothing_here_changes_nothing,
+    schema_columns_all_have_a_test,
+    unsupported_columns_are_reported_by_name,
+    foreign_rows_and_columns_are_not_modified,
+    columns_without_an_effect_change_nothing,
 ];
 
-/// Where tests are, from this crate's folder on.
+/// Folders with tests, relative to this crate's.
 const SOURCES: [&str; 2] = ["it", "../crates"];
 
-fn every_column_of_the_schema_has_a_test(_: &TestContext) -> TestResult {
+fn schema_columns_all_have_a_test(_: &TestContext) -> TestResult {
     let schema: Value = serde_json::from_str(&fs::read_to_string(SCHEMA)?)?;
-    let tables = schema["tables"].as_object().ok_or("a schema has tables")?;
-    let mut lacking = BTreeSet::new();
-    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let tables = schema["tables"]
+        .as_object()
+        .ok_or("the schema has no tables")?;
+    let mut missing = BTreeSet::new();
+    let mut listed_columns: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (table, columns, _) in COLUMNS {
-        let row = named.entry(table).or_default();
+        let row = listed_columns.entry(table).or_default();
         for column in columns.split_whitespace() {
-            assert!(row.insert(column), "{table}.{column} is there twice");
+            assert!(row.insert(column), "{table}.{column} is listed twice");
         }
     }
-    for (table, of) in tables {
-        let columns = of["columns"].as_object().ok_or("a table has columns")?;
-        let known = named.get(table.as_str()).cloned().unwrap_or_default();
+    for (table, definition) in tables {
+        let columns = definition["columns"]
+            .as_object()
+            .ok_or("the table has no columns")?;
+        let listed = listed_columns
+            .get(table.as_str())
+            .cloned()
+            .unwrap_or_default();
         let unknown = columns
             .keys()
-            .filter(|column| !known.contains(column.as_str()));
-        lacking.extend(unknown.map(|column| format!("{table}.{column}")));
+            .filter(|column| !listed.contains(column.as_str()));
+        missing.extend(unknown.map(|column| format!("{table}.{column}")));
     }
-    assert!(lacking.is_empty(), "columns without a test: {lacking:?}");
+    assert!(missing.is_empty(), "columns without a test: {missing:?}");
     let mut text = String::new();
     for source in SOURCES {
-        read_all(
+        append_sources(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join(source),
             &mut text,
         )?;
     }
     for (table, columns, tests) in COLUMNS {
         for test in tests.split_whitespace() {
-            let is_there = text.contains(&format!("fn {test}("));
-            assert!(is_there, "{table}.{columns}: there is no test {test}");
+            let exists = text.contains(&format!("fn {test}("));
+            assert!(exists, "{table}.{columns}: the test {test} does not exist");
         }
         assert!(!tests.is_empty(), "{table}.{columns}: no test");
     }
     Ok(())
 }
 
-/// All sources in a folder, one behind the other.
-fn read_all(folder: &Path, text: &mut String) -> io::Result<()> {
+/// Appends all sources in a folder to `text`.
+fn append_sources(folder: &Path, text: &mut String) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            read_all(&path, text)?;
+            append_sources(&path, text)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             text.push_str(&fs::read_to_string(&path)?);
         }
@@ -78,7 +84,7 @@ fn read_all(folder: &Path, text: &mut String) -> io::Result<()> {
     Ok(())
 }
 
-fn what_is_not_honoured_is_said_by_its_name(context: &TestContext) -> TestResult {
+fn unsupported_columns_are_reported_by_name(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -93,40 +99,40 @@ fn what_is_not_honoured_is_said_by_its_name(context: &TestContext) -> TestResult
         "set Controller br0 local_ip=10.0.0.1 local_netmask=255.0.0.0 local_gateway=10.0.0.2 controller_queue_size=9 type=service",
     )?;
     deployment.vsctl("set Controller br1 max_backoff=2000 inactivity_probe=2000")?;
-    let says = |words: &str, parts: &[&str]| -> Result<(), Failure> {
+    let wait_for_parts = |words: &str, parts: &[&str]| -> Result<(), Failure> {
         for part in parts {
-            let wanted = format!("{words} to tell of {part}");
-            context.wait_until(&wanted, || Ok(deployment.vsctl(words)?.contains(part)))?;
+            let condition = format!("'{part}' in the output of '{words}'");
+            context.wait_until(&condition, || Ok(deployment.vsctl(words)?.contains(part)))?;
         }
         Ok(())
     };
-    let of_port = [
+    let port_parts = [
         "bfd: ",
         "lldp: ",
         "cfm_mpid: ",
         "other_config",
         "options:dance: ",
     ];
-    says("get Interface p1 error", &of_port)?;
-    says("get Interface br0 error", &["ofport_request: ", "mac: "])?;
-    let of_bridge = ["other_config:dance", "auto_attach"];
-    says("get Bridge br0 status", &of_bridge)?;
-    let of_controller = [
+    wait_for_parts("get Interface p1 error", &port_parts)?;
+    wait_for_parts("get Interface br0 error", &["ofport_request: ", "mac: "])?;
+    let bridge_parts = ["other_config:dance", "auto_attach"];
+    wait_for_parts("get Bridge br0 status", &bridge_parts)?;
+    let controller_parts = [
         "local_ip: ",
         "local_netmask: ",
         "local_gateway: ",
         "controller_queue_size: ",
         "type: ",
     ];
-    says("get Controller br0 status", &of_controller)?;
-    let of_listener = ["max_backoff: ", "inactivity_probe: "];
-    says("get Controller br1 status", &of_listener)?;
+    wait_for_parts("get Controller br0 status", &controller_parts)?;
+    let listener_parts = ["max_backoff: ", "inactivity_probe: "];
+    wait_for_parts("get Controller br1 status", &listener_parts)?;
     network.host(1).ping_until_reply(network.host(2).address)?;
     Ok(())
 }
 
-/// Tables whose rows are others', each with a row as a manager might make it.
-const OTHERS: [(&str, &str); 3] = [
+/// Tables whose rows belong to other programs, each with a row that a manager may create.
+const FOREIGN_ROWS: [(&str, &str); 3] = [
     (
         "CT_Timeout_Policy",
         "create CT_Timeout_Policy timeouts:tcp_syn_sent=30",
@@ -141,12 +147,12 @@ const OTHERS: [(&str, &str); 3] = [
     ),
 ];
 
-fn what_is_others_is_left_alone(context: &TestContext) -> TestResult {
+fn foreign_rows_and_columns_are_not_modified(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(&format!("{TWO_PORTS} -- set-controller br0 ptcp:6654"))?;
-    for (table, row) in OTHERS {
+    for (table, row) in FOREIGN_ROWS {
         let (of, rest) = row.split_once(" -- ").unwrap_or((row, ""));
         let rest = if rest.is_empty() {
             String::new()
@@ -166,7 +172,7 @@ fn what_is_others_is_left_alone(context: &TestContext) -> TestResult {
     ] {
         deployment.vsctl(&format!("set {row} external_ids:mine=1"))?;
     }
-    // The switch has looked at all of it when this is done.
+    // The switch has processed all changes when this command returns.
     deployment.vsctl("add-br br1")?;
     for row in [
         "Open_vSwitch .",
@@ -175,8 +181,8 @@ fn what_is_others_is_left_alone(context: &TestContext) -> TestResult {
         "Interface p1",
         "Controller br0",
     ] {
-        let told = deployment.vsctl(&format!("get {row} external_ids:mine"))?;
-        assert_eq!(told, "\"1\"", "{row}");
+        let value = deployment.vsctl(&format!("get {row} external_ids:mine"))?;
+        assert_eq!(value, "\"1\"", "{row}");
     }
     for column in [
         "bfd_status",
@@ -187,8 +193,8 @@ fn what_is_others_is_left_alone(context: &TestContext) -> TestResult {
         "cfm_remote_opstate",
         "cfm_remote_mpids",
     ] {
-        let told = deployment.vsctl(&format!("get Interface p1 {column}"))?;
-        assert!(["{}", "[]"].contains(&&*told), "{column}: {told}");
+        let value = deployment.vsctl(&format!("get Interface p1 {column}"))?;
+        assert!(["{}", "[]"].contains(&&*value), "{column}: {value}");
     }
     assert_eq!(deployment.vsctl("get Open_vSwitch . db_version")?, "[]");
     assert_eq!(
@@ -203,7 +209,7 @@ fn what_is_others_is_left_alone(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-fn what_asks_nothing_here_changes_nothing(context: &TestContext) -> TestResult {
+fn columns_without_an_effect_change_nothing(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let daemon = deployment.start_daemon()?;
@@ -212,21 +218,21 @@ fn what_asks_nothing_here_changes_nothing(context: &TestContext) -> TestResult {
          -- set Bridge br0 flow_tables:0=@t -- --id=@t create Flow_Table prefixes=ip_dst,ip_src \
          -- set Port p2 qos=@q -- --id=@q create QoS type=linux-noop queues:0=@u -- --id=@u create Queue dscp=1 other_config:min-rate=1"
     ))?;
-    let clean = || -> Result<(), Failure> {
-        for (words, nothing) in [
+    let expect_no_errors = || -> Result<(), Failure> {
+        for (words, empty) in [
             ("get Interface p1 error", "[]"),
             ("get Interface p2 error", "[]"),
             ("get Interface br0 error", "[]"),
             ("get Bridge br0 status", "{}"),
         ] {
-            deployment.wait_for_column(words, nothing)?;
+            deployment.wait_for_column(words, empty)?;
         }
         network.host(1).ping_until_reply(network.host(2).address)
     };
-    clean()?;
+    expect_no_errors()?;
     daemon.wait_for_log("other_config:pmd-cpu-mask of Open_vSwitch: not honoured")?;
     deployment.vsctl("set Bridge br0 datapath_type=system")?;
-    clean()?;
+    expect_no_errors()?;
     let index = network.run("ip -o link show br0")?.expect_success()?;
     deployment.vsctl("set Bridge br0 datapath_type=netdev")?;
     assert_eq!(network.run("ip -o link show br0")?.expect_success()?, index);

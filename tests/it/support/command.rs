@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use testbed::{Failure, Program};
 
-use crate::support::context::{TestContext, WAIT_LIMIT};
+use crate::support::context::{TestContext, TestError, WAIT_LIMIT};
 
 /// Variable with the path of the binary, if it is not in Cargo's target directory.
 const BINARY_VARIABLE: &str = "COMPORTA";
@@ -87,6 +87,24 @@ pub(crate) fn comporta_binary() -> PathBuf {
         path.with_file_name("..").join("comporta")
     };
     env::var_os(BINARY_VARIABLE).map_or_else(default, PathBuf::from)
+}
+
+/// The `comporta` binary as a program.
+pub(crate) fn comporta_program() -> Program<'static> {
+    Program::new(comporta_binary())
+}
+
+/// Directory of programs of a Python environment below `target`, which `cargo xtask setup`
+/// creates.
+pub(crate) fn python_environment(name: &str) -> Result<PathBuf, TestError> {
+    let directory = project_file("target").join(name).join("bin");
+    if directory.join("python").exists() {
+        return Ok(directory);
+    }
+    let reason = format!(
+        "the Python environment target/{name} is missing: create it with cargo xtask setup"
+    );
+    Err(TestError::Skip(reason))
 }
 
 /// Path of a file of the project.

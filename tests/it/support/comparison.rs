@@ -4,13 +4,13 @@
 use packet::build::Stack;
 use testbed::{Failure, Process};
 
-use crate::support::context::TestContext;
+use crate::support::context::{TestContext, TestError};
 use crate::support::deployment::{Deployment, VswitchdProcess};
 use crate::support::frames::encode_frames;
 use crate::support::network::TestNetwork;
 use crate::support::open_vswitch::{appctl, start_ovs_vswitchd};
 
-/// Number of hosts of each network.
+/// Number of hosts of each network, if a test needs no other number.
 const HOSTS: u8 = 4;
 
 /// Source address of the tests' frames, as the beginning of its text. Hosts send frames of their
@@ -30,12 +30,36 @@ pub(crate) struct NetworkPair<'g> {
 }
 
 impl<'g> NetworkPair<'g> {
-    /// Creates two networks with the same number of hosts.
+    /// Creates two networks with four hosts each.
     pub(crate) fn new(context: &'g TestContext) -> Result<Self, Failure> {
+        Self::with_hosts(context, HOSTS)
+    }
+
+    /// Creates two networks with `count` hosts each.
+    pub(crate) fn with_hosts(context: &'g TestContext, count: u8) -> Result<Self, Failure> {
         Ok(Self {
-            comporta: TestNetwork::new(context, HOSTS)?,
-            ovs: TestNetwork::new(context, HOSTS)?,
+            comporta: TestNetwork::new(context, count)?,
+            ovs: TestNetwork::new(context, count)?,
         })
+    }
+
+    /// Connects the switches' namespaces by veth pairs, with these interface names on both sides.
+    pub(crate) fn connect(&self, cables: &[&str]) -> Result<(), Failure> {
+        let (comporta, ovs) = (&self.comporta.switch_namespace, &self.ovs.switch_namespace);
+        for cable in cables {
+            comporta.join(cable, ovs, cable)?;
+            comporta.set_up(cable)?;
+            ovs.set_up(cable)?;
+        }
+        Ok(())
+    }
+
+    /// Creates a deployment in each network: Comporta's, then Open vSwitch's.
+    pub(crate) fn deploy(&self) -> Result<[Deployment<'_, 'g>; 2], TestError> {
+        Ok([
+            Deployment::in_directory(&self.comporta, "comporta")?,
+            Deployment::in_directory(&self.ovs, "ovs")?,
+        ])
     }
 }
 

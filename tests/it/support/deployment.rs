@@ -150,6 +150,15 @@ impl<'r, 'g> Deployment<'r, 'g> {
         CommandOutput::run(self.network.context, self.program(words))?.expect_success()
     }
 
+    /// Value of a counter of `comporta/counters`, which omits zeros.
+    pub(crate) fn counter(&self, name: &str) -> Result<u64, Failure> {
+        let output = self.run_tool("ovs-appctl comporta/counters")?;
+        let value = output
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        Ok(value.unwrap_or(0))
+    }
+
     /// Waits until `ovs-vsctl` with these arguments prints `value`.
     pub(crate) fn wait_for_column(&self, words: &str, value: &str) -> Result<(), Failure> {
         let condition = format!("'{words}' to be {value}");

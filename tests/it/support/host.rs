@@ -154,6 +154,20 @@ impl<'g> TestHost<'g> {
         copy_stream(bytes, &stream, &accepted)
     }
 
+    /// Transfers a file of `length` bytes in both directions, and asserts that it arrives
+    /// unchanged.
+    #[track_caller]
+    pub(crate) fn exchange_files(&self, other: &Self, length: usize) -> Result<(), Failure> {
+        let file = pseudo_random_bytes(length);
+        // `assert_eq` would print both files.
+        for (from, to) in [(self, other), (other, self)] {
+            let received = from.transfer(to, &file)?;
+            let (from, to) = (from.address, to.address);
+            assert!(received == file, "the file from {from} to {to} differs");
+        }
+        Ok(())
+    }
+
     /// Listens for TCP connections on the host.
     pub(crate) fn listen(&self, port: u16) -> Result<TcpListener, Failure> {
         let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);

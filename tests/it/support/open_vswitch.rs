@@ -34,3 +34,14 @@ pub(crate) fn appctl(deployment: &Deployment<'_, '_>, words: &str) -> Result<Str
     let errors = errors.iter().map(|line| format!("{line}\n"));
     Ok(format!("{}{}", output.stdout, errors.collect::<String>()))
 }
+
+/// Waits until the reply to an `ovs-appctl` command contains `text`.
+pub(crate) fn wait_for_appctl(
+    deployment: &Deployment<'_, '_>,
+    words: &str,
+    text: &str,
+) -> Result<(), Failure> {
+    let condition = format!("'{text}' in the reply to '{words}'");
+    let is_met = || Ok(appctl(deployment, words)?.contains(text));
+    deployment.network.context.wait_until(&condition, is_met)
+}

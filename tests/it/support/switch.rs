@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use testbed::{Failure, Process, Program};
 
-use crate::support::command::{CommandOutput, program};
+use crate::support::command::{CommandOutput, comporta_program, program};
 use crate::support::context::TestContext;
 
 /// Arguments of a switch without a controller, with the ports `p1` and `p2`.
@@ -74,6 +74,14 @@ impl SwitchProcess<'_> {
         program("ovs-ofctl")
             .args(words.split_whitespace())
             .env("OVS_RUNDIR", &self.rundir)
+    }
+
+    /// Runs a subcommand of `comporta` for this switch.
+    pub(crate) fn run_comporta(&self, arguments: &[&str]) -> Result<CommandOutput, Failure> {
+        let program = comporta_program()
+            .args(arguments.iter().copied())
+            .env("OVS_RUNDIR", &self.rundir);
+        CommandOutput::run(self.context, program)
     }
 
     /// Starts `ovs-ofctl monitor` with these options, and waits until it receives events.

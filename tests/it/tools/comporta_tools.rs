@@ -1,31 +1,18 @@
-//! Comporta's own tools at a switch that runs, and beside `ovs-ofctl`.
+//! Comporta's subcommands for rules, groups, meters and ports, compared with `ovs-ofctl`.
 
 use crate::support::command::{CommandOutput, comporta_binary, program};
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::network::TestNetwork;
-use crate::support::switch::SwitchProcess;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    rules_are_added_told_in_order_and_deleted,
-    groups_meters_and_ports_are_told_as_ovs_ofctl_tells_them,
-    ports_and_tables_are_called_by_their_names,
-    a_text_becomes_the_message_that_ovs_ofctl_makes_of_it,
-    what_a_tool_cannot_do_is_said_in_one_line,
+    rules_are_added_listed_in_order_and_deleted,
+    groups_meters_and_ports_are_listed_like_by_ovs_ofctl,
+    names_of_ports_and_tables_are_accepted_and_printed,
+    flows_are_encoded_like_ovs_ofctl,
+    tool_errors_have_one_line,
 ];
 
-/// Runs one of our subcommands beside the switch.
-fn own(
-    context: &TestContext,
-    switch: &SwitchProcess<'_>,
-    words: &[&str],
-) -> Result<CommandOutput, testbed::Failure> {
-    let own = program(comporta_binary().to_str().expect("a path is text"))
-        .args(words.iter().copied())
-        .env("OVS_RUNDIR", switch.file(""));
-    CommandOutput::run(context, own)
-}
-
-fn rules_are_added_told_in_order_and_deleted(context: &TestContext) -> TestResult {
+fn rules_are_added_listed_in_order_and_deleted(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
     for flow in [
@@ -33,62 +20,87 @@ fn rules_are_added_told_in_order_and_deleted(context: &TestContext) -> TestResul
         "priority=9,udp,actions=set_field:10.0.0.1->ip_dst,output:1",
         "table=3,priority=7,arp,actions=drop",
     ] {
-        own(context, &switch, &["flows", "br0", "--add", flow])?.expect_success()?;
+        switch
+            .run_comporta(&["flows", "br0", "--add", flow])?
+            .expect_success()?;
     }
-    let told = own(context, &switch, &["flows", "br0", "--no-stats"])?.expect_success()?;
-    let wanted = " priority=9,udp actions=set_field:10.0.0.1->ip_dst,output:1
+    let output = switch
+        .run_comporta(&["flows", "br0", "--no-stats"])?
+        .expect_success()?;
+    let expected = " priority=9,udp actions=set_field:10.0.0.1->ip_dst,output:1
  priority=5,tcp actions=output:2
  table=3, priority=7,arp actions=drop
 ";
-    assert_eq!(told, wanted);
-    let told = own(context, &switch, &["flows", "br0", "tcp"])?.expect_success()?;
+    assert_eq!(output, expected);
+    let output = switch
+        .run_comporta(&["flows", "br0", "tcp"])?
+        .expect_success()?;
     assert!(
-        told.contains("n_packets=0, n_bytes=0, ") && told.lines().count() == 1,
-        "{told}"
+        output.contains("n_packets=0, n_bytes=0, ") && output.lines().count() == 1,
+        "{output}"
     );
-    own(context, &switch, &["flows", "br0", "--delete", "table=0"])?.expect_success()?;
+    switch
+        .run_comporta(&["flows", "br0", "--delete", "table=0"])?
+        .expect_success()?;
     assert_eq!(switch.flows("dump-flows br0")?.len(), 1);
-    own(context, &switch, &["flows", "br0", "--delete", "all"])?.expect_success()?;
+    switch
+        .run_comporta(&["flows", "br0", "--delete", "all"])?
+        .expect_success()?;
     assert_eq!(
-        own(context, &switch, &["flows", "br0"])?.expect_success()?,
+        switch.run_comporta(&["flows", "br0"])?.expect_success()?,
         ""
     );
     Ok(())
 }
 
-fn groups_meters_and_ports_are_told_as_ovs_ofctl_tells_them(context: &TestContext) -> TestResult {
+fn groups_meters_and_ports_are_listed_like_by_ovs_ofctl(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
     for group in [
         "group_id=9,type=all,bucket=output:1",
         "group_id=4,type=indirect,bucket=output:2",
     ] {
-        own(context, &switch, &["groups", "br0", "--add", group])?.expect_success()?;
+        switch
+            .run_comporta(&["groups", "br0", "--add", group])?
+            .expect_success()?;
     }
     let meter = "meter=3,kbps,bands=type=drop,rate=100";
-    own(context, &switch, &["meters", "br0", "--add", meter])?.expect_success()?;
+    switch
+        .run_comporta(&["meters", "br0", "--add", meter])?
+        .expect_success()?;
     for (tool, words) in [
         ("groups", "-O OpenFlow15 dump-groups br0"),
         ("meters", "-O OpenFlow15 dump-meters br0"),
         ("ports", "-O OpenFlow15 dump-ports-desc br0"),
     ] {
-        let ours = own(context, &switch, &[tool, "br0"])?.expect_success()?;
-        let theirs = switch.ofctl(words)?;
-        let (_, theirs) = theirs.split_once('\n').expect("a line names the reply");
-        assert_eq!(ours, theirs, "{tool}");
-        assert!(!ours.is_empty());
+        let comporta = switch.run_comporta(&[tool, "br0"])?.expect_success()?;
+        let ovs = switch.ofctl(words)?;
+        let (_, ovs) = ovs
+            .split_once('\n')
+            .expect("the first line names the reply");
+        assert_eq!(comporta, ovs, "{tool}");
+        assert!(!comporta.is_empty());
     }
-    let counted = own(context, &switch, &["groups", "br0", "--stats"])?.expect_success()?;
-    assert!(counted.starts_with(" group_id=4,duration="), "{counted}");
-    own(context, &switch, &["groups", "br0", "--delete", "all"])?.expect_success()?;
-    own(context, &switch, &["meters", "br0", "--delete", "meter=3"])?.expect_success()?;
+    let statistics = switch
+        .run_comporta(&["groups", "br0", "--stats"])?
+        .expect_success()?;
+    assert!(
+        statistics.starts_with(" group_id=4,duration="),
+        "{statistics}"
+    );
+    switch
+        .run_comporta(&["groups", "br0", "--delete", "all"])?
+        .expect_success()?;
+    switch
+        .run_comporta(&["meters", "br0", "--delete", "meter=3"])?
+        .expect_success()?;
     for tool in ["groups", "meters"] {
-        assert_eq!(own(context, &switch, &[tool, "br0"])?.expect_success()?, "");
+        assert_eq!(switch.run_comporta(&[tool, "br0"])?.expect_success()?, "");
     }
     Ok(())
 }
 
-fn ports_and_tables_are_called_by_their_names(context: &TestContext) -> TestResult {
+fn names_of_ports_and_tables_are_accepted_and_printed(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
     switch.ofctl("-O OpenFlow15 mod-table br0 2 name:acl")?;
@@ -97,12 +109,16 @@ fn ports_and_tables_are_called_by_their_names(context: &TestContext) -> TestResu
         "table=acl,actset_output=\"p2\",actions=goto_table:3",
         "table=3,in_port=2,actions=bundle(eth_src,0,hrw,ofport,members:p1,2),learn(table=acl)",
     ] {
-        own(context, &switch, &["flows", "br0", "--add", flow])?.expect_success()?;
+        switch
+            .run_comporta(&["flows", "br0", "--add", flow])?
+            .expect_success()?;
     }
     let group = "group_id=1,type=ff,bucket=watch_port:p1,actions=output:p2";
-    own(context, &switch, &["groups", "br0", "--add", group])?.expect_success()?;
+    switch
+        .run_comporta(&["groups", "br0", "--add", group])?
+        .expect_success()?;
     for naming in ["--names", "--no-names"] {
-        for (words, theirs) in [
+        for (words, ovs) in [
             ("flows br0 --no-stats", "--no-stats dump-flows br0"),
             (
                 "flows br0 --no-stats in_port=1",
@@ -112,33 +128,33 @@ fn ports_and_tables_are_called_by_their_names(context: &TestContext) -> TestResu
             ("ports br0", "dump-ports-desc br0"),
         ] {
             let words: Vec<&str> = words.split(' ').chain([naming]).collect();
-            let ours = own(context, &switch, &words)?.expect_success()?;
-            let theirs = switch.ofctl(&format!("-O OpenFlow15 {naming} {theirs}"))?;
-            let rows = theirs.lines().filter(|row| !row.starts_with("OFPST"));
+            let comporta = switch.run_comporta(&words)?.expect_success()?;
+            let ovs = switch.ofctl(&format!("-O OpenFlow15 {naming} {ovs}"))?;
+            let rows = ovs.lines().filter(|row| !row.starts_with("OFPST"));
             let rows: String = rows.map(|row| format!("{row}\n")).collect();
-            assert_eq!(ours, rows, "{words:?}");
+            assert_eq!(comporta, rows, "{words:?}");
         }
     }
-    let told =
-        own(context, &switch, &["flows", "br0", "--names", "table=acl"])?.expect_success()?;
+    let output = switch
+        .run_comporta(&["flows", "br0", "--names", "table=acl"])?
+        .expect_success()?;
     assert!(
-        told.contains(", table=acl, ") && told.contains("actset_output=p2"),
-        "{told}"
+        output.contains(", table=acl, ") && output.contains("actset_output=p2"),
+        "{output}"
     );
-    // To a file numbers are told, and read names are.
-    let told = own(context, &switch, &["flows", "br0", "in_port=p1"])?.expect_success()?;
+    // A file receives numbers; names are accepted as input.
+    let output = switch
+        .run_comporta(&["flows", "br0", "in_port=p1"])?
+        .expect_success()?;
     assert!(
-        told.contains("in_port=1 actions=output:2,output:1,LOCAL"),
-        "{told}"
+        output.contains("in_port=1 actions=output:2,output:1,LOCAL"),
+        "{output}"
     );
-    let counted =
-        own(context, &switch, &["ports", "br0", "--stats", "--names"])?.expect_success()?;
-    assert!(counted.contains("  port  p1: rx pkts="), "{counted}");
-    let refused = own(
-        context,
-        &switch,
-        &["flows", "br0", "--no-names", "in_port=p1"],
-    )?;
+    let statistics = switch
+        .run_comporta(&["ports", "br0", "--stats", "--names"])?
+        .expect_success()?;
+    assert!(statistics.contains("  port  p1: rx pkts="), "{statistics}");
+    let refused = switch.run_comporta(&["flows", "br0", "--no-names", "in_port=p1"])?;
     assert_eq!(refused.status.code(), Some(1));
     assert!(
         refused.stderr.contains("a port is wanted"),
@@ -148,44 +164,44 @@ fn ports_and_tables_are_called_by_their_names(context: &TestContext) -> TestResu
     Ok(())
 }
 
-/// Flows of which we make another message, and why.
-const OTHERWISE: [(&str, &str); 1] = [(
+/// Flows that Comporta encodes differently, and the reason.
+const DIFFERENT_FLOWS: [(&str, &str); 1] = [(
     "set_field:0x1005/0x100f->vlan_vid",
-    "the tool leaves out the bit that says that there is a tag",
+    "ovs-ofctl leaves out the bit that marks a present tag",
 )];
 
-fn a_text_becomes_the_message_that_ovs_ofctl_makes_of_it(context: &TestContext) -> TestResult {
-    let comporta = comporta_binary();
-    let comporta = comporta.to_str().expect("a path is text");
+fn flows_are_encoded_like_ovs_ofctl(context: &TestContext) -> TestResult {
+    let binary = comporta_binary();
+    let binary = binary.to_str().expect("the path is UTF-8");
     let vectors = include_str!("../../../crates/flow/vectors/flows.txt");
     let flows = vectors.lines().filter_map(|line| line.strip_prefix("< "));
-    let flows = flows.filter(|flow| !OTHERWISE.iter().any(|(text, _)| flow.contains(text)));
-    let mut made = 0;
+    let flows = flows.filter(|flow| !DIFFERENT_FLOWS.iter().any(|(text, _)| flow.contains(text)));
+    let mut message_count = 0;
     for flow in flows {
         for version in ["OpenFlow13", "OpenFlow15"] {
-            let theirs = program("ovs-ofctl -voff parse-flow").args([flow, "-O", version]);
-            let ours = program(comporta).args(["ofp-parse", "flow", flow, "-O", version]);
-            // Which versions have words for a flow is for other tests to say.
-            let (Ok(theirs), Ok(ours)) = (
-                CommandOutput::run(context, theirs)?.expect_success(),
-                CommandOutput::run(context, ours)?.expect_success(),
+            let ovs = program("ovs-ofctl -voff parse-flow").args([flow, "-O", version]);
+            let comporta = program(binary).args(["ofp-parse", "flow", flow, "-O", version]);
+            // Other tests cover which versions can express a flow.
+            let (Ok(ovs), Ok(comporta)) = (
+                CommandOutput::run(context, ovs)?.expect_success(),
+                CommandOutput::run(context, comporta)?.expect_success(),
             ) else {
                 continue;
             };
-            let theirs = theirs.lines().find(|line| line.starts_with("OFPT_"));
-            let ours = ours.lines().find(|line| line.starts_with("OFPT_"));
-            assert_eq!(ours, theirs, "{version} {flow}");
-            made += 1;
+            let ovs = ovs.lines().find(|line| line.starts_with("OFPT_"));
+            let comporta = comporta.lines().find(|line| line.starts_with("OFPT_"));
+            assert_eq!(comporta, ovs, "{version} {flow}");
+            message_count += 1;
         }
     }
-    assert!(made > 500, "only {made} messages");
+    assert!(message_count > 500, "only {message_count} messages");
     Ok(())
 }
 
-fn what_a_tool_cannot_do_is_said_in_one_line(context: &TestContext) -> TestResult {
+fn tool_errors_have_one_line(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch("--bridge br0 --fail-mode secure --port p1 --port p2")?;
-    for (words, said) in [
+    for (words, text) in [
         (&["flows", "br1"][..], "br1.mgmt"),
         (
             &["flows", "br0", "--add", "tpc,actions=drop"],
@@ -207,9 +223,9 @@ fn what_a_tool_cannot_do_is_said_in_one_line(context: &TestContext) -> TestResul
             "OpenFlow10 cannot express",
         ),
     ] {
-        let complaint = own(context, &switch, words)?.expect_failure()?;
-        assert!(complaint.contains(said), "{words:?}: {complaint}");
-        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        let stderr = switch.run_comporta(words)?.expect_failure()?;
+        assert!(stderr.contains(text), "{words:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
     Ok(())
 }

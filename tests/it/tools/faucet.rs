@@ -1,5 +1,5 @@
-//! Under Faucet, from PyPI: the networks of its tutorials, on bridges of a database that go to
-//! its port. Hosts are those of the rig, with addresses as each network wants them.
+//! FaucetController, from PyPI: the networks of its tutorials, on bridges of a database. The hosts' addresses
+//! are those of each tutorial.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -7,28 +7,29 @@ use std::{env, fs};
 use packet::build::Stack;
 use testbed::{Failure, Process, Program};
 
-use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
+use crate::support::command::{program, project_file, python_environment};
+use crate::support::context::{SystemTest, TestContext, TestError, TestResult, WAIT_LIMIT, tests};
 use crate::support::deployment::Deployment;
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    faucet_parts_vlans_and_joins_them_by_a_trunk,
-    faucet_filters_and_reloads_without_a_loss,
-    faucet_routes_between_vlans_for_both_families,
-    faucet_stacks_two_switches_and_goes_round_a_cut,
-    faucet_aggregates_by_lacp_and_mirrors,
-    gauge_watches_beside_faucet,
+    faucet_separates_vlans_and_connects_them_by_a_trunk,
+    faucet_reloads_access_lists_without_loss,
+    faucet_routes_between_vlans_by_ipv4_and_ipv6,
+    faucet_stack_reroutes_around_a_cut_cable,
+    faucet_uses_lacp_and_mirrors,
+    gauge_collects_statistics,
 ];
 
-/// Faucet, and what it is told.
-struct Faucet<'s, 'r, 'g> {
+/// FaucetController and its configuration file.
+struct FaucetController<'s, 'r, 'g> {
     deployment: &'s Deployment<'r, 'g>,
     process: Process,
     file: PathBuf,
 }
 
-impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
-    /// Starts it with this configuration, and waits until it listens.
+impl<'s, 'r, 'g> FaucetController<'s, 'r, 'g> {
+    /// Starts FaucetController with this configuration, and waits until it listens.
     fn start(deployment: &'s Deployment<'r, 'g>, configuration: &str) -> Result<Self, TestError> {
         let file = deployment.network.context.unique_path("faucet.yaml");
         fs::write(&file, configuration)?;
@@ -41,20 +42,13 @@ impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
         })
     }
 
-    /// Starts Faucet, or the part of it that an option names.
+    /// Starts FaucetController, or the part of it that an option selects.
     fn run(
         deployment: &Deployment<'_, '_>,
         option: &str,
         file: &Path,
     ) -> Result<Process, TestError> {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-        let folder = root.join("target/venv-faucet/bin");
-        let program = folder.join("faucet");
-        if !program.exists() {
-            let reason =
-                "there is no Python environment target/venv-faucet: make it with cargo xtask setup";
-            return Err(TestError::Skip(reason.to_owned()));
-        }
+        let folder = python_environment("venv-faucet")?;
         let context = deployment.network.context;
         let (name, port) = match option {
             "--gauge" => ("GAUGE", 6654),
@@ -62,7 +56,7 @@ impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
         };
         // It starts another program of its environment by name.
         let path = env::var("PATH").unwrap_or_default();
-        let program = Program::new(program)
+        let program = Program::new(folder.join("faucet"))
             .arg(option)
             .arg(format!("--ryu-ofp-tcp-listen-port={port}"))
             .env("PATH", format!("{}:{path}", folder.display()))
@@ -77,39 +71,39 @@ impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
         Ok(context.spawner.start(program)?)
     }
 
-    /// Waits until somebody listens at a port, which is given as proc(5) writes it.
+    /// Waits until a port is open, which is given as proc(5) prints it.
     fn wait_for_port(deployment: &Deployment<'_, '_>, port: &str) -> Result<(), Failure> {
-        let place = format!(":{port} ");
+        let local_port = format!(":{port} ");
         deployment
             .network
             .context
-            .wait_until("faucet to listen", || {
+            .wait_until("Faucet to listen", || {
                 let listening = || fs::read_to_string("/proc/thread-self/net/tcp");
-                let told = deployment.network.switch_namespace.run(listening)?;
+                let sockets = deployment.network.switch_namespace.run(listening)?;
                 // The state of a listener is 0A.
-                Ok(told.is_ok_and(|told| {
-                    told.lines()
-                        .any(|line| line.contains(&place) && line.contains(" 0A "))
+                Ok(sockets.is_ok_and(|text| {
+                    text.lines()
+                        .any(|line| line.contains(&local_port) && line.contains(" 0A "))
                 }))
             })
     }
 
-    /// Has it read another configuration while it runs.
+    /// Reloads another configuration.
     fn reload(&self, configuration: &str) -> Result<(), Failure> {
         fs::write(&self.file, configuration).map_err(Failure::to("write a configuration"))?;
         self.process.hang_up()
     }
 
-    /// Makes a bridge as the tutorials do; ports are numbered in their order.
-    fn bridge(&self, number: u8, ports: &[&str]) -> Result<(), Failure> {
-        let bridge = format!("br{number}");
+    /// Adds a bridge as the tutorials do; ports are numbered in their order.
+    fn add_bridge(&self, id: u8, ports: &[&str]) -> Result<(), Failure> {
+        let bridge = format!("br{id}");
         let mut words = format!(
-            "add-br {bridge} -- set bridge {bridge} other-config:datapath-id=000000000000000{number} \
+            "add-br {bridge} -- set bridge {bridge} other-config:datapath-id=000000000000000{id} \
              other-config:disable-in-band=true fail_mode=secure"
         );
-        for (place, port) in (1..).zip(ports) {
+        for (number, port) in (1..).zip(ports) {
             words += &format!(
-                " -- add-port {bridge} {port} -- set interface {port} ofport_request={place}"
+                " -- add-port {bridge} {port} -- set interface {port} ofport_request={number}"
             );
         }
         words += &format!(" -- set-controller {bridge} tcp:127.0.0.1:6653 tcp:127.0.0.1:6654");
@@ -117,17 +111,17 @@ impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
         self.deployment
             .network
             .context
-            .wait_until("faucet to send rules", || {
-                let told = self
+            .wait_until("rules of Faucet", || {
+                let flows = self
                     .deployment
                     .run_tool(&format!("ovs-ofctl -O OpenFlow13 dump-flows {bridge}"))?;
-                Ok(told.lines().count() > 5)
+                Ok(flows.lines().count() > 5)
             })
     }
 }
 
-/// Two VLANs of two ports each, and a trunk of both to a fifth.
-const VLANS: &str = "
+/// Two VLANs of two ports each, and a trunk of both at the fifth port.
+const TWO_VLANS: &str = "
 vlans:
     office: {vid: 100}
     guest: {vid: 200}
@@ -143,12 +137,12 @@ dps:
             5: {tagged_vlans: [office, guest]}
 ";
 
-fn faucet_parts_vlans_and_joins_them_by_a_trunk(context: &TestContext) -> TestResult {
+fn faucet_separates_vlans_and_connects_them_by_a_trunk(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 5)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    let faucet = Faucet::start(&deployment, VLANS)?;
-    faucet.bridge(1, &["p1", "p2", "p3", "p4", "p5"])?;
+    let faucet = FaucetController::start(&deployment, TWO_VLANS)?;
+    faucet.add_bridge(1, &["p1", "p2", "p3", "p4", "p5"])?;
     for (one, two) in [(1, 2), (3, 4)] {
         network
             .host(one)
@@ -157,25 +151,25 @@ fn faucet_parts_vlans_and_joins_them_by_a_trunk(context: &TestContext) -> TestRe
     }
     assert!(
         !network.host(1).can_ping(network.host(3).address)?,
-        "VLANs are apart"
+        "VLANs are separate"
     );
     assert!(
         !network.host(4).can_ping(network.host(2).address)?,
-        "VLANs are apart"
+        "VLANs are separate"
     );
-    // What is said to all in one, as by whoever asks for an address, comes to the trunk with its tag.
+    // A broadcast of one VLAN, here an ARP request, is sent on the trunk with its tag.
     let mut trunk = network.host(5).capture_frames()?;
     assert!(!network.host(1).can_ping([10, 1, 0, 99].into())?);
     loop {
-        let seen = Stack::dissect(&trunk.next_frame()?).to_string();
-        if seen.contains("spa=10.1.0.1,") {
-            assert!(seen.contains("vlan(vid=100)"), "{seen}");
+        let frame = Stack::dissect(&trunk.next_frame()?).to_string();
+        if frame.contains("spa=10.1.0.1,") {
+            assert!(frame.contains("vlan(vid=100)"), "{frame}");
             return Ok(());
         }
     }
 }
 
-fn filter(blocked: &str) -> String {
+fn block_list(blocked: &str) -> String {
     format!(
         "
 vlans:
@@ -200,33 +194,34 @@ dps:
     )
 }
 
-fn faucet_filters_and_reloads_without_a_loss(context: &TestContext) -> TestResult {
+fn faucet_reloads_access_lists_without_loss(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    let faucet = Faucet::start(&deployment, &filter("ping"))?;
-    faucet.bridge(1, &["p1", "p2", "p3"])?;
+    let faucet = FaucetController::start(&deployment, &block_list("ping"))?;
+    faucet.add_bridge(1, &["p1", "p2", "p3"])?;
     let (one, two, three) = (network.host(1), network.host(2), network.host(3));
     one.ping_until_reply(two.address)?;
-    assert!(!three.can_ping(one.address)?, "the list forbids it");
-    assert_eq!(three.transfer(one, b"TCP is let pass")?, b"TCP is let pass");
-    // Another list, while others' frames go on.
+    assert!(!three.can_ping(one.address)?, "the access list drops pings");
+    assert_eq!(
+        three.transfer(one, b"TCP is not filtered")?,
+        b"TCP is not filtered"
+    );
+    // Another access list, while frames of other hosts cross.
     let pings = format!("fping -q -c 1500 -p 2 -t 5000 {}", two.address);
     let log = context.unique_path("pings");
-    let pings = crate::support::command::program(&pings)
-        .inside(&one.namespace)
-        .log(&log);
+    let pings = program(&pings).inside(&one.namespace).log(&log);
     let mut pings = context.spawner.start(pings)?;
-    faucet.reload(&filter("tcp"))?;
+    faucet.reload(&block_list("tcp"))?;
     three.ping_until_reply(one.address)?;
-    pings.wait(crate::support::context::WAIT_LIMIT)?;
-    let said = pings.written()?;
-    assert!(said.contains(" = 1500/1500/0%"), "{said}");
+    pings.wait(WAIT_LIMIT)?;
+    let output = pings.written()?;
+    assert!(output.contains(" = 1500/1500/0%"), "{output}");
     Ok(())
 }
 
-/// Two VLANs with a router between them, of both families.
-const ROUTES: &str = "
+/// Two VLANs with a router between them, for IPv4 and IPv6.
+const ROUTED_VLANS: &str = "
 vlans:
     one:
         vid: 100
@@ -247,13 +242,13 @@ dps:
             2: {native_vlan: two}
 ";
 
-fn faucet_routes_between_vlans_for_both_families(context: &TestContext) -> TestResult {
+fn faucet_routes_between_vlans_by_ipv4_and_ipv6(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     let (one, two) = network.host_pair();
     for (host, net) in [(one, 1), (two, 2)] {
-        // A kernel's namespaces may be made without IPv6.
+        // Namespaces may be configured without IPv6.
         host.run("sysctl -w net.ipv6.conf.eth0.disable_ipv6=0")?
             .expect_success()?;
         for words in [
@@ -266,28 +261,28 @@ fn faucet_routes_between_vlans_for_both_families(context: &TestContext) -> TestR
             host.run(&format!("ip {words}"))?.expect_success()?;
         }
     }
-    let faucet = Faucet::start(&deployment, ROUTES)?;
-    faucet.bridge(1, &["p1", "p2"])?;
+    let faucet = FaucetController::start(&deployment, ROUTED_VLANS)?;
+    faucet.add_bridge(1, &["p1", "p2"])?;
     one.ping_until_reply([10, 1, 0, 254].into())?;
     one.ping_until_reply([10, 2, 0, 1].into())?;
     one.ping([10, 2, 0, 1].into(), 5)?;
     two.ping([10, 1, 0, 1].into(), 5)?;
-    context.wait_until("the other family", || {
-        let ran = one.run("ping -6 -n -q -c 1 -W 1 fd00:2::1")?;
-        Ok(ran.status.success())
+    context.wait_until("a reply by IPv6", || {
+        let result = one.run("ping -6 -n -q -c 1 -W 1 fd00:2::1")?;
+        Ok(result.status.success())
     })?;
-    // What is routed is so by rules, not by the controller.
-    let told = deployment.run_tool("ovs-ofctl -O OpenFlow13 dump-flows br1")?;
+    // Packets are routed by rules, not by the controller.
+    let output = deployment.run_tool("ovs-ofctl -O OpenFlow13 dump-flows br1")?;
     assert!(
-        told.contains("nw_dst=10.2.0.1") && told.contains("ipv6_dst=fd00:2::1"),
-        "{told}"
+        output.contains("nw_dst=10.2.0.1") && output.contains("ipv6_dst=fd00:2::1"),
+        "{output}"
     );
-    assert!(told.contains("dec_ttl"), "{told}");
+    assert!(output.contains("dec_ttl"), "{output}");
     Ok(())
 }
 
-/// Two switches with two cables between them, of which one goes by a third switch.
-const STACK: &str = "
+/// Two switches with two cables between them.
+const STACKED_SWITCHES: &str = "
 vlans:
     hosts: {vid: 100}
 dps:
@@ -310,7 +305,7 @@ dps:
             3: {stack: {dp: br1, port: 3}}
 ";
 
-fn faucet_stacks_two_switches_and_goes_round_a_cut(context: &TestContext) -> TestResult {
+fn faucet_stack_reroutes_around_a_cut_cable(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -326,29 +321,28 @@ fn faucet_stacks_two_switches_and_goes_round_a_cut(context: &TestContext) -> Tes
                 .expect_success()?;
         }
     }
-    let faucet = Faucet::start(&deployment, STACK)?;
-    faucet.bridge(1, &["p1", "first1", "second1"])?;
-    faucet.bridge(2, &["p2", "first2", "second2"])?;
+    let faucet = FaucetController::start(&deployment, STACKED_SWITCHES)?;
+    faucet.add_bridge(1, &["p1", "first1", "second1"])?;
+    faucet.add_bridge(2, &["p2", "first2", "second2"])?;
     let (one, two) = network.host_pair();
-    // Its rules come again with each cable that it finds.
-    let settled = || {
-        context.wait_until("the stack to settle", || {
-            let ran = one.run(&format!("fping -q -c 10 -p 20 -t 500 {}", two.address))?;
-            Ok(ran.stderr.contains(" = 10/10/0%"))
+    // FaucetController sends its rules again for each cable that it detects.
+    let wait_for_connectivity = || {
+        context.wait_until("the stack to converge", || {
+            let result = one.run(&format!("fping -q -c 10 -p 20 -t 500 {}", two.address))?;
+            Ok(result.stderr.contains(" = 10/10/0%"))
         })
     };
-    settled()?;
+    wait_for_connectivity()?;
     network.run("ip link set first1 down")?.expect_success()?;
-    settled()?;
+    wait_for_connectivity()?;
     network.run("ip link set first1 up")?.expect_success()?;
     network.run("ip link set second1 down")?.expect_success()?;
-    settled()?;
+    wait_for_connectivity()?;
     Ok(())
 }
 
-/// A port that is one of a group by LACP, and one that is not; and one to which all that another
-/// says is copied.
-const GROUP: &str = "
+/// A port with LACP, a port without, and a port that mirrors the second.
+const LACP_AND_MIRROR: &str = "
 vlans:
     office: {vid: 100}
 dps:
@@ -361,25 +355,21 @@ dps:
             3: {output_only: True, mirror: 2}
 ";
 
-fn faucet_aggregates_by_lacp_and_mirrors(context: &TestContext) -> TestResult {
+fn faucet_uses_lacp_and_mirrors(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    let faucet = Faucet::start(&deployment, GROUP)?;
-    faucet.bridge(1, &["p1", "p2", "p3"])?;
+    let faucet = FaucetController::start(&deployment, LACP_AND_MIRROR)?;
+    faucet.add_bridge(1, &["p1", "p2", "p3"])?;
     let (one, two) = network.host_pair();
-    assert!(
-        !one.can_ping(two.address)?,
-        "nobody has said that it is ready"
-    );
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let partner = Program::new(root.join("target/venv-faucet/bin/python"))
-        .arg(root.join("tests/apps/lacp_partner.py"))
+    assert!(!one.can_ping(two.address)?, "LACP has no partner yet");
+    let partner = Program::new(python_environment("venv-faucet")?.join("python"))
+        .arg(project_file("tests/apps/lacp_partner.py"))
         .arg(one.interface)
         .inside(&one.namespace)
         .log(context.unique_path("partner"));
     let partner = context.spawner.start(partner)?;
-    context.wait_until("both to be ready", || {
+    context.wait_until("LACP to be ready", || {
         Ok(partner.written()?.contains("ready"))
     })?;
     one.ping_until_reply(two.address)?;
@@ -387,18 +377,18 @@ fn faucet_aggregates_by_lacp_and_mirrors(context: &TestContext) -> TestResult {
     let mut mirror = network.host(3).capture_frames()?;
     two.ping_until_reply(one.address)?;
     loop {
-        let seen = Stack::dissect(&mirror.next_frame()?).to_string();
-        if seen.contains("icmp") {
+        let frame = Stack::dissect(&mirror.next_frame()?).to_string();
+        if frame.contains("icmp") {
             return Ok(());
         }
     }
 }
 
-fn gauge_watches_beside_faucet(context: &TestContext) -> TestResult {
+fn gauge_collects_statistics(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 3)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    let faucet = Faucet::start(&deployment, &filter("ping"))?;
+    let faucet = FaucetController::start(&deployment, &block_list("ping"))?;
     let (ports, flows) = (context.unique_path("ports"), context.unique_path("flows"));
     fs::create_dir_all(&flows)?;
     let file = context.unique_path("gauge.yaml");
@@ -419,17 +409,17 @@ dbs:
             flows.display()
         ),
     )?;
-    let _gauge = Faucet::run(&deployment, "--gauge", &file)?;
-    Faucet::wait_for_port(&deployment, "19FE")?;
-    faucet.bridge(1, &["p1", "p2", "p3"])?;
+    let _gauge = FaucetController::run(&deployment, "--gauge", &file)?;
+    FaucetController::wait_for_port(&deployment, "19FE")?;
+    faucet.add_bridge(1, &["p1", "p2", "p3"])?;
     let (one, two) = network.host_pair();
     one.ping_until_reply(two.address)?;
-    context.wait_until("a port's counters", || {
-        let told = fs::read_to_string(&ports).unwrap_or_default();
-        Ok(told.contains("packets-in"))
+    context.wait_until("port counters", || {
+        let output = fs::read_to_string(&ports).unwrap_or_default();
+        Ok(output.contains("packets-in"))
     })?;
-    context.wait_until("the rules", || {
-        let entries = fs::read_dir(&flows).map_err(Failure::to("look for rules"))?;
+    context.wait_until("a file of rules", || {
+        let entries = fs::read_dir(&flows).map_err(Failure::to("list the files of rules"))?;
         Ok(entries.count() > 0)
     })?;
     Ok(())

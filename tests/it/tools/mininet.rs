@@ -1,9 +1,8 @@
-//! Under Mininet, as Debian has it: its own class for Open vSwitch finds this switch in the
-//! place of ovs-vswitchd and knows no difference; and the class in `contrib/mininet`.
+//! Mininet, from Debian: its class for Open vSwitch uses Comporta in place of ovs-vswitchd, and the
+//! class in `contrib/mininet` uses Comporta without a database.
 //!
-//! Mininet runs in a process namespace of its own, so that what it starts ends with it, and what
-//! it kills by name when something fails is its own; and with a layer over `/tmp`, where it removes
-//! all logs then.
+//! Mininet runs in its own pid namespace, so that its processes end with it and its `killall`
+//! reaches only them, and with an overlay over `/tmp`, from which it removes all logs.
 
 use std::time::Duration;
 
@@ -15,72 +14,78 @@ use crate::support::deployment::Deployment;
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    mininet_takes_it_for_open_vswitch_by_default,
-    mininet_takes_it_for_open_vswitch_in_trees_and_rows,
-    mininet_has_rings_where_there_is_a_spanning_tree,
-    mininet_shapes_links_and_cuts_them,
-    mininet_has_a_class_of_ours_without_a_database,
-    mininet_has_both_in_one_network,
+    mininet_uses_comporta_as_open_vswitch_by_default,
+    mininet_uses_comporta_in_tree_and_linear_topologies,
+    mininet_rings_work_with_a_spanning_tree,
+    mininet_limits_rates_and_cuts_links,
+    mininet_class_of_comporta_needs_no_database,
+    mininet_combines_comporta_and_open_vswitch,
 ];
 
-const NEEDS: [Requirement; 1] = [Requirement::Program {
+const REQUIREMENTS: [Requirement; 1] = [Requirement::Program {
     program: "mn",
     package: "mininet",
 }];
 
-/// The Python that Debian's Mininet is installed for.
+/// The Python of Debian's Mininet.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// How long a network may take, from its first cable to its last.
+/// Longest duration of a network, from its creation to its removal.
 const WAIT_LIMIT: Duration = Duration::from_secs(100);
 
-/// Sets the stage in namespaces that are made already, and plays there what its arguments say.
-const STAGE: &str = r#"
+/// Script that mounts the overlay in the new namespaces, and runs its arguments.
+const NAMESPACE_SCRIPT: &str = r#"
 mount -t tmpfs none /mnt && mkdir /mnt/run /mnt/upper /mnt/work && mount --bind "$OVS_RUNDIR" /mnt/run || exit 1
 mount -t overlay overlay -o lowerdir=/tmp,upperdir=/mnt/upper,workdir=/mnt/work /tmp || exit 1
 ip link set lo up
 OVS_RUNDIR=/mnt/run exec "$@"
 "#;
 
-/// What `words` say on Mininet's stage, both ways of saying; they must succeed.
-fn play(deployment: &Deployment<'_, '_>, words: &[&str]) -> Result<String, Failure> {
-    let stage = "unshare --mount --pid --fork --mount-proc --kill-child sh -c";
-    let program = deployment.program(stage).arg(STAGE).arg("stage");
+/// Runs a program in namespaces for Mininet, which must succeed, and returns standard output and
+/// standard error.
+fn run_in_namespaces(deployment: &Deployment<'_, '_>, words: &[&str]) -> Result<String, Failure> {
+    let unshare = "unshare --mount --pid --fork --mount-proc --kill-child sh -c";
+    let program = deployment
+        .program(unshare)
+        .arg(NAMESPACE_SCRIPT)
+        .arg("mininet");
     let program = program
         .env("COMPORTA", comporta_binary())
         .args(words.iter().copied());
-    let ran = CommandOutput::run_within(WAIT_LIMIT, deployment.network.context, program)?;
-    let errors = ran.stderr.clone();
-    Ok(ran.expect_success()? + &errors)
+    let result = CommandOutput::run_within(WAIT_LIMIT, deployment.network.context, program)?;
+    let errors = result.stderr.clone();
+    Ok(result.expect_success()? + &errors)
 }
 
-/// Has Mininet's own program build networks with these words, one after the other; all of their
-/// pings must be answered.
-fn pings(deployment: &Deployment<'_, '_>, networks: &[&str]) -> Result<(), Failure> {
+/// Runs `mn --test pingall` with each of these arguments, and asserts that no ping is lost.
+fn expect_pingall(deployment: &Deployment<'_, '_>, networks: &[&str]) -> Result<(), Failure> {
     for words in networks {
         let words: Vec<_> = "mn --wait --test pingall"
             .split(' ')
             .chain(words.split(' '))
             .collect();
-        let said = play(deployment, &words)?;
-        assert!(said.contains("Results: 0% dropped"), "{words:?}: {said}");
+        let output = run_in_namespaces(deployment, &words)?;
+        assert!(
+            output.contains("Results: 0% dropped"),
+            "{words:?}: {output}"
+        );
     }
     Ok(())
 }
 
-/// Where Mininet plays: no hosts but its own.
-fn stage(context: &TestContext) -> Result<TestNetwork<'_>, TestError> {
-    match testbed::check(&NEEDS) {
+/// A network without hosts: Mininet creates its own.
+fn hostless_network(context: &TestContext) -> Result<TestNetwork<'_>, TestError> {
+    match testbed::check(&REQUIREMENTS) {
         Ok(()) => Ok(TestNetwork::new(context, 0)?),
         Err(missing) => Err(TestError::Skip(missing.to_string())),
     }
 }
 
-fn mininet_takes_it_for_open_vswitch_by_default(context: &TestContext) -> TestResult {
-    let network = stage(context)?;
+fn mininet_uses_comporta_as_open_vswitch_by_default(context: &TestContext) -> TestResult {
+    let network = hostless_network(context)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    pings(
+    expect_pingall(
         &deployment,
         &[
             "--switch ovs",
@@ -88,16 +93,16 @@ fn mininet_takes_it_for_open_vswitch_by_default(context: &TestContext) -> TestRe
             "--switch ovsbr",
         ],
     )?;
-    // It leaves as it came.
+    // Mininet removes its bridges.
     assert_eq!(deployment.vsctl("list-br")?, "");
     Ok(())
 }
 
-fn mininet_takes_it_for_open_vswitch_in_trees_and_rows(context: &TestContext) -> TestResult {
-    let network = stage(context)?;
+fn mininet_uses_comporta_in_tree_and_linear_topologies(context: &TestContext) -> TestResult {
+    let network = hostless_network(context)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    pings(
+    expect_pingall(
         &deployment,
         &[
             "--switch ovs,datapath=user --topo tree,2",
@@ -109,33 +114,33 @@ fn mininet_takes_it_for_open_vswitch_in_trees_and_rows(context: &TestContext) ->
     Ok(())
 }
 
-fn mininet_has_rings_where_there_is_a_spanning_tree(context: &TestContext) -> TestResult {
-    let network = stage(context)?;
+fn mininet_rings_work_with_a_spanning_tree(context: &TestContext) -> TestResult {
+    let network = hostless_network(context)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
-    // Nine switches, each of which has four neighbours. It waits until all ports are settled.
-    pings(&deployment, &["--switch ovsbr,stp=1 --topo torus,3,3"])?;
+    // Nine switches with four neighbours each. Mininet waits until all ports forward or block.
+    expect_pingall(&deployment, &["--switch ovsbr,stp=1 --topo torus,3,3"])?;
     Ok(())
 }
 
-fn mininet_shapes_links_and_cuts_them(context: &TestContext) -> TestResult {
-    let network = stage(context)?;
+fn mininet_limits_rates_and_cuts_links(context: &TestContext) -> TestResult {
+    let network = hostless_network(context)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     let script = project_file("tests/apps/mininet_links.py");
-    let said = play(&deployment, &[PYTHON, &script.to_string_lossy(), "user"])?;
-    for what in ["connected", "reached", "rate", "cut", "mended"] {
-        assert!(said.contains(&format!("{what} True")), "{said}");
+    let output = run_in_namespaces(&deployment, &[PYTHON, &script.to_string_lossy(), "user"])?;
+    for check in ["connected", "reached", "rate", "cut", "mended"] {
+        assert!(output.contains(&format!("{check} True")), "{output}");
     }
     Ok(())
 }
 
-fn mininet_has_a_class_of_ours_without_a_database(context: &TestContext) -> TestResult {
-    let network = stage(context)?;
+fn mininet_class_of_comporta_needs_no_database(context: &TestContext) -> TestResult {
+    let network = hostless_network(context)?;
     let deployment = Deployment::new(&network)?;
     let class = project_file("contrib/mininet/comporta.py");
     let class = class.to_string_lossy();
-    pings(
+    expect_pingall(
         &deployment,
         &[
             &format!("--custom {class} --switch comporta --topo tree,2"),
@@ -147,8 +152,8 @@ fn mininet_has_a_class_of_ours_without_a_database(context: &TestContext) -> Test
     Ok(())
 }
 
-fn mininet_has_both_in_one_network(context: &TestContext) -> TestResult {
-    let network = stage(context)?;
+fn mininet_combines_comporta_and_open_vswitch(context: &TestContext) -> TestResult {
+    let network = hostless_network(context)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     let script = project_file("tests/apps/mininet_both.py");
@@ -158,9 +163,9 @@ fn mininet_has_both_in_one_network(context: &TestContext) -> TestResult {
         &*script.to_string_lossy(),
         &*class.to_string_lossy(),
     ];
-    let said = play(&deployment, &words)?;
-    for what in ["connected", "reached", "a rule of its own"] {
-        assert!(said.contains(&format!("{what} True")), "{said}");
+    let output = run_in_namespaces(&deployment, &words)?;
+    for check in ["connected", "reached", "a rule of its own"] {
+        assert!(output.contains(&format!("{check} True")), "{output}");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The tools of Open vSwitch that are not its daemon, on this one: those that operators type,
-//! those that scripts call, and those that other programs are made of.
+//! Open vSwitch's tools with Comporta: those of operators, those that scripts call, and the Python
+//! library.
 
 use std::env;
 use std::path::Path;
@@ -12,32 +12,35 @@ use crate::support::deployment::{Deployment, TWO_PORTS};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    the_databases_own_client_follows_what_becomes_of_ports,
-    programs_of_the_python_library_have_ports_made,
-    words_may_be_said_twice_and_an_emergency_leaves_ports,
-    ovs_save_writes_a_script_that_brings_rules_back,
-    ovs_bugtool_has_its_questions_answered,
-    ovs_dpctl_top_reads_the_flows,
-    ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge,
-    ovs_ofctl_listens_in_on_a_bridge_and_its_controller,
+    ovsdb_client_monitors_ports,
+    python_library_adds_a_port,
+    ovs_vsctl_conditional_commands_and_emer_reset_work,
+    ovs_save_restores_rules,
+    ovs_bugtool_commands_succeed,
+    ovs_dpctl_top_reads_dumped_flows,
+    ovs_ofctl_connects_by_the_name_of_a_bridge,
+    ovs_ofctl_snoops_on_a_controller_connection,
 ];
 
-/// Where Debian has what its service and `ovs-bugtool` call.
+/// Directory of the scripts that Debian's service and `ovs-bugtool` call.
 const SCRIPTS: &str = "/usr/share/openvswitch/scripts";
 
-/// A program in the site's directory that must succeed: both its outputs.
-fn said(deployment: &Deployment<'_, '_>, program: testbed::Program<'_>) -> Result<String, Failure> {
-    let ran = CommandOutput::run(deployment.network.context, program)?;
-    let errors = ran.stderr.clone();
-    Ok(ran.expect_success()? + &errors)
+/// Runs a program, which must succeed, and returns standard output and standard error.
+fn run_program(
+    deployment: &Deployment<'_, '_>,
+    program: testbed::Program<'_>,
+) -> Result<String, Failure> {
+    let result = CommandOutput::run(deployment.network.context, program)?;
+    let stderr = result.stderr.clone();
+    Ok(result.expect_success()? + &stderr)
 }
 
-/// A line of the shell, which must succeed.
-fn shell(deployment: &Deployment<'_, '_>, line: &str) -> Result<String, Failure> {
-    said(deployment, deployment.program("sh -ec").arg(line))
+/// Runs a line of shell script, which must succeed.
+fn run_shell(deployment: &Deployment<'_, '_>, line: &str) -> Result<String, Failure> {
+    run_program(deployment, deployment.program("sh -ec").arg(line))
 }
 
-fn the_databases_own_client_follows_what_becomes_of_ports(context: &TestContext) -> TestResult {
+fn ovsdb_client_monitors_ports(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -47,7 +50,7 @@ fn the_databases_own_client_follows_what_becomes_of_ports(context: &TestContext)
         .program(words)
         .log(context.unique_path("monitor"));
     let monitor = context.spawner.start(monitor)?;
-    context.wait_until("the first rows", || Ok(monitor.written()?.contains("p1")))?;
+    context.wait_until("the initial rows", || Ok(monitor.written()?.contains("p1")))?;
     deployment.vsctl("add-port br0 p2 -- set Interface p2 ofport_request=9")?;
     context.wait_until("the port's number", || {
         Ok(monitor.written()?.contains("new    p2   9"))
@@ -61,12 +64,12 @@ fn the_databases_own_client_follows_what_becomes_of_ports(context: &TestContext)
     Ok(())
 }
 
-fn programs_of_the_python_library_have_ports_made(context: &TestContext) -> TestResult {
-    const NEEDS: [Requirement; 1] = [Requirement::Program {
+fn python_library_adds_a_port(context: &TestContext) -> TestResult {
+    const REQUIREMENTS: [Requirement; 1] = [Requirement::Program {
         program: "ovs-tcpdump",
         package: "openvswitch-switch",
     }];
-    if let Err(missing) = testbed::check(&NEEDS) {
+    if let Err(missing) = testbed::check(&REQUIREMENTS) {
         return Err(TestError::Skip(missing.to_string()));
     }
     let network = TestNetwork::new(context, 3)?;
@@ -76,14 +79,17 @@ fn programs_of_the_python_library_have_ports_made(context: &TestContext) -> Test
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("apps/idl_watch.py");
     // Debian's Python has the library.
     let program = deployment.program("/usr/bin/python3").arg(script);
-    let told = said(&deployment, program.arg("unix:db.sock"))?;
-    assert!(told.contains("committed True"), "{told}");
-    assert!(told.contains("port [3] [] {'iface-id': 'three'}"), "{told}");
+    let output = run_program(&deployment, program.arg("unix:db.sock"))?;
+    assert!(output.contains("committed True"), "{output}");
+    assert!(
+        output.contains("port [3] [] {'iface-id': 'three'}"),
+        "{output}"
+    );
     network.host(1).ping_until_reply(network.host(3).address)?;
     Ok(())
 }
 
-fn words_may_be_said_twice_and_an_emergency_leaves_ports(context: &TestContext) -> TestResult {
+fn ovs_vsctl_conditional_commands_and_emer_reset_work(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -97,7 +103,7 @@ fn words_may_be_said_twice_and_an_emergency_leaves_ports(context: &TestContext) 
     deployment.vsctl("wait-until Interface p1 link_state=up")?;
     deployment.vsctl("set-controller br0 tcp:127.0.0.1:6653 -- set-fail-mode br0 secure")?;
     let (one, two) = network.host_pair();
-    assert!(!one.can_ping(two.address)?, "nobody says what to do");
+    assert!(!one.can_ping(two.address)?, "a secure bridge without rules");
     deployment.vsctl("emer-reset")?;
     assert_eq!(deployment.vsctl("get-controller br0")?, "");
     assert_eq!(deployment.vsctl("list-ports br0")?, "p1\np2");
@@ -106,8 +112,8 @@ fn words_may_be_said_twice_and_an_emergency_leaves_ports(context: &TestContext) 
     Ok(())
 }
 
-fn ovs_save_writes_a_script_that_brings_rules_back(context: &TestContext) -> TestResult {
-    const RULES_TO_KEEP: [&str; 3] = [
+fn ovs_save_restores_rules(context: &TestContext) -> TestResult {
+    const SAVED_RULES: [&str; 3] = [
         "table=0,priority=7,cookie=0x7,ip,nw_dst=10.1.0.2,actions=group:5",
         "table=3,priority=9,in_port=p1,dl_vlan=7,actions=strip_vlan,output:p2",
         "table=9,arp,actions=load:0x1->NXM_NX_REG0[],resubmit(,3)",
@@ -121,23 +127,23 @@ fn ovs_save_writes_a_script_that_brings_rules_back(context: &TestContext) -> Tes
     deployment.run_tool("ovs-ofctl del-flows br0")?;
     deployment
         .run_tool("ovs-ofctl -O OpenFlow14 add-group br0 group_id=5,type=all,bucket=output:p2")?;
-    for rule in RULES_TO_KEEP {
+    for rule in SAVED_RULES {
         deployment.run_tool(&format!("ovs-ofctl -O OpenFlow14 add-flow br0 {rule}"))?;
     }
-    let listed =
+    let dump_flows =
         || deployment.run_tool("ovs-ofctl -O OpenFlow14 --no-stats --names --sort dump-flows br0");
-    let before = listed()?;
-    shell(
+    let before = dump_flows()?;
+    run_shell(
         &deployment,
         &format!("{SCRIPTS}/ovs-save save-flows br0 > saved"),
     )?;
     deployment.run_tool("ovs-ofctl del-flows br0")?;
     deployment.run_tool("ovs-ofctl -O OpenFlow14 del-groups br0")?;
-    shell(&deployment, "sh -e ./saved")?;
-    assert_eq!(listed()?, before);
+    run_shell(&deployment, "sh -e ./saved")?;
+    assert_eq!(dump_flows()?, before);
     let groups = deployment.run_tool("ovs-ofctl -O OpenFlow14 dump-groups br0")?;
     assert!(groups.contains("group_id=5"), "{groups}");
-    let script = shell(
+    let script = run_shell(
         &deployment,
         &format!("{SCRIPTS}/ovs-save save-interfaces br0 p1"),
     )?;
@@ -145,9 +151,9 @@ fn ovs_save_writes_a_script_that_brings_rules_back(context: &TestContext) -> Tes
     Ok(())
 }
 
-/// The questions of `ovs-bugtool`'s plug-ins that go to the daemon or by way of its bridges, with a
-/// word of each answer; those of what this switch has not are below.
-const QUESTIONS: [(&str, &str); 16] = [
+/// Commands of `ovs-bugtool`'s plug-ins that query the daemon or its bridges, with a part of each
+/// output.
+const BUGTOOL_COMMANDS: [(&str, &str); 16] = [
     ("SCRIPTS/ovs-bugtool-fdb-show", "port  VLAN  MAC"),
     ("SCRIPTS/ovs-bugtool-get-port-stats", "rx_packets="),
     ("SCRIPTS/ovs-bugtool-ovs-appctl-dpif", "p1 1/"),
@@ -187,33 +193,33 @@ const QUESTIONS: [(&str, &str); 16] = [
     ("ovs-appctl dpif-netdev/pmd-stats-show", "pmd thread"),
 ];
 
-/// Questions whose answer may be empty.
-const QUIET: [&str; 4] = [
+/// Commands whose output may be empty.
+const QUIET_COMMANDS: [&str; 4] = [
     "ovs-appctl cfm/show",
     "ovs-appctl bfd/show",
     "ovs-vsctl --no-wait get Open_vSwitch . other_config",
     "ovs-appctl dpif-netdev/pmd-rxq-show",
 ];
 
-fn ovs_bugtool_has_its_questions_answered(context: &TestContext) -> TestResult {
+fn ovs_bugtool_commands_succeed(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(TWO_PORTS)?;
     network.host(1).ping_until_reply(network.host(2).address)?;
-    for (question, word) in QUESTIONS {
-        let told = deployment.run_tool(&question.replace("SCRIPTS", SCRIPTS))?;
-        assert!(told.contains(word), "{question}: {told}");
+    for (command, word) in BUGTOOL_COMMANDS {
+        let output = deployment.run_tool(&command.replace("SCRIPTS", SCRIPTS))?;
+        assert!(output.contains(word), "{command}: {output}");
     }
-    for question in QUIET {
-        deployment.run_tool(question)?;
+    for command in QUIET_COMMANDS {
+        deployment.run_tool(command)?;
     }
     let version = deployment.run_tool("ovs-appctl version")?;
     assert!(version.starts_with("ovs-vswitchd ("), "{version}");
     Ok(())
 }
 
-fn ovs_dpctl_top_reads_the_flows(context: &TestContext) -> TestResult {
+fn ovs_dpctl_top_reads_dumped_flows(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -223,19 +229,19 @@ fn ovs_dpctl_top_reads_the_flows(context: &TestContext) -> TestResult {
     )?;
     network.host(1).ping_until_reply(network.host(2).address)?;
     network.host(1).ping(network.host(2).address, 3)?;
-    // It asks a data path in the kernel, or reads what a data path was asked.
-    shell(&deployment, "ovs-appctl dpctl/dump-flows > flows")?;
-    let top = shell(&deployment, "ovs-dpctl-top --script --flow-file flows 2>&1")?;
+    // The tool queries a kernel datapath, or reads the output of such a query.
+    run_shell(&deployment, "ovs-appctl dpctl/dump-flows > flows")?;
+    let top = run_shell(&deployment, "ovs-dpctl-top --script --flow-file flows 2>&1")?;
     assert!(top.contains("Total: 2  errors: 0"), "{top}");
     Ok(())
 }
 
-fn ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge(context: &TestContext) -> TestResult {
+fn ovs_ofctl_connects_by_the_name_of_a_bridge(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(TWO_PORTS)?;
-    let answered = [
+    let commands = [
         ("-O OpenFlow13 dump-tables br0", "table 0"),
         ("-O OpenFlow13 dump-table-features br0", "table 0"),
         ("dump-desc br0", "Manufacturer"),
@@ -250,38 +256,38 @@ fn ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge(context: &TestContext) -> Te
         ("-O OpenFlow13 meter-features br0", "max_meter"),
         ("-O OpenFlow15 dump-ports-desc br0 1", "1(p1)"),
     ];
-    for (words, word) in answered {
-        let told = deployment.run_tool(&format!("ovs-ofctl {words}"))?;
-        assert!(told.contains(word), "{words}: {told}");
+    for (words, word) in commands {
+        let output = deployment.run_tool(&format!("ovs-ofctl {words}"))?;
+        assert!(output.contains(word), "{words}: {output}");
     }
     deployment.run_tool("ovs-ofctl probe br0")?;
-    // What is done to a port by OpenFlow is seen in the database, and on the machine.
+    // Changes of a port by OpenFlow are visible in the database and on the host.
     deployment.run_tool("ovs-ofctl mod-port br0 p1 down")?;
     deployment.vsctl("wait-until Interface p1 admin_state=down")?;
     deployment.run_tool("ovs-ofctl mod-port br0 p1 up")?;
     deployment.vsctl("wait-until Interface p1 admin_state=up")?;
-    // Rules of a file in the place of those that are there, and what differs.
-    shell(
+    // Rules of a file replace the existing ones; the difference is printed.
+    run_shell(
         &deployment,
         "echo 'table=2,priority=5,tcp,tp_dst=80,actions=normal' > rules
          echo 'actions=normal' >> rules
          ovs-ofctl -O OpenFlow13 replace-flows br0 rules
          ovs-ofctl -O OpenFlow13 diff-flows br0 rules",
     )?;
-    let ran = CommandOutput::run(
+    let result = CommandOutput::run(
         context,
         deployment.program("ovs-ofctl -O OpenFlow13 diff-flows br0 /dev/null"),
     )?;
-    assert!(ran.stdout.contains("tp_dst=80"), "{ran:?}");
+    assert!(result.stdout.contains("tp_dst=80"), "{result:?}");
     let monitor = deployment
         .program("ovs-ofctl monitor br0 watch:")
         .log(context.unique_path("watch"));
     let mut monitor = context.spawner.start(monitor)?;
-    context.wait_until("the rules that are there", || {
+    context.wait_until("the existing rules", || {
         Ok(monitor.written()?.contains("event=ADDED table=2"))
     })?;
     deployment.run_tool("ovs-ofctl del-flows br0 table=2")?;
-    context.wait_until("a rule that goes", || {
+    context.wait_until("a deleted rule", || {
         Ok(monitor.written()?.contains("event=DELETED"))
     })?;
     monitor.kill()?;
@@ -289,7 +295,7 @@ fn ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge(context: &TestContext) -> Te
     Ok(())
 }
 
-fn ovs_ofctl_listens_in_on_a_bridge_and_its_controller(context: &TestContext) -> TestResult {
+fn ovs_ofctl_snoops_on_a_controller_connection(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
@@ -298,28 +304,28 @@ fn ovs_ofctl_listens_in_on_a_bridge_and_its_controller(context: &TestContext) ->
         .program("ovs-ofctl snoop br0")
         .log(context.unique_path("snoop"));
     let mut snoop = context.spawner.start(snoop)?;
-    context.wait_until("one who listens", || {
-        let here = || std::fs::read_to_string("/proc/thread-self/net/unix");
-        let sockets = network.switch_namespace.run(here)?;
+    context.wait_until("the connection of the snooping client", || {
+        let read_sockets = || std::fs::read_to_string("/proc/thread-self/net/unix");
+        let sockets = network.switch_namespace.run(read_sockets)?;
         let sockets = sockets.map_err(Failure::to("read the list of sockets"))?;
-        let place = deployment.rundir.join("br0.snoop");
-        let place = place.to_string_lossy();
-        // That which waits, and that of who has come.
-        Ok(sockets.matches(&*place).count() > 1)
+        let socket_path = deployment.rundir.join("br0.snoop");
+        let socket_path = socket_path.to_string_lossy();
+        // The listening socket, and the socket of the accepted connection.
+        Ok(sockets.matches(&*socket_path).count() > 1)
     })?;
     let controller = deployment.program("ovs-testcontroller ptcp:6653:127.0.0.1");
-    let _peer = context.spawner.start(controller)?;
+    let _controller = context.spawner.start(controller)?;
     deployment.vsctl("set-controller br0 tcp:127.0.0.1:6653")?;
     network.host(1).ping_until_reply(network.host(2).address)?;
-    // Both sides are heard, and tools are not.
-    context.wait_until("what both say", || {
+    // The messages of both sides are copied, and those of tools are not.
+    context.wait_until("messages of both sides", || {
         deployment.run_tool("ovs-ofctl dump-desc br0")?;
-        let heard = snoop.written()?;
+        let output = snoop.written()?;
         let words = ["OFPT_FEATURES_REPLY", "OFPT_PACKET_IN", "OFPT_FLOW_MOD"];
-        Ok(words.iter().all(|word| heard.contains(word)))
+        Ok(words.iter().all(|word| output.contains(word)))
     })?;
     assert!(!snoop.written()?.contains("OFPST_DESC"));
-    // Who listens may go, and others come.
+    // The snooping client may disconnect at any time.
     snoop.kill()?;
     snoop.wait(WAIT_LIMIT)?;
     network.host(1).ping(network.host(2).address, 3)?;

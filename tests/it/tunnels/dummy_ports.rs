@@ -1,27 +1,27 @@
-//! Tunnels between dummies, beside a real Open vSwitch: what leaves and what comes in is handed
-//! over and written down, and the host's own addresses, routes and neighbours are said by hand.
+//! Tunnels between dummy ports compared with Open vSwitch: frames are injected by command and
+//! recorded in files; addresses, routes and neighbours are added by command.
 
 use std::fs;
 
 use testbed::Failure;
 
+use crate::support::comparison::NetworkPair;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::deployment::Deployment;
-use crate::support::network::TestNetwork;
 use crate::support::open_vswitch::{appctl, start_ovs_vswitchd};
 use crate::support::pcap::pcap_frames;
 
-pub(crate) const TESTS: &[SystemTest] = tests![tunnels_of_dummies_are_those_of_open_vswitch,];
+pub(crate) const TESTS: &[SystemTest] = tests![tunnels_between_dummy_ports_match_open_vswitch,];
 
-/// A bridge that the host has an address at, and one with a tunnel.
+/// Arguments of `ovs-vsctl` for a bridge with the host's address, and one with a tunnel.
 const BRIDGES: &str = "add-br br0 -- set Bridge br0 datapath_type=dummy other_config:hwaddr=aa:55:00:00:00:01 \
     -- add-port br0 p0 -- set Interface p0 type=dummy ofport_request=1 \
     -- add-br br1 -- set Bridge br1 datapath_type=dummy fail_mode=secure other_config:hwaddr=aa:55:00:00:00:02 \
     -- add-port br1 p1 -- set Interface p1 type=dummy ofport_request=1 \
     -- add-port br1 t1 -- set Interface t1 type=vxlan options:remote_ip=1.1.2.92 options:key=123 ofport_request=2";
 
-/// What is said by hand and asked about it.
-const SAID: [&str; 14] = [
+/// Commands that add addresses, routes and neighbours, and that list them.
+const COMMANDS: [&str; 14] = [
     "netdev-dummy/ip4addr br0 1.1.2.88/24",
     "netdev-dummy/ip4addr p9 1.1.2.88/24",
     "netdev-dummy/ip4addr br0 nonsense",
@@ -38,11 +38,12 @@ const SAID: [&str; 14] = [
     "tnl/ports/show",
 ];
 
-/// A frame of TCP, to be handed to the second bridge.
-const FRAME: &str = "0200000000010200000000020800450000280000000040068a8e0a0000020a00000100090050000000000000000050020000000000000000";
+/// A TCP frame that is injected into the second bridge.
+const INNER_FRAME: &str = "0200000000010200000000020800450000280000000040068a8e0a0000020a00000100090050000000000000000050020000000000000000";
 
-/// Both bridges, with files of what leaves by their dummies, and rules from one port to the other.
-fn set_up(deployment: &Deployment<'_, '_>) -> Result<(), Failure> {
+/// Creates both bridges, with capture files of the frames that dummy ports send, and forwards
+/// between the ports.
+fn add_bridges(deployment: &Deployment<'_, '_>) -> Result<(), Failure> {
     deployment.vsctl(BRIDGES)?;
     for port in ["p0", "p1"] {
         let file = deployment.rundir.join(format!("{port}.pcap"));
@@ -56,8 +57,8 @@ fn set_up(deployment: &Deployment<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What has left by a dummy of IPv4: others speak there, too, neighbour discovery say.
-fn left(deployment: &Deployment<'_, '_>, port: &str) -> Result<Vec<Vec<u8>>, Failure> {
+/// IPv4 frames that a dummy port sent; neighbour discovery is ignored.
+fn sent_ipv4_frames(deployment: &Deployment<'_, '_>, port: &str) -> Result<Vec<Vec<u8>>, Failure> {
     let file = deployment.rundir.join(format!("{port}.pcap"));
     let file = fs::read(file).map_err(Failure::to("read a capture"))?;
     let frames = pcap_frames(&file).into_iter();
@@ -65,64 +66,69 @@ fn left(deployment: &Deployment<'_, '_>, port: &str) -> Result<Vec<Vec<u8>>, Fai
     Ok(frames.filter(is_ipv4).collect())
 }
 
-fn tunnels_of_dummies_are_those_of_open_vswitch(context: &TestContext) -> TestResult {
-    let (here, there) = (TestNetwork::new(context, 1)?, TestNetwork::new(context, 1)?);
-    let (ours, other) = (
-        Deployment::in_directory(&here, "ours")?,
-        Deployment::in_directory(&there, "theirs")?,
-    );
+fn tunnels_between_dummy_ports_match_open_vswitch(context: &TestContext) -> TestResult {
+    let pair = NetworkPair::with_hosts(context, 1)?;
+    let [comporta, ovs] = pair.deploy()?;
     let dummy = "--enable-dummy";
     let (daemon, _daemon) = (
-        ours.start_daemon_with(dummy)?,
-        start_ovs_vswitchd(&other, dummy)?,
+        comporta.start_daemon_with(dummy)?,
+        start_ovs_vswitchd(&ovs, dummy)?,
     );
     daemon.wait_for_log("INFO ready")?;
-    for deployment in [&ours, &other] {
-        set_up(deployment)?;
+    for deployment in [&comporta, &ovs] {
+        add_bridges(deployment)?;
     }
-    let answers = |deployment| {
-        let answers = SAID.map(|question| Ok((question, appctl(deployment, question)?)));
-        answers.into_iter().collect::<Result<Vec<_>, Failure>>()
+    let run_commands = |deployment| {
+        let replies = COMMANDS.map(|command| Ok((command, appctl(deployment, command)?)));
+        replies.into_iter().collect::<Result<Vec<_>, Failure>>()
     };
-    let mut theirs = answers(&other)?;
-    for (_, answer) in &mut theirs {
-        // Theirs tells of ways that lead to no bridge, too.
-        let lines = answer.lines().filter(|line| !line.contains(" dev lo "));
-        *answer = lines.map(|line| format!("{line}\n")).collect();
+    let mut ovs_replies = run_commands(&ovs)?;
+    for (_, reply) in &mut ovs_replies {
+        // Open vSwitch lists routes that lead to no bridge as well.
+        let lines = reply.lines().filter(|line| !line.contains(" dev lo "));
+        *reply = lines.map(|line| format!("{line}\n")).collect();
     }
-    assert_eq!(answers(&ours)?, theirs);
-    for deployment in [&ours, &other] {
-        appctl(deployment, &format!("netdev-dummy/receive p1 {FRAME}"))?;
+    assert_eq!(run_commands(&comporta)?, ovs_replies);
+    for deployment in [&comporta, &ovs] {
+        appctl(
+            deployment,
+            &format!("netdev-dummy/receive p1 {INNER_FRAME}"),
+        )?;
     }
-    context.wait_until("both to have sent it by the tunnel", || {
-        Ok(left(&ours, "p0")?.len() == 1 && left(&other, "p0")?.len() == 1)
+    context.wait_until("an encapsulated packet of both switches", || {
+        Ok(sent_ipv4_frames(&comporta, "p0")?.len() == 1
+            && sent_ipv4_frames(&ovs, "p0")?.len() == 1)
     })?;
-    // The port that tells flows apart is a hash, and each has its own.
-    let packet = |deployment| {
-        let mut packet = left(deployment, "p0")?.swap_remove(0);
-        packet[34..36].fill(0);
-        Ok::<_, Failure>(packet)
+    // The UDP source port is a hash, which differs between the switches.
+    let encapsulated = |deployment| {
+        let mut encapsulated = sent_ipv4_frames(deployment, "p0")?.swap_remove(0);
+        encapsulated[34..36].fill(0);
+        Ok::<_, Failure>(encapsulated)
     };
-    let sent = packet(&ours)?;
-    assert_eq!(sent, packet(&other)?);
-    assert_eq!(sent.len(), FRAME.len() / 2 + 50);
-    // The same comes back, from the other end to us.
-    let mut back = sent;
-    back[..12].rotate_left(6);
-    back[26..34].rotate_left(4);
-    back[34..36].copy_from_slice(&50_000_u16.to_be_bytes());
-    let hex: String = back.iter().map(|byte| format!("{byte:02x}")).collect();
-    for deployment in [&ours, &other] {
+    let packet = encapsulated(&comporta)?;
+    assert_eq!(packet, encapsulated(&ovs)?);
+    assert_eq!(packet.len(), INNER_FRAME.len() / 2 + 50);
+    // The same packet in the opposite direction.
+    let mut returned = packet;
+    returned[..12].rotate_left(6);
+    returned[26..34].rotate_left(4);
+    returned[34..36].copy_from_slice(&50_000_u16.to_be_bytes());
+    let hex: String = returned.iter().map(|byte| format!("{byte:02x}")).collect();
+    for deployment in [&comporta, &ovs] {
         appctl(deployment, &format!("netdev-dummy/receive p0 {hex}"))?;
     }
-    context.wait_until("both to have taken it out of the tunnel", || {
-        Ok(left(&ours, "p1")?.len() == 1 && left(&other, "p1")?.len() == 1)
+    context.wait_until("the decapsulated frame of both switches", || {
+        Ok(sent_ipv4_frames(&comporta, "p1")?.len() == 1
+            && sent_ipv4_frames(&ovs, "p1")?.len() == 1)
     })?;
-    assert_eq!(left(&ours, "p1")?, left(&other, "p1")?);
-    // An address goes with its dummy.
-    ours.vsctl("del-br br0")?;
     assert_eq!(
-        appctl(&ours, "tnl/ports/show -v")?
+        sent_ipv4_frames(&comporta, "p1")?,
+        sent_ipv4_frames(&ovs, "p1")?
+    );
+    // An address is removed with its dummy port.
+    comporta.vsctl("del-br br0")?;
+    assert_eq!(
+        appctl(&comporta, "tnl/ports/show -v")?
             .matches("1.1.2.88")
             .count(),
         0

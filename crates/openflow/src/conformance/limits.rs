@@ -126,7 +126,7 @@ const LIMITS: &[LimitRow] = { use {LimitEffect::*, Refusal::*}; &[
     limit("queues of a port, and of the device of an AF_XDP port", ("ports/src/lib.rs", "QUEUES_MAX"),
         Effect("refused at the start, in one line"), "more_queues_than_cores"),
     limit("queues that rules may name, of a port", ("base/src/ids.rs", "COUNT"),
-        Effect("said in the interface's `error`"), "what_cannot_have_queues_is_said"),
+        Effect("said in the interface's `error`"), "qos_errors_are_reported"),
     limit("MTU of an AF_XDP port", ("ports/src/xdp.rs", "MTU_MAX"),
         Effect("refused at the start, in one line"), "what_cannot_be_opened_says_what_to_do"),
     limit("frames that come by a queue of an AF_XDP port", ("ports/src/xdp.rs", "COMING"),

@@ -1,4 +1,4 @@
-//! A browser without a window, driven by W3C WebDriver: requests of JSON by HTTP.
+//! A headless browser, driven by W3C WebDriver: JSON requests by HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,25 +12,27 @@ use testbed::{Failure, Process, Program};
 
 use crate::support::context::{TestContext, TestError};
 
-/// How long the browser may take for one thing.
-const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// Longest duration of a request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 
-/// What runs the browser, and a session with it.
-pub(super) struct Browser<'g> {
+/// The WebDriver process, and a session.
+pub(super) struct BrowserSession<'g> {
     _driver: Process,
     port: u16,
     session: String,
     _ground: &'g TestContext,
 }
 
-impl<'g> Browser<'g> {
-    /// Starts the driver, and a browser that it looks after.
+impl<'g> BrowserSession<'g> {
+    /// Starts the driver and a browser.
     pub(super) fn start(context: &'g TestContext) -> Result<Self, TestError> {
         let program = Program::new("chromedriver")
             .arg("--port=0")
             .output(context.unique_path("driver"));
         let driver = context.spawner.start(program)?;
-        let port = context.wait_for("the browser's driver", || Ok(port(&driver.written()?)))?;
+        let port = context.wait_for("the WebDriver to listen", || {
+            Ok(driver_port(&driver.written()?))
+        })?;
         let mut browser = Self {
             _driver: driver,
             port,
@@ -38,26 +40,26 @@ impl<'g> Browser<'g> {
             _ground: context,
         };
         let options = json!({"args": ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]});
-        let wanted =
+        let capabilities =
             json!({"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}});
-        let asked = json!({"capabilities": {"alwaysMatch": wanted}});
-        let told = browser.post("/session", &asked)?;
-        let id = told["sessionId"].as_str().unwrap_or_default();
+        let request = json!({"capabilities": {"alwaysMatch": capabilities}});
+        let reply = browser.post("/session", &request)?;
+        let id = reply["sessionId"].as_str().unwrap_or_default();
         browser.session = format!("/session/{id}");
         Ok(browser)
     }
 
-    pub(super) fn go(&self, file: &Path) -> Result<(), TestError> {
-        self.ask("url", &json!({"url": format!("file://{}", file.display())}))?;
+    pub(super) fn open(&self, file: &Path) -> Result<(), TestError> {
+        self.command("url", &json!({"url": format!("file://{}", file.display())}))?;
         Ok(())
     }
 
     pub(super) fn reload(&self) -> Result<(), TestError> {
-        self.ask("refresh", &json!({}))?;
+        self.command("refresh", &json!({}))?;
         Ok(())
     }
 
-    /// The size of what the page is seen by, in its own pixels.
+    /// Sets the size of the viewport in CSS pixels.
     pub(super) fn size(&self, width: u32, height: u32) -> Result<(), TestError> {
         let metrics =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
@@ -65,17 +67,17 @@ impl<'g> Browser<'g> {
         Ok(())
     }
 
-    /// A command of the browser's own protocol.
+    /// Sends a command of the DevTools protocol.
     pub(super) fn devtools(&self, command: &str, parameters: &Value) -> Result<Value, TestError> {
-        self.ask(
+        self.command(
             "goog/cdp/execute",
             &json!({"cmd": command, "params": parameters}),
         )
     }
 
-    /// What a script returns.
+    /// Runs a script, and returns its value.
     fn script(&self, script: &str) -> Result<Value, TestError> {
-        self.ask("execute/sync", &json!({"script": script, "args": []}))
+        self.command("execute/sync", &json!({"script": script, "args": []}))
     }
 
     pub(super) fn number(&self, script: &str) -> Result<f64, TestError> {
@@ -91,9 +93,9 @@ impl<'g> Browser<'g> {
         text.ok_or_else(|| TestError::Fail(format!("{script}: {value}")))
     }
 
-    /// Clicks as a person does: what is covered or hidden cannot be clicked.
+    /// Clicks an element, which must be visible and not covered.
     pub(super) fn click(&self, selector: &str) -> Result<(), TestError> {
-        let found = self.ask(
+        let found = self.command(
             "element",
             &json!({"using": "css selector", "value": selector}),
         )?;
@@ -101,44 +103,44 @@ impl<'g> Browser<'g> {
             .as_object()
             .and_then(|all| all.values().next()?.as_str());
         let id = id.ok_or_else(|| TestError::Fail(format!("{selector}: {found}")))?;
-        self.ask(&format!("element/{id}/click"), &json!({}))?;
+        self.command(&format!("element/{id}/click"), &json!({}))?;
         Ok(())
     }
 
     pub(super) fn press(&self, key: &str) -> Result<(), TestError> {
         let strokes = json!([{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]);
         let keys = json!({"type": "key", "id": "keys", "actions": strokes});
-        self.ask("actions", &json!({"actions": [keys]}))?;
+        self.command("actions", &json!({"actions": [keys]}))?;
         Ok(())
     }
 
-    /// Errors and warnings that the browser wrote to its console since it was asked last.
-    pub(super) fn complaints(&self) -> Result<Vec<String>, TestError> {
-        let log = self.ask("se/log", &json!({"type": "browser"}))?;
+    /// Errors and warnings of the console since the last call.
+    pub(super) fn console_errors(&self) -> Result<Vec<String>, TestError> {
+        let log = self.command("se/log", &json!({"type": "browser"}))?;
         let lines = log.as_array().into_iter().flatten();
         let lines = lines.filter(|line| line["level"] == "SEVERE" || line["level"] == "WARNING");
         Ok(lines.map(|line| line["message"].to_string()).collect())
     }
 
-    /// What is to be seen, as a PNG.
+    /// Screenshot as a PNG.
     pub(super) fn screenshot(&self) -> Result<Vec<u8>, TestError> {
-        let told = self.devtools(
+        let reply = self.devtools(
             "Page.captureScreenshot",
             &json!({"captureBeyondViewport": true}),
         )?;
-        Ok(STANDARD.decode(told["data"].as_str().unwrap_or_default())?)
+        Ok(STANDARD.decode(reply["data"].as_str().unwrap_or_default())?)
     }
 
-    fn ask(&self, command: &str, body: &Value) -> Result<Value, TestError> {
+    fn command(&self, command: &str, body: &Value) -> Result<Value, TestError> {
         self.post(&format!("{}/{command}", self.session), body)
     }
 
     fn post(&self, path: &str, body: &Value) -> Result<Value, TestError> {
-        let told = self.exchange("POST", path, &body.to_string());
-        let told = told.map_err(Failure::to("ask the browser"))?;
-        let (_, body) = told.split_once("\r\n\r\n").unwrap_or_default();
-        let answer: Value = serde_json::from_str(body)?;
-        let value = answer["value"].clone();
+        let response = self.exchange("POST", path, &body.to_string());
+        let response = response.map_err(Failure::to("send a request to the browser"))?;
+        let (_, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+        let reply: Value = serde_json::from_str(body)?;
+        let value = reply["value"].clone();
         match value["error"].as_str() {
             Some(error) => Err(TestError::Fail(format!(
                 "{path}: {error}: {}",
@@ -148,50 +150,50 @@ impl<'g> Browser<'g> {
         }
     }
 
-    /// One request, by a connection of its own: the answer ends where that does, or as long as
-    /// its head says.
+    /// Sends one request by its own connection: the response ends with the connection or after its
+    /// content length.
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(WAIT_LIMIT))?;
+        stream.set_read_timeout(Some(REQUEST_LIMIT))?;
         let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {length}\r\nConnection: close\r\n\r\n"
         );
         stream.write_all(format!("{head}{body}").as_bytes())?;
-        let mut told = Vec::new();
+        let mut response = Vec::new();
         let mut part = [0; 1 << 16];
         loop {
             let count = stream.read(&mut part)?;
-            told.extend_from_slice(&part[..count]);
-            if count == 0 || is_whole(&told) {
-                return Ok(String::from_utf8_lossy(&told).into_owned());
+            response.extend_from_slice(&part[..count]);
+            if count == 0 || is_complete(&response) {
+                return Ok(String::from_utf8_lossy(&response).into_owned());
             }
         }
     }
 }
 
-impl Drop for Browser<'_> {
+impl Drop for BrowserSession<'_> {
     fn drop(&mut self) {
-        // The driver ends its browser; it is itself ended with its process.
+        // The driver ends its browser; the driver ends with its process.
         let _ = self.exchange("DELETE", &self.session, "");
     }
 }
 
-/// Whether as much has come as the head says.
-fn is_whole(told: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(told);
+/// True if the response has its content length.
+fn is_complete(response: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(response);
     let Some((head, _)) = text.split_once("\r\n\r\n") else {
         return false;
     };
     let mut lines = head.lines().filter_map(|line| line.split_once(':'));
     let length = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length = length.and_then(|(_, length)| length.trim().parse::<usize>().ok());
-    length.is_some_and(|length| told.len() >= head.len() + 4 + length)
+    length.is_some_and(|length| response.len() >= head.len() + 4 + length)
 }
 
-/// The port that the driver says it listens at.
-fn port(said: &str) -> Option<u16> {
-    let (_, rest) = said.split_once("started successfully on port ")?;
+/// Returns the port on which the driver listens, or `None` if it is not printed yet.
+fn driver_port(output: &str) -> Option<u16> {
+    let (_, rest) = output.split_once("started successfully on port ")?;
     rest.split('.').next()?.trim().parse().ok()
 }

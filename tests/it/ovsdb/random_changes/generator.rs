@@ -1,18 +1,18 @@
-//! Random changes to a database, each one that can be made where things stand: what is there
-//! is kept in mind. The same seed makes the same changes.
+//! Generator of random changes of a database: each change is valid for the configuration that the
+//! earlier ones created. The same seed yields the same changes.
 //!
-//! `br0` and `br1`, with the ports `p1` to `p4`, are somebody's: they keep what they have, and
-//! have other ports beside it. Everything else is there to be changed.
+//! `br0` and `br1`, with the ports `p1` to `p4`, are permanent: their settings stay, and other
+//! ports are added beside them. Everything else changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bridges that come and go.
+/// Bridges that are added and removed.
 const BRIDGES: [&str; 4] = ["s0", "s1", "s2", "s3"];
 
-/// Bridges that stay, whose other ports come and go.
-const LASTING: [&str; 2] = ["br0", "br1"];
+/// Permanent bridges, whose other ports are added and removed.
+const PERMANENT_BRIDGES: [&str; 2] = ["br0", "br1"];
 
-/// Ports that come and go, at any bridge, and how they are asked for.
+/// Ports that are added to any bridge and removed, and their settings.
 const PORTS: [(&str, &str); 14] = [
     ("p5", ""),
     ("p6", ""),
@@ -30,7 +30,7 @@ const PORTS: [(&str, &str); 14] = [
     ("g1", "type=gre options:remote_ip=10.9.0.3 options:key=5"),
 ];
 
-/// Patch ports, each at one bridge: so they are a chain, and no frame goes round for ever.
+/// Patch ports, each on one bridge: they form a chain, so that no frame loops.
 const PATCHES: [(&str, &str, &str); 6] = [
     ("q0a", "s0", "q0b"),
     ("q0b", "s1", "q0a"),
@@ -43,8 +43,8 @@ const PATCHES: [(&str, &str, &str); 6] = [
 /// A bond and its interfaces.
 const BOND: (&str, [&str; 2]) = ("bond0", ["p7", "p8"]);
 
-/// What may be said of a port, in turn or in vain.
-const OF_PORTS: [&str; 13] = [
+/// Settings of ports, valid and invalid ones.
+const PORT_SETTINGS: [&str; 13] = [
     "tag=5",
     "tag=6 vlan_mode=access",
     "trunks=5,6,7 vlan_mode=trunk",
@@ -60,11 +60,11 @@ const OF_PORTS: [&str; 13] = [
     "lacp=off",
 ];
 
-/// Columns that are emptied again.
-const CLEARED: [&str; 4] = ["tag", "trunks", "vlan_mode", "other_config"];
+/// Columns that are cleared.
+const CLEARED_COLUMNS: [&str; 4] = ["tag", "trunks", "vlan_mode", "other_config"];
 
-/// What may be said of an interface, its number apart.
-const OF_INTERFACES: [&str; 13] = [
+/// Settings of interfaces, except for the port number.
+const INTERFACE_SETTINGS: [&str; 13] = [
     "mtu_request=1400",
     "mtu_request=1500",
     "ingress_policing_rate=10000 ingress_policing_burst=1000",
@@ -80,8 +80,8 @@ const OF_INTERFACES: [&str; 13] = [
     "options:nonsense=1",
 ];
 
-/// What may be said of a bridge that comes and goes.
-const OF_BRIDGES: [&str; 17] = [
+/// Settings of bridges that are added and removed.
+const BRIDGE_SETTINGS: [&str; 17] = [
     "fail_mode=secure",
     "fail_mode=standalone",
     "protocols=OpenFlow13",
@@ -101,8 +101,8 @@ const OF_BRIDGES: [&str; 17] = [
     "external_ids:who=me",
 ];
 
-/// Rows that hang on a bridge, by the column that has them.
-const ATTACHED: [(&str, &str); 4] = [
+/// Rows that a bridge refers to, by the column of the reference.
+const REFERENCED_ROWS: [(&str, &str); 4] = [
     ("flow_tables", "flow_table name=first flow_limit=100"),
     ("netflow", "netflow targets=\"127.0.0.1:5001\""),
     (
@@ -112,8 +112,8 @@ const ATTACHED: [(&str, &str); 4] = [
     ("ipfix", "ipfix targets=\"127.0.0.1:5003\" obs_domain_id=1"),
 ];
 
-/// Controllers of a bridge: nobody is there. Some of them are the bridge's that has rules, which
-/// would go if it had none for a moment.
+/// Controllers of a bridge, none of which runs. Some belong to the permanent bridge, which would
+/// lose its rules without a controller.
 const CONTROLLERS: [&str; 4] = [
     "tcp:127.0.0.1:1",
     "tcp:127.0.0.1:1 tcp:127.0.0.1:2",
@@ -121,58 +121,58 @@ const CONTROLLERS: [&str; 4] = [
     "ssl:127.0.0.1:3",
 ];
 
-/// What there is, and what is to come of it.
-pub(super) struct World {
+/// Current configuration and random state.
+pub(super) struct ChangeGenerator {
     state: u64,
     bridges: BTreeSet<&'static str>,
-    /// Names that were given to rows.
-    named: u32,
-    /// Ports, with their bridges.
+    /// Number of row names used so far.
+    name_count: u32,
+    /// Ports and their bridges.
     ports: BTreeMap<&'static str, &'static str>,
 }
 
-impl World {
-    /// A world in which only what stays is there.
+impl ChangeGenerator {
+    /// Creates a generator for the permanent configuration.
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            // Zero is where it would stay.
+            // Zero is a fixed point of xorshift.
             state: seed.max(1),
             bridges: BTreeSet::new(),
-            named: 0,
+            name_count: 0,
             ports: BTreeMap::new(),
         }
     }
 
-    /// A number below `limit`.
+    /// Returns a random number below `limit`.
     pub(super) fn below(&mut self, limit: usize) -> usize {
         // xorshift64*
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
         let random = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(random).expect("31 bits") % limit
+        usize::try_from(random).expect("a number of 31 bits fits") % limit
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
+    fn choose<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
     }
 
-    /// A change, as `ovs-vsctl` is told of it.
+    /// Returns the next change as arguments of `ovs-vsctl`.
     pub(super) fn change(&mut self) -> String {
         loop {
             let change = match self.below(25) {
-                0..=2 => self.come_or_go(),
-                3..=8 => self.plug(),
-                9 => self.patch(),
-                10 => self.bond(),
-                11..=13 => self.tell_port(),
-                14 | 15 => self.tell_interface(),
-                16 | 17 => self.number(),
-                18 | 19 => self.tell_bridge(),
-                20 => self.meet(),
-                21 => self.mirror(),
-                22 => self.attach(),
-                _ => self.shape(),
+                0..=2 => self.change_bridge(),
+                3..=8 => self.change_port(),
+                9 => self.change_patch(),
+                10 => self.change_bond(),
+                11..=13 => self.set_port(),
+                14 | 15 => self.set_interface(),
+                16 | 17 => self.set_port_number(),
+                18 | 19 => self.set_bridge(),
+                20 => self.set_controllers(),
+                21 => self.set_mirrors(),
+                22 => self.set_reference(),
+                _ => self.set_qos(),
             };
             if let Some(change) = change {
                 return change;
@@ -180,41 +180,45 @@ impl World {
         }
     }
 
-    /// All that came goes.
+    /// Returns the removal of everything that is not permanent.
     pub(super) fn reset(&mut self) -> String {
         let ports = std::mem::take(&mut self.ports);
         let bridges = std::mem::take(&mut self.bridges);
-        let lasting = ports.iter().filter(|(_, bridge)| LASTING.contains(bridge));
-        let ports = lasting.map(|(port, _)| format!("del-port {port}"));
+        let permanent = ports
+            .iter()
+            .filter(|(_, bridge)| PERMANENT_BRIDGES.contains(bridge));
+        let ports = permanent.map(|(port, _)| format!("del-port {port}"));
         let bridges = bridges.into_iter().map(|bridge| format!("del-br {bridge}"));
-        let rest = LASTING.map(|bridge| format!("clear bridge {bridge} mirrors"));
-        let rest = rest
+        let clears = PERMANENT_BRIDGES.map(|bridge| format!("clear bridge {bridge} mirrors"));
+        let clears = clears
             .into_iter()
             .chain([format!("set-controller br0 {}", CONTROLLERS[0])]);
         ports
             .chain(bridges)
-            .chain(rest)
+            .chain(clears)
             .collect::<Vec<_>>()
             .join(" -- ")
     }
 
-    /// The bridges that there are.
+    /// Bridges of the current configuration.
     pub(super) fn bridges(&self) -> impl Iterator<Item = &'static str> {
-        LASTING.into_iter().chain(self.bridges.iter().copied())
+        PERMANENT_BRIDGES
+            .into_iter()
+            .chain(self.bridges.iter().copied())
     }
 
-    fn come_or_go(&mut self) -> Option<String> {
-        let bridge = self.one(&BRIDGES);
+    fn change_bridge(&mut self) -> Option<String> {
+        let bridge = self.choose(&BRIDGES);
         if self.bridges.remove(bridge) {
-            self.ports.retain(|_, of| *of != bridge);
+            self.ports.retain(|_, items| *items != bridge);
             return Some(format!("del-br {bridge}"));
         }
         self.bridges.insert(bridge);
         Some(format!("add-br {bridge}"))
     }
 
-    fn plug(&mut self) -> Option<String> {
-        let (port, words) = self.one(&PORTS);
+    fn change_port(&mut self) -> Option<String> {
+        let (port, words) = self.choose(&PORTS);
         if self.is_bonded(port) {
             return None;
         }
@@ -222,7 +226,7 @@ impl World {
             return Some(format!("del-port {port}"));
         }
         let bridges: Vec<_> = self.bridges().collect();
-        let bridge = self.one(&bridges);
+        let bridge = self.choose(&bridges);
         self.ports.insert(port, bridge);
         Some(if words.is_empty() {
             format!("add-port {bridge} {port}")
@@ -231,118 +235,124 @@ impl World {
         })
     }
 
-    fn patch(&mut self) -> Option<String> {
-        let (port, bridge, controller) = self.one(&PATCHES);
+    fn change_patch(&mut self) -> Option<String> {
+        let (port, bridge, peer) = self.choose(&PATCHES);
         if self.ports.remove(port).is_some() {
             return Some(format!("del-port {port}"));
         }
         self.bridges.contains(bridge).then_some(())?;
         self.ports.insert(port, bridge);
         Some(format!(
-            "add-port {bridge} {port} -- set interface {port} type=patch options:peer={controller}"
+            "add-port {bridge} {port} -- set interface {port} type=patch options:peer={peer}"
         ))
     }
 
-    fn bond(&mut self) -> Option<String> {
-        let (bond, members) = BOND;
-        if self.ports.remove(bond).is_some() {
-            return Some(format!("del-port {bond}"));
+    fn change_bond(&mut self) -> Option<String> {
+        let (change_bond, members) = BOND;
+        if self.ports.remove(change_bond).is_some() {
+            return Some(format!("del-port {change_bond}"));
         }
         if members.iter().any(|member| self.ports.contains_key(member)) {
             return None;
         }
         let bridges: Vec<_> = self.bridges().collect();
-        let bridge = self.one(&bridges);
-        self.ports.insert(bond, bridge);
-        Some(format!("add-bond {bridge} {bond} {}", members.join(" ")))
+        let bridge = self.choose(&bridges);
+        self.ports.insert(change_bond, bridge);
+        Some(format!(
+            "add-bond {bridge} {change_bond} {}",
+            members.join(" ")
+        ))
     }
 
     fn is_bonded(&self, port: &str) -> bool {
-        let (bond, members) = BOND;
-        members.contains(&port) && self.ports.contains_key(bond)
+        let (change_bond, members) = BOND;
+        members.contains(&port) && self.ports.contains_key(change_bond)
     }
 
-    fn some_port(&mut self) -> Option<&'static str> {
+    fn existing_port(&mut self) -> Option<&'static str> {
         let ports: Vec<_> = self.ports.keys().copied().collect();
-        (!ports.is_empty()).then(|| self.one(&ports))
+        (!ports.is_empty()).then(|| self.choose(&ports))
     }
 
-    fn some_bridge(&mut self) -> Option<&'static str> {
+    fn existing_bridge(&mut self) -> Option<&'static str> {
         let bridges: Vec<_> = self.bridges.iter().copied().collect();
-        (!bridges.is_empty()).then(|| self.one(&bridges))
+        (!bridges.is_empty()).then(|| self.choose(&bridges))
     }
 
-    fn tell_port(&mut self) -> Option<String> {
-        let port = self.some_port()?;
+    fn set_port(&mut self) -> Option<String> {
+        let port = self.existing_port()?;
         Some(match self.below(3) {
-            0 => format!("clear port {port} {}", self.one(&CLEARED)),
-            _ => format!("set port {port} {}", self.one(&OF_PORTS)),
+            0 => format!("clear port {port} {}", self.choose(&CLEARED_COLUMNS)),
+            _ => format!("set port {port} {}", self.choose(&PORT_SETTINGS)),
         })
     }
 
-    fn tell_interface(&mut self) -> Option<String> {
-        let port = self.some_port().filter(|port| *port != BOND.0)?;
-        Some(format!("set interface {port} {}", self.one(&OF_INTERFACES)))
+    fn set_interface(&mut self) -> Option<String> {
+        let port = self.existing_port().filter(|port| *port != BOND.0)?;
+        Some(format!(
+            "set interface {port} {}",
+            self.choose(&INTERFACE_SETTINGS)
+        ))
     }
 
-    /// Each port asks for a number of its own: of two that ask for one, who has it depends on
-    /// who came first.
-    fn number(&mut self) -> Option<String> {
-        let port = self.some_port()?;
-        let place = PORTS.iter().position(|(name, _)| *name == port)?;
+    /// Each port requests another number: which of two ports gets the same number would depend on
+    /// their order.
+    fn set_port_number(&mut self) -> Option<String> {
+        let port = self.existing_port()?;
+        let index = PORTS.iter().position(|(name, _)| *name == port)?;
         Some(match self.below(2) {
             0 => format!("clear interface {port} ofport_request"),
-            _ => format!("set interface {port} ofport_request={}", 100 + place),
+            _ => format!("set interface {port} ofport_request={}", 100 + index),
         })
     }
 
-    fn tell_bridge(&mut self) -> Option<String> {
-        let bridge = self.some_bridge()?;
+    fn set_bridge(&mut self) -> Option<String> {
+        let bridge = self.existing_bridge()?;
         Some(match self.below(4) {
             0 => format!("clear bridge {bridge} other_config"),
             1 => format!("clear bridge {bridge} protocols"),
-            _ => format!("set bridge {bridge} {}", self.one(&OF_BRIDGES)),
+            _ => format!("set bridge {bridge} {}", self.choose(&BRIDGE_SETTINGS)),
         })
     }
 
-    fn meet(&mut self) -> Option<String> {
-        let some = self.some_bridge().filter(|_| self.below(2) == 0);
-        let Some(bridge) = some else {
+    fn set_controllers(&mut self) -> Option<String> {
+        let selected = self.existing_bridge().filter(|_| self.below(2) == 0);
+        let Some(bridge) = selected else {
             return Some(format!(
                 "set-controller {} {}",
-                LASTING[0],
-                self.one(&CONTROLLERS)
+                PERMANENT_BRIDGES[0],
+                self.choose(&CONTROLLERS)
             ));
         };
-        // Of two bridges that wait at one place, one has it.
-        let places: Vec<_> = CONTROLLERS
+        // Two bridges cannot listen on the same port.
+        let targets: Vec<_> = CONTROLLERS
             .into_iter()
-            .filter(|of| !of.contains("ptcp"))
+            .filter(|items| !items.contains("ptcp"))
             .collect();
         Some(match self.below(2) {
             0 => format!("del-controller {bridge}"),
-            _ => format!("set-controller {bridge} {}", self.one(&places)),
+            _ => format!("set-controller {bridge} {}", self.choose(&targets)),
         })
     }
 
-    fn mirror(&mut self) -> Option<String> {
-        let port = self.some_port()?;
+    fn set_mirrors(&mut self) -> Option<String> {
+        let port = self.existing_port()?;
         let bridge = self.ports[port];
-        let own = self.own_name();
+        let name = self.new_name();
         Some(match self.below(2) {
             0 => format!("clear bridge {bridge} mirrors"),
             _ => format!(
-                "--id=@p{own} get port {port} -- --id=@m{own} create mirror name=m select-all=true \
-                 output-port=@p{own} -- set bridge {bridge} mirrors=@m{own}"
+                "--id=@p{name} get port {port} -- --id=@m{name} create mirror name=m select-all=true \
+                 output-port=@p{name} -- set bridge {bridge} mirrors=@m{name}"
             ),
         })
     }
 
-    /// Rows that hang on a bridge: what tells others of its frames, and what limits its tables.
-    fn attach(&mut self) -> Option<String> {
-        let bridge = self.some_bridge()?;
-        let (column, words) = self.one(&ATTACHED);
-        let own = self.own_name();
+    /// Rows that a bridge refers to: flow exporters and table limits.
+    fn set_reference(&mut self) -> Option<String> {
+        let bridge = self.existing_bridge()?;
+        let (column, words) = self.choose(&REFERENCED_ROWS);
+        let name = self.new_name();
         let key = match column {
             "flow_tables" => ":0",
             _ => "",
@@ -350,25 +360,27 @@ impl World {
         Some(match self.below(3) {
             0 => format!("clear bridge {bridge} {column}"),
             _ => {
-                format!("--id=@a{own} create {words} -- set bridge {bridge} {column}{key}=@a{own}")
+                format!(
+                    "--id=@a{name} create {words} -- set bridge {bridge} {column}{key}=@a{name}"
+                )
             }
         })
     }
 
-    /// A name for rows of one change: those of a transaction have each their own.
-    fn own_name(&mut self) -> u32 {
-        self.named += 1;
-        self.named
+    /// Returns a new name for the rows of a change, so that names in a transaction differ.
+    fn new_name(&mut self) -> u32 {
+        self.name_count += 1;
+        self.name_count
     }
 
-    fn shape(&mut self) -> Option<String> {
-        let port = self.some_port()?;
-        let own = self.own_name();
+    fn set_qos(&mut self) -> Option<String> {
+        let port = self.existing_port()?;
+        let name = self.new_name();
         Some(match self.below(2) {
             0 => format!("clear port {port} qos"),
             _ => format!(
-                "--id=@q{own} create qos type=linux-htb other-config:max-rate=100000000 queues:0=@e{own} -- \
-                 --id=@e{own} create queue other-config:max-rate=50000000 -- set port {port} qos=@q{own}"
+                "--id=@q{name} create qos type=linux-htb other-config:max-rate=100000000 queues:0=@e{name} -- \
+                 --id=@e{name} create queue other-config:max-rate=50000000 -- set port {port} qos=@q{name}"
             ),
         })
     }

@@ -1,5 +1,5 @@
-//! How a switch is: what it says in the database and by OpenFlow, but for what differs from
-//! start to start; and what it has of the machine.
+//! State of a switch as the database and OpenFlow report it, without values that differ between
+//! starts; and the resources of its process.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use testbed::Failure;
 
 use crate::support::deployment::{Deployment, VswitchdProcess};
 
-/// Tables, and of each the columns that say how things are. Not among them: what is counted,
-/// what tells of times, and what the kernel deals out (indices, addresses of new interfaces).
+/// Tables and their state columns. Counters, times, and values that the kernel assigns (indices,
+/// addresses of new interfaces) are left out.
 const TABLES: [(&str, &str); 4] = [
     (
         "Interface",
@@ -20,25 +20,26 @@ const TABLES: [(&str, &str); 4] = [
     ("Controller", "target,is_connected,role"),
 ];
 
-/// What OpenFlow says of a bridge is asked in any of these.
+/// OpenFlow versions for requests to a bridge.
 pub(super) const VERSIONS: &str = "-O OpenFlow10,OpenFlow13,OpenFlow14";
 
-/// How a switch with these bridges is, line by line.
+/// Returns the sorted lines of the state of a switch with these bridges.
 pub(super) fn state(
     deployment: &Deployment<'_, '_>,
     bridges: &[&str],
 ) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for (table, columns) in TABLES {
-        let told = deployment.vsctl(&format!("--format=json --columns={columns} list {table}"))?;
-        let told: Value = serde_json::from_str(&told).expect("what was asked for is JSON");
-        let rows = told["data"].as_array().expect("a table has rows");
+        let output =
+            deployment.vsctl(&format!("--format=json --columns={columns} list {table}"))?;
+        let output: Value = serde_json::from_str(&output).expect("ovs-vsctl prints JSON");
+        let rows = output["data"].as_array().expect("a table has rows");
         let rows = rows.iter();
         lines.extend(rows.map(|row| format!("{table} {row}")));
     }
     for bridge in bridges {
-        let shown = deployment.run_tool(&format!("ovs-ofctl {VERSIONS} show {bridge}"))?;
-        let ports = shown.lines().filter(|line| line.contains("addr:"));
+        let output = deployment.run_tool(&format!("ovs-ofctl {VERSIONS} show {bridge}"))?;
+        let ports = output.lines().filter(|line| line.contains("addr:"));
         let ports = ports.filter_map(|line| line.split(':').next());
         lines.extend(ports.map(|port| format!("{bridge} port {}", port.trim())));
         let flows = deployment.run_tool(&format!(
@@ -54,22 +55,22 @@ pub(super) fn state(
     Ok(lines)
 }
 
-/// What a process has of the machine.
+/// Resources of a process.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Holdings {
-    /// Its open files.
+pub(super) struct DaemonResources {
+    /// Number of open files.
     pub(super) files: usize,
-    /// Its threads.
+    /// Number of threads.
     pub(super) threads: usize,
-    /// The interfaces of its namespace.
+    /// Interfaces of its namespace.
     pub(super) links: Vec<String>,
 }
 
-/// What the daemon has.
-pub(super) fn holdings(daemon: &VswitchdProcess<'_, '_>) -> Result<Holdings, Failure> {
-    let count = |what: &str| {
-        let path = format!("/proc/{}/{what}", daemon.process.id());
-        let entries = fs::read_dir(path).map_err(Failure::to("look at the daemon"))?;
+/// Returns the resources of the daemon.
+pub(super) fn resources(daemon: &VswitchdProcess<'_, '_>) -> Result<DaemonResources, Failure> {
+    let count = |directory: &str| {
+        let path = format!("/proc/{}/{directory}", daemon.process.id());
+        let entries = fs::read_dir(path).map_err(Failure::to("list the daemon's resources"))?;
         Ok::<_, Failure>(entries.count())
     };
     let links = daemon
@@ -78,7 +79,7 @@ pub(super) fn holdings(daemon: &VswitchdProcess<'_, '_>) -> Result<Holdings, Fai
         .run("ip -brief link")?
         .expect_success()?;
     let name = |line: &str| line.split([' ', '@']).next().map(str::to_owned);
-    Ok(Holdings {
+    Ok(DaemonResources {
         files: count("fd")?,
         threads: count("task")?,
         links: links.lines().filter_map(name).collect(),

@@ -1,5 +1,5 @@
-//! Numbered frames to and fro between two hosts, for as long as somebody wants: each must
-//! come, once, and none before another. No more are under way than any queue has room for.
+//! Numbered frames in both directions between two hosts: each must arrive once and in order. The
+//! number of frames in flight fits into each queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,127 +11,144 @@ use testbed::{Clock, Failure, RawSocket};
 use crate::support::context::WAIT_LIMIT;
 use crate::support::host::TestHost;
 
-/// Frames that are under way together.
-const TOGETHER: u64 = 16;
+/// Number of frames in flight.
+const FRAMES_IN_FLIGHT: u64 = 16;
 
-/// A pause between looks for frames: short beside what a change takes.
-const PAUSE: Duration = Duration::from_micros(200);
+/// Interval between polls of the socket, short compared with a change.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// An EtherType for experiments (IEEE 802, 9.2.3).
-const EXPERIMENT: [u8; 2] = [0x88, 0xb5];
+/// EtherType for experiments (IEEE 802, 9.2.3).
+const TEST_ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
-/// Addresses, EtherType, number.
+/// Length of the addresses and the EtherType, before the number; and of the frame.
 const HEADER_LEN: usize = 14;
 const FRAME_LEN: usize = 60;
 
-/// One host's side.
-struct End {
+/// Socket and address of a host.
+struct TrafficEndpoint {
     socket: RawSocket,
     mac: [u8; 6],
 }
 
-/// Frames that go to and fro.
-pub(super) struct Traffic {
+/// A running exchange of frames.
+pub(super) struct NumberedTraffic {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<u64, String>>,
 }
 
-impl Traffic {
-    /// Begins to send frames between two hosts.
+impl NumberedTraffic {
+    /// Starts an exchange between two hosts.
     pub(super) fn start(hosts: [&TestHost<'_>; 2]) -> Result<Self, Failure> {
-        let end = |host: &TestHost<'_>| {
+        let endpoint = |host: &TestHost<'_>| {
             let socket = host.namespace.raw_receiver(host.interface)?;
-            Ok::<_, Failure>(End {
+            Ok::<_, Failure>(TrafficEndpoint {
                 socket,
                 mac: host.mac,
             })
         };
-        let ends = [end(hosts[0])?, end(hosts[1])?];
+        let endpoints = [endpoint(hosts[0])?, endpoint(hosts[1])?];
         let stop = Arc::new(AtomicBool::new(false));
-        let heard = Arc::clone(&stop);
-        let thread = thread::spawn(move || to_and_fro(&ends, &heard));
+        let stop_signal = Arc::clone(&stop);
+        let thread = thread::spawn(move || exchange(&endpoints, &stop_signal));
         Ok(Self { stop, thread })
     }
 
-    /// Ends it, and says how many frames have come, all of them; or what became of one.
+    /// Stops the exchange, and returns the number of frames that arrived, or the error of a frame.
     pub(super) fn stop(self) -> Result<u64, String> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| "traffic died".to_owned())?
+        self.thread
+            .join()
+            .map_err(|_| "the thread of the traffic panicked".to_owned())?
     }
 
-    /// Whether all has gone well so far.
-    pub(super) fn goes_on(&self) -> bool {
+    /// True while no frame failed.
+    pub(super) fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }
 }
 
-fn to_and_fro(ends: &[End; 2], stop: &AtomicBool) -> Result<u64, String> {
+fn exchange(endpoints: &[TrafficEndpoint; 2], stop: &AtomicBool) -> Result<u64, String> {
     let clock = Clock::start();
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
-        for (from, to) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+        for (from, to) in [
+            (&endpoints[0], &endpoints[1]),
+            (&endpoints[1], &endpoints[0]),
+        ] {
             send(from, to, number, &clock)?;
-            for next in number..number + TOGETHER {
-                expect(from, to, next, &clock)?;
+            for next_number in number..number + FRAMES_IN_FLIGHT {
+                expect_frame(from, to, next_number, &clock)?;
             }
-            number += TOGETHER;
+            number += FRAMES_IN_FLIGHT;
         }
     }
-    // What came twice would come now.
-    for end in ends {
-        if let Some(number) = receive(end)? {
-            return Err(format!("frame {number} came once more"));
+    // A duplicate would arrive now.
+    for endpoint in endpoints {
+        if let Some(number) = receive(endpoint)? {
+            return Err(format!("frame {number} was duplicated"));
         }
     }
     Ok(number)
 }
 
-fn send(from: &End, to: &End, first: u64, clock: &Clock) -> Result<(), String> {
+fn send(
+    from: &TrafficEndpoint,
+    to: &TrafficEndpoint,
+    first: u64,
+    clock: &Clock,
+) -> Result<(), String> {
     let frame = |number: u64| {
         let mut frame = [0; FRAME_LEN];
         frame[..6].copy_from_slice(&to.mac);
         frame[6..12].copy_from_slice(&from.mac);
-        frame[12..14].copy_from_slice(&EXPERIMENT);
+        frame[12..14].copy_from_slice(&TEST_ETHER_TYPE);
         frame[HEADER_LEN..HEADER_LEN + 8].copy_from_slice(&number.to_be_bytes());
         frame
     };
-    let frames: Vec<_> = (first..first + TOGETHER).map(frame).collect();
-    let mut rest = &frames[..];
-    while !rest.is_empty() {
-        match from.socket.send(rest) {
-            Ok(count) => rest = &rest[count..],
-            // There was no room for a moment.
-            Err(_) => clock.sleep_until(clock.now() + PAUSE),
+    let frames: Vec<_> = (first..first + FRAMES_IN_FLIGHT).map(frame).collect();
+    let mut unsent = &frames[..];
+    while !unsent.is_empty() {
+        match from.socket.send(unsent) {
+            Ok(count) => unsent = &unsent[count..],
+            // The send queue is full.
+            Err(_) => clock.sleep_until(clock.now() + POLL_INTERVAL),
         }
     }
     Ok(())
 }
 
-fn expect(from: &End, to: &End, number: u64, clock: &Clock) -> Result<(), String> {
+fn expect_frame(
+    from: &TrafficEndpoint,
+    to: &TrafficEndpoint,
+    number: u64,
+    clock: &Clock,
+) -> Result<(), String> {
     let deadline = clock.now() + WAIT_LIMIT;
     loop {
         match receive(to)? {
-            Some(came) if came == number => return Ok(()),
-            Some(came) => return Err(format!("frame {came} came in the place of {number}")),
+            Some(received) if received == number => return Ok(()),
+            Some(received) => return Err(format!("frame {received} arrived instead of {number}")),
             None if clock.now() > deadline => {
                 return Err(format!("frame {number} from {:?} was lost", from.mac));
             }
-            None => clock.sleep_until(clock.now() + PAUSE),
+            None => clock.sleep_until(clock.now() + POLL_INTERVAL),
         }
     }
 }
 
-/// The number of a frame that has come, if one has.
-fn receive(end: &End) -> Result<Option<u64>, String> {
-    let mut room = [0; 256];
+/// Returns the number of a received frame, or `None` if there is none.
+fn receive(endpoint: &TrafficEndpoint) -> Result<Option<u64>, String> {
+    let mut buffer = [0; 256];
     loop {
-        let received = end.socket.receive(&mut room);
-        let Some(length) = received.map_err(|error| format!("receiving: {error}"))? else {
+        let received = endpoint.socket.receive(&mut buffer);
+        let Some(length) = received.map_err(|error| format!("cannot receive: {error}"))? else {
             return Ok(None);
         };
-        if length >= FRAME_LEN && room[12..14] == EXPERIMENT {
-            let number = room[HEADER_LEN..HEADER_LEN + 8].try_into();
-            return Ok(Some(u64::from_be_bytes(number.expect("eight bytes"))));
+        if length >= FRAME_LEN && buffer[12..14] == TEST_ETHER_TYPE {
+            let number = buffer[HEADER_LEN..HEADER_LEN + 8].try_into();
+            return Ok(Some(u64::from_be_bytes(
+                number.expect("the slice has eight bytes"),
+            )));
         }
     }
 }
