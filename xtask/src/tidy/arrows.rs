@@ -46,7 +46,7 @@ const ARROWS: [Arrows; 35] = {
         row("watch",    &["control-api", "openflow", "ports"]),
         row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "record", "report", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
-        row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
+        row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "config", "l2", "dataplane", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "controller", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
