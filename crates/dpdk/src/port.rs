@@ -76,7 +76,7 @@ impl Dpdk {
             _ => {
                 return Err(OpenError::TooManyQueues {
                     name: name(),
-                    asked: queues,
+                    requested: queues,
                 });
             }
         };
@@ -140,7 +140,7 @@ impl Dpdk {
         }
     }
 
-    fn way(&self) -> String {
+    fn io_mode(&self) -> String {
         let device = &self.hold.device;
         let memory = match device.huge_pages {
             true => "huge pages",
@@ -169,7 +169,7 @@ impl Port for Dpdk {
             address: device.description.address,
             mtu: device.description.mtu.into(),
             driver: Some(device.description.driver.clone()),
-            way: Some(self.way()),
+            io_mode: Some(self.io_mode()),
             ..state.unwrap_or_else(|| self.status_alone())
         }
     }

@@ -163,7 +163,7 @@ impl DpdkQueue {
             done += 1;
         }
         self.waiting.release_first(done);
-        self.counters.received(&batch[before..]);
+        self.counters.count_received(&batch[before..]);
         !starved
     }
 
@@ -245,11 +245,11 @@ impl DpdkQueue {
     /// long.
     fn count_sent(&self, frames: &[Frame], sent: usize, done: usize) {
         if sent == done {
-            return self.counters.sent(&frames[..done]);
+            return self.counters.count_sent(&frames[..done]);
         }
         for index in 0..sent {
             let place = self.leaving.place(index);
-            self.counters.sent(&frames[place..=place]);
+            self.counters.count_sent(&frames[place..=place]);
         }
         let too_long = u64::try_from(done - sent).expect("a batch is small");
         self.counters.add(Counter::TxTooLong, too_long);
@@ -379,7 +379,7 @@ impl Queue for DpdkQueue {
                     self.counters.add(Counter::TxPackets, sent as u64);
                     self.counters.add(Counter::TxBytes, bytes);
                 }
-                false => self.counters.sent(&batch[..sent]),
+                false => self.counters.count_sent(&batch[..sent]),
             }
             batch.forget(sent);
             return Ok(());
