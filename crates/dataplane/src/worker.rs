@@ -330,7 +330,7 @@ impl Worker {
         let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin_with_registers(ground, words.as_deref(), batch);
+            let mut run = runner.begin_with_fields(ground, words.as_deref(), batch);
             let all_leave = match bridge.mirrors.as_deref() {
                 None => run.forward_all(),
                 Some(_) => self.carry_out_mirrored::<NOTED>(bridge, from, &mut run, now),

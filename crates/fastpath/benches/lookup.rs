@@ -1,9 +1,10 @@
-//! What a frame costs when the interpreter walks along the lists, when its lookups are
-//! compiled, and when compiled programs run it in batches, as workers do: nanoseconds a
-//! frame, the best of several rounds, turn and turn about. The interpreter's rounds copy
-//! each frame from elsewhere; the batches' come in again as they left.
-//! Lists of rules are met with several kinds of traffic, of which the slowest should cost
-//! little more than the fastest. What follows `--` chooses rows by a part of their name.
+//! Time of a frame in nanoseconds, by three engines: the interpreter with a scan of the rules, the
+//! interpreter with compiled lookups, and the runner in batches, as workers use it. The best of
+//! several rounds, with the engines in turn. The interpreter copies each frame from a buffer; the
+//! frames of the runner are received again as they left.
+//!
+//! Lists of rules are measured with several traffic patterns; the slowest should take little more
+//! than the fastest. Arguments after `--` select rows by a part of their name:
 //! `cargo bench -p fastpath`, `cargo bench -p fastpath -- list`.
 #![expect(
     clippy::disallowed_methods,
@@ -82,21 +83,21 @@ fn round(tables: LookupTables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / count as f64
 }
 
-/// What each kind of traffic costs a list of rules, in batches, and the slowest beside the
-/// fastest: turn and turn about.
+/// Time of a list of rules in batches for each traffic pattern, and the ratio of the slowest to the
+/// fastest.
 fn measure_traffic(workload: impl Fn(TrafficPattern) -> Workload) {
-    let beds = TrafficPattern::ALL.map(|traffic| workload(traffic).load());
+    let loaded = TrafficPattern::ALL.map(|traffic| workload(traffic).load());
     let mut classifier = Classifier::new();
-    beds[0]
+    loaded[0]
         .changes
         .iter()
         .for_each(|changes| classifier.queue_changes(changes));
-    let view = classifier.publish(&beds[0].pipeline);
-    let mut each = beds.each_ref().map(|loaded| workers(loaded, &view));
+    let view = classifier.publish(&loaded[0].pipeline);
+    let mut each = loaded.each_ref().map(|loaded| workers(loaded, &view));
     let mut best = [f64::MAX; TrafficPattern::ALL.len()];
     for _ in 0..ROUNDS {
         for (best, workers) in best.iter_mut().zip(&mut each) {
-            *best = best.min(run(&beds[0], workers, 100_000));
+            *best = best.min(run(&loaded[0], workers, 100_000));
         }
     }
     print!("{:34}", workload(TrafficPattern::Same).name);
@@ -115,10 +116,10 @@ fn measure_traffic(workload: impl Fn(TrafficPattern) -> Workload) {
 }
 
 fn main() {
-    // Cargo itself adds `--bench`.
-    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|part| name.contains(part));
-    let scenes = [
+    // Cargo adds `--bench`.
+    let selected = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let is_selected = |name: &str| selected.as_deref().is_none_or(|part| name.contains(part));
+    let workloads = [
         Workload::one_rule(),
         Workload::tcp_port_rule(),
         Workload::twelve_fields(),
@@ -134,7 +135,10 @@ fn main() {
         Workload::rewritten(),
         Workload::group(),
     ];
-    for workload in scenes.iter().filter(|workload| is_wanted(workload.name)) {
+    for workload in workloads
+        .iter()
+        .filter(|workload| is_selected(workload.name))
+    {
         measure(workload);
     }
     let lists = [
@@ -142,10 +146,10 @@ fn main() {
         ("an access list of 1,000", 1000),
         ("an access list of 10,000", 10_000),
     ];
-    for (name, count) in lists.into_iter().filter(|(name, _)| is_wanted(name)) {
+    for (name, count) in lists.into_iter().filter(|(name, _)| is_selected(name)) {
         measure_traffic(|traffic| Workload::access_list(name, count, traffic));
     }
-    if is_wanted("a list of 3") {
+    if is_selected("a list of 3") {
         measure_traffic(|traffic| Workload::three_rules("a list of 3", traffic));
     }
 }

@@ -1,9 +1,23 @@
-//! The tables of a pipeline, compiled: a tuple for each shape of rule, tried in
-//! the order of the highest priority in it.
+//! Classifier: the single writer of the compiled tables (Open vSwitch `struct classifier`).
 //!
-//! The writer is told what changed and publishes views. A view costs some
-//! reference counts, goes on showing what it showed, and asks neither lock nor
-//! leave to be read.
+//! The classifier receives the changes of a pipeline and publishes [`View`]s. It holds each table
+//! in up to three kinds of structure:
+//!
+//! * [tuples](crate::tuple), to which every rule is added first,
+//! * [compiled sets](crate::compiled_set), into which the [merge plan](merge_plan) moves the rules
+//!   of tuples when a lookup costs less then,
+//! * a count of *conjunction clauses* and of rules that no structure takes, which make lookups use
+//!   [`conjunction`] or the interpreter.
+//!
+//! ```text
+//!   flow-mod -> pipeline -> Changes -> queue_changes
+//!                                          |
+//!   publish:   in bursts of 16 rules:  tuple of the mask, prefetch, insert at epoch e
+//!              tables that are due:    merge plan
+//!              changed tables:         new TableView
+//!                                          |
+//!                                        View { epoch e, tables } -> workers
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,63 +25,66 @@ use std::sync::Arc;
 use base::TableId;
 use pipeline::{Changes, Pipeline, Rule};
 
-use crate::base::Base;
-use crate::lanes::{Conditions, LANES, Lanes, Parts, Reading};
-use crate::segment::Epoch;
-use crate::shape::{Hasher, Key, Shape};
-use crate::steps::Steps;
-use crate::tuple::{TooManyAlike, Tuple, TupleView};
+use crate::action_program::ActionProgram;
+use crate::compiled_set::CompiledSet;
+use crate::epoch::Epoch;
+use crate::key_hash::KeyHasher;
+use crate::mask::{MaskedKey, TupleMask};
+use crate::packed_key::{KEY_WORDS, KeyParts, MatchReader, PackedKey, PackedMatch};
+use crate::tuple::{DuplicateLimit, Tuple, TupleView};
 
-mod clauses;
+mod conjunction;
 mod describe;
-mod forms;
+mod merge_plan;
 mod view;
 
-pub(crate) use clauses::ByClauses;
+pub(crate) use conjunction::ConjunctiveMatch;
 pub use describe::TableDescription;
+pub(crate) use view::{LookupFallback, SingleForm, TableView, TableViews};
 pub use view::{LookupScratch, View, ViewLookup};
-pub(crate) use view::{Sole, TableView, Uncompiled, Views};
 
-/// The writer's end of a table.
+/// A table as the writer holds it.
 #[derive(Debug, Default)]
-struct Table {
-    /// What was compiled together; the more rules, the earlier.
-    bases: Vec<Arc<Base>>,
-    tuples: BTreeMap<Shape, Tuple>,
-    /// How many rules the tuples have.
+struct ClassifierTable {
+    /// Compiled sets, in descending order of their size.
+    compiled_sets: Vec<Arc<CompiledSet>>,
+    tuples: BTreeMap<TupleMask, Tuple>,
+    /// Number of rules in tuples.
     in_tuples: usize,
-    plan: forms::Plan,
+    plan: merge_plan::MergePlan,
+    /// Number of rules that are conjunction clauses.
     clauses: usize,
-    /// Rules that found no room, or ask for what words do not have.
-    outside: usize,
+    /// Number of rules that no structure takes: on fields without a position in the key, or
+    /// beyond the limit of duplicates.
+    uncompiled: usize,
 }
 
-/// The writer: it takes note of every change, and publishes views.
+/// The writer of the compiled tables: it receives every change of a pipeline and publishes views.
 #[derive(Debug)]
 pub struct Classifier {
-    hasher: Hasher,
-    /// What is written now is seen from this epoch on.
-    next: Epoch,
-    tables: BTreeMap<TableId, Table>,
-    views: Arc<Views>,
-    /// What is yet to be written.
-    noted: Vec<RuleChange>,
-    /// How many changes were noted in all.
-    changes: u64,
-    /// Whether tables are to be made tidy with the next publication.
-    tidying: bool,
+    hasher: KeyHasher,
+    /// Epoch of the next publication.
+    next_epoch: Epoch,
+    tables: BTreeMap<TableId, ClassifierTable>,
+    views: Arc<TableViews>,
+    /// Changes since the last publication.
+    queue: Vec<PendingChange>,
+    /// Number of calls that queued changes.
+    change_count: u64,
+    /// True if tables are to be compacted with the next publication.
+    compacts: bool,
 }
 
 #[derive(Debug)]
-enum RuleChange {
-    Added(Arc<Rule>),
-    Removed(Arc<Rule>),
+enum PendingChange {
+    Add(Arc<Rule>),
+    Remove(Arc<Rule>),
 }
 
-impl RuleChange {
+impl PendingChange {
     const fn rule(&self) -> &Arc<Rule> {
         match self {
-            Self::Added(rule) | Self::Removed(rule) => rule,
+            Self::Add(rule) | Self::Remove(rule) => rule,
         }
     }
 
@@ -75,35 +92,35 @@ impl RuleChange {
         self.rule().table()
     }
 
-    /// What those have in common that are written together.
+    /// Common part of changes that are applied together.
     fn kind(&self) -> (TableId, bool) {
-        (self.table(), matches!(self, Self::Added(_)))
+        (self.table(), matches!(self, Self::Add(_)))
     }
 }
 
-/// How many rules are put in together: the memory for each is asked for before the first
-/// is written, so that the writer waits for all of it at once.
+/// Rules that are inserted together: the memory of all is prefetched before the first is written,
+/// so that the writer waits for all of it at the same time.
 const BURST: usize = 16;
 
-/// Rules that are to be put into the same tuple, each with its key.
-struct Arrivals<'a> {
-    shape: Arc<Shape>,
-    /// Where the first of them says what it wants, if that is told shortly.
-    reading: Option<Reading>,
-    rules: Vec<(&'a Arc<Rule>, Key)>,
+/// Rules to insert in one tuple, with their masked keys.
+struct TupleInsertion<'a> {
+    mask: Arc<TupleMask>,
+    /// Reader for matches with the layout of the first rule, if that is short.
+    reader: Option<MatchReader>,
+    rules: Vec<(&'a Arc<Rule>, MaskedKey)>,
 }
 
-impl<'a> Arrivals<'a> {
-    /// Takes a rule in if it is of the same shape, by what it shares with the last of them:
-    /// rules that come one after the other mostly ask for the whole of the same fields.
-    /// Answers whether it was.
-    fn take(&mut self, rule: &'a Arc<Rule>, hasher: Hasher) -> bool {
-        let (matching, key_of) = (rule.matching(), |lanes: &_| self.shape.key(lanes, hasher));
-        let key = match (&self.reading, self.rules.last()) {
-            (Some(reading), _) => reading.told(matching, key_of),
+impl<'a> TupleInsertion<'a> {
+    /// Appends a rule if it has the same mask. Returns false if not. The key is read with the
+    /// layout of the previous rules: consecutive rules mostly match on the same complete fields.
+    fn append(&mut self, rule: &'a Arc<Rule>, hasher: KeyHasher) -> bool {
+        let matching = rule.matching();
+        let masked = |key: &PackedKey| self.mask.apply(key, hasher);
+        let key = match (&self.reader, self.rules.last()) {
+            (Some(reader), _) => reader.read(matching, masked),
             (None, Some((last, _))) => {
-                let wanted = Lanes::wanted(matching, last.matching());
-                wanted.map(|wanted| key_of(&wanted))
+                let key = PackedKey::of_similar_match(matching, last.matching());
+                key.map(|key| masked(&key))
             }
             (None, None) => None,
         };
@@ -112,93 +129,94 @@ impl<'a> Arrivals<'a> {
     }
 }
 
-/// A moment in the changes since the last publication.
+/// A position in the changes since the last publication.
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint(usize);
 
 impl Classifier {
-    /// Tables without rules.
+    /// A classifier without rules.
     #[must_use]
     pub fn new() -> Self {
-        Self::hashing(Hasher::new())
+        Self::with_hasher(KeyHasher::new())
     }
 
-    /// Tables without rules that hash by this seed, for measurements that come out the
-    /// same each time. Whoever knows the seed can choose rules that collide.
+    /// A classifier without rules whose hash function has this seed, for reproducible
+    /// measurements. A peer that knows the seed can choose rules that collide.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
-        Self::hashing(Hasher::with_seeds([seed, seed.rotate_left(32)]))
+        Self::with_hasher(KeyHasher::with_seeds([seed, seed.rotate_left(32)]))
     }
 
-    fn hashing(hasher: Hasher) -> Self {
+    fn with_hasher(hasher: KeyHasher) -> Self {
         Self {
             hasher,
-            next: 1,
+            next_epoch: 1,
             tables: BTreeMap::new(),
             views: Arc::default(),
-            noted: Vec::new(),
-            changes: 0,
-            tidying: false,
+            queue: Vec::new(),
+            change_count: 0,
+            compacts: false,
         }
     }
 
-    /// Takes note of changes; of all of them, in their order.
+    /// Queues changes for the next publication. Every change of the pipeline must be queued, in
+    /// order.
     pub fn queue_changes(&mut self, changes: &Changes) {
         let removed = changes.removed.iter();
-        let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
+        let removed = removed.map(|removal| PendingChange::Remove(Arc::clone(&removal.rule)));
         let added = changes.added.iter();
-        let added = added.map(|rule| RuleChange::Added(Arc::clone(rule)));
-        self.noted.extend(removed.chain(added));
-        self.changes += 1;
+        let added = added.map(|rule| PendingChange::Add(Arc::clone(rule)));
+        self.queue.extend(removed.chain(added));
+        self.change_count += 1;
     }
 
-    /// Takes note of changes, and takes over the rules that came by them.
+    /// Queues changes and takes the added rules out of them.
     pub fn take_changes(&mut self, changes: &mut Changes) {
         let removed = changes.removed.iter();
-        let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
-        let added = changes.added.drain(..).map(RuleChange::Added);
-        self.noted.extend(removed);
-        self.noted.extend(added);
-        self.changes += 1;
+        let removed = removed.map(|removal| PendingChange::Remove(Arc::clone(&removal.rule)));
+        let added = changes.added.drain(..).map(PendingChange::Add);
+        self.queue.extend(removed);
+        self.queue.extend(added);
+        self.change_count += 1;
     }
 
-    /// How often changes were noted: who finds the same number again knows that there were
-    /// none.
+    /// Number of calls that queued changes: an equal number later means that there were none.
     #[must_use]
     pub const fn change_count(&self) -> u64 {
-        self.changes
+        self.change_count
     }
 
-    /// How many rules the tables have in which lookups would cost less if they were compiled
-    /// anew; zero if there is no such table.
+    /// Number of rules in the tables that compaction would make cheaper to search; zero if there
+    /// is no such table.
     #[must_use]
     pub fn rules_to_compact(&self) -> usize {
-        let untidy = self.tables.values().filter(|table| table.is_untidy());
-        untidy.map(Table::rules).sum()
+        let tables = self.tables.values().filter(|table| table.can_compact());
+        tables.map(ClassifierTable::rules).sum()
     }
 
-    /// Has the tables compiled anew, with the next publication, for which lookups would
-    /// cost less then. It takes the longer the larger they are.
+    /// Compacts, with the next publication, the tables that are cheaper to search then: all their
+    /// rules are distributed again. The time grows with the number of rules.
     pub const fn request_compaction(&mut self) {
-        self.tidying = true;
+        self.compacts = true;
     }
 
-    /// The present moment, to which [`Classifier::roll_back`] can go back until the
-    /// next publication.
+    /// The current position, to which [`Classifier::roll_back`] can return until the next
+    /// publication.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.noted.len())
+        Savepoint(self.queue.len())
     }
 
-    /// Forgets what was noted since.
+    /// Discards the changes since a savepoint.
     pub fn roll_back(&mut self, savepoint: Savepoint) {
-        self.noted.truncate(savepoint.0);
+        self.queue.truncate(savepoint.0);
     }
 
-    /// What was published last, if nothing has changed since.
+    /// Returns the view that was published last, or `None` if changes are queued.
     #[must_use]
     pub fn current(&self) -> Option<View> {
-        self.noted.is_empty().then(|| self.view(self.next - 1))
+        let epoch = self.next_epoch - 1;
+        self.queue.is_empty().then(|| self.view(epoch))
     }
 
     fn view(&self, epoch: Epoch) -> View {
@@ -209,89 +227,90 @@ impl Classifier {
         }
     }
 
-    /// Writes what was noted, and shows it. `pipeline` is as the changes left it.
+    /// Applies the queued changes and returns a view that shows them. `pipeline` is the state
+    /// after these changes.
     pub fn publish(&mut self, pipeline: &Pipeline) -> View {
-        let (hasher, epoch) = (self.hasher, self.next);
-        self.next += 1;
-        let mut fates = BTreeMap::new();
-        let noted = std::mem::take(&mut self.noted);
-        let of_one_kind = |one: &RuleChange, other: &RuleChange| one.kind() == other.kind();
-        for changes in noted
-            .chunk_by(of_one_kind)
-            .flat_map(|alike| alike.chunks(BURST))
+        let (hasher, epoch) = (self.hasher, self.next_epoch);
+        self.next_epoch += 1;
+        let mut updates = BTreeMap::new();
+        let queue = std::mem::take(&mut self.queue);
+        let is_same_kind = |one: &PendingChange, other: &PendingChange| one.kind() == other.kind();
+        for changes in queue
+            .chunk_by(is_same_kind)
+            .flat_map(|same| same.chunks(BURST))
         {
             let id = changes[0].table();
-            let fate = fates
+            let update = updates
                 .entry(id)
                 .or_insert_with(|| TableUpdate::of(id, pipeline));
-            if let TableUpdate::Kept { stale } = fate {
-                *stale |= self.table(id).write(changes, hasher, epoch);
+            if let TableUpdate::Changed { is_stale } = update {
+                *is_stale |= self.table(id).apply(changes, hasher, epoch);
             }
         }
-        for (id, fate) in fates {
-            self.show(id, fate, epoch);
+        for (id, update) in updates {
+            self.update_view(id, update, epoch);
         }
-        if std::mem::take(&mut self.tidying) {
-            self.show_tidied(epoch);
+        if std::mem::take(&mut self.compacts) {
+            self.compact_tables(epoch);
         }
         self.view(epoch)
     }
 
-    fn table(&mut self, id: TableId) -> &mut Table {
+    fn table(&mut self, id: TableId) -> &mut ClassifierTable {
         self.tables.entry(id).or_default()
     }
 
-    fn show(&mut self, id: TableId, fate: TableUpdate, epoch: Epoch) {
+    fn update_view(&mut self, id: TableId, update: TableUpdate, epoch: Epoch) {
         let hasher = self.hasher;
-        match fate {
+        match update {
             TableUpdate::Emptied => {
                 self.tables.remove(&id);
-                self.put(id, None);
+                self.set_view(id, None);
             }
-            TableUpdate::Kept { stale } => {
-                if self.table(id).settle(hasher, epoch) || stale {
+            TableUpdate::Changed { is_stale } => {
+                if self.table(id).merge_if_due(hasher, epoch) || is_stale {
                     let view = self.table(id).view();
-                    self.put(id, Some(Arc::new(view)));
+                    self.set_view(id, Some(Arc::new(view)));
                 }
             }
         }
     }
 
-    fn show_tidied(&mut self, epoch: Epoch) {
+    fn compact_tables(&mut self, epoch: Epoch) {
         let mut views = Vec::new();
         for (id, table) in &mut self.tables {
-            if table.is_untidy() {
-                table.tidy(self.hasher, epoch);
+            if table.can_compact() {
+                table.compact(self.hasher, epoch);
                 views.push((*id, table.view()));
             }
         }
         for (id, view) in views {
-            self.put(id, Some(Arc::new(view)));
+            self.set_view(id, Some(Arc::new(view)));
         }
     }
 
-    /// Has this seen of a table from now on.
-    fn put(&mut self, id: TableId, view: Option<Arc<TableView>>) {
-        let (views, place) = (Arc::make_mut(&mut self.views), usize::from(id.0));
-        views.resize(views.len().max(place + 1), None);
-        views[place] = view;
+    /// Replaces the view of a table.
+    fn set_view(&mut self, id: TableId, view: Option<Arc<TableView>>) {
+        let (views, index) = (Arc::make_mut(&mut self.views), usize::from(id.0));
+        views.resize(views.len().max(index + 1), None);
+        views[index] = view;
         let last = views.iter().rposition(Option::is_some);
         views.truncate(last.map_or(0, |last| last + 1));
     }
 }
 
-/// What has become of a table that changed.
+/// State of a table with changes, after a publication.
 enum TableUpdate {
-    /// No rule is left, so that none need be taken out.
+    /// The table has no rules, so none needs to be removed from its structures.
     Emptied,
-    /// There are rules; whether it is to be shown anew.
-    Kept { stale: bool },
+    /// The table has rules; `is_stale` if its view must be replaced.
+    Changed { is_stale: bool },
 }
 
 impl TableUpdate {
     fn of(id: TableId, pipeline: &Pipeline) -> Self {
         match pipeline.rules(id).next() {
-            Some(_) => Self::Kept { stale: false },
+            Some(_) => Self::Changed { is_stale: false },
             None => Self::Emptied,
         }
     }
@@ -303,117 +322,125 @@ impl Default for Classifier {
     }
 }
 
-impl Table {
-    /// Writes changes of one kind. Answers whether the table is to be shown anew.
-    fn write(&mut self, changes: &[RuleChange], hasher: Hasher, epoch: Epoch) -> bool {
-        let mut stale = false;
-        let mut arrivals: Vec<Arrivals<'_>> = Vec::new();
+// Methods that change a table return true if its view must be replaced.
+impl ClassifierTable {
+    /// Applies changes of one kind.
+    fn apply(&mut self, changes: &[PendingChange], hasher: KeyHasher, epoch: Epoch) -> bool {
+        let mut is_stale = false;
+        let mut insertions: Vec<TupleInsertion<'_>> = Vec::new();
         for change in changes {
             match change {
-                RuleChange::Added(rule) => {
-                    rule.instructions.compile(Steps::with_brief);
-                    let last = arrivals.last_mut();
-                    if !last.is_some_and(|last| last.take(rule, hasher)) {
-                        stale |= self.expect(rule, hasher, epoch, &mut arrivals);
+                PendingChange::Add(rule) => {
+                    rule.instructions
+                        .compile(ActionProgram::with_inline_program);
+                    let last = insertions.last_mut();
+                    if !last.is_some_and(|last| last.append(rule, hasher)) {
+                        is_stale |= self.assign_tuple(rule, hasher, epoch, &mut insertions);
                     }
                 }
-                RuleChange::Removed(rule) => stale |= self.remove(rule, epoch),
+                PendingChange::Remove(rule) => is_stale |= self.remove(rule, epoch),
             }
         }
-        let arrivals = arrivals.iter();
-        arrivals.fold(stale, |stale, alike| self.insert(alike, epoch) || stale)
+        let insertions = insertions.iter();
+        insertions.fold(is_stale, |is_stale, insertion| {
+            self.insert(insertion, epoch) || is_stale
+        })
     }
 
-    /// Finds where a rule is to be put. Answers whether the table is to be shown anew for it.
-    fn expect<'a>(
+    /// Assigns a rule to the tuple of its mask, which is created if it does not exist.
+    fn assign_tuple<'a>(
         &mut self,
         rule: &'a Arc<Rule>,
-        hasher: Hasher,
+        hasher: KeyHasher,
         epoch: Epoch,
-        arrivals: &mut Vec<Arrivals<'a>>,
+        insertions: &mut Vec<TupleInsertion<'a>>,
     ) -> bool {
-        let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
-            self.outside += 1;
+        let Some(packed) = PackedMatch::try_of(rule.matching()) else {
+            self.uncompiled += 1;
             return true;
         };
-        let mut room = [(0, 0); LANES];
-        let masks = conditions.masks(&mut room);
-        let (tuple, fresh) = match self.tuples.get(masks) {
+        let mut buffer = [(0, 0); KEY_WORDS];
+        let words = packed.mask(&mut buffer);
+        let (tuple, is_new) = match self.tuples.get(words) {
             Some(tuple) => (tuple, false),
             None => {
-                let shape = Shape::of(masks);
-                let tuple = Tuple::new(shape.clone(), hasher, epoch);
-                (&*self.tuples.entry(shape).or_insert(tuple), true)
+                let mask = TupleMask::of(words);
+                let tuple = Tuple::new(mask.clone(), hasher, epoch);
+                (&*self.tuples.entry(mask).or_insert(tuple), true)
             }
         };
-        let (shape, key) = tuple.place_of(&conditions);
-        match arrivals.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.shape, &shape) => last.rules.push((rule, key)),
+        let (mask, key) = tuple.masked_key(&packed);
+        match insertions.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.mask, &mask) => last.rules.push((rule, key)),
             _ => {
                 let mut rules = Vec::with_capacity(BURST);
                 rules.push((rule, key));
-                let reading = Reading::of(rule.matching());
-                arrivals.push(Arrivals {
-                    shape,
-                    reading,
+                let reader = MatchReader::of(rule.matching());
+                insertions.push(TupleInsertion {
+                    mask,
+                    reader,
                     rules,
                 });
             }
         }
-        fresh
+        is_new
     }
 
-    /// Puts rules of one tuple in. Answers whether the table is to be shown anew.
-    fn insert(&mut self, alike: &Arrivals<'_>, epoch: Epoch) -> bool {
-        let tuple = self.tuples.get_mut(&*alike.shape);
-        let tuple = tuple.expect("it was found or made, and none is taken out meanwhile");
-        tuple.foresee(alike.rules.iter().map(|(_, key)| key.hash));
-        let mut stale = false;
-        for (rule, key) in &alike.rules {
+    /// Inserts rules of one tuple.
+    fn insert(&mut self, insertion: &TupleInsertion<'_>, epoch: Epoch) -> bool {
+        let tuple = self.tuples.get_mut(&*insertion.mask);
+        let tuple = tuple.expect("the tuple exists since the rules were assigned to it");
+        tuple.prefetch_hashes(insertion.rules.iter().map(|(_, key)| key.hash));
+        let mut is_stale = false;
+        for (rule, key) in &insertion.rules {
             let clauses = usize::from(rule.is_clause());
             self.clauses += clauses;
-            stale |= clauses > 0;
+            is_stale |= clauses > 0;
             match tuple.insert(key, rule, epoch) {
-                Ok(remade) => {
+                Ok(has_changed) => {
                     self.in_tuples += 1;
                     self.plan.added += 1;
-                    stale |= remade;
+                    is_stale |= has_changed;
                 }
-                Err(TooManyAlike) => {
-                    self.outside += 1;
-                    stale = true;
+                Err(DuplicateLimit) => {
+                    self.uncompiled += 1;
+                    is_stale = true;
                 }
             }
         }
-        stale
+        is_stale
     }
 
-    /// Takes a rule out. Answers whether the table is to be shown anew.
+    /// Removes a rule.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
-            self.outside -= 1;
+        let Some(packed) = PackedMatch::try_of(rule.matching()) else {
+            self.uncompiled -= 1;
             return true;
         };
         let clauses = usize::from(rule.is_clause());
-        if self.bases.iter().any(|base| base.remove(rule, epoch)) {
+        if self
+            .compiled_sets
+            .iter()
+            .any(|compiled| compiled.remove(rule, epoch))
+        {
             self.clauses -= clauses;
             return clauses > 0;
         }
-        let mut room = [(0, 0); LANES];
-        let masks = conditions.masks(&mut room);
-        let tuple = self.tuples.get_mut(masks);
-        let removed = tuple
-            .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
+        let mut buffer = [(0, 0); KEY_WORDS];
+        let words = packed.mask(&mut buffer);
+        let tuple = self.tuples.get_mut(words);
+        let removed =
+            tuple.and_then(|tuple| Some((tuple.remove(&packed, rule, epoch)?, tuple.is_empty())));
         self.clauses -= clauses;
         self.in_tuples -= usize::from(removed.is_some());
         match removed {
-            Some((stale, false)) => stale || clauses > 0,
+            Some((has_changed, false)) => has_changed || clauses > 0,
             Some((_, true)) => {
-                self.tuples.remove(masks);
+                self.tuples.remove(words);
                 true
             }
             None => {
-                self.outside -= 1;
+                self.uncompiled -= 1;
                 true
             }
         }
@@ -422,22 +449,22 @@ impl Table {
     fn view(&self) -> TableView {
         let mut tuples: Vec<_> = self.tuples.values().map(Tuple::view).collect();
         tuples.sort_by_key(|tuple| std::cmp::Reverse(tuple.highest));
-        let uncompiled = if self.outside > 0 {
-            Some(Uncompiled::Outside)
+        let fallback = if self.uncompiled > 0 {
+            Some(LookupFallback::Interpreter)
         } else if self.clauses > 0 {
-            Some(Uncompiled::Conjunctions)
+            Some(LookupFallback::Conjunctions)
         } else {
             None
         };
-        let mut bases = self.bases.clone();
-        bases.sort_by_key(|base| std::cmp::Reverse(base.highest));
-        let of_bases = bases.iter().map(|base| base.parts);
-        let parts = tuples.iter().map(TupleView::parts).chain(of_bases);
+        let mut compiled_sets = self.compiled_sets.clone();
+        compiled_sets.sort_by_key(|compiled| std::cmp::Reverse(compiled.highest));
+        let of_sets = compiled_sets.iter().map(|compiled| compiled.parts);
+        let parts = tuples.iter().map(TupleView::parts).chain(of_sets);
         TableView {
-            parts: parts.fold(Parts::default(), Parts::and),
+            parts: parts.fold(KeyParts::default(), KeyParts::union),
             tuples,
-            bases,
-            uncompiled,
+            compiled_sets,
+            fallback,
         }
     }
 }

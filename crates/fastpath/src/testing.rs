@@ -1,4 +1,4 @@
-//! What tests of forms have in common: rules, and what of a frame is looked at.
+//! Helpers for the tests of lookup forms: rules from text, and the keys of a frame.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use flow::{FlowKey, PipelineFields};
 use packet::{Depth, Frame, Headers};
 use pipeline::{Limits, Pipeline, Rule};
 
-use crate::lanes::{Lanes, Parts};
+use crate::packed_key::{KeyParts, PackedKey};
 
-/// The rules of these lines, in the order in which they are tried.
+/// The rules of these lines, in match order.
 pub(crate) fn rules(lines: &[String]) -> Vec<Arc<Rule>> {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     for line in lines {
@@ -20,12 +20,12 @@ pub(crate) fn rules(lines: &[String]) -> Vec<Arc<Rule>> {
     pipeline.rules(TableId(0)).cloned().collect()
 }
 
-/// The words of a frame that comes in by port 1, and the key that a walk looks at.
-pub(crate) fn seen_of(frame: &Frame) -> (Lanes, FlowKey) {
-    let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
-    let registers = PipelineFields::new(PortNo(1));
-    let (mut lanes, mut key) = (Lanes::new(), FlowKey::new());
-    lanes.fill(Parts::ALL, &headers, &registers);
-    key.fill(&headers, &registers);
-    (lanes, key)
+/// The packed key of a frame received on port 1, and the flow key that a scan compares.
+pub(crate) fn keys_of(frame: &Frame) -> (PackedKey, FlowKey) {
+    let headers = Headers::parse(frame, Depth::Transport).expect("the frame is well formed");
+    let fields = PipelineFields::new(PortNo(1));
+    let (mut packed, mut key) = (PackedKey::new(), FlowKey::new());
+    packed.fill(KeyParts::ALL, &headers, &fields);
+    key.fill(&headers, &fields);
+    (packed, key)
 }

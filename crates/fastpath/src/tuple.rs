@@ -1,6 +1,62 @@
-//! All rules of one shape: a hash table in segments, found by the upper bits of
-//! the hash. A segment that is full is remade larger, or as two; so no insertion
-//! costs more than the largest segment, whatever the size of the table.
+//! Tuple space search: one hash table for each mask (Srinivasan, Suri, Varghese, "Packet
+//! classification using tuple space search", SIGCOMM 1999; Open vSwitch `struct cls_subtable`).
+//!
+//! Rules with the same mask form a *tuple* and differ only in their values, so a lookup in the
+//! tuple masks the key of the packet, computes one hash and finds the rule or no rule. A table with
+//! `m` masks is searched in `m` tuples, in descending order of the highest priority in each; the
+//! search ends when the rule that it has found has a higher priority than all rules of the next:
+//!
+//! ```text
+//!   tuple   mask                    highest   rules
+//!     0     eth_type, nw_dst           40     nw_dst=10.0.0.1 ..., 10.0.0.2 ..., ...
+//!     1     eth_type, nw_src/16        30     nw_src=10.0/16 ...
+//!     2     in_port                    10     in_port=1 ..., in_port=2 ...
+//!
+//!   packet: tuple 0 finds a rule of priority 20  ->  tuple 1 may have a better one: continue
+//!           tuple 1 finds a rule of priority 25  ->  10 < 25: tuple 2 is not searched
+//! ```
+//!
+//! The hash table of a tuple is divided into [segments](crate::segment) by the upper bits of the
+//! hash; the directory maps these bits to segments, and doubles when a segment must be split that
+//! fills one slot of it (extendible hashing):
+//!
+//! ```text
+//!   directory, 2 bits    00 -> segment A        A was not split, so it is in two slots
+//!                        01 -> segment A
+//!                        10 -> segment B
+//!                        11 -> segment C
+//! ```
+//!
+//! Rules are added and removed in place, and each becomes visible with an
+//! [epoch](crate::epoch), so an addition costs the same in a table of a hundred rules and of a
+//! million.
+//!
+//! Cost of a lookup: 110 modelled instructions for each tuple. Since masks come from rules only and
+//! not from traffic, no traffic can add tuples (compare the "tuple space explosion" attack on
+//! Open vSwitch's megaflows, Csikor et al. 2019); if rules have many masks, the [merge
+//! plan](crate::classifier) replaces the smaller tuples by compiled sets.
+//!
+//! Chosen for every rule that is added, and for the tuples whose rules are too many to compile.
+//!
+//! ```
+//! use base::Instant;
+//! use fastpath::Classifier;
+//! use flow::text::parse_flow_line;
+//! use pipeline::{Limits, Pipeline};
+//!
+//! let mut pipeline = Pipeline::new(Limits::default(), 1);
+//! let mut classifier = Classifier::new();
+//! for n in 0..1000 {
+//!     let line = format!("udp,nw_src=10.0.{}.{},actions=output:2", n / 250, n % 250);
+//!     let command = parse_flow_line(&line).expect("a flow");
+//!     let changes = pipeline.flow_mod(&command, Instant::START).expect("the table has room");
+//!     classifier.queue_changes(&changes);
+//! }
+//! classifier.publish(&pipeline);
+//! let description = &classifier.describe()[0];
+//! assert_eq!((&*description.form, description.rules), ("exact", 1000));
+//! assert_eq!(description.cost, Some(110));
+//! ```
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -9,53 +65,56 @@ use std::sync::Arc;
 use pipeline::Rule;
 use sys::cache::prefetch;
 
-use crate::ahead::{AHEAD, ask_for};
-use crate::lanes::{Conditions, Lanes, Parts};
-use crate::places::Places;
-use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Line, Living, Segment, Sought};
-use crate::shape::{Hash, Hasher, Key, Shape};
+use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
+use crate::epoch::Epoch;
+use crate::key_hash::{KeyHash, KeyHasher};
+use crate::mask::{MaskedKey, TupleMask, masked_words};
+use crate::packed_key::{KeyParts, PackedKey, PackedMatch};
+use crate::segment::{
+    CAPACITY_MAX, CAPACITY_MIN, HotEntry, LiveEntry, SearchKey, Segment, SegmentFull,
+};
 
-/// The most entries of a segment whose hashes are all the same, which no splitting
-/// tells apart: an entry's number has sixteen bits.
-const ALIKE_MAX: usize = 32_768;
+/// Most entries of a segment whose hashes are all equal, so that no split separates them: the
+/// number of an entry has sixteen bits.
+const EQUAL_HASHES_MAX: usize = 32_768;
 
-/// How many bits of the hash choose a segment at most: all that are for it.
-const BITS_MAX: u32 = u16::BITS;
+/// Most bits of the hash that select a segment: all bits of that part.
+const DIRECTORY_BITS_MAX: u32 = u16::BITS;
 
-/// There are too many rules that differ by nothing but their priority.
+/// Too many rules differ only in their priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooManyAlike;
+pub(crate) struct DuplicateLimit;
 
-/// Segments by the upper bits of the hash; one that was not split as often as
-/// others stands in several places.
+/// Segments by the upper bits of the hash. A segment that was split less often than others is in
+/// several adjacent slots.
 #[derive(Clone, Debug)]
-struct Directory {
+struct SegmentDirectory {
     bits: u32,
     segments: Vec<Arc<Segment>>,
 }
 
-impl Directory {
+impl SegmentDirectory {
     #[inline]
-    fn place(&self, hash: Hash) -> usize {
-        let upper = u32::from(hash.segment()) >> (BITS_MAX - self.bits);
-        usize::try_from(upper).expect("it has sixteen bits at most")
+    fn slot(&self, hash: KeyHash) -> usize {
+        let upper = u32::from(hash.segment()) >> (DIRECTORY_BITS_MAX - self.bits);
+        usize::try_from(upper).expect("the slot has at most sixteen bits")
     }
 
     #[inline]
-    fn segment(&self, hash: Hash) -> &Arc<Segment> {
-        &self.segments[self.place(hash)]
+    fn segment(&self, hash: KeyHash) -> &Arc<Segment> {
+        &self.segments[self.slot(hash)]
     }
 
-    /// The places where the segment of `place` stands.
-    fn places_of(&self, place: usize) -> std::ops::Range<usize> {
-        let segment = &self.segments[place];
+    /// Slots of the segment in `slot`.
+    fn slots_of(&self, slot: usize) -> std::ops::Range<usize> {
+        let segment = &self.segments[slot];
         let same = |other: &&Arc<Segment>| Arc::ptr_eq(other, segment);
-        let before = self.segments[..place].iter().rev().take_while(same).count();
-        let behind = self.segments[place..].iter().take_while(same).count();
-        place - before..place + behind
+        let before = self.segments[..slot].iter().rev().take_while(same).count();
+        let after = self.segments[slot..].iter().take_while(same).count();
+        slot - before..slot + after
     }
 
-    /// Twice as many places, each segment in two.
+    /// Doubles the number of slots; each segment is in twice as many.
     fn double(&mut self) {
         let twice = |segment: &Arc<Segment>| [Arc::clone(segment), Arc::clone(segment)];
         self.segments = self.segments.iter().flat_map(twice).collect();
@@ -63,179 +122,187 @@ impl Directory {
     }
 }
 
-/// What a worker looks into.
+/// A tuple as workers read it.
 #[derive(Clone, Debug)]
 pub(crate) struct TupleView {
-    shape: Arc<Shape>,
-    /// No rule in it has a higher priority.
+    mask: Arc<TupleMask>,
+    /// Highest priority of its rules, or more.
     pub(crate) highest: u16,
-    directory: Arc<Directory>,
+    directory: Arc<SegmentDirectory>,
 }
 
-/// Segments of a tuple that is far away: so many have eight thousand entries, which take some
-/// 800 kB with what they count.
-const FAR: usize = 16;
+/// Segments of a tuple whose counters are prefetched: so many have eight thousand entries, which
+/// take some 800 kB with their counters.
+const FAR_SEGMENTS: usize = 16;
 
-/// Where the lookups of frames have come to, before any entry's line is read.
-pub(crate) struct Lookups<'v> {
-    /// The segment of each, and its hash.
-    pub(crate) steps: [(&'v Segment, Hash); AHEAD],
-    /// The line that may tell what it finds.
-    pub(crate) lines: [Option<&'v Line>; AHEAD],
-    /// Those of which it is known that they find nothing.
-    pub(crate) missing: Places,
-}
-
-/// These bits of these words of a frame.
-#[inline(always)]
-pub(crate) fn words_of<const N: usize>(lanes: &Lanes, asked: [(u8, u64); N]) -> [u64; N] {
-    asked.map(|(lane, mask)| lanes.word(lane) & mask)
+/// Lookups of a batch by hot entries, before any hot entry is read.
+pub(crate) struct HotLookups<'v> {
+    /// Segment and hash of each packet.
+    pub(crate) segments: [(&'v Segment, KeyHash); LOOKUP_BATCH],
+    /// Hot entry that each packet may match.
+    pub(crate) hot: [Option<&'v HotEntry>; LOOKUP_BATCH],
+    /// Packets that match no rule of the tuple.
+    pub(crate) missing: BatchMask,
 }
 
 impl TupleView {
-    /// Begins to look these frames up where entries have lines: asks for the buckets of all of
-    /// them, and then for the lines.
+    /// Begins the lookup of a batch by hot entries: prefetches the buckets of all packets, then
+    /// their hot entries. `mask` is the mask of the tuple.
     #[inline(always)]
-    pub(crate) fn begin_by_lines<const N: usize>(
+    pub(crate) fn begin_hot_lookups<const N: usize>(
         &self,
-        hasher: Hasher,
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-        asked: [(u8, u64); N],
-    ) -> Lookups<'_> {
-        let mut steps: [(&Segment, Hash); AHEAD] = [(self.first_segment(), Hash::NONE); AHEAD];
-        for place in of {
-            let words = words_of(&lanes[place % AHEAD], asked);
+        hasher: KeyHasher,
+        keys: &[PackedKey; LOOKUP_BATCH],
+        packets: BatchMask,
+        mask: [(u8, u64); N],
+    ) -> HotLookups<'_> {
+        let mut segments: [(&Segment, KeyHash); LOOKUP_BATCH] =
+            [(self.first_segment(), KeyHash::ZERO); LOOKUP_BATCH];
+        for index in packets {
+            let words = masked_words(&keys[index % LOOKUP_BATCH], mask);
             let hash = hasher.hash(words.into_iter());
             let segment = self.segment(hash);
             segment.prefetch_bucket(hash);
-            steps[place % AHEAD] = (segment, hash);
+            segments[index % LOOKUP_BATCH] = (segment, hash);
         }
-        let mut lines: [Option<&Line>; AHEAD] = [None; AHEAD];
-        let mut missing = Places::NONE;
-        for place in of {
-            let (segment, hash) = steps[place % AHEAD];
-            match segment.likely_line(hash) {
-                Some(line) => {
-                    prefetch(line);
-                    lines[place % AHEAD] = Some(line);
+        let mut hot: [Option<&HotEntry>; LOOKUP_BATCH] = [None; LOOKUP_BATCH];
+        let mut missing = BatchMask::EMPTY;
+        for index in packets {
+            let (segment, hash) = segments[index % LOOKUP_BATCH];
+            match segment.likely_hot_entry(hash) {
+                Some(entry) => {
+                    prefetch(entry);
+                    hot[index % LOOKUP_BATCH] = Some(entry);
                 }
-                None => missing.add(Places::of(place)),
+                None => missing.insert(BatchMask::single(index)),
             }
         }
-        Lookups {
-            steps,
-            lines,
+        HotLookups {
+            segments,
+            hot,
             missing,
         }
     }
 
-    /// The rules that these frames find. What is far away is asked for all of them together,
-    /// one thing after the other, and so comes together: buckets, entries and rules.
+    /// Returns the rules that these packets match. Buckets, entries and rules are prefetched for
+    /// all packets, stage by stage.
     pub(crate) fn find_each(
         &self,
-        (hasher, epoch): (Hasher, Epoch),
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-    ) -> [Option<&Arc<Rule>>; AHEAD] {
+        (hasher, epoch): (KeyHasher, Epoch),
+        keys: &[PackedKey; LOOKUP_BATCH],
+        packets: BatchMask,
+    ) -> [Option<&Arc<Rule>>; LOOKUP_BATCH] {
         let first = &*self.directory.segments[0];
-        let mut steps = [(Hash::NONE, first, None); AHEAD];
-        for place in of {
-            let hash = hasher.hash(self.shape.words(&lanes[place]));
+        let mut stages = [(KeyHash::ZERO, first, None); LOOKUP_BATCH];
+        for index in packets {
+            let hash = hasher.hash(self.mask.masked_words(&keys[index]));
             let segment = &**self.directory.segment(hash);
             segment.prefetch_bucket(hash);
-            steps[place] = (hash, segment, None);
+            stages[index] = (hash, segment, None);
         }
-        for place in of {
-            let (hash, segment, number) = &mut steps[place];
+        for index in packets {
+            let (hash, segment, number) = &mut stages[index];
             *number = segment.likely(*hash);
             if let Some(number) = *number {
                 segment.prefetch_entry(number);
             }
         }
-        let mut found = [None; AHEAD];
-        for place in of {
-            let (hash, segment, number) = steps[place];
+        let mut found = [None; LOOKUP_BATCH];
+        for index in packets {
+            let (hash, segment, number) = stages[index];
             let Some(number) = number else {
                 continue;
             };
-            let sought = Sought::Lanes(&lanes[place]);
-            let likely = segment.likely_rule(number, sought, epoch);
-            found[place] = likely.or_else(|| segment.find(hash, sought, epoch, |_| true));
-            found[place].into_iter().for_each(|rule| ask_for(rule));
+            let search = SearchKey::Key(&keys[index]);
+            let likely = segment.likely_rule(number, search, epoch);
+            found[index] = likely.or_else(|| segment.find(hash, search, epoch, |_| true));
+            found[index]
+                .into_iter()
+                .for_each(|rule| prefetch_rule(rule));
         }
         found
     }
 
-    /// Whether what its rules count is not in a cache of the second level, with all else that a
-    /// frame needs of it.
+    /// True if the counters of its rules, with everything else that packets read, exceed a
+    /// second-level cache.
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
-        self.directory.segments.len() >= FAR
+        self.directory.segments.len() >= FAR_SEGMENTS
     }
 
-    /// The segment of a frame of this hash.
+    /// The segment of a hash.
     #[inline]
-    pub(crate) fn segment(&self, hash: Hash) -> &Segment {
+    pub(crate) fn segment(&self, hash: KeyHash) -> &Segment {
         self.directory.segment(hash)
     }
 
-    /// One of the segments: there is one at least.
+    /// The first segment; a tuple has at least one.
     pub(crate) fn first_segment(&self) -> &Segment {
         &self.directory.segments[0]
     }
 
     #[inline]
-    fn sought<'a>(&self, key: &'a Key, lanes: &'a Lanes) -> Sought<'a> {
-        match self.shape.kept() {
-            0 => Sought::Lanes(lanes),
-            kept => Sought::Words(&key.words[..kept]),
+    fn search_key<'a>(&self, masked: &'a MaskedKey, key: &'a PackedKey) -> SearchKey<'a> {
+        match self.mask.hot_words() {
+            0 => SearchKey::Key(key),
+            words => SearchKey::Words(&masked.words[..words]),
         }
     }
 
-    /// Which bits of which words it looks at.
-    pub(crate) fn asked(&self) -> &[(u8, u64)] {
-        self.shape.asked()
+    /// Words of the mask, and the bits of each.
+    pub(crate) fn mask(&self) -> &[(u8, u64)] {
+        self.mask.words()
     }
 
-    /// The parts of a frame that it looks at.
-    pub(crate) fn parts(&self) -> Parts {
-        self.shape.parts()
+    /// Parts of a key that the mask reads.
+    pub(crate) fn parts(&self) -> KeyParts {
+        self.mask.parts()
     }
 
-    /// The rule of the highest priority that the frame fits among those that are wanted,
-    /// as `epoch` saw it.
+    /// Returns the rule that the packet matches first among the eligible ones, as of `epoch`.
     #[inline]
     pub(crate) fn find(
         &self,
-        lanes: &Lanes,
-        hasher: Hasher,
+        key: &PackedKey,
+        hasher: KeyHasher,
         epoch: Epoch,
-        wanted: impl Fn(&Rule) -> bool,
+        is_eligible: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
-        let key = self.shape.key(lanes, hasher);
-        let segment = self.directory.segment(key.hash);
-        segment.find(key.hash, self.sought(&key, lanes), epoch, wanted)
+        let masked = self.mask.apply(key, hasher);
+        let segment = self.directory.segment(masked.hash);
+        segment.find(
+            masked.hash,
+            self.search_key(&masked, key),
+            epoch,
+            is_eligible,
+        )
     }
 }
 
-/// The writer's end.
+/// Prefetches the fields of a rule that was found.
+#[inline]
+fn prefetch_rule(rule: &Rule) {
+    prefetch(&rule.instructions);
+    prefetch(&rule.counters);
+}
+
+/// A tuple as the writer holds it.
 #[derive(Debug)]
 pub(crate) struct Tuple {
-    shape: Arc<Shape>,
-    hasher: Hasher,
-    directory: Arc<Directory>,
-    /// How many rules have which priority.
+    mask: Arc<TupleMask>,
+    hasher: KeyHasher,
+    directory: Arc<SegmentDirectory>,
+    /// Number of rules by priority.
     priorities: BTreeMap<u16, usize>,
 }
 
 impl Tuple {
-    pub(crate) fn new(shape: Shape, hasher: Hasher, epoch: Epoch) -> Self {
-        let segment = Segment::new(CAPACITY_MIN, shape.kept(), epoch);
+    pub(crate) fn new(mask: TupleMask, hasher: KeyHasher, epoch: Epoch) -> Self {
+        let segment = Segment::new(CAPACITY_MIN, mask.hot_words(), epoch);
         Self {
-            shape: Arc::new(shape),
+            mask: Arc::new(mask),
             hasher,
-            directory: Arc::new(Directory {
+            directory: Arc::new(SegmentDirectory {
                 bits: 0,
                 segments: vec![Arc::new(segment)],
             }),
@@ -247,43 +314,44 @@ impl Tuple {
         self.priorities.is_empty()
     }
 
-    /// How many rules there are.
+    /// Number of rules.
     pub(crate) fn len(&self) -> usize {
         self.priorities.values().sum()
     }
 
-    /// The segments, each once: one that stands in several places does so side by side.
+    /// Segments without repetition: equal ones are in adjacent slots.
     fn segments(&self) -> Vec<Arc<Segment>> {
         let mut segments = self.directory.segments.clone();
         segments.dedup_by(|one, other| Arc::ptr_eq(one, other));
         segments
     }
 
-    /// The bytes it takes, besides the rules.
+    /// Size in bytes without the rules.
     pub(crate) fn bytes(&self) -> usize {
         let of_segments = self.segments().into_iter().map(|segment| segment.bytes());
         of_segments.sum::<usize>() + self.directory.segments.len() * size_of::<Arc<Segment>>()
     }
 
-    /// Some of the rules, at least one if there are any.
-    pub(crate) fn some(&self) -> Vec<Arc<Rule>> {
-        const SOME: usize = 8;
+    /// A sample of the rules, at least one if there are any.
+    pub(crate) fn sample(&self) -> Vec<Arc<Rule>> {
+        const SAMPLES: usize = 8;
         for segment in self.segments() {
-            let living = segment.living();
-            if !living.is_empty() {
-                let some = living.iter().take(SOME);
-                return some.map(|one| Arc::clone(segment.rule_of(one))).collect();
+            let live = segment.live_entries();
+            if !live.is_empty() {
+                let sample = live.iter().take(SAMPLES);
+                return sample
+                    .map(|entry| Arc::clone(segment.rule_of(entry)))
+                    .collect();
             }
         }
         Vec::new()
     }
 
-    /// All rules there are.
-    pub(crate) fn living(&self) -> Vec<Arc<Rule>> {
+    /// All rules.
+    pub(crate) fn rules(&self) -> Vec<Arc<Rule>> {
         let of_segment = |segment: &Arc<Segment>| {
-            let living = segment.living().into_iter();
-            living
-                .map(|one| Arc::clone(segment.rule_of(&one)))
+            let live = segment.live_entries().into_iter();
+            live.map(|entry| Arc::clone(segment.rule_of(&entry)))
                 .collect::<Vec<_>>()
         };
         self.segments().iter().flat_map(of_segment).collect()
@@ -296,60 +364,60 @@ impl Tuple {
 
     pub(crate) fn view(&self) -> TupleView {
         TupleView {
-            shape: Arc::clone(&self.shape),
+            mask: Arc::clone(&self.mask),
             highest: self.highest(),
             directory: Arc::clone(&self.directory),
         }
     }
 
-    /// Where a rule of these conditions belongs.
-    pub(crate) fn place_of(&self, conditions: &Conditions) -> (Arc<Shape>, Key) {
-        let key = self.shape.key(&conditions.values, self.hasher);
-        (Arc::clone(&self.shape), key)
+    /// The mask, and the masked key of a rule with this match.
+    pub(crate) fn masked_key(&self, packed: &PackedMatch) -> (Arc<TupleMask>, MaskedKey) {
+        let key = self.mask.apply(&packed.values, self.hasher);
+        (Arc::clone(&self.mask), key)
     }
 
-    /// Looks at the memory that rules of these hashes would be written to. It is far away
-    /// in a large table, and what is asked for together comes together.
-    pub(crate) fn foresee(&self, hashes: impl Iterator<Item = Hash> + Clone) {
+    /// Brings the memory that rules of these hashes will be written to into the cache. In a large
+    /// table it is in no cache, and the latencies of several rules overlap.
+    pub(crate) fn prefetch_hashes(&self, hashes: impl Iterator<Item = KeyHash> + Clone) {
         let segments = hashes.map(|hash| (hash, self.directory.segment(hash)));
-        let near = segments.clone().map(|(_, segment)| segment.glance());
-        black_box(near.sum::<usize>());
-        // The farthest, and by themselves, so that all of them are under way at once.
-        let far = segments.clone();
-        far.for_each(|(hash, segment)| segment.prefetch_bucket(hash));
-        let next = segments.map(|(_, segment)| segment.glance_at_next());
+        let headers = segments.clone().map(|(_, segment)| segment.touch());
+        black_box(headers.sum::<usize>());
+        // Buckets are in no cache most often; in a loop of their own all are in flight together.
+        let buckets = segments.clone();
+        buckets.for_each(|(hash, segment)| segment.prefetch_bucket(hash));
+        let next = segments.map(|(_, segment)| segment.touch_next_entry());
         black_box(next.sum::<usize>());
     }
 
-    /// Puts a rule of this key in, to be seen from `epoch` on. Answers whether the tuple
-    /// is to be shown anew.
+    /// Adds a rule with its masked key, visible from `epoch`. Returns true if the view of the
+    /// tuple has changed.
     pub(crate) fn insert(
         &mut self,
-        key: &Key,
+        key: &MaskedKey,
         rule: &Arc<Rule>,
         epoch: Epoch,
-    ) -> Result<bool, TooManyAlike> {
+    ) -> Result<bool, DuplicateLimit> {
         let hash = key.hash;
         let highest = self.highest();
-        let mut remade = self.renew(hash, epoch)?;
-        while let Err(Full) = self.directory.segment(hash).insert(key, rule, epoch) {
-            self.remake(hash, 1, epoch)?;
-            remade = true;
+        let mut is_replaced = self.replace_if_old(hash, epoch)?;
+        while let Err(SegmentFull) = self.directory.segment(hash).insert(key, rule, epoch) {
+            self.replace_segment(hash, 1, epoch)?;
+            is_replaced = true;
         }
         *self.priorities.entry(rule.priority()).or_default() += 1;
-        Ok(remade || rule.priority() > highest)
+        Ok(is_replaced || rule.priority() > highest)
     }
 
-    /// Takes a rule out as of `epoch`. Answers whether the tuple is to be shown
-    /// anew; none if the rule is not there.
+    /// Removes a rule as of `epoch`. Returns true if the view of the tuple has changed, or `None`
+    /// if the rule is not in the tuple.
     pub(crate) fn remove(
         &mut self,
-        conditions: &Conditions,
+        packed: &PackedMatch,
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Option<bool> {
-        let hash = self.hash(conditions);
-        let renewed = self.renew(hash, epoch).ok()?;
+        let hash = self.hash(packed);
+        let was_old = self.replace_if_old(hash, epoch).ok()?;
         let segment = Arc::clone(self.directory.segment(hash));
         if !segment.remove(hash, rule, epoch) {
             return None;
@@ -361,80 +429,84 @@ impl Tuple {
                 self.priorities.remove(&rule.priority());
             }
         }
-        let remade = segment.is_mostly_dead() && self.remake(hash, 0, epoch).is_ok();
-        Some(renewed || remade || self.highest() != highest)
+        let is_compacted = segment.is_mostly_dead() && self.replace_segment(hash, 0, epoch).is_ok();
+        Some(was_old || is_compacted || self.highest() != highest)
     }
 
-    fn hash(&self, conditions: &Conditions) -> Hash {
-        self.hasher.hash(self.shape.words(&conditions.values))
+    fn hash(&self, packed: &PackedMatch) -> KeyHash {
+        self.hasher.hash(self.mask.masked_words(&packed.values))
     }
 
-    /// Makes sure that the segment of `hash` can be written to. Answers whether it was
-    /// remade for that.
-    fn renew(&mut self, hash: Hash, epoch: Epoch) -> Result<bool, TooManyAlike> {
+    /// Replaces the segment of `hash` if it is too old to be written to. Returns true if it was.
+    fn replace_if_old(&mut self, hash: KeyHash, epoch: Epoch) -> Result<bool, DuplicateLimit> {
         let is_old = self.directory.segment(hash).is_old(epoch);
         if is_old {
-            self.remake(hash, 0, epoch)?;
+            self.replace_segment(hash, 0, epoch)?;
         }
         Ok(is_old)
     }
 
-    /// Puts another segment, or two, in the place of the one of `hash`: without
-    /// the dead, and with room for so many more.
-    fn remake(&mut self, hash: Hash, more: usize, epoch: Epoch) -> Result<(), TooManyAlike> {
-        let place = self.directory.place(hash);
-        let old = Arc::clone(&self.directory.segments[place]);
-        let living = old.living();
-        let goes_on = more > 0 && old.can_be_inherited(epoch);
-        let alike = living.windows(2).all(|two| two[0].hash == two[1].hash);
-        // Full before its time: its buckets are too few for these hashes.
-        let crowded = more > 0 && !old.is_used_up();
-        let enough = if crowded { old.capacity() + 1 } else { 0 };
-        let capacity = room_for(living.len() + more).max(enough.next_power_of_two());
+    /// Replaces the segment of `hash` by one or two with its live entries and room for `more`.
+    fn replace_segment(
+        &mut self,
+        hash: KeyHash,
+        more: usize,
+        epoch: Epoch,
+    ) -> Result<(), DuplicateLimit> {
+        let slot = self.directory.slot(hash);
+        let old = Arc::clone(&self.directory.segments[slot]);
+        let live = old.live_entries();
+        let inherits = more > 0 && old.can_be_inherited(epoch);
+        let has_equal_hashes = live.windows(2).all(|two| two[0].hash == two[1].hash);
+        // Full below its capacity: its buckets are too few for these hashes.
+        let is_crowded = more > 0 && !old.is_used_up();
+        let least = if is_crowded { old.capacity() + 1 } else { 0 };
+        let capacity = capacity_for(live.len() + more).max(least.next_power_of_two());
         let directory = Arc::make_mut(&mut self.directory);
-        let splits = capacity > CAPACITY_MAX && !alike && directory.bits < BITS_MAX;
+        let splits =
+            capacity > CAPACITY_MAX && !has_equal_hashes && directory.bits < DIRECTORY_BITS_MAX;
         if !splits {
-            let remade = fill(&old, living.iter(), capacity, epoch, goes_on)?;
-            let places = directory.places_of(place);
-            directory.segments[places].fill(Arc::new(remade));
+            let segment = fill_segment(&old, live.iter(), capacity, epoch, inherits)?;
+            let slots = directory.slots_of(slot);
+            directory.segments[slots].fill(Arc::new(segment));
             return Ok(());
         }
-        if directory.places_of(place).len() == 1 {
+        if directory.slots_of(slot).len() == 1 {
             directory.double();
         }
-        let places = directory.places_of(directory.place(hash));
-        let middle = places.start + places.len() / 2;
-        for half in [places.start..middle, middle..places.end] {
-            let of_half = |entry: &&Living| half.contains(&directory.place(entry.hash));
-            let part = living.iter().filter(of_half);
-            let capacity = room_for(part.clone().count() + 1);
-            let remade = fill(&old, part, capacity, epoch, goes_on)?;
-            directory.segments[half].fill(Arc::new(remade));
+        let slots = directory.slots_of(directory.slot(hash));
+        let middle = slots.start + slots.len() / 2;
+        for half in [slots.start..middle, middle..slots.end] {
+            let is_in_half = |entry: &&LiveEntry| half.contains(&directory.slot(entry.hash));
+            let part = live.iter().filter(is_in_half);
+            let capacity = capacity_for(part.clone().count() + 1);
+            let segment = fill_segment(&old, part, capacity, epoch, inherits)?;
+            directory.segments[half].fill(Arc::new(segment));
         }
         Ok(())
     }
 }
 
-/// A segment of these entries of `old`, made in `epoch`, which may go on with its blocks: of
-/// the capacity or, if its buckets do not serve, of the next that do.
-fn fill<'a>(
+/// Builds a segment of these entries of `old`, of `capacity` or, if its buckets do not suffice, of
+/// the next power of two that does.
+fn fill_segment<'a>(
     old: &Segment,
-    living: impl Iterator<Item = &'a Living> + Clone,
+    live: impl Iterator<Item = &'a LiveEntry> + Clone,
     mut capacity: usize,
     epoch: Epoch,
-    goes_on: bool,
-) -> Result<Segment, TooManyAlike> {
-    while capacity <= ALIKE_MAX {
-        match old.with_those(living.clone(), capacity, epoch, goes_on) {
+    inherits: bool,
+) -> Result<Segment, DuplicateLimit> {
+    while capacity <= EQUAL_HASHES_MAX {
+        match old.with_entries(live.clone(), capacity, epoch, inherits) {
             Ok(segment) => return Ok(segment),
-            Err(Full) => capacity *= 2,
+            Err(SegmentFull) => capacity *= 2,
         }
     }
-    Err(TooManyAlike)
+    Err(DuplicateLimit)
 }
 
-/// The capacity for so many entries and as many to come.
-fn room_for(entries: usize) -> usize {
+/// Capacity for so many entries and half as many more.
+fn capacity_for(entries: usize) -> usize {
     (entries + entries / 2)
         .next_power_of_two()
         .max(CAPACITY_MIN)

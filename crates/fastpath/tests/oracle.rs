@@ -1,6 +1,5 @@
-//! Whatever the tables, whatever happens to them between batches, and whatever the
-//! frames: what the runner makes of each is what the interpreter makes of it, and
-//! afterwards every count is the same.
+//! The interpreter as oracle: for any tables, any events between batches and any frames, the outcome
+//! of the runner is that of the interpreter, and afterwards all counters are equal.
 
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +19,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use testkit::workload::{frame, splitmix64};
 
-/// Conditions; some ask for what only some frames have.
+/// Matches; some are on fields that only some frames have.
 const MATCHES: &[&str] = &[
     "",
     "",
@@ -53,8 +52,8 @@ const MATCHES: &[&str] = &[
     "mpls",
 ];
 
-/// Of those that ask for nothing but the port of arrival, most.
-const OF_PORTS: &[&str] = &[
+/// Matches, most of which are on the ingress port only.
+const PORT_MATCHES: &[&str] = &[
     "",
     "in_port=1",
     "in_port=2",
@@ -64,7 +63,7 @@ const OF_PORTS: &[&str] = &[
     "tcp",
 ];
 
-/// What is done at once.
+/// Actions of `apply_actions`.
 const ACTIONS: &[&str] = &[
     "output:1",
     "output:2",
@@ -136,7 +135,7 @@ const ACTIONS: &[&str] = &[
     "bundle(eth_src,0,hrw,ofport,members:2,3)",
 ];
 
-/// What a rule does that is a clause; it does nothing else.
+/// Actions of a conjunction clause, which has no others.
 const CLAUSES: &[&str] = &[
     "conjunction(1,1/2)",
     "conjunction(1,2/2)",
@@ -145,8 +144,8 @@ const CLAUSES: &[&str] = &[
     "conjunction(2,3/3)",
 ];
 
-/// What follows the actions that are applied.
-const ENDS: &[&str] = &[
+/// Instructions after `apply_actions`.
+const OTHER_INSTRUCTIONS: &[&str] = &[
     "",
     "",
     "",
@@ -164,8 +163,8 @@ const ENDS: &[&str] = &[
     "write_actions(output:1),write_metadata:0x9,goto_table:3",
 ];
 
-/// What a rule does in a long row of tables: lead on to `NEXT` or `LATER`, mostly.
-const LEADING: &[&str] = &[
+/// Actions of rules in a chain of tables: most continue in table `NEXT` or `LATER`.
+const CHAIN_ACTIONS: &[&str] = &[
     "goto_table:NEXT",
     "goto_table:LATER",
     "load:1->NXM_NX_REG0[],goto_table:NEXT",
@@ -199,8 +198,8 @@ const LEADING: &[&str] = &[
     "write_actions(group:1,output:3)",
 ];
 
-/// Conditions there.
-const LEADING_MATCHES: &[&str] = &[
+/// Matches of rules in a chain of tables.
+const CHAIN_MATCHES: &[&str] = &[
     "",
     "",
     "",
@@ -226,7 +225,7 @@ const GROUPS: &[&str] = &[
     "group_id=8,type=all,bucket=set_queue:2,output:2,bucket=output:3,bucket=dec_ttl,enqueue:4:3,set_queue:1,output:2",
 ];
 
-/// One that lets one frame in a hundred milliseconds pass, one that marks, and that of the
+/// A meter that passes one frame in a hundred milliseconds, one that remarks, and that of the
 /// controllers.
 const METERS: &[&str] = &[
     "meter=1,pktps,burst,stats,bands=type=drop,rate=10,burst_size=1",
@@ -256,38 +255,38 @@ const STACKS: &[&str] = &[
     "eth / mpls / mpls",
 ];
 
-/// How many ports there are, from 1 on.
+/// Number of ports, numbered from 1.
 const PORTS: u32 = 4;
 
-/// So few that some frames find none left for a copy.
+/// Buffers: so few that some frames cannot be copied.
 const BUFFERS: usize = 3;
 
-/// What happens between two batches.
+/// An event between two batches.
 #[derive(Clone, Debug)]
-enum Event {
+enum OracleEvent {
     Flow(FlowModCommand, String),
     Port(u32, PortConfig),
-    Shut(u32, bool),
+    StpBlocked(u32, bool),
     Protected(u32, bool),
     Fragments(FragmentHandling),
     Miss(MissPolicy),
     Standalone(bool),
 }
 
-/// A frame on its way in.
+/// A received frame.
 #[derive(Clone, Debug)]
-struct Incoming {
+struct ReceivedFrame {
     stack: &'static str,
     bytes: Vec<u8>,
     offload: Offload,
 }
 
-/// The bytes of what `STACKS` tells of.
+/// Frames of `STACKS`.
 static BUILT: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| STACKS.iter().copied().map(frame).collect());
 
-impl Incoming {
-    /// A frame as it should be.
+impl ReceivedFrame {
+    /// A well-formed frame.
     fn plain(stack: &'static str) -> Self {
         Self {
             stack,
@@ -296,10 +295,10 @@ impl Incoming {
         }
     }
 
-    /// One that `seed` chooses: of five one has a byte that is another, of ten one is cut off,
-    /// one is to be segmented and two owe the wire a checksum. The least seeds stand for
-    /// frames as they should be, which a case that fails is brought down to.
-    fn chosen(seed: u64) -> Self {
+    /// A frame selected by `seed`: one in five has a wrong byte, one in ten is truncated, one in ten
+    /// is to be segmented, and two in ten have a partial checksum. The lowest seeds select
+    /// well-formed frames, to which a failing case shrinks.
+    fn of_seed(seed: u64) -> Self {
         if let Some(stack) = usize::try_from(seed)
             .ok()
             .and_then(|place| STACKS.get(place))
@@ -308,7 +307,7 @@ impl Incoming {
         }
         let number = |place: u64, count: usize| {
             let number = splitmix64(seed.wrapping_mul(8).wrapping_add(place)) % count as u64;
-            usize::try_from(number).expect("it is less than a count")
+            usize::try_from(number).expect("the number is less than a count")
         };
         let stack = number(0, STACKS.len());
         let mut bytes = BUILT[stack].clone();
@@ -333,7 +332,7 @@ impl Incoming {
         let size = number(7, 300);
         let segmentation = (size < 30).then(|| Segmentation {
             kind: SegmentationKind::Tcp4,
-            size: u16::try_from(size).expect("it is less than 30"),
+            size: u16::try_from(size).expect("the size is less than 30"),
             header_len: 54,
         });
         Self {
@@ -353,11 +352,11 @@ impl Incoming {
     }
 }
 
-fn incoming() -> impl Strategy<Value = Incoming> {
-    any::<u64>().prop_map(Incoming::chosen)
+fn received_frame() -> impl Strategy<Value = ReceivedFrame> {
+    any::<u64>().prop_map(ReceivedFrame::of_seed)
 }
 
-fn event(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
+fn event(matches: &'static [&'static str]) -> impl Strategy<Value = OracleEvent> {
     let config = select(
         &[
             PortConfig(0),
@@ -375,24 +374,24 @@ fn event(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
     prop_oneof![
         30 => flow(matches),
         6 => clause(),
-        3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
-        1 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| Event::Shut(port, on)),
-        2 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| Event::Protected(port, on)),
-        1 => fragments.prop_map(Event::Fragments),
-        1 => miss.prop_map(Event::Miss),
-        1 => prop::bool::weighted(0.2).prop_map(Event::Standalone),
+        3 => (1..=PORTS, config).prop_map(|(port, config)| OracleEvent::Port(port, config)),
+        1 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| OracleEvent::StpBlocked(port, on)),
+        2 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| OracleEvent::Protected(port, on)),
+        1 => fragments.prop_map(OracleEvent::Fragments),
+        1 => miss.prop_map(OracleEvent::Miss),
+        1 => prop::bool::weighted(0.2).prop_map(OracleEvent::Standalone),
     ]
 }
 
-fn clause() -> impl Strategy<Value = Event> {
+fn clause() -> impl Strategy<Value = OracleEvent> {
     let flow = (0..4_u8, 0..4_u16, select(MATCHES), select(CLAUSES));
     flow.prop_map(|(table, priority, matching, clauses)| {
         let line = format!("table={table},priority={priority},{matching},actions={clauses}");
-        Event::Flow(FlowModCommand::Add, line.replace(",,", ","))
+        OracleEvent::Flow(FlowModCommand::Add, line.replace(",,", ","))
     })
 }
 
-fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
+fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = OracleEvent> {
     let commands = prop_oneof![
         10 => Just(FlowModCommand::Add),
         1 => Just(FlowModCommand::ModifyStrict),
@@ -406,7 +405,7 @@ fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
         select(matches),
         meter,
         actions,
-        select(ENDS),
+        select(OTHER_INSTRUCTIONS),
     );
     (commands, flow).prop_map(
         |(command, (table, priority, matching, meter, actions, end))| {
@@ -425,41 +424,41 @@ fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
                 _ => format!(",actions={done}"),
             };
             let line = format!("table={table},priority={priority}{matching}{actions}");
-            Event::Flow(command, line)
+            OracleEvent::Flow(command, line)
         },
     )
 }
 
-/// A rule in a long row of tables.
-fn leading() -> impl Strategy<Value = Event> {
+/// A rule in a chain of tables.
+fn chain_rule() -> impl Strategy<Value = OracleEvent> {
     let flow = (
         0..20_u8,
         0..3_u16,
-        select(LEADING_MATCHES),
-        select(LEADING),
+        select(CHAIN_MATCHES),
+        select(CHAIN_ACTIONS),
         2..5_u8,
     );
     flow.prop_map(|(table, priority, matching, actions, further)| {
         let next = actions.replace("NEXT", &(table + 1).to_string());
         let actions = next.replace("LATER", &(table + further).to_string());
         let line = format!("table={table},priority={priority},{matching},actions={actions}");
-        Event::Flow(FlowModCommand::Add, line.replace(",,", ","))
+        OracleEvent::Flow(FlowModCommand::Add, line.replace(",,", ","))
     })
 }
 
-/// Tables, and who runs frames through them.
-struct Switch<R> {
+/// Tables, and the engine that runs frames through them.
+struct OracleSide<R> {
     pipeline: Pipeline,
     pool: Pool,
-    runs: R,
-    /// Rules that are gone.
-    gone: Vec<Arc<Rule>>,
+    engine: R,
+    /// Removed rules.
+    removed: Vec<Arc<Rule>>,
 }
 
-/// The two of them.
-struct Bench {
-    judge: Switch<Interpreter>,
-    judged: Switch<Runner>,
+/// The interpreter and the runner with the same tables.
+struct OracleBench {
+    expected: OracleSide<Interpreter>,
+    tested: OracleSide<Runner>,
     classifier: Classifier,
     now: Instant,
 }
@@ -480,45 +479,48 @@ fn tables() -> Pipeline {
     pipeline
 }
 
-impl<R> Switch<R> {
-    fn new(runs: R) -> Self {
+impl<R> OracleSide<R> {
+    fn new(engine: R) -> Self {
         Self {
             pipeline: tables(),
             pool: Pool::new(BUFFERS),
-            runs,
-            gone: Vec::new(),
+            engine,
+            removed: Vec::new(),
         }
     }
 
-    /// Lets the event happen. A flow that cannot be is none.
-    fn change(&mut self, event: &Event, flow: Option<&FlowMod>, now: Instant) -> Changes {
+    /// Applies an event. A flow that is refused changes nothing.
+    fn change(&mut self, event: &OracleEvent, flow: Option<&FlowMod>, now: Instant) -> Changes {
         match event {
-            Event::Flow(..) => {
-                let flow = flow.expect("it was read");
+            OracleEvent::Flow(..) => {
+                let flow = flow.expect("the flow was parsed");
                 let changes = self.pipeline.flow_mod(flow, now).unwrap_or_default();
-                let gone = changes.removed.iter();
-                self.gone
-                    .extend(gone.map(|removal| Arc::clone(&removal.rule)));
+                let removed = changes.removed.iter();
+                self.removed
+                    .extend(removed.map(|removal| Arc::clone(&removal.rule)));
                 return changes;
             }
-            Event::Port(port, config) => self.pipeline.set_port(&PortDesc {
+            OracleEvent::Port(port, config) => self.pipeline.set_port(&PortDesc {
                 config: *config,
                 ..PortDesc::new(PortNo(*port))
             }),
-            Event::Shut(port, on) => self.pipeline.set_stp_blocked(PortNo(*port), *on),
-            Event::Protected(port, on) => self.pipeline.set_protected(PortNo(*port), *on),
-            Event::Fragments(how) => self.pipeline.set_fragments(*how).expect("can be"),
-            Event::Miss(miss) => self.pipeline.set_miss_policy(*miss),
-            Event::Standalone(on) => self.pipeline.set_standalone(*on),
+            OracleEvent::StpBlocked(port, on) => self.pipeline.set_stp_blocked(PortNo(*port), *on),
+            OracleEvent::Protected(port, on) => self.pipeline.set_protected(PortNo(*port), *on),
+            OracleEvent::Fragments(how) => self
+                .pipeline
+                .set_fragments(*how)
+                .expect("fragment handling is supported"),
+            OracleEvent::Miss(miss) => self.pipeline.set_miss_policy(*miss),
+            OracleEvent::Standalone(on) => self.pipeline.set_standalone(*on),
         }
         Changes::default()
     }
 
-    /// Sees to it that all that was counted is the same there, of rules that are gone, too.
-    fn assert_counts_of<O>(&self, other: &Switch<O>, now: Instant) {
-        let rules = self.pipeline.rules(base::TableId::ALL).chain(&self.gone);
+    /// Asserts that all counters are equal, those of removed rules included.
+    fn assert_same_counts<O>(&self, other: &OracleSide<O>, now: Instant) {
+        let rules = self.pipeline.rules(base::TableId::ALL).chain(&self.removed);
         let others = other.pipeline.rules(base::TableId::ALL);
-        let others = others.chain(&other.gone);
+        let others = others.chain(&other.removed);
         let counted = |rule: &Arc<Rule>| rule.statistics(now);
         assert_eq!(
             rules.map(counted).collect::<Vec<_>>(),
@@ -540,121 +542,128 @@ impl<R> Switch<R> {
     }
 }
 
-impl Switch<Interpreter> {
-    /// Runs the frame and compares what becomes of it.
-    fn compare(&mut self, incoming: &Incoming, (from, now): (PortNo, Instant), is: &Verdict) {
-        let mut wanted = Verdict::new();
+impl OracleSide<Interpreter> {
+    /// Runs the frame and compares the verdict.
+    fn compare(
+        &mut self,
+        received: &ReceivedFrame,
+        (from, now): (PortNo, Instant),
+        actual: &Verdict,
+    ) {
+        let mut expected = Verdict::new();
         let arrival = InputFrame {
-            frame: incoming.frame(),
+            frame: received.frame(),
             in_port: from,
             now,
         };
-        let (tables, room) = (&self.pipeline, &mut self.pool);
-        self.runs.run(tables, arrival, room, &mut (), &mut wanted);
+        let (tables, pool) = (&self.pipeline, &mut self.pool);
+        self.engine
+            .run(tables, arrival, pool, &mut (), &mut expected);
         assert!(
-            is.frames == wanted.frames
-                && is.egress == wanted.egress
-                && is.drops == wanted.drops
-                && is_learned_alike(&is.learn_requests, &wanted.learn_requests),
-            "{is:?} is not {wanted:?}, of '{}' as {incoming:?}",
-            incoming.stack
+            actual.frames == expected.frames
+                && actual.egress == expected.egress
+                && actual.drops == expected.drops
+                && has_same_requests(&actual.learn_requests, &expected.learn_requests),
+            "the runner returns {actual:?}, the interpreter {expected:?}, for '{}' as {received:?}",
+            received.stack
         );
         COMPARED.set(COMPARED.get() + 1);
-        self.put_back(&mut wanted);
+        self.put_back(&mut expected);
     }
 }
 
-/// Whether frames want the same of who writes the tables: what they mostly do is nothing.
-fn is_learned_alike(is: &[LearnRequest], wanted: &[LearnRequest]) -> bool {
-    is.len() == wanted.len() && (is.is_empty() || format!("{is:?}") == format!("{wanted:?}"))
+/// True if both have the same requests to learn; mostly there are none.
+fn has_same_requests(actual: &[LearnRequest], expected: &[LearnRequest]) -> bool {
+    actual.len() == expected.len()
+        && (actual.is_empty() || format!("{actual:?}") == format!("{expected:?}"))
 }
 
-impl Bench {
+impl OracleBench {
     fn new() -> Self {
         Self {
-            judge: Switch::new(Interpreter::new(0)),
-            judged: Switch::new(Runner::new(0)),
+            expected: OracleSide::new(Interpreter::new(0)),
+            tested: OracleSide::new(Runner::new(0)),
             classifier: Classifier::new(),
             now: Instant::START,
         }
     }
 
-    /// One whose runner remembers the ways of frames from the first on.
-    fn remembering() -> Self {
+    /// A bench whose runner uses its flow cache from the first batch on.
+    fn with_flow_cache() -> Self {
         Self {
-            judged: Switch::new(Runner::with_flow_cache(0)),
+            tested: OracleSide::new(Runner::with_flow_cache(0)),
             ..Self::new()
         }
     }
 
-    fn change(&mut self, event: &Event) {
+    fn change(&mut self, event: &OracleEvent) {
         let flow = match event {
-            Event::Flow(command, line) => Some(parse_flow(*command, line).expect(line)),
+            OracleEvent::Flow(command, line) => Some(parse_flow(*command, line).expect(line)),
             _ => None,
         };
-        self.judge.change(event, flow.as_ref(), self.now);
-        let changes = self.judged.change(event, flow.as_ref(), self.now);
+        self.expected.change(event, flow.as_ref(), self.now);
+        let changes = self.tested.change(event, flow.as_ref(), self.now);
         self.classifier.queue_changes(&changes);
     }
 
-    /// Lets both learn what frames want of them.
+    /// Lets both sides learn.
     fn learn(&mut self, learned: &[LearnRequest]) {
         for learned in learned {
             let now = self.now;
-            let _ = self.judge.pipeline.learn(learned, now);
-            if let Ok(changes) = self.judged.pipeline.learn(learned, now) {
+            let _ = self.expected.pipeline.learn(learned, now);
+            if let Ok(changes) = self.tested.pipeline.learn(learned, now) {
                 self.classifier.queue_changes(&changes);
             }
         }
     }
 
-    /// Runs the frames through both, and compares what was counted.
-    fn run(&mut self, from: PortNo, frames: &[Incoming]) {
+    /// Runs the frames through both sides, and compares verdicts and counters.
+    fn run(&mut self, from: PortNo, frames: &[ReceivedFrame]) {
         self.run_after(Duration::from_millis(30), from, frames);
-        self.settle();
+        self.flush_and_compare();
     }
 
-    /// Has the runner write down what it has not, and compares what was counted.
-    fn settle(&mut self) {
-        self.judged.runs.flush_stats();
+    /// Flushes the statistics of the runner, and compares counters.
+    fn flush_and_compare(&mut self) {
+        self.tested.engine.flush_stats();
         self.compare_counts();
     }
 
     fn compare_counts(&self) {
-        self.judged.assert_counts_of(&self.judge, self.now);
+        self.tested.assert_same_counts(&self.expected, self.now);
     }
 
-    /// Runs the frames through both, so much later. What was counted may not be written down.
-    fn run_after(&mut self, pause: Duration, from: PortNo, frames: &[Incoming]) {
+    /// Runs the frames through both sides after a pause. Statistics may stay pending.
+    fn run_after(&mut self, pause: Duration, from: PortNo, frames: &[ReceivedFrame]) {
         self.now += pause;
         let classifier = &mut self.classifier;
         let view = classifier.current();
-        let view = view.unwrap_or_else(|| classifier.publish(&self.judged.pipeline));
-        let Switch {
+        let view = view.unwrap_or_else(|| classifier.publish(&self.tested.pipeline));
+        let OracleSide {
             pipeline,
             pool,
-            runs,
+            engine,
             ..
-        } = &mut self.judged;
-        let ground = BatchContext {
+        } = &mut self.tested;
+        let context = BatchContext {
             pipeline,
             view: &view,
             in_port: from,
             now: self.now,
         };
         let mut learned = Vec::new();
-        let mut built: Vec<_> = frames.iter().map(Incoming::frame).collect();
-        let mut batch = runs.begin(ground, &mut built);
-        // Some ask for what all have in common first.
-        let asks = frames.len().is_multiple_of(2);
-        let all_leave = asks.then(|| batch.forward_all()).flatten();
+        let mut built: Vec<_> = frames.iter().map(ReceivedFrame::frame).collect();
+        let mut batch = engine.begin(context, &mut built);
+        // Every other batch uses `forward_all`.
+        let tries_all = frames.len().is_multiple_of(2);
+        let common_port = tries_all.then(|| batch.forward_all()).flatten();
         let mut waiting = frames.iter();
         let mut compare = |verdict: &Verdict| {
-            let incoming = waiting.next().expect("there is another frame");
-            self.judge.compare(incoming, (from, self.now), verdict);
+            let received = waiting.next().expect("each outcome has a frame");
+            self.expected.compare(received, (from, self.now), verdict);
         };
-        while let Some(fate) = batch.next(pool) {
-            match fate {
+        while let Some(outcome) = batch.next(pool) {
+            match outcome {
                 FrameOutcome::Verdict(verdict) => {
                     compare(verdict);
                     verdict.frames.drain(..).for_each(|frame| pool.put(frame));
@@ -662,7 +671,7 @@ impl Bench {
                 }
                 FrameOutcome::Forward(frames, port) => {
                     for frame in frames {
-                        let verdict = leaving(std::mem::take(frame), port);
+                        let verdict = forwarded(std::mem::take(frame), port);
                         compare(&verdict);
                         verdict.frames.into_iter().for_each(|frame| pool.put(frame));
                     }
@@ -670,9 +679,9 @@ impl Bench {
             }
         }
         drop(batch);
-        if let Some(port) = all_leave {
+        if let Some(port) = common_port {
             for frame in built {
-                let verdict = leaving(frame, port);
+                let verdict = forwarded(frame, port);
                 compare(&verdict);
                 verdict.frames.into_iter().for_each(|frame| pool.put(frame));
             }
@@ -681,15 +690,15 @@ impl Bench {
         self.learn(&learned);
         assert_eq!(
             (
-                self.judged.pool.outstanding(),
-                self.judge.pool.outstanding()
+                self.tested.pool.outstanding(),
+                self.expected.pool.outstanding()
             ),
             (0, 0)
         );
     }
 }
 
-fn leaving(frame: Frame, port: PortNo) -> Verdict {
+fn forwarded(frame: Frame, port: PortNo) -> Verdict {
     let to = Destination::Port(port);
     Verdict {
         frames: vec![frame],
@@ -699,24 +708,24 @@ fn leaving(frame: Frame, port: PortNo) -> Verdict {
 }
 
 thread_local! {
-    /// How many frames this thread has compared.
+    /// Number of frames that this thread has compared.
     static COMPARED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs the cases of a test, and sees to it that they are as many frames as they should be.
+/// Runs the cases of a test, and asserts that they compare at least so many frames.
 fn compare_at_least(frames: u64, cases: impl FnOnce()) {
     let before = COMPARED.get();
     cases();
     let compared = COMPARED.get() - before;
-    assert!(compared >= frames, "{compared} frames are too few");
+    assert!(compared >= frames, "{compared} frames were compared");
 }
 
-/// By how many ports frames come, one after the other.
+/// Ingress ports that are tried one after the other.
 const TURNS: u32 = 4;
 
-/// Events, then frames that come in by a port and by some others, and again.
-fn play(steps: &[(Vec<Event>, u32, Vec<Incoming>)]) {
-    let mut bench = Bench::new();
+/// Plays steps: events, then frames from one ingress port and some others.
+fn play(steps: &[(Vec<OracleEvent>, u32, Vec<ReceivedFrame>)]) {
+    let mut bench = OracleBench::new();
     for (events, from, frames) in steps {
         events.iter().for_each(|event| bench.change(event));
         for turn in 0..TURNS {
@@ -729,50 +738,50 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     fn rules_of_all_kinds(
-        steps in vec((vec(event(MATCHES), 1..25), 1..=PORTS + 1, vec(incoming(), 1..160)), 1..4),
+        steps in vec((vec(event(MATCHES), 1..25), 1..=PORTS + 1, vec(received_frame(), 1..160)), 1..4),
     ) {
         play(&steps);
     }
 
     fn rules_of_ports(
-        steps in vec((vec(event(OF_PORTS), 1..12), 1..=PORTS + 1, vec(incoming(), 1..160)), 1..4),
+        steps in vec((vec(event(PORT_MATCHES), 1..12), 1..=PORTS + 1, vec(received_frame(), 1..160)), 1..4),
     ) {
         play(&steps);
     }
 }
 
 #[test]
-fn what_becomes_of_a_frame_is_what_the_interpreter_makes_of_it() {
+fn runner_agrees_with_interpreter_for_all_rules() {
     compare_at_least(1_700_000, rules_of_all_kinds);
 }
 
-/// Where tables ask for nothing but the port of arrival, too.
+/// Tables that match only on the ingress port.
 #[test]
-fn what_is_the_same_for_all_frames_of_a_batch_is_so_for_each() {
+fn runner_agrees_with_interpreter_for_ingress_tables() {
     compare_at_least(1_700_000, rules_of_ports);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    fn rules_that_lead_on(
-        steps in vec((vec(leading(), 15..90), 1..=3_u32, vec(incoming(), 1..160)), 1..3),
+    fn table_chains(
+        steps in vec((vec(chain_rule(), 15..90), 1..=3_u32, vec(received_frame(), 1..160)), 1..3),
     ) {
         play(&steps);
     }
 }
 
-/// Where rules lead from table to table, and write what goes with a frame.
+/// Rules that lead from table to table, and write pipeline fields.
 #[test]
-fn what_leads_on_and_writes_beside_the_frame_does_so_for_each() {
-    compare_at_least(860_000, rules_that_lead_on);
+fn runner_agrees_with_interpreter_for_table_chains() {
+    compare_at_least(860_000, table_chains);
 }
 
-/// What happens before a batch: mostly nothing.
-fn rarely() -> impl Strategy<Value = Vec<Event>> {
+/// Events before a batch: mostly none.
+fn rare_events() -> impl Strategy<Value = Vec<OracleEvent>> {
     prop_oneof![
         3 => Just(Vec::new()),
-        1 => vec(prop_oneof![leading(), event(LEADING_MATCHES)], 1..3),
+        1 => vec(prop_oneof![chain_rule(), event(CHAIN_MATCHES)], 1..3),
     ]
 }
 
@@ -780,11 +789,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     fn few_flows(
-        events in vec(leading(), 15..90),
-        flows in vec(incoming(), 1..6),
-        batches in vec((rarely(), 1..=3_u32, vec(any::<u8>(), 1..250)), 2..15),
+        events in vec(chain_rule(), 15..90),
+        flows in vec(received_frame(), 1..6),
+        batches in vec((rare_events(), 1..=3_u32, vec(any::<u8>(), 1..250)), 2..15),
     ) {
-        let mut bench = Bench::remembering();
+        let mut bench = OracleBench::with_flow_cache();
         events.iter().for_each(|event| bench.change(event));
         for (events, from, frames) in &batches {
             events.iter().for_each(|event| bench.change(event));
@@ -794,69 +803,71 @@ proptest! {
     }
 }
 
-/// Where few flows have many frames each, and the ways of those are remembered.
+/// Few flows with many frames each, with the flow cache.
 #[test]
-fn what_becomes_of_a_frame_that_came_before_is_what_the_interpreter_makes_of_it() {
+fn runner_agrees_with_interpreter_with_flow_cache() {
     compare_at_least(1_800_000, few_flows);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// The same where what was counted is written down later: when it is due, when the tables
-    /// change, when that is asked for, and when the runner goes.
+    /// Counters agree when pending statistics are flushed: when they are due, when the tables change,
+    /// on request, and when the runner is dropped.
     #[test]
-    fn what_is_counted_later_is_what_the_interpreter_counts(
-        events in vec(leading(), 15..90),
-        flows in vec(incoming(), 1..6),
+    fn deferred_statistics_agree_with_interpreter(
+        events in vec(chain_rule(), 15..90),
+        flows in vec(received_frame(), 1..6),
         batches in vec((
-            (rarely(), prop::bool::weighted(0.2), select(&[1_u64, 3000, 5000, 300_000][..])),
+            (rare_events(), prop::bool::weighted(0.2), select(&[1_u64, 3000, 5000, 300_000][..])),
             (1..=3_u32, vec(any::<prop::sample::Index>(), 1..80)),
         ), 2..9),
     ) {
-        let mut bench = Bench::remembering();
+        let mut bench = OracleBench::with_flow_cache();
         events.iter().for_each(|event| bench.change(event));
-        for ((events, settles, pause), (from, frames)) in &batches {
+        for ((events, flushes, pause), (from, frames)) in &batches {
             events.iter().for_each(|event| bench.change(event));
             let frames = frames.iter().map(|index| index.get(&flows).clone());
             let (pause, frames) = (Duration::from_micros(*pause), frames.collect::<Vec<_>>());
             bench.run_after(pause, PortNo(*from), &frames);
-            if *settles {
-                bench.settle();
+            if *flushes {
+                bench.flush_and_compare();
             }
         }
-        bench.judged.runs = Runner::new(0);
+        bench.tested.engine = Runner::new(0);
         bench.compare_counts();
     }
 }
 
-/// The same of rules that are compiled together.
+/// A table of prefixes.
 #[test]
-fn what_frames_find_among_many_networks_is_what_a_walk_finds() {
+fn runner_agrees_with_interpreter_for_prefix_tables() {
     let network = |n: u32| format!("10.{}.{}.0", n / 64, n % 64 * 4);
-    let mut bench = Bench::new();
+    let mut bench = OracleBench::new();
     for n in 0..3000 {
         let (bits, port) = (18 + n % 7, 2 + n % 3);
         let network = network(n);
         let line = format!("priority={bits},ip,nw_dst={network}/{bits},actions=output:{port}");
-        bench.change(&Event::Flow(FlowModCommand::Add, line));
+        bench.change(&OracleEvent::Flow(FlowModCommand::Add, line));
     }
     bench.classifier.request_compaction();
     let stack = |n: u32| format!("eth / ipv4(dst={}) / udp", network(n * 53 % 3500));
-    let frames: Vec<_> = (0..160).map(|n| Incoming::plain(stack(n).leak())).collect();
+    let frames: Vec<_> = (0..160)
+        .map(|n| ReceivedFrame::plain(stack(n).leak()))
+        .collect();
     bench.run(PortNo(1), &frames);
 }
 
-/// So many that who looks into them does so for many frames at once.
+/// A table so large that its memory is prefetched stage by stage.
 #[test]
-fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
+fn runner_agrees_with_interpreter_for_large_tuples() {
     const RULES: u32 = 9000;
-    let add = |line: String| Event::Flow(FlowModCommand::Add, line);
+    let add = |line: String| OracleEvent::Flow(FlowModCommand::Add, line);
     let source = |n: u32| {
         let [_, _, upper, lower] = n.to_be_bytes();
         format!("10.0.{upper}.{lower}")
     };
-    let mut bench = Bench::new();
+    let mut bench = OracleBench::new();
     for n in 0..RULES {
         let (source, port) = (source(n), 2 + n % 3);
         bench.change(&add(format!(
@@ -870,34 +881,36 @@ fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
     }
     bench.change(&add("table=1,reg0=7,actions=output:4".to_owned()));
     let stack = |n: u32| format!("eth / ipv4(src={}) / udp", source(n * 71 % (RULES + 999)));
-    let frames: Vec<_> = (0..160).map(|n| Incoming::plain(stack(n).leak())).collect();
+    let frames: Vec<_> = (0..160)
+        .map(|n| ReceivedFrame::plain(stack(n).leak()))
+        .collect();
     bench.run(PortNo(1), &frames);
     for n in (0..RULES).step_by(3) {
         let line = format!("priority=1,udp,nw_src={}", source(n));
-        bench.change(&Event::Flow(FlowModCommand::DeleteStrict, line));
+        bench.change(&OracleEvent::Flow(FlowModCommand::DeleteStrict, line));
     }
     bench.run(PortNo(1), &frames);
 }
 
-/// Nothing is left to the interpreter without a word, nor without need.
+/// Packets enter the slow path only for actions that are not compiled, and are counted by reason.
 #[test]
-fn what_is_handed_to_the_interpreter_is_counted() {
-    let check = |flow: &str, wanted: &[(SlowPathReason, u64)]| {
-        let mut bench = Bench::new();
+fn slow_path_packets_are_counted_by_reason() {
+    let check = |flow: &str, expected: &[(SlowPathReason, u64)]| {
+        let mut bench = OracleBench::new();
         let mut lines = flow.lines();
         let first = format!("priority=1,ip,actions={}", lines.next().expect("a line"));
         for line in lines.map(str::to_owned).chain([first]) {
-            bench.change(&Event::Flow(FlowModCommand::Add, line));
+            bench.change(&OracleEvent::Flow(FlowModCommand::Add, line));
         }
-        let frame = Incoming::plain("eth / ipv4(ttl=1) / tcp");
+        let frame = ReceivedFrame::plain("eth / ipv4(ttl=1) / tcp");
         bench.run(PortNo(1), &[frame.clone(), frame]);
-        let counts = bench.judged.runs.take_slow_path_packets();
+        let counts = bench.tested.engine.take_slow_path_packets();
         let counted = SlowPathReason::ALL.iter().zip(counts);
         let counted = counted.filter(|(_, count)| *count > 0);
         let counted: Vec<_> = counted
             .map(|((reason, _), count)| (*reason, count))
             .collect();
-        assert_eq!(counted, wanted, "{flow}");
+        assert_eq!(counted, expected, "{flow}");
     };
     check("output:2,flood,in_port,normal", &[]);
     check(
@@ -920,7 +933,7 @@ fn what_is_handed_to_the_interpreter_is_counted() {
         "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
         &[(SlowPathReason::Action, 2)],
     );
-    // What is bare from then on is the interpreter's.
+    // Packets without an Ethernet header are the interpreter's.
     check("decap,output:2", &[(SlowPathReason::Action, 2)]);
     check("encap(mpls),output:2", &[(SlowPathReason::Action, 2)]);
     check("load:1->NXM_OF_VLAN_TCI[]", &[(SlowPathReason::Field, 2)]);

@@ -1,6 +1,5 @@
-//! Frames of tunnels that differ in nothing but what the tunnels tell of them: each goes by the
-//! rule of its own, whether or not others that look alike have gone before, and whoever knows
-//! of a tunnel's words that the batch before had.
+//! Frames of tunnels that differ only in their tunnel fields: each matches the rule on its fields,
+//! whatever the flow cache and the previous batch hold.
 
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, Classifier, FrameOutcome, Runner};
@@ -25,14 +24,15 @@ const RULES: [&str; 12] = [
     "table=5,priority=0,actions=output:7",
 ];
 
-/// The port by which frames leave with which this goes, and their key then if that is told.
-fn leaves(
+/// Ports by which frames with these tunnel fields leave, and their tunnel keys if the verdict has
+/// them.
+fn outputs(
     runner: &mut Runner,
     (pipeline, classifier): (&Pipeline, &mut Classifier),
-    words: Option<&PipelineFields>,
+    registers: Option<&PipelineFields>,
 ) -> Vec<(PortNo, Option<u64>)> {
     let view = classifier.publish(pipeline);
-    let ground = BatchContext {
+    let context = BatchContext {
         pipeline,
         view: &view,
         in_port: PortNo(1),
@@ -41,27 +41,32 @@ fn leaves(
     let stack: Stack = "eth / ipv4(src=10.0.0.1) / udp".parse().expect("a frame");
     let mut frames: Vec<Frame> = (0..40).map(|_| stack.build()).collect();
     let mut pool = Pool::new(64);
-    let mut batch = runner.begin_with_registers(ground, words, &mut frames);
-    let mut left = Vec::new();
-    while let Some(fate) = batch.next(&mut pool) {
-        match fate {
-            FrameOutcome::Forward(frames, port) => left.extend(frames.iter().map(|_| (port, None))),
-            FrameOutcome::Verdict(verdict) => left.extend(verdict.egress.iter().map(|egress| {
+    let mut batch = runner.begin_with_fields(context, registers, &mut frames);
+    let mut outputs = Vec::new();
+    while let Some(outcome) = batch.next(&mut pool) {
+        match outcome {
+            FrameOutcome::Forward(frames, port) => {
+                outputs.extend(frames.iter().map(|_| (port, None)))
+            }
+            FrameOutcome::Verdict(verdict) => outputs.extend(verdict.egress.iter().map(|egress| {
                 let Destination::Port(port) = egress.to else {
                     panic!("{egress:?}")
                 };
-                let key = egress.registers.as_ref().map(|words| words.tunnel_id);
+                let key = egress
+                    .registers
+                    .as_ref()
+                    .map(|registers| registers.tunnel_id);
                 (port, key)
             })),
         }
     }
-    assert_eq!(left.len(), 40);
-    left.dedup();
-    left
+    assert_eq!(outputs.len(), 40);
+    outputs.dedup();
+    outputs
 }
 
 #[test]
-fn frames_of_tunnels_that_look_alike_go_each_their_own_way() {
+fn frames_of_tunnels_with_equal_headers_match_by_tunnel_fields() {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     for port in 1..8 {
@@ -73,30 +78,34 @@ fn frames_of_tunnels_that_look_alike_go_each_their_own_way() {
     pipeline.set_tunnel(PortNo(5), true);
     for rule in RULES {
         let rule = parse_flow(FlowModCommand::Add, rule).expect(rule);
-        let changes = pipeline.flow_mod(&rule, Instant::START).expect("legal");
+        let changes = pipeline
+            .flow_mod(&rule, Instant::START)
+            .expect("the rule is legal");
         classifier.queue_changes(&changes);
     }
-    let words = |key: u64, source: u32, group: u16| {
-        let mut words = PipelineFields::new(PortNo::ANY);
-        (words.tunnel_id, words.tunnel_v4[0], words.gbp_id) = (key, source, group);
-        Some(words)
+    let tunnel = |key: u64, source: u32, group: u16| {
+        let mut registers = PipelineFields::new(PortNo::ANY);
+        registers.tunnel_id = key;
+        registers.tunnel_v4[0] = source;
+        registers.gbp_id = group;
+        Some(registers)
     };
-    let wanted = [
-        (words(1, 0, 0), 2, None),
+    let expected = [
+        (tunnel(1, 0, 0), 2, None),
         (None, 7, None),
-        (words(2, 0x0a09_0909, 0), 3, None),
-        (words(2, 0x0a09_0908, 0), 4, None),
-        // What a rule has written goes with it into a tunnel.
-        (words(3, 0, 0), 5, Some(7)),
-        (words(9, 0, 4), 6, None),
-        (words(9, 0, 5), 7, None),
+        (tunnel(2, 0x0a09_0909, 0), 3, None),
+        (tunnel(2, 0x0a09_0908, 0), 4, None),
+        // A field that a rule has written is in the verdict.
+        (tunnel(3, 0, 0), 5, Some(7)),
+        (tunnel(9, 0, 4), 6, None),
+        (tunnel(9, 0, 5), 7, None),
     ];
     for mut runner in [Runner::new(0), Runner::with_flow_cache(0)] {
         for _ in 0..40 {
-            for (words, port, key) in &wanted {
+            for (registers, port, key) in &expected {
                 let tables = (&pipeline, &mut classifier);
-                let left = leaves(&mut runner, tables, words.as_ref());
-                assert_eq!(left, [(PortNo(*port), *key)], "{words:?}");
+                let outputs = outputs(&mut runner, tables, registers.as_ref());
+                assert_eq!(outputs, [(PortNo(*port), *key)], "{registers:?}");
             }
         }
     }

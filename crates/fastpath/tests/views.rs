@@ -1,6 +1,6 @@
-//! A view goes on showing what it showed, to those who run batches through it: whatever is
-//! added, changed and taken out between batches, and in whichever order views are used, each
-//! frame finds what a walk along the rules of that moment finds, and is counted there, once.
+//! Views under change: for any sequence of additions, modifications and removals between batches,
+//! and any order in which views are used, each frame matches the rule that a scan of the rules of
+//! that moment finds, and is counted by it once.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use pipeline::{Limits, Pipeline, Rule};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Frames of a batch, and values that rules ask for.
+/// Frames of a batch, and values that they have.
 const VALUES: u32 = 80;
 
-/// What rules of a table ask for: of one to four words, of more than are kept beside an entry,
-/// and prefixes of several lengths.
+/// Fields that the rules of a table match: in one to four words, in more words than a hot entry
+/// stores, and prefixes of several lengths.
 #[derive(Clone, Copy, Debug)]
-enum Asks {
+enum MatchKind {
     Station,
     Source,
     Service,
     Connection,
-    Everything,
+    AllFields,
     Network,
 }
 
-impl Asks {
+impl MatchKind {
     const ALL: [Self; 6] = [
         Self::Station,
         Self::Source,
         Self::Service,
         Self::Connection,
-        Self::Everything,
+        Self::AllFields,
         Self::Network,
     ];
 
@@ -45,7 +45,7 @@ impl Asks {
             Self::Source => format!("ip,nw_src=10.0.0.{n}"),
             Self::Service => format!("udp,tp_dst={n}"),
             Self::Connection => format!("udp,nw_src=10.0.0.{n},tp_dst={n}"),
-            Self::Everything => format!(
+            Self::AllFields => format!(
                 "in_port=1,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:{n:02x},udp,nw_src=10.0.0.{n},tp_dst={n},nw_tos=0"
             ),
             Self::Network => {
@@ -72,22 +72,22 @@ fn frame(n: u32) -> Vec<u8> {
 }
 
 #[derive(Clone, Debug)]
-struct Change {
+struct RuleEdit {
     command: FlowModCommand,
     value: u32,
     priority: u16,
     port: u32,
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn edit() -> impl Strategy<Value = RuleEdit> {
     let command = prop_oneof![
         6 => Just(FlowModCommand::Add),
         2 => Just(FlowModCommand::ModifyStrict),
         4 => Just(FlowModCommand::DeleteStrict),
     ];
-    // More values than frames have: the tables grow, and are remade.
+    // More values than frames have, so that tables grow and segments are replaced.
     let all = (command, 0..3 * VALUES, 1..3_u16, 2..6_u32);
-    all.prop_map(|(command, value, priority, port)| Change {
+    all.prop_map(|(command, value, priority, port)| RuleEdit {
         command,
         value: value.min(255),
         priority,
@@ -95,27 +95,26 @@ fn change() -> impl Strategy<Value = Change> {
     })
 }
 
-/// The tables at a moment.
-struct Moment {
+/// The tables at one moment.
+struct TableMoment {
     pipeline: Pipeline,
     view: View,
 }
 
-struct Bench {
+struct ViewBench {
     pipeline: Pipeline,
     classifier: Classifier,
-    moments: Vec<Moment>,
+    moments: Vec<TableMoment>,
     runner: Runner,
     pool: Pool,
     frames: Vec<Frame>,
     keys: Vec<FlowKey>,
-    /// By where they are counted: how many frames have found rules. A rule that takes the place
-    /// of another goes on counting where that one did.
-    wanted: BTreeMap<usize, u64>,
+    /// Expected counts by counter cell. A rule that replaces another shares its counters.
+    expected: BTreeMap<usize, u64>,
     now: Instant,
 }
 
-impl Bench {
+impl ViewBench {
     fn new() -> Self {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         for number in 1..6 {
@@ -137,19 +136,19 @@ impl Bench {
             moments: Vec::new(),
             runner: Runner::new(0),
             pool: Pool::new(4),
-            wanted: BTreeMap::new(),
+            expected: BTreeMap::new(),
             now: Instant::START,
         }
     }
 
-    fn change(&mut self, asks: Asks, change: &Change) {
-        let Change {
+    fn change(&mut self, kind: MatchKind, change: &RuleEdit) {
+        let RuleEdit {
             command,
             value,
             priority,
             port,
         } = change;
-        let matching = asks.matching(*value);
+        let matching = kind.matching(*value);
         let line = match command {
             FlowModCommand::DeleteStrict => format!("priority={priority},{matching}"),
             _ => format!("priority={priority},{matching},actions=output:{port}"),
@@ -159,73 +158,73 @@ impl Bench {
         self.classifier.queue_changes(&changes);
     }
 
-    fn publish(&mut self, tidied: bool) {
-        if tidied {
+    fn publish(&mut self, compacts: bool) {
+        if compacts {
             self.classifier.request_compaction();
         }
         let view = self.classifier.publish(&self.pipeline);
         let pipeline = self.pipeline.clone();
-        self.moments.push(Moment { pipeline, view });
+        self.moments.push(TableMoment { pipeline, view });
     }
 
-    /// Runs all frames by the tables of a moment.
+    /// Runs all frames through the tables of a moment.
     fn run(&mut self, moment: usize) {
-        let Moment { pipeline, view } = &self.moments[moment];
+        let TableMoment { pipeline, view } = &self.moments[moment];
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let ground = BatchContext {
+        let context = BatchContext {
             pipeline,
             view,
             in_port: PortNo(1),
             now: self.now,
         };
-        let mut left = Vec::new();
+        let mut outputs = Vec::new();
         let count = self.frames.len();
-        let mut batch = self.runner.begin(ground, &mut self.frames);
+        let mut batch = self.runner.begin(context, &mut self.frames);
         if let Some(port) = batch.forward_all() {
-            left.resize(count, Some(port));
+            outputs.resize(count, Some(port));
         }
-        while let Some(fate) = batch.next(&mut self.pool) {
-            match fate {
+        while let Some(outcome) = batch.next(&mut self.pool) {
+            match outcome {
                 FrameOutcome::Forward(frames, port) => {
-                    left.extend(frames.iter().map(|_| Some(port)))
+                    outputs.extend(frames.iter().map(|_| Some(port)))
                 }
                 FrameOutcome::Verdict(verdict) => {
                     assert!(verdict.egress.is_empty(), "{verdict:?}");
-                    left.push(None);
+                    outputs.push(None);
                 }
             }
         }
         drop(batch);
-        for (n, (key, left)) in self.keys.iter().zip(left).enumerate() {
+        for (n, (key, output)) in self.keys.iter().zip(outputs).enumerate() {
             let mut rules = pipeline.rules(TableId::FIRST);
             let rule = rules.find(|rule| rule.matching().accepts(key));
             let port = rule.map(|rule| match &*rule.instructions.apply {
                 [Action::Output { port, .. }] => *port,
-                other => panic!("no rule does {other:?}"),
+                other => panic!("rules have one output, not {other:?}"),
             });
-            assert_eq!(left, port, "frame {n} at moment {moment}");
+            assert_eq!(output, port, "frame {n} at moment {moment}");
             let counted = rule.into_iter().map(|rule| cell(rule));
-            counted.for_each(|cell| *self.wanted.entry(cell).or_default() += 1);
-            // Those that found none were dropped, and their buffers with them.
-            if left.is_none() {
+            counted.for_each(|cell| *self.expected.entry(cell).or_default() += 1);
+            // A frame without a match was dropped with its buffer.
+            if output.is_none() {
                 self.frames[n] = Frame::from_bytes(&frame(u32::try_from(n).expect("a few")));
             }
         }
     }
 
-    /// Of whatever moment a rule is, it has counted each frame that found it once.
+    /// Asserts that the rules of all moments have counted each frame once.
     fn check_counts(&self) {
         for moment in &self.moments {
             for rule in moment.pipeline.rules(TableId::FIRST) {
-                let wanted = self.wanted.get(&cell(rule)).copied().unwrap_or_default();
+                let expected = self.expected.get(&cell(rule)).copied().unwrap_or_default();
                 let counted = rule.counters.totals().packets;
-                assert_eq!(counted, wanted, "{:?}", rule.matching());
+                assert_eq!(counted, expected, "{:?}", rule.matching());
             }
         }
     }
 }
 
-/// Where a rule's frames are counted. All rules there were stay, so no two have had the same.
+/// Address of a rule's counter cell. All rules stay in memory, so addresses are not reused.
 fn cell(rule: &Rule) -> usize {
     let cell = rule
         .counters
@@ -238,15 +237,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn each_view_shows_to_batches_what_it_showed(
-        asks in proptest::sample::select(&Asks::ALL[..]),
-        steps in vec((vec(change(), 1..60), prop::bool::weighted(0.2)), 1..8),
+    fn views_show_same_rules_to_all_batches(
+        kind in proptest::sample::select(&MatchKind::ALL[..]),
+        steps in vec((vec(edit(), 1..60), prop::bool::weighted(0.2)), 1..8),
         order in vec(any::<prop::sample::Index>(), 1..12),
     ) {
-        let mut bench = Bench::new();
-        for (changes, tidied) in &steps {
-            changes.iter().for_each(|change| bench.change(asks, change));
-            bench.publish(*tidied);
+        let mut bench = ViewBench::new();
+        for (changes, compacts) in &steps {
+            changes.iter().for_each(|change| bench.change(kind, change));
+            bench.publish(*compacts);
             bench.run(bench.moments.len() - 1);
         }
         for moment in order {
@@ -256,27 +255,27 @@ proptest! {
     }
 }
 
-/// Ages have sixteen bits: beyond them nothing is seen too early, nor lost.
+/// Ages have sixteen bits: after more publications, rules are neither visible too early nor lost.
 #[test]
-fn rules_are_found_after_more_publications_than_ages_tell() {
-    let mut bench = Bench::new();
-    let add = |value, port| Change {
+fn rules_are_found_after_more_publications_than_ages_count() {
+    let mut bench = ViewBench::new();
+    let add = |value, port| RuleEdit {
         command: FlowModCommand::Add,
         value,
         priority: 1,
         port,
     };
-    bench.change(Asks::Station, &add(1, 2));
+    bench.change(MatchKind::Station, &add(1, 2));
     bench.publish(false);
     for _ in 0..66_000 {
         bench.classifier.publish(&bench.pipeline);
     }
     bench.publish(false);
     bench.run(1);
-    bench.change(Asks::Station, &add(2, 3));
+    bench.change(MatchKind::Station, &add(2, 3));
     bench.change(
-        Asks::Station,
-        &Change {
+        MatchKind::Station,
+        &RuleEdit {
             command: FlowModCommand::DeleteStrict,
             ..add(1, 2)
         },
@@ -288,21 +287,21 @@ fn rules_are_found_after_more_publications_than_ages_tell() {
     bench.check_counts();
 }
 
-/// Of frames that leave together as far as some have been looked at, and then do not, each is
-/// told of once.
+/// If the first frames of a batch leave by the same port and later ones do not, the outcome of
+/// each is returned once.
 #[test]
-fn frames_leave_together_as_far_as_they_do() {
-    for apart in [0, 1, 31, 32, 33, 63, 64, 79, 80] {
-        let mut bench = Bench::new();
+fn frames_with_common_port_are_forwarded_together() {
+    for common in [0, 1, 31, 32, 33, 63, 64, 79, 80] {
+        let mut bench = ViewBench::new();
         for value in 0..VALUES {
-            let port = if value < apart { 2 } else { 3 + value % 2 };
-            let change = Change {
+            let port = if value < common { 2 } else { 3 + value % 2 };
+            let change = RuleEdit {
                 command: FlowModCommand::Add,
                 value,
                 priority: 1,
                 port,
             };
-            bench.change(Asks::Station, &change);
+            bench.change(MatchKind::Station, &change);
         }
         bench.publish(true);
         bench.run(0);
@@ -310,42 +309,45 @@ fn frames_leave_together_as_far_as_they_do() {
     }
 }
 
-/// What dies in tables that were compiled together is not found any more, but by those who
-/// look at them as they were before.
+/// A rule that dies in a compiled set is found in older views only.
 #[test]
-fn a_rule_that_is_deleted_is_found_in_older_views_only() {
-    for (asks, count, form) in [
+fn deleted_rule_is_found_in_older_views_only() {
+    for (kinds, count, form) in [
         (
-            &[Asks::Network, Asks::Service, Asks::Station][..],
+            &[MatchKind::Network, MatchKind::Service, MatchKind::Station][..],
             12,
             "direct",
         ),
-        (&[Asks::Network], 200, "prefix"),
-        (&[Asks::Network, Asks::Service, Asks::Station], 66, "bits"),
-        (&[Asks::Connection], 200, "exact"),
+        (&[MatchKind::Network], 200, "prefix"),
+        (
+            &[MatchKind::Network, MatchKind::Service, MatchKind::Station],
+            66,
+            "bits",
+        ),
+        (&[MatchKind::Connection], 200, "exact"),
     ] {
-        let mut bench = Bench::new();
+        let mut bench = ViewBench::new();
         let change = |command, n: u32| {
-            let asks = asks[n as usize % asks.len()];
+            let kind = kinds[n as usize % kinds.len()];
             let (priority, port) = (u16::from(n.to_le_bytes()[0]), 2 + n % 4);
-            let change = Change {
+            let change = RuleEdit {
                 command,
                 value: n / 2,
                 priority,
                 port,
             };
-            (asks, change)
+            (kind, change)
         };
         for n in 0..count {
-            let (asks, change) = change(FlowModCommand::Add, n);
-            bench.change(asks, &change);
+            let (kind, change) = change(FlowModCommand::Add, n);
+            bench.change(kind, &change);
         }
         bench.publish(true);
         let described = bench.classifier.describe();
         assert_eq!(described[0].form, form);
         for n in (0..count).rev().take(7) {
-            let (asks, change) = change(FlowModCommand::DeleteStrict, n);
-            bench.change(asks, &change);
+            let (kind, change) = change(FlowModCommand::DeleteStrict, n);
+            bench.change(kind, &change);
             bench.publish(false);
         }
         let last = bench.moments.len() - 1;

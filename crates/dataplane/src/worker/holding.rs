@@ -44,7 +44,7 @@ impl Worker {
         let ground = bridge.ground(from.port, now);
         let words = self.onward.words();
         {
-            let mut run = runner.begin_with_registers(ground, words.as_deref(), batch);
+            let mut run = runner.begin_with_fields(ground, words.as_deref(), batch);
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
                     FrameOutcome::Forward(frames, _) => {

@@ -1,31 +1,32 @@
-//! What the tables look like inside, for people who ask.
+//! Description of the compiled tables for operators.
 
 use base::TableId;
 
-use super::forms::PROBE;
-use super::{Classifier, Table};
+use super::merge_plan::PROBE_COST;
+use super::{Classifier, ClassifierTable};
 
-/// How a table finds its rules.
+/// Forms, size and cost of one compiled table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDescription {
-    /// The table.
+    /// Number of the table.
     pub table: TableId,
-    /// The forms that its rules have: `direct`, `exact`, `tuples`, `bits`, and `clauses` of
-    /// conjunctions, with a plus between; or `walk` if the interpreter goes along the list.
+    /// Forms of its rules, joined by `+`: `direct` (linear form), `exact` (one tuple), `tuples`
+    /// (several), `prefix`, `bits` (bit vectors), and `clauses` of conjunctions; or `walk` if the
+    /// interpreter scans the list of rules.
     pub form: String,
-    /// How many rules there are.
+    /// Number of rules.
     pub rules: usize,
-    /// What the forms take, in bytes; the rules themselves are the pipeline's.
+    /// Size of the forms in bytes, without the rules, which the pipeline owns.
     pub bytes: usize,
-    /// What a lookup takes at most, in modelled instructions; none for a walk, which takes
-    /// what the list is long.
+    /// Greatest cost of a lookup in modelled instructions, or `None` for a scan, whose cost is
+    /// that of all rules.
     pub cost: Option<usize>,
-    /// Why it has that form.
+    /// Reason for the form.
     pub why: String,
 }
 
 impl Classifier {
-    /// What each table that has rules looks like, as it was published last.
+    /// Describes each table that has rules, as of the last publication.
     #[must_use]
     pub fn describe(&self) -> Vec<TableDescription> {
         let tables = self.tables.iter();
@@ -33,41 +34,44 @@ impl Classifier {
     }
 }
 
-impl Table {
+impl ClassifierTable {
     fn describe(&self, table: TableId) -> TableDescription {
-        let probes = match self.tuples.len() {
+        let of_tuples = match self.tuples.len() {
             0 => None,
-            1 => Some(("exact", "one shape: one probe".to_owned())),
-            many => Some(("tuples", format!("{many} shapes: a probe each"))),
+            1 => Some(("exact", "one mask: one probe".to_owned())),
+            many => Some(("tuples", format!("{many} masks: one probe for each"))),
         };
-        let bases = self.bases.iter().map(|base| base.describe());
+        let of_sets = self
+            .compiled_sets
+            .iter()
+            .map(|compiled| compiled.describe());
         let clauses = match self.clauses {
             0 => None,
             some => Some((
                 "clauses",
-                format!("{some} clauses of conjunctions: as often as one holds"),
+                format!("{some} conjunction clauses: one more lookup for each that holds"),
             )),
         };
-        let all = probes.into_iter().chain(bases).chain(clauses);
+        let all = of_tuples.into_iter().chain(of_sets).chain(clauses);
         let (forms, reasons): (Vec<_>, Vec<_>) = all.unzip();
-        let walked = match self.outside {
+        let scanned = match self.uncompiled {
             0 => None,
-            some => Some(format!("{some} rules that no form takes")),
+            some => Some(format!("{some} rules cannot be compiled")),
         };
-        let costs = self.bases.iter().map(|base| base.cost());
-        let cost = PROBE * self.tuples.len() + costs.sum::<usize>();
-        let bytes = self.bases.iter().map(|base| base.bytes());
-        let of_tuples = self.tuples.values().map(|tuple| tuple.bytes());
+        let costs = self.compiled_sets.iter().map(|compiled| compiled.cost());
+        let cost = PROBE_COST * self.tuples.len() + costs.sum::<usize>();
+        let bytes = self.compiled_sets.iter().map(|compiled| compiled.bytes());
+        let bytes_of_tuples = self.tuples.values().map(|tuple| tuple.bytes());
         TableDescription {
             table,
-            rules: self.rules() + self.outside,
-            bytes: bytes.chain(of_tuples).sum(),
-            cost: walked.is_none().then_some(cost),
-            form: match walked {
+            rules: self.rules() + self.uncompiled,
+            bytes: bytes.chain(bytes_of_tuples).sum(),
+            cost: scanned.is_none().then_some(cost),
+            form: match scanned {
                 Some(_) => "walk".to_owned(),
                 None => forms.join(" + "),
             },
-            why: walked.unwrap_or_else(|| reasons.join("; ")),
+            why: scanned.unwrap_or_else(|| reasons.join("; ")),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The writer of tables and their readers, in many of the orders in which their steps may
-//! come. Not in the order in which processors may see them: the model takes atomics for
+//! Concurrency models of the writer and its readers: their steps in many of the orders that are
+//! possible. Not the orders in which processors may observe them: the model takes atomics for
 //! sequentially consistent.
 //!
-//! What the writer does is done in a few publications; a reader is let loose on each view as
-//! soon as it is there, and finds what was there then, while all that follows is written.
-//! Each model names faults, in the code that it runs, that make it fail.
+//! The writer makes a few publications. A reader of each view starts when the view exists, and must
+//! find the rules of that moment while all that follows is written. Each model lists faults, put
+//! into the code that it runs, that it has detected.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,40 +16,41 @@ use packet::build::Stack;
 use pipeline::Limits;
 
 use super::*;
-use crate::base::Base;
-use crate::places::Places;
-use crate::testing::{rules, seen_of};
-use crate::tuple::{TupleView, words_of};
+use crate::batch_mask::BatchMask;
+use crate::compiled_set::CompiledSet;
+use crate::mask::masked_words;
+use crate::testing::{keys_of, rules};
+use crate::tuple::TupleView;
 
-/// Orders that each scheduler tries.
+/// Orders that each scheduler explores.
 const ORDERS: usize = 2_000;
 
-/// A rule for a port, of a priority, comes or goes.
-type Step = (FlowModCommand, u16, u16);
+/// A change: command, UDP port and priority of a rule.
+type RuleChange = (FlowModCommand, u16, u16);
 
 use FlowModCommand::{Add, DeleteStrict};
 
-/// The writer's end.
-struct Writer {
+/// The writer of the tables.
+struct ModelWriter {
     pipeline: Pipeline,
     classifier: Classifier,
 }
 
-impl Writer {
-    /// With rules of these ports.
+impl ModelWriter {
+    /// A writer with rules for these ports.
     fn new(ports: Range<u16>) -> (Self, View) {
         let mut writer = Self {
             pipeline: Pipeline::new(Limits::default(), 1),
-            // The same table each time: a failing order can be played again.
+            // A fixed seed, so that a failing order can be replayed.
             classifier: Classifier::with_seed(7),
         };
         let view = writer.publish(&ports.map(|port| (Add, port, 5)).collect::<Vec<_>>());
         (writer, view)
     }
 
-    /// Carries out these changes and shows them.
-    fn publish(&mut self, steps: &[Step]) -> View {
-        for (command, port, priority) in steps {
+    /// Applies these changes and publishes a view.
+    fn publish(&mut self, changes: &[RuleChange]) -> View {
+        for (command, port, priority) in changes {
             let mut flow = format!("priority={priority},udp,tp_dst={port}");
             if *command == Add {
                 flow.push_str(",actions=drop");
@@ -57,122 +58,137 @@ impl Writer {
             let flow_mod = text::parse_flow(*command, &flow).expect("a flow");
             let changes = self.pipeline.flow_mod(&flow_mod, Instant::START);
             self.classifier
-                .queue_changes(&changes.expect("a legal change"));
+                .queue_changes(&changes.expect("the change is legal"));
         }
         self.classifier.publish(&self.pipeline)
     }
 }
 
-/// A port, and the priority of the rule that its frames find.
-type Wanted = (u16, Option<u16>);
+/// A port, and the priority of the rule that its packets match.
+type ExpectedPriority = (u16, Option<u16>);
 
-/// How a reader looks for the rule of a frame, whose priority it answers.
-type Look = fn(&View, &Lanes) -> Option<u16>;
+/// A lookup, which returns the priority of the rule.
+type ModelLookup = fn(&View, &PackedKey) -> Option<u16>;
 
-/// By entries.
-fn by_entries(view: &View, lanes: &Lanes) -> Option<u16> {
-    let table = view.table(TableId(0)).expect("it has rules");
-    view.look_up(table, lanes).map(|rule| rule.priority())
+/// Looks up a packet in entries.
+fn look_up_entries(view: &View, key: &PackedKey) -> Option<u16> {
+    let table = view.table(TableId(0)).expect("the table has rules");
+    view.look_up(table, key).map(|rule| rule.priority())
 }
 
-/// By the lines of entries, and by entries only where those do not tell.
-fn by_lines(view: &View, lanes: &Lanes) -> Option<u16> {
-    let table = view.table(TableId(0)).expect("it has rules");
+/// Looks up a packet in hot entries, and in entries only if no hot entry is valid.
+fn look_up_hot_entries(view: &View, key: &PackedKey) -> Option<u16> {
+    let table = view.table(TableId(0)).expect("the table has rules");
     let tuple = &table.tuples[0];
-    match *tuple.asked() {
-        [a] => by_line(view, tuple, lanes, [a]),
-        [a, b] => by_line(view, tuple, lanes, [a, b]),
-        [a, b, c] => by_line(view, tuple, lanes, [a, b, c]),
-        ref asked => panic!("{} words have no line here", asked.len()),
+    match *tuple.mask() {
+        [a] => look_up_hot_entry(view, tuple, key, [a]),
+        [a, b] => look_up_hot_entry(view, tuple, key, [a, b]),
+        [a, b, c] => look_up_hot_entry(view, tuple, key, [a, b, c]),
+        ref mask => panic!("the model has no hot entries of {} words", mask.len()),
     }
 }
 
-/// How often a line has told what a frame finds.
-static TOLD: AtomicUsize = AtomicUsize::new(0);
+/// Number of lookups that a hot entry has completed.
+static HOT_HITS: AtomicUsize = AtomicUsize::new(0);
 
-/// What [`by_lines`] does, as workers do it (`ahead::exact`), of one frame.
-fn by_line<const N: usize>(
+/// The lookup of workers (`batch_lookup::in_tuple`), for one packet.
+fn look_up_hot_entry<const N: usize>(
     view: &View,
     tuple: &TupleView,
-    lanes: &Lanes,
-    asked: [(u8, u64); N],
+    key: &PackedKey,
+    mask: [(u8, u64); N],
 ) -> Option<u16> {
-    let each = std::array::from_fn(|_| lanes.clone());
-    let lookups = tuple.begin_by_lines(view.hasher, &each, Places::of(0), asked);
-    let (segment, hash) = lookups.steps[0];
-    let line = lookups.lines[0];
-    let told = line.filter(|line| segment.is_told(line, words_of(lanes, asked), view.epoch()));
-    match told.and_then(|line| Some((line, line.counters()?))) {
-        Some((line, counters)) => {
-            let number = segment.likely(hash).expect("its entry is there");
-            let rule = segment.rule(number).expect("and its rule");
-            let by_entries = view.look_up_in(tuple, lanes).expect("entries tell it too");
-            assert!(Arc::ptr_eq(by_entries, rule), "and the same");
-            assert!(rule.counters.are(counters), "frames count by their rule");
-            assert_eq!(rule.instructions.gist(), line.gist());
-            TOLD.fetch_add(1, Ordering::Relaxed);
+    let keys = std::array::from_fn(|_| key.clone());
+    let lookups = tuple.begin_hot_lookups(view.hasher, &keys, BatchMask::single(0), mask);
+    let (segment, hash) = lookups.segments[0];
+    let hot = lookups.hot[0];
+    let hit = hot.filter(|hot| segment.is_hot_hit(hot, masked_words(key, mask), view.epoch()));
+    match hit.and_then(|hot| Some((hot, hot.counters()?))) {
+        Some((hot, counters)) => {
+            let number = segment.likely(hash).expect("the hot entry has an entry");
+            let rule = segment.rule(number).expect("the entry has a rule");
+            let in_entries = view
+                .look_up_in(tuple, key)
+                .expect("the entries have the rule");
+            assert!(
+                Arc::ptr_eq(in_entries, rule),
+                "the entries have the same rule"
+            );
+            assert!(
+                rule.counters.is_same_as(counters),
+                "the counters are those of the rule"
+            );
+            assert_eq!(rule.instructions.inline_program(), hot.inline_program());
+            HOT_HITS.fetch_add(1, Ordering::Relaxed);
             Some(rule.priority())
         }
-        None if lookups.missing.have(0) => None,
+        None if lookups.missing.contains(0) => None,
         None => {
-            let found = view.look_up_in(tuple, lanes);
+            let found = view.look_up_in(tuple, key);
             found.map(|rule| rule.priority())
         }
     }
 }
 
-/// A reader that finds these by a view, in this order.
-fn read(view: &View, look: Look, wanted: &'static [Wanted]) -> thread::JoinHandle<()> {
+/// A reader that expects these priorities in a view, in this order.
+fn start_reader(
+    view: &View,
+    look_up: ModelLookup,
+    expected: &'static [ExpectedPriority],
+) -> thread::JoinHandle<()> {
     let view = view.clone();
     thread::spawn(move || {
-        for (port, priority) in wanted {
-            let found = look(&view, &lanes_of(*port));
+        for (port, priority) in expected {
+            let found = look_up(&view, &key_of(*port));
             let epoch = view.epoch();
-            assert_eq!(found, *priority, "port {port} as epoch {epoch} has it");
+            assert_eq!(found, *priority, "port {port} in epoch {epoch}");
         }
     })
 }
 
-/// The words of a frame to this port.
-fn lanes_of(port: u16) -> Lanes {
+/// Key of a packet to this port.
+fn key_of(port: u16) -> PackedKey {
     let stack = format!("eth / ipv4 / udp(dst={port})");
-    seen_of(&stack.parse::<Stack>().expect("a stack").build()).0
+    keys_of(&stack.parse::<Stack>().expect("a stack").build()).0
 }
 
-fn end(readers: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+fn join_all(readers: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     for reader in readers {
-        reader.join().expect("it found what it wanted");
+        reader.join().expect("the reader found the expected rules");
     }
 }
 
-/// Rules of one shape, in segments: a rule comes before another that wants the same, or in
-/// its place, one goes while others find it, and the segment fills up and another goes on with it.
+/// Rules of one mask, in segments: a rule is added before another with the same match, or replaces
+/// it, a rule is removed while others find it, and the segment is replaced when it is full.
 ///
-/// Tried, and found: `Entry::is_seen` without `born`, `Segment::remove` with the age before,
-/// `Segment::remove` that takes what is behind the entry off its list, `Classifier::publish`
-/// that shows the epoch after the one that it has written.
+/// Detected faults: `SegmentEntry::is_visible` without `born`, `Segment::remove` with the previous
+/// age, `Segment::remove` that removes the following entries from the list, `Classifier::publish`
+/// that returns the epoch after the one that it has written.
 #[test]
-fn views_stand_while_segments_are_written() {
-    explore(ORDERS, || write_segments(by_entries));
+fn views_are_unaffected_while_segments_are_written() {
+    explore(ORDERS, || write_segments(look_up_entries));
 }
 
-/// The same, read as most frames read it: a line ends where its rule goes or another that
-/// wants the same comes, and says nothing from then on.
+/// The same with the lookup of workers: a hot entry is not valid from the epoch in which its rule is
+/// removed or another with the same match is added.
 ///
-/// Tried, and found: `Segment::write` and `Segment::remove` that end no line, `Line::tells`
-/// without `born`, `Line::end` an age late.
+/// Detected faults: `Segment::write` and `Segment::remove` that do not end the hot entry,
+/// `HotEntry::is_hit` without `born`, `HotEntry::end` one age late.
 #[test]
-fn lines_stand_while_segments_are_written() {
-    explore(ORDERS, || write_segments(by_lines));
-    assert!(TOLD.load(Ordering::Relaxed) > ORDERS, "lines tell");
+fn hot_entries_are_valid_while_segments_are_written() {
+    explore(ORDERS, || write_segments(look_up_hot_entries));
+    assert!(
+        HOT_HITS.load(Ordering::Relaxed) > ORDERS,
+        "hot entries are used"
+    );
 }
 
-/// Writes what readers must not see, while they look.
-fn write_segments(look: Look) {
-    let (mut writer, first) = Writer::new(0..62);
-    let before = read(
+/// Writes changes that readers of earlier views must not see.
+fn write_segments(look_up: ModelLookup) {
+    let (mut writer, first) = ModelWriter::new(0..62);
+    let before = start_reader(
         &first,
-        look,
+        look_up,
         &[
             (0, Some(5)),
             (1, Some(5)),
@@ -189,9 +205,9 @@ fn write_segments(look: Look) {
         (Add, 101, 5),
         (Add, 102, 5),
     ]);
-    let then = read(
+    let then = start_reader(
         &second,
-        look,
+        look_up,
         &[
             (2, None),
             (0, Some(9)),
@@ -206,42 +222,42 @@ fn write_segments(look: Look) {
         (Add, 103, 5),
         (DeleteStrict, 100, 5),
     ]);
-    let after = read(
+    let after = start_reader(
         &third,
-        look,
+        look_up,
         &[(0, Some(9)), (2, Some(7)), (100, None), (103, Some(5))],
     );
     for view in [&first, &third] {
-        let table = view.table(TableId(0)).expect("it has rules");
-        assert!(table.bases.is_empty() && table.tuples.len() == 1);
+        let table = view.table(TableId(0)).expect("the table has rules");
+        assert!(table.compiled_sets.is_empty() && table.tuples.len() == 1);
     }
-    end([before, then, after]);
+    join_all([before, then, after]);
 }
 
-/// Rules that were compiled together, of which some die.
+/// Rules of a compiled set, some of which are removed.
 ///
-/// Tried, and found: `Base::remove` with the epoch before, `Base::find` that asks who is alive
-/// now.
+/// Detected faults: `CompiledSet::remove` with the previous epoch, `CompiledSet::find` that tests
+/// whether the rule is live now.
 #[test]
-fn epochs_stand_while_rules_of_a_base_die() {
+fn epochs_are_unaffected_while_rules_of_compiled_set_die() {
     explore(ORDERS, || {
         let flow = |port| format!("priority={port},udp,tp_dst={port},actions=drop");
         let rules = rules(&[1, 2, 3].map(flow));
-        let base = Arc::new(Base::of(rules.clone()).expect("they fit"));
-        let of_epoch = |epoch, there: &'static [u16]| {
-            let base = Arc::clone(&base);
+        let compiled = Arc::new(CompiledSet::of(rules.clone()).expect("the rules are few"));
+        let start_reader = |epoch, visible: &'static [u16]| {
+            let compiled = Arc::clone(&compiled);
             thread::spawn(move || {
                 for port in [1, 2, 3, 1] {
-                    let found = base.find(&lanes_of(port), epoch, |_| true);
-                    let is_there = there.contains(&port);
-                    assert_eq!(found.is_some(), is_there, "port {port} in epoch {epoch}");
+                    let found = compiled.find(&key_of(port), epoch, |_| true);
+                    let is_visible = visible.contains(&port);
+                    assert_eq!(found.is_some(), is_visible, "port {port} in epoch {epoch}");
                 }
             })
         };
-        let before = of_epoch(1, &[1, 2, 3]);
-        assert!(base.remove(&rules[0], 2));
-        let then = of_epoch(2, &[1, 2]);
-        assert!(base.remove(&rules[2], 3));
-        end([before, then, of_epoch(3, &[2])]);
+        let before = start_reader(1, &[1, 2, 3]);
+        assert!(compiled.remove(&rules[0], 2));
+        let then = start_reader(2, &[1, 2]);
+        assert!(compiled.remove(&rules[2], 3));
+        join_all([before, then, start_reader(3, &[2])]);
     });
 }

@@ -1,6 +1,5 @@
-//! Whatever is added, changed and taken out, and whatever the frame: what is
-//! found is what a walk along the list of rules finds. And a view goes on showing
-//! what it showed.
+//! For any sequence of changes and any packet, a lookup returns the same rule as a scan of all
+//! rules; and a view is not affected by later changes.
 
 use std::sync::mpsc;
 use std::thread;
@@ -14,9 +13,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::lanes::Lanes;
+use crate::packed_key::PackedKey;
 
-/// Conditions, of which every one stands by itself or behind its prerequisites.
+/// Matches, each complete with its prerequisites.
 const LINK: &[&str] = &[
     "in_port=1",
     "in_port=2",
@@ -109,16 +108,16 @@ const FRAMES: &[&str] = &[
     "eth / ipv6 / nd(type=136,tll=02:00:00:00:00:01)",
 ];
 
-/// A frame as it is looked up.
+/// A packet to look up.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ProbePacket {
     stack: &'static str,
     registers: PipelineFields,
 }
 
-fn seen() -> impl Strategy<Value = Seen> {
+fn packet() -> impl Strategy<Value = ProbePacket> {
     let numbers = (1..4_u32, select(&[0, 7, 0x100][..]), 0..3_u32, 0..2_u64);
-    (select(FRAMES), numbers).prop_map(|(stack, (port, metadata, register, tunnel))| Seen {
+    (select(FRAMES), numbers).prop_map(|(stack, (port, metadata, register, tunnel))| ProbePacket {
         stack,
         registers: PipelineFields {
             metadata,
@@ -134,7 +133,7 @@ fn seen() -> impl Strategy<Value = Seen> {
     })
 }
 
-/// A change, as `ovs-ofctl` writes it.
+/// A change in the syntax of `ovs-ofctl`.
 fn change() -> impl Strategy<Value = (FlowModCommand, String)> {
     let commands = prop_oneof![
         8 => Just(FlowModCommand::Add),
@@ -158,39 +157,34 @@ fn change() -> impl Strategy<Value = (FlowModCommand, String)> {
     })
 }
 
-/// What a walk along the list finds.
-fn walked(pipeline: &Pipeline, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
+/// The rule that a scan of all rules finds.
+fn scanned(pipeline: &Pipeline, packet: &ProbePacket, frame: &Frame) -> Option<Arc<Rule>> {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
     let mut key = FlowKey::new();
-    key.fill(&headers, &seen.registers);
+    key.fill(&headers, &packet.registers);
     let mut rules = pipeline.rules(TableId(0));
     rules.find(|rule| rule.matching().accepts(&key)).cloned()
 }
 
-fn looked_up(view: &View, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
+fn looked_up(view: &View, packet: &ProbePacket, frame: &Frame) -> Option<Arc<Rule>> {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
     let table = view.table(TableId(0))?;
-    let mut lanes = Lanes::new();
-    lanes.fill(table.parts, &headers, &seen.registers);
-    assert_eq!(table.uncompiled, None);
-    view.look_up(table, &lanes).cloned()
+    let mut key = PackedKey::new();
+    key.fill(table.parts, &headers, &packet.registers);
+    assert_eq!(table.fallback, None);
+    view.look_up(table, &key).cloned()
 }
 
-fn same(view: &View, pipeline: &Pipeline, seen: &Seen) {
-    let frame = seen.stack.parse::<Stack>().expect("a stack").build();
-    let (wanted, found) = (
-        walked(pipeline, seen, &frame),
-        looked_up(view, seen, &frame),
-    );
-    let same = match (&wanted, &found) {
-        (Some(wanted), Some(found)) => Arc::ptr_eq(wanted, found),
+fn assert_same_rule(view: &View, pipeline: &Pipeline, packet: &ProbePacket) {
+    let frame = packet.stack.parse::<Stack>().expect("a stack").build();
+    let expected = scanned(pipeline, packet, &frame);
+    let found = looked_up(view, packet, &frame);
+    let is_same = match (&expected, &found) {
+        (Some(expected), Some(found)) => Arc::ptr_eq(expected, found),
         (None, None) => true,
         _ => false,
     };
-    assert!(
-        same,
-        "{wanted:?} is found by walking, {found:?} by looking up"
-    );
+    assert!(is_same, "the scan finds {expected:?}, the lookup {found:?}");
 }
 
 fn apply(
@@ -208,9 +202,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn what_is_looked_up_is_what_a_walk_finds(
+    fn lookup_finds_same_rule_as_scan(
         bursts in prop::collection::vec(prop::collection::vec(change(), 1..12), 1..8),
-        frames in prop::collection::vec(seen(), 40),
+        packets in prop::collection::vec(packet(), 40),
     ) {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         let mut classifier = Classifier::new();
@@ -222,16 +216,16 @@ proptest! {
             history.push((classifier.publish(&pipeline), pipeline.clone()));
         }
         for (view, pipeline) in &history {
-            for seen in &frames {
-                same(view, pipeline, seen);
+            for packet in &packets {
+                assert_same_rule(view, pipeline, packet);
             }
         }
     }
 }
 
-/// Enough of one shape that segments grow and split, and then go again.
+/// So many rules of one mask that segments grow and split, and are compacted again.
 #[test]
-fn many_rules_of_one_shape_come_and_go() {
+fn rules_of_one_mask_are_added_and_removed() {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     let before = classifier.publish(&pipeline);
@@ -260,24 +254,24 @@ fn many_rules_of_one_shape_come_and_go() {
     for port in 0..20_000_u32 {
         let stack = format!("eth / ipv4 / udp(src={},dst={port})", port % 251);
         let frame = stack.parse::<Stack>().expect("a stack").build();
-        let seen = Seen {
+        let packet = ProbePacket {
             stack: "",
             registers: PipelineFields::new(PortNo(1)),
         };
-        assert!(looked_up(&before, &seen, &frame).is_none());
-        let found = looked_up(&full, &seen, &frame).expect("it was there");
+        assert!(looked_up(&before, &packet, &frame).is_none());
+        let found = looked_up(&full, &packet, &frame).expect("the rule was added");
         assert_eq!(u32::from(found.priority()), port % 7);
-        assert_eq!(looked_up(&third, &seen, &frame).is_some(), port % 3 == 0);
+        assert_eq!(looked_up(&third, &packet, &frame).is_some(), port % 3 == 0);
     }
 }
 
-/// Segments go on with the entries of those before them: what an older view shows stays,
-/// though rules of the same match come behind them, and go.
+/// Segments share entries with their predecessors: an older view is unaffected by rules with the
+/// same match that are added and removed later.
 #[test]
-fn views_stand_while_a_table_grows() {
+fn views_are_unaffected_while_table_grows() {
     const RULES: u32 = 6_000;
     const PUBLISHED: u32 = 500;
-    const STAYS: u32 = 1_000;
+    const LIFETIME: u32 = 1_000;
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     let mut views = Vec::new();
@@ -294,7 +288,7 @@ fn views_stand_while_a_table_grows() {
                 &format!("priority=2,udp,tp_dst={port},actions=drop"),
             );
         }
-        if let Some(old) = port.checked_sub(STAYS).filter(|old| is_doubled(*old)) {
+        if let Some(old) = port.checked_sub(LIFETIME).filter(|old| is_doubled(*old)) {
             change(
                 FlowModCommand::DeleteStrict,
                 &format!("priority=2,udp,tp_dst={old}"),
@@ -304,7 +298,7 @@ fn views_stand_while_a_table_grows() {
             views.push((port, classifier.publish(&pipeline)));
         }
     }
-    let seen = Seen {
+    let packet = ProbePacket {
         stack: "",
         registers: PipelineFields::new(PortNo(1)),
     };
@@ -312,23 +306,23 @@ fn views_stand_while_a_table_grows() {
         for port in (0..RULES).step_by(7).chain(0..50) {
             let stack = format!("eth / ipv4 / udp(dst={port})");
             let frame = stack.parse::<Stack>().expect("a stack").build();
-            let found = looked_up(view, &seen, &frame).map(|rule| rule.priority());
-            let above = is_doubled(port) && port + STAYS > *last;
-            let wanted = (port <= *last).then_some(if above { 2 } else { 1 });
-            assert_eq!(found, wanted, "port {port} when {last} came");
+            let found = looked_up(view, &packet, &frame).map(|rule| rule.priority());
+            let above = is_doubled(port) && port + LIFETIME > *last;
+            let expected = (port <= *last).then_some(if above { 2 } else { 1 });
+            assert_eq!(found, expected, "port {port} in the view of {last}");
         }
     }
 }
 
-/// What has died is let go of, though segments go on with the entries of those before.
+/// Dead rules are released although segments share entries with their predecessors.
 #[test]
-fn rules_that_went_are_not_kept() {
+fn removed_rules_are_released() {
     const RULES: u32 = 20_000;
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     let mut rules = Vec::new();
     for port in 0..RULES {
-        // Each goes when as many have come behind it as a segment has entries.
+        // Each is removed after 2,000 others were added, more than a segment has entries.
         if let Some(old) = port.checked_sub(2_000) {
             let flow = format!("priority=32768,udp,tp_dst={old}");
             apply(
@@ -342,41 +336,41 @@ fn rules_that_went_are_not_kept() {
         let flow_mod = text::parse_flow(FlowModCommand::Add, &flow).expect("a flow");
         let changes = pipeline
             .flow_mod(&flow_mod, Instant::START)
-            .expect("there is room");
+            .expect("the table has room");
         classifier.queue_changes(&changes);
         classifier.publish(&pipeline);
         rules.extend(changes.added.iter().map(Arc::downgrade));
     }
-    let kept = rules.iter().filter(|rule| rule.strong_count() > 0).count();
+    let in_memory = rules.iter().filter(|rule| rule.strong_count() > 0).count();
     assert!(
-        kept < 3 * pipeline.len(),
-        "{kept} of {} rules",
+        in_memory < 3 * pipeline.len(),
+        "{in_memory} of {} rules",
         pipeline.len()
     );
 }
 
-/// A reader sees what its view showed when it was published, however much is
-/// written meanwhile: in each step a third of the rules come or go.
+/// A reader in another thread sees its view as published while the tables are written: in each
+/// step a third of the rules are added or removed.
 #[test]
-fn views_stand_while_the_tables_are_written() {
+fn views_are_unaffected_while_tables_are_written() {
     const RULES: u32 = 300;
     const STEPS: u32 = 200;
     let (views, to_read) = mpsc::sync_channel::<(u32, View)>(4);
-    let there = |port: u32, step: u32| !(port + step).is_multiple_of(3);
+    let exists = |port: u32, step: u32| !(port + step).is_multiple_of(3);
     let reader = thread::spawn(move || {
         let frames: Vec<_> = (0..RULES)
             .map(|port| format!("eth / ipv4 / udp(dst={port})"))
             .map(|stack| stack.parse::<Stack>().expect("a stack").build())
             .collect();
-        let seen = Seen {
+        let packet = ProbePacket {
             stack: "",
             registers: PipelineFields::new(PortNo(1)),
         };
         let mut read = 0;
         for (step, view) in to_read {
             for (port, frame) in (0..).zip(&frames) {
-                let found = looked_up(&view, &seen, frame).is_some();
-                assert_eq!(found, there(port, step), "port {port} in step {step}");
+                let found = looked_up(&view, &packet, frame).is_some();
+                assert_eq!(found, exists(port, step), "port {port} in step {step}");
             }
             read += 1;
         }
@@ -386,7 +380,7 @@ fn views_stand_while_the_tables_are_written() {
     let mut classifier = Classifier::new();
     for step in 0..STEPS {
         for port in 0..RULES {
-            let (command, actions) = if there(port, step) {
+            let (command, actions) = if exists(port, step) {
                 (FlowModCommand::Add, ",actions=drop")
             } else {
                 (FlowModCommand::DeleteStrict, "")
@@ -395,20 +389,22 @@ fn views_stand_while_the_tables_are_written() {
             apply(&mut pipeline, &mut classifier, command, &flow);
         }
         let view = classifier.publish(&pipeline);
-        views.send((step, view)).expect("the reader reads");
+        views
+            .send((step, view))
+            .expect("the reader receives all views");
     }
     drop(views);
-    assert_eq!(reader.join().expect("all was as it should be"), STEPS);
+    assert_eq!(reader.join().expect("the reader found all rules"), STEPS);
 }
 
-/// Entries keep their epochs as ages of sixteen bits: more publications than that, with
-/// a rule that comes and goes and one that stays, and views that are kept all the while.
+/// More publications than ages of sixteen bits count, with one rule that is added and removed and
+/// one that stays, and all views in use.
 #[test]
-fn views_stand_however_many_publications_follow() {
+fn views_are_unaffected_by_more_publications_than_ages_count() {
     const PUBLICATIONS: u32 = 200_000;
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
-    let seen = Seen {
+    let packet = ProbePacket {
         stack: "",
         registers: PipelineFields::new(PortNo(1)),
     };
@@ -419,13 +415,13 @@ fn views_stand_however_many_publications_follow() {
     let (staying, moving) = (frame(1), frame(2));
     let stays = "udp,tp_dst=1,actions=output:1";
     apply(&mut pipeline, &mut classifier, FlowModCommand::Add, stays);
-    let mut kept = Vec::new();
+    let mut views = Vec::new();
     for step in 0..PUBLICATIONS {
         let (command, flow) = match step % 2 {
             0 => (FlowModCommand::Add, "udp,tp_dst=2,actions=output:1"),
             _ => (FlowModCommand::DeleteStrict, "priority=32768,udp,tp_dst=2"),
         };
-        // Mostly nothing is written at all, and so nothing is remade in time.
+        // Most publications write nothing, so that segments are replaced only when they are too old.
         if step % 1000 < 2 {
             apply(&mut pipeline, &mut classifier, command, flow);
         } else {
@@ -433,23 +429,23 @@ fn views_stand_however_many_publications_follow() {
             continue;
         }
         let view = classifier.publish(&pipeline);
-        kept.push((view, step % 2 == 0));
+        views.push((view, step % 2 == 0));
     }
-    for (view, is_there) in &kept {
-        assert!(looked_up(view, &seen, &staying).is_some());
-        assert_eq!(looked_up(view, &seen, &moving).is_some(), *is_there);
+    for (view, exists) in &views {
+        assert!(looked_up(view, &packet, &staying).is_some());
+        assert_eq!(looked_up(view, &packet, &moving).is_some(), *exists);
     }
 }
 
 #[test]
-fn tables_come_and_go_and_the_others_stay() {
+fn tables_are_added_and_removed_independently() {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     let mut change = |command, flow| {
         apply(&mut pipeline, &mut classifier, command, flow);
         classifier.publish(&pipeline)
     };
-    let there = |view: &View| {
+    let tables_of = |view: &View| {
         let tables = (0..=TableId::LAST.0).map(TableId);
         let found = tables.filter(|table| view.table(*table).is_some());
         found.map(|table| table.0).collect::<Vec<_>>()
@@ -459,6 +455,6 @@ fn tables_come_and_go_and_the_others_stay() {
     let high = change(FlowModCommand::Delete, "table=3");
     let none = change(FlowModCommand::Delete, "table=253");
     let views = [low, both, high, none];
-    let wanted: [&[u8]; 4] = [&[3], &[3, 253], &[253], &[]];
-    assert_eq!(views.each_ref().map(there), wanted);
+    let expected: [&[u8]; 4] = [&[3], &[3, 253], &[253], &[]];
+    assert_eq!(views.each_ref().map(tables_of), expected);
 }

@@ -1,4 +1,4 @@
-//! What workers see of the tables, as they were at one moment.
+//! Views: immutable readings of the compiled tables at one epoch, for workers.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -8,95 +8,94 @@ use flow::PipelineFields;
 use packet::Headers;
 use pipeline::{Lookup, LookupResult, Rule};
 
-use super::clauses::ByClauses;
-use crate::ahead::AHEAD;
-use crate::base::Base;
-use crate::direct::Direct;
-use crate::lanes::{Lanes, OF_FRAMES, Parts};
-use crate::places::Places;
-use crate::segment::Epoch;
-use crate::shape::Hasher;
+use super::conjunction::ConjunctiveMatch;
+use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
+use crate::compiled_set::CompiledSet;
+use crate::epoch::Epoch;
+use crate::key_hash::KeyHasher;
+use crate::linear::LinearSearch;
+use crate::packed_key::{HEADER_WORDS, KeyParts, PackedKey};
 use crate::tuple::TupleView;
 
-/// One table, for workers.
+/// View of one table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableView {
-    /// What was compiled together, by the highest priority, from the top.
-    pub(super) bases: Vec<Arc<Base>>,
-    /// By the highest priority, from the top.
+    /// In descending order of the highest priority.
+    pub(super) compiled_sets: Vec<Arc<CompiledSet>>,
+    /// In descending order of the highest priority.
     pub(super) tuples: Vec<TupleView>,
-    /// What of a frame they look at.
-    pub(crate) parts: Parts,
-    /// Why one lookup does not tell it.
-    pub(crate) uncompiled: Option<Uncompiled>,
+    /// Parts of a key that lookups read.
+    pub(crate) parts: KeyParts,
+    /// Reason why one lookup does not find the rule, if any.
+    pub(crate) fallback: Option<LookupFallback>,
 }
 
-/// The only form that a table has.
+/// The form of a table that has only one, as most have.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sole<'a> {
-    /// A few rules, compared one after the other.
-    Direct(&'a Base, &'a Direct),
-    /// Another one that is compiled together.
-    Base(&'a Base),
+pub(crate) enum SingleForm<'a> {
+    /// A compiled set with the linear form.
+    Linear(&'a CompiledSet, &'a LinearSearch),
+    /// A compiled set with another form.
+    CompiledSet(&'a CompiledSet),
     Tuple(&'a TupleView),
-    /// It has several, or one lookup does not tell it.
+    /// Several forms, or one lookup does not find the rule.
     None,
 }
 
-/// Why what a frame finds in a table is not the first of the rules that it fits.
+/// Reason why the result of a table is not simply the first rule that the packet satisfies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Uncompiled {
-    /// It has clauses of conjunctions: [`View::look_up_clauses`] tells.
+pub(crate) enum LookupFallback {
+    /// The table has conjunction clauses: [`View::look_up_conjunctive`] finds the rule.
     Conjunctions,
-    /// The interpreter has to look itself: too many of its rules differ by nothing but their priority, or one asks for tunnel
-    /// options.
-    Outside,
+    /// The interpreter must search: a rule matches on tunnel options, or too many rules differ
+    /// only in their priority.
+    Interpreter,
 }
 
 impl TableView {
-    /// Its form, if it is one only, as most tables' are.
+    /// The form of the table, if it has only one.
     #[inline]
-    pub(crate) fn sole(&self) -> Sole<'_> {
-        match (&*self.bases, &*self.tuples) {
-            _ if self.uncompiled.is_some() => Sole::None,
-            ([base], []) => match base.as_direct() {
-                Some(direct) => Sole::Direct(base, direct),
-                None => Sole::Base(base),
+    pub(crate) fn single_form(&self) -> SingleForm<'_> {
+        match (&*self.compiled_sets, &*self.tuples) {
+            _ if self.fallback.is_some() => SingleForm::None,
+            ([compiled], []) => match compiled.as_linear() {
+                Some(linear) => SingleForm::Linear(compiled, linear),
+                None => SingleForm::CompiledSet(compiled),
             },
-            ([], [tuple]) => Sole::Tuple(tuple),
-            _ => Sole::None,
+            ([], [tuple]) => SingleForm::Tuple(tuple),
+            _ => SingleForm::None,
         }
     }
 
-    /// The rule that the frame finds among those that are `wanted`: of those that it
-    /// fits the one of the highest priority, and of several of that priority the one
-    /// that the interpreter would try first.
+    /// Returns the rule that the packet matches among the eligible ones: the rule of the highest
+    /// priority that it satisfies and, of several with that priority, the one that the interpreter
+    /// tries first.
     #[inline]
     fn look_up(
         &self,
-        lanes: &Lanes,
-        hasher: Hasher,
+        key: &PackedKey,
+        hasher: KeyHasher,
         epoch: Epoch,
-        wanted: impl Fn(&Rule) -> bool,
+        is_eligible: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
         let mut best: Option<&Arc<Rule>> = None;
-        for base in &self.bases {
-            if best.is_some_and(|best| best.priority() > base.highest) {
+        for compiled in &self.compiled_sets {
+            if best.is_some_and(|best| best.priority() > compiled.highest) {
                 break;
             }
-            best = first(best, base.find(lanes, epoch, &wanted));
+            best = first(best, compiled.find(key, epoch, &is_eligible));
         }
         for tuple in &self.tuples {
             if best.is_some_and(|best| best.priority() > tuple.highest) {
                 break;
             }
-            best = first(best, tuple.find(lanes, hasher, epoch, &wanted));
+            best = first(best, tuple.find(key, hasher, epoch, &is_eligible));
         }
         best
     }
 }
 
-/// The one of two that is tried first.
+/// The one of two rules that is tried first.
 #[inline]
 fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option<&'a Arc<Rule>> {
     match (one, other) {
@@ -106,32 +105,35 @@ fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option
     }
 }
 
-/// The tables by their number, up to the last that has rules.
-pub(crate) type Views = Vec<Option<Arc<TableView>>>;
+/// Views by table number, up to the last table that has rules.
+pub(crate) type TableViews = Vec<Option<Arc<TableView>>>;
 
-/// All tables as they were at one moment.
+/// View of all tables at one epoch. Cloning it costs one reference count.
 #[derive(Clone, Debug)]
 pub struct View {
     pub(super) epoch: Epoch,
-    pub(crate) hasher: Hasher,
-    pub(crate) tables: Arc<Views>,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) tables: Arc<TableViews>,
 }
 
 impl View {
-    /// Whether it shows these tables as they were then.
+    /// True if it shows these tables at that epoch.
     #[inline]
-    pub(crate) fn is(&self, tables: &Weak<Views>, epoch: Epoch) -> bool {
+    pub(crate) fn is(&self, tables: &Weak<TableViews>, epoch: Epoch) -> bool {
         std::ptr::eq(tables.as_ptr(), Arc::as_ptr(&self.tables)) && epoch == self.epoch
     }
 
-    /// Which bits of each word of a frame itself some table looks at.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = (u8, u64)> {
-        let mut masks = [0; OF_FRAMES];
+    /// Header words that some table reads, with the bits of each; zero for words that none reads.
+    pub(crate) fn header_mask(&self) -> impl Iterator<Item = (u8, u64)> {
+        let mut masks = [0; HEADER_WORDS];
         for table in self.tables.iter().flatten() {
-            let of_bases = table.bases.iter().flat_map(|base| base.asked());
-            let of_tuples = table.tuples.iter().flat_map(TupleView::asked);
-            for (lane, mask) in of_bases.chain(of_tuples) {
-                if let Some(all) = masks.get_mut(usize::from(*lane)) {
+            let of_sets = table
+                .compiled_sets
+                .iter()
+                .flat_map(|compiled| compiled.mask());
+            let of_tuples = table.tuples.iter().flat_map(TupleView::mask);
+            for (word, mask) in of_sets.chain(of_tuples) {
+                if let Some(all) = masks.get_mut(usize::from(*word)) {
                     *all |= mask;
                 }
             }
@@ -139,69 +141,72 @@ impl View {
         (0..).zip(masks)
     }
 
-    /// The table, if it has rules.
+    /// Returns the view of a table, or `None` if it has no rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
         self.tables.get(usize::from(id.0))?.as_deref()
     }
 
-    /// When that was.
     #[inline]
     pub(crate) const fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The rules that frames find among those of one shape.
-    pub(crate) fn look_up_each_in<'a>(
+    /// Returns the rules of one tuple that these packets match.
+    pub(crate) fn look_up_batch_in<'a>(
         &self,
         tuple: &'a TupleView,
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-    ) -> [Option<&'a Arc<Rule>>; AHEAD] {
-        tuple.find_each((self.hasher, self.epoch), lanes, of)
+        keys: &[PackedKey; LOOKUP_BATCH],
+        packets: BatchMask,
+    ) -> [Option<&'a Arc<Rule>>; LOOKUP_BATCH] {
+        tuple.find_each((self.hasher, self.epoch), keys, packets)
     }
 
-    /// The rule that a frame finds among those of one shape.
+    /// Returns the rule of one tuple that a packet matches.
     pub(crate) fn look_up_in<'a>(
         &self,
         tuple: &'a TupleView,
-        lanes: &Lanes,
+        key: &PackedKey,
     ) -> Option<&'a Arc<Rule>> {
-        tuple.find(lanes, self.hasher, self.epoch, |_| true)
+        tuple.find(key, self.hasher, self.epoch, |_| true)
     }
 
-    /// The rule that a frame finds there.
+    /// Returns the rule of a table that a packet matches.
     #[inline]
-    pub(crate) fn look_up<'a>(&self, table: &'a TableView, lanes: &Lanes) -> Option<&'a Arc<Rule>> {
-        self.look_up_of(table, lanes, |_| true)
-    }
-
-    /// The rule that a frame finds there among those that are wanted.
-    #[inline]
-    pub(super) fn look_up_of<'a>(
+    pub(crate) fn look_up<'a>(
         &self,
         table: &'a TableView,
-        lanes: &Lanes,
-        wanted: impl Fn(&Rule) -> bool,
+        key: &PackedKey,
     ) -> Option<&'a Arc<Rule>> {
-        table.look_up(lanes, self.hasher, self.epoch, wanted)
+        self.look_up_eligible(table, key, |_| true)
+    }
+
+    /// Returns the rule of a table that a packet matches among the eligible ones.
+    #[inline]
+    pub(super) fn look_up_eligible<'a>(
+        &self,
+        table: &'a TableView,
+        key: &PackedKey,
+        is_eligible: impl Fn(&Rule) -> bool,
+    ) -> Option<&'a Arc<Rule>> {
+        table.look_up(key, self.hasher, self.epoch, is_eligible)
     }
 }
 
-/// A view, and the memory of one worker to look into it with.
+/// Lookups of the interpreter in a view, with the memory of one worker.
 #[derive(Debug)]
 pub struct ViewLookup<'a> {
     view: &'a View,
-    lanes: &'a RefCell<Lanes>,
+    key: &'a RefCell<PackedKey>,
 }
 
 impl<'a> ViewLookup<'a> {
-    /// Looks into `view`.
+    /// Lookups in `view`.
     #[must_use]
     pub const fn new(view: &'a View, scratch: &'a LookupScratch) -> Self {
         Self {
             view,
-            lanes: &scratch.0,
+            key: &scratch.0,
         }
     }
 }
@@ -212,34 +217,36 @@ impl Lookup for ViewLookup<'_> {
         &self,
         table: TableId,
         headers: &Headers,
-        registers: &PipelineFields,
+        fields: &PipelineFields,
     ) -> LookupResult<'_> {
         let Some(table) = self.view.table(table) else {
             return LookupResult::Rule(None);
         };
-        let mut lanes = self.lanes.borrow_mut();
-        lanes.fill(table.parts, headers, registers);
-        match table.uncompiled {
-            None => LookupResult::Rule(self.view.look_up(table, &lanes).map(AsRef::as_ref)),
-            Some(Uncompiled::Conjunctions) => match self.view.look_up_clauses(table, &lanes) {
-                ByClauses::Rule(found) => LookupResult::Rule(found.map(AsRef::as_ref)),
-                ByClauses::Conjunction(rule, id) => LookupResult::Conjunction(rule, id),
-                ByClauses::TooMany => LookupResult::Unknown,
-            },
-            Some(Uncompiled::Outside) => LookupResult::Unknown,
+        let mut key = self.key.borrow_mut();
+        key.fill(table.parts, headers, fields);
+        match table.fallback {
+            None => LookupResult::Rule(self.view.look_up(table, &key).map(AsRef::as_ref)),
+            Some(LookupFallback::Conjunctions) => {
+                match self.view.look_up_conjunctive(table, &key) {
+                    ConjunctiveMatch::Rule(found) => LookupResult::Rule(found.map(AsRef::as_ref)),
+                    ConjunctiveMatch::Conjunction(rule, id) => LookupResult::Conjunction(rule, id),
+                    ConjunctiveMatch::TooMany => LookupResult::Unknown,
+                }
+            }
+            Some(LookupFallback::Interpreter) => LookupResult::Unknown,
         }
     }
 }
 
-/// What a worker keeps from frame to frame.
+/// Memory for lookups, which a worker keeps from packet to packet.
 #[derive(Debug)]
-pub struct LookupScratch(RefCell<Lanes>);
+pub struct LookupScratch(RefCell<PackedKey>);
 
 impl LookupScratch {
-    /// A fresh one.
+    /// New memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self(RefCell::new(Lanes::new()))
+        Self(RefCell::new(PackedKey::new()))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Entries, and the blocks in which they lie side by side: one for each rule, which says
-//! when it is there. How one is found is the segment's.
+//! Entries of a segment, and the blocks that store them. One entry for each rule, with the ages at
+//! which it was born and died.
 
 use std::sync::Arc;
 
@@ -7,76 +7,77 @@ use base::sync::OnceLock;
 use base::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use pipeline::Rule;
 
-use super::line::Line;
+use super::hot_entry::HotEntry;
 
-/// Entries of a block at most: what the lower bits of a number tell apart.
+/// Most entries of a block: those that the lower bits of a number distinguish.
 pub(super) const BLOCK: usize = 1 << BLOCK_BITS;
 pub(super) const BLOCK_BITS: u32 = 10;
 
-/// Blocks of a segment at most: what the upper bits of a number tell apart, but for
-/// [`NONE`]. A million rules come to two dozen.
+/// Most blocks of a segment: those that the upper bits of a number distinguish, without
+/// [`NO_ENTRY`]. A table of a million rules uses two dozen.
 pub(super) const BLOCKS_MAX: usize = (1 << (u16::BITS - BLOCK_BITS)) - 1;
 
-/// No entry.
-pub(super) const NONE: u16 = u16::MAX;
+/// Number of no entry.
+pub(super) const NO_ENTRY: u16 = u16::MAX;
 
-/// The age at which an entry dies that lives.
+/// Age of death of a live entry.
 pub(super) const NEVER: u16 = u16::MAX;
 
-/// There may be a million: it is kept small.
+/// A rule, and its place in the list of rules with the same match. Small, since there may be a
+/// million.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct SegmentEntry {
     pub(super) rule: Arc<Rule>,
     pub(super) born: u16,
-    /// [`NEVER`] while it lives.
+    /// [`NEVER`] while it is live.
     pub(super) died: AtomicU16,
-    /// The next entry that wants the same.
+    /// The next entry with the same match.
     pub(super) next: AtomicU16,
 }
 
-impl Entry {
+impl SegmentEntry {
     #[inline]
-    pub(super) fn is_seen(&self, age: u16) -> bool {
+    pub(super) fn is_visible(&self, age: u16) -> bool {
         self.born <= age && age < self.died.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_alive(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         self.died.load(Ordering::Relaxed) == NEVER
     }
 }
 
-/// Room for entries. The segments that it was handed on to share it.
+/// Memory of entries, shared by a segment and its successors.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Block {
-    pub(super) entries: Arc<[OnceLock<Entry>]>,
-    /// What a tag leaves out of each entry's hash; the writer's own.
+pub(super) struct EntryBlock {
+    pub(super) entries: Arc<[OnceLock<SegmentEntry>]>,
+    /// Hash of each entry without its tag; only the writer uses it.
     pub(super) hashes: Arc<[AtomicU32]>,
-    /// What a frame needs that finds an entry, if they are of few words.
-    pub(super) lines: Arc<[Line]>,
+    /// Hot entries; empty if the mask has too many words.
+    pub(super) hot: Arc<[HotEntry]>,
 }
 
-impl Block {
-    /// Room for so many entries, and for a line for each if they are to have one.
-    pub(super) fn new(capacity: usize, has_lines: bool) -> Self {
-        let lines = if has_lines { capacity } else { 0 };
+impl EntryBlock {
+    /// A block for `capacity` entries, with a hot entry for each if `has_hot_entries`.
+    pub(super) fn new(capacity: usize, has_hot_entries: bool) -> Self {
+        let hot = if has_hot_entries { capacity } else { 0 };
         Self {
-            lines: (0..lines).map(|_| Line::empty()).collect(),
+            hot: (0..hot).map(|_| HotEntry::empty()).collect(),
             entries: (0..capacity).map(|_| OnceLock::new()).collect(),
             hashes: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
-    /// The bytes that each of those who share it must answer for.
+    /// Size in bytes, divided by the number of segments that share the block.
     pub(super) fn bytes(&self) -> usize {
         let of_entries = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
-        let all = of_entries + size_of_val(&*self.lines);
+        let all = of_entries + size_of_val(&*self.hot);
         all / Arc::strong_count(&self.entries)
     }
 }
 
-/// Where in its block an entry of this number is.
+/// Position of an entry in its block.
 #[inline]
-pub(super) const fn place_of(number: u16) -> usize {
+pub(super) const fn position_of(number: u16) -> usize {
     number as usize % BLOCK
 }
 
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_small() {
-        assert_eq!(size_of::<OnceLock<Entry>>(), 24);
+    fn entry_has_24_bytes() {
+        assert_eq!(size_of::<OnceLock<SegmentEntry>>(), 24);
     }
 }

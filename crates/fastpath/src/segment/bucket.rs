@@ -1,6 +1,5 @@
-//! A bucket: for each of a few entries the tag of its hash, so that hardly any is looked at
-//! in vain, and its number. All tags are compared at once, without a branch that would have
-//! to wait for them.
+//! GroupBucket: the tag and the number of each of up to eight entries. All tags are compared together
+//! by arithmetic on words, without a branch that could be mispredicted.
 
 use base::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
@@ -10,21 +9,21 @@ pub(super) const SLOTS: usize = 8;
 /// Tags of a word.
 const TAGS: usize = 4;
 
-/// Slots are filled from the front, and none is emptied.
+/// Slots are filled in order, and none is emptied.
 #[derive(Debug, Default)]
 #[repr(align(32))]
-pub(super) struct Bucket {
+pub(super) struct TagBucket {
     /// The first in the lowest bits.
     tags: [AtomicU64; SLOTS / TAGS],
-    /// Plus one; zero for none.
+    /// Number of the entry plus one; zero if the slot is free.
     numbers: [AtomicU16; SLOTS],
 }
 
-/// Slots, each as one bit of sixteen.
+/// Slots with a matching tag, one bit of sixteen for each.
 #[derive(Clone, Copy, Debug)]
-struct Slots(u64);
+struct MatchingSlots(u64);
 
-impl Iterator for Slots {
+impl Iterator for MatchingSlots {
     type Item = usize;
 
     #[inline]
@@ -37,22 +36,24 @@ impl Iterator for Slots {
     }
 }
 
-impl Bucket {
-    /// The numbers of the entries with this tag.
+impl TagBucket {
+    /// Numbers of the entries with this tag.
     #[inline]
     pub(super) fn numbers(&self, tag: u16) -> impl Iterator<Item = u16> + '_ {
         let [first, second] = &self.tags;
-        let [first, second] = [first, second].map(|tags| same(tags.load(Ordering::Relaxed), tag));
-        let slots = Slots(first >> 15 | second >> 14);
+        let [first, second] =
+            [first, second].map(|tags| equal_tags(tags.load(Ordering::Relaxed), tag));
+        let slots = MatchingSlots(first >> 15 | second >> 14);
         slots.filter_map(|slot| self.number(slot))
     }
 
-    /// The number of an entry with this tag, of which there may be several; none if there is
-    /// no entry. An empty slot may be taken for one: then it is the number of none.
+    /// Returns the number of the first entry with this tag, or `None` if there is none. A free
+    /// slot has tag 0 and may be returned as the number of no entry.
     #[inline]
     pub(super) fn likely(&self, tag: u16) -> Option<u16> {
         let [first, second] = &self.tags;
-        let [first, second] = [first, second].map(|tags| lowest(tags.load(Ordering::Relaxed), tag));
+        let [first, second] =
+            [first, second].map(|tags| lowest_equal_tag(tags.load(Ordering::Relaxed), tag));
         let bits = first >> 1 | second;
         if bits == 0 {
             return None;
@@ -62,33 +63,33 @@ impl Bucket {
         Some(number.load(Ordering::Acquire).wrapping_sub(1))
     }
 
-    /// The number of the entry in a slot, if there is one.
+    /// Returns the number of the entry in a slot, or `None` if the slot is free.
     #[inline]
     pub(super) fn number(&self, slot: usize) -> Option<u16> {
         self.numbers[slot].load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// The tag of the entry in a slot, for its one writer.
+    /// Tag of the entry in a slot. For the one writer.
     pub(super) fn tag(&self, slot: usize) -> u16 {
         let tags = self.tags[slot / TAGS].load(Ordering::Relaxed).to_le_bytes();
         let at = 2 * (slot % TAGS);
         u16::from_le_bytes([tags[at], tags[at + 1]])
     }
 
-    /// Whether there are so many entries, one at least.
+    /// True if the bucket has at least `entries` entries, which is not zero.
     #[inline]
     pub(super) fn has(&self, entries: usize) -> bool {
         self.number(entries - 1).is_some()
     }
 
-    /// The first slot that is free.
+    /// Returns the first free slot.
     pub(super) fn free(&self) -> Option<usize> {
         (0..SLOTS).find(|slot| self.number(*slot).is_none())
     }
 
-    /// Puts an entry that was written into a slot that is free. By the one writer only:
-    /// whoever sees the number sees the entry.
-    pub(super) fn put(&self, slot: usize, tag: u16, number: u16) {
+    /// Publishes an entry, which must be written, in a free slot. For the one writer: a reader
+    /// that loads the number sees the entry.
+    pub(super) fn insert(&self, slot: usize, tag: u16, number: u16) {
         let tags = &self.tags[slot / TAGS];
         let others = tags.load(Ordering::Relaxed);
         let shift = 16 * (slot % TAGS);
@@ -97,58 +98,60 @@ impl Bucket {
     }
 }
 
-/// Each of four sixteen bits one.
+/// One in each group of 16 bits.
 const ONES: u64 = 0x0001_0001_0001_0001;
 
-/// The uppermost bit of the lowest sixteen that are `tag`, and perhaps of others above.
+/// The uppermost bit of the lowest group of 16 bits that equals `tag`, and possibly of groups
+/// above it.
 #[inline]
-const fn lowest(tags: u64, tag: u16) -> u64 {
+const fn lowest_equal_tag(tags: u64, tag: u16) -> u64 {
     let other = tags ^ (tag as u64 * ONES);
-    // Only of what is zero, or above it, is one borrowed.
+    // A borrow starts only at a group that is zero, so groups below it are exact.
     other.wrapping_sub(ONES) & !other & (ONES << 15)
 }
 
-/// The uppermost bit of each sixteen that are `tag`.
+/// The uppermost bit of each group of 16 bits that equals `tag`.
 #[inline]
-const fn same(tags: u64, tag: u16) -> u64 {
+const fn equal_tags(tags: u64, tag: u16) -> u64 {
     const LOWER: u64 = 0x7fff * ONES;
     let other = tags ^ (tag as u64 * ONES);
-    // Of sixteen bits that are zero, no carry comes into the uppermost.
+    // The sum of a group that is zero has no carry into its uppermost bit.
     !(((other & LOWER) + LOWER) | other | LOWER)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::NONE;
+    use super::super::block::NO_ENTRY;
     use super::*;
 
     #[test]
-    fn a_bucket_is_half_a_cache_line() {
-        assert_eq!(size_of::<Bucket>(), 32);
+    fn bucket_takes_half_a_cache_line() {
+        assert_eq!(size_of::<TagBucket>(), 32);
     }
 
     #[test]
-    fn what_has_a_tag_is_found_by_it_and_by_no_other() {
+    fn entry_is_found_by_its_tag_only() {
         let tags = [0, 1, 0x8000, 0xffff, 1, 0x7fff, 0, 0x0100];
         for filled in 0..=SLOTS {
-            let bucket = Bucket::default();
+            let bucket = TagBucket::default();
             for (slot, tag) in tags.iter().take(filled).enumerate() {
                 assert_eq!(bucket.free(), Some(slot));
                 assert!(!bucket.has(slot + 1) && (slot == 0 || bucket.has(slot)));
-                bucket.put(slot, *tag, 100 + slot.to_le_bytes()[0] as u16);
+                bucket.insert(slot, *tag, 100 + slot.to_le_bytes()[0] as u16);
             }
             for tag in tags.iter().copied().chain([2, 0x8001, 0xfffe]) {
                 let mut found: Vec<_> = bucket.numbers(tag).collect();
                 found.sort_unstable();
-                let there = (100..).zip(tags).take(filled);
-                let wanted: Vec<u16> = there
+                let entries = (100..).zip(tags).take(filled);
+                let expected: Vec<u16> = entries
                     .filter(|(_, other)| *other == tag)
                     .map(|(number, _)| number)
                     .collect();
-                assert_eq!(found, wanted, "{tag:#x} of {filled}");
-                let is_it = |likely: u16| wanted.contains(&likely) || (likely, tag) == (NONE, 0);
+                assert_eq!(found, expected, "{tag:#x} of {filled}");
+                let is_valid =
+                    |likely: u16| expected.contains(&likely) || (likely, tag) == (NO_ENTRY, 0);
                 let likely = bucket.likely(tag);
-                assert!(likely.map_or(wanted.is_empty(), is_it), "{tag:#x}");
+                assert!(likely.map_or(expected.is_empty(), is_valid), "{tag:#x}");
             }
             for (slot, tag) in tags.iter().take(filled).enumerate() {
                 assert_eq!(bucket.tag(slot), *tag);

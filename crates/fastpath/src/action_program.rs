@@ -1,0 +1,370 @@
+//! Action programs: the instructions of a rule, compiled to a list of operations (Open vSwitch:
+//! datapath actions). A program is plain data and is executed by [`exec`](crate::exec).
+//!
+//! Operations correspond one to one to the actions of `apply_actions`, so that the interpreter can
+//! resume at an action number. An action that is not compiled becomes [`Op::SlowPath`]: the packet
+//! continues in the interpreter from there.
+//!
+//! Most rules do one thing. An [`InlineProgram`] encodes such a program in 32 bits, which are
+//! stored with the counters where a lookup ends, so that neither the rule nor its program is read:
+//!
+//! ```text
+//!   31  28 27                                  0
+//!  | kind |  port, or table                     |
+//!
+//!  kind 0   none: the program is executed           3   write pipeline fields, resubmit to a table
+//!       1   goto_table                              4   output to a port
+//!       2   write pipeline fields, goto_table
+//! ```
+
+use base::{GroupId, MeterId, PortNo, Priority, QueueId, TableId};
+use flow::{Action, Extension, Field, Instructions, MaxLen, Subfield};
+
+use crate::header_rewrite::HeaderRewrite;
+use crate::packed_key::FieldWrite;
+
+/// Reason why a packet continues in the interpreter (Open vSwitch `slow_path_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SlowPathReason {
+    /// The packet completes a conjunction, or satisfies more clauses than are recorded.
+    Conjunction,
+    /// A table has rules that are not compiled: one on tunnel options, or too many that differ
+    /// only in their priority.
+    Uncompiled,
+    /// A group with buckets that do more than rewrite the packet and send it to ports.
+    Group,
+    /// A packet-in with extensions.
+    Controller,
+    /// A resubmission to the same or an earlier table, or to another port; or more lookups than
+    /// are counted here.
+    Resubmit,
+    /// An action writes a field, or a part of a field, that is not compiled.
+    Field,
+    /// The action set has more than an output to a port.
+    ActionSet,
+    /// Any other action.
+    Action,
+    /// The packet is traced.
+    Traced,
+}
+
+impl SlowPathReason {
+    /// All reasons, with the names of their counters.
+    #[rustfmt::skip]
+    pub const ALL: [(Self, &'static str); 9] = [
+        (Self::Conjunction,  "interpreted_conjunction"),
+        (Self::Uncompiled,   "interpreted_uncompiled_rules"),
+        (Self::Group,        "interpreted_group"),
+        (Self::Controller,   "interpreted_controller"),
+        (Self::Resubmit,     "interpreted_resubmit"),
+        (Self::Field,        "interpreted_field"),
+        (Self::ActionSet,    "interpreted_action_set"),
+        (Self::Action,       "interpreted_action"),
+        (Self::Traced,       "interpreted_watched"),
+    ];
+}
+
+/// An operation of an action program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Output to a port, except the ingress port.
+    Output(PortNo),
+    /// Output to the ingress port.
+    InPort,
+    /// Output to a port, the ingress port included, by this class of its queueing discipline.
+    Enqueue(PortNo, Priority),
+    /// Selects the class for later outputs.
+    SetQueue(Priority),
+    /// Forwarding as a learning switch.
+    Normal,
+    /// Output to all ports that flood.
+    Flood,
+    /// Output to all ports.
+    All,
+    Rewrite(HeaderRewrite),
+    /// Writes bits of a general register or of the metadata.
+    Write(FieldWrite),
+    /// Copies bits between general registers and the metadata.
+    Copy {
+        from: Subfield,
+        to: Subfield,
+    },
+    /// Packet-in.
+    Controller(MaxLen),
+    /// Sample for the collectors of the action with the same number.
+    Sample,
+    Group(GroupId),
+    Meter(MeterId),
+    /// Lookup in a later table, and execution of the rule that it finds.
+    Resubmit(TableId),
+    Nop,
+    /// The interpreter executes this action and all after it.
+    SlowPath(SlowPathReason),
+}
+
+/// Compiled instructions of a rule, in the order of execution (OF 1.3.5, 5.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ActionProgram {
+    /// Meter of the `meter` instruction.
+    pub(crate) meter: Option<MeterId>,
+    /// An operation for each action of `apply_actions`, up to the first that is not compiled.
+    pub(crate) ops: Box<[Op]>,
+    /// Update of the action set.
+    pub(crate) action_set: ActionSetUpdate,
+    /// Write of `write_metadata`.
+    pub(crate) metadata: Option<FieldWrite>,
+    /// Table of `goto_table`.
+    pub(crate) goto: Option<TableId>,
+}
+
+/// A complete action program in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InlineProgram {
+    /// The program does not fit in a word.
+    None,
+    /// `goto_table`.
+    Goto(TableId),
+    /// Writes of pipeline fields, then `goto_table`.
+    WriteGoto(TableId),
+    /// Writes of pipeline fields, if any, then a resubmission as the last action.
+    WriteResubmit(TableId),
+    /// Output to a port, except the ingress port.
+    Output(PortNo),
+}
+
+impl InlineProgram {
+    const GOTO: u32 = 1;
+    const WRITE_GOTO: u32 = 2;
+    const WRITE_RESUBMIT: u32 = 3;
+    const OUTPUT: u32 = 4;
+
+    /// Bits of the table or port.
+    const VALUE_BITS: u32 = 28;
+
+    /// Encodes the program. Zero stands for none, also for a port number with more bits.
+    pub(crate) const fn encode(self) -> u32 {
+        let (kind, value) = match self {
+            Self::None => (0, 0),
+            Self::Goto(table) => (Self::GOTO, table.0 as u32),
+            Self::WriteGoto(table) => (Self::WRITE_GOTO, table.0 as u32),
+            Self::WriteResubmit(table) => (Self::WRITE_RESUBMIT, table.0 as u32),
+            Self::Output(port) => (Self::OUTPUT, port.0),
+        };
+        match value >> Self::VALUE_BITS {
+            0 => kind << Self::VALUE_BITS | value,
+            _ => 0,
+        }
+    }
+
+    /// Decodes a word.
+    #[inline]
+    pub(crate) const fn decode(word: u32) -> Self {
+        let value = word & ((1 << Self::VALUE_BITS) - 1);
+        let [table, ..] = value.to_le_bytes();
+        match word >> Self::VALUE_BITS {
+            Self::OUTPUT => Self::Output(PortNo(value)),
+            Self::GOTO => Self::Goto(TableId(table)),
+            Self::WRITE_GOTO => Self::WriteGoto(TableId(table)),
+            Self::WRITE_RESUBMIT => Self::WriteResubmit(TableId(table)),
+            _ => Self::None,
+        }
+    }
+}
+
+/// Effect of a rule on the action set. A compiled action set holds one output at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ActionSetUpdate {
+    Keep,
+    Clear,
+    /// Writes an output: the last of the written actions, all of which are outputs.
+    Output,
+    /// Clears the set, then writes an output.
+    ClearAndOutput,
+}
+
+impl ActionSetUpdate {
+    /// Updates `set` with the written actions. Returns the new `actset_output`, or `None` if the
+    /// set is kept.
+    pub(crate) fn apply<'a>(
+        self,
+        set: &mut Option<&'a Action>,
+        write: &'a [Action],
+    ) -> Option<PortNo> {
+        match self {
+            Self::Keep => return None,
+            Self::Clear => *set = None,
+            Self::Output | Self::ClearAndOutput => *set = write.last(),
+        }
+        Some(set.and_then(output_port).unwrap_or(PortNo::UNSET))
+    }
+}
+
+/// Returns the port of an output action, or `None` for other actions.
+pub(crate) const fn output_port(action: &Action) -> Option<PortNo> {
+    match action {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
+    }
+}
+
+impl ActionProgram {
+    /// Compiles instructions.
+    pub(crate) fn of(instructions: &Instructions) -> Self {
+        let mut ops = Vec::with_capacity(instructions.apply.len() + 1);
+        for action in &instructions.apply {
+            let op = Op::of(action);
+            ops.push(op);
+            if matches!(op, Op::SlowPath(_)) {
+                break;
+            }
+        }
+        let action_set = match (instructions.clear, instructions.write.is_empty()) {
+            (false, true) => ActionSetUpdate::Keep,
+            (true, true) => ActionSetUpdate::Clear,
+            (false, false) => ActionSetUpdate::Output,
+            (true, false) => ActionSetUpdate::ClearAndOutput,
+        };
+        let ends_in_slow_path = matches!(ops.last(), Some(Op::SlowPath(_)));
+        if !ends_in_slow_path && !instructions.write.iter().all(is_plain_output) {
+            ops.push(Op::SlowPath(SlowPathReason::ActionSet));
+        }
+        Self {
+            ops: ops.into(),
+            meter: instructions.meter,
+            action_set,
+            metadata: instructions.metadata.map(FieldWrite::from),
+            goto: instructions.goto,
+        }
+    }
+
+    /// True if nothing is executed after the operation with this number.
+    #[inline]
+    pub(crate) fn ends_with(&self, number: usize) -> bool {
+        let is_last = number + 1 == self.ops.len();
+        is_last
+            && self.action_set == ActionSetUpdate::Keep
+            && self.metadata.is_none()
+            && self.goto.is_none()
+    }
+
+    /// Compiles instructions, and encodes the inline program.
+    pub(crate) fn with_inline_program(instructions: &Instructions) -> (Self, u32) {
+        let program = Self::of(instructions);
+        let inline = program.inline().encode();
+        (program, inline)
+    }
+
+    /// The same program in one word, if it fits.
+    pub(crate) fn inline(&self) -> InlineProgram {
+        let is_plain = self.action_set == ActionSetUpdate::Keep && self.metadata.is_none();
+        match (&*self.ops, self.goto) {
+            _ if self.meter.is_some() => InlineProgram::None,
+            ([], Some(table)) if is_plain => InlineProgram::Goto(table),
+            ([Op::Output(port)], None) if is_plain => InlineProgram::Output(*port),
+            (writes, Some(table)) if writes.iter().all(Op::is_field_write) => {
+                InlineProgram::WriteGoto(table)
+            }
+            ([writes @ .., Op::Resubmit(table)], None)
+                if is_plain && writes.iter().all(Op::is_field_write) =>
+            {
+                InlineProgram::WriteResubmit(*table)
+            }
+            _ => InlineProgram::None,
+        }
+    }
+}
+
+impl Op {
+    pub(crate) fn of(action: &Action) -> Self {
+        match action {
+            Action::Output { port, max_len } => Self::of_output(*port, *max_len),
+            Action::Enqueue { port, queue } => Self::of_enqueue(*port, *queue),
+            Action::SetQueue(queue) => {
+                Priority::for_queue(*queue).map_or(Self::Nop, Self::SetQueue)
+            }
+            Action::Group(group) => Self::Group(*group),
+            Action::Meter(meter) => Self::Meter(*meter),
+            Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
+            Action::Extended(extension) => Self::of_extension(extension),
+            other => HeaderRewrite::of(other)
+                .map_or(Self::SlowPath(SlowPathReason::Action), Self::Rewrite),
+        }
+    }
+
+    /// True if it writes pipeline fields, or does nothing.
+    const fn is_field_write(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Copy { .. } | Self::Nop)
+    }
+
+    const fn of_output(port: PortNo, max_len: MaxLen) -> Self {
+        match port {
+            PortNo::IN_PORT => Self::InPort,
+            PortNo::NORMAL => Self::Normal,
+            PortNo::FLOOD => Self::Flood,
+            PortNo::ALL => Self::All,
+            PortNo::CONTROLLER => Self::Controller(max_len),
+            PortNo::TABLE => Self::SlowPath(SlowPathReason::Resubmit),
+            port => Self::Output(port),
+        }
+    }
+
+    /// A queue number that no port can have selects no queue.
+    const fn of_enqueue(port: PortNo, queue: QueueId) -> Self {
+        match Priority::for_queue(queue) {
+            Some(priority) => Self::Enqueue(port, priority),
+            None => Self::of_output(port, MaxLen::WHOLE),
+        }
+    }
+
+    /// Writes bits of a pipeline field, or the whole of a header field.
+    pub(crate) fn of_field(field: Field, value: u128, mask: u128) -> Self {
+        if let Some(write) = FieldWrite::of_field(field, value, mask) {
+            return Self::Write(write);
+        }
+        let rewrite = HeaderRewrite::of_field(field, value);
+        let rewrite = rewrite.filter(|_| mask == field.full_mask());
+        rewrite.map_or(Self::SlowPath(SlowPathReason::Field), Self::Rewrite)
+    }
+
+    fn of_extension(extension: &Extension) -> Self {
+        match extension {
+            Extension::Load { to, value } => {
+                Self::of_field(to.field(), to.place(u128::from(*value)), to.mask())
+            }
+            Extension::Move { from, to } if is_writable(*from) && is_writable(*to) => Self::Copy {
+                from: *from,
+                to: *to,
+            },
+            Extension::Controller(_) => Self::SlowPath(SlowPathReason::Controller),
+            Extension::Resubmit {
+                port: PortNo::IN_PORT,
+                table: Some(table),
+            } => Self::Resubmit(*table),
+            Extension::Resubmit { .. } => Self::SlowPath(SlowPathReason::Resubmit),
+            Extension::Sample(_) => Self::Sample,
+            Extension::PopQueue => Self::SetQueue(Priority::NONE),
+            Extension::Note(_) => Self::Nop,
+            _ => Self::SlowPath(SlowPathReason::Action),
+        }
+    }
+}
+
+/// True if these are bits of a general register or of the metadata.
+fn is_writable(part: Subfield) -> bool {
+    part.field().register().is_some() || part.field() == Field::Metadata
+}
+
+/// True if the action is an output that needs nothing but the port number.
+fn is_plain_output(action: &Action) -> bool {
+    match action {
+        Action::Output { port, max_len } => {
+            let op = Op::of_output(*port, *max_len);
+            matches!(op, Op::Output(_) | Op::InPort)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

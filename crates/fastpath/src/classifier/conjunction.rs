@@ -1,0 +1,188 @@
+//! Conjunctive matches (`ovs-fields(7)`, "Conjunctive Match Fields") by compiled lookups.
+//!
+//! A conjunction of `n` clauses is `n` sets of rules; it holds if a packet satisfies a rule of each.
+//! The rules that a packet satisfies are enumerated in match order, each by a lookup among the rules
+//! that are tried after the previous one. A rule that is a clause is recorded. The first rule that
+//! is none is the result, unless a conjunction of a higher priority is complete and a rule on its
+//! `conj_id` matches:
+//!
+//! ```text
+//!   priority 9   clause 1/2 of conjunction 7       recorded: 7 has {1}
+//!   priority 9   clause 2/2 of conjunction 7       recorded: 7 has {1, 2}, complete
+//!   priority 5   nw_src=10.0.0.1 ...               lower priority: look up conj_id=7
+//!                                                  a rule:  result is that rule
+//!                                                  no rule: result is the rule of priority 5
+//! ```
+//!
+//! Cost: one lookup for each clause that the packet satisfies and one for each complete conjunction,
+//! however many rules the table has.
+//!
+//! ```
+//! use base::{Instant, PortNo, TableId};
+//! use fastpath::{Classifier, LookupScratch, ViewLookup};
+//! use flow::PipelineFields;
+//! use flow::text::parse_flow_line;
+//! use packet::build::Stack;
+//! use packet::{Depth, Headers};
+//! use pipeline::{LookupResult, Limits, Lookup, Pipeline};
+//!
+//! let mut pipeline = Pipeline::new(Limits::default(), 1);
+//! let mut classifier = Classifier::new();
+//! for line in [
+//!     "priority=9,ip,nw_src=10.0.0.1,actions=conjunction(7,1/2)",
+//!     "priority=9,tcp,tp_dst=80,actions=conjunction(7,2/2)",
+//!     "priority=5,conj_id=7,actions=output:2",
+//! ] {
+//!     let command = parse_flow_line(line).expect("a flow");
+//!     let changes = pipeline.flow_mod(&command, Instant::START).expect("the table has room");
+//!     classifier.queue_changes(&changes);
+//! }
+//! let view = classifier.publish(&pipeline);
+//! let scratch = LookupScratch::new();
+//! let lookup = ViewLookup::new(&view, &scratch);
+//! let stack: Stack = "eth / ipv4(src=10.0.0.1) / tcp(dst=80)".parse().expect("a frame");
+//! let headers = Headers::parse(&stack.build(), Depth::Transport).expect("well formed");
+//! let found = lookup.look_up(TableId(0), &headers, &PipelineFields::new(PortNo(1)));
+//! assert!(matches!(found, LookupResult::Conjunction(rule, 7) if rule.priority() == 5));
+//! ```
+
+use std::sync::Arc;
+
+use flow::{Action, Extension};
+use pipeline::Rule;
+
+use super::view::{TableView, View};
+use crate::packed_key::PackedKey;
+
+/// Most clauses of a packet that are enumerated here. The interpreter handles packets with more.
+const CLAUSES_MAX: usize = 64;
+
+/// Most conjunctions of one priority that are recorded: a few cache lines.
+const CONJUNCTIONS_MAX: usize = 16;
+
+/// Result of a lookup in a table with clauses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ConjunctiveMatch<'a> {
+    /// A rule that is not reached by a conjunction, or none.
+    Rule(Option<&'a Arc<Rule>>),
+    /// A rule on the `conj_id` of a complete conjunction, and that id.
+    Conjunction(&'a Arc<Rule>, u32),
+    /// The packet satisfies more clauses than are recorded.
+    TooMany,
+}
+
+impl View {
+    /// Looks up a packet in a table with clauses.
+    pub(crate) fn look_up_conjunctive<'a>(
+        &self,
+        table: &'a TableView,
+        key: &PackedKey,
+    ) -> ConjunctiveMatch<'a> {
+        let mut conjunctions = PartialConjunctions::new();
+        let mut last: Option<&Arc<Rule>> = None;
+        for _ in 0..CLAUSES_MAX {
+            let is_later = |rule: &Rule| last.is_none_or(|last| last.precedes(rule));
+            let next = self.look_up_eligible(table, key, is_later);
+            let priority_ends =
+                last.is_some_and(|last| next.is_none_or(|next| next.priority() != last.priority()));
+            if priority_ends && let Some((rule, id)) = self.resolve(&mut conjunctions, table, key) {
+                return ConjunctiveMatch::Conjunction(rule, id);
+            }
+            let Some(rule) = next.filter(|rule| rule.is_clause()) else {
+                return ConjunctiveMatch::Rule(next);
+            };
+            if conjunctions.record(rule).is_err() {
+                return ConjunctiveMatch::TooMany;
+            }
+            last = Some(rule);
+        }
+        ConjunctiveMatch::TooMany
+    }
+
+    /// Returns the first rule on the id of a complete conjunction, and clears the records.
+    fn resolve<'a>(
+        &self,
+        conjunctions: &mut PartialConjunctions,
+        table: &'a TableView,
+        key: &PackedKey,
+    ) -> Option<(&'a Arc<Rule>, u32)> {
+        let look_up = |id: u32| {
+            let key = key.with_conjunction(id);
+            let rule = self.look_up_eligible(table, &key, |rule| !rule.is_clause());
+            rule.map(|rule| (rule, id))
+        };
+        let found = conjunctions.complete().find_map(look_up);
+        conjunctions.count = 0;
+        found
+    }
+}
+
+/// More than [`CONJUNCTIONS_MAX`] conjunctions have clauses that hold.
+struct ConjunctionLimit;
+
+/// Conjunctions of one priority of which some clauses hold.
+struct PartialConjunctions {
+    all: [PartialConjunction; CONJUNCTIONS_MAX],
+    count: usize,
+}
+
+/// A conjunction, and its clauses that hold.
+#[derive(Clone, Copy, Default)]
+struct PartialConjunction {
+    id: u32,
+    /// Number of its clauses.
+    clauses: u8,
+    /// Bit for each clause that holds.
+    holding: u64,
+}
+
+impl PartialConjunctions {
+    const fn new() -> Self {
+        const EMPTY: PartialConjunction = PartialConjunction {
+            id: 0,
+            clauses: 0,
+            holding: 0,
+        };
+        Self {
+            all: [EMPTY; CONJUNCTIONS_MAX],
+            count: 0,
+        }
+    }
+
+    /// Records the clauses of a rule.
+    fn record(&mut self, rule: &Rule) -> Result<(), ConjunctionLimit> {
+        for action in &rule.instructions.apply {
+            let Action::Extended(Extension::Conjunction {
+                id,
+                clause,
+                clauses,
+            }) = action
+            else {
+                continue;
+            };
+            let recorded = &mut self.all[..self.count];
+            let is_same =
+                |other: &&mut PartialConjunction| (other.id, other.clauses) == (*id, *clauses);
+            if let Some(conjunction) = recorded.iter_mut().find(is_same) {
+                conjunction.holding |= 1 << clause;
+                continue;
+            }
+            *self.all.get_mut(self.count).ok_or(ConjunctionLimit)? = PartialConjunction {
+                id: *id,
+                clauses: *clauses,
+                holding: 1 << clause,
+            };
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Ids of the conjunctions whose clauses all hold.
+    fn complete(&self) -> impl Iterator<Item = u32> {
+        let is_complete = |conjunction: &&PartialConjunction| {
+            conjunction.holding == u64::MAX >> (64 - u32::from(conjunction.clauses))
+        };
+        let all = self.all[..self.count].iter();
+        all.filter(is_complete).map(|conjunction| conjunction.id)
+    }
+}

@@ -1,0 +1,47 @@
+//! Result of the lookup of a packet in a table.
+
+use pipeline::{DropReason, Rule};
+
+use crate::action_program::SlowPathReason;
+use crate::classifier::{ConjunctiveMatch, LookupFallback, TableView, View};
+use crate::packed_key::PackedKey;
+
+/// Result of the lookup of a packet in a table, or of the checks before the first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MatchResult<'a> {
+    /// The rule that the packet matches, or none.
+    Rule(Option<&'a Rule>),
+    /// The interpreter must look up the packet.
+    SlowPath(SlowPathReason),
+    /// The packet is forwarded as by a learning switch; tables are not used.
+    Standalone,
+    /// The packet is dropped.
+    Drop(DropReason),
+}
+
+impl MatchResult<'_> {
+    /// No rule matches.
+    pub(crate) const MISS: Self = Self::Rule(None);
+}
+
+/// Looks up a packet in a table; `None` is a table without rules.
+#[inline]
+pub(crate) fn look_up<'a>(
+    view: &View,
+    table: Option<&'a TableView>,
+    key: &PackedKey,
+) -> MatchResult<'a> {
+    let Some(table) = table else {
+        return MatchResult::MISS;
+    };
+    match table.fallback {
+        None => MatchResult::Rule(view.look_up(table, key).map(AsRef::as_ref)),
+        Some(LookupFallback::Conjunctions) => match view.look_up_conjunctive(table, key) {
+            ConjunctiveMatch::Rule(found) => MatchResult::Rule(found.map(AsRef::as_ref)),
+            ConjunctiveMatch::Conjunction(..) | ConjunctiveMatch::TooMany => {
+                MatchResult::SlowPath(SlowPathReason::Conjunction)
+            }
+        },
+        Some(LookupFallback::Interpreter) => MatchResult::SlowPath(SlowPathReason::Uncompiled),
+    }
+}

@@ -1,0 +1,107 @@
+//! Pipeline fields that rules write: metadata, the general registers and the output of the
+//! action set. They are written in the packed key, and copied to [`PipelineFields`] only for the
+//! consumers that need all fields (the interpreter, packet-ins, `select` groups).
+
+use base::PortNo;
+use flow::field::REGISTERS;
+use flow::{Field, MetadataWrite, PipelineFields, Subfield};
+
+use super::{FieldPosition, KEY_WORDS, PackedKey, halves, position, word};
+
+/// A write to bits of one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FieldWrite {
+    word: u8,
+    /// Zero outside `mask`.
+    value: u64,
+    mask: u64,
+}
+
+impl FieldWrite {
+    /// Returns the write of these bits of a field, or `None` if the field is neither the
+    /// metadata nor a general register.
+    pub(crate) fn of_field(field: Field, value: u128, mask: u128) -> Option<Self> {
+        let position = writable_position(field)?;
+        let word = |bits: u128| halves(bits).1 << position.shift;
+        Some(Self {
+            word: position.word.to_le_bytes()[0],
+            value: word(value & mask),
+            mask: word(mask),
+        })
+    }
+}
+
+impl From<MetadataWrite> for FieldWrite {
+    fn from(write: MetadataWrite) -> Self {
+        Self {
+            word: word::METADATA.to_le_bytes()[0],
+            value: write.value & write.mask,
+            mask: write.mask,
+        }
+    }
+}
+
+/// Returns the position of the metadata or a general register, or `None` for other fields.
+fn writable_position(field: Field) -> Option<FieldPosition> {
+    let is_writable = field == Field::Metadata || field.register().is_some();
+    is_writable.then(|| position(field))?
+}
+
+impl PackedKey {
+    /// Key of a packet without tunnel metadata, before its headers are parsed.
+    pub(crate) fn at_ingress() -> Self {
+        let mut key = Self::new();
+        key.fill_metadata(&PipelineFields::new(PortNo::ANY));
+        key
+    }
+
+    /// Sets the pipeline fields that a packet has at ingress: those of its tunnel.
+    pub(crate) fn set_ingress_fields(&mut self, fields: &PipelineFields) {
+        self.fill_metadata(fields);
+    }
+
+    /// Resets the pipeline fields that rules write.
+    pub(crate) fn reset_written_fields(&mut self) {
+        self.0[word::METADATA] = 0;
+        self.set_action_set_output(PortNo::UNSET);
+        self.0[word::REGISTERS..].fill(0);
+    }
+
+    /// Writes bits of a word.
+    #[inline]
+    pub(crate) fn write(&mut self, write: FieldWrite) {
+        let word = &mut self.0[usize::from(write.word) % KEY_WORDS];
+        *word = *word & !write.mask | write.value;
+    }
+
+    /// Copies bits between the metadata and general registers.
+    pub(crate) fn copy(&mut self, from: Subfield, to: Subfield) {
+        let value = writable_position(from.field()).map_or(0, |position| {
+            let bits = u128::from(self.0[position.word] >> position.shift);
+            bits & from.field().full_mask()
+        });
+        let bits = to.place(from.of(value));
+        if let Some(write) = FieldWrite::of_field(to.field(), bits, to.mask()) {
+            self.write(write);
+        }
+    }
+
+    /// Sets `actset_output`.
+    #[inline]
+    pub(crate) fn set_action_set_output(&mut self, port: PortNo) {
+        self.0[word::SET_OUTPUT] = port.0.into();
+    }
+
+    /// Copies the pipeline fields that rules write to `fields`.
+    pub(crate) fn store_written_fields(&self, fields: &mut PipelineFields) {
+        let upper = |word: u64| u32::try_from(word >> 32).expect("32 bits");
+        let lower = |word: u64| upper(word << 32);
+        fields.metadata = self.0[word::METADATA];
+        fields.set_output = PortNo(lower(self.0[word::SET_OUTPUT]));
+        let words = &self.0[word::REGISTERS..];
+        for (number, word) in words.iter().take(REGISTERS / 2).enumerate() {
+            fields.general[2 * number] = upper(*word);
+            fields.general[2 * number + 1] = lower(*word);
+        }
+    }
+}
