@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use dataplane::counters::WorkerCounters;
-use dataplane::messages::{Command, Event};
-use dataplane::policer::{Gate, Police};
-use dataplane::program::{BridgeId, BridgeProgram, Progress, Publication};
+use dataplane::messages::{WorkerCommand, WorkerEvent};
+use dataplane::policer::{Policer, PortPolicing};
+use dataplane::program::{BridgeId, BridgeProgram, Publication, WorkerProgress};
 use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
-use dataplane::tether::{Tether, Wake};
-use dataplane::worker::{Shared, Worker};
+use dataplane::worker::{Worker, WorkerLinks};
+use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 use fastpath::Classifier;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, PortDesc, PortState};
 use gungraun::{library_benchmark, library_benchmark_group};
@@ -34,7 +34,7 @@ const FRAMES: usize = Batch::FRAMES_MAX;
 /// The wake-up of a worker that the bench runs itself.
 struct NeverAsleep;
 
-impl Wake for NeverAsleep {
+impl WakeWorker for NeverAsleep {
     fn wake(&self) {}
 }
 
@@ -46,8 +46,8 @@ struct Turn {
     batch: Batch,
     /// Ports that each frame leaves by.
     copies: usize,
-    _commands: Producer<Command>,
-    _events: Consumer<Event>,
+    _commands: Producer<WorkerCommand>,
+    _events: Consumer<WorkerEvent>,
 }
 
 fn key(number: u32) -> PortKey {
@@ -92,9 +92,9 @@ fn program(actions: &[Action]) -> BridgeProgram {
         stations: stations(),
         multicast: None,
         switching: None,
-        intercepts: None,
+        punts: None,
         mirrors: None,
-        gates: None,
+        stp_filter: None,
         captures: None,
         in_band: None,
         sampling: None,
@@ -110,18 +110,18 @@ fn turn(actions: &[Action], copies: usize) -> Box<Turn> {
         let [mut ours, mut theirs] = memory::pair(["switch", "host"], 2 * FRAMES);
         hosts.push(theirs.take_queue().unwrap());
         let queue = ours.take_queues().pop().unwrap();
-        let gate = Gate {
-            police: Police::new(None),
+        let policing = PortPolicing {
+            policer: Policer::new(None),
             counters: Arc::default(),
         };
-        let added = commands.push(Command::AddPort(key(number), queue, gate));
+        let added = commands.push(WorkerCommand::AddPort(key(number), queue, policing));
         assert!(added.is_ok(), "the ring has room");
     }
-    let workers = std::iter::empty::<&Tether<NeverAsleep>>();
+    let workers = std::iter::empty::<&WorkerHandle<NeverAsleep>>();
     Publisher::new(Arc::clone(&publication)).publish(vec![program(actions)], false, workers);
-    let shared = Shared {
+    let shared = WorkerLinks {
         publication,
-        progress: Progress::new(),
+        progress: WorkerProgress::new(),
         counters: WorkerCounters::new(),
         commands: commands_in,
         events: events_out,

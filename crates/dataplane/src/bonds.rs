@@ -4,7 +4,7 @@
 //!
 //! Which member carries what, the control thread says (`bond`); here that is looked up.
 
-mod just_heard;
+mod recent_sources;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use packet::wire::arp::Arp;
 use packet::wire::ethernet::EtherType;
 use packet::{Depth, Frame, Headers, Link, Network, Transport};
 
-pub use just_heard::JustHeard;
+pub use recent_sources::RecentSources;
 
-use super::normal::{Forward, Knowledge};
+use super::normal::{NormalContext, NormalTarget};
 use super::switching::SwitchingView;
-use super::vlans::Vlans;
+use super::vlans::FrameVlans;
 use l2::bond::{self, Admission, BUCKETS, BondView, Outlet};
 use l2::mac::Address;
 
@@ -36,32 +36,32 @@ pub struct BondState {
     /// By whom frames leave, and which are taken.
     pub view: BondView,
     /// What has left by it.
-    pub loads: Arc<Loads>,
+    pub loads: Arc<BondLoads>,
     /// Who spoke at other ports a moment ago.
-    pub just_heard: Arc<JustHeard>,
+    pub recent_sources: Arc<RecentSources>,
     /// Who announced itself at other ports: that such news comes by the bond, too, says nothing.
-    pub announced: Arc<JustHeard>,
+    pub announced: Arc<RecentSources>,
 }
 
 /// What has left by a bond.
 #[derive(Debug)]
-pub struct Loads(Vec<Row>);
+pub struct BondLoads(Vec<WorkerLoads>);
 
 /// Bytes by bucket, of one worker, in cache lines that no other writes to.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Row([AtomicU64; BUCKETS]);
+struct WorkerLoads([AtomicU64; BUCKETS]);
 
-impl Loads {
+impl BondLoads {
     /// Nothing yet, of so many who send.
     pub fn new(writers: usize) -> Arc<Self> {
-        let row = || Row(std::array::from_fn(|_| AtomicU64::new(0)));
+        let row = || WorkerLoads(std::array::from_fn(|_| AtomicU64::new(0)));
         Arc::new(Self((0..writers).map(|_| row()).collect()))
     }
 
     /// The one who sends: so many bytes more. Nobody else writes there.
     fn add(&self, writer: usize, hash: u32, bytes: usize) {
-        if let Some(Row(cells)) = self.0.get(writer) {
+        if let Some(WorkerLoads(cells)) = self.0.get(writer) {
             let cell = &cells[bond::bucket(hash)];
             cell.store(
                 cell.load(Ordering::Relaxed) + bytes as u64,
@@ -73,7 +73,7 @@ impl Loads {
     /// All of it, by bucket.
     pub fn read(&self) -> [u64; BUCKETS] {
         std::array::from_fn(|place| {
-            let cells = self.0.iter().map(|Row(cells)| &cells[place]);
+            let cells = self.0.iter().map(|WorkerLoads(cells)| &cells[place]);
             cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
         })
     }
@@ -81,18 +81,18 @@ impl Loads {
 
 /// A frame that is to leave, as bonds look at it.
 #[derive(Clone, Copy)]
-pub struct Leaving<'a> {
+pub struct EgressFrame<'a> {
     /// The frame.
     pub frame: &'a Frame,
     /// Its link layer.
     pub link: &'a Link,
     /// The VLANs it is in.
-    pub within: Vlans,
+    pub within: FrameVlans,
     /// Who sends it, and counts that; nobody, if it is only asked about.
     pub writer: Option<usize>,
 }
 
-impl Leaving<'_> {
+impl EgressFrame<'_> {
     fn hash(&self, view: &BondView) -> u32 {
         match view.outlet {
             Outlet::Nobody | Outlet::One(_) => 0,
@@ -104,26 +104,26 @@ impl Leaving<'_> {
 
 impl BondState {
     /// By which of its members a frame leaves, and its hash.
-    fn choose(&self, leaving: &Leaving<'_>) -> Option<(PortNo, u32)> {
+    fn choose(&self, leaving: &EgressFrame<'_>) -> Option<(PortNo, u32)> {
         let hash = leaving.hash(&self.view);
         Some((self.view.exit(hash)?, hash))
     }
 
     /// The same, of one that does leave: it is counted.
-    pub fn exit(&self, leaving: &Leaving<'_>) -> Option<PortNo> {
+    pub fn exit(&self, leaving: &EgressFrame<'_>) -> Option<PortNo> {
         let (exit, hash) = self.choose(leaving)?;
         self.count(leaving, hash);
         Some(exit)
     }
 
-    fn count(&self, leaving: &Leaving<'_>, hash: u32) {
+    fn count(&self, leaving: &EgressFrame<'_>, hash: u32) {
         if let Some(writer) = leaving.writer {
             self.loads.add(writer, hash, leaving.frame.len());
         }
     }
 }
 
-impl<'a> Knowledge<'a> {
+impl<'a> NormalContext<'a> {
     /// The bond that an interface belongs to, if it does.
     fn bond(&self, port: PortNo) -> Option<&'a BondState> {
         self.switching.and_then(|switching| switching.bond(port))
@@ -139,7 +139,7 @@ impl<'a> Knowledge<'a> {
         let home = self.home(from);
         let bonds = self.switching.into_iter().flat_map(SwitchingView::bonds);
         for bond in bonds.filter(|bond| bond.home != home) {
-            bond.just_heard.note(station, now);
+            bond.recent_sources.note(station, now);
         }
     }
 
@@ -169,14 +169,15 @@ impl<'a> Knowledge<'a> {
         from: PortNo,
         vid: u16,
         now: Option<Instant>,
-    ) -> Option<Forward> {
+    ) -> Option<NormalTarget> {
         let bond = self.bond(from)?;
         match bond.view.admission(from, link.dst) {
             Admission::Take => None,
-            Admission::Drop => Some(Forward::Surplus),
+            Admission::Drop => Some(NormalTarget::Surplus),
             Admission::TakeUnlessMoved => {
                 let sender = Address { vid, mac: link.src };
-                let is_heard_elsewhere = now.is_some_and(|now| bond.just_heard.has(sender, now));
+                let is_heard_elsewhere =
+                    now.is_some_and(|now| bond.recent_sources.has(sender, now));
                 let station = self.stations.find(sender);
                 let is_known_elsewhere = station.is_some_and(|station| station.port() != bond.home);
                 if !is_heard_elsewhere && !is_known_elsewhere {
@@ -185,13 +186,13 @@ impl<'a> Knowledge<'a> {
                 // One that says that it has moved is believed, unless it said so elsewhere just now.
                 let is_echo = || now.is_some_and(|now| bond.announced.has(sender, now));
                 let is_believed = announces(link, bytes) && !is_echo();
-                (!is_believed).then_some(Forward::Looped)
+                (!is_believed).then_some(NormalTarget::Looped)
             }
         }
     }
 
     /// By which interface a frame leaves that goes to the station behind `port`.
-    pub fn exit(&self, port: PortNo, leaving: &Leaving<'_>) -> Option<PortNo> {
+    pub fn exit(&self, port: PortNo, leaving: &EgressFrame<'_>) -> Option<PortNo> {
         match self.bond(port) {
             None => Some(port),
             Some(bond) => bond.exit(leaving),
@@ -203,7 +204,7 @@ impl<'a> Knowledge<'a> {
     pub(super) fn one_of_each(
         &self,
         from: PortNo,
-        leaving: Leaving<'_>,
+        leaving: EgressFrame<'_>,
     ) -> impl FnMut(&PortNo) -> bool {
         let home = self.home(from);
         // The bond that was met last, and its exit: members stand near together.
@@ -326,9 +327,9 @@ mod tests {
         let state = BondState {
             home: BOND[0],
             view: bond.view(),
-            loads: Loads::new(1),
-            just_heard: Arc::default(),
-            announced: JustHeard::announced().into(),
+            loads: BondLoads::new(1),
+            recent_sources: Arc::default(),
+            announced: RecentSources::announced().into(),
         };
         view.with_bonds(|name| (name == "bond0").then(|| state.clone()))
     }
@@ -351,16 +352,16 @@ mod tests {
     /// By which of ports 1 to 4 a frame leaves that is flooded.
     fn flooded(view: &SwitchingView, from: PortNo, frame: &Frame) -> Vec<u32> {
         let (stations, link) = (stations(), Link::parse(frame.bytes()).expect("well formed"));
-        let knowledge = Knowledge {
+        let knowledge = NormalContext {
             mirrors: None,
             stations: &stations,
             switching: Some(view),
             multicast: None,
         };
-        let leaving = Leaving {
+        let leaving = EgressFrame {
             frame,
             link: &link,
-            within: Vlans::of_vlan(0),
+            within: FrameVlans::of_vlan(0),
             writer: Some(0),
         };
         let ports = (1..=4).map(PortNo).filter(|port| *port != from);
@@ -389,11 +390,11 @@ mod tests {
         let many = MacAddr::BROADCAST.to_u64();
         let stations = stations();
         for (mode, [first, second]) in [
-            (Mode::ActiveBackup, [None, Some(Forward::Surplus)]),
-            (Mode::BalanceSlb, [None, Some(Forward::Surplus)]),
+            (Mode::ActiveBackup, [None, Some(NormalTarget::Surplus)]),
+            (Mode::BalanceSlb, [None, Some(NormalTarget::Surplus)]),
         ] {
             let view = switching(mode);
-            let knowledge = Knowledge {
+            let knowledge = NormalContext {
                 mirrors: None,
                 stations: &stations,
                 switching: Some(&view),
@@ -412,7 +413,7 @@ mod tests {
                 mac: MacAddr::from_u64(9),
             };
             knowledge.note_heard(station, HOST, Instant::START);
-            let looped = (mode == Mode::BalanceSlb).then_some(Forward::Looped);
+            let looped = (mode == Mode::BalanceSlb).then_some(NormalTarget::Looped);
             assert_eq!(bar(BOND[0], 2, 1), looped);
             assert_eq!(bar(BOND[0], many, 9), looped);
             assert_eq!(bar(HOST, many, 1), None);
@@ -424,7 +425,7 @@ mod tests {
     fn who_announces_itself_behind_the_bond_is_believed_unless_that_is_an_echo() {
         let stations = stations();
         let view = switching(Mode::BalanceSlb);
-        let knowledge = Knowledge {
+        let knowledge = NormalContext {
             mirrors: None,
             stations: &stations,
             switching: Some(&view),
@@ -446,7 +447,7 @@ mod tests {
         };
         let many = MacAddr::BROADCAST.to_u64();
         let now = Instant::from_secs(9);
-        let looped = Some(Forward::Looped);
+        let looped = Some(NormalTarget::Looped);
         let cases = [
             (arp(many, 1, 1), None),
             (arp(many, 2, 9), None),

@@ -85,7 +85,7 @@ impl Captures {
 
 /// A frame as it was at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snap {
+pub struct FrameSnapshot {
     /// Its first bytes. A checksum that a device was to finish is not finished.
     pub bytes: Vec<u8>,
     /// How many there were.
@@ -94,7 +94,7 @@ pub struct Snap {
     pub segments: u64,
 }
 
-impl Snap {
+impl FrameSnapshot {
     /// The frame as it is now.
     pub(crate) fn of(frame: &Frame, snaplen: usize) -> Self {
         let bytes = frame.bytes();
@@ -108,16 +108,16 @@ impl Snap {
 
 /// A table that a frame came to, and what it found there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Met {
+pub struct TableVisit {
     /// The table.
     pub table: TableId,
     /// The rule; none if there was none for it.
-    pub rule: Option<RuleMet>,
+    pub rule: Option<VisitedRule>,
 }
 
 /// A rule that took a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleMet {
+pub struct VisitedRule {
     /// Its priority.
     pub priority: u16,
     /// Its cookie.
@@ -128,18 +128,18 @@ pub struct RuleMet {
 
 /// A frame that left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct CapturedOutput {
     /// By this port; [`PortNo::CONTROLLER`] if it went to the controllers.
     pub port: PortNo,
     /// As it left.
-    pub frame: Snap,
+    pub frame: FrameSnapshot,
     /// How many tables it had come to until then.
     pub met: usize,
 }
 
 /// What is told of a frame.
 #[derive(Debug)]
-pub struct Record {
+pub struct CaptureRecord {
     /// Who is told.
     pub captures: Vec<Arc<Capture>>,
     /// When the worker took it.
@@ -147,16 +147,16 @@ pub struct Record {
     /// Where it came in.
     pub from: PortKey,
     /// As it came.
-    pub came: Snap,
+    pub came: FrameSnapshot,
     /// The tables that it came to, one after the other.
-    pub met: Vec<Met>,
+    pub met: Vec<TableVisit>,
     /// What left.
-    pub left: Vec<Left>,
+    pub left: Vec<CapturedOutput>,
     /// What was not done.
     pub drops: Vec<DropReason>,
 }
 
-impl Record {
+impl CaptureRecord {
     /// As much of each frame as the one who wants most wants.
     pub fn snaplen(&self) -> usize {
         let wanted = self.captures.iter().map(|capture| capture.snaplen);
@@ -166,21 +166,21 @@ impl Record {
 
 /// What is noted on a frame's way.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct CaptureTrace {
     /// The tables that it came to.
-    pub(crate) met: Vec<Met>,
+    pub(crate) met: Vec<TableVisit>,
     /// For each exit, how many tables it had come to.
     pub(crate) sent: Vec<usize>,
 }
 
-impl Trace for Notes {
+impl Trace for CaptureTrace {
     fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
-        let rule = found.map(|rule| RuleMet {
+        let rule = found.map(|rule| VisitedRule {
             priority: rule.priority(),
             cookie: rule.cookie,
             matching: rule.matching().clone(),
         });
-        self.met.push(Met { table, rule });
+        self.met.push(TableVisit { table, rule });
     }
 
     fn on_output(&mut self, _: &Destination) {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_long_frame_is_cut_and_says_how_long_it_was() {
-        let snap = Snap::of(&Frame::from_bytes(&[7; 100]), 10);
+        let snap = FrameSnapshot::of(&Frame::from_bytes(&[7; 100]), 10);
         assert_eq!(
             (snap.bytes, snap.length, snap.segments),
             (vec![7; 10], 100, 1)

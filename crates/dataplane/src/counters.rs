@@ -12,7 +12,7 @@ use pipeline::DropReason;
 /// interpreter gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Drop {
+pub enum WorkerDrop {
     /// The port's bridge is not in the program yet, or any more.
     NoBridge,
     /// The egress port has no queue yet, or any more.
@@ -35,23 +35,23 @@ pub enum Drop {
     /// There was no room for a tag, or the tag hid damage.
     Tag,
     /// A station was not learned: the control thread had more to do than it could.
-    LearnNoRoom,
+    LearnQueueFull,
     /// A packet-in was not sent: the control thread had more to do than it could.
-    PacketInNoRoom,
+    PacketInQueueFull,
     /// A message between switches was not taken: the control thread had more to do than it could.
-    InterceptedNoRoom,
+    PuntQueueFull,
     /// It came in by a port that is a mirror's alone.
     MirrorOutput,
     /// A spanning tree keeps out the port that it came in by.
     SpanningTree,
     /// Who watches was not told of a frame: the control thread had more to do than it could.
-    CapturedNoRoom,
+    CaptureQueueFull,
     /// What was said of multicast groups was not taken: the control thread had more to do.
-    MembershipNoRoom,
+    MembershipQueueFull,
     /// A sample was not taken: the control thread had more to do than it could.
-    SampleNoRoom,
+    SampleQueueFull,
     /// A frame was not counted by its flow: there were more flows than there is room for.
-    FlowNoRoom,
+    FlowsLost,
     /// The port within the process has nothing at its other end.
     NoPeer,
     /// More came by the port than may.
@@ -82,45 +82,45 @@ pub enum Drop {
     TunnelCongested,
 }
 
-const DROPS: &[(Drop, &str)] = &[
-    (Drop::NoBridge, "no_bridge"),
-    (Drop::NoPort, "no_port"),
-    (Drop::PortFull, "port_full"),
-    (Drop::NoBuffer, "no_buffer"),
-    (Drop::NormalUnreadable, "normal_unreadable"),
-    (Drop::NormalFiltered, "normal_filtered"),
-    (Drop::NormalPortDown, "normal_port_down"),
-    (Drop::NormalVlan, "normal_vlan"),
-    (Drop::NormalBond, "normal_bond"),
-    (Drop::Tag, "tag"),
-    (Drop::LearnNoRoom, "learn_no_room"),
-    (Drop::PacketInNoRoom, "packet_in_no_room"),
-    (Drop::InterceptedNoRoom, "intercepted_no_room"),
-    (Drop::MirrorOutput, "mirror_output"),
-    (Drop::SpanningTree, "spanning_tree"),
-    (Drop::CapturedNoRoom, "captured_no_room"),
-    (Drop::MembershipNoRoom, "membership_no_room"),
-    (Drop::SampleNoRoom, "sample_no_room"),
-    (Drop::FlowNoRoom, "flow_no_room"),
-    (Drop::NoPeer, "no_peer"),
-    (Drop::IngressPoliced, "ingress_policed"),
-    (Drop::EgressPoliced, "egress_policed"),
-    (Drop::TooManyHops, "too_many_hops"),
-    (Drop::TunnelNoRemote, "tunnel_no_remote"),
-    (Drop::TunnelToSelf, "tunnel_to_self"),
-    (Drop::TunnelNoRoute, "tunnel_no_route"),
-    (Drop::TunnelNoNeighbour, "tunnel_no_neighbour"),
-    (Drop::TunnelTooLong, "tunnel_too_long"),
-    (Drop::TunnelPayload, "tunnel_payload"),
-    (Drop::TunnelMalformed, "tunnel_malformed"),
-    (Drop::TunnelNoPort, "tunnel_no_port"),
-    (Drop::TunnelOption, "tunnel_option"),
-    (Drop::TunnelCongested, "tunnel_congested"),
+const DROPS: &[(WorkerDrop, &str)] = &[
+    (WorkerDrop::NoBridge, "no_bridge"),
+    (WorkerDrop::NoPort, "no_port"),
+    (WorkerDrop::PortFull, "port_full"),
+    (WorkerDrop::NoBuffer, "no_buffer"),
+    (WorkerDrop::NormalUnreadable, "normal_unreadable"),
+    (WorkerDrop::NormalFiltered, "normal_filtered"),
+    (WorkerDrop::NormalPortDown, "normal_port_down"),
+    (WorkerDrop::NormalVlan, "normal_vlan"),
+    (WorkerDrop::NormalBond, "normal_bond"),
+    (WorkerDrop::Tag, "tag"),
+    (WorkerDrop::LearnQueueFull, "learn_no_room"),
+    (WorkerDrop::PacketInQueueFull, "packet_in_no_room"),
+    (WorkerDrop::PuntQueueFull, "intercepted_no_room"),
+    (WorkerDrop::MirrorOutput, "mirror_output"),
+    (WorkerDrop::SpanningTree, "spanning_tree"),
+    (WorkerDrop::CaptureQueueFull, "captured_no_room"),
+    (WorkerDrop::MembershipQueueFull, "membership_no_room"),
+    (WorkerDrop::SampleQueueFull, "sample_no_room"),
+    (WorkerDrop::FlowsLost, "flow_no_room"),
+    (WorkerDrop::NoPeer, "no_peer"),
+    (WorkerDrop::IngressPoliced, "ingress_policed"),
+    (WorkerDrop::EgressPoliced, "egress_policed"),
+    (WorkerDrop::TooManyHops, "too_many_hops"),
+    (WorkerDrop::TunnelNoRemote, "tunnel_no_remote"),
+    (WorkerDrop::TunnelToSelf, "tunnel_to_self"),
+    (WorkerDrop::TunnelNoRoute, "tunnel_no_route"),
+    (WorkerDrop::TunnelNoNeighbour, "tunnel_no_neighbour"),
+    (WorkerDrop::TunnelTooLong, "tunnel_too_long"),
+    (WorkerDrop::TunnelPayload, "tunnel_payload"),
+    (WorkerDrop::TunnelMalformed, "tunnel_malformed"),
+    (WorkerDrop::TunnelNoPort, "tunnel_no_port"),
+    (WorkerDrop::TunnelOption, "tunnel_option"),
+    (WorkerDrop::TunnelCongested, "tunnel_congested"),
 ];
 
 /// What a worker has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct WorkerUsage {
     /// Frames that came.
     pub frames: u64,
     /// Batches in which they came.
@@ -158,12 +158,12 @@ impl WorkerCounters {
     }
 
     /// The worker: one more of these.
-    pub fn count(&self, drop: Drop) {
+    pub fn count(&self, drop: WorkerDrop) {
         self.add(drop, 1);
     }
 
     /// The worker: so many more of these.
-    pub fn add(&self, drop: Drop, count: usize) {
+    pub fn add(&self, drop: WorkerDrop, count: usize) {
         bump(&self.drops[drop as usize], count as u64);
     }
 
@@ -196,9 +196,9 @@ impl WorkerCounters {
     }
 
     /// What it has done.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> WorkerUsage {
         let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-        Work {
+        WorkerUsage {
             frames: read(&self.frames),
             batches: read(&self.batches),
             busy: Duration::from_nanos(read(&self.busy_ns)),
@@ -212,7 +212,7 @@ impl WorkerCounters {
     }
 
     /// How many of these.
-    pub fn dropped(&self, drop: Drop) -> u64 {
+    pub fn dropped(&self, drop: WorkerDrop) -> u64 {
         self.drops[drop as usize].load(Ordering::Relaxed)
     }
 

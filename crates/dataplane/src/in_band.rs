@@ -1,4 +1,4 @@
-//! What of a bridge's frames is forwarded by `NORMAL` whatever its tables say: the way to its
+//! InBandPayload of a bridge's frames is forwarded by `NORMAL` whatever its tables say: the way to its
 //! controllers, where that leads through the bridge itself (ovs-vswitchd.conf.db(5), Controller,
 //! `connection_mode`; Open vSwitch's "Design Decisions", in-band control).
 //!
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{Instant, PortNo, QueueId};
 use packet::MacAddr;
 
-/// What is known of the way to a bridge's controllers.
+/// InBandPayload is known of the way to a bridge's controllers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InBandConfig {
     /// The address of the bridge's own interface.
@@ -29,7 +29,7 @@ pub struct InBandConfig {
 
 /// Frames of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum InBandKind {
     DhcpOfLocal(MacAddr),
     ReplyToLocal(MacAddr),
     RequestOfLocal(MacAddr),
@@ -44,7 +44,7 @@ enum Kind {
 /// The priority of the lowest kind, as Open vSwitch shows it.
 const PRIORITY: u32 = 180_000;
 
-impl Kind {
+impl InBandKind {
     fn priority(self) -> u32 {
         PRIORITY
             + match self {
@@ -61,31 +61,33 @@ impl Kind {
     }
 
     /// Whether a frame is of this kind.
-    fn has(self, from: PortNo, seen: &Seen) -> bool {
+    fn has(self, from: PortNo, seen: &InBandFields) -> bool {
         match (self, seen.what) {
-            (Self::DhcpOfLocal(local), What::Udp(ports)) => {
+            (Self::DhcpOfLocal(local), InBandPayload::Udp(ports)) => {
                 from == PortNo::LOCAL && seen.src == local && ports == DHCP
             }
-            (Self::ReplyToLocal(mac) | Self::ReplyToNextHop(mac), What::Arp { op, .. }) => {
-                op == REPLY && seen.dst == mac
-            }
-            (Self::RequestOfLocal(mac) | Self::RequestOfNextHop(mac), What::Arp { op, .. }) => {
-                op == REQUEST && seen.src == mac
-            }
-            (Self::ReplyToRemote(host), What::Arp { op, target, .. }) => {
+            (
+                Self::ReplyToLocal(mac) | Self::ReplyToNextHop(mac),
+                InBandPayload::Arp { op, .. },
+            ) => op == REPLY && seen.dst == mac,
+            (
+                Self::RequestOfLocal(mac) | Self::RequestOfNextHop(mac),
+                InBandPayload::Arp { op, .. },
+            ) => op == REQUEST && seen.src == mac,
+            (Self::ReplyToRemote(host), InBandPayload::Arp { op, target, .. }) => {
                 op == REPLY && target == host
             }
-            (Self::RequestOfRemote(host), What::Arp { op, sender, .. }) => {
+            (Self::RequestOfRemote(host), InBandPayload::Arp { op, sender, .. }) => {
                 op == REQUEST && sender == host
             }
-            (Self::ToRemote(remote), What::Tcp { to, .. }) => to == remote,
-            (Self::OfRemote(remote), What::Tcp { of, .. }) => of == remote,
+            (Self::ToRemote(remote), InBandPayload::Tcp { to, .. }) => to == remote,
+            (Self::OfRemote(remote), InBandPayload::Tcp { of, .. }) => of == remote,
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for InBandKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DhcpOfLocal(mac) => {
@@ -105,20 +107,20 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What becomes of a frame whatever the tables say.
+/// InBandPayload becomes of a frame whatever the tables say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum InBandPath {
     /// It is forwarded by `NORMAL`, and met by no rule.
     Normal,
     /// It goes by the tables, and to the bridge's own interface in any case: a DHCP server answers
     /// somebody, and that may be the bridge.
-    HereToo,
+    AlsoLocal,
 }
 
 /// Frames of one kind, and how many there were.
 #[derive(Debug)]
-struct Rule {
-    kind: Kind,
+struct InBandRule {
+    kind: InBandKind,
     since: Instant,
     packets: AtomicU64,
     bytes: AtomicU64,
@@ -129,21 +131,25 @@ struct Rule {
 pub struct InBand {
     config: InBandConfig,
     /// The highest first.
-    rules: Vec<Arc<Rule>>,
+    rules: Vec<Arc<InBandRule>>,
 }
 
 impl InBand {
-    /// What is to be forwarded so; none if nothing. What `before` forwarded, too, goes on being
+    /// InBandPayload is to be forwarded so; none if nothing. InBandPayload `before` forwarded, too, goes on being
     /// counted.
     pub fn compile(config: InBandConfig, before: Option<&Self>, now: Instant) -> Option<Arc<Self>> {
         if config.remotes.is_empty() {
             return None;
         }
         let local = (config.local != MacAddr::default()).then_some(config.local);
-        let of_local = [Kind::DhcpOfLocal, Kind::ReplyToLocal, Kind::RequestOfLocal];
-        let of_hop = [Kind::ReplyToNextHop, Kind::RequestOfNextHop];
-        let of_host = [Kind::ReplyToRemote, Kind::RequestOfRemote];
-        let of_remote = [Kind::ToRemote, Kind::OfRemote];
+        let of_local = [
+            InBandKind::DhcpOfLocal,
+            InBandKind::ReplyToLocal,
+            InBandKind::RequestOfLocal,
+        ];
+        let of_hop = [InBandKind::ReplyToNextHop, InBandKind::RequestOfNextHop];
+        let of_host = [InBandKind::ReplyToRemote, InBandKind::RequestOfRemote];
+        let of_remote = [InBandKind::ToRemote, InBandKind::OfRemote];
         let mut hosts: Vec<_> = config.remotes.iter().map(|remote| *remote.ip()).collect();
         hosts.sort_unstable();
         hosts.dedup();
@@ -157,12 +163,12 @@ impl InBand {
             .flat_map(|host| of_host.map(|kind| kind(host)));
         let remotes = config.remotes.iter();
         let remotes = remotes.flat_map(|remote| of_remote.map(|kind| kind(*remote)));
-        let known = |kind: Kind| {
+        let known = |kind: InBandKind| {
             let mut known = before.iter().flat_map(|before| &before.rules);
             known.find(|rule| rule.kind == kind).cloned()
         };
         let new = |kind| {
-            Arc::new(Rule {
+            Arc::new(InBandRule {
                 kind,
                 since: now,
                 packets: AtomicU64::new(0),
@@ -176,21 +182,21 @@ impl InBand {
         Some(Arc::new(Self { config, rules }))
     }
 
-    /// What it was made of.
+    /// InBandPayload it was made of.
     pub const fn config(&self) -> &InBandConfig {
         &self.config
     }
 
-    /// What becomes of a frame that came in by `from`; none if that is the tables' business alone.
+    /// InBandPayload becomes of a frame that came in by `from`; none if that is the tables' business alone.
     #[inline]
-    pub fn way(&self, from: PortNo, frame: &[u8]) -> Option<Way> {
+    pub fn way(&self, from: PortNo, frame: &[u8]) -> Option<InBandPath> {
         let seen = see(frame)?;
-        if from != PortNo::LOCAL && seen.what == What::Udp(DHCP_ANSWER) {
-            return Some(Way::HereToo);
+        if from != PortNo::LOCAL && seen.what == InBandPayload::Udp(DHCP_ANSWER) {
+            return Some(InBandPath::AlsoLocal);
         }
         let mut rules = self.rules.iter();
         let is_found = rules.any(|rule| rule.kind.has(from, &seen));
-        is_found.then_some(Way::Normal)
+        is_found.then_some(InBandPath::Normal)
     }
 
     /// Counts a frame that is.
@@ -201,7 +207,7 @@ impl InBand {
         }
     }
 
-    fn find(&self, from: PortNo, frame: &[u8]) -> Option<&Rule> {
+    fn find(&self, from: PortNo, frame: &[u8]) -> Option<&InBandRule> {
         let seen = see(frame)?;
         let rules = self.rules.iter();
         let mut rules = rules.filter(|rule| rule.kind.has(from, &seen));
@@ -234,20 +240,20 @@ impl InBand {
 const DHCP: (u16, u16) = (68, 67);
 const DHCP_ANSWER: (u16, u16) = (67, 68);
 
-/// What is done by ARP (RFC 826).
+/// InBandPayload is done by ARP (RFC 826).
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 
 /// As much of a frame as matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct InBandFields {
     src: MacAddr,
     dst: MacAddr,
-    what: What,
+    what: InBandPayload,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum InBandPayload {
     Arp {
         op: u16,
         sender: Ipv4Addr,
@@ -262,7 +268,7 @@ enum What {
 }
 
 /// Looks at a frame; none if it can be of no kind.
-fn see(frame: &[u8]) -> Option<Seen> {
+fn see(frame: &[u8]) -> Option<InBandFields> {
     /// Tags that stand between addresses and type (IEEE 802.1Q, 9.5), at most.
     const TAGS_MAX: usize = 2;
     let (dst, rest) = frame.split_first_chunk::<6>()?;
@@ -280,7 +286,7 @@ fn see(frame: &[u8]) -> Option<Seen> {
         0x0800 => see_ip(rest)?,
         _ => return None,
     };
-    Some(Seen {
+    Some(InBandFields {
         src: MacAddr(*src),
         dst: MacAddr(*dst),
         what,
@@ -288,10 +294,10 @@ fn see(frame: &[u8]) -> Option<Seen> {
 }
 
 /// ARP of Ethernet and IPv4 (RFC 826).
-fn see_arp(bytes: &[u8]) -> Option<What> {
+fn see_arp(bytes: &[u8]) -> Option<InBandPayload> {
     const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
     bytes.starts_with(&ETHERNET_AND_IPV4).then_some(())?;
-    Some(What::Arp {
+    Some(InBandPayload::Arp {
         op: number(bytes, 6)?,
         sender: host(bytes, 14)?,
         target: host(bytes, 24)?,
@@ -299,7 +305,7 @@ fn see_arp(bytes: &[u8]) -> Option<What> {
 }
 
 /// TCP and UDP over IPv4, but for fragments behind the first (RFC 791, 3.1).
-fn see_ip(bytes: &[u8]) -> Option<What> {
+fn see_ip(bytes: &[u8]) -> Option<InBandPayload> {
     let length = usize::from(bytes.first()? & 0x0f) * 4;
     if number(bytes, 6)? & 0x1fff != 0 {
         return None;
@@ -307,11 +313,11 @@ fn see_ip(bytes: &[u8]) -> Option<What> {
     let ports = bytes.get(length..)?;
     let (from, to) = (number(ports, 0)?, number(ports, 2)?);
     match bytes.get(9)? {
-        6 => Some(What::Tcp {
+        6 => Some(InBandPayload::Tcp {
             of: SocketAddrV4::new(host(bytes, 12)?, from),
             to: SocketAddrV4::new(host(bytes, 16)?, to),
         }),
-        17 => Some(What::Udp((from, to))),
+        17 => Some(InBandPayload::Udp((from, to))),
         _ => None,
     }
 }
@@ -376,7 +382,11 @@ mod tests {
             (one, ip(6, REMOTE, STRANGER, (6653, 4000))),
         ];
         for (from, frame) in &taken {
-            assert_eq!(in_band.way(*from, frame), Some(Way::Normal), "{frame:x?}");
+            assert_eq!(
+                in_band.way(*from, frame),
+                Some(InBandPath::Normal),
+                "{frame:x?}"
+            );
             in_band.count(*from, frame);
         }
         let mut fragment = ip(6, REMOTE, STRANGER, (6653, 4000));
@@ -398,7 +408,7 @@ mod tests {
             assert_eq!(in_band.way(from, &frame), None, "{frame:x?}");
         }
         let answer = ip(17, REMOTE, [255; 4], (67, 68));
-        assert_eq!(in_band.way(one, &answer), Some(Way::HereToo));
+        assert_eq!(in_band.way(one, &answer), Some(InBandPath::AlsoLocal));
         let told = in_band.tell(Instant::START, "");
         assert_eq!(told.lines().count(), 9);
         let wanted = "duration=0s, n_packets=1, n_bytes=54, priority=180007,tcp,nw_dst=10.0.0.9,tp_dst=6653,actions=NORMAL";

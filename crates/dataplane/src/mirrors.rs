@@ -14,7 +14,7 @@ use packet::{Frame, Link};
 use pipeline::Pipeline;
 
 use super::switching::SwitchingView;
-use super::vlans::{Came, Vlans, admit, carries, leave};
+use super::vlans::{ArrivalTags, FrameVlans, admit, carries, leave};
 use config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
 
 #[cfg(test)]
@@ -22,9 +22,9 @@ mod tests;
 
 /// Some of a bridge's mirrors, a bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chosen(u32);
+pub struct MirrorSet(u32);
 
-impl Chosen {
+impl MirrorSet {
     const fn one(place: usize) -> Self {
         Self(1 << place)
     }
@@ -48,31 +48,31 @@ impl Chosen {
 
 /// How much a mirror has copied. Written to by all workers: who copies a frame may as well.
 #[derive(Debug, Default)]
-struct Counts {
+struct MirrorCounts {
     packets: AtomicU64,
     bytes: AtomicU64,
 }
 
 /// A mirror, ready to be asked.
 #[derive(Debug)]
-struct Plan {
+struct CompiledMirror {
     config: Mirror,
     /// Those with the same output, itself among them.
-    twins: Chosen,
-    counts: Arc<Counts>,
+    twins: MirrorSet,
+    counts: Arc<MirrorCounts>,
 }
 
 /// What a port is to mirrors.
 #[derive(Clone, Copy, Debug, Default)]
-struct Roles {
-    arriving: Chosen,
-    leaving: Chosen,
+struct PortMirrors {
+    arriving: MirrorSet,
+    leaving: MirrorSet,
     is_output: bool,
 }
 
 /// Which way a frame goes at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passing {
+pub enum MirrorDirection {
     /// It comes in.
     In,
     /// It leaves.
@@ -82,21 +82,21 @@ pub enum Passing {
 /// See the top of this file.
 #[derive(Debug)]
 pub struct Mirrors {
-    plans: Vec<Plan>,
+    plans: Vec<CompiledMirror>,
     /// Those that take what passes any port.
-    everywhere: Chosen,
-    ports: BTreeMap<PortNo, Roles>,
+    everywhere: MirrorSet,
+    ports: BTreeMap<PortNo, PortMirrors>,
 }
 
 impl Mirrors {
     /// Those that are asked for; none if there are none. One that was there `before` counts on.
     pub fn compile(configs: &[Mirror], before: Option<&Self>) -> Option<Arc<Self>> {
         let configs = &configs[..configs.len().min(MIRRORS_MAX)];
-        let mut ports: BTreeMap<PortNo, Roles> = BTreeMap::new();
-        let mut everywhere = Chosen::default();
+        let mut ports: BTreeMap<PortNo, PortMirrors> = BTreeMap::new();
+        let mut everywhere = MirrorSet::default();
         let mut plans = Vec::new();
         for (place, config) in configs.iter().enumerate() {
-            let own = Chosen::one(place);
+            let own = MirrorSet::one(place);
             for port in &config.arriving {
                 let roles = ports.entry(*port).or_default();
                 roles.arriving = roles.arriving.with(own);
@@ -115,9 +115,9 @@ impl Mirrors {
             }
             let twins = configs.iter().enumerate();
             let twins = twins.filter(|(_, other)| other.output == config.output);
-            plans.push(Plan {
+            plans.push(CompiledMirror {
                 config: config.clone(),
-                twins: twins.fold(own, |twins, (place, _)| twins.with(Chosen::one(place))),
+                twins: twins.fold(own, |twins, (place, _)| twins.with(MirrorSet::one(place))),
                 counts: before
                     .and_then(|before| before.plan(&config.key))
                     .map(|plan| Arc::clone(&plan.counts))
@@ -133,17 +133,19 @@ impl Mirrors {
         })
     }
 
-    fn plan(&self, key: &str) -> Option<&Plan> {
+    fn plan(&self, key: &str) -> Option<&CompiledMirror> {
         self.plans.iter().find(|plan| plan.config.key == key)
     }
 
     /// How many frames each has copied, by its key, and how many bytes they had.
     pub fn counts(&self) -> impl Iterator<Item = (&str, (u64, u64))> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        self.plans.iter().map(move |Plan { config, counts, .. }| {
-            let counts = (read(&counts.packets), read(&counts.bytes));
-            (config.key.as_str(), counts)
-        })
+        self.plans
+            .iter()
+            .map(move |CompiledMirror { config, counts, .. }| {
+                let counts = (read(&counts.packets), read(&counts.bytes));
+                (config.key.as_str(), counts)
+            })
     }
 
     /// The ports that are mirrors' alone.
@@ -158,38 +160,38 @@ impl Mirrors {
     }
 
     /// Those that take what passes a port.
-    fn at(&self, port: PortNo, passing: Passing) -> Chosen {
+    fn at(&self, port: PortNo, passing: MirrorDirection) -> MirrorSet {
         let roles = self.ports.get(&port).copied().unwrap_or_default();
         self.everywhere.with(match passing {
-            Passing::In => roles.arriving,
-            Passing::Out => roles.leaving,
+            MirrorDirection::In => roles.arriving,
+            MirrorDirection::Out => roles.leaving,
         })
     }
 
     /// Those that have had a frame, of which nothing is known but where it came in.
-    pub fn had(&self, from: PortNo) -> Chosen {
-        let taken = self.at(from, Passing::In);
+    pub fn had(&self, from: PortNo) -> MirrorSet {
+        let taken = self.at(from, MirrorDirection::In);
         let plans = self.plans.iter().enumerate();
         let taken = plans.filter(|(place, _)| taken.has(*place));
-        taken.fold(Chosen::default(), |had, (_, plan)| had.with(plan.twins))
+        taken.fold(MirrorSet::default(), |had, (_, plan)| had.with(plan.twins))
     }
 }
 
-impl Plan {
+impl CompiledMirror {
     fn selects(&self, vid: u16) -> bool {
         let vlans = self.config.vlans.as_ref();
         vlans.is_none_or(|vlans| vlans.has(vid))
     }
 
     fn count(&self, frame: &Frame) {
-        let Counts { packets, bytes } = &*self.counts;
+        let MirrorCounts { packets, bytes } = &*self.counts;
         packets.fetch_add(frame.wire_frames(), Ordering::Relaxed);
         bytes.fetch_add(frame.wire_bytes(), Ordering::Relaxed);
     }
 }
 
 /// Who makes copies and sends them.
-pub trait Copier {
+pub trait MirrorSink {
     /// A copy of a frame; none if there is no room for one.
     fn copy(&mut self, frame: &Frame) -> Option<Frame>;
 
@@ -202,7 +204,7 @@ pub trait Copier {
 
 /// What says where copies go.
 #[derive(Clone, Copy)]
-pub struct Scene<'a> {
+pub struct MirrorContext<'a> {
     /// The mirrors.
     pub mirrors: &'a Mirrors,
     /// The bridge's ports.
@@ -213,10 +215,10 @@ pub struct Scene<'a> {
     pub from: PortNo,
 }
 
-impl Scene<'_> {
+impl MirrorContext<'_> {
     /// Whether there is a mirror that takes what passes a port, of those that have not `had` it.
     #[inline]
-    pub fn is_watched(&self, port: PortNo, passing: Passing, had: Chosen) -> bool {
+    pub fn is_watched(&self, port: PortNo, passing: MirrorDirection, had: MirrorSet) -> bool {
         !self.mirrors.at(port, passing).without(had).is_none()
     }
 
@@ -225,9 +227,9 @@ impl Scene<'_> {
     pub fn mirror(
         &self,
         frame: &Frame,
-        (at, passing): (PortNo, Passing),
-        had: &mut Chosen,
-        copier: &mut impl Copier,
+        (at, passing): (PortNo, MirrorDirection),
+        had: &mut MirrorSet,
+        copier: &mut impl MirrorSink,
     ) {
         let due = self.mirrors.at(at, passing).without(*had);
         if due.is_none() {
@@ -239,7 +241,7 @@ impl Scene<'_> {
         let seen = self
             .switching
             .map(|switching| switching.config().vlans_seen);
-        let came = Came::of(&link, frame.bytes(), seen.unwrap_or_default());
+        let came = ArrivalTags::of(&link, frame.bytes(), seen.unwrap_or_default());
         let Some(within) = admit(self.logical(at), came) else {
             return;
         };
@@ -261,14 +263,19 @@ impl Scene<'_> {
                     copier.give_up(copy);
                     continue;
                 }
-                self.mirror(&copy, (port, Passing::Out), had, copier);
+                self.mirror(&copy, (port, MirrorDirection::Out), had, copier);
                 copier.send(port, copy, plan.config.snaplen);
             }
         }
     }
 
     /// The ports by which copies of a frame of these VLANs leave, and the VLANs that they are in.
-    fn exits(&self, output: &MirrorOutput, link: &Link, within: Vlans) -> (Vec<PortNo>, Vlans) {
+    fn exits(
+        &self,
+        output: &MirrorOutput,
+        link: &Link,
+        within: FrameVlans,
+    ) -> (Vec<PortNo>, FrameVlans) {
         match output {
             MirrorOutput::Port(members) => {
                 let port = members.iter().copied();
@@ -287,7 +294,7 @@ impl Scene<'_> {
 
     /// Whether copies in these VLANs leave by `port`: of several interfaces that are one
     /// port, by one.
-    fn takes(&self, port: PortNo, within: &Vlans) -> bool {
+    fn takes(&self, port: PortNo, within: &FrameVlans) -> bool {
         let sends = |port: &PortNo| self.sends(*port);
         let logical = self.logical(port);
         let is_first = match logical {

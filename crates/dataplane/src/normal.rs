@@ -8,22 +8,22 @@ use base::{Instant, PortNo};
 use packet::{Link, Multicast};
 use pipeline::{Pipeline, PortView};
 
-use super::bonds::Leaving;
+use super::bonds::EgressFrame;
 use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
-use super::vlans::{Came, Retag, Vlans, admit, carries, leave};
+use super::vlans::{ArrivalTags, FrameVlans, TagRewrite, admit, carries, leave};
 use l2::mac::{Address, MacView};
 use l2::mcast::{Audience, Group, MulticastView};
 
 /// Where the frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forward {
+pub enum NormalTarget {
     /// Out of one port.
-    To(PortNo),
+    Port(PortNo),
     /// Out of all ports that take part in flooding, but not where it came from.
     Flood,
     /// Out of the ports of those who want it, but not where it came from.
-    Among(Audience),
+    Group(Audience),
     /// Nowhere: it is for bridges only, or its destination is where it came from.
     Nowhere,
     /// Nowhere: the port it came in by is not in its VLAN.
@@ -36,7 +36,7 @@ pub enum Forward {
 
 /// What decides beside the frame.
 #[derive(Clone, Copy)]
-pub struct Knowledge<'a> {
+pub struct NormalContext<'a> {
     /// Who is behind which port.
     pub stations: &'a MacView,
     /// Who is in which multicast group; none if all have every group's frames.
@@ -49,24 +49,24 @@ pub struct Knowledge<'a> {
 
 /// What is to be done with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct NormalDecision {
     /// Where it goes.
-    pub forward: Forward,
+    pub forward: NormalTarget,
     /// What it teaches, if that is news: its sender is behind the port it came in by.
     pub learn: Option<Address>,
     /// The VLANs it is in.
-    pub within: Vlans,
+    pub within: FrameVlans,
     /// Whether it says something of multicast groups that is to be heard.
     pub is_membership: bool,
 }
 
-impl Knowledge<'_> {
+impl NormalContext<'_> {
     /// The VLANs of a frame that came in by `from`; none if it may not.
-    fn vlans(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> Option<Vlans> {
+    fn vlans(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> Option<FrameVlans> {
         match self.switching {
-            None => admit(None, Came::outermost(link)),
+            None => admit(None, ArrivalTags::outermost(link)),
             Some(switching) => {
-                let came = Came::of(link, bytes, switching.config().vlans_seen);
+                let came = ArrivalTags::of(link, bytes, switching.config().vlans_seen);
                 admit(switching.port(from), came)
             }
         }
@@ -121,18 +121,23 @@ impl Knowledge<'_> {
     }
 
     /// Decides for a frame that came in by `from`, and notes that its sender is alive.
-    pub fn decide(&self, (link, bytes): (&Link, &[u8]), from: PortNo, now: Instant) -> Decision {
+    pub fn decide(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        now: Instant,
+    ) -> NormalDecision {
         let Some(within) = self.vlans((link, bytes), from) else {
-            return Decision {
-                forward: Forward::Refused,
+            return NormalDecision {
+                forward: NormalTarget::Refused,
                 learn: None,
-                within: Vlans::default(),
+                within: FrameVlans::default(),
                 is_membership: false,
             };
         };
         let vid = within.vid;
         if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
-            return Decision {
+            return NormalDecision {
                 forward,
                 learn: None,
                 within,
@@ -148,7 +153,7 @@ impl Knowledge<'_> {
         }
         self.note_announced((link, bytes), from, vid, now);
         let (forward, is_membership) = self.forward_in((link, bytes), from, vid);
-        Decision {
+        NormalDecision {
             forward,
             learn,
             within,
@@ -157,9 +162,13 @@ impl Knowledge<'_> {
     }
 
     /// Where a frame goes that came in by `from`, and in which VLANs.
-    pub fn forward(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> (Forward, Vlans) {
+    pub fn forward(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+    ) -> (NormalTarget, FrameVlans) {
         match self.vlans((link, bytes), from) {
-            None => (Forward::Refused, Vlans::default()),
+            None => (NormalTarget::Refused, FrameVlans::default()),
             Some(within) => {
                 let vid = within.vid;
                 let barred = self.bar((link, bytes), from, vid, None);
@@ -170,30 +179,35 @@ impl Knowledge<'_> {
     }
 
     /// Where a frame goes, and whether it says something of multicast groups.
-    fn forward_in(&self, (link, bytes): (&Link, &[u8]), from: PortNo, vid: u16) -> (Forward, bool) {
+    fn forward_in(
+        &self,
+        (link, bytes): (&Link, &[u8]),
+        from: PortNo,
+        vid: u16,
+    ) -> (NormalTarget, bool) {
         if self.stops(link) {
-            return (Forward::Nowhere, false);
+            return (NormalTarget::Nowhere, false);
         }
         if link.dst.is_multicast() {
             let heard = self.multicast.filter(|_| !link.dst.is_broadcast());
-            return heard.map_or((Forward::Flood, false), |view| {
+            return heard.map_or((NormalTarget::Flood, false), |view| {
                 among(view, (link, bytes), vid)
             });
         }
         if !self.learns_in(vid) {
-            return (Forward::Flood, false);
+            return (NormalTarget::Flood, false);
         }
         let forward = match self.stations.find(Address { vid, mac: link.dst }) {
-            Some(station) if station.port() == self.home(from) => Forward::Nowhere,
-            Some(station) => Forward::To(station.port()),
-            None => Forward::Flood,
+            Some(station) if station.port() == self.home(from) => NormalTarget::Nowhere,
+            Some(station) => NormalTarget::Port(station.port()),
+            None => NormalTarget::Flood,
         };
         (forward, false)
     }
 
     /// Whether a frame of these VLANs that came in by `from` may leave by `to`, as far as
     /// their settings go.
-    pub fn joins(&self, from: PortNo, to: PortNo, within: &Vlans) -> bool {
+    pub fn joins(&self, from: PortNo, to: PortNo, within: &FrameVlans) -> bool {
         let is_protected = |port| {
             let port = self.switching.and_then(|switching| switching.port(port));
             port.is_some_and(|port| port.is_protected)
@@ -202,14 +216,14 @@ impl Knowledge<'_> {
     }
 
     /// Whether frames of these VLANs leave by `to`, wherever they come in.
-    pub fn reaches(&self, to: PortNo, within: &Vlans) -> bool {
+    pub fn reaches(&self, to: PortNo, within: &FrameVlans) -> bool {
         let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
         let carries = |switching: &SwitchingView| carries(switching.port(to), within);
         !is_mirrors_own && self.switching.is_none_or(carries)
     }
 
     /// What becomes of the tags of a frame of these VLANs that leaves by `to`.
-    pub fn retag(&self, to: PortNo, within: &Vlans) -> Retag {
+    pub fn retag(&self, to: PortNo, within: &FrameVlans) -> TagRewrite {
         let port = self.switching.and_then(|switching| switching.port(to));
         leave(port, within)
     }
@@ -218,28 +232,28 @@ impl Knowledge<'_> {
     pub fn exits(
         &self,
         pipeline: &Pipeline,
-        leaving: Leaving<'_>,
+        leaving: EgressFrame<'_>,
         from: PortNo,
-        forward: Forward,
-    ) -> Vec<(PortNo, Retag)> {
-        let Leaving { within, .. } = leaving;
+        forward: NormalTarget,
+    ) -> Vec<(PortNo, TagRewrite)> {
+        let EgressFrame { within, .. } = leaving;
         let exit = |port| (port, self.retag(port, &within));
         match forward {
-            Forward::To(port) if self.joins(from, port, &within) => {
+            NormalTarget::Port(port) if self.joins(from, port, &within) => {
                 let port = self.exit(port, &leaving);
                 let port = port.filter(|port| forwards(pipeline, *port));
                 port.map(exit).into_iter().collect()
             }
-            Forward::Flood => self.flood(pipeline, from, leaving).map(exit).collect(),
-            Forward::Among(audience) => {
+            NormalTarget::Flood => self.flood(pipeline, from, leaving).map(exit).collect(),
+            NormalTarget::Group(audience) => {
                 let ports = self.among(pipeline, from, audience, leaving);
                 ports.map(exit).collect()
             }
-            Forward::To(_)
-            | Forward::Nowhere
-            | Forward::Refused
-            | Forward::Surplus
-            | Forward::Looped => Vec::new(),
+            NormalTarget::Port(_)
+            | NormalTarget::Nowhere
+            | NormalTarget::Refused
+            | NormalTarget::Surplus
+            | NormalTarget::Looped => Vec::new(),
         }
     }
 
@@ -250,7 +264,7 @@ impl Knowledge<'_> {
         pipeline: &Pipeline,
         from: PortNo,
         audience: Audience,
-        leaving: Leaving<'_>,
+        leaving: EgressFrame<'_>,
     ) -> impl Iterator<Item = PortNo> {
         let (home, vid) = (self.home(from), leaving.within.vid);
         let ports = self.multicast.into_iter();
@@ -267,7 +281,7 @@ impl Knowledge<'_> {
         &self,
         pipeline: &Pipeline,
         from: PortNo,
-        leaving: Leaving<'_>,
+        leaving: EgressFrame<'_>,
     ) -> impl Iterator<Item = PortNo> {
         flood(pipeline, from)
             .filter(move |port| self.joins(from, *port, &leaving.within))
@@ -276,15 +290,18 @@ impl Knowledge<'_> {
 }
 
 /// To whom a frame to many goes, and whether it says something of groups (RFC 4541, 2.1 and 3).
-fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (Forward, bool) {
+fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (NormalTarget, bool) {
     match Multicast::classify(bytes, link) {
-        Some(Multicast::Query) => (Forward::Flood, true),
-        Some(Multicast::Report) => (Forward::Among(Audience::Reports), true),
+        Some(Multicast::Query) => (NormalTarget::Flood, true),
+        Some(Multicast::Report) => (NormalTarget::Group(Audience::Reports), true),
         Some(Multicast::To(address)) => {
             let audience = view.audience(Group { vid, address });
-            (audience.map_or(Forward::Flood, Forward::Among), false)
+            (
+                audience.map_or(NormalTarget::Flood, NormalTarget::Group),
+                false,
+            )
         }
-        Some(Multicast::Local) | None => (Forward::Flood, false),
+        Some(Multicast::Local) | None => (NormalTarget::Flood, false),
     }
 }
 
@@ -325,10 +342,10 @@ mod tests {
         table.view()
     }
 
-    fn check(dst: [u8; 6], src: [u8; 6], tag: &[u8], from: u32) -> Decision {
+    fn check(dst: [u8; 6], src: [u8; 6], tag: &[u8], from: u32) -> NormalDecision {
         let bytes = [&dst[..], &src[..], tag, &[0x08, 0x06], &[0; 46]].concat();
         let link = Link::parse(&bytes).expect("well formed");
-        let knowledge = Knowledge {
+        let knowledge = NormalContext {
             stations: &table(),
             multicast: None,
             switching: None,
@@ -341,15 +358,15 @@ mod tests {
     fn a_known_station_is_met_at_its_port_in_its_vlan() {
         assert_eq!(
             check(B, A, &[], 1),
-            Decision {
-                forward: Forward::To(PortNo(2)),
+            NormalDecision {
+                forward: NormalTarget::Port(PortNo(2)),
                 learn: None,
-                within: Vlans::of_vlan(0),
+                within: FrameVlans::of_vlan(0),
                 is_membership: false,
             }
         );
         let tagged = check(B, A, &[0x81, 0, 0, 10], 1);
-        assert_eq!(tagged.forward, Forward::To(PortNo(3)));
+        assert_eq!(tagged.forward, NormalTarget::Port(PortNo(3)));
         assert_eq!(
             tagged.learn,
             Some(Address {
@@ -361,9 +378,9 @@ mod tests {
 
     #[test]
     fn the_unknown_the_many_and_the_moved() {
-        assert_eq!(check([2; 6], A, &[], 1).forward, Forward::Flood);
-        assert_eq!(check([0xff; 6], A, &[], 1).forward, Forward::Flood);
-        assert_eq!(check(A, B, &[], 1).forward, Forward::Nowhere);
+        assert_eq!(check([2; 6], A, &[], 1).forward, NormalTarget::Flood);
+        assert_eq!(check([0xff; 6], A, &[], 1).forward, NormalTarget::Flood);
+        assert_eq!(check(A, B, &[], 1).forward, NormalTarget::Nowhere);
         assert_eq!(
             check([0xff; 6], B, &[], 1).learn,
             Some(Address {
@@ -376,7 +393,7 @@ mod tests {
     #[test]
     fn bridges_keep_their_own_frames_and_groups_send_nothing() {
         for dst in [[1, 0x80, 0xc2, 0, 0, 0], [1, 0, 0x0c, 0xcc, 0xcc, 0xcd]] {
-            assert_eq!(check(dst, A, &[], 1).forward, Forward::Nowhere);
+            assert_eq!(check(dst, A, &[], 1).forward, NormalTarget::Nowhere);
         }
         assert_eq!(check(B, [3, 0, 0, 0, 0, 1], &[], 1).learn, None);
     }

@@ -21,28 +21,28 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// What lets frames through, those of one port or those to one controller.
 #[derive(Debug)]
-pub struct Police {
-    misses: Bucket,
-    others: Bucket,
+pub struct Policer {
+    misses: PacketBucket,
+    others: PacketBucket,
     /// How much comes by the port at all.
-    kilobits: Meter,
-    kilopackets: Meter,
+    kilobits: SizeBucket,
+    kilopackets: SizeBucket,
     /// How much leaves by it.
-    egress: Meter,
+    egress: SizeBucket,
     /// What is marked of it, and whether anything is.
-    marks: ArcSwap<Marks>,
+    marks: ArcSwap<DscpMarks>,
     has_marks: AtomicBool,
 }
 
 /// With what IP packets are marked that leave by a port, by their queues.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Marks {
+struct DscpMarks {
     of: BTreeMap<Priority, Option<u8>>,
     /// Those of queue 0, by which all leave that are for none of these.
     otherwise: Option<u8>,
 }
 
-impl Marks {
+impl DscpMarks {
     fn new(shape: &QosConfig) -> Self {
         let queues = shape.queues.iter();
         let marks = queues.filter_map(|(id, queue)| Some((Priority::for_queue(*id)?, queue.dscp)));
@@ -58,20 +58,20 @@ impl Marks {
     }
 }
 
-impl Police {
+impl Policer {
     /// One that lets frames through at `rate`, of either kind; all of them, if there is none.
     pub fn new(rate: Option<Rate>) -> Arc<Self> {
-        let police = Self {
-            misses: Bucket::default(),
-            others: Bucket::default(),
-            kilobits: Meter::default(),
-            kilopackets: Meter::default(),
-            egress: Meter::default(),
+        let policer = Self {
+            misses: PacketBucket::default(),
+            others: PacketBucket::default(),
+            kilobits: SizeBucket::default(),
+            kilopackets: SizeBucket::default(),
+            egress: SizeBucket::default(),
             marks: ArcSwap::default(),
             has_marks: AtomicBool::new(false),
         };
-        police.set(rate);
-        Arc::new(police)
+        policer.set(rate);
+        Arc::new(policer)
     }
 
     /// Goes over to another rate.
@@ -107,7 +107,7 @@ impl Police {
 
     /// Has what leaves by the port marked as its queues say from now on, or not at all.
     pub fn mark(&self, shape: Option<&QosConfig>) {
-        let marks = shape.map(Marks::new).unwrap_or_default();
+        let marks = shape.map(DscpMarks::new).unwrap_or_default();
         let has_any = marks.has_any();
         self.marks.store(Arc::new(marks));
         self.has_marks.store(has_any, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Police {
         self.egress.is_set() || self.has_marks.load(Ordering::Relaxed)
     }
 
-    /// Marks a frame as its queue says, if it is an IP packet.
+    /// DscpMarks a frame as its queue says, if it is an IP packet.
     pub(crate) fn mark_out(&self, frame: &mut Frame) {
         if !self.has_marks.load(Ordering::Relaxed) {
             return;
@@ -154,7 +154,7 @@ impl Police {
 
 /// A bucket of which a frame takes what it is large.
 #[derive(Debug, Default)]
-struct Meter {
+struct SizeBucket {
     /// Tokens a second; zero if there is no limit.
     rate: AtomicU64,
     /// Nanoseconds that an empty bucket takes to fill.
@@ -163,7 +163,7 @@ struct Meter {
     full_at: AtomicU64,
 }
 
-impl Meter {
+impl SizeBucket {
     fn set(&self, limit: EgressLimit) {
         let burst = time_for(limit.burst, limit.rate).unwrap_or_default();
         self.burst.store(burst, Ordering::Relaxed);
@@ -198,7 +198,7 @@ fn time_for(tokens: u64, rate: u64) -> Option<u64> {
 }
 
 #[derive(Debug, Default)]
-struct Bucket {
+struct PacketBucket {
     /// Nanoseconds that a frame's token takes to come back; zero if there is no limit.
     cost: AtomicU64,
     /// Nanoseconds that an empty bucket takes to fill.
@@ -207,7 +207,7 @@ struct Bucket {
     full_at: AtomicU64,
 }
 
-impl Bucket {
+impl PacketBucket {
     fn set(&self, rate: Option<Rate>) {
         let cost = rate.map_or(0, |rate| NANOS_PER_SEC / u64::from(rate.per_second().get()));
         let burst = rate.map_or(0, |rate| cost * u64::from(rate.burst().get()));
@@ -234,12 +234,12 @@ impl Bucket {
 /// What came of a port's frames for controllers, as far as one worker took them: plain
 /// loads and stores of its own, summed by whoever reads.
 #[derive(Debug, Default)]
-pub struct GateCounters {
+pub struct PacketInCounters {
     told: AtomicU64,
     policed: AtomicU64,
 }
 
-impl GateCounters {
+impl PacketInCounters {
     /// The worker: so many more were handed on.
     pub(crate) fn add_told(&self, count: u64) {
         add(&self.told, count);
@@ -265,11 +265,11 @@ fn add(cell: &AtomicU64, count: u64) {
 
 /// A port's way to the controllers, as a worker has it.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct PortPolicing {
     /// Shared by all workers that serve the port.
-    pub police: Arc<Police>,
+    pub policer: Arc<Policer>,
     /// The worker's own.
-    pub counters: Arc<GateCounters>,
+    pub counters: Arc<PacketInCounters>,
 }
 
 #[cfg(test)]
@@ -278,54 +278,54 @@ mod tests {
 
     use super::*;
 
-    fn passed(police: &Police, cause: Cause, count: usize, at_millis: u64) -> usize {
+    fn passed(policer: &Policer, cause: Cause, count: usize, at_millis: u64) -> usize {
         let now = Instant::from_nanos(at_millis * 1_000_000);
-        (0..count).filter(|_| police.takes(cause, now)).count()
+        (0..count).filter(|_| policer.takes(cause, now)).count()
     }
 
     #[test]
     fn a_burst_passes_and_then_what_the_rate_brings() {
-        let police = Police::new(Rate::new(1000, Some(20)));
-        assert_eq!(passed(&police, Cause::Miss, 100, 5000), 20);
-        assert_eq!(passed(&police, Cause::Miss, 100, 5000), 0);
-        assert_eq!(passed(&police, Cause::Miss, 100, 5007), 7);
-        assert_eq!(passed(&police, Cause::Miss, 100, 9000), 20);
+        let policer = Policer::new(Rate::new(1000, Some(20)));
+        assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 20);
+        assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 0);
+        assert_eq!(passed(&policer, Cause::Miss, 100, 5007), 7);
+        assert_eq!(passed(&policer, Cause::Miss, 100, 9000), 20);
     }
 
     #[test]
     fn so_many_bits_and_frames_come_in_and_no_more() {
-        let police = Police::new(None);
+        let policer = Policer::new(None);
         let admitted = |bytes: u64, count: usize, at_millis: u64| {
             let now = Instant::from_millis(at_millis);
             (0..count)
-                .filter(|_| police.admits((1, bytes), now))
+                .filter(|_| policer.admits((1, bytes), now))
                 .count()
         };
-        assert!(!police.limits_ingress());
+        assert!(!policer.limits_ingress());
         assert_eq!(admitted(1500, 100_000, 1), 100_000);
         let of = |rate, burst| Allowance { rate, burst };
-        police.limit_ingress(IngressLimit {
+        policer.limit_ingress(IngressLimit {
             kilobits: of(1000, 120),
             kilopackets: Allowance::default(),
         });
-        assert!(police.limits_ingress());
+        assert!(policer.limits_ingress());
         // 120 kbit are ten frames of 1500 bytes, and 12 ms at 1 Mbit/s are one.
         assert_eq!(admitted(1500, 100, 5000), 10);
         assert_eq!(admitted(1500, 100, 5036), 3);
-        police.limit_ingress(IngressLimit {
+        policer.limit_ingress(IngressLimit {
             kilobits: Allowance::default(),
             kilopackets: of(1, 2),
         });
         assert_eq!(admitted(1500, 10_000, 9000), 2000);
         assert_eq!(admitted(64, 10_000, 9005), 5);
         // What leaves is another matter: 3000 bytes are two such frames.
-        assert!(!police.touches_egress());
+        assert!(!policer.touches_egress());
         let limit = EgressLimit {
             rate: 1500,
             burst: 3000,
         };
-        police.limit_egress(Some(limit));
-        let out = |at_millis| police.lets_out((1, 1500), Instant::from_millis(at_millis));
+        policer.limit_egress(Some(limit));
+        let out = |at_millis| policer.lets_out((1, 1500), Instant::from_millis(at_millis));
         assert_eq!(
             [out(1), out(1), out(1), out(1001), out(1001)],
             [true, true, false, true, false]
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn packets_are_marked_by_their_queues_and_others_are_left() {
-        let police = Police::new(None);
+        let policer = Policer::new(None);
         let queue = |dscp| QosQueue {
             dscp,
             ..QosQueue::default()
@@ -356,37 +356,37 @@ mod tests {
             frame.priority = id
                 .and_then(|id| Priority::for_queue(QueueId(id)))
                 .unwrap_or_default();
-            police.mark_out(&mut frame);
+            policer.mark_out(&mut frame);
             frame.bytes()[15]
         };
         let all = || [None, Some(0), Some(1), Some(7), Some(9)].map(tos);
-        police.mark(Some(&shape(&[(1, None), (7, None)])));
-        assert!(!police.touches_egress());
-        police.mark(Some(&shape(&[(1, None), (7, Some(10))])));
-        assert!(police.touches_egress());
+        policer.mark(Some(&shape(&[(1, None), (7, None)])));
+        assert!(!policer.touches_egress());
+        policer.mark(Some(&shape(&[(1, None), (7, Some(10))])));
+        assert!(policer.touches_egress());
         assert_eq!(all(), [1, 1, 1, 41, 1]);
         // Who is for a queue that is not there leaves by queue 0.
-        police.mark(Some(&shape(&[(0, Some(8)), (1, None), (7, Some(10))])));
+        policer.mark(Some(&shape(&[(0, Some(8)), (1, None), (7, Some(10))])));
         assert_eq!(all(), [33, 33, 1, 41, 33]);
-        police.mark(None);
-        assert!(!police.touches_egress());
+        policer.mark(None);
+        assert!(!policer.touches_egress());
         assert_eq!(all(), [1; 5]);
     }
 
     #[test]
     fn misses_leave_what_rules_send_its_way() {
-        let police = Police::new(Rate::new(1000, Some(20)));
-        assert_eq!(passed(&police, Cause::MissRule, 100, 1), 20);
-        assert_eq!(passed(&police, Cause::Action, 100, 1), 20);
+        let policer = Policer::new(Rate::new(1000, Some(20)));
+        assert_eq!(passed(&policer, Cause::MissRule, 100, 1), 20);
+        assert_eq!(passed(&policer, Cause::Action, 100, 1), 20);
     }
 
     #[test]
     fn without_a_rate_all_pass_and_a_rate_can_be_set() {
-        let police = Police::new(None);
-        assert_eq!(passed(&police, Cause::Miss, 100_000, 1), 100_000);
-        police.set(Rate::new(1, Some(3)));
-        assert_eq!(passed(&police, Cause::Miss, 100, 1), 3);
-        police.set(None);
-        assert_eq!(passed(&police, Cause::Miss, 100, 1), 100);
+        let policer = Policer::new(None);
+        assert_eq!(passed(&policer, Cause::Miss, 100_000, 1), 100_000);
+        policer.set(Rate::new(1, Some(3)));
+        assert_eq!(passed(&policer, Cause::Miss, 100, 1), 3);
+        policer.set(None);
+        assert_eq!(passed(&policer, Cause::Miss, 100, 1), 100);
     }
 }

@@ -11,16 +11,16 @@ use fastpath::{BatchContext, View};
 use pipeline::Pipeline;
 
 use super::capture::Captures;
-use super::gates::Gates;
 use super::in_band::InBand;
-use super::intercept::Intercepts;
 use super::mirrors::Mirrors;
-use super::normal::Knowledge;
+use super::normal::NormalContext;
+use super::punt::PuntTable;
 use super::sampling::SamplingView;
 use super::slots::PortKey;
+use super::stp_filter::StpFilter;
 use super::switching::SwitchingView;
 use super::underlay::Underlay;
-use super::ways::Ways;
+use super::virtual_links::VirtualLinks;
 use l2::mac::MacView;
 use l2::mcast::MulticastView;
 
@@ -54,11 +54,11 @@ pub struct BridgeProgram {
     /// What its ports are to `NORMAL`; none if all are plain.
     pub switching: Option<Arc<SwitchingView>>,
     /// What its ports take of what switches say to each other; none if nothing.
-    pub intercepts: Option<Arc<Intercepts>>,
+    pub punts: Option<Arc<PuntTable>>,
     /// What of its frames is copied, and where to; none if nothing.
     pub mirrors: Option<Arc<Mirrors>>,
     /// Ports that a spanning tree keeps out; none if there are none.
-    pub gates: Option<Arc<Gates>>,
+    pub stp_filter: Option<Arc<StpFilter>>,
     /// Who watches its frames; none if nobody does.
     pub captures: Option<Arc<Captures>>,
     /// The way to its controllers through itself; none if there is none.
@@ -80,8 +80,8 @@ impl BridgeProgram {
     }
 
     /// What decides for `NORMAL`.
-    pub fn knowledge(&self) -> Knowledge<'_> {
-        Knowledge {
+    pub fn knowledge(&self) -> NormalContext<'_> {
+        NormalContext {
             stations: &self.stations,
             multicast: self.multicast.as_ref(),
             switching: self.switching.as_deref(),
@@ -98,7 +98,7 @@ pub struct Program {
     /// The bridges, by id.
     pub bridges: Vec<BridgeProgram>,
     /// What is behind ports within the process.
-    pub ways: Arc<Ways>,
+    pub virtual_links: Arc<VirtualLinks>,
     /// What tunnels' packets go by.
     pub underlay: Arc<Underlay>,
 }
@@ -108,8 +108,10 @@ impl Program {
     pub(crate) fn terminating(&self) -> Vec<PortKey> {
         match self.underlay.terminates() {
             true => {
-                let grounds = self.underlay.grounds.keys().copied();
-                grounds.filter(|key| key.bridge != BridgeId::HOST).collect()
+                let ports_of_host = self.underlay.ports_of_host.keys().copied();
+                ports_of_host
+                    .filter(|key| key.bridge != BridgeId::HOST)
+                    .collect()
             }
             false => Vec::new(),
         }
@@ -153,11 +155,11 @@ impl Publication {
 /// What a worker is doing, as far as others have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Posture {
+pub enum WorkerActivity {
     /// It may be within a batch.
     Busy,
     /// Between two batches, it has left its core to others for a moment.
-    GivingWay,
+    Yielding,
     /// Between two batches, it sleeps until it is woken.
     Asleep,
 }
@@ -166,19 +168,19 @@ pub enum Posture {
 /// is not written to by other workers.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct Progress {
+pub struct WorkerProgress {
     passed: AtomicU64,
-    /// A [`Posture`].
+    /// A [`WorkerActivity`].
     posture: AtomicU8,
 }
 
-impl Progress {
+impl WorkerProgress {
     /// A worker that has passed no generation and is busy.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             passed: AtomicU64::new(0),
-            posture: AtomicU8::new(Posture::Busy as u8),
+            posture: AtomicU8::new(WorkerActivity::Busy as u8),
         })
     }
 
@@ -195,20 +197,20 @@ impl Progress {
     /// The worker: about to rest, or busy again. When it is about to rest it must look for
     /// news once more before it does: either it sees the news, or whoever brought them
     /// sees it resting. When it is busy again it must look for news before its next batch.
-    pub(super) fn take(&self, posture: Posture) {
+    pub(super) fn take(&self, posture: WorkerActivity) {
         self.posture.store(posture as u8, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// The control thread, after bringing news: whether the worker must be woken.
     pub(crate) fn is_asleep(&self) -> bool {
-        self.posture() == Posture::Asleep as u8
+        self.posture() == WorkerActivity::Asleep as u8
     }
 
     /// The control thread, after bringing news: whether the worker is between two batches,
     /// and will look for them before its next.
     pub(crate) fn is_resting(&self) -> bool {
-        self.posture() != Posture::Busy as u8
+        self.posture() != WorkerActivity::Busy as u8
     }
 
     fn posture(&self) -> u8 {

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::program::{BridgeProgram, Generation, Program, Publication};
-use super::tether::{Tether, Wake};
 use super::underlay::Underlay;
-use super::ways::Ways;
+use super::virtual_links::VirtualLinks;
+use super::worker_handle::{WakeWorker, WorkerHandle};
 
 /// Programs that wait to be freed until the workers are woken to let go of them. They
 /// share what did not change between them, so a few cost little; asleep, a worker
@@ -18,7 +18,7 @@ use super::ways::Ways;
 const RETIRED_MAX: usize = 64;
 
 /// A program that another has taken the place of.
-pub struct Retired {
+pub struct RetiredProgram {
     /// The program; nobody else has it.
     pub program: Arc<Program>,
     /// Whether it may be the last that holds so many rules that to free it takes long.
@@ -33,9 +33,9 @@ pub struct Publisher {
     /// How far all workers were when they were asked last.
     passed: Generation,
     /// Programs that workers may still run, the oldest first. They are freed here, never by a worker.
-    retired: VecDeque<Retired>,
+    retired: VecDeque<RetiredProgram>,
     /// What is behind ports within the process, from the next publication on.
-    ways: Arc<Ways>,
+    virtual_links: Arc<VirtualLinks>,
     /// What tunnels' packets go by, from then on.
     underlay: Arc<Underlay>,
 }
@@ -48,7 +48,7 @@ impl Publisher {
             generation: Generation::default(),
             passed: Generation::default(),
             retired: VecDeque::new(),
-            ways: Arc::default(),
+            virtual_links: Arc::default(),
             underlay: Arc::default(),
         }
     }
@@ -64,44 +64,44 @@ impl Publisher {
     }
 
     /// What is behind ports within the process.
-    pub fn ways(&self) -> &Ways {
-        &self.ways
+    pub fn virtual_links(&self) -> &VirtualLinks {
+        &self.virtual_links
     }
 
     /// Has this be behind ports within the process from the next publication on.
-    pub fn set_ways(&mut self, ways: Ways) {
-        self.ways = Arc::new(ways);
+    pub fn set_virtual_links(&mut self, virtual_links: VirtualLinks) {
+        self.virtual_links = Arc::new(virtual_links);
     }
 
     /// Publishes the bridges as they are now; `is_large` is of the program that is published
     /// until then.
-    pub fn publish<'a, W: Wake + 'a>(
+    pub fn publish<'a, W: WakeWorker + 'a>(
         &mut self,
         bridges: Vec<BridgeProgram>,
         is_large: bool,
-        workers: impl Iterator<Item = &'a Tether<W>>,
+        workers: impl Iterator<Item = &'a WorkerHandle<W>>,
     ) -> Generation {
         self.generation = Generation(self.generation.0 + 1);
         let program = Program {
             generation: self.generation,
             bridges,
-            ways: Arc::clone(&self.ways),
+            virtual_links: Arc::clone(&self.virtual_links),
             underlay: Arc::clone(&self.underlay),
         };
         let program = self.publication.swap(Arc::new(program));
-        self.retired.push_back(Retired { program, is_large });
+        self.retired.push_back(RetiredProgram { program, is_large });
         // One that is asleep need not be woken for a new program, only to let go of old ones.
         if is_large || self.retired.len() > RETIRED_MAX {
-            workers.for_each(Tether::wake_if_asleep);
+            workers.for_each(WorkerHandle::wake_if_asleep);
         }
         self.generation
     }
 
     /// How far all workers are, if that is farther than when they were asked last: no frame
     /// will meet what was before.
-    pub fn advance<'a, W: Wake + 'a>(
+    pub fn advance<'a, W: WakeWorker + 'a>(
         &mut self,
-        workers: impl Iterator<Item = &'a Tether<W>>,
+        workers: impl Iterator<Item = &'a WorkerHandle<W>>,
     ) -> Option<Generation> {
         let slowest = workers.map(|worker| worker.reached(self.generation)).min();
         let passed = slowest.filter(|passed| *passed > self.passed)?;
@@ -110,14 +110,14 @@ impl Publisher {
     }
 
     /// The programs that no worker holds any more.
-    pub fn let_go<'a, W: Wake + 'a>(
+    pub fn let_go<'a, W: WakeWorker + 'a>(
         &mut self,
-        workers: impl Iterator<Item = &'a Tether<W>>,
-    ) -> impl Iterator<Item = Retired> {
-        let held = workers.map(Tether::held).min();
+        workers: impl Iterator<Item = &'a WorkerHandle<W>>,
+    ) -> impl Iterator<Item = RetiredProgram> {
+        let held = workers.map(WorkerHandle::held).min();
         std::iter::from_fn(move || {
             let is_free =
-                |old: &mut Retired| held.is_some_and(|held| old.program.generation < held);
+                |old: &mut RetiredProgram| held.is_some_and(|held| old.program.generation < held);
             self.retired.pop_front_if(is_free)
         })
     }

@@ -37,14 +37,14 @@ impl SamplingView {
 
 /// What a frame is sampled for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SampleChoice {
     /// sFlow; and how many frames it stands for, those that were passed over among them.
     pub sflow: Option<u64>,
     /// IPFIX, as it comes in, and as it leaves; likewise.
     pub ipfix: [Option<u64>; 2],
 }
 
-impl Chosen {
+impl SampleChoice {
     /// Whether it is sampled for nothing.
     pub(crate) const fn is_nothing(self) -> bool {
         matches!((self.sflow, self.ipfix), (None, [None, None]))
@@ -53,22 +53,22 @@ impl Chosen {
 
 /// A frame that was sampled, as far as is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sampled {
+pub struct FrameSample {
     /// Where it came in.
     pub from: PortKey,
     /// What it is for.
-    pub chosen: Chosen,
+    pub chosen: SampleChoice,
     /// How many samples for sFlow were lost since the last that the control thread had room for.
     pub missed: u32,
     /// How it came.
     pub arrived: FrameExcerpt,
     /// How it left, wherever it did.
-    pub departed: Vec<Departure>,
+    pub departed: Vec<SampledOutput>,
 }
 
 /// A frame that a rule has told to a set of collectors, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SampledByRule {
+pub struct ActionSample {
     /// Where it came in.
     pub from: PortKey,
     /// What the rule says.
@@ -79,7 +79,7 @@ pub struct SampledByRule {
     pub frame: FrameExcerpt,
 }
 
-impl SampledByRule {
+impl ActionSample {
     /// The frame; it stands for as many as a rule's samples are apart.
     pub fn of(frame: &Frame, from: PortKey, sample: flow::SampleAction) -> Self {
         let apart = u16::MAX.checked_div(sample.probability).unwrap_or(1);
@@ -94,7 +94,7 @@ impl SampledByRule {
 
 /// A frame that leaves by a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub struct SampledOutput {
     /// The port.
     pub port: PortNo,
     /// How it leaves.
@@ -102,20 +102,21 @@ pub struct Departure {
 }
 
 /// Chooses the frames of one bridge for one worker.
-pub(crate) struct Sampler {
-    random: Random,
+pub(crate) struct FrameSampler {
+    random: SampleRandom,
     view: Arc<SamplingView>,
-    sflow: Option<Skip>,
-    ipfix: [Option<Skip>; 2],
+    sflow: Option<SampleSkip>,
+    ipfix: [Option<SampleSkip>; 2],
     /// Samples for sFlow that were lost and not told of.
     missed: u32,
 }
 
-impl Sampler {
+impl FrameSampler {
     /// One that draws by this seed.
     pub(crate) fn new(view: &Arc<SamplingView>, seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let mut skip = |rate: Option<NonZeroU32>| rate.map(|rate| Skip::new(rate, &mut random));
+        let mut random = SampleRandom::new(seed);
+        let mut skip =
+            |rate: Option<NonZeroU32>| rate.map(|rate| SampleSkip::new(rate, &mut random));
         Self {
             sflow: skip(view.sflow),
             ipfix: view.ipfix.map(&mut skip),
@@ -132,17 +133,17 @@ impl Sampler {
 
     /// What a frame is to be sampled for that stands for so many.
     #[inline]
-    pub(crate) fn choose(&mut self, frames: u64) -> Chosen {
+    pub(crate) fn choose(&mut self, frames: u64) -> SampleChoice {
         let random = &mut self.random;
-        let mut pass = |skip: &mut Option<Skip>| skip.as_mut()?.pass(frames, random);
-        Chosen {
+        let mut pass = |skip: &mut Option<SampleSkip>| skip.as_mut()?.pass(frames, random);
+        SampleChoice {
             sflow: pass(&mut self.sflow),
             ipfix: self.ipfix.each_mut().map(pass),
         }
     }
 
     /// How many samples are to be told of as lost with one for these purposes.
-    pub(crate) const fn missed(&self, chosen: Chosen) -> u32 {
+    pub(crate) const fn missed(&self, chosen: SampleChoice) -> u32 {
         match chosen.sflow {
             None => 0,
             Some(_) => self.missed,
@@ -151,7 +152,7 @@ impl Sampler {
 
     /// Takes note that a sample for these purposes was told, or lost: then the next stands for
     /// its frames, too.
-    pub(crate) fn settle(&mut self, chosen: Chosen, told: bool) {
+    pub(crate) fn settle(&mut self, chosen: SampleChoice, told: bool) {
         if told {
             self.missed -= self.missed(chosen);
             return;
@@ -168,7 +169,7 @@ impl Sampler {
 }
 
 /// The way to the next sample.
-struct Skip {
+struct SampleSkip {
     rate: NonZeroU32,
     /// The next sample is the frame of this number, counted from one.
     left: u64,
@@ -176,8 +177,8 @@ struct Skip {
     passed: u64,
 }
 
-impl Skip {
-    fn new(rate: NonZeroU32, random: &mut Random) -> Self {
+impl SampleSkip {
+    fn new(rate: NonZeroU32, random: &mut SampleRandom) -> Self {
         Self {
             rate,
             left: random.draw(rate),
@@ -188,7 +189,7 @@ impl Skip {
     /// Passes a frame that stands for so many; answers for how many it does as a sample, if it
     /// is one.
     #[inline]
-    fn pass(&mut self, frames: u64, random: &mut Random) -> Option<u64> {
+    fn pass(&mut self, frames: u64, random: &mut SampleRandom) -> Option<u64> {
         self.passed += frames;
         if frames < self.left {
             self.left -= frames;
@@ -203,9 +204,9 @@ impl Skip {
 
 /// Numbers that look as if they came by chance (xorshift64, G. Marsaglia, 2003). Nobody's
 /// secrets depend on them.
-pub(crate) struct Random(u64);
+pub(crate) struct SampleRandom(u64);
 
-impl Random {
+impl SampleRandom {
     /// Those that begin so.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed | 1)
@@ -241,7 +242,7 @@ pub(crate) fn seed(worker: u64, bridge: u32, now: Instant) -> u64 {
 mod tests {
     use super::*;
 
-    fn sampler(rate: u32, seed: u64) -> Sampler {
+    fn sampler(rate: u32, seed: u64) -> FrameSampler {
         let view = Arc::new(SamplingView {
             sflow: NonZeroU32::new(rate),
             ipfix: [None, None],
@@ -249,7 +250,7 @@ mod tests {
             flows: false,
             sets: Vec::new(),
         });
-        Sampler::new(&view, seed)
+        FrameSampler::new(&view, seed)
     }
 
     #[test]
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_a_rule_samples_happens_as_often_as_it_says() {
-        let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
+        let mut random = SampleRandom::new(0x9e37_79b9_7f4a_7c15);
         assert!((0..1000).all(|_| random.happens(u16::MAX)));
         let half = (0..10_000).filter(|_| random.happens(1 << 15)).count();
         assert!((4700..5300).contains(&half), "{half}");

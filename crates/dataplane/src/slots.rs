@@ -7,7 +7,7 @@ use base::PortNo;
 use ports::{Batch, Queue, QueueCounters};
 
 use super::program::BridgeId;
-use crate::policer::Gate;
+use crate::policer::PortPolicing;
 
 /// A port of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub struct PortKey {
 }
 
 /// One queue and what is about to leave by it.
-pub(crate) struct Slot {
+pub(crate) struct PortSlot {
     /// The queue.
     pub(crate) queue: Box<dyn Queue>,
     /// Frames to be sent when the batch is done.
@@ -27,7 +27,7 @@ pub(crate) struct Slot {
     /// Turns in which it is not looked for frames, if other queues are looked into.
     pub(crate) spared: u8,
     /// Its way to the controllers.
-    pub(crate) gate: Gate,
+    pub(crate) policing: PortPolicing,
     /// What is counted of frames that go on within the process, if that is what they do here.
     pub(crate) inner: Option<Arc<QueueCounters>>,
     /// Whether tunnels' packets come to the host by it.
@@ -39,9 +39,9 @@ pub(crate) struct Slot {
 const NOTES: usize = 256;
 
 /// The queues of a worker, in the order of their keys.
-pub(crate) struct Slots {
+pub(crate) struct PortSlots {
     keys: Vec<PortKey>,
-    slots: Vec<Slot>,
+    slots: Vec<PortSlot>,
     /// Where a port that ends so may be, which is to be looked at.
     notes: Box<[u8; NOTES]>,
     /// Whether a look into one of them costs next to nothing.
@@ -52,7 +52,7 @@ pub(crate) struct Slots {
     terminating: Vec<PortKey>,
 }
 
-impl Default for Slots {
+impl Default for PortSlots {
     fn default() -> Self {
         Self {
             keys: Vec::new(),
@@ -65,15 +65,15 @@ impl Default for Slots {
     }
 }
 
-impl Slots {
+impl PortSlots {
     /// Adds a port; one of the same key is replaced.
-    pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, gate: Gate) {
+    pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, policing: PortPolicing) {
         let inner = queue.is_virtual().then(|| queue.counters());
-        let slot = Slot {
+        let slot = PortSlot {
             queue,
             out: Batch::new(),
             spared: 0,
-            gate,
+            policing,
             inner,
             terminates: self.terminating.contains(&key),
         };
@@ -101,7 +101,7 @@ impl Slots {
     }
 
     /// Takes a port out.
-    pub(crate) fn remove(&mut self, key: PortKey) -> Option<Slot> {
+    pub(crate) fn remove(&mut self, key: PortKey) -> Option<PortSlot> {
         let place = self.keys.binary_search(&key).ok()?;
         self.keys.remove(place);
         let slot = self.slots.remove(place);
@@ -128,14 +128,14 @@ impl Slots {
         self.keys.len()
     }
 
-    /// The port at `place`, below [`Slots::len`].
-    pub(crate) fn at(&mut self, place: usize) -> (PortKey, &mut Slot) {
+    /// The port at `place`, below [`PortSlots::len`].
+    pub(crate) fn at(&mut self, place: usize) -> (PortKey, &mut PortSlot) {
         (self.keys[place], &mut self.slots[place])
     }
 
     /// The port with this key.
     #[inline]
-    pub(crate) fn find(&mut self, key: PortKey) -> Option<&mut Slot> {
+    pub(crate) fn find(&mut self, key: PortKey) -> Option<&mut PortSlot> {
         let noted = usize::from(self.notes[note_of(key)]);
         let place = match self.keys.get(noted) {
             Some(found) if *found == key => noted,
@@ -178,7 +178,7 @@ impl Slots {
     }
 
     /// All ports.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PortKey, &Slot)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PortKey, &PortSlot)> {
         self.keys.iter().copied().zip(&self.slots)
     }
 }
@@ -195,7 +195,7 @@ mod tests {
     use packet::Pool;
     use ports::memory;
 
-    use crate::policer::Police;
+    use crate::policer::Policer;
 
     fn key(bridge: u32, port: u32) -> PortKey {
         PortKey {
@@ -210,9 +210,9 @@ mod tests {
         (Box::new(a), Box::new(b))
     }
 
-    fn gate() -> Gate {
-        Gate {
-            police: Police::new(None),
+    fn policing() -> PortPolicing {
+        PortPolicing {
+            policer: Policer::new(None),
             counters: Arc::default(),
         }
     }
@@ -220,11 +220,11 @@ mod tests {
     #[test]
     fn ports_that_end_alike_are_found_each() {
         let keys = [key(0, 1), key(0, 257), key(1, 1), key(0, 2), key(7, 513)];
-        let mut slots = Slots::default();
+        let mut slots = PortSlots::default();
         let mut peers = Vec::new();
         for key in keys {
             let (queue, peer) = queue();
-            slots.insert(key, queue, gate());
+            slots.insert(key, queue, policing());
             peers.push(peer);
         }
         assert!(slots.find(key(0, 513)).is_none());

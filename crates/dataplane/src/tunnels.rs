@@ -28,7 +28,7 @@ const CAPABLE: u8 = 2;
 
 /// Which ends a packet has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct TunnelEndpoints {
     /// To which.
     pub(crate) remote: IpAddr,
     /// From which; none if the route says.
@@ -36,7 +36,7 @@ pub struct Ends {
 }
 
 /// The ends of a tunnel's packet with a frame with which this goes; none if it has no other end.
-pub fn ends(tunnel: &Tunnel, words: &PipelineFields) -> Option<Ends> {
+pub fn ends(tunnel: &Tunnel, words: &PipelineFields) -> Option<TunnelEndpoints> {
     let told = |v4: u32, v6: u128| match (v4, v6) {
         (0, 0) => None,
         (0, v6) => Some(IpAddr::V6(Ipv6Addr::from_bits(v6))),
@@ -53,7 +53,7 @@ pub fn ends(tunnel: &Tunnel, words: &PipelineFields) -> Option<Ends> {
     };
     // Those of the other version are left from where the frame came.
     let local = local.filter(|local| local.is_ipv4() == remote.is_ipv4());
-    Some(Ends { remote, local })
+    Some(TunnelEndpoints { remote, local })
 }
 
 /// A tunnel's own header before frames with which this goes.
@@ -103,7 +103,7 @@ fn options(words: &PipelineFields, pipeline: &Pipeline) -> Vec<TunnelOption> {
 
 /// What of a frame's own headers counts around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Within {
+pub struct InnerHeaders {
     /// Its type.
     pub(crate) eth_type: u16,
     /// Where its payload begins; none if it is no frame.
@@ -115,9 +115,9 @@ pub struct Within {
 }
 
 /// Reads it.
-pub fn within(frame: &[u8]) -> Within {
+pub fn within(frame: &[u8]) -> InnerHeaders {
     let Ok(link) = Link::parse(frame) else {
-        return Within::default();
+        return InnerHeaders::default();
     };
     let packet = frame.get(link.payload_at()..).unwrap_or_default();
     let ip = match (link.eth_type, packet) {
@@ -127,7 +127,7 @@ pub fn within(frame: &[u8]) -> Within {
         }
         _ => None,
     };
-    Within {
+    InnerHeaders {
         eth_type: link.eth_type.0,
         payload_at: Some(link.payload_at()),
         tagged: link.tag.is_some(),
@@ -137,7 +137,7 @@ pub fn within(frame: &[u8]) -> Within {
 
 /// DSCP, ECN and TTL around a frame. Congestion that it has met is told within already (RFC
 /// 6040, 4.1).
-pub(crate) fn around(tunnel: &Tunnel, within: &Within) -> (u8, u8) {
+pub(crate) fn around(tunnel: &Tunnel, within: &InnerHeaders) -> (u8, u8) {
     let dscp = match (tunnel.tos, within.ip) {
         (Inherited::Inherit(_), Some((tos, _))) => tos & !ECN,
         (Inherited::Inherit(usual), None) => usual,
@@ -157,7 +157,7 @@ pub(crate) fn around(tunnel: &Tunnel, within: &Within) -> (u8, u8) {
 }
 
 /// The UDP source port for a frame: one for each flow (RFC 7348, 5).
-pub(crate) fn source_port(frame: &[u8], within: &Within, range: (u16, u16)) -> u16 {
+pub(crate) fn source_port(frame: &[u8], within: &InnerHeaders, range: (u16, u16)) -> u16 {
     // The same in every process: who restarts goes the same ways.
     let mut hasher = DefaultHasher::new();
     let link = frame.get(..ethernet::LEN).unwrap_or_default();

@@ -18,7 +18,7 @@ pub const EGRESS_PORTS: (u16, u16) = (32_768, 61_000);
 
 /// A port that the host has addresses at: a bridge's own, or an internal one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ground {
+pub struct UnderlayPort {
     /// Its interface's name.
     pub name: String,
     /// Its Ethernet address.
@@ -29,7 +29,7 @@ pub struct Ground {
 
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct UnderlayRoute {
     /// To addresses that begin so ...
     pub to: IpAddr,
     /// ... in so many bits.
@@ -46,7 +46,7 @@ pub struct Route {
 
 /// What a packet goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct NextHop {
     /// The port that it comes in by, as if the host had sent it.
     pub by: PortKey,
     /// From which station.
@@ -59,30 +59,30 @@ pub struct Hop {
 
 /// By what a tunnel is known: what does not count is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Mark {
-    protocol: Family,
+struct TunnelMatch {
+    protocol: OuterProtocol,
     port: u16,
     bare: bool,
     key: Option<u32>,
     remote: Option<IpAddr>,
-    local: Option<Local>,
+    local: Option<LocalEnd>,
 }
 
 /// Our end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Local {
+enum LocalEnd {
     Given(IpAddr),
     Any,
 }
 
 /// The protocols, whatever is added to their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Family {
+enum OuterProtocol {
     Udp,
     Gre,
 }
 
-impl Family {
+impl OuterProtocol {
     const fn of(protocol: TunnelProtocol) -> Self {
         match protocol {
             TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => Self::Udp,
@@ -95,13 +95,13 @@ impl Family {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Underlay {
     /// The ports that the host has addresses at.
-    pub grounds: BTreeMap<PortKey, Ground>,
+    pub ports_of_host: BTreeMap<PortKey, UnderlayPort>,
     /// The routes, the longest first.
-    routes: Vec<Route>,
+    routes: Vec<UnderlayRoute>,
     /// Where hosts are.
     pub neighbours: BTreeMap<(PortKey, IpAddr), MacAddr>,
     /// The tunnels' ends.
-    ends: BTreeMap<Mark, PortKey>,
+    ends: BTreeMap<TunnelMatch, PortKey>,
     /// The protocol at each UDP port that tunnels have.
     listens: BTreeMap<u16, TunnelProtocol>,
     /// Whether there are tunnels of GRE.
@@ -113,7 +113,7 @@ pub struct Underlay {
 impl Default for Underlay {
     fn default() -> Self {
         Self {
-            grounds: BTreeMap::new(),
+            ports_of_host: BTreeMap::new(),
             routes: Vec::new(),
             neighbours: BTreeMap::new(),
             ends: BTreeMap::new(),
@@ -126,22 +126,22 @@ impl Default for Underlay {
 
 /// A tunnel's packet without a tunnel, or why it is left to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum HostPacket {
     /// It is no tunnel's: the host's own.
-    Hosts,
+    Host,
     /// It is one of this protocol.
-    Tunnels(TunnelProtocol),
+    Tunnel(TunnelProtocol),
 }
 
 impl Underlay {
     /// Takes in a tunnel's end. Of two that are alike the first has all packets.
     pub fn add_end(&mut self, port: PortKey, tunnel: &Tunnel) {
-        let family = Family::of(tunnel.protocol);
+        let family = OuterProtocol::of(tunnel.protocol);
         let end = |end: End| match end {
             End::Given(address) => Some(address),
             End::Any | End::Flow => None,
         };
-        let mark = Mark {
+        let mark = TunnelMatch {
             protocol: family,
             port: tunnel.port,
             bare: tunnel.bare,
@@ -152,28 +152,28 @@ impl Underlay {
             },
             remote: end(tunnel.remote),
             local: match tunnel.local {
-                End::Given(address) => Some(Local::Given(address)),
-                End::Any => Some(Local::Any),
+                End::Given(address) => Some(LocalEnd::Given(address)),
+                End::Any => Some(LocalEnd::Any),
                 End::Flow => None,
             },
         };
         self.ends.entry(mark).or_insert(port);
         match family {
-            Family::Udp => {
+            OuterProtocol::Udp => {
                 self.listens.entry(tunnel.port).or_insert(tunnel.protocol);
             }
-            Family::Gre => self.has_gre = true,
+            OuterProtocol::Gre => self.has_gre = true,
         }
     }
 
     /// Has these be the routes.
-    pub fn set_routes(&mut self, mut routes: Vec<Route>) {
+    pub fn set_routes(&mut self, mut routes: Vec<UnderlayRoute>) {
         routes.sort_by_key(|route| (std::cmp::Reverse(route.len), route.metric));
         self.routes = routes;
     }
 
     /// The routes, the longest first.
-    pub fn routes(&self) -> &[Route] {
+    pub fn routes(&self) -> &[UnderlayRoute] {
         &self.routes
     }
 
@@ -200,17 +200,17 @@ impl Underlay {
     }
 
     /// By what route a packet to an address goes.
-    pub fn route(&self, to: IpAddr) -> Option<&Route> {
+    pub fn route(&self, to: IpAddr) -> Option<&UnderlayRoute> {
         self.routes
             .iter()
             .find(|route| is_within(to, route.to, route.len))
     }
 
     /// By what a packet to an address goes; none if by no port of a bridge.
-    pub fn hop(&self, to: IpAddr) -> Option<Hop> {
+    pub fn hop(&self, to: IpAddr) -> Option<NextHop> {
         let route = self.route(to)?;
         let by = route.by?;
-        let ground = self.grounds.get(&by)?;
+        let ground = self.ports_of_host.get(&by)?;
         let next = route.gateway.unwrap_or(to);
         let fits =
             |address: &&IpAddr| address.is_ipv4() == to.is_ipv4() && !is_link_local(**address);
@@ -218,7 +218,7 @@ impl Underlay {
             Some(source) => source,
             None => *ground.addresses.iter().find(fits)?,
         };
-        Some(Hop {
+        Some(NextHop {
             by,
             mac: ground.mac,
             next,
@@ -227,17 +227,17 @@ impl Underlay {
     }
 
     /// Whose a packet is that goes to the host by this port.
-    pub(crate) fn judge(&self, ground: &Ground, found: &TunnelPacket) -> Judged {
+    pub(crate) fn judge(&self, ground: &UnderlayPort, found: &TunnelPacket) -> HostPacket {
         if !ground.addresses.contains(&found.outer.dst) {
-            return Judged::Hosts;
+            return HostPacket::Host;
         }
         match found.outer.upper {
             OuterTransport::Udp { dst, .. } => match self.listens.get(&dst) {
-                Some(protocol) => Judged::Tunnels(*protocol),
-                None => Judged::Hosts,
+                Some(protocol) => HostPacket::Tunnel(*protocol),
+                None => HostPacket::Host,
             },
-            OuterTransport::Gre if self.has_gre => Judged::Tunnels(TunnelProtocol::Gre),
-            OuterTransport::Gre => Judged::Hosts,
+            OuterTransport::Gre if self.has_gre => HostPacket::Tunnel(TunnelProtocol::Gre),
+            OuterTransport::Gre => HostPacket::Host,
         }
     }
 
@@ -251,9 +251,9 @@ impl Underlay {
         };
         for key in [Some(shim.key.unwrap_or(0)), None] {
             for remote in [Some(outer.src), None] {
-                for local in [Some(Local::Given(outer.dst)), Some(Local::Any), None] {
-                    let mark = Mark {
-                        protocol: Family::of(shim.protocol),
+                for local in [Some(LocalEnd::Given(outer.dst)), Some(LocalEnd::Any), None] {
+                    let mark = TunnelMatch {
+                        protocol: OuterProtocol::of(shim.protocol),
                         port,
                         bare: shim.payload != TunnelPayload::Ethernet,
                         key,
@@ -373,13 +373,13 @@ mod tests {
     #[test]
     fn the_longest_route_is_taken_and_one_by_no_bridge_leads_nowhere() {
         let mut underlay = Underlay::default();
-        let ground = Ground {
+        let ground = UnderlayPort {
             name: "br-phy".to_owned(),
             mac: MacAddr::from_u64(2),
             addresses: vec!["fe80::1".parse().unwrap(), "10.0.0.9".parse().unwrap()],
         };
-        underlay.grounds.insert(key(1), ground);
-        let route = |to: &str, len, gateway: Option<&str>, by| Route {
+        underlay.ports_of_host.insert(key(1), ground);
+        let route = |to: &str, len, gateway: Option<&str>, by| UnderlayRoute {
             to: to.parse().unwrap(),
             len,
             gateway: gateway.map(|gateway| gateway.parse().unwrap()),

@@ -9,8 +9,8 @@ use packet::Link;
 use packet::wire::vlan::VlanTag;
 
 use config::{LogicalPort, PriorityTags, TagType, VlanMode, VlansSeen};
-pub use retag::Retag;
-use retag::Tags;
+pub use retag::TagRewrite;
+use retag::TagStack;
 
 /// What announces a tag that is put before a frame (IEEE 802.1Q, table 9-1).
 const CUSTOMER: u16 = 0x8100;
@@ -20,9 +20,9 @@ const SERVICE: u16 = 0x88a8;
 
 /// The tags of a frame that are looked at, the outermost first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Came(Option<VlanTag>, Option<VlanTag>);
+pub(crate) struct ArrivalTags(Option<VlanTag>, Option<VlanTag>);
 
-impl Came {
+impl ArrivalTags {
     /// Those of a frame. What lies deeper is its payload.
     pub(crate) fn of(link: &Link, bytes: &[u8], seen: VlansSeen) -> Self {
         match seen {
@@ -39,20 +39,20 @@ impl Came {
 
 /// The VLANs that a frame is in, within a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Vlans {
+pub struct FrameVlans {
     /// The one that ports carry, and in which stations are known; zero is none.
     pub vid: u16,
-    came: Came,
+    came: ArrivalTags,
     /// What announces its tag, if it is a provider's, around the tags that the frame came with.
     around: Option<u16>,
 }
 
-impl Vlans {
+impl FrameVlans {
     /// A VLAN, of a frame without tags that the bridge itself sends.
     pub const fn of_vlan(vid: u16) -> Self {
         Self {
             vid,
-            came: Came(None, None),
+            came: ArrivalTags(None, None),
             around: None,
         }
     }
@@ -74,9 +74,9 @@ impl Vlans {
 
 /// The VLANs of a frame that came in by `port` with these tags; none if it may not come in. A
 /// port of which nothing is said takes all.
-pub(crate) fn admit(port: Option<&LogicalPort>, came: Came) -> Option<Vlans> {
+pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<FrameVlans> {
     let vid = came.0.map_or(0, |tag| tag.vid);
-    let plain = Vlans {
+    let plain = FrameVlans {
         vid,
         came,
         around: None,
@@ -85,10 +85,10 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: Came) -> Option<Vlans> {
         return Some(plain);
     };
     match &port.vlans.mode {
-        VlanMode::Access { tag } => (vid == 0).then_some(Vlans {
+        VlanMode::Access { tag } => (vid == 0).then_some(FrameVlans {
             vid: *tag,
             // What is behind a tag for a priority only is nothing to such a port.
-            came: Came(came.0, None),
+            came: ArrivalTags(came.0, None),
             around: None,
         }),
         VlanMode::Trunk { trunks } => trunks.has(vid).then_some(plain),
@@ -100,7 +100,7 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: Came) -> Option<Vlans> {
             tag,
             customers,
             tag_type,
-        } => customers.has(vid).then_some(Vlans {
+        } => customers.has(vid).then_some(FrameVlans {
             vid: *tag,
             came,
             around: Some(match tag_type {
@@ -112,7 +112,7 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: Came) -> Option<Vlans> {
 }
 
 /// Whether frames of these VLANs leave by `port`.
-pub(crate) fn carries(port: Option<&LogicalPort>, within: &Vlans) -> bool {
+pub(crate) fn carries(port: Option<&LogicalPort>, within: &FrameVlans) -> bool {
     port.is_none_or(|port| match &port.vlans.mode {
         VlanMode::Access { tag } => *tag == within.vid && within.customer() == 0,
         VlanMode::Trunk { trunks } | VlanMode::Native { trunks, .. } => trunks.has(within.vid),
@@ -123,18 +123,18 @@ pub(crate) fn carries(port: Option<&LogicalPort>, within: &Vlans) -> bool {
 }
 
 /// What becomes of the tags of a frame that leaves by `port`.
-pub fn leave(port: Option<&LogicalPort>, within: &Vlans) -> Retag {
-    let Vlans { vid, came, around } = *within;
+pub fn leave(port: Option<&LogicalPort>, within: &FrameVlans) -> TagRewrite {
+    let FrameVlans { vid, came, around } = *within;
     let vlans = port.map(|port| &port.vlans);
     let wanted = vlans.map_or(PriorityTags::No, |vlans| vlans.priority_tags);
     // Most frames.
-    if let (None, Came(tag, None), PriorityTags::No) = (around, came, wanted)
+    if let (None, ArrivalTags(tag, None), PriorityTags::No) = (around, came, wanted)
         && is_trunk(port)
         && tag.map_or(vid == 0, |tag| vid != 0 && tag.vid == vid)
     {
-        return Retag::KEEP;
+        return TagRewrite::KEEP;
     }
-    let mut tags = Tags::of([came.0, came.1]);
+    let mut tags = TagStack::of([came.0, came.1]);
     match (around, came.0) {
         (Some(tpid), _) => tags.push(new_tag(tpid, vid)),
         (None, Some(tag)) => tags.set_first(VlanTag { vid, ..tag }),
@@ -156,7 +156,7 @@ pub fn leave(port: Option<&LogicalPort>, within: &Vlans) -> Retag {
         tags.give_priority(pcp);
     }
     tags.drop_empty(wanted == PriorityTags::Always);
-    Retag::between(Tags::of([came.0, came.1]), tags)
+    TagRewrite::between(TagStack::of([came.0, came.1]), tags)
 }
 
 /// Whether tags are by `port` as they are within.

@@ -18,34 +18,34 @@ use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
-use super::counters::{Drop, WorkerCounters};
-use super::messages::{Command, Event, Exchange, Returned};
-use super::program::{BridgeId, BridgeProgram, Generation, Program, Progress, Publication};
-use super::sampling::{Sampler, seed};
-use super::slots::{PortKey, Slots};
-use super::vlans::Retag;
-use capturing::Recording;
-use exits::Exit;
-use flows::Accounts;
-use mirroring::Mirrored;
-use onward::Onward;
-use sampling::Watch;
+use super::counters::{WorkerCounters, WorkerDrop};
+use super::messages::{QueueExchange, ReturnedQueue, WorkerCommand, WorkerEvent};
+use super::program::{BridgeId, BridgeProgram, Generation, Program, Publication, WorkerProgress};
+use super::sampling::{FrameSampler, seed};
+use super::slots::{PortKey, PortSlots};
+use super::vlans::TagRewrite;
+use capture::FrameRecording;
+use flow_meter::FlowMeters;
+use mirror::MirrorState;
+use outputs::PortOutput;
+use recirculation::Recirculation;
+use sampling::OutputObserver;
 
-mod capturing;
-mod exits;
-mod flows;
-mod holding;
+mod capture;
+mod events;
+mod flow_meter;
+mod idle;
 mod in_band;
-mod intercepting;
-mod limits;
-mod mirroring;
-mod normally;
-mod onward;
-mod reports;
-mod resting;
+mod mirror;
+mod normal;
+mod outputs;
+mod policing;
+mod punt;
+mod recirculation;
 mod sampling;
-mod sending;
-mod tunnelling;
+mod stp_filter;
+mod transmit;
+mod tunnel;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -58,17 +58,17 @@ const BUFFERS_MAX: usize = 4096;
 const SPARED: u8 = 7;
 
 /// The ends that a worker holds of what it shares.
-pub struct Shared {
+pub struct WorkerLinks {
     /// Programs come from here.
     pub publication: Arc<Publication>,
     /// How far this worker is.
-    pub progress: Arc<Progress>,
+    pub progress: Arc<WorkerProgress>,
     /// What it drops.
     pub counters: Arc<WorkerCounters>,
     /// What it is told.
-    pub commands: Consumer<Command>,
+    pub commands: Consumer<WorkerCommand>,
     /// What it tells.
-    pub events: Producer<Event>,
+    pub events: Producer<WorkerEvent>,
 }
 
 /// What a turn did.
@@ -86,7 +86,7 @@ pub struct Turn {
 
 /// A worker.
 pub struct Worker {
-    shared: Shared,
+    shared: WorkerLinks,
     /// Which of the counting cells of others' is its own.
     writer: usize,
     /// None while it runs a batch: to count one more holder would have all workers write to
@@ -96,23 +96,23 @@ pub struct Worker {
     /// None while it runs a batch.
     runner: Option<Box<Runner>>,
     pool: Pool,
-    slots: Slots,
+    slots: PortSlots,
     batch: Batch,
-    exits: Vec<Exit>,
+    exits: Vec<PortOutput>,
     /// What is told of the frame at hand, if somebody watches it.
-    recording: Option<Recording>,
-    onward: Onward,
-    mirrored: Mirrored,
+    recording: Option<FrameRecording>,
+    onward: Recirculation,
+    mirrored: MirrorState,
     /// What a frame was cut into, on its way into a tunnel or to a mirror.
     segments: Vec<Frame>,
     /// The next numbers of packets, of tunnels that have them numbered.
     numbers: BTreeMap<PortKey, u32>,
     /// What chooses the frames of bridges that are sampled.
-    samplers: BTreeMap<BridgeId, Sampler>,
+    samplers: BTreeMap<BridgeId, FrameSampler>,
     /// Where a sampled frame went.
-    watch: Watch,
+    watch: OutputObserver,
     /// What is counted by flows.
-    accounts: Accounts,
+    accounts: FlowMeters,
     turn: Turn,
     /// When the turn began.
     now: Instant,
@@ -120,7 +120,7 @@ pub struct Worker {
 
 impl Worker {
     /// A worker without ports; `writer` is which of the pipelines' counting cells is its own.
-    pub fn new(writer: usize, shared: Shared) -> Self {
+    pub fn new(writer: usize, shared: WorkerLinks) -> Self {
         Self {
             program: Some(shared.publication.load_full()),
             shared,
@@ -128,17 +128,17 @@ impl Worker {
             passed: Generation::default(),
             runner: Some(Box::new(Runner::new(writer))),
             pool: Pool::new(BUFFERS_MAX),
-            slots: Slots::default(),
+            slots: PortSlots::default(),
             batch: Batch::new(),
             exits: Vec::new(),
             recording: None,
-            onward: Onward::default(),
-            mirrored: Mirrored::default(),
+            onward: Recirculation::default(),
+            mirrored: MirrorState::default(),
             segments: Vec::new(),
             numbers: BTreeMap::new(),
             samplers: BTreeMap::new(),
-            watch: Watch::new(seed(writer as u64, 0, Instant::START)),
-            accounts: Accounts::default(),
+            watch: OutputObserver::new(seed(writer as u64, 0, Instant::START)),
+            accounts: FlowMeters::default(),
             turn: Turn::default(),
             now: Instant::START,
         }
@@ -210,13 +210,13 @@ impl Worker {
         }
     }
 
-    fn obey(&mut self, command: Command, now: Instant) {
+    fn obey(&mut self, command: WorkerCommand, now: Instant) {
         match command {
-            Command::AddPort(key, queue, gate) => {
-                self.slots.insert(key, queue, gate);
+            WorkerCommand::AddPort(key, queue, policing) => {
+                self.slots.insert(key, queue, policing);
                 self.turn.ports_changed = true;
             }
-            Command::RemovePort(key, back) => {
+            WorkerCommand::RemovePort(key, back) => {
                 // Its bridge may be about to go.
                 self.report_flows(now);
                 if let Some(queue) = self.discard(key) {
@@ -224,8 +224,8 @@ impl Worker {
                     drop(back.send(queue));
                 }
             }
-            Command::Exchange(exchange) => self.exchange(*exchange),
-            Command::Transmit(key, frame, words) => {
+            WorkerCommand::Exchange(exchange) => self.exchange(*exchange),
+            WorkerCommand::Transmit(key, frame, words) => {
                 self.transmit(key, frame, words);
                 let program = self.program.take();
                 let program = program.expect("it is put back at the end of each batch");
@@ -233,14 +233,14 @@ impl Worker {
                 self.program = Some(program);
                 self.flush();
             }
-            Command::Stop => self.turn.stopped = true,
+            WorkerCommand::Stop => self.turn.stopped = true,
         }
     }
 
     /// Nothing waits to leave by the old queue: it is flushed at the end of each batch. Of a
     /// port that is gone here nothing is given back.
-    fn exchange(&mut self, exchange: Exchange) {
-        let Exchange {
+    fn exchange(&mut self, exchange: QueueExchange) {
+        let QueueExchange {
             key,
             queue,
             back,
@@ -248,7 +248,7 @@ impl Worker {
         } = exchange;
         if let Some(queue) = self.slots.exchange(key, queue) {
             // Who does not listen any more has closed the port.
-            drop(back.send(Returned { queue, purpose }));
+            drop(back.send(ReturnedQueue { queue, purpose }));
             self.turn.ports_changed = true;
             self.turn.news = true;
         }
@@ -267,7 +267,7 @@ impl Worker {
         } else {
             self.turn.frames += batch.len();
             self.shared.counters.add_batch(batch.len());
-            if slot.gate.police.limits_ingress() {
+            if slot.policing.policer.limits_ingress() {
                 self.limit(place, &mut batch, now);
             }
             let program = self.program.take();
@@ -279,7 +279,7 @@ impl Worker {
                 }
                 None => batch
                     .drain()
-                    .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
+                    .for_each(|frame| self.drop_frame(frame, WorkerDrop::NoBridge)),
             }
             self.pass_on(&program, now);
             self.program = Some(program);
@@ -293,11 +293,11 @@ impl Worker {
 
     /// Has the frames' fates told and carries them out.
     fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, batch: &mut Batch, now: Instant) {
-        if let Some(intercepts) = &bridge.intercepts {
-            self.intercept(intercepts, from, batch);
+        if let Some(punts) = &bridge.punts {
+            self.punt(punts, from, batch);
         }
-        let gates = bridge.gates.as_deref();
-        if let Some(passage) = gates.and_then(|gates| gates.of(from.port)) {
+        let stp_filter = bridge.stp_filter.as_deref();
+        if let Some(passage) = stp_filter.and_then(|stp_filter| stp_filter.of(from.port)) {
             return self.hold_back(bridge, (from, passage), batch, now);
         }
         if let Some(in_band) = &bridge.in_band {
@@ -384,10 +384,10 @@ impl Worker {
             let frame = &verdict.frames[egress.frame];
             let before = self.exits.len();
             match &egress.to {
-                Destination::Port(port) => self.exits.push(Exit {
+                Destination::Port(port) => self.exits.push(PortOutput {
                     frame: egress.frame,
                     port: *port,
-                    retag: Retag::KEEP,
+                    retag: TagRewrite::KEEP,
                     priority: egress.priority,
                 }),
                 Destination::Normal => {
@@ -414,12 +414,15 @@ impl Worker {
             self.accounts.go();
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
+            self.tell(
+                WorkerEvent::LearnRule(from, Box::new(learned)),
+                WorkerDrop::LearnQueueFull,
+            );
         }
         self.send_all(from, verdict);
     }
 
-    fn tell(&mut self, event: Event, otherwise: Drop) {
+    fn tell(&mut self, event: WorkerEvent, otherwise: WorkerDrop) {
         match self.shared.events.push(event) {
             Ok(()) => self.turn.news = true,
             Err(_) => self.shared.counters.count(otherwise),
@@ -429,7 +432,7 @@ impl Worker {
     /// Serves a queue no more, its device being gone.
     fn retire(&mut self, key: PortKey, error: io::Error) {
         self.discard(key);
-        self.tell(Event::QueueGone(key, error), Drop::NoPort);
+        self.tell(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
     }
 
     /// Takes a port out, and returns its queue.
@@ -441,7 +444,7 @@ impl Worker {
         Some(slot.queue)
     }
 
-    fn drop_frame(&mut self, frame: Frame, reason: Drop) {
+    fn drop_frame(&mut self, frame: Frame, reason: WorkerDrop) {
         self.pool.put(frame);
         self.shared.counters.count(reason);
     }

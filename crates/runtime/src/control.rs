@@ -46,13 +46,13 @@ use super::connection::{Outbox, Outgoing, Room, room_of};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
-use super::worker_thread::WorkerHandle;
+use super::worker_thread::WorkerThread;
 use crate::log_control::LogControl;
 use capturing::Capturing;
 use collectors::Collectors;
 use config::{Config, Dummies, Tls};
 use datapath_ports::DatapathPorts;
-use dataplane::messages::Command;
+use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
 use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
@@ -122,7 +122,7 @@ pub(crate) struct Tools {
     /// Where programs are put.
     pub(crate) publication: Arc<Publication>,
     /// The workers.
-    pub(crate) workers: Vec<WorkerHandle>,
+    pub(crate) workers: Vec<WorkerThread>,
     /// Frees what is large.
     pub(crate) reaper: Reaper,
     /// Hears that something is not as it was.
@@ -155,7 +155,7 @@ pub(crate) struct Control {
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
     /// Whether workers do not know yet what is behind ports within the process.
-    ways_changed: bool,
+    virtual_links_changed: bool,
     /// Until when the next publication may wait.
     next_publication: Instant,
     /// Ports that go from worker to worker just now.
@@ -204,7 +204,7 @@ impl Control {
             awaits_flows: false,
             peers: BTreeMap::new(),
             publisher,
-            ways_changed: false,
+            virtual_links_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: UmemPools::default(),
@@ -436,8 +436,8 @@ impl Control {
                     }
                 }
                 Effect::Transmit(port, frame, words) => {
-                    let command = Command::Transmit(PortKey { bridge, port }, frame, words);
-                    if self.tools.workers[0].tether.tell(command).is_err() {
+                    let command = WorkerCommand::Transmit(PortKey { bridge, port }, frame, words);
+                    if self.tools.workers[0].handle.tell(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }
                 }

@@ -21,13 +21,15 @@ use rtrb::{Consumer, RingBuffer};
 
 use super::inbox::{Inbox, Input};
 use dataplane::counters::WorkerCounters;
-use dataplane::messages::{Command, Event, Exchange, Purpose, Returned};
-use dataplane::policer::{Gate, Police};
-use dataplane::program::{BridgeId, BridgeProgram, Generation, Posture, Progress, Publication};
+use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerCommand, WorkerEvent};
+use dataplane::policer::{Policer, PortPolicing};
+use dataplane::program::{
+    BridgeId, BridgeProgram, Generation, Publication, WorkerActivity, WorkerProgress,
+};
 use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
-use dataplane::tether::{Tether, Wake};
-use dataplane::worker::{Shared, Worker};
+use dataplane::worker::{Worker, WorkerLinks};
+use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 use l2::mac::MacView;
 
 /// Orders that each scheduler tries.
@@ -45,7 +47,7 @@ const WORKERS: usize = 2;
 #[derive(Clone)]
 struct Nudge(Sender<()>);
 
-impl Wake for Nudge {
+impl WakeWorker for Nudge {
     fn wake(&self) {
         // One that has ended sleeps no more.
         let _ = self.0.send(());
@@ -54,10 +56,10 @@ impl Wake for Nudge {
 
 /// A worker's other ends.
 struct Hand {
-    tether: Tether<Nudge>,
+    handle: WorkerHandle<Nudge>,
     nudge: Nudge,
     /// Nobody reads what it tells; it is dropped when there is no room.
-    _events: Consumer<Event>,
+    _events: Consumer<WorkerEvent>,
     /// What is at the other ends of its queues.
     host: MemoryQueue,
     old: MemoryQueue,
@@ -120,14 +122,14 @@ impl Rig {
             stations: MacView::default(),
             multicast: None,
             switching: None,
-            intercepts: None,
+            punts: None,
             mirrors: None,
-            gates: None,
+            stp_filter: None,
             captures: None,
             in_band: None,
             sampling: None,
         };
-        let workers = self.hands.iter().map(|hand| &hand.tether);
+        let workers = self.hands.iter().map(|hand| &hand.handle);
         self.publisher.publish(vec![bridge], is_large, workers)
     }
 
@@ -135,7 +137,7 @@ impl Rig {
     fn wait_for(&mut self, generation: Generation) {
         loop {
             self.free();
-            let workers = self.hands.iter().map(|hand| &hand.tether);
+            let workers = self.hands.iter().map(|hand| &hand.handle);
             let passed = self.publisher.advance(workers);
             if passed.is_some_and(|passed| passed >= generation) {
                 return;
@@ -146,7 +148,7 @@ impl Rig {
 
     /// Frees what no worker holds any more, and tells how many programs that were.
     fn free(&mut self) -> usize {
-        let workers = self.hands.iter().map(|hand| &hand.tether);
+        let workers = self.hands.iter().map(|hand| &hand.handle);
         let gone = self.publisher.let_go(workers);
         let gone = gone.inspect(|old| {
             let holders = Arc::strong_count(&old.program);
@@ -203,7 +205,7 @@ impl Rig {
 
     fn stop(&mut self) {
         for hand in &mut self.hands {
-            hand.tether.tell_surely(Command::Stop);
+            hand.handle.tell_surely(WorkerCommand::Stop);
         }
         for thread in self.hands.iter_mut().filter_map(|hand| hand.thread.take()) {
             thread.join().expect("a worker ends well");
@@ -238,8 +240,8 @@ fn key(port: PortNo) -> PortKey {
 fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
     let (commands, commands_in) = RingBuffer::new(16);
     let (events_out, events) = RingBuffer::new(4);
-    let progress = Progress::new();
-    let shared = Shared {
+    let progress = WorkerProgress::new();
+    let shared = WorkerLinks {
         publication: Arc::clone(publication),
         progress: Arc::clone(&progress),
         counters: WorkerCounters::new(),
@@ -248,14 +250,14 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
     };
     let (nudge, nudged) = channel();
     let nudge = Nudge(nudge);
-    let mut tether = Tether::new(commands, progress, nudge.clone());
+    let mut handle = WorkerHandle::new(commands, progress, nudge.clone());
     let mut ends = [IN, OLD, NEW].map(|port| {
         let (ours, theirs) = link();
-        let gate = Gate {
-            police: Police::new(None),
+        let policing = PortPolicing {
+            policer: Policer::new(None),
             counters: Arc::default(),
         };
-        tether.tell_surely(Command::AddPort(key(port), Box::new(ours), gate));
+        handle.tell_surely(WorkerCommand::AddPort(key(port), Box::new(ours), policing));
         Some(theirs)
     });
     let mut end = |place: usize| ends[place].take().expect("it is taken once");
@@ -263,7 +265,7 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
     let inbox = inbox.clone();
     let thread = thread::spawn(move || run(Worker::new(writer, shared), &nudged, &inbox));
     Hand {
-        tether,
+        handle,
         nudge,
         _events: events,
         host,
@@ -291,8 +293,11 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
             inbox.wake();
         }
         if turn.frames > 0 {
-            worker.rest(Posture::GivingWay, |_| thread::yield_now());
-        } else if worker.rest(Posture::Asleep, |_| nudged.recv()).is_some() {
+            worker.rest(WorkerActivity::Yielding, |_| thread::yield_now());
+        } else if worker
+            .rest(WorkerActivity::Asleep, |_| nudged.recv())
+            .is_some()
+        {
             nudged.try_iter().for_each(drop);
         }
     }
@@ -302,8 +307,8 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
 /// and programs are freed by the control thread, when no worker has them any more. What a
 /// worker was told before the change it has done before the barrier.
 ///
-/// Tried, and found: `Tether::rests` that takes all for resting, or those with an empty ring, or
-/// those of that posture; `Progress::take` that does not tell of being busy again;
+/// Tried, and found: `WorkerHandle::rests` that takes all for resting, or those with an empty ring, or
+/// those of that posture; `WorkerProgress::take` that does not tell of being busy again;
 /// `Worker::rest` that does not look for news, or before it takes the posture;
 /// `Worker::catch_up` that tells of a program before it takes it, or does not have the control
 /// thread woken; `Publisher::advance` by the fastest worker; `Publisher::let_go` of the
@@ -315,8 +320,8 @@ fn a_barrier_waits_for_all_frames_under_the_old_rules() {
         (0..WORKERS).for_each(|worker| rig.send(worker));
         let before = rig.counters();
         let sent_by_controller = frame(&mut rig.pool, 99);
-        let transmit = Command::Transmit(key(OLD), sent_by_controller, None);
-        rig.hands[0].tether.tell_surely(transmit);
+        let transmit = WorkerCommand::Transmit(key(OLD), sent_by_controller, None);
+        rig.hands[0].handle.tell_surely(transmit);
         rig.change(FlowModCommand::DeleteStrict, "priority=1,in_port=1");
         rig.change(FlowModCommand::Add, "priority=2,in_port=1,actions=output:3");
         let generation = rig.publish(false);
@@ -347,7 +352,7 @@ fn a_barrier_waits_for_all_frames_under_the_old_rules() {
 /// A worker that sleeps is woken by what it is told, and by a publication after which it must
 /// let go of much; and it wakes the control thread when it has.
 ///
-/// Tried, and found: `Tether::tell` that looks whether the worker sleeps before it puts the
+/// Tried, and found: `WorkerHandle::tell` that looks whether the worker sleeps before it puts the
 /// command into the ring, and `Publisher::publish` that wakes before it publishes.
 #[test]
 fn a_sleeper_is_woken_and_lets_go() {
@@ -377,12 +382,12 @@ fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
     explore(ORDERS, || {
         let mut rig = Rig::new();
         // The other end of what the second worker was to receive by is nobody's.
-        let (back, returned) = channel::<Returned>();
+        let (back, returned) = channel::<ReturnedQueue>();
         let (spare, _nobody) = link();
         let exchange = |queue, purpose| {
             let key = key(IN);
             let back = back.clone();
-            Command::Exchange(Box::new(Exchange {
+            WorkerCommand::Exchange(Box::new(QueueExchange {
                 key,
                 queue,
                 back,
@@ -391,17 +396,17 @@ fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
         };
         rig.send(0);
         rig.hands[0]
-            .tether
-            .tell_surely(exchange(Box::new(spare), Purpose::Serve(1)));
+            .handle
+            .tell_surely(exchange(Box::new(spare), QueuePurpose::Serve(1)));
         rig.send(0);
         let moved = wait(&returned);
-        assert_eq!(moved.purpose, Purpose::Serve(1));
+        assert_eq!(moved.purpose, QueuePurpose::Serve(1));
         rig.hands[1]
-            .tether
-            .tell_surely(exchange(moved.queue, Purpose::Keep));
+            .handle
+            .tell_surely(exchange(moved.queue, QueuePurpose::Keep));
         rig.send(0);
         rig.hands[1].nudge.wake();
-        assert_eq!(wait(&returned).purpose, Purpose::Keep);
+        assert_eq!(wait(&returned).purpose, QueuePurpose::Keep);
         rig.hands[1].nudge.wake();
         rig.stop_when_all_came();
         let (came, _) = rig.came_out();
@@ -414,7 +419,7 @@ fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
 }
 
 /// As the control thread does: looks, and parks until there are news.
-fn wait(returned: &Receiver<Returned>) -> Returned {
+fn wait(returned: &Receiver<ReturnedQueue>) -> ReturnedQueue {
     loop {
         match returned.try_recv() {
             Ok(returned) => return returned,

@@ -22,7 +22,7 @@ use crate::inbox::Inbox;
 use crate::log_control::LogControl;
 use crate::peers::Exchange;
 use crate::reaper::Reaper;
-use crate::worker_thread::{self, WorkerHandle};
+use crate::worker_thread::{self, WorkerThread};
 use crate::{links, metrics, rundir, signals};
 
 /// File descriptors that the process allows itself: thousands of peers, and a few
@@ -186,7 +186,7 @@ pub fn operate(
     let (inbox, inputs) = Inbox::new(thread::current());
     let publication = Arc::new(Publication::default());
     let start = |(writer, core): (usize, &usize)| {
-        WorkerHandle::start(writer, *core, &publication, inbox.clone(), clock)
+        WorkerThread::start(writer, *core, &publication, inbox.clone(), clock)
     };
     let workers = cores
         .iter()

@@ -19,10 +19,10 @@ use super::inbox::Inbox;
 use super::patience::Patience;
 use crate::error::SwitchError;
 use dataplane::counters::WorkerCounters;
-use dataplane::messages::{Command, Event};
-use dataplane::program::{Posture, Progress, Publication};
-use dataplane::tether::{Tether, Wake};
-use dataplane::worker::{Shared, Worker};
+use dataplane::messages::{WorkerCommand, WorkerEvent};
+use dataplane::program::{Publication, WorkerActivity, WorkerProgress};
+use dataplane::worker::{Worker, WorkerLinks};
+use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 
 /// How often queues are tended under load, and how often asleep; beside that, when one has
 /// woken its worker for nothing.
@@ -57,9 +57,9 @@ const COMMANDS_MAX: usize = 4096;
 pub(crate) const EVENTS_MAX: usize = 1024;
 
 /// Wakes a worker that sleeps.
-pub(crate) struct Nudge(Arc<OwnedFd>);
+pub(crate) struct WakeEvent(Arc<OwnedFd>);
 
-impl Wake for Nudge {
+impl WakeWorker for WakeEvent {
     fn wake(&self) {
         // A counter that is full wakes as well.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
@@ -67,19 +67,19 @@ impl Wake for Nudge {
 }
 
 /// The control thread's end of a worker.
-pub(crate) struct WorkerHandle {
+pub(crate) struct WorkerThread {
     /// What it shares with it.
-    pub(crate) tether: Tether<Nudge>,
+    pub(crate) handle: WorkerHandle<WakeEvent>,
     /// The core that it runs on.
     pub(crate) core: usize,
     /// What the worker tells.
-    pub(crate) events: Consumer<Event>,
+    pub(crate) events: Consumer<WorkerEvent>,
     /// What it drops.
     pub(crate) counters: Arc<WorkerCounters>,
     thread: JoinHandle<()>,
 }
 
-impl WorkerHandle {
+impl WorkerThread {
     /// Starts worker number `writer` on `core`.
     pub(crate) fn start(
         writer: usize,
@@ -94,8 +94,8 @@ impl WorkerHandle {
         );
         let (commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
         let (events_out, events) = RingBuffer::new(EVENTS_MAX);
-        let (progress, counters) = (Progress::new(), WorkerCounters::new());
-        let shared = Shared {
+        let (progress, counters) = (WorkerProgress::new(), WorkerCounters::new());
+        let shared = WorkerLinks {
             publication: Arc::clone(publication),
             progress: Arc::clone(&progress),
             counters: Arc::clone(&counters),
@@ -113,7 +113,7 @@ impl WorkerHandle {
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self {
-            tether: Tether::new(commands, progress, Nudge(wake)),
+            handle: WorkerHandle::new(commands, progress, WakeEvent(wake)),
             core,
             events,
             counters,
@@ -123,7 +123,7 @@ impl WorkerHandle {
 
     /// Ends the worker and waits until it has.
     pub(crate) fn stop(mut self) {
-        self.tether.tell_surely(Command::Stop);
+        self.handle.tell_surely(WorkerCommand::Stop);
         if self.thread.join().is_err() {
             tracing::error!("a worker had died before its end");
         }
@@ -255,7 +255,7 @@ impl Sleeper {
     /// Sleeps until a frame or news come. Tells whether a queue has woken it.
     fn sleep(&self, worker: &mut Worker) -> bool {
         // An interruption is as good as an event: the worker looks around and comes back.
-        let woken = worker.rest(Posture::Asleep, |worker| match &self.epoll {
+        let woken = worker.rest(WorkerActivity::Asleep, |worker| match &self.epoll {
             Some(epoll) => wait_for_many(epoll),
             None => self.wait_for_few(worker.queues().filter_map(Queue::readiness)),
         });
@@ -310,7 +310,7 @@ mod tests {
     use ports::{Batch, QueueCounters};
 
     use super::*;
-    use dataplane::policer::{Gate, Police};
+    use dataplane::policer::{Policer, PortPolicing};
     use dataplane::program::BridgeId;
     use dataplane::slots::PortKey;
 
@@ -345,9 +345,9 @@ mod tests {
         let (mut commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
         let mut worker = Worker::new(
             0,
-            Shared {
+            WorkerLinks {
                 publication: Arc::default(),
-                progress: Progress::new(),
+                progress: WorkerProgress::new(),
                 counters: WorkerCounters::new(),
                 commands: commands_in,
                 events: RingBuffer::new(1).0,
@@ -359,11 +359,11 @@ mod tests {
                 bridge: BridgeId(0),
                 port: PortNo(number),
             };
-            let gate = Gate {
-                police: Police::new(None),
+            let policing = PortPolicing {
+                policer: Policer::new(None),
                 counters: Arc::default(),
             };
-            let command = Command::AddPort(key, Box::new(Bell(Arc::clone(bell))), gate);
+            let command = WorkerCommand::AddPort(key, Box::new(Bell(Arc::clone(bell))), policing);
             assert!(commands.push(command).is_ok(), "the ring has room");
         }
         assert!(worker.turn(Instant::START).ports_changed);
@@ -381,9 +381,9 @@ mod tests {
             sleeper.watch(&worker);
             assert_eq!(sleeper.epoll.is_some(), count == many);
             let last = bells.last().expect("there is one");
-            Nudge(Arc::clone(&wake)).wake();
+            WakeEvent(Arc::clone(&wake)).wake();
             assert!(!sleeper.sleep(&mut worker), "it was the nudge");
-            Nudge(Arc::clone(last)).wake();
+            WakeEvent(Arc::clone(last)).wake();
             assert!(sleeper.sleep(&mut worker), "it was a queue");
         }
     }

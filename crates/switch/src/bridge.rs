@@ -49,11 +49,11 @@ use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
 use config::{AGEING, FailMode, Rate, STATIONS_MAX};
-use dataplane::gates::Gates;
 use dataplane::in_band::InBand;
-use dataplane::intercept::Intercepts;
 use dataplane::mirrors::Mirrors;
 use dataplane::program::Generation;
+use dataplane::punt::PuntTable;
+use dataplane::stp_filter::StpFilter;
 use dataplane::switching::SwitchingView;
 use l2::mac::MacTable;
 use l2::mcast::MulticastTable;
@@ -125,13 +125,13 @@ pub struct Bridge {
     /// What its ports are to `NORMAL`; none if all are plain.
     switching: Option<Arc<SwitchingView>>,
     /// What its ports take of what switches say to each other; none if nothing.
-    intercepts: Option<Arc<Intercepts>>,
+    punts: Option<Arc<PuntTable>>,
     /// What of its frames is copied, and where to; none if nothing.
     mirrors: Option<Arc<Mirrors>>,
     /// Its spanning tree, if it has one.
     spanning: Option<Spanning>,
     /// Ports that the tree keeps out; none if it keeps out none.
-    gates: Option<Arc<Gates>>,
+    stp_filter: Option<Arc<StpFilter>>,
     bonds: Bonds,
     /// The way to its controllers through itself; none if there is none.
     in_band: Option<Arc<InBand>>,
@@ -187,10 +187,10 @@ impl Bridge {
             stations: MacTable::new(STATIONS_MAX, AGEING),
             multicast: None,
             switching: None,
-            intercepts: None,
+            punts: None,
             mirrors: None,
             spanning: None,
-            gates: None,
+            stp_filter: None,
             bonds: Bonds::new(writers),
             in_band: None,
             exporting: Exporting::default(),
@@ -231,7 +231,7 @@ impl Bridge {
     pub fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
         if connection.kind == Kind::Primary {
             let rate = connection.own_rate.or(self.packet_in_limit);
-            connection.police.set(rate);
+            connection.policer.set(rate);
         }
         self.connections.insert(id, connection);
         self.note_channel(id, ControlChannelStatus::Up);
@@ -291,7 +291,7 @@ impl Bridge {
         self.packet_in_limit = rate;
         let peers = self.connections.iter().map(|(_, peer)| peer);
         let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
-        controllers.for_each(|peer| peer.police.set(peer.own_rate.or(rate)));
+        controllers.for_each(|peer| peer.policer.set(peer.own_rate.or(rate)));
     }
 
     /// How many frames were not sent to a controller since it had as many as it may have.

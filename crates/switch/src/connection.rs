@@ -15,7 +15,7 @@ use openflow::{
 use super::bundles::Bundles;
 use super::monitors::Monitors;
 use config::Rate;
-use dataplane::policer::Police;
+use dataplane::policer::Policer;
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,7 +78,7 @@ pub struct Connection {
     /// What it wants to be told.
     pub wants: AsyncConfig,
     /// How many frames it is sent.
-    pub police: Arc<Police>,
+    pub policer: Arc<Policer>,
     /// The rate of that, if it has one of its own.
     pub own_rate: Option<Rate>,
     /// The id that it gave itself: frames that rules send to this id come to it, and
@@ -107,7 +107,7 @@ impl Connection {
                 Kind::Service | Kind::Auxiliary(_) => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
-            police: Police::new(None),
+            policer: Policer::new(None),
             own_rate: None,
             controller: 0,
             bundles: Bundles::default(),

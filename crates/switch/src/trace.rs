@@ -19,13 +19,13 @@ use packet::{Frame, Link, Pool};
 use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
 
 use crate::odp;
-use dataplane::gates::{Gates, Passage};
-use dataplane::mirrors::{Chosen, Mirrors, Passing};
+use dataplane::mirrors::{MirrorDirection, MirrorSet, Mirrors};
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
+use dataplane::stp_filter::{BlockedPort, StpFilter};
 use dataplane::switching::SwitchingView;
-use dataplane::vlans::Retag;
-use dataplane::ways::{Way, Ways};
+use dataplane::virtual_links::{VirtualLink, VirtualLinks};
+use dataplane::vlans::TagRewrite;
 use l2::mac::{Address, MacView};
 use l2::mcast::MulticastView;
 use looks::Looks;
@@ -116,7 +116,7 @@ pub struct Traced {
     /// Whether collectors are told of what rules sample.
     pub samples: bool,
     /// Ports that the tree keeps out.
-    pub gates: Option<Arc<Gates>>,
+    pub stp_filter: Option<Arc<StpFilter>>,
     /// Its ports: what the data path calls them, and their names.
     pub ports: BTreeMap<PortNo, (String, String)>,
 }
@@ -126,7 +126,7 @@ pub struct Tracer {
     /// The bridges.
     pub bridges: BTreeMap<BridgeId, Traced>,
     /// What is behind ports within the process.
-    pub ways: Ways,
+    pub virtual_links: VirtualLinks,
     /// When.
     pub now: Instant,
 }
@@ -191,8 +191,11 @@ impl Tracer {
             return;
         }
         let (from, teaches) = (asked.from, asked.teaches);
-        let gates = bridge.gates.as_ref().filter(|_| asked.actions.is_none());
-        let passage = gates.and_then(|gates| gates.of(from));
+        let stp_filter = bridge
+            .stp_filter
+            .as_ref()
+            .filter(|_| asked.actions.is_none());
+        let passage = stp_filter.and_then(|stp_filter| stp_filter.of(from));
         let came = asked.frame.clone();
         let mut verdict = Verdict::new();
         let mut looks = Looks::new(&bridge.name, bridge.tree);
@@ -208,7 +211,7 @@ impl Tracer {
             told.text += &text;
             return;
         }
-        if passage == Some(Passage::Nothing) {
+        if passage == Some(BlockedPort::DropAll) {
             // A spanning tree keeps it out: Open vSwitch has no words for that.
             told.text += &mirroring::first_table(looks.text());
             told.text += "\nFinal flow: unchanged\n";
@@ -223,12 +226,12 @@ impl Tracer {
         told.lessons
             .extend(lessons.into_iter().map(|lesson| (id, lesson)));
         told.text += &text;
-        if passage == Some(Passage::Learns) {
+        if passage == Some(BlockedPort::LearnOnly) {
             told.text += &last;
             return;
         }
-        let mut had = Chosen::default();
-        for copy in bridge.copies(&came, (from, (from, Passing::In)), &mut had) {
+        let mut had = MirrorSet::default();
+        for copy in bridge.copies(&came, (from, (from, MirrorDirection::In)), &mut had) {
             self.depart(id, copy, teaches, told);
         }
         self.leave(id, &verdict, (from, teaches, had), told);
@@ -261,7 +264,7 @@ impl Tracer {
         &self,
         id: BridgeId,
         verdict: &Verdict,
-        (from, teaches, mut had): (PortNo, bool, Chosen),
+        (from, teaches, mut had): (PortNo, bool, MirrorSet),
         told: &mut Told,
     ) {
         let Some(bridge) = self.bridges.get(&id) else {
@@ -272,7 +275,7 @@ impl Tracer {
                 continue;
             };
             let ports = match &egress.to {
-                Destination::Port(port) => vec![(*port, Retag::KEEP)],
+                Destination::Port(port) => vec![(*port, TagRewrite::KEEP)],
                 Destination::Normal => bridge.normal_exits(frame, from),
                 Destination::Collectors(sample) => {
                     told.done.extend(bridge.sampled(sample, from));
@@ -287,7 +290,7 @@ impl Tracer {
                 let mut frame = frame.clone();
                 frame.priority = egress.priority;
                 retag.change(&mut frame);
-                let copies = bridge.copies(&frame, (from, (port, Passing::Out)), &mut had);
+                let copies = bridge.copies(&frame, (from, (port, MirrorDirection::Out)), &mut had);
                 let itself = Departure {
                     port,
                     frame,
@@ -308,7 +311,7 @@ impl Tracer {
             snaplen,
         } = leaving;
         let key = PortKey { bridge: id, port };
-        if let Some(Way::Patch(peer)) = self.ways.find(key) {
+        if let Some(VirtualLink::Patch(peer)) = self.virtual_links.find(key) {
             let asked = Asked {
                 frame,
                 from: peer.port,

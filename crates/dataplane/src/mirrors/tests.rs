@@ -8,9 +8,9 @@ use config::{PortVlans, Switching, VlanMode};
 
 /// What was sent: by which port, in which VLAN by its tag, at most how long.
 #[derive(Default)]
-struct Sent(Vec<(u32, Option<u16>, Option<u16>)>);
+struct SentCopies(Vec<(u32, Option<u16>, Option<u16>)>);
 
-impl Copier for Sent {
+impl MirrorSink for SentCopies {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         Some(frame.clone())
     }
@@ -53,13 +53,13 @@ fn frame(dst: [u8; 6], tag: &[u8]) -> Frame {
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Five ports: all plain, but for 4, which is in VLAN 10.
-struct Bridge {
+struct MirroredBridge {
     pipeline: Pipeline,
     switching: Option<Arc<SwitchingView>>,
     mirrors: Arc<Mirrors>,
 }
 
-impl Bridge {
+impl MirroredBridge {
     fn new(mirrors: &[Mirror]) -> Self {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         for number in 1..=5 {
@@ -87,10 +87,14 @@ impl Bridge {
     }
 
     /// What is sent of a frame that passes these ports, one after the other.
-    fn sent(&self, frame: &Frame, way: &[(u32, Passing)]) -> Vec<(u32, Option<u16>, Option<u16>)> {
+    fn sent(
+        &self,
+        frame: &Frame,
+        way: &[(u32, MirrorDirection)],
+    ) -> Vec<(u32, Option<u16>, Option<u16>)> {
         let from = PortNo(way[0].0);
-        let (mut had, mut sent) = (Chosen::default(), Sent::default());
-        let scene = Scene {
+        let (mut had, mut sent) = (MirrorSet::default(), SentCopies::default());
+        let scene = MirrorContext {
             mirrors: &self.mirrors,
             pipeline: &self.pipeline,
             switching: self.switching.as_deref(),
@@ -105,7 +109,7 @@ impl Bridge {
 
 #[test]
 fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
-    let bridge = Bridge::new(&[Mirror {
+    let bridge = MirroredBridge::new(&[Mirror {
         arriving: ports(&[1]),
         leaving: ports(&[2]),
         snaplen: Some(64),
@@ -113,12 +117,20 @@ fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
     }]);
     let frame = frame(HOST, &[]);
     let taken = vec![(3, None, Some(64))];
-    assert_eq!(bridge.sent(&frame, &[(1, Passing::In)]), taken);
-    assert_eq!(bridge.sent(&frame, &[(2, Passing::Out)]), taken);
-    let others = [(1, Passing::Out), (2, Passing::In), (5, Passing::In)];
+    assert_eq!(bridge.sent(&frame, &[(1, MirrorDirection::In)]), taken);
+    assert_eq!(bridge.sent(&frame, &[(2, MirrorDirection::Out)]), taken);
+    let others = [
+        (1, MirrorDirection::Out),
+        (2, MirrorDirection::In),
+        (5, MirrorDirection::In),
+    ];
     assert_eq!(bridge.sent(&frame, &others), []);
     // Once, however often it is asked for.
-    let both = [(1, Passing::In), (2, Passing::Out), (2, Passing::Out)];
+    let both = [
+        (1, MirrorDirection::In),
+        (2, MirrorDirection::Out),
+        (2, MirrorDirection::Out),
+    ];
     assert_eq!(bridge.sent(&frame, &both), taken);
     let counted: Vec<_> = bridge.mirrors.counts().collect();
     assert_eq!(counted, [("m", (3, 180))]);
@@ -136,10 +148,13 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
         ..mirror(key, to(port))
     };
     let frame = frame(HOST, &[]);
-    let twins = Bridge::new(&[every("a", 3), every("b", 3)]);
-    assert_eq!(twins.sent(&frame, &[(1, Passing::In)]), [(3, None, None)]);
+    let twins = MirroredBridge::new(&[every("a", 3), every("b", 3)]);
+    assert_eq!(
+        twins.sent(&frame, &[(1, MirrorDirection::In)]),
+        [(3, None, None)]
+    );
     // The second takes what the first sends.
-    let chained = Bridge::new(&[
+    let chained = MirroredBridge::new(&[
         Mirror {
             arriving: ports(&[1]),
             ..mirror("a", to(3))
@@ -149,18 +164,19 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
             ..mirror("b", to(5))
         },
     ]);
-    let mut sent = chained.sent(&frame, &[(1, Passing::In)]);
+    let mut sent = chained.sent(&frame, &[(1, MirrorDirection::In)]);
     sent.sort_unstable();
     assert_eq!(sent, [(3, None, None), (5, None, None)]);
     // Each has it once, and none from the other.
-    let mut sent = Bridge::new(&[every("a", 3), every("b", 5)]).sent(&frame, &[(1, Passing::In)]);
+    let mut sent = MirroredBridge::new(&[every("a", 3), every("b", 5)])
+        .sent(&frame, &[(1, MirrorDirection::In)]);
     sent.sort_unstable();
     assert_eq!(sent, [(3, None, None), (5, None, None)]);
 }
 
 #[test]
 fn frames_are_taken_by_the_vlan_they_are_in() {
-    let bridge = Bridge::new(&[Mirror {
+    let bridge = MirroredBridge::new(&[Mirror {
         all: true,
         vlans: Some([10].into_iter().collect()),
         ..mirror("m", to(3))
@@ -168,17 +184,17 @@ fn frames_are_taken_by_the_vlan_they_are_in() {
     let tagged = frame(HOST, &[0x81, 0, 0, 10]);
     let plain = frame(HOST, &[]);
     let taken = [(3, Some(10), None)];
-    assert_eq!(bridge.sent(&tagged, &[(1, Passing::In)]), taken);
-    assert_eq!(bridge.sent(&plain, &[(1, Passing::In)]), []);
+    assert_eq!(bridge.sent(&tagged, &[(1, MirrorDirection::In)]), taken);
+    assert_eq!(bridge.sent(&plain, &[(1, MirrorDirection::In)]), []);
     // Port 4 is in the VLAN, and bars tags.
-    assert_eq!(bridge.sent(&plain, &[(4, Passing::In)]), taken);
-    assert_eq!(bridge.sent(&tagged, &[(4, Passing::In)]), []);
+    assert_eq!(bridge.sent(&plain, &[(4, MirrorDirection::In)]), taken);
+    assert_eq!(bridge.sent(&tagged, &[(4, MirrorDirection::In)]), []);
 }
 
 #[test]
 fn a_vlan_of_copies_goes_to_all_that_carry_it() {
     let into = |vid| {
-        Bridge::new(&[
+        MirroredBridge::new(&[
             Mirror {
                 arriving: ports(&[1]),
                 ..mirror("m", MirrorOutput::Vlan(vid))
@@ -187,7 +203,7 @@ fn a_vlan_of_copies_goes_to_all_that_carry_it() {
         ])
     };
     let plain = frame(HOST, &[]);
-    let way = [(1, Passing::In)];
+    let way = [(1, MirrorDirection::In)];
     let tagged = |vid| [1, 2, 3].map(|port| (port, Some(vid), None)).to_vec();
     assert_eq!(into(20).sent(&plain, &way), tagged(20));
     // Port 4 is in the VLAN, without tags.

@@ -5,7 +5,7 @@ use packet::{Depth, Frame, Packet};
 
 use super::CUSTOMER;
 
-/// Tags of a frame at most that are put together here: two that it came with, and a provider's.
+/// TagStack of a frame at most that are put together here: two that it came with, and a provider's.
 const TAGS_MAX: usize = 3;
 
 /// No tag: the frame has none that could be changed.
@@ -16,14 +16,14 @@ const NONE: VlanTag = VlanTag {
     vid: 0,
 };
 
-/// Tags one behind the other, the outermost last.
+/// TagStack one behind the other, the outermost last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tags {
+pub(super) struct TagStack {
     tags: [VlanTag; TAGS_MAX],
     len: usize,
 }
 
-impl Tags {
+impl TagStack {
     /// These, the outermost first.
     pub(super) fn of(tags: [Option<VlanTag>; 2]) -> Self {
         let mut all = Self {
@@ -99,7 +99,7 @@ impl Tags {
 
 /// What becomes of a frame's tags at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retag {
+pub struct TagRewrite {
     /// How many are taken off.
     off: u8,
     /// How many are put on.
@@ -108,7 +108,7 @@ pub struct Retag {
     tags: [VlanTag; 2],
 }
 
-impl Retag {
+impl TagRewrite {
     /// They stay as they are.
     pub const KEEP: Self = Self {
         off: 0,
@@ -117,7 +117,7 @@ impl Retag {
     };
 
     /// What has a frame's tags be others: what both have innermost stays as it is.
-    pub(super) fn between(before: Tags, after: Tags) -> Self {
+    pub(super) fn between(before: TagStack, after: TagStack) -> Self {
         let (before, after) = (before.as_slice(), after.as_slice());
         let both = before.iter().zip(after);
         let same = both.take_while(|(before, after)| before == after).count();

@@ -55,7 +55,7 @@ fn modes() -> impl Strategy<Value = VlanMode> {
     ]
 }
 
-/// Tags that a frame comes with, the outermost first: none says neither a VLAN nor a priority, and
+/// TagStack that a frame comes with, the outermost first: none says neither a VLAN nor a priority, and
 /// one that has others behind it says a VLAN.
 fn stacks() -> impl Strategy<Value = Vec<VlanTag>> {
     let tpid = prop::sample::select(vec![CUSTOMER, SERVICE]);
@@ -166,17 +166,17 @@ fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     tags.collect()
 }
 
-fn came(tags: &[VlanTag], seen: VlansSeen) -> Came {
+fn came(tags: &[VlanTag], seen: VlansSeen) -> ArrivalTags {
     let frame = frame(tags);
     let link = Link::parse(frame.bytes()).expect("whole");
-    Came::of(&link, frame.bytes(), seen)
+    ArrivalTags::of(&link, frame.bytes(), seen)
 }
 
 fn left(port: Option<&LogicalPort>, tag: Option<VlanTag>, vid: u16) -> Vec<VlanTag> {
     let mut frame = frame(tag.as_slice());
-    let within = Vlans {
+    let within = FrameVlans {
         vid,
-        came: Came(tag, None),
+        came: ArrivalTags(tag, None),
         around: None,
     };
     assert!(leave(port, &within).change(&mut frame));
@@ -238,7 +238,7 @@ fn tags_for_priorities_are_kept_where_they_are_wanted() {
 
 #[test]
 fn a_port_of_which_nothing_is_said_takes_frames_as_they_are() {
-    let plain = admit(None, Came(tag(9, 0), None)).expect("all are taken");
+    let plain = admit(None, ArrivalTags(tag(9, 0), None)).expect("all are taken");
     assert_eq!(plain.vid, 9);
     assert!(carries(None, &plain));
     assert_eq!(left(None, tag(0, 3), 0), tag(0, 3).as_slice());
@@ -250,7 +250,7 @@ fn a_port_of_which_nothing_is_said_takes_frames_as_they_are() {
         },
         PriorityTags::No,
     );
-    assert_eq!(admit(Some(&none), Came::default()), None);
+    assert_eq!(admit(Some(&none), ArrivalTags::default()), None);
 }
 
 /// What came of these with Open vSwitch 3.1, that was asked for tags of priorities, too: a letter

@@ -4,13 +4,13 @@ use base::{Instant, PortNo, Priority};
 use packet::Frame;
 use ports::Batch;
 
-use super::{Exit, Worker};
-use crate::counters::Drop;
-use crate::in_band::{InBand, Way};
+use super::{PortOutput, Worker};
+use crate::counters::WorkerDrop;
+use crate::in_band::{InBand, InBandPath};
 use crate::normal::forwards;
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
-use crate::vlans::Retag;
+use crate::vlans::TagRewrite;
 
 impl Worker {
     /// Forwards by `NORMAL` what is on that way, and has the bridge's own interface hear what may be
@@ -32,8 +32,8 @@ impl Worker {
         for frame in batch.drain() {
             match way(&frame) {
                 None => others.put(frame),
-                Some(Way::HereToo) => self.forward_here_too(bridge, from, frame, now),
-                Some(Way::Normal) => {
+                Some(InBandPath::AlsoLocal) => self.forward_here_too(bridge, from, frame, now),
+                Some(InBandPath::Normal) => {
                     in_band.count(from.port, frame.bytes());
                     self.exits.clear();
                     self.normal(bridge, from, (0, priority), &frame, now);
@@ -60,17 +60,17 @@ impl Worker {
         let copy = self.pool.duplicate(&frame);
         let is_there = self.leaves_by(bridge, (from, PortNo::LOCAL), frame, now);
         let Some(copy) = copy else {
-            self.shared.counters.count(Drop::NoBuffer);
+            self.shared.counters.count(WorkerDrop::NoBuffer);
             return;
         };
         if is_there || !forwards(&bridge.pipeline, PortNo::LOCAL) {
             self.pool.put(copy);
             return;
         }
-        let here = Exit {
+        let here = PortOutput {
             frame: 0,
             port: PortNo::LOCAL,
-            retag: Retag::KEEP,
+            retag: TagRewrite::KEEP,
             priority: Priority::default(),
         };
         self.send_copies(from, copy, std::iter::once(here));

@@ -11,33 +11,34 @@ use pipeline::DropReason;
 use ports::Batch;
 
 use super::Worker;
-use crate::counters::Drop;
-use crate::messages::Event;
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
 use crate::program::BridgeProgram;
 use crate::sampling::{
-    Chosen, Departure, Random, Sampled, SampledByRule, Sampler, SamplingView, seed,
+    ActionSample, FrameSample, FrameSampler, SampleChoice, SampleRandom, SampledOutput,
+    SamplingView, seed,
 };
 use crate::slots::PortKey;
 
 const BATCH: usize = Batch::FRAMES_MAX;
 
 /// What is noted of how frames leave.
-pub(super) struct Watch {
+pub(super) struct OutputObserver {
     /// What draws those that rules sample.
-    random: Random,
+    random: SampleRandom,
     /// Whether frames are counted by flows.
     pub(super) counts: bool,
     /// Whether the frame at hand is sampled.
     samples: bool,
     snap: usize,
-    departed: Vec<Departure>,
+    departed: Vec<SampledOutput>,
 }
 
-impl Watch {
+impl OutputObserver {
     /// Nothing yet; what draws begins with this seed.
     pub(super) const fn new(seed: u64) -> Self {
         Self {
-            random: Random::new(seed),
+            random: SampleRandom::new(seed),
             counts: false,
             samples: false,
             snap: 0,
@@ -57,7 +58,7 @@ impl Worker {
         now: Instant,
     ) {
         self.watch.counts = view.flows;
-        let mut chosen = [Chosen::default(); BATCH];
+        let mut chosen = [SampleChoice::default(); BATCH];
         let any = view.samples() && self.choose(bridge, view, batch, &mut chosen, now);
         if !any {
             return self.forward_passed_over(bridge, from, batch, now);
@@ -76,7 +77,7 @@ impl Worker {
             together.put(frame);
             self.forward_all::<true>(bridge, from, &mut together, now);
             self.watch.samples = false;
-            let event = Event::Sampled(Box::new(Sampled {
+            let event = WorkerEvent::Sampled(Box::new(FrameSample {
                 from,
                 chosen,
                 missed: self
@@ -86,7 +87,7 @@ impl Worker {
                 arrived,
                 departed: std::mem::take(&mut self.watch.departed),
             }));
-            let told = self.tell_if_roomy(event, Drop::SampleNoRoom);
+            let told = self.tell_if_roomy(event, WorkerDrop::SampleQueueFull);
             if let Some(sampler) = self.samplers.get_mut(&bridge.id) {
                 sampler.settle(chosen, told);
             }
@@ -142,9 +143,9 @@ impl Worker {
         if sets.is_none_or(|sets| sets.binary_search(&sample.collectors).is_err()) {
             self.shared.counters.count_reason(DropReason::NoCollector);
         } else if self.watch.random.happens(sample.probability) {
-            let sampled = SampledByRule::of(frame, from, sample);
-            let event = Event::SampledByRule(Box::new(sampled));
-            self.tell_if_roomy(event, Drop::SampleNoRoom);
+            let sampled = ActionSample::of(frame, from, sample);
+            let event = WorkerEvent::SampledByRule(Box::new(sampled));
+            self.tell_if_roomy(event, WorkerDrop::SampleQueueFull);
         }
     }
 
@@ -154,13 +155,13 @@ impl Worker {
         bridge: &BridgeProgram,
         view: &Arc<SamplingView>,
         batch: &Batch,
-        chosen: &mut [Chosen; BATCH],
+        chosen: &mut [SampleChoice; BATCH],
         now: Instant,
     ) -> bool {
-        let fresh = || Sampler::new(view, seed(self.writer as u64, bridge.id.0, now));
+        let fresh = || FrameSampler::new(view, seed(self.writer as u64, bridge.id.0, now));
         let sampler = self.samplers.entry(bridge.id).or_insert_with(fresh);
         if !sampler.is_by(view) {
-            *sampler = Sampler::new(view, seed(self.writer as u64, bridge.id.0, now));
+            *sampler = FrameSampler::new(view, seed(self.writer as u64, bridge.id.0, now));
         }
         let mut any = false;
         for (chosen, frame) in chosen.iter_mut().zip(batch.iter()) {
@@ -181,7 +182,7 @@ impl Worker {
             return;
         }
         let snap = self.watch.snap;
-        let departed = frames.iter().map(|frame| Departure {
+        let departed = frames.iter().map(|frame| SampledOutput {
             port,
             frame: FrameExcerpt::of(frame, snap),
         });

@@ -15,31 +15,31 @@ use rtrb::RingBuffer;
 
 use super::*;
 use crate::capture::Captures;
-use crate::gates::{Gates, Passage};
 use crate::in_band::{InBand, InBandConfig};
-use crate::intercept::{Intercept, Intercepts};
-use crate::messages::Purpose;
+use crate::messages::QueuePurpose;
 use crate::mirrors::Mirrors;
-use crate::policer::{Gate, Police};
-use crate::program::{BridgeId, Posture};
+use crate::policer::{Policer, PortPolicing};
+use crate::program::{BridgeId, WorkerActivity};
+use crate::punt::{PuntTable, PuntedProtocols};
 use crate::sampling::SamplingView;
+use crate::stp_filter::{BlockedPort, StpFilter};
 use config::AGEING;
 use config::{Mirror, MirrorOutput, Rate};
 use l2::mac::{MacTable, MacView};
 
 const BRIDGE: BridgeId = BridgeId(0);
 
-struct Rig {
+struct WorkerRig {
     worker: Worker,
-    commands: Producer<Command>,
-    events: Consumer<Event>,
+    commands: Producer<WorkerCommand>,
+    events: Consumer<WorkerEvent>,
     publication: Arc<Publication>,
     pipeline: Pipeline,
     compiled: Classifier,
     stations: MacView,
-    intercepts: Option<Arc<Intercepts>>,
+    punts: Option<Arc<PuntTable>>,
     mirrors: Option<Arc<Mirrors>>,
-    gates: Option<Arc<Gates>>,
+    stp_filter: Option<Arc<StpFilter>>,
     captures: Option<Arc<Captures>>,
     in_band: Option<Arc<InBand>>,
     sampling: Option<Arc<SamplingView>>,
@@ -48,17 +48,17 @@ struct Rig {
     pool: Pool,
     generation: u64,
     /// The way of all ports to the controllers.
-    gate: Gate,
+    policing: PortPolicing,
 }
 
-impl Rig {
+impl WorkerRig {
     fn new(rules: &[(u128, &[Action])]) -> Self {
         let (commands, commands_in) = RingBuffer::new(16);
         let (events_out, events) = RingBuffer::new(2);
         let publication = Arc::new(Publication::default());
-        let shared = Shared {
+        let shared = WorkerLinks {
             publication: Arc::clone(&publication),
-            progress: Progress::new(),
+            progress: WorkerProgress::new(),
             counters: WorkerCounters::new(),
             commands: commands_in,
             events: events_out,
@@ -71,17 +71,17 @@ impl Rig {
             pipeline: Pipeline::new(Limits::default(), 1),
             compiled: Classifier::new(),
             stations: MacView::default(),
-            intercepts: None,
+            punts: None,
             mirrors: None,
-            gates: None,
+            stp_filter: None,
             captures: None,
             in_band: None,
             sampling: None,
             hosts: Vec::new(),
             pool: Pool::new(256),
             generation: 0,
-            gate: Gate {
-                police: Police::new(None),
+            policing: PortPolicing {
+                policer: Policer::new(None),
                 counters: Arc::default(),
             },
         };
@@ -104,7 +104,7 @@ impl Rig {
     }
 
     fn add_queue(&mut self, number: u32, queue: Box<dyn Queue>) {
-        let command = Command::AddPort(key(number), queue, self.gate.clone());
+        let command = WorkerCommand::AddPort(key(number), queue, self.policing.clone());
         assert!(self.commands.push(command).is_ok(), "the ring has room");
         self.pipeline.set_port(&PortDesc {
             state: PortState::LIVE,
@@ -113,7 +113,7 @@ impl Rig {
     }
 
     fn remove_queue(&mut self, number: u32) {
-        let command = Command::RemovePort(key(number), channel().0);
+        let command = WorkerCommand::RemovePort(key(number), channel().0);
         assert!(self.commands.push(command).is_ok(), "the ring has room");
     }
 
@@ -136,9 +136,9 @@ impl Rig {
             stations: self.stations.clone(),
             multicast: None,
             switching: None,
-            intercepts: self.intercepts.clone(),
+            punts: self.punts.clone(),
             mirrors: self.mirrors.clone(),
-            gates: self.gates.clone(),
+            stp_filter: self.stp_filter.clone(),
             captures: self.captures.clone(),
             in_band: self.in_band.clone(),
             sampling: self.sampling.clone(),
@@ -146,7 +146,7 @@ impl Rig {
         self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),
             bridges: vec![bridge],
-            ways: Arc::default(),
+            virtual_links: Arc::default(),
             underlay: Arc::default(),
         }));
     }
@@ -198,9 +198,9 @@ fn frame_to(dst: u64, src: u64) -> Vec<u8> {
 }
 
 /// A queue that wants a system call for each look, and counts them. Nothing comes by it.
-struct Dear(Arc<AtomicUsize>);
+struct ExpensiveQueue(Arc<AtomicUsize>);
 
-impl Queue for Dear {
+impl Queue for ExpensiveQueue {
     fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -222,9 +222,9 @@ impl Queue for Dear {
 
 #[test]
 fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let looks = Arc::new(AtomicUsize::new(0));
-    rig.add_queue(4, Box::new(Dear(Arc::clone(&looks))));
+    rig.add_queue(4, Box::new(ExpensiveQueue(Arc::clone(&looks))));
     let turns = 3 * (usize::from(SPARED) + 1);
     for _ in 0..turns {
         rig.worker.turn(Instant::START);
@@ -236,7 +236,7 @@ fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
     assert_eq!(looks.swap(0, Ordering::Relaxed), 3);
     // Who has slept looks everywhere: it may have been woken for this one.
     rig.worker.turn(Instant::START);
-    rig.worker.rest(Posture::Asleep, |_| ());
+    rig.worker.rest(WorkerActivity::Asleep, |_| ());
     rig.worker.turn(Instant::START);
     assert_eq!(looks.swap(0, Ordering::Relaxed), 2);
     // Where all are dear, none is spared.
@@ -250,7 +250,7 @@ fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
 #[test]
 fn a_frame_leaves_where_its_rule_says_in_as_many_copies() {
     let both = [Action::output(PortNo(2)), Action::output(PortNo(3))];
-    let mut rig = Rig::new(&[(1, &both), (2, &[Action::output(PortNo::IN_PORT)])]);
+    let mut rig = WorkerRig::new(&[(1, &both), (2, &[Action::output(PortNo::IN_PORT)])]);
     assert_eq!(rig.pass(1, 9), [2, 3]);
     assert_eq!(rig.pass(2, 9), [2]);
     assert_eq!(rig.pass(3, 9), [0; 0]);
@@ -260,9 +260,9 @@ fn a_frame_leaves_where_its_rule_says_in_as_many_copies() {
 #[test]
 fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
     let normal = [Action::output(PortNo::NORMAL)];
-    let mut rig = Rig::new(&[(1, &normal), (2, &normal)]);
+    let mut rig = WorkerRig::new(&[(1, &normal), (2, &normal)]);
     assert_eq!(rig.pass(1, 2), [2, 3]);
-    let Ok(Event::Learn(from, address)) = rig.events.pop() else {
+    let Ok(WorkerEvent::Learn(from, address)) = rig.events.pop() else {
         panic!("a station was seen")
     };
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
@@ -275,7 +275,7 @@ fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
 
 #[test]
 fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
-    let mut rig = Rig::new(&[(2, &[Action::output(PortNo(3))])]);
+    let mut rig = WorkerRig::new(&[(2, &[Action::output(PortNo(3))])]);
     let config = InBandConfig {
         local: MacAddr::from_u64(9),
         next_hops: Vec::new(),
@@ -296,18 +296,18 @@ fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
 #[test]
 fn a_message_between_switches_is_for_the_bridge_where_the_port_understands_it() {
     let to_second = [Action::output(PortNo(2))];
-    let mut rig = Rig::new(&[(1, &to_second), (3, &to_second)]);
+    let mut rig = WorkerRig::new(&[(1, &to_second), (3, &to_second)]);
     let slow = true;
-    let speaks = Intercept {
+    let speaks = PuntedProtocols {
         slow,
-        ..Intercept::default()
+        ..PuntedProtocols::default()
     };
-    rig.intercepts = Intercepts::compile([(PortNo(1), speaks)]);
+    rig.punts = PuntTable::compile([(PortNo(1), speaks)]);
     rig.publish();
     let mut message = frame_to(0x0180_c200_0002, 1);
     message[12..15].copy_from_slice(&[0x88, 0x09, 1]);
     assert_eq!(rig.pass_frame(1, &message), [0; 0]);
-    let Ok(Event::Intercepted(from, bytes)) = rig.events.pop() else {
+    let Ok(WorkerEvent::Punted(from, bytes)) = rig.events.pop() else {
         panic!("it is the bridge's")
     };
     assert_eq!((from, &*bytes), (key(1), &message[..]));
@@ -318,27 +318,34 @@ fn a_message_between_switches_is_for_the_bridge_where_the_port_understands_it() 
 #[test]
 fn what_comes_by_a_port_that_a_tree_keeps_out_goes_nowhere_and_may_teach() {
     let normal: &[Action] = &[Action::output(PortNo::NORMAL)];
-    let mut rig = Rig::new(&[(1, normal), (2, &[Action::output(PortNo(3))]), (3, normal)]);
-    let passages = [(PortNo(1), Passage::Learns), (PortNo(2), Passage::Learns)];
-    rig.gates = Gates::compile(passages.into_iter().chain([(PortNo(3), Passage::Nothing)]));
+    let mut rig = WorkerRig::new(&[(1, normal), (2, &[Action::output(PortNo(3))]), (3, normal)]);
+    let passages = [
+        (PortNo(1), BlockedPort::LearnOnly),
+        (PortNo(2), BlockedPort::LearnOnly),
+    ];
+    rig.stp_filter = StpFilter::compile(
+        passages
+            .into_iter()
+            .chain([(PortNo(3), BlockedPort::DropAll)]),
+    );
     rig.publish();
     for port in 1..=3 {
         assert_eq!(rig.pass(port, 9), [0; 0]);
     }
     assert_eq!(rig.drops(), [("spanning_tree", 3)]);
-    let Ok(Event::Learn(from, address)) = rig.events.pop() else {
+    let Ok(WorkerEvent::Learn(from, address)) = rig.events.pop() else {
         panic!("by NORMAL it teaches");
     };
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
     assert!(rig.events.pop().is_err(), "and by nothing else");
-    rig.gates = Gates::compile([]);
+    rig.stp_filter = StpFilter::compile([]);
     rig.publish();
     assert_eq!(rig.pass(2, 9), [3]);
 }
 
 #[test]
 fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
-    let mut rig = Rig::new(&[]);
+    let mut rig = WorkerRig::new(&[]);
     let progress = Arc::clone(&rig.worker.shared.progress);
     assert_eq!(progress.passed(), Generation(1));
     rig.add_rule(1, &[Action::output(PortNo(2))]);
@@ -356,8 +363,8 @@ fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
 
 /// Frames that the only rule has counted of a batch of so many, most of which go the way of the
 /// first; then, and when that has happened.
-fn counted_of(count: usize, what: impl FnOnce(&mut Rig)) -> [u64; 2] {
-    let mut rig = Rig::new(&[]);
+fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
+    let mut rig = WorkerRig::new(&[]);
     let matching = Match::any().with(flow::Field::EthDst, 9).expect("legal");
     let instructions = Instructions::apply(vec![Action::output(PortNo(2))]);
     let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
@@ -394,17 +401,18 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
     assert_eq!(counted_of(all - 1, |_| ()), [63, 63]);
     let [later, still_later] = counted_of(all, |_| ());
     assert!(later < 64 && later == still_later, "it is put off");
-    let no_frames = |rig: &mut Rig| assert_eq!(rig.worker.turn(Instant::START).frames, 0);
+    let no_frames = |rig: &mut WorkerRig| assert_eq!(rig.worker.turn(Instant::START).frames, 0);
     assert_eq!(counted_of(all, no_frames), [later, 64]);
-    let newer = |rig: &mut Rig| {
+    let newer = |rig: &mut WorkerRig| {
         rig.publish();
         rig.worker.catch_up(Instant::START);
     };
     assert_eq!(counted_of(all, newer), [later, 64]);
-    let rest = |rig: &mut Rig| assert!(rig.worker.rest(Posture::Asleep, |_| ()).is_some());
+    let rest =
+        |rig: &mut WorkerRig| assert!(rig.worker.rest(WorkerActivity::Asleep, |_| ()).is_some());
     assert_eq!(counted_of(all, rest), [later, 64]);
     // Who is waited for need not have written anything down.
-    let gives_way = |pays: bool, rig: &mut Rig| {
+    let gives_way = |pays: bool, rig: &mut WorkerRig| {
         let progress = Arc::clone(&rig.worker.shared.progress);
         rig.worker
             .give_way(pays, || assert_eq!(progress.is_resting(), pays));
@@ -416,9 +424,9 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
 
 #[test]
 fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
-    let mut rig = Rig::new(&[]);
+    let mut rig = WorkerRig::new(&[]);
     let frame = Frame::from_bytes(&frame_to(9, 8));
-    let command = Command::Transmit(key(3), frame, None);
+    let command = WorkerCommand::Transmit(key(3), frame, None);
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     rig.publish();
     let turn = rig.worker.turn(Instant::START);
@@ -436,12 +444,12 @@ fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
         Action::output(PortNo::CONTROLLER),
         Action::output(PortNo(2)),
     ];
-    let mut rig = Rig::new(&[(1, &both)]);
+    let mut rig = WorkerRig::new(&[(1, &both)]);
     for _ in 0..3 {
         assert_eq!(rig.pass(1, 9), [2]);
     }
     assert_eq!(rig.drops(), [("packet_in_no_room", 1)]);
-    let Ok(Event::PacketIn(event)) = rig.events.pop() else {
+    let Ok(WorkerEvent::PacketIn(event)) = rig.events.pop() else {
         panic!("a frame for the controllers")
     };
     assert_eq!((event.from, event.data), (key(1), frame_to(9, 1)));
@@ -453,68 +461,68 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
         Action::output(PortNo::CONTROLLER),
         Action::output(PortNo(2)),
     ];
-    let mut rig = Rig::new(&[(1, &both)]);
-    rig.gate.police.set(Rate::new(1, Some(2)));
+    let mut rig = WorkerRig::new(&[(1, &both)]);
+    rig.policing.policer.set(Rate::new(1, Some(2)));
     for _ in 0..5 {
         assert_eq!(rig.pass(1, 9), [2]);
     }
     let told = [("packet_in_told", 2), ("packet_in_policed", 3)];
-    assert_eq!(rig.gate.counters.read(), told);
+    assert_eq!(rig.policing.counters.read(), told);
     assert_eq!(rig.drops(), []);
     assert_eq!(std::iter::from_fn(|| rig.events.pop().ok()).count(), 2);
 }
 
 #[test]
 fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
     let (back, returned) = channel();
     let queue = ours.take_queues().pop().expect("one queue");
-    let exchange = |key| Exchange {
+    let exchange = |key| QueueExchange {
         key,
         queue,
         back,
-        purpose: Purpose::Keep,
+        purpose: QueuePurpose::Keep,
     };
-    let command = Command::Exchange(Box::new(exchange(key(2))));
+    let command = WorkerCommand::Exchange(Box::new(exchange(key(2))));
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     let turn = rig.worker.turn(Instant::START);
     assert!(turn.ports_changed && turn.news);
     let old = returned.try_recv().expect("it came back");
-    assert_eq!(old.purpose, Purpose::Keep);
+    assert_eq!(old.purpose, QueuePurpose::Keep);
     rig.hosts[1] = theirs.take_queue().expect("not taken yet");
     assert_eq!(rig.pass(1, 9), [2], "it leaves by the new one");
 }
 
 #[test]
 fn a_port_whose_device_is_gone_is_retired_and_the_others_go_on() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo::ALL)])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo::ALL)])]);
     rig.hosts.remove(1);
     let turn = rig.worker.turn(Instant::START);
     assert!(turn.ports_changed && turn.news);
-    assert!(matches!(rig.events.pop(), Ok(Event::QueueGone(gone, _)) if gone == key(2)));
+    assert!(matches!(rig.events.pop(), Ok(WorkerEvent::QueueGone(gone, _)) if gone == key(2)));
     assert_eq!(rig.pass(1, 9), [2], "the second host left is at port 3");
     assert_eq!(rig.drops(), [("no_port", 1)]);
 }
 
 #[test]
 fn the_end_is_an_order_like_any_other() {
-    let mut rig = Rig::new(&[]);
+    let mut rig = WorkerRig::new(&[]);
     assert!(
-        rig.commands.push(Command::Stop).is_ok(),
+        rig.commands.push(WorkerCommand::Stop).is_ok(),
         "the ring has room"
     );
     assert!(rig.worker.turn(Instant::START).stopped);
 }
 
-mod capturing;
-mod onward;
+mod capture;
+mod recirculation;
 
 #[test]
 fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
     let out = |port| Action::output(PortNo(port));
     let rules: [(u128, &[Action]); 2] = [(1, &[out(2)]), (2, &[out(1), out(3)])];
-    let mut rig = Rig::new(&rules);
+    let mut rig = WorkerRig::new(&rules);
     let mirror = |key: &str, arriving, leaving| Mirror {
         key: key.to_owned(),
         all: false,
@@ -541,5 +549,5 @@ fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
     assert_eq!(rig.pass(1, 0xb), [2]);
 }
 
-mod flows;
+mod flow_meter;
 mod sampling;

@@ -11,7 +11,7 @@ use flow::Match;
 use super::Control;
 use super::commands::Told;
 use control_api::capture::{Captured, Exit, Reading, RuleName, RuleTaken, SILENCE_MAX, Snapped};
-use dataplane::capture::{Capture, CaptureId, Captures, Record, Snap};
+use dataplane::capture::{Capture, CaptureId, CaptureRecord, Captures, FrameSnapshot};
 use dataplane::program::BridgeId;
 
 /// Captures at once: each costs workers a look at every frame of its bridge.
@@ -31,7 +31,7 @@ struct Session {
     bridge: BridgeId,
     capture: Arc<Capture>,
     /// What has come and was not read.
-    kept: VecDeque<Arc<Record>>,
+    kept: VecDeque<Arc<CaptureRecord>>,
     /// Bytes of that.
     size: usize,
     /// Records for which there was no room here.
@@ -109,7 +109,7 @@ impl Capturing {
     }
 
     /// Takes what a worker tells. A reader who is too slow misses what comes last.
-    pub(super) fn take(&mut self, record: Record) {
+    pub(super) fn take(&mut self, record: CaptureRecord) {
         let record = Arc::new(record);
         for capture in &record.captures {
             if let Some(session) = self.sessions.get_mut(&capture.id) {
@@ -137,7 +137,7 @@ impl Session {
         self.last_read + SILENCE_MAX
     }
 
-    fn take(&mut self, record: &Arc<Record>) {
+    fn take(&mut self, record: &Arc<CaptureRecord>) {
         let size = size(record);
         if self.size + size > KEPT_MAX {
             self.missed += 1;
@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// What is to be told now.
-    fn read(&mut self, now: Instant) -> Vec<Arc<Record>> {
+    fn read(&mut self, now: Instant) -> Vec<Arc<CaptureRecord>> {
         self.last_read = now;
         let (mut told, mut bytes) = (Vec::new(), 0);
         while bytes < TOLD_MAX
@@ -162,7 +162,7 @@ impl Session {
     }
 }
 
-fn size(record: &Record) -> usize {
+fn size(record: &CaptureRecord) -> usize {
     let left = record.left.iter().map(|left| left.frame.bytes.len());
     RECORD_COST + record.came.bytes.len() + left.sum::<usize>()
 }
@@ -213,8 +213,8 @@ impl Control {
 }
 
 /// A record in words; the clock on the wall showed `started` at the start.
-fn told(record: &Record, started: Duration, snaplen: usize) -> Captured {
-    let snap = |snap: &Snap| {
+fn told(record: &CaptureRecord, started: Duration, snaplen: usize) -> Captured {
+    let snap = |snap: &FrameSnapshot| {
         let bytes = &snap.bytes[..snap.bytes.len().min(snaplen)];
         Snapped::new(bytes, snap.length, snap.segments)
     };
@@ -255,16 +255,16 @@ mod tests {
 
     const BRIDGE: BridgeId = BridgeId(7);
 
-    fn record(capturing: &Capturing, bytes: usize) -> Record {
+    fn record(capturing: &Capturing, bytes: usize) -> CaptureRecord {
         let sessions = capturing.sessions.values();
-        Record {
+        CaptureRecord {
             captures: sessions.map(|of| Arc::clone(&of.capture)).collect(),
             at: Instant::START,
             from: PortKey {
                 bridge: BRIDGE,
                 port: PortNo(1),
             },
-            came: Snap {
+            came: FrameSnapshot {
                 bytes: vec![0; bytes],
                 length: bytes,
                 segments: 1,

@@ -9,10 +9,10 @@ use base::sync::mpsc::channel;
 use super::Control;
 use super::site::Closed;
 use crate::hands;
-use crate::worker_thread::WorkerHandle;
+use crate::worker_thread::WorkerThread;
 use config::PortKind;
 use config::reconcile::Step;
-use dataplane::messages::Command;
+use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
@@ -49,8 +49,8 @@ impl Control {
                 &own
             };
             for worker in &mut self.tools.workers {
-                let command = Command::RemovePort(*key, back.clone());
-                worker.tether.tell_surely(command);
+                let command = WorkerCommand::RemovePort(*key, back.clone());
+                worker.handle.tell_surely(command);
             }
             self.carry_out(key.bridge, effects, &mut None);
         }
@@ -105,7 +105,7 @@ impl Control {
         self.close_ports(&all);
         self.end_exports(|_| true);
         self.sites.clear();
-        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
+        self.tools.workers.drain(..).for_each(WorkerThread::stop);
         self.tools.reaper.finish();
     }
 

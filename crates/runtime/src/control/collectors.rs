@@ -13,7 +13,7 @@ use super::{BURST_MAX, Control};
 use crate::worker_thread::EVENTS_MAX;
 use config::{Exporters, Sflow};
 use dataplane::program::BridgeId;
-use dataplane::sampling::{Sampled, SampledByRule};
+use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::flows::Flow;
 use switch::bridge::Bridge;
 
@@ -89,7 +89,7 @@ impl Control {
     }
 
     /// Takes a sample.
-    pub(super) fn handle_sampled(&mut self, sampled: &Sampled) {
+    pub(super) fn handle_sampled(&mut self, sampled: &FrameSample) {
         let (bridge, now) = (sampled.from.bridge, self.now());
         let Some(site) = self.sites.get_mut(&bridge) else {
             return;
@@ -100,7 +100,7 @@ impl Control {
     }
 
     /// Takes a frame that a rule has told to a set of collectors.
-    pub(super) fn handle_sampled_by_rule(&mut self, sampled: &SampledByRule) {
+    pub(super) fn handle_sampled_by_rule(&mut self, sampled: &ActionSample) {
         let (bridge, now) = (sampled.from.bridge, self.now());
         let mut effects = Vec::new();
         if let Some(site) = self.sites.get_mut(&bridge) {

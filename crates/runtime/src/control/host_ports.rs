@@ -16,11 +16,11 @@ use sys::interface::{Ifindex, Interfaces};
 
 use super::{Control, seats};
 use config::{End, PortKind, Tunnel};
-use dataplane::messages::Command;
-use dataplane::policer::{Gate, Police};
+use dataplane::messages::WorkerCommand;
+use dataplane::policer::{Policer, PortPolicing};
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
-use dataplane::underlay::{Ground, Underlay, is_within};
+use dataplane::underlay::{Underlay, UnderlayPort, is_within};
 
 /// Interfaces that are seen for tunnels, at most: with ends that rules say, each that has a
 /// route is one.
@@ -60,12 +60,12 @@ impl HostPorts {
     /// Takes them in with those that bridges have. Of these `by_index` tells.
     pub(super) fn take_in(&self, underlay: &mut Underlay, by_index: &mut BTreeMap<u32, PortKey>) {
         for (index, port) in &self.ports {
-            let ground = Ground {
+            let ground = UnderlayPort {
                 name: port.name.clone(),
                 mac: port.mac,
                 addresses: Vec::new(),
             };
-            underlay.grounds.insert(key_of(*index), ground);
+            underlay.ports_of_host.insert(key_of(*index), ground);
             by_index.insert(*index, key_of(*index));
         }
     }
@@ -133,12 +133,12 @@ impl Control {
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
         let dealt = seats::deal(device.as_mut(), &[TAKER], workers).map_err(told)?;
         for (worker, (queue, _)) in self.tools.workers.iter_mut().zip(dealt) {
-            let gate = Gate {
-                police: Police::new(None),
+            let policing = PortPolicing {
+                policer: Policer::new(None),
                 counters: std::sync::Arc::default(),
             };
-            let command = Command::AddPort(key_of(index), queue, gate);
-            worker.tether.tell_surely(command);
+            let command = WorkerCommand::AddPort(key_of(index), queue, policing);
+            worker.handle.tell_surely(command);
         }
         let name = name.to_string();
         let port = HostPort {
@@ -153,8 +153,8 @@ impl Control {
     fn close_host_port(&mut self, index: u32) {
         let (back, returned) = channel();
         for worker in &mut self.tools.workers {
-            let command = Command::RemovePort(key_of(index), back.clone());
-            worker.tether.tell_surely(command);
+            let command = WorkerCommand::RemovePort(key_of(index), back.clone());
+            worker.handle.tell_surely(command);
         }
         drop(back);
         let mut queues = Vec::new();

@@ -7,19 +7,19 @@ use super::Control;
 use super::site::PortSite;
 use config::PortKind;
 use dataplane::slots::PortKey;
-use dataplane::ways::{Way, Ways};
+use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use switch::link::Link;
 
 impl Control {
     /// Joins patch ports that name each other, and parts those that do so no more.
     pub(super) fn pair_up(&mut self) {
         self.follow_underlay();
-        let ways = self.pairs();
-        if *self.publisher.ways() == ways {
+        let virtual_links = self.pairs();
+        if *self.publisher.virtual_links() == virtual_links {
             return;
         }
-        self.publisher.set_ways(ways);
-        self.ways_changed = true;
+        self.publisher.set_virtual_links(virtual_links);
+        self.virtual_links_changed = true;
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let ends: Vec<_> = ports
@@ -30,16 +30,16 @@ impl Control {
             })
             .collect();
         for end in ends {
-            let way = self.publisher.ways().find(end).cloned();
+            let way = self.publisher.virtual_links().find(end).cloned();
             if let Some(site) = self.sites.get_mut(&end.bridge) {
-                let is_tunnel = matches!(way, Some(Way::Tunnel(_)));
+                let is_tunnel = matches!(way, Some(VirtualLink::Tunnel(_)));
                 site.bridge.set_tunnel(end.port, is_tunnel);
             }
             self.set_carrier(end, way.is_some());
         }
     }
 
-    fn pairs(&self) -> Ways {
+    fn pairs(&self) -> VirtualLinks {
         let mut ends = BTreeMap::new();
         for (bridge, site) in &self.sites {
             for (number, port) in &site.ports {
@@ -54,7 +54,7 @@ impl Control {
         }
         let pair = |(name, (key, peer)): (&&str, &(PortKey, &str))| {
             let (other, back) = ends.get(peer)?;
-            (back == name).then_some((*key, Way::Patch(*other)))
+            (back == name).then_some((*key, VirtualLink::Patch(*other)))
         };
         let tunnels = self.sites.iter().flat_map(|(bridge, site)| {
             site.ports.iter().filter_map(|(number, port)| {
@@ -64,7 +64,7 @@ impl Control {
                 };
                 match &port.wanted.kind {
                     PortKind::Tunnel(tunnel) if port.device.is_some() => {
-                        Some((key, Way::Tunnel(Arc::clone(tunnel))))
+                        Some((key, VirtualLink::Tunnel(Arc::clone(tunnel))))
                     }
                     _ => None,
                 }

@@ -19,7 +19,7 @@ use super::{Control, site::PortSite};
 use crate::hands;
 use config::reconcile::{NumberedPort, Step};
 use config::{Affinity, Config, PortKind};
-use dataplane::messages::Command;
+use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
@@ -199,8 +199,8 @@ impl Control {
             .handle_port_added(key.port, &status, counters, now, &mut effects);
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
             worker
-                .tether
-                .tell_surely(Command::AddPort(key, queue, port.gate()));
+                .handle
+                .tell_surely(WorkerCommand::AddPort(key, queue, port.add_policing()));
         }
         site.tell_queues(key.port, now);
         self.carry_out(key.bridge, effects, &mut None);
@@ -213,7 +213,7 @@ fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status:
     port.device = Some(device);
     port.problem = None;
     port.seats = seats;
-    port.gates.clear();
+    port.packet_in_counters.clear();
     port.note_carrier(status.carrier);
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::Control;
 use super::site::Site;
 use crate::reaper::LARGE;
-use crate::worker_thread::{Nudge, WorkerHandle};
+use crate::worker_thread::{WakeEvent, WorkerThread};
 use dataplane::program::BridgeProgram;
-use dataplane::tether::Tether;
+use dataplane::worker_handle::WorkerHandle;
 
 /// A burst of changes is published this often: a rule is in force soon after it
 /// came, and a publication, which costs each worker a look at new tables, is shared
@@ -36,9 +36,9 @@ impl Control {
                 stations,
                 multicast: site.bridge.multicast_view(),
                 switching,
-                intercepts: site.bridge.intercepts().cloned(),
+                punts: site.bridge.punts().cloned(),
                 mirrors: site.bridge.mirrors().cloned(),
-                gates: site.bridge.gates().cloned(),
+                stp_filter: site.bridge.stp_filter().cloned(),
                 captures: self.capturing.of(*id).cloned(),
                 in_band: site.bridge.in_band().cloned(),
                 sampling: site.bridge.sampling().cloned(),
@@ -47,9 +47,9 @@ impl Control {
         let bridges = bridges.collect();
         let gone = self.sites.values().map(|site| site.bridge.removed());
         let is_large = gone.sum::<usize>() >= LARGE;
-        let workers = tethers(&self.tools.workers);
+        let workers = handles(&self.tools.workers);
         let generation = self.publisher.publish(bridges, is_large, workers);
-        self.ways_changed = false;
+        self.virtual_links_changed = false;
         self.capturing.is_unpublished = false;
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
@@ -64,7 +64,7 @@ impl Control {
 
     /// Whether workers do not run the latest of every bridge yet.
     pub(super) fn is_unpublished(&self) -> bool {
-        self.ways_changed
+        self.virtual_links_changed
             || self.capturing.is_unpublished
             || self.sites.values().any(|site| site.bridge.is_unpublished())
     }
@@ -78,12 +78,12 @@ impl Control {
 
     /// Does what waited for the workers, as far as they are.
     pub(super) fn settle_passed(&mut self) {
-        for old in self.publisher.let_go(tethers(&self.tools.workers)) {
+        for old in self.publisher.let_go(handles(&self.tools.workers)) {
             if old.is_large {
                 self.tools.reaper.free(Box::new(old.program));
             }
         }
-        let Some(passed) = self.publisher.advance(tethers(&self.tools.workers)) else {
+        let Some(passed) = self.publisher.advance(handles(&self.tools.workers)) else {
             return;
         };
         let bridges: Vec<_> = self.sites.keys().copied().collect();
@@ -98,6 +98,6 @@ impl Control {
     }
 }
 
-fn tethers(workers: &[WorkerHandle]) -> impl Iterator<Item = &Tether<Nudge>> {
-    workers.iter().map(|worker| &worker.tether)
+fn handles(workers: &[WorkerThread]) -> impl Iterator<Item = &WorkerHandle<WakeEvent>> {
+    workers.iter().map(|worker| &worker.handle)
 }

@@ -2,7 +2,7 @@
 //! want, queues that have ended.
 
 use super::{BURST_MAX, Control};
-use dataplane::messages::Event;
+use dataplane::messages::WorkerEvent;
 
 impl Control {
     /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
@@ -20,10 +20,10 @@ impl Control {
         workers.all(|worker| worker.events.is_empty())
     }
 
-    fn handle_event(&mut self, event: Event) {
+    fn handle_event(&mut self, event: WorkerEvent) {
         let now = self.now();
         match event {
-            Event::PacketIn(event) => {
+            WorkerEvent::PacketIn(event) => {
                 let Some(site) = self.sites.get_mut(&event.from.bridge) else {
                     return;
                 };
@@ -33,36 +33,36 @@ impl Control {
                     .handle_packet_in(event.meta, event.data, now, &mut effects);
                 self.carry_out(bridge, effects, &mut None);
             }
-            Event::Learn(key, address) => {
+            WorkerEvent::Learn(key, address) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
                     site.bridge.handle_station(address, key.port, now);
                 }
             }
-            Event::LearnRule(key, learned) => {
+            WorkerEvent::LearnRule(key, learned) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
                     site.bridge.handle_learned(&learned, now);
                 }
             }
-            Event::Intercepted(from, bytes) => {
+            WorkerEvent::Punted(from, bytes) => {
                 let Some(site) = self.sites.get_mut(&from.bridge) else {
                     return;
                 };
                 let mut effects = Vec::new();
                 site.bridge
-                    .handle_intercepted(from.port, &bytes, now, &mut effects);
+                    .handle_punted(from.port, &bytes, now, &mut effects);
                 self.carry_out(from.bridge, effects, &mut None);
             }
-            Event::Captured(record) => self.capturing.take(*record),
-            Event::Membership(key, vid, frame) => {
+            WorkerEvent::Captured(record) => self.capturing.take(*record),
+            WorkerEvent::Membership(key, vid, frame) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
                     site.bridge.handle_membership((key.port, vid), &frame, now);
                 }
             }
-            Event::Sampled(sampled) => self.handle_sampled(&sampled),
-            Event::SampledByRule(sampled) => self.handle_sampled_by_rule(&sampled),
-            Event::Flows(bridge, flows) => self.handle_flows(bridge, &flows),
-            Event::Resolve(by, host) => self.handle_resolve(by, host),
-            Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
+            WorkerEvent::Sampled(sampled) => self.handle_sampled(&sampled),
+            WorkerEvent::SampledByRule(sampled) => self.handle_sampled_by_rule(&sampled),
+            WorkerEvent::Flows(bridge, flows) => self.handle_flows(bridge, &flows),
+            WorkerEvent::Resolve(by, host) => self.handle_resolve(by, host),
+            WorkerEvent::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }
 }

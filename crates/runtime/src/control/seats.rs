@@ -16,7 +16,7 @@ use ports::{Counter, Port, Queue, QueueCounters};
 use super::Control;
 use super::site::PortSite;
 use config::Affinity;
-use dataplane::messages::{Command, Exchange, Purpose, Returned};
+use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerCommand};
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
@@ -160,24 +160,30 @@ impl Control {
         };
         port.moves += 1;
         self.moving.insert(key);
-        self.exchange(from, key, queue, Purpose::Serve(to));
+        self.exchange(from, key, queue, QueuePurpose::Serve(to));
         Ok(())
     }
 
-    fn exchange(&mut self, worker: usize, key: PortKey, queue: Box<dyn Queue>, purpose: Purpose) {
+    fn exchange(
+        &mut self,
+        worker: usize,
+        key: PortKey,
+        queue: Box<dyn Queue>,
+        purpose: QueuePurpose,
+    ) {
         let site = self.sites.get(&key.bridge);
         let Some(port) = site.and_then(|site| site.ports.get(&key.port)) else {
             return;
         };
         let back = port.returned.0.clone();
-        let exchange = Exchange {
+        let exchange = QueueExchange {
             key,
             queue,
             back,
             purpose,
         };
-        let command = Command::Exchange(Box::new(exchange));
-        self.tools.workers[worker].tether.tell_surely(command);
+        let command = WorkerCommand::Exchange(Box::new(exchange));
+        self.tools.workers[worker].handle.tell_surely(command);
     }
 
     /// Does what queues are for that workers have given back.
@@ -190,11 +196,13 @@ impl Control {
                 self.moving.remove(&key);
                 continue;
             };
-            let returned: Vec<Returned> = port.returned.1.try_iter().collect();
-            for Returned { queue, purpose } in returned {
+            let returned: Vec<ReturnedQueue> = port.returned.1.try_iter().collect();
+            for ReturnedQueue { queue, purpose } in returned {
                 match purpose {
-                    Purpose::Serve(worker) => self.exchange(worker, key, queue, Purpose::Keep),
-                    Purpose::Keep => self.keep(key, queue),
+                    QueuePurpose::Serve(worker) => {
+                        self.exchange(worker, key, queue, QueuePurpose::Keep)
+                    }
+                    QueuePurpose::Keep => self.keep(key, queue),
                 }
             }
         }

@@ -33,7 +33,7 @@ impl PortSite {
         };
         let done = device.set_qos(wanted);
         let marking = wanted.filter(|_| done.is_ok());
-        self.police.mark(marking);
+        self.policer.mark(marking);
         match done {
             Ok(shaped) => self.shaped = shaped.map(|shaped| (shape, shaped)),
             Err(error) => {

@@ -18,8 +18,8 @@ use config::reconcile::NumberedPort;
 use config::{
     Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
 };
-use dataplane::messages::Returned;
-use dataplane::policer::{Gate, GateCounters, Police};
+use dataplane::messages::ReturnedQueue;
+use dataplane::policer::{PacketInCounters, Policer, PortPolicing};
 use switch::bridge::Bridge;
 use switch::connection::ConnectionId;
 
@@ -30,9 +30,9 @@ pub(super) struct PortSite {
     /// Its Ethernet address, if the switch is to give it one.
     pub(super) address: Option<MacAddr>,
     /// Which of its frames go to controllers.
-    pub(super) police: Arc<Police>,
+    pub(super) policer: Arc<Policer>,
     /// What came of those, of each worker.
-    pub(super) gates: Vec<Arc<GateCounters>>,
+    pub(super) packet_in_counters: Vec<Arc<PacketInCounters>>,
     /// The places of the workers, in their order; none while it is not open.
     pub(super) seats: Vec<Seat>,
     /// Queues that only send, and that no worker needs now.
@@ -42,7 +42,7 @@ pub(super) struct PortSite {
     /// Who is to take its frames when these are done.
     pub(super) then: Option<Vec<usize>>,
     /// How queues come back from workers.
-    pub(super) returned: (Sender<Returned>, Receiver<Returned>),
+    pub(super) returned: (Sender<ReturnedQueue>, Receiver<ReturnedQueue>),
     /// How its frames come and go, where there is more than one way.
     pub(super) way: Option<String>,
     /// The open device; none while the interface is missing.
@@ -143,8 +143,8 @@ impl PortSite {
         Self {
             wanted,
             address,
-            police: Police::new(rate),
-            gates: Vec::new(),
+            policer: Policer::new(rate),
+            packet_in_counters: Vec::new(),
             seats: Vec::new(),
             spare: Vec::new(),
             moves: 0,
@@ -189,8 +189,8 @@ impl PortSite {
 
     /// Gives its device what it is to have.
     pub(super) fn equip(&mut self, equipment: &Equipment) {
-        self.police.limit_ingress(equipment.ingress);
-        self.police.limit_egress(equipment.egress);
+        self.policer.limit_ingress(equipment.ingress);
+        self.policer.limit_egress(equipment.egress);
         self.complaint = None;
         let (address, mtu) = (equipment.address, equipment.mtu);
         if let Some(device) = &mut self.device
@@ -217,18 +217,20 @@ impl PortSite {
     }
 
     /// The port's way to the controllers, for another worker.
-    pub(super) fn gate(&mut self) -> Gate {
-        let counters = Arc::<GateCounters>::default();
-        self.gates.push(Arc::clone(&counters));
-        Gate {
-            police: Arc::clone(&self.police),
+    pub(super) fn add_policing(&mut self) -> PortPolicing {
+        let counters = Arc::<PacketInCounters>::default();
+        self.packet_in_counters.push(Arc::clone(&counters));
+        PortPolicing {
+            policer: Arc::clone(&self.policer),
             counters,
         }
     }
 
     /// What came of its frames for controllers, by name.
     pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.gates.iter().flat_map(|counters| counters.read())
+        self.packet_in_counters
+            .iter()
+            .flat_map(|counters| counters.read())
     }
 }
 
@@ -252,10 +254,10 @@ impl Site {
     }
 
     /// Lets so many frames go to controllers from now on.
-    pub(super) fn police(&mut self, policing: Policing) {
+    pub(super) fn set_policing(&mut self, policing: Policing) {
         self.policing = policing;
         for port in self.ports.values() {
-            port.police.set(policing.port);
+            port.policer.set(policing.port);
         }
         self.bridge.limit_packet_ins(policing.controller);
     }

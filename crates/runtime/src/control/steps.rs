@@ -141,7 +141,7 @@ impl Control {
             Step::Furnish(bridge, table, config) => {
                 self.at(&bridge, |site| site.bridge.furnish(table, &config));
             }
-            Step::Police(bridge, policing) => self.at(&bridge, |site| site.police(policing)),
+            Step::Police(bridge, policing) => self.at(&bridge, |site| site.set_policing(policing)),
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Control {
             _snoop: snoop,
             _control: control,
         };
-        site.police(config.policing());
+        site.set_policing(config.policing());
         site.bridge.set_switching(&config.switching, self.now());
         site.bridge.set_mirrors(&config.mirrors);
         if let Some(spanning) = &config.spanning {

@@ -14,7 +14,7 @@ use crate::underlay::{Wanted, follow};
 use config::PortKind;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
-use dataplane::underlay::{EGRESS_PORTS, Ground, Route, Underlay};
+use dataplane::underlay::{EGRESS_PORTS, Underlay, UnderlayPort, UnderlayRoute};
 use switch::underlay::{KernelRoute, KernelTables};
 
 /// So long the kernel is not asked again where a host is.
@@ -137,7 +137,7 @@ impl Control {
         let underlay = self.underlay_now();
         if *self.publisher.underlay() != underlay {
             self.publisher.set_underlay(underlay);
-            self.ways_changed = true;
+            self.virtual_links_changed = true;
         }
     }
 
@@ -176,14 +176,14 @@ impl Control {
         let mut by_index = self.take_in_ports(&mut underlay);
         self.host_ports.take_in(&mut underlay, &mut by_index);
         let by_name: BTreeMap<_, _> = underlay
-            .grounds
+            .ports_of_host
             .iter()
             .map(|(key, ground)| (ground.name.clone(), *key))
             .collect();
         let kernel = &self.underlay.kernel;
         for known in &kernel.addresses {
             let ground = by_index.get(&known.index);
-            if let Some(ground) = ground.and_then(|key| underlay.grounds.get_mut(key)) {
+            if let Some(ground) = ground.and_then(|key| underlay.ports_of_host.get_mut(key)) {
                 ground.addresses.push(known.address);
             }
         }
@@ -197,7 +197,7 @@ impl Control {
                 underlay.neighbours.insert((*key, *address), *mac);
             }
         }
-        let by_hand = self.underlay.routes.iter().map(|route| Route {
+        let by_hand = self.underlay.routes.iter().map(|route| UnderlayRoute {
             to: route.to,
             len: route.len,
             gateway: route.gateway,
@@ -205,7 +205,7 @@ impl Control {
             by: by_name.get(route.by.as_str()).copied(),
             metric: 0,
         });
-        let of_kernel = kernel.routes.iter().map(|route| Route {
+        let of_kernel = kernel.routes.iter().map(|route| UnderlayRoute {
             to: route.to,
             len: route.len,
             gateway: route.gateway,
@@ -240,12 +240,12 @@ impl Control {
                             continue;
                         };
                         by_index.extend(port.index.map(|index| (index, key)));
-                        let ground = Ground {
+                        let ground = UnderlayPort {
                             name: port.wanted.name.clone(),
                             mac: entry.desc.hw_addr,
                             addresses: by_hand.cloned().unwrap_or_default(),
                         };
-                        underlay.grounds.insert(key, ground);
+                        underlay.ports_of_host.insert(key, ground);
                     }
                     PortKind::Tunnel(tunnel) if port.device.is_some() => {
                         underlay.add_end(key, tunnel);
@@ -259,8 +259,8 @@ impl Control {
 
     /// The port of this name that the host has addresses at, if it is one.
     pub(super) fn ground_named(&self, name: &str) -> Option<PortKey> {
-        let grounds = &self.publisher.underlay().grounds;
-        let found = grounds.iter().find(|(_, ground)| ground.name == name);
+        let ports_of_host = &self.publisher.underlay().ports_of_host;
+        let found = ports_of_host.iter().find(|(_, ground)| ground.name == name);
         found.map(|(key, _)| *key)
     }
 }

@@ -15,9 +15,9 @@ use packet::{Frame, Link, MacAddr};
 
 use super::{Bridge, Effect, PortEntry};
 use config::{BondConfig, LogicalPort};
-use dataplane::bonds::{BondState, JustHeard, Leaving, Loads};
-use dataplane::normal::Knowledge;
-use dataplane::vlans::Vlans;
+use dataplane::bonds::{BondLoads, BondState, EgressFrame, RecentSources};
+use dataplane::normal::NormalContext;
+use dataplane::vlans::FrameVlans;
 use l2::bond::{self, BUCKETS, Bond};
 use l2::lacp::{self, Group, Receive, Status};
 
@@ -71,9 +71,9 @@ impl Bonded {
         let state = BondState {
             home: home(&config),
             view: bond.view(),
-            loads: Loads::new(writers),
-            just_heard: Arc::default(),
-            announced: JustHeard::announced().into(),
+            loads: BondLoads::new(writers),
+            recent_sources: Arc::default(),
+            announced: RecentSources::announced().into(),
         };
         Self {
             config,
@@ -240,7 +240,7 @@ impl Bridge {
             bonded.configure(config, now);
         }
         self.publish_bonds();
-        self.settle_intercepts();
+        self.update_punts();
     }
 
     /// The bonds, by the names of their ports.
@@ -400,7 +400,7 @@ impl Bridge {
             return;
         };
         let stations = self.stations.view();
-        let knowledge = Knowledge {
+        let knowledge = NormalContext {
             mirrors: self.mirrors.as_deref(),
             stations: &stations,
             switching: self.switching.as_deref(),
@@ -410,7 +410,7 @@ impl Bridge {
             .iter()
             .filter(|(_, station)| station.port() != state.home);
         for (address, station) in others {
-            let within = Vlans::of_vlan(address.vid);
+            let within = FrameVlans::of_vlan(address.vid);
             if !knowledge.joins(station.port(), state.home, &within) {
                 continue;
             }
@@ -418,7 +418,7 @@ impl Bridge {
             let Ok(link) = Link::parse(frame.bytes()) else {
                 continue;
             };
-            let leaving = Leaving {
+            let leaving = EgressFrame {
                 frame: &frame,
                 link: &link,
                 within,

@@ -16,7 +16,7 @@ use ports::Counter;
 
 use super::{Bridge, Effect, PortEntry};
 use config::{Exporters, Ipfix, Sflow};
-use dataplane::sampling::{Sampled, SamplingView};
+use dataplane::sampling::{FrameSample, SamplingView};
 use flow_export::flows::Flow;
 use flow_export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
 use flows::Flows;
@@ -117,7 +117,12 @@ impl Bridge {
     }
 
     /// Takes a sample.
-    pub fn handle_sampled(&mut self, sampled: &Sampled, now: Instant, effects: &mut Vec<Effect>) {
+    pub fn handle_sampled(
+        &mut self,
+        sampled: &FrameSample,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         let index = |port: PortNo| self.ports.get(&port).and_then(|entry| entry.index);
         if let Some(flows) = self.exporting.ipfix.as_mut() {
             flows.handle_sampled(sampled, index, now, effects);
@@ -259,7 +264,7 @@ impl Telling {
 
     fn handle_sampled(
         &mut self,
-        sampled: &Sampled,
+        sampled: &FrameSample,
         index: impl Fn(PortNo) -> Option<u32>,
         now: Instant,
         effects: &mut Vec<Effect>,

@@ -10,10 +10,10 @@ use packet::{Frame, Link};
 use pipeline::{Destination, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict};
 
 use super::{Bridge, Effect};
-use dataplane::bonds::Leaving;
-use dataplane::mirrors::{Chosen, Passing};
-use dataplane::normal::Knowledge;
-use dataplane::vlans::Retag;
+use dataplane::bonds::EgressFrame;
+use dataplane::mirrors::{MirrorDirection, MirrorSet};
+use dataplane::normal::NormalContext;
+use dataplane::vlans::TagRewrite;
 
 impl Bridge {
     /// Has the fate of a controller's frame told and turns it into effects.
@@ -27,10 +27,15 @@ impl Bridge {
         if self.is_mirrors_own(from) {
             return;
         }
-        let mut had = Chosen::default();
+        let mut had = MirrorSet::default();
         if self.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
             let frame = Frame::from_bytes(&message.data);
-            self.mirror(&frame, (from, (from, Passing::In)), &mut had, effects);
+            self.mirror(
+                &frame,
+                (from, (from, MirrorDirection::In)),
+                &mut had,
+                effects,
+            );
         }
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
@@ -78,7 +83,7 @@ impl Bridge {
     fn carry_out(
         &mut self,
         verdict: &mut Verdict,
-        (from, mut had): (PortNo, Chosen),
+        (from, mut had): (PortNo, MirrorSet),
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
@@ -89,7 +94,12 @@ impl Bridge {
             let frame = &verdict.frames[egress.frame];
             match egress.to {
                 Destination::Port(port) => {
-                    self.mirror(frame, (from, (port, Passing::Out)), &mut had, effects);
+                    self.mirror(
+                        frame,
+                        (from, (port, MirrorDirection::Out)),
+                        &mut had,
+                        effects,
+                    );
                     let mut leaving = frame.clone();
                     leaving.priority = egress.priority;
                     effects.push(Effect::Transmit(port, leaving, egress.registers));
@@ -99,7 +109,12 @@ impl Bridge {
                         let mut leaving = frame.clone();
                         leaving.priority = egress.priority;
                         if retag.change(&mut leaving) {
-                            self.mirror(&leaving, (from, (port, Passing::Out)), &mut had, effects);
+                            self.mirror(
+                                &leaving,
+                                (from, (port, MirrorDirection::Out)),
+                                &mut had,
+                                effects,
+                            );
                             let words = egress.registers.clone();
                             effects.push(Effect::Transmit(port, leaving, words));
                         }
@@ -117,20 +132,25 @@ impl Bridge {
         spent.for_each(|frame| self.pool.put(frame));
     }
 
-    fn normal_exits(&mut self, frame: &Frame, from: PortNo, now: Instant) -> Vec<(PortNo, Retag)> {
+    fn normal_exits(
+        &mut self,
+        frame: &Frame,
+        from: PortNo,
+        now: Instant,
+    ) -> Vec<(PortNo, TagRewrite)> {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
         };
         let stations = self.stations.view();
         let multicast = self.multicast_view();
-        let knowledge = Knowledge {
+        let knowledge = NormalContext {
             stations: &stations,
             multicast: multicast.as_ref(),
             switching: self.switching.as_deref(),
             mirrors: self.mirrors.as_deref(),
         };
         let decision = knowledge.decide((&link, frame.bytes()), from, now);
-        let leaving = Leaving {
+        let leaving = EgressFrame {
             frame,
             link: &link,
             within: decision.within,

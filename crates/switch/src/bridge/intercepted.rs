@@ -7,18 +7,18 @@ use base::{Instant, PortNo};
 use packet::wire::slow;
 
 use super::{Bridge, Effect};
-use dataplane::intercept::{Intercept, Intercepts, is_bpdu};
+use dataplane::punt::{PuntTable, PuntedProtocols, is_bpdu};
 
 impl Bridge {
     /// What its ports take of that; none if nothing.
-    pub const fn intercepts(&self) -> Option<&Arc<Intercepts>> {
-        self.intercepts.as_ref()
+    pub const fn punts(&self) -> Option<&Arc<PuntTable>> {
+        self.punts.as_ref()
     }
 
     /// Settles anew what its ports take. Where there is a spanning tree, no port passes on
     /// BPDUs, whether it takes part or not.
-    pub(super) fn settle_intercepts(&mut self) {
-        let mut ports: BTreeMap<PortNo, Intercept> = BTreeMap::new();
+    pub(super) fn update_punts(&mut self) {
+        let mut ports: BTreeMap<PortNo, PuntedProtocols> = BTreeMap::new();
         let all = self.ports.keys().filter(|_| self.spanning.is_some());
         for port in all {
             ports.entry(*port).or_default().spanning = true;
@@ -26,12 +26,12 @@ impl Bridge {
         for port in self.speakers_of_lacp() {
             ports.entry(port).or_default().slow = true;
         }
-        self.intercepts = Intercepts::compile(ports);
+        self.punts = PuntTable::compile(ports);
         self.unpublished = true;
     }
 
     /// Takes a message that came by one of these ports.
-    pub fn handle_intercepted(
+    pub fn handle_punted(
         &mut self,
         from: PortNo,
         frame: &[u8],

@@ -9,12 +9,12 @@ use packet::Frame;
 
 use super::{Bridge, Effect};
 use config::Mirror;
-use dataplane::mirrors::{Chosen, Copier, Mirrors, Passing, Scene};
+use dataplane::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink, Mirrors};
 
 /// Sends copies as frames of the bridge's own.
 struct Copying<'a>(&'a mut Vec<Effect>);
 
-impl Copier for Copying<'_> {
+impl MirrorSink for Copying<'_> {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         Some(frame.clone())
     }
@@ -64,12 +64,12 @@ impl Bridge {
     pub(super) fn mirror(
         &self,
         frame: &Frame,
-        (from, passing): (PortNo, (PortNo, Passing)),
-        had: &mut Chosen,
+        (from, passing): (PortNo, (PortNo, MirrorDirection)),
+        had: &mut MirrorSet,
         effects: &mut Vec<Effect>,
     ) {
         if let Some(mirrors) = self.mirrors.as_deref() {
-            let scene = Scene {
+            let scene = MirrorContext {
                 mirrors,
                 pipeline: &self.pipeline,
                 switching: self.switching.as_deref(),
@@ -80,7 +80,7 @@ impl Bridge {
     }
 
     /// The mirrors that have had a frame which came in by `from` and waited since.
-    pub(super) fn mirrors_had(&self, from: PortNo) -> Chosen {
+    pub(super) fn mirrors_had(&self, from: PortNo) -> MirrorSet {
         let mirrors = self.mirrors.as_ref();
         mirrors.map(|mirrors| mirrors.had(from)).unwrap_or_default()
     }

@@ -46,7 +46,7 @@ impl Bridge {
                     reason,
                     ..message.clone()
                 };
-                let may = |peer: &Connection| peer.police.takes(cause, now);
+                let may = |peer: &Connection| peer.policer.takes(cause, now);
                 self.packet_ins_limited += self.tell_frame(message, wants, may, effects);
             }
         }

@@ -74,7 +74,7 @@ impl Bridge {
         self.settle_protected();
         self.tell_port(PortReason::Add, desc, effects);
         self.settle_spanning();
-        self.settle_intercepts();
+        self.update_punts();
     }
 
     /// Takes note whether a port is the end of a tunnel.
@@ -104,7 +104,7 @@ impl Bridge {
         self.unpublished = true;
         self.tell_port(PortReason::Delete, entry.desc, effects);
         self.settle_spanning();
-        self.settle_intercepts();
+        self.update_punts();
     }
 
     /// Takes note of how a port's interface is now.

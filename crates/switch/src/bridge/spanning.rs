@@ -7,8 +7,8 @@ use packet::{Frame, MacAddr};
 
 use super::{Bridge, Effect};
 use config::{SpanningConfig, SpanningPort, TreeProtocol};
-use dataplane::gates::{Gates, Passage};
-use dataplane::intercept;
+use dataplane::punt;
+use dataplane::stp_filter::{BlockedPort, StpFilter};
 use l2::spanning::{
     Action, BridgeId, PortId, PortSettings, Settings, SpanningTree, State, Version,
 };
@@ -121,7 +121,7 @@ impl Bridge {
         }
         self.heed_tree();
         self.take_states();
-        self.settle_intercepts();
+        self.update_punts();
     }
 
     /// The tree, if there is one.
@@ -130,8 +130,8 @@ impl Bridge {
     }
 
     /// What its ports let in, where it is not all; none if it is.
-    pub const fn gates(&self) -> Option<&std::sync::Arc<Gates>> {
-        self.gates.as_ref()
+    pub const fn stp_filter(&self) -> Option<&std::sync::Arc<StpFilter>> {
+        self.stp_filter.as_ref()
     }
 
     /// Tells the tree of the ports as they are now.
@@ -180,7 +180,7 @@ impl Bridge {
         {
             return;
         }
-        let Some(bytes) = intercept::bpdu(frame) else {
+        let Some(bytes) = punt::bpdu(frame) else {
             return;
         };
         if let Err(malformed) = spanning.tree.hear(from, bytes) {
@@ -271,15 +271,15 @@ impl Bridge {
             }
             let passage = match state {
                 None | Some(State::Forwarding) => None,
-                Some(State::Learning) => Some(Passage::Learns),
+                Some(State::Learning) => Some(BlockedPort::LearnOnly),
                 Some(State::Disabled | State::Discarding | State::Listening) => {
-                    Some(Passage::Nothing)
+                    Some(BlockedPort::DropAll)
                 }
             };
             self.pipeline.set_stp_blocked(*number, passage.is_some());
             held.extend(passage.map(|passage| (*number, passage)));
         }
-        self.gates = Gates::compile(held);
+        self.stp_filter = StpFilter::compile(held);
         self.unpublished = true;
         let mut late = std::mem::take(&mut self.late);
         for number in changed {
@@ -352,7 +352,12 @@ fn port_settings(protocol: TreeProtocol, port: &SpanningPort, desc: &PortDesc) -
 /// The frame of a BPDU.
 fn bpdu_frame(from: MacAddr, bytes: &[u8]) -> Frame {
     let length = u16::try_from(bytes.len()).expect("a BPDU is short");
-    let header = [&intercept::BRIDGES[..], &from.0, &length.to_be_bytes()].concat();
+    let header = [
+        &punt::BRIDGE_GROUP_ADDRESS[..],
+        &from.0,
+        &length.to_be_bytes(),
+    ]
+    .concat();
     let mut frame = [&header, bytes].concat();
     frame.resize(frame.len().max(FRAME_LEN_MIN), 0);
     Frame::from_bytes(&frame)

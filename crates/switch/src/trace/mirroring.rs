@@ -4,13 +4,13 @@ use base::PortNo;
 use packet::Frame;
 
 use super::{Departure, Traced};
-use dataplane::mirrors::{Chosen, Copier, Passing, Scene};
+use dataplane::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink};
 
 /// Copies that would be sent.
 #[derive(Default)]
 struct Copies(Vec<Departure>);
 
-impl Copier for Copies {
+impl MirrorSink for Copies {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         Some(frame.clone())
     }
@@ -31,12 +31,12 @@ impl Traced {
     pub(super) fn copies(
         &self,
         frame: &Frame,
-        (from, passing): (PortNo, (PortNo, Passing)),
-        had: &mut Chosen,
+        (from, passing): (PortNo, (PortNo, MirrorDirection)),
+        had: &mut MirrorSet,
     ) -> Vec<Departure> {
         let mut copies = Copies::default();
         if let Some(mirrors) = self.mirrors.as_deref() {
-            let scene = Scene {
+            let scene = MirrorContext {
                 mirrors,
                 pipeline: &self.pipeline,
                 switching: self.switching.as_deref(),

@@ -8,9 +8,9 @@ use pipeline::TracePrinter;
 
 use super::{Lesson, Traced};
 use config::{LogicalPort, VlanMode};
-use dataplane::bonds::Leaving;
-use dataplane::normal::{Forward, Knowledge};
-use dataplane::vlans::{Retag, Vlans};
+use dataplane::bonds::EgressFrame;
+use dataplane::normal::{NormalContext, NormalTarget};
+use dataplane::vlans::{FrameVlans, TagRewrite};
 use l2::mac::Address;
 use l2::mcast::Audience;
 
@@ -30,21 +30,21 @@ impl Traced {
             }
         }
         let (forward, within) = self.knowledge().forward((&link, frame.bytes()), from);
-        if forward == Forward::Refused {
+        if forward == NormalTarget::Refused {
             text += &self.refusal(link.tag.map_or(0, |tag| tag.vid), from);
         }
         text += match forward {
-            Forward::To(_) => "     -> forwarding to learned port\n",
-            Forward::Among(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
-            Forward::Among(_) => "     -> forwarding to mcast router port\n",
-            Forward::Flood => "     -> no learned MAC for destination, flooding\n",
-            Forward::Nowhere if link.dst.is_bridge_reserved() => {
+            NormalTarget::Port(_) => "     -> forwarding to learned port\n",
+            NormalTarget::Group(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
+            NormalTarget::Group(_) => "     -> forwarding to mcast router port\n",
+            NormalTarget::Flood => "     -> no learned MAC for destination, flooding\n",
+            NormalTarget::Nowhere if link.dst.is_bridge_reserved() => {
                 "     >> dropped: for bridges only\n"
             }
-            Forward::Nowhere => "     >> destination port is input port, dropping\n",
-            Forward::Surplus => "     -> bonding refused admissibility, dropping\n",
-            Forward::Looped => "     -> SLB bond thinks this packet looped back, dropping\n",
-            Forward::Refused => "     >> disallowed VLAN VID for this input port, dropping\n",
+            NormalTarget::Nowhere => "     >> destination port is input port, dropping\n",
+            NormalTarget::Surplus => "     -> bonding refused admissibility, dropping\n",
+            NormalTarget::Looped => "     -> SLB bond thinks this packet looped back, dropping\n",
+            NormalTarget::Refused => "     >> disallowed VLAN VID for this input port, dropping\n",
         };
         text += &self.left_out(forward, from, &within);
         text
@@ -73,7 +73,7 @@ impl Traced {
     }
 
     /// A line for each port that a frame would go to, and may not.
-    fn left_out(&self, forward: Forward, from: PortNo, within: &Vlans) -> String {
+    fn left_out(&self, forward: NormalTarget, from: PortNo, within: &FrameVlans) -> String {
         let knowledge = self.knowledge();
         let home = knowledge.home(from);
         let floods = |port: &PortNo| {
@@ -81,18 +81,21 @@ impl Traced {
             view.is_some_and(|view| view.without_stp_block().floods())
         };
         let ports: Vec<PortNo> = match forward {
-            Forward::To(port) => vec![port],
-            Forward::Flood => {
+            NormalTarget::Port(port) => vec![port],
+            NormalTarget::Flood => {
                 let ports = self.pipeline.ports().map(|(port, _)| port);
                 ports.filter(floods).collect()
             }
-            Forward::Among(audience) => {
+            NormalTarget::Group(audience) => {
                 let views = self.multicast.iter();
                 views
                     .flat_map(|view| view.ports(audience, within.vid))
                     .collect()
             }
-            Forward::Nowhere | Forward::Refused | Forward::Surplus | Forward::Looped => Vec::new(),
+            NormalTarget::Nowhere
+            | NormalTarget::Refused
+            | NormalTarget::Surplus
+            | NormalTarget::Looped => Vec::new(),
         };
         let one_of_each = |port: &PortNo| *port != home && knowledge.home(*port) == *port;
         let wanted = ports
@@ -105,13 +108,13 @@ impl Traced {
     }
 
     /// The ports by which `NORMAL` would send a frame, and what would become of its tag.
-    pub(super) fn normal_exits(&self, frame: &Frame, from: PortNo) -> Vec<(PortNo, Retag)> {
+    pub(super) fn normal_exits(&self, frame: &Frame, from: PortNo) -> Vec<(PortNo, TagRewrite)> {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
         };
         let knowledge = self.knowledge();
         let (forward, within) = knowledge.forward((&link, frame.bytes()), from);
-        let leaving = Leaving {
+        let leaving = EgressFrame {
             frame,
             link: &link,
             within,
@@ -131,8 +134,8 @@ impl Traced {
         }
     }
 
-    pub(super) fn knowledge(&self) -> Knowledge<'_> {
-        Knowledge {
+    pub(super) fn knowledge(&self) -> NormalContext<'_> {
+        NormalContext {
             stations: &self.stations,
             multicast: self.multicast.as_ref(),
             switching: self.switching.as_deref(),

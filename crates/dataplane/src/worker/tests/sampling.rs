@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use super::*;
-use crate::sampling::Sampled;
+use crate::sampling::FrameSample;
 
-fn sampling(rig: &mut Rig, rate: u32) {
+fn sampling(rig: &mut WorkerRig, rate: u32) {
     rig.sampling = Some(Arc::new(SamplingView {
         sflow: NonZeroU32::new(rate),
         ipfix: [None, None],
@@ -16,14 +16,14 @@ fn sampling(rig: &mut Rig, rate: u32) {
     rig.publish();
 }
 
-fn sample(rig: &mut Rig) -> Sampled {
+fn sample(rig: &mut WorkerRig) -> FrameSample {
     match rig.events.pop() {
-        Ok(Event::Sampled(sampled)) => *sampled,
+        Ok(WorkerEvent::Sampled(sampled)) => *sampled,
         _ => panic!("a sample"),
     }
 }
 
-fn exits(sampled: &Sampled) -> Vec<u32> {
+fn exits(sampled: &FrameSample) -> Vec<u32> {
     let exits = sampled.departed.iter();
     exits.map(|departure| departure.port.0).collect()
 }
@@ -36,7 +36,7 @@ fn a_sample_tells_how_a_frame_came_and_where_it_went() {
         Action::output(PortNo(1)),
     ];
     let all = [1, 2].map(|port| Action::output(PortNo(port)));
-    let mut rig = Rig::new(&[(1, &all[1..]), (2, &tagged), (3, &all)]);
+    let mut rig = WorkerRig::new(&[(1, &all[1..]), (2, &tagged), (3, &all)]);
     sampling(&mut rig, 1);
     assert_eq!(rig.pass(1, 9), [2]);
     let sampled = sample(&mut rig);
@@ -55,7 +55,7 @@ fn a_sample_tells_how_a_frame_came_and_where_it_went() {
 
 #[test]
 fn frames_stay_in_order_whether_they_are_sampled_or_not() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     sampling(&mut rig, 3);
     let (mut out, mut pool) = (Batch::new(), Pool::new(64));
     for number in 0..32_u8 {
@@ -71,7 +71,7 @@ fn frames_stay_in_order_whether_they_are_sampled_or_not() {
     rig.hosts[1].receive(&mut pool, &mut came).expect("a wire");
     let numbers: Vec<u8> = came.iter().map(|frame| frame.bytes()[20]).collect();
     assert_eq!(numbers, (0..32).collect::<Vec<u8>>());
-    assert!(matches!(rig.events.pop(), Ok(Event::Sampled(_))));
+    assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Sampled(_))));
     // The ring has room for two.
     let drops = rig.drops();
     assert!(matches!(drops[..], [("sample_no_room", _)]), "{drops:?}");
@@ -79,7 +79,7 @@ fn frames_stay_in_order_whether_they_are_sampled_or_not() {
 
 #[test]
 fn a_frame_that_goes_nowhere_is_told_of_as_well() {
-    let mut rig = Rig::new(&[]);
+    let mut rig = WorkerRig::new(&[]);
     sampling(&mut rig, 1);
     assert_eq!(rig.pass(1, 9), [0; 0]);
     let sampled = sample(&mut rig);

@@ -17,7 +17,7 @@ use super::{Command, Told, named, options};
 use crate::control::Control;
 use crate::control::site::{PortSite, Site};
 use config::PortKind;
-use dataplane::counters::Drop;
+use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
 use switch::odp;
 
@@ -56,7 +56,7 @@ pub(super) fn lookups(control: &Control) -> Lookups {
     let missed = workers.iter().map(|worker| worker.counters.handed()).sum();
     let lost = workers.iter();
     let lost = lost
-        .map(|worker| worker.counters.dropped(Drop::PacketInNoRoom))
+        .map(|worker| worker.counters.dropped(WorkerDrop::PacketInQueueFull))
         .sum();
     let entries = control.sites.values().flat_map(|site| site.bridge.ports());
     let came: u64 = entries
@@ -154,7 +154,7 @@ const FEATURES: [(&str, &str); 22] = [
     ("Max dp_hash algorithm",        "0"),
     ("Check pkt length action",      "Yes"),
     ("Conntrack timeout policy",     "No"),
-    ("Explicit Drop action",         "No"),
+    ("Explicit WorkerDrop action",         "No"),
     ("Optimized Balance TCP mode",   "No"),
     ("Conntrack all-zero IP SNAT",   "No"),
     ("MPLS Label add",               "No"),

@@ -218,14 +218,14 @@ fn tracer(control: &mut Control) -> Tracer {
             switching: site.bridge.switching().cloned(),
             mirrors: site.bridge.mirrors().cloned(),
             tree: site.bridge.spanning().map(|spanning| spanning.name()),
-            gates: site.bridge.gates().cloned(),
+            stp_filter: site.bridge.stp_filter().cloned(),
             ports: ports.collect(),
         };
         (*id, traced)
     });
     Tracer {
         bridges: bridges.collect(),
-        ways: control.publisher.ways().clone(),
+        virtual_links: control.publisher.virtual_links().clone(),
         now: control.now(),
     }
 }

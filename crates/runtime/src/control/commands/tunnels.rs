@@ -12,7 +12,7 @@ use super::Command;
 use crate::control::Control;
 use crate::control::underlay::UserRoute;
 use config::{End, Inherited, PortKind, Tunnel, TunnelKey};
-use dataplane::underlay::{Ground, Route, Underlay};
+use dataplane::underlay::{Underlay, UnderlayPort, UnderlayRoute};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 13] = [
@@ -175,7 +175,7 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
         true => "::".to_owned(),
         false => hop.next.to_string(),
     };
-    let ground = &underlay.grounds[&hop.by];
+    let ground = &underlay.ports_of_host[&hop.by];
     Ok(format!(
         "src {}\ngateway {gateway}\ndev {}\n",
         hop.source, ground.name
@@ -183,8 +183,8 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
 }
 
 /// A route as Open vSwitch writes it.
-fn describe(route: &Route, underlay: &Underlay, by_hand: bool) -> Option<String> {
-    let ground = underlay.grounds.get(&route.by?)?;
+fn describe(route: &UnderlayRoute, underlay: &Underlay, by_hand: bool) -> Option<String> {
+    let ground = underlay.ports_of_host.get(&route.by?)?;
     let fits = |address: &&IpAddr| address.is_ipv4() == route.to.is_ipv4();
     let source = route
         .source
@@ -203,20 +203,20 @@ fn describe(route: &Route, underlay: &Underlay, by_hand: bool) -> Option<String>
 fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
     let underlay = control.publisher.underlay();
     let by_hand = &control.underlay.routes;
-    let is_by_hand = |route: &Route| {
+    let is_by_hand = |route: &UnderlayRoute| {
         by_hand
             .iter()
             .any(|other| (other.to, other.len) == (route.to, route.len) && route.metric == 0)
     };
-    let mut text = "Route Table:\n".to_owned();
+    let mut text = "UnderlayRoute Table:\n".to_owned();
     for route in underlay.routes() {
         if let Some(line) = describe(route, underlay, is_by_hand(route)) {
             writeln!(text, "{line}").expect(ROOM);
         }
     }
-    let is_by_hand = |ground: &Ground| control.underlay.addresses.contains_key(&ground.name);
-    let grounds = underlay.grounds.values();
-    for ground in grounds.filter(|ground| !is_by_hand(ground)) {
+    let is_by_hand = |ground: &UnderlayPort| control.underlay.addresses.contains_key(&ground.name);
+    let ports_of_host = underlay.ports_of_host.values();
+    for ground in ports_of_host.filter(|ground| !is_by_hand(ground)) {
         for own in &ground.addresses {
             let len = if own.is_ipv4() { 32 } else { 128 };
             let name = &ground.name;
@@ -230,7 +230,7 @@ fn neighbours(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut text = format!("{:<46}{:<20}Bridge\n{}\n", "IP", "MAC", "=".repeat(74));
     let underlay = control.publisher.underlay();
     for ((by, host), mac) in &underlay.neighbours {
-        let ground = underlay.grounds.get(by);
+        let ground = underlay.ports_of_host.get(by);
         let name = ground.map_or("", |ground| &ground.name);
         writeln!(text, "{:<46}{mac}   {name}", host.to_string()).expect(ROOM);
     }
@@ -289,7 +289,7 @@ fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> 
         writeln!(text, "gre_sys (3) ref_cnt={count}").expect(ROOM);
     }
     if arguments.first().is_some_and(|word| word == "-v") {
-        for ground in underlay.grounds.values() {
+        for ground in underlay.ports_of_host.values() {
             for own in &ground.addresses {
                 let name = &ground.name;
                 writeln!(text, "{name}: {own} {}", ground.mac).expect(ROOM);

@@ -9,7 +9,7 @@ use openflow::WallTime;
 
 use super::super::Effect;
 use config::FlowCache;
-use dataplane::sampling::{Sampled, SampledByRule};
+use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::ipfix::{Exporter, Observation};
 
 /// An exporter and those whom it tells.
@@ -41,7 +41,7 @@ impl Flows {
 
     pub(super) fn handle_sampled(
         &mut self,
-        sampled: &Sampled,
+        sampled: &FrameSample,
         index: impl Fn(PortNo) -> Option<u32>,
         now: Instant,
         effects: &mut Vec<Effect>,
@@ -76,7 +76,7 @@ impl Flows {
     /// the frame leaves there, unless it is the one that it came by, or the rule says otherwise.
     pub(super) fn handle_sampled_by_rule(
         &mut self,
-        sampled: &SampledByRule,
+        sampled: &ActionSample,
         index: impl Fn(PortNo) -> Option<u32>,
         now: Instant,
         effects: &mut Vec<Effect>,

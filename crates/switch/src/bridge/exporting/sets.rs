@@ -11,7 +11,7 @@ use super::super::{Bridge, Effect};
 use super::flows::Flows;
 use config::CollectorSet;
 use dataplane::program::BridgeId;
-use dataplane::sampling::SampledByRule;
+use dataplane::sampling::ActionSample;
 use dataplane::slots::PortKey;
 
 /// The sets of a bridge, by their numbers.
@@ -49,7 +49,7 @@ impl Bridge {
     /// Takes a frame that a rule has told to a set of collectors.
     pub fn handle_sampled_by_rule(
         &mut self,
-        sampled: &SampledByRule,
+        sampled: &ActionSample,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
@@ -81,7 +81,7 @@ impl Bridge {
                 bridge: BridgeId::HOST,
                 port: from,
             };
-            let sampled = SampledByRule::of(frame, from, sample);
+            let sampled = ActionSample::of(frame, from, sample);
             self.handle_sampled_by_rule(&sampled, now, effects);
         }
     }

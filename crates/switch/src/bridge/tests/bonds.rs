@@ -9,7 +9,7 @@ use crate::link::Link;
 use config::{
     Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember, LogicalPort, Switching,
 };
-use dataplane::intercept::Intercept;
+use dataplane::punt::PuntedProtocols;
 
 const MEMBERS: [PortNo; 2] = [PortNo(2), PortNo(3)];
 const STATION: Address = Address {
@@ -173,13 +173,13 @@ fn lacp_is_spoken_and_heard_by_members_only() {
         priority: 7,
     };
     let mut rig = bonded(BondMode::BalanceTcp, Some(lacp));
-    let intercepts = rig.bridge.intercepts().expect("members take messages");
-    let slow = Intercept {
+    let punts = rig.bridge.punts().expect("members take messages");
+    let slow = PuntedProtocols {
         slow: true,
-        ..Intercept::default()
+        ..PuntedProtocols::default()
     };
-    assert_eq!(intercepts.of(PortNo(1)), None);
-    assert_eq!(intercepts.of(PortNo(3)), Some(slow));
+    assert_eq!(punts.of(PortNo(1)), None);
+    assert_eq!(punts.of(PortNo(3)), Some(slow));
     let effects = rig.look();
     let told = sent(&effects);
     assert_eq!(
@@ -201,7 +201,7 @@ fn lacp_is_spoken_and_heard_by_members_only() {
     pdu.actor.system.address = MacAddr::from_u64(99);
     let frame = pdu.emit(MacAddr::from_u64(98));
     rig.effects(|bridge, now, effects| {
-        bridge.handle_intercepted(PortNo(3), &frame, now, effects);
+        bridge.handle_punted(PortNo(3), &frame, now, effects);
     });
     rig.look();
     assert_eq!(

@@ -5,7 +5,7 @@ use flow::PortState;
 
 use super::*;
 use config::{SpanningConfig, SpanningPort, TreeProtocol};
-use dataplane::gates::Passage;
+use dataplane::stp_filter::BlockedPort;
 
 /// The ports at the ends of the cable.
 const CABLE: [PortNo; 2] = [PortNo(1), PortNo(2)];
@@ -43,7 +43,7 @@ impl Rig {
                     let other = CABLE.iter().find(|end| **end != port);
                     if let Some(other) = other.filter(|_| CABLE.contains(&port)) {
                         self.effects(|bridge, now, effects| {
-                            bridge.handle_intercepted(*other, frame.bytes(), now, effects);
+                            bridge.handle_punted(*other, frame.bytes(), now, effects);
                         });
                     }
                 }
@@ -55,8 +55,8 @@ impl Rig {
         self.bridge.ports[&PortNo(port)].desc.state
     }
 
-    fn passage(&self, port: u32) -> Option<Passage> {
-        self.bridge.gates()?.of(PortNo(port))
+    fn passage(&self, port: u32) -> Option<BlockedPort> {
+        self.bridge.stp_filter()?.of(PortNo(port))
     }
 
     fn is_shut(&self, port: u32) -> bool {
@@ -70,16 +70,16 @@ fn of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it() {
     let mut rig = Rig::controlled();
     rig.span(Some(&tree(TreeProtocol::Stp, &[1, 2])));
     assert!(rig.is_shut(1) && rig.is_shut(2) && !rig.is_shut(3));
-    assert_eq!(rig.passage(1), Some(Passage::Nothing));
+    assert_eq!(rig.passage(1), Some(BlockedPort::DropAll));
     assert_eq!(rig.passage(3), None, "it is not in the tree");
-    let intercepts = rig.bridge.intercepts().expect("BPDUs are the bridge's");
+    let punts = rig.bridge.punts().expect("BPDUs are the bridge's");
     assert!(
-        intercepts.of(PortNo(3)).is_some_and(|of| of.spanning),
+        punts.of(PortNo(3)).is_some_and(|of| of.spanning),
         "no port passes them on"
     );
     assert_eq!(told(&rig.pass()).len(), 4, "each controller of two ports");
     rig.talk(20);
-    assert_eq!(rig.passage(1), Some(Passage::Learns));
+    assert_eq!(rig.passage(1), Some(BlockedPort::LearnOnly));
     assert!(rig.is_shut(1), "it learns only");
     let bits = rig.state(1).0 & PortState::STP_MASK.0;
     assert_eq!(PortState(bits), PortState::STP_LEARN);
@@ -114,8 +114,8 @@ fn a_port_that_is_to_be_in_no_tree_is_in_none() {
     rig.send(OLD, port_mod(PortConfig::default()));
     assert!(rig.is_shut(2), "it begins anew");
     rig.span(None);
-    assert!(!rig.is_shut(2) && rig.bridge.gates().is_none());
-    assert!(rig.bridge.intercepts().is_none());
+    assert!(!rig.is_shut(2) && rig.bridge.stp_filter().is_none());
+    assert!(rig.bridge.punts().is_none());
 }
 
 #[test]

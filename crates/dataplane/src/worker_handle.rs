@@ -8,25 +8,29 @@ use std::sync::Arc;
 use base::sync::{scheduling_point, thread};
 use rtrb::{Producer, PushError};
 
-use super::messages::Command;
-use super::program::{Generation, Progress};
+use super::messages::WorkerCommand;
+use super::program::{Generation, WorkerProgress};
 
 /// Wakes one that sleeps.
-pub trait Wake {
+pub trait WakeWorker {
     /// It sleeps no more; if it is only about to, it does not begin.
     fn wake(&self);
 }
 
 /// See the top of this file.
-pub struct Tether<W> {
-    commands: Producer<Command>,
-    progress: Arc<Progress>,
+pub struct WorkerHandle<W> {
+    commands: Producer<WorkerCommand>,
+    progress: Arc<WorkerProgress>,
     wake: W,
 }
 
-impl<W: Wake> Tether<W> {
+impl<W: WakeWorker> WorkerHandle<W> {
     /// The other end of a worker's.
-    pub const fn new(commands: Producer<Command>, progress: Arc<Progress>, wake: W) -> Self {
+    pub const fn new(
+        commands: Producer<WorkerCommand>,
+        progress: Arc<WorkerProgress>,
+        wake: W,
+    ) -> Self {
         Self {
             commands,
             progress,
@@ -35,7 +39,7 @@ impl<W: Wake> Tether<W> {
     }
 
     /// Tells the worker something; it comes back if there is no room.
-    pub fn tell(&mut self, command: Command) -> Result<(), Command> {
+    pub fn tell(&mut self, command: WorkerCommand) -> Result<(), WorkerCommand> {
         scheduling_point();
         let told = self.commands.push(command);
         self.wake_if_asleep();
@@ -44,7 +48,7 @@ impl<W: Wake> Tether<W> {
 
     /// Tells the worker something that must not be lost, and waits for room if need
     /// be: the worker makes some at its next turn.
-    pub fn tell_surely(&mut self, mut command: Command) {
+    pub fn tell_surely(&mut self, mut command: WorkerCommand) {
         while let Err(back) = self.tell(command) {
             command = back;
             thread::yield_now();

@@ -6,19 +6,19 @@ use base::Instant;
 use ports::{Batch, wire_size};
 
 use super::Worker;
-use crate::counters::Drop;
+use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 
 impl Worker {
     /// Drops what comes too fast.
     pub(super) fn limit(&mut self, place: usize, batch: &mut Batch, now: Instant) {
         let (_, slot) = self.slots.at(place);
-        let police = Arc::clone(&slot.gate.police);
+        let policer = Arc::clone(&slot.policing.policer);
         let mut admitted = Batch::new();
         for frame in batch.drain() {
-            match police.admits(wire_size(&frame), now) {
+            match policer.admits(wire_size(&frame), now) {
                 true => admitted.put(frame),
-                false => self.drop_frame(frame, Drop::IngressPoliced),
+                false => self.drop_frame(frame, WorkerDrop::IngressPoliced),
             }
         }
         *batch = admitted;
@@ -29,16 +29,16 @@ impl Worker {
         let Some(slot) = self.slots.find(key) else {
             return;
         };
-        let police = Arc::clone(&slot.gate.police);
+        let policer = Arc::clone(&slot.policing.policer);
         let mut leaving = std::mem::take(&mut slot.out);
         let mut admitted = Batch::new();
         for mut frame in leaving.drain() {
-            match police.lets_out(wire_size(&frame), self.now) {
+            match policer.lets_out(wire_size(&frame), self.now) {
                 true => {
-                    police.mark_out(&mut frame);
+                    policer.mark_out(&mut frame);
                     admitted.put(frame);
                 }
-                false => self.drop_frame(frame, Drop::EgressPoliced),
+                false => self.drop_frame(frame, WorkerDrop::EgressPoliced),
             }
         }
         if let Some(slot) = self.slots.find(key) {

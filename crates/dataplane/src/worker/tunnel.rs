@@ -15,17 +15,17 @@ use packet::{Frame, segment};
 use ports::{Batch, Counter};
 
 use super::Worker;
-use super::onward::Passage;
-use crate::counters::Drop;
-use crate::messages::Event;
+use super::recirculation::RecirculatedBatch;
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
 use crate::program::Program;
 use crate::slots::PortKey;
 use crate::tunnels;
-use crate::underlay::{Ground, Hop, Judged};
+use crate::underlay::{HostPacket, NextHop, UnderlayPort};
 use config::Tunnel;
 
 /// What all packets of a batch have in common.
-struct Wrapping<'a> {
+struct Encapsulation<'a> {
     tunnel: &'a Tunnel,
     outer: OuterHeaders,
     shim: TunnelHeader,
@@ -40,7 +40,7 @@ impl Worker {
         program: &Program,
         exit: PortKey,
         tunnel: &Tunnel,
-        passage: &mut Passage,
+        passage: &mut RecirculatedBatch,
     ) {
         let none = PipelineFields::new(PortNo::ANY);
         let words = passage.words.as_deref().unwrap_or(&none);
@@ -63,28 +63,28 @@ impl Worker {
         exit: PortKey,
         tunnel: &'a Tunnel,
         words: &PipelineFields,
-    ) -> Result<Wrapping<'a>, Drop> {
+    ) -> Result<Encapsulation<'a>, WorkerDrop> {
         let underlay = &program.underlay;
-        let bridge = program.bridge(exit.bridge).ok_or(Drop::NoBridge)?;
-        let ends = tunnels::ends(tunnel, words).ok_or(Drop::TunnelNoRemote)?;
-        let grounds = underlay.grounds.values();
-        let mut own = grounds.flat_map(|ground| &ground.addresses);
+        let bridge = program.bridge(exit.bridge).ok_or(WorkerDrop::NoBridge)?;
+        let ends = tunnels::ends(tunnel, words).ok_or(WorkerDrop::TunnelNoRemote)?;
+        let ports_of_host = underlay.ports_of_host.values();
+        let mut own = ports_of_host.flat_map(|ground| &ground.addresses);
         if own.any(|address| *address == ends.remote) {
-            return Err(Drop::TunnelToSelf);
+            return Err(WorkerDrop::TunnelToSelf);
         }
-        let hop = underlay.hop(ends.remote).ok_or(Drop::TunnelNoRoute)?;
-        let Hop {
+        let hop = underlay.hop(ends.remote).ok_or(WorkerDrop::TunnelNoRoute)?;
+        let NextHop {
             by,
             mac,
             next,
             source,
         } = hop;
         let Some(station) = underlay.neighbours.get(&(by, next)) else {
-            self.tell(Event::Resolve(by, next), Drop::LearnNoRoom);
-            return Err(Drop::TunnelNoNeighbour);
+            self.tell(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
+            return Err(WorkerDrop::TunnelNoNeighbour);
         };
         let local: IpAddr = ends.local.unwrap_or(source);
-        Ok(Wrapping {
+        Ok(Encapsulation {
             tunnel,
             outer: tunnels::outer(tunnel, (mac, *station), (local, ends.remote)),
             shim: tunnels::shim(tunnel, words, &bridge.pipeline),
@@ -94,7 +94,7 @@ impl Worker {
     }
 
     /// Wraps a frame, or its segments.
-    fn wrap_all(&mut self, exit: PortKey, wrapping: &mut Wrapping<'_>, mut frame: Frame) {
+    fn wrap_all(&mut self, exit: PortKey, wrapping: &mut Encapsulation<'_>, mut frame: Frame) {
         if frame.offload.segmentation.is_none() {
             frame.complete_checksum();
             return self.wrap(exit, wrapping, frame);
@@ -103,7 +103,7 @@ impl Worker {
         let cut = segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
         if cut.is_err() {
-            self.shared.counters.count(Drop::NoBuffer);
+            self.shared.counters.count(WorkerDrop::NoBuffer);
         }
         for segment in segments.drain(..) {
             self.wrap(exit, wrapping, segment);
@@ -111,10 +111,10 @@ impl Worker {
         self.segments = segments;
     }
 
-    fn wrap(&mut self, exit: PortKey, wrapping: &mut Wrapping<'_>, mut frame: Frame) {
+    fn wrap(&mut self, exit: PortKey, wrapping: &mut Encapsulation<'_>, mut frame: Frame) {
         let within = tunnels::within(frame.bytes());
         let Some(skip) = dress_down(wrapping, &within) else {
-            return self.drop_frame(frame, Drop::TunnelPayload);
+            return self.drop_frame(frame, WorkerDrop::TunnelPayload);
         };
         let outer = &mut wrapping.outer;
         (outer.tos, outer.ttl) = tunnels::around(wrapping.tunnel, &within);
@@ -129,7 +129,7 @@ impl Worker {
         let done = tunnel::encapsulate(&mut frame, skip, outer, &wrapping.shim, &mut self.pool);
         match done {
             Ok(()) => self.onward.enter(wrapping.by, &None, frame),
-            Err(_) => self.drop_frame(frame, Drop::TunnelTooLong),
+            Err(_) => self.drop_frame(frame, WorkerDrop::TunnelTooLong),
         }
     }
 
@@ -138,7 +138,7 @@ impl Worker {
         &mut self,
         program: &Program,
         at: PortKey,
-        ground: &Ground,
+        ground: &UnderlayPort,
         frames: &mut Batch,
     ) {
         let mut hosts = self.onward.spare();
@@ -157,7 +157,7 @@ impl Worker {
     /// Has the frames of tunnels' packets come in that an interface of the host has received. All
     /// others are copies of what the host has.
     pub(super) fn take_from_host(&mut self, program: &Program, at: PortKey, frames: &mut Batch) {
-        let Some(ground) = program.underlay.grounds.get(&at) else {
+        let Some(ground) = program.underlay.ports_of_host.get(&at) else {
             let count = frames.len();
             return frames.release(count, &mut self.pool);
         };
@@ -171,10 +171,10 @@ impl Worker {
 
     fn send_to_host(&mut self, at: PortKey, frames: &mut Batch) {
         let Some(slot) = self.slots.find(at) else {
-            return self.give_up(frames, Drop::NoPort);
+            return self.give_up(frames, WorkerDrop::NoPort);
         };
         let sent = slot.queue.send(frames, &mut self.pool);
-        self.give_up(frames, Drop::PortFull);
+        self.give_up(frames, WorkerDrop::PortFull);
         if let Err(error) = sent {
             self.retire(at, error);
         }
@@ -201,7 +201,7 @@ impl Worker {
 /// Of which protocol a tunnel's packet is, if it is one that comes to the host there.
 fn judge(
     program: &Program,
-    ground: &Ground,
+    ground: &UnderlayPort,
     frame: &Frame,
 ) -> Option<(TunnelProtocol, TunnelPacket)> {
     let found = tunnel::parse_outer(frame.bytes())?;
@@ -209,8 +209,8 @@ fn judge(
         return None;
     }
     match program.underlay.judge(ground, &found) {
-        Judged::Tunnels(protocol) => Some((protocol, found)),
-        Judged::Hosts => None,
+        HostPacket::Tunnel(protocol) => Some((protocol, found)),
+        HostPacket::Host => None,
     }
 }
 
@@ -221,30 +221,30 @@ fn open(
     found: &TunnelPacket,
     protocol: TunnelProtocol,
     frame: &mut Frame,
-) -> Result<(PortKey, Arc<PipelineFields>), Drop> {
+) -> Result<(PortKey, Arc<PipelineFields>), WorkerDrop> {
     let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
-        TunnelError::Payload => Drop::TunnelPayload,
-        TunnelError::TooLong => Drop::TunnelTooLong,
+        TunnelError::Payload => WorkerDrop::TunnelPayload,
+        TunnelError::TooLong => WorkerDrop::TunnelTooLong,
         TunnelError::Truncated | TunnelError::Unknown | TunnelError::Checksum => {
-            Drop::TunnelMalformed
+            WorkerDrop::TunnelMalformed
         }
     })?;
     let port = program.underlay.find(found, &shim);
-    let port = port.ok_or(Drop::TunnelNoPort)?;
-    let bridge = program.bridge(port.bridge).ok_or(Drop::NoBridge)?;
+    let port = port.ok_or(WorkerDrop::TunnelNoPort)?;
+    let bridge = program.bridge(port.bridge).ok_or(WorkerDrop::NoBridge)?;
     let words = tunnels::told(&found.outer, &shim, &bridge.pipeline);
-    let words = words.ok_or(Drop::TunnelOption)?;
+    let words = words.ok_or(WorkerDrop::TunnelOption)?;
     if !tunnels::dress(frame, shim.payload) {
-        return Err(Drop::TunnelTooLong);
+        return Err(WorkerDrop::TunnelTooLong);
     }
     match tunnels::tell_congestion(frame, &found.outer) {
         true => Ok((port, Arc::new(words))),
-        false => Err(Drop::TunnelCongested),
+        false => Err(WorkerDrop::TunnelCongested),
     }
 }
 
 /// How many bytes of a frame the tunnel does not carry; none if it does not carry the frame.
-fn dress_down(wrapping: &mut Wrapping<'_>, within: &tunnels::Within) -> Option<u16> {
+fn dress_down(wrapping: &mut Encapsulation<'_>, within: &tunnels::InnerHeaders) -> Option<u16> {
     if !wrapping.tunnel.bare {
         return within.payload_at.map(|_| 0);
     }

@@ -7,26 +7,26 @@ use pipeline::{Destination, Verdict};
 use ports::Batch;
 
 use super::Worker;
-use crate::counters::Drop;
-use crate::gates::Passage;
-use crate::messages::Event;
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
+use crate::stp_filter::BlockedPort;
 
 impl Worker {
     /// Lets frames teach what they may, and go nowhere.
     pub(super) fn hold_back(
         &mut self,
         bridge: &BridgeProgram,
-        (from, passage): (PortKey, Passage),
+        (from, passage): (PortKey, BlockedPort),
         batch: &mut Batch,
         now: Instant,
     ) {
         match passage {
-            Passage::Learns => self.learn_from(bridge, from, batch, now),
-            Passage::Nothing => {
+            BlockedPort::LearnOnly => self.learn_from(bridge, from, batch, now),
+            BlockedPort::DropAll => {
                 for frame in batch.drain() {
-                    self.drop_frame(frame, Drop::SpanningTree);
+                    self.drop_frame(frame, WorkerDrop::SpanningTree);
                 }
             }
         }
@@ -49,7 +49,7 @@ impl Worker {
                 match fate {
                     FrameOutcome::Forward(frames, _) => {
                         let frames = frames.iter_mut().map(std::mem::take);
-                        frames.for_each(|frame| self.drop_frame(frame, Drop::SpanningTree));
+                        frames.for_each(|frame| self.drop_frame(frame, WorkerDrop::SpanningTree));
                     }
                     FrameOutcome::Verdict(verdict) => self.learn_of(bridge, from, verdict, now),
                 }
@@ -82,13 +82,19 @@ impl Worker {
             .filter_map(|(link, bytes)| knowledge.news((&link, bytes), from.port, Some(now)))
             .collect();
         for address in news {
-            self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
+            self.tell(
+                WorkerEvent::Learn(from, address),
+                WorkerDrop::LearnQueueFull,
+            );
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
+            self.tell(
+                WorkerEvent::LearnRule(from, Box::new(learned)),
+                WorkerDrop::LearnQueueFull,
+            );
         }
         for frame in verdict.frames.drain(..) {
-            self.drop_frame(frame, Drop::SpanningTree);
+            self.drop_frame(frame, WorkerDrop::SpanningTree);
         }
     }
 }

@@ -5,9 +5,9 @@ use base::Instant;
 use packet::Frame;
 use pipeline::PacketInMeta;
 
-use super::{Drop, Event, PortKey, Worker};
+use super::{PortKey, Worker, WorkerDrop, WorkerEvent};
 use crate::messages::PacketInEvent;
-use crate::slots::Slot;
+use crate::slots::PortSlot;
 
 /// Of the room for news, this part is kept for others than frames for controllers: where
 /// stations are, rules to be learned, queues that are gone.
@@ -23,20 +23,20 @@ impl Worker {
         frame: &Frame,
         now: Instant,
     ) {
-        let Some(Slot { gate, .. }) = self.slots.find(from) else {
-            self.shared.counters.count(Drop::NoPort);
+        let Some(PortSlot { policing, .. }) = self.slots.find(from) else {
+            self.shared.counters.count(WorkerDrop::NoPort);
             return;
         };
         let count = frame.wire_frames();
-        let passed = (0..count).take_while(|_| gate.police.takes(meta.cause, now));
+        let passed = (0..count).take_while(|_| policing.policer.takes(meta.cause, now));
         let passed = passed.count() as u64;
-        gate.counters.add_policed(count - passed);
+        policing.counters.add_policed(count - passed);
         if passed == 0 {
             return;
         }
         let told = self.tell_of(from, meta, frame, passed);
         if let Some(slot) = self.slots.find(from) {
-            slot.gate.counters.add_told(told);
+            slot.policing.counters.add_told(told);
         }
     }
 
@@ -45,15 +45,15 @@ impl Worker {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
             let lost = usize::try_from(count).unwrap_or(usize::MAX);
-            self.shared.counters.add(Drop::NoBuffer, lost);
+            self.shared.counters.add(WorkerDrop::NoBuffer, lost);
             return 0;
         }
         let mut told = 0;
         for (segment, place) in segments.into_iter().zip(0..) {
             if place < count {
                 let (data, meta) = (segment.bytes().to_vec(), meta.clone());
-                let event = Event::PacketIn(Box::new(PacketInEvent { from, meta, data }));
-                told += u64::from(self.tell_if_roomy(event, Drop::PacketInNoRoom));
+                let event = WorkerEvent::PacketIn(Box::new(PacketInEvent { from, meta, data }));
+                told += u64::from(self.tell_if_roomy(event, WorkerDrop::PacketInQueueFull));
             }
             self.pool.put(segment);
         }
@@ -61,7 +61,7 @@ impl Worker {
     }
 
     /// Tells of a frame, unless the room is all taken that other news do not need.
-    pub(super) fn tell_if_roomy(&mut self, event: Event, otherwise: Drop) -> bool {
+    pub(super) fn tell_if_roomy(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
         let events = &mut self.shared.events;
         let spare = events.buffer().capacity() / OTHER_NEWS;
         let told = events.slots() > spare && events.push(event).is_ok();

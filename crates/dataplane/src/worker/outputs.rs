@@ -5,23 +5,23 @@ use packet::Frame;
 use pipeline::Verdict;
 
 use super::Worker;
-use crate::counters::Drop;
+use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
-use crate::vlans::Retag;
+use crate::vlans::TagRewrite;
 
 /// A frame of the verdict on its way to a port.
 #[derive(Clone, Copy)]
-pub(super) struct Exit {
+pub(super) struct PortOutput {
     pub(super) frame: usize,
     pub(super) port: PortNo,
-    pub(super) retag: Retag,
+    pub(super) retag: TagRewrite,
     pub(super) priority: Priority,
 }
 
 impl Worker {
     /// A copy of a frame as it leaves by an exit; none if it finds no memory, or no room for a
     /// tag, and does not leave.
-    pub(super) fn as_it_leaves(&mut self, frame: &Frame, exit: Exit) -> Option<Frame> {
+    pub(super) fn as_it_leaves(&mut self, frame: &Frame, exit: PortOutput) -> Option<Frame> {
         let mut leaving = self.pool.duplicate(frame)?;
         if exit.retag.change(&mut leaving) {
             return Some(leaving);
@@ -49,12 +49,12 @@ impl Worker {
         &mut self,
         from: PortKey,
         frame: Frame,
-        exits: impl Iterator<Item = Exit>,
+        exits: impl Iterator<Item = PortOutput>,
     ) {
         let mut exits = exits.peekable();
         let mut frame = Some(frame);
         while let Some(exit) = exits.next() {
-            let Exit {
+            let PortOutput {
                 port,
                 retag,
                 priority,
@@ -70,9 +70,9 @@ impl Worker {
                         leaving.priority = priority;
                         self.send(PortKey { port, ..from }, leaving);
                     }
-                    false => self.drop_frame(leaving, Drop::Tag),
+                    false => self.drop_frame(leaving, WorkerDrop::Tag),
                 },
-                None => self.shared.counters.count(Drop::NoBuffer),
+                None => self.shared.counters.count(WorkerDrop::NoBuffer),
             }
         }
     }

@@ -24,31 +24,31 @@ const PLACES: usize = 4;
 
 /// See the top of this file.
 #[derive(Debug)]
-pub struct JustHeard {
-    shelves: Box<[Shelf]>,
+pub struct RecentSources {
+    shelves: Box<[SourceBucket]>,
     lasts: Duration,
 }
 
-type Shelf = [Place; PLACES];
+type SourceBucket = [SourceEntry; PLACES];
 
 /// A station, and until when it is known. Of two workers that write at once, one may have the
 /// time of the other: both are of the same moment.
 #[derive(Debug, Default)]
-struct Place {
+struct SourceEntry {
     station: AtomicU64,
     until_ns: AtomicU64,
 }
 
-impl Default for JustHeard {
+impl Default for RecentSources {
     fn default() -> Self {
         Self {
-            shelves: (0..SHELVES).map(|_| Shelf::default()).collect(),
+            shelves: (0..SHELVES).map(|_| SourceBucket::default()).collect(),
             lasts: MOMENT,
         }
     }
 }
 
-impl JustHeard {
+impl RecentSources {
     /// For stations that announce themselves: what says the same by a bond is an echo for longer.
     pub fn announced() -> Self {
         Self {
@@ -62,7 +62,7 @@ impl JustHeard {
         let shelf = self.shelf(station);
         let same = shelf.iter().find(|place| place.holds(station));
         let oldest = || {
-            let until = |place: &&Place| place.until_ns.load(Ordering::Relaxed);
+            let until = |place: &&SourceEntry| place.until_ns.load(Ordering::Relaxed);
             shelf.iter().min_by_key(until)
         };
         if let Some(place) = same.or_else(oldest) {
@@ -79,13 +79,13 @@ impl JustHeard {
         place.is_some_and(|place| now.as_nanos() < place.until_ns.load(Ordering::Relaxed))
     }
 
-    fn shelf(&self, station: Address) -> &Shelf {
+    fn shelf(&self, station: Address) -> &SourceBucket {
         let hash = bond::hash_of_source(station.mac, station.vid, 0);
         &self.shelves[hash as usize % SHELVES]
     }
 }
 
-impl Place {
+impl SourceEntry {
     fn holds(&self, station: Address) -> bool {
         self.station.load(Ordering::Acquire) == word(station)
     }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_station_is_known_for_a_moment_and_in_its_vlan() {
-        let heard = JustHeard::default();
+        let heard = RecentSources::default();
         let station = |vid| Address {
             vid,
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_burst_of_stations_has_room() {
-        let heard = JustHeard::default();
+        let heard = RecentSources::default();
         let station = |number| Address {
             vid: 0,
             mac: MacAddr::from_u64(number),

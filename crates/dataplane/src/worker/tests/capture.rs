@@ -5,9 +5,9 @@ use packet::Frame;
 use pipeline::DropReason;
 
 use super::*;
-use crate::capture::{Capture, CaptureId, Record};
+use crate::capture::{Capture, CaptureId, CaptureRecord};
 
-impl Rig {
+impl WorkerRig {
     /// Has frames watched that go to this address, and that much told of each.
     fn watch(&mut self, dst: u128, snaplen: usize) -> Arc<Capture> {
         let filter = Match::any().with(Field::EthDst, dst).expect("legal");
@@ -18,9 +18,9 @@ impl Rig {
     }
 
     /// What is told of the next frame that is watched.
-    fn captured(&mut self) -> Option<Record> {
+    fn captured(&mut self) -> Option<CaptureRecord> {
         match self.events.pop() {
-            Ok(Event::Captured(record)) => Some(*record),
+            Ok(WorkerEvent::Captured(record)) => Some(*record),
             _ => None,
         }
     }
@@ -37,7 +37,7 @@ fn a_frame_that_is_watched_is_told_as_it_came_and_as_it_left_by_each_port() {
         },
         Action::output(PortNo(3)),
     ];
-    let mut rig = Rig::new(&[(1, &actions)]);
+    let mut rig = WorkerRig::new(&[(1, &actions)]);
     rig.watch(9, 64);
     assert_eq!(rig.pass(1, 9), [2, 3]);
     assert_eq!(rig.pass(1, 8), [2, 3]);
@@ -63,7 +63,7 @@ fn a_frame_that_is_watched_is_told_as_it_came_and_as_it_left_by_each_port() {
 
 #[test]
 fn what_is_watched_is_counted_and_dropped_as_ever_and_says_why() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     rig.watch(9, 20);
     assert_eq!(rig.pass(3, 9), [0; 0]);
     let record = rig.captured().expect("it is watched");
@@ -78,10 +78,10 @@ fn what_is_watched_is_counted_and_dropped_as_ever_and_says_why() {
 
 #[test]
 fn what_normal_floods_is_told_of_each_port() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo::NORMAL)])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo::NORMAL)])]);
     rig.watch(9, 64);
     assert_eq!(rig.pass(1, 9), [2, 3]);
-    assert!(matches!(rig.events.pop(), Ok(Event::Learn(..))));
+    assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Learn(..))));
     let record = rig.captured().expect("it is watched");
     let ports: Vec<_> = record.left.iter().map(|left| left.port.0).collect();
     assert_eq!(ports, [2, 3]);
@@ -89,7 +89,7 @@ fn what_normal_floods_is_told_of_each_port() {
 
 #[test]
 fn who_is_not_told_for_want_of_room_is_told_how_often_and_frames_go_on() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let capture = rig.watch(9, 64);
     for _ in 0..5 {
         assert_eq!(rig.pass(1, 9), [2]);
@@ -103,7 +103,7 @@ fn who_is_not_told_for_want_of_room_is_told_how_often_and_frames_go_on() {
 
 #[test]
 fn frames_of_a_batch_stay_in_order_whoever_watches_some() {
-    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     rig.watch(9, 64);
     let mut batch = Batch::new();
     let dsts = [1, 9, 2, 3, 9, 4, 5, 6];

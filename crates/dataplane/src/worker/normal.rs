@@ -4,11 +4,11 @@
 use base::{Instant, Priority};
 use packet::{Frame, Link};
 
-use super::{Exit, Worker};
-use crate::bonds::Leaving;
-use crate::counters::Drop;
-use crate::messages::Event;
-use crate::normal::{self, Forward};
+use super::{PortOutput, Worker};
+use crate::bonds::EgressFrame;
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
+use crate::normal::{self, NormalTarget};
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 
@@ -22,52 +22,57 @@ impl Worker {
         now: Instant,
     ) {
         let Ok(link) = Link::parse(frame.bytes()) else {
-            self.shared.counters.count(Drop::NormalUnreadable);
+            self.shared.counters.count(WorkerDrop::NormalUnreadable);
             return;
         };
         let knowledge = bridge.knowledge();
         let decision = knowledge.decide((&link, frame.bytes()), from.port, now);
         if let Some(address) = decision.learn {
-            self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
+            self.tell(
+                WorkerEvent::Learn(from, address),
+                WorkerDrop::LearnQueueFull,
+            );
         }
         if decision.is_membership {
-            let told = Event::Membership(from, decision.within.vid, frame.bytes().into());
-            self.tell(told, Drop::MembershipNoRoom);
+            let told = WorkerEvent::Membership(from, decision.within.vid, frame.bytes().into());
+            self.tell(told, WorkerDrop::MembershipQueueFull);
         }
-        let leaving = Leaving {
+        let leaving = EgressFrame {
             frame,
             link: &link,
             within: decision.within,
             writer: Some(self.writer),
         };
-        let exit = |port| Exit {
+        let exit = |port| PortOutput {
             frame: index,
             port,
             retag: knowledge.retag(port, &leaving.within),
             priority,
         };
         match decision.forward {
-            Forward::To(port) if !knowledge.joins(from.port, port, &leaving.within) => {
-                self.shared.counters.count(Drop::NormalFiltered);
+            NormalTarget::Port(port) if !knowledge.joins(from.port, port, &leaving.within) => {
+                self.shared.counters.count(WorkerDrop::NormalFiltered);
             }
-            Forward::To(port) => match knowledge.exit(port, &leaving) {
+            NormalTarget::Port(port) => match knowledge.exit(port, &leaving) {
                 Some(port) if normal::forwards(&bridge.pipeline, port) => {
                     self.exits.push(exit(port));
                 }
-                _ => self.shared.counters.count(Drop::NormalPortDown),
+                _ => self.shared.counters.count(WorkerDrop::NormalPortDown),
             },
-            Forward::Flood => {
+            NormalTarget::Flood => {
                 self.accounts.flood();
                 let ports = knowledge.flood(&bridge.pipeline, from.port, leaving);
                 self.exits.extend(ports.map(exit));
             }
-            Forward::Among(audience) => {
+            NormalTarget::Group(audience) => {
                 let ports = knowledge.among(&bridge.pipeline, from.port, audience, leaving);
                 self.exits.extend(ports.map(exit));
             }
-            Forward::Nowhere => self.shared.counters.count(Drop::NormalFiltered),
-            Forward::Refused => self.shared.counters.count(Drop::NormalVlan),
-            Forward::Surplus | Forward::Looped => self.shared.counters.count(Drop::NormalBond),
+            NormalTarget::Nowhere => self.shared.counters.count(WorkerDrop::NormalFiltered),
+            NormalTarget::Refused => self.shared.counters.count(WorkerDrop::NormalVlan),
+            NormalTarget::Surplus | NormalTarget::Looped => {
+                self.shared.counters.count(WorkerDrop::NormalBond)
+            }
         }
     }
 }

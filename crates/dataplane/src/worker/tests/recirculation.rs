@@ -6,13 +6,13 @@ use ports::Counter;
 use ports::vport::VirtualPort;
 
 use super::*;
-use crate::ways::{Way, Ways};
+use crate::virtual_links::{VirtualLink, VirtualLinks};
 
 /// Bridges beside the first of a rig, each with ports of its own.
-struct Chain {
-    rig: Rig,
+struct BridgeChain {
+    rig: WorkerRig,
     others: Vec<(BridgeId, Pipeline, Classifier)>,
-    ways: Vec<(PortKey, Way)>,
+    virtual_links: Vec<(PortKey, VirtualLink)>,
 }
 
 fn port(bridge: u32, port: u32) -> PortKey {
@@ -22,16 +22,16 @@ fn port(bridge: u32, port: u32) -> PortKey {
     }
 }
 
-impl Chain {
+impl BridgeChain {
     fn new(rules: &[(u128, &[Action])], bridges: u32) -> Self {
         let other = |id| {
             let pipeline = Pipeline::new(Limits::default(), 1);
             (BridgeId(id), pipeline, Classifier::new())
         };
         Self {
-            rig: Rig::new(rules),
+            rig: WorkerRig::new(rules),
             others: (1..bridges).map(other).collect(),
-            ways: Vec::new(),
+            virtual_links: Vec::new(),
         }
     }
 
@@ -41,7 +41,7 @@ impl Chain {
             let key = port(here.0, here.1);
             let mut inner = VirtualPort::new("patch", NonZeroUsize::MIN);
             let queue = inner.take_queues().pop().expect("one queue");
-            let command = Command::AddPort(key, queue, self.rig.gate.clone());
+            let command = WorkerCommand::AddPort(key, queue, self.rig.policing.clone());
             assert!(self.rig.commands.push(command).is_ok(), "the ring has room");
             self.rig.worker.turn(Instant::START);
             let desc = PortDesc {
@@ -49,7 +49,8 @@ impl Chain {
                 ..PortDesc::new(key.port)
             };
             self.pipeline(here.0).0.set_port(&desc);
-            self.ways.push((key, Way::Patch(port(there.0, there.1))));
+            self.virtual_links
+                .push((key, VirtualLink::Patch(port(there.0, there.1))));
         }
     }
 
@@ -85,7 +86,7 @@ impl Chain {
                 compiled: compiled.publish(pipeline),
                 ..newest.bridges[0].clone()
             }));
-        program.ways = Arc::new(Ways::from_iter(self.ways.clone()));
+        program.virtual_links = Arc::new(VirtualLinks::from_iter(self.virtual_links.clone()));
         self.rig.publication.swap(Arc::new(program));
     }
 
@@ -98,7 +99,7 @@ impl Chain {
 
 #[test]
 fn a_frame_goes_through_ten_bridges_in_one_turn() {
-    let mut chain = Chain::new(&[(1, &[Action::output(PortNo(100))])], 10);
+    let mut chain = BridgeChain::new(&[(1, &[Action::output(PortNo(100))])], 10);
     for bridge in 0..9 {
         chain.join((bridge, 100), (bridge + 1, 101));
         chain.rule(bridge + 1, &[Action::output(PortNo(100))]);
@@ -115,7 +116,7 @@ fn a_frame_goes_through_ten_bridges_in_one_turn() {
 
 #[test]
 fn what_a_controller_sends_by_a_patch_goes_on_too() {
-    let mut chain = Chain::new(&[], 2);
+    let mut chain = BridgeChain::new(&[], 2);
     chain.join((0, 100), (1, 101));
     chain.rule(1, &[Action::output(PortNo::IN_PORT)]);
     chain.rule(0, &[Action::output(PortNo(2))]);
@@ -123,7 +124,7 @@ fn what_a_controller_sends_by_a_patch_goes_on_too() {
     chain.rig.worker.turn(Instant::START);
     let mut frame = chain.rig.worker.pool.take().expect("a buffer");
     frame.copy_from(&frame_to(9, 8)).expect("room");
-    let command = Command::Transmit(key(100), frame, None);
+    let command = WorkerCommand::Transmit(key(100), frame, None);
     assert!(
         chain.rig.commands.push(command).is_ok(),
         "the ring has room"
@@ -137,7 +138,7 @@ fn a_frame_in_a_ring_ends_and_two_rings_do_not_take_all_time() {
         let all: Vec<_> = (0..rings)
             .map(|ring| Action::output(PortNo(100 + ring)))
             .collect();
-        let mut chain = Chain::new(&[(1, &all)], 3);
+        let mut chain = BridgeChain::new(&[(1, &all)], 3);
         for ring in 0..rings {
             for bridge in 0..3 {
                 chain.join((bridge, 100 + ring), ((bridge + 1) % 3, 110 + ring));
@@ -157,9 +158,9 @@ fn a_frame_in_a_ring_ends_and_two_rings_do_not_take_all_time() {
 
 #[test]
 fn a_port_whose_peer_is_gone_drops_by_name() {
-    let mut chain = Chain::new(&[(1, &[Action::output(PortNo(100))])], 2);
+    let mut chain = BridgeChain::new(&[(1, &[Action::output(PortNo(100))])], 2);
     chain.join((0, 100), (1, 101));
-    chain.ways.clear();
+    chain.virtual_links.clear();
     chain.publish();
     assert_eq!(chain.rig.pass(1, 9), [0; 0]);
     assert_eq!(chain.rig.drops(), [("no_peer", 1)]);

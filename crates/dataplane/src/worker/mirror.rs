@@ -7,31 +7,31 @@ use packet::{Frame, Link};
 use ports::Batch;
 
 use super::Worker;
-use crate::counters::Drop;
-use crate::mirrors::{Chosen, Copier, Passing, Scene};
+use crate::counters::WorkerDrop;
+use crate::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink};
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 
 /// What mirrors have had of the frames at hand.
 #[derive(Default)]
-pub(super) struct Mirrored {
+pub(super) struct MirrorState {
     /// Of each frame of the batch.
-    batch: Vec<Chosen>,
+    batch: Vec<MirrorSet>,
     /// Of the one whose verdict is carried out.
-    verdict: Chosen,
+    verdict: MirrorSet,
 }
 
 /// A worker that copies for the mirrors of a port's bridge.
-struct Copying<'a> {
+struct WorkerMirrorSink<'a> {
     worker: &'a mut Worker,
     from: PortKey,
 }
 
-impl Copier for Copying<'_> {
+impl MirrorSink for WorkerMirrorSink<'_> {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         let copy = self.worker.pool.duplicate(frame);
         if copy.is_none() {
-            self.worker.shared.counters.count(Drop::NoBuffer);
+            self.worker.shared.counters.count(WorkerDrop::NoBuffer);
         }
         copy
     }
@@ -45,13 +45,13 @@ impl Copier for Copying<'_> {
     }
 
     fn give_up(&mut self, copy: Frame) {
-        self.worker.drop_frame(copy, Drop::Tag);
+        self.worker.drop_frame(copy, WorkerDrop::Tag);
     }
 }
 
 /// What says where a bridge's copies go; none if it has no mirrors.
-fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<Scene<'_>> {
-    Some(Scene {
+fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<MirrorContext<'_>> {
+    Some(MirrorContext {
         mirrors: bridge.mirrors.as_deref()?,
         pipeline: &bridge.pipeline,
         switching: bridge.switching.as_deref(),
@@ -75,9 +75,9 @@ impl Worker {
     }
 
     #[inline(never)]
-    fn mirror_all(&mut self, scene: &Scene<'_>, from: PortKey, batch: &mut Batch) {
+    fn mirror_all(&mut self, scene: &MirrorContext<'_>, from: PortKey, batch: &mut Batch) {
         if scene.mirrors.is_output(from.port) {
-            self.give_up(batch, Drop::MirrorOutput);
+            self.give_up(batch, WorkerDrop::MirrorOutput);
         }
         let mut taken = std::mem::take(&mut self.mirrored.batch);
         taken.clear();
@@ -98,7 +98,7 @@ impl Worker {
             return Some(frame);
         };
         if scene.mirrors.is_output(from.port) {
-            self.drop_frame(frame, Drop::MirrorOutput);
+            self.drop_frame(frame, WorkerDrop::MirrorOutput);
             return None;
         }
         self.mirrored.verdict = self.take_arriving(&scene, from, &frame);
@@ -106,15 +106,25 @@ impl Worker {
     }
 
     /// Copies a frame that comes in, if its port lets it: the mirrors that have had it.
-    fn take_arriving(&mut self, scene: &Scene<'_>, from: PortKey, frame: &Frame) -> Chosen {
-        let mut had = Chosen::default();
-        if scene.is_watched(from.port, Passing::In, had) {
+    fn take_arriving(
+        &mut self,
+        scene: &MirrorContext<'_>,
+        from: PortKey,
+        frame: &Frame,
+    ) -> MirrorSet {
+        let mut had = MirrorSet::default();
+        if scene.is_watched(from.port, MirrorDirection::In, had) {
             let way = scene.pipeline.port(from.port);
             let comes_in = Link::parse(frame.bytes())
                 .is_ok_and(|link| way.is_none_or(|way| way.receives(link.dst)));
             if comes_in {
-                let mut copying = Copying { worker: self, from };
-                scene.mirror(frame, (from.port, Passing::In), &mut had, &mut copying);
+                let mut copying = WorkerMirrorSink { worker: self, from };
+                scene.mirror(
+                    frame,
+                    (from.port, MirrorDirection::In),
+                    &mut had,
+                    &mut copying,
+                );
             }
         }
         had
@@ -135,9 +145,9 @@ impl Worker {
         while let Some(fate) = run.next(&mut self.pool) {
             match fate {
                 FrameOutcome::Forward(frames, port) => {
-                    let mut copying = Copying { worker: self, from };
+                    let mut copying = WorkerMirrorSink { worker: self, from };
                     for (frame, mut had) in frames.iter().zip(&mut taken_by) {
-                        scene.mirror(frame, (port, Passing::Out), &mut had, &mut copying);
+                        scene.mirror(frame, (port, MirrorDirection::Out), &mut had, &mut copying);
                     }
                     if NOTED {
                         self.note_leaving(port, frames);
@@ -167,14 +177,19 @@ impl Worker {
         let mut had = self.mirrored.verdict;
         for place in first..self.exits.len() {
             let exit = self.exits[place];
-            if !scene.is_watched(exit.port, Passing::Out, had) {
+            if !scene.is_watched(exit.port, MirrorDirection::Out, had) {
                 continue;
             }
             let Some(leaving) = self.as_it_leaves(frame, exit) else {
                 continue;
             };
-            let mut copying = Copying { worker: self, from };
-            scene.mirror(&leaving, (exit.port, Passing::Out), &mut had, &mut copying);
+            let mut copying = WorkerMirrorSink { worker: self, from };
+            scene.mirror(
+                &leaving,
+                (exit.port, MirrorDirection::Out),
+                &mut had,
+                &mut copying,
+            );
             self.pool.put(leaving);
         }
         self.mirrored.verdict = had;
@@ -191,7 +206,7 @@ impl Worker {
         let cut = packet::segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
         if cut.is_err() {
-            self.shared.counters.count(Drop::NoBuffer);
+            self.shared.counters.count(WorkerDrop::NoBuffer);
         }
         for mut segment in segments.drain(..) {
             segment.truncate(len);

@@ -15,10 +15,10 @@ use packet::Frame;
 use ports::{Batch, Counter};
 
 use super::Worker;
-use crate::counters::Drop;
+use crate::counters::WorkerDrop;
 use crate::program::{BridgeId, Program};
 use crate::slots::PortKey;
-use crate::ways::Way;
+use crate::virtual_links::VirtualLink;
 
 /// How many bridges a frame may come to one after the other. Open vSwitch, too, ends a frame's
 /// way when translations lie 64 deep in one another.
@@ -29,11 +29,11 @@ const HOPS_MAX: u8 = 64;
 const BATCHES_MAX: usize = 1024;
 
 /// What goes with frames.
-pub(super) type Words = Option<Arc<PipelineFields>>;
+pub(super) type FrameFields = Option<Arc<PipelineFields>>;
 
 /// Where frames are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum RecirculationStage {
     /// They have left by the port.
     Left,
     /// They are about to come in by it.
@@ -41,10 +41,10 @@ enum Stage {
 }
 
 /// Frames on their way from one bridge to another.
-pub(super) struct Passage {
+pub(super) struct RecirculatedBatch {
     at: PortKey,
-    stage: Stage,
-    pub(super) words: Words,
+    stage: RecirculationStage,
+    pub(super) words: FrameFields,
     pub(super) frames: Batch,
     /// How many bridges they have come to so far, but for the first.
     hops: u8,
@@ -52,19 +52,19 @@ pub(super) struct Passage {
 
 /// What is still to go on.
 #[derive(Default)]
-pub(super) struct Onward {
-    waiting: VecDeque<Passage>,
+pub(super) struct Recirculation {
+    waiting: VecDeque<RecirculatedBatch>,
     /// Batches to be used again.
     spare: Vec<Batch>,
     /// How many bridges those at hand have come to, but for the first.
     hops: u8,
     /// What goes with those at hand.
-    words: Words,
+    words: FrameFields,
 }
 
-impl Onward {
+impl Recirculation {
     /// What goes with the frames at hand as they come in.
-    pub(super) fn words(&self) -> Words {
+    pub(super) fn words(&self) -> FrameFields {
         self.words.clone()
     }
 
@@ -83,10 +83,10 @@ impl Onward {
     }
 
     /// Has a frame come in by a port within the process, with these words.
-    pub(super) fn enter(&mut self, at: PortKey, words: &Words, frame: Frame) {
+    pub(super) fn enter(&mut self, at: PortKey, words: &FrameFields, frame: Frame) {
         let hops = self.hops;
         if let Some(last) = self.waiting.back_mut()
-            && (last.at, last.stage, last.hops) == (at, Stage::Arriving, hops)
+            && (last.at, last.stage, last.hops) == (at, RecirculationStage::Arriving, hops)
             && last.words == *words
             && last.frames.remaining_capacity() > 0
         {
@@ -95,9 +95,9 @@ impl Onward {
         }
         let mut frames = self.spare();
         frames.put(frame);
-        self.waiting.push_back(Passage {
+        self.waiting.push_back(RecirculatedBatch {
             at,
-            stage: Stage::Arriving,
+            stage: RecirculationStage::Arriving,
             words: words.clone(),
             frames,
             hops,
@@ -120,7 +120,7 @@ impl Worker {
         let mut left = BATCHES_MAX;
         while let Some(mut passage) = self.onward.waiting.pop_front() {
             if passage.hops >= HOPS_MAX || left == 0 {
-                self.give_up(&mut passage.frames, Drop::TooManyHops);
+                self.give_up(&mut passage.frames, WorkerDrop::TooManyHops);
             } else {
                 left -= 1;
                 self.onward.hops = passage.hops + 1;
@@ -133,14 +133,14 @@ impl Worker {
         self.onward.hops = 0;
     }
 
-    fn go_on(&mut self, program: &Program, passage: &mut Passage, now: Instant) {
+    fn go_on(&mut self, program: &Program, passage: &mut RecirculatedBatch, now: Instant) {
         let at = passage.at;
-        if passage.stage == Stage::Arriving {
+        if passage.stage == RecirculationStage::Arriving {
             self.onward.words = passage.words.take();
             return self.arrive(program, at, &mut passage.frames, now);
         }
-        match program.ways.find(at) {
-            Some(Way::Patch(entry)) => {
+        match program.virtual_links.find(at) {
+            Some(VirtualLink::Patch(entry)) => {
                 self.count(at, [Counter::TxPackets, Counter::TxBytes], &passage.frames);
                 self.count(
                     *entry,
@@ -149,10 +149,10 @@ impl Worker {
                 );
                 self.arrive(program, *entry, &mut passage.frames, now);
             }
-            Some(Way::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, passage),
-            None => match program.underlay.grounds.get(&at) {
+            Some(VirtualLink::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, passage),
+            None => match program.underlay.ports_of_host.get(&at) {
                 Some(ground) => self.terminate(program, at, ground, &mut passage.frames),
-                None => self.give_up(&mut passage.frames, Drop::NoPeer),
+                None => self.give_up(&mut passage.frames, WorkerDrop::NoPeer),
             },
         }
     }
@@ -166,7 +166,7 @@ impl Worker {
                 // Of those that were taken there is nothing left.
                 frames.clear();
             }
-            None => self.give_up(frames, Drop::NoBridge),
+            None => self.give_up(frames, WorkerDrop::NoBridge),
         }
     }
 
@@ -202,11 +202,11 @@ impl Worker {
         }
     }
 
-    fn leave(&mut self, at: PortKey, frames: Batch, words: Words) {
+    fn leave(&mut self, at: PortKey, frames: Batch, words: FrameFields) {
         let hops = self.onward.hops;
-        self.onward.waiting.push_back(Passage {
+        self.onward.waiting.push_back(RecirculatedBatch {
             at,
-            stage: Stage::Left,
+            stage: RecirculationStage::Left,
             words,
             frames,
             hops,
@@ -239,12 +239,12 @@ impl Worker {
                     copy.priority = exit.priority;
                     self.leave_alone(at, copy, words.clone());
                 }
-                None => self.shared.counters.count(Drop::NoBuffer),
+                None => self.shared.counters.count(WorkerDrop::NoBuffer),
             }
         }
     }
 
-    fn leave_alone(&mut self, at: PortKey, frame: Frame, words: Words) {
+    fn leave_alone(&mut self, at: PortKey, frame: Frame, words: FrameFields) {
         let mut frames = self.onward.spare();
         frames.put(frame);
         self.leave(at, frames, words);
@@ -267,7 +267,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn give_up(&mut self, frames: &mut Batch, reason: Drop) {
+    pub(super) fn give_up(&mut self, frames: &mut Batch, reason: WorkerDrop) {
         let count = frames.len();
         frames.release(count, &mut self.pool);
         self.shared.counters.add(reason, count);

@@ -9,13 +9,15 @@ use packet::Frame;
 use pipeline::Destination;
 use ports::Batch;
 
-use super::{Drop, Event, PortKey, Worker};
-use crate::capture::{Capture, Captures, Left, Notes, Record, Snap};
+use super::{PortKey, Worker, WorkerDrop, WorkerEvent};
+use crate::capture::{
+    Capture, CaptureRecord, CaptureTrace, CapturedOutput, Captures, FrameSnapshot,
+};
 use crate::program::BridgeProgram;
 
 /// What is told of the frame at hand.
-pub(super) struct Recording {
-    record: Box<Record>,
+pub(super) struct FrameRecording {
+    record: Box<CaptureRecord>,
     /// For each exit, how many tables it had come to.
     sent: Vec<usize>,
 }
@@ -79,28 +81,28 @@ impl Worker {
         let Some(frame) = self.mirror_alone(bridge, from, frame) else {
             return;
         };
-        let mut record = Box::new(Record {
+        let mut record = Box::new(CaptureRecord {
             captures,
             at: now,
             from,
-            came: Snap::of(&frame, 0),
+            came: FrameSnapshot::of(&frame, 0),
             met: Vec::new(),
             left: Vec::new(),
             drops: Vec::new(),
         });
-        record.came = Snap::of(&frame, record.snaplen());
+        record.came = FrameSnapshot::of(&frame, record.snaplen());
         if NOTED {
             self.read_flows(from, std::slice::from_ref(&frame), now);
         }
         let ground = bridge.ground(from.port, now);
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
-        let mut notes = Notes::default();
+        let mut notes = CaptureTrace::default();
         let verdict = runner.run_traced(ground, registers, frame, &mut self.pool, &mut notes);
         record.met = notes.met;
         record.drops.clone_from(&verdict.drops);
         let sent = notes.sent;
-        self.recording = Some(Recording { record, sent });
+        self.recording = Some(FrameRecording { record, sent });
         self.carry_out::<NOTED>(bridge, from, verdict, now);
         if NOTED {
             self.count_flows(bridge.id, now);
@@ -109,12 +111,12 @@ impl Worker {
             .counters
             .add_handed(runner.take_slow_path_packets());
         self.runner = Some(runner);
-        if let Some(Recording { record, .. }) = self.recording.take() {
+        if let Some(FrameRecording { record, .. }) = self.recording.take() {
             self.tell_of_captured(record);
         }
     }
 
-    /// Notes the exits of a frame, from the first of these on, if it is one that is watched.
+    /// CaptureTrace the exits of a frame, from the first of these on, if it is one that is watched.
     pub(super) fn record_exits(
         &mut self,
         place: usize,
@@ -129,18 +131,18 @@ impl Worker {
         let (snaplen, all) = (record.snaplen(), record.met.len());
         let met = recording.sent.get(place).copied().unwrap_or(all);
         if matches!(to, Destination::Controller(_)) {
-            record.left.push(Left {
+            record.left.push(CapturedOutput {
                 port: PortNo::CONTROLLER,
-                frame: Snap::of(frame, snaplen),
+                frame: FrameSnapshot::of(frame, snaplen),
                 met,
             });
         }
         for place in first..self.exits.len() {
             let exit = self.exits[place];
             if let Some(leaving) = self.as_it_leaves(frame, exit) {
-                record.left.push(Left {
+                record.left.push(CapturedOutput {
                     port: exit.port,
-                    frame: Snap::of(&leaving, snaplen),
+                    frame: FrameSnapshot::of(&leaving, snaplen),
                     met,
                 });
                 self.pool.put(leaving);
@@ -150,9 +152,9 @@ impl Worker {
     }
 
     /// Tells of a frame, unless the room is all taken that other news do not need.
-    fn tell_of_captured(&mut self, record: Box<Record>) {
+    fn tell_of_captured(&mut self, record: Box<CaptureRecord>) {
         let captures = record.captures.clone();
-        if !self.tell_if_roomy(Event::Captured(record), Drop::CapturedNoRoom) {
+        if !self.tell_if_roomy(WorkerEvent::Captured(record), WorkerDrop::CaptureQueueFull) {
             captures.iter().for_each(|capture| capture.miss());
         }
     }

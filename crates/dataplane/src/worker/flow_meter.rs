@@ -8,8 +8,8 @@ use base::{Instant, PortNo};
 use packet::Frame;
 
 use super::Worker;
-use crate::counters::Drop;
-use crate::messages::Event;
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
 use crate::program::{BridgeId, Program};
 use crate::slots::PortKey;
 use flow_export::flows::{self, Flow, Flows, Output};
@@ -23,7 +23,7 @@ const REPORT_FULL: Duration = Duration::from_millis(100);
 
 /// What a worker keeps of flows.
 #[derive(Default)]
-pub(super) struct Accounts {
+pub(super) struct FlowMeters {
     bridges: BTreeMap<BridgeId, Flows>,
     /// When the control thread was told last.
     told: Instant,
@@ -35,7 +35,7 @@ pub(super) struct Accounts {
     output: Output,
 }
 
-impl Accounts {
+impl FlowMeters {
     /// Whether the control thread is to be told.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
@@ -98,7 +98,7 @@ impl Worker {
         for flow in accounts.frames.drain(..).flatten() {
             if !flows.count(&flow) {
                 let lost = usize::try_from(flow.1.packets).unwrap_or(usize::MAX);
-                self.shared.counters.add(Drop::FlowNoRoom, lost);
+                self.shared.counters.add(WorkerDrop::FlowsLost, lost);
             }
         }
         if flows.is_full() && accounts.told + REPORT_FULL <= now {
@@ -111,7 +111,7 @@ impl Worker {
         self.accounts.told = now;
         for (bridge, flows) in &mut self.accounts.bridges {
             if !flows.is_empty() && !self.shared.events.is_full() {
-                let event = Event::Flows(*bridge, flows.take());
+                let event = WorkerEvent::Flows(*bridge, flows.take());
                 self.turn.news |= self.shared.events.push(event).is_ok();
             }
         }
@@ -136,7 +136,7 @@ impl Worker {
                 let left = flows.take();
                 let lost: u64 = left.iter().map(|(_, counts)| counts.packets).sum();
                 let lost = usize::try_from(lost).unwrap_or(usize::MAX);
-                counters.add(Drop::FlowNoRoom, lost);
+                counters.add(WorkerDrop::FlowsLost, lost);
             }
             stays
         });

@@ -5,7 +5,7 @@ use packet::Frame;
 use ports::Batch;
 
 use super::Worker;
-use crate::counters::Drop;
+use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 
 impl Worker {
@@ -38,7 +38,7 @@ impl Worker {
     /// Puts the frame with those that leave by its port; a full batch leaves at once.
     pub(super) fn send(&mut self, key: PortKey, frame: Frame) {
         let Some(slot) = self.slots.find(key) else {
-            self.drop_frame(frame, Drop::NoPort);
+            self.drop_frame(frame, WorkerDrop::NoPort);
             return;
         };
         let Err(frame) = slot.out.push(frame) else {
@@ -51,7 +51,7 @@ impl Worker {
             None => Err(frame),
         };
         if let Err(frame) = again {
-            self.drop_frame(frame, Drop::NoPort);
+            self.drop_frame(frame, WorkerDrop::NoPort);
         }
     }
 
@@ -73,7 +73,7 @@ impl Worker {
         if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
-        if slot.gate.police.touches_egress() {
+        if slot.policing.policer.touches_egress() {
             self.limit_out(key);
         }
         let Some(slot) = self.slots.find(key) else {
@@ -82,7 +82,7 @@ impl Worker {
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);
-        self.shared.counters.add(Drop::PortFull, left);
+        self.shared.counters.add(WorkerDrop::PortFull, left);
         if let Err(error) = sent {
             self.retire(key, error);
         }

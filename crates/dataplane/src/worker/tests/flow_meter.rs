@@ -7,7 +7,7 @@ use super::*;
 use flow_export::flows::{FLOWS_MAX, Flow, Output};
 
 /// Counts all frames by flows, and samples one of so many.
-fn count(rig: &mut Rig, sampled: u32) {
+fn count(rig: &mut WorkerRig, sampled: u32) {
     rig.sampling = Some(Arc::new(SamplingView {
         sflow: NonZeroU32::new(sampled),
         ipfix: [None, None],
@@ -26,11 +26,11 @@ fn packet(src: u32, port: u16) -> Vec<u8> {
 }
 
 /// What the worker tells of flows when a second is over; samples are passed over.
-fn told(rig: &mut Rig) -> Vec<Flow> {
+fn told(rig: &mut WorkerRig) -> Vec<Flow> {
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(3));
     match rig.events.pop() {
-        Ok(Event::Flows(BRIDGE, flows)) => flows,
+        Ok(WorkerEvent::Flows(BRIDGE, flows)) => flows,
         Err(_) => Vec::new(),
         Ok(_) => panic!("nothing else happens"),
     }
@@ -41,7 +41,7 @@ fn flows_tell_where_their_frames_went() {
     let one = [Action::output(PortNo(2))];
     let several = [1, 3].map(|port| Action::output(PortNo(port)));
     let flood = [Action::output(PortNo::NORMAL)];
-    let mut rig = Rig::new(&[(1, &one), (2, &several), (3, &flood)]);
+    let mut rig = WorkerRig::new(&[(1, &one), (2, &several), (3, &flood)]);
     count(&mut rig, 0);
     let sent = [(1, 1), (1, 1), (2, 2), (3, 3)];
     for (from, number) in sent {
@@ -68,7 +68,7 @@ fn flows_tell_where_their_frames_went() {
 fn each_frame_is_counted_once_whether_it_is_sampled_or_not_and_goes_together_or_not() {
     for sampled in [0, 1, 3] {
         let tagged = [Action::PushVlan(0x8100), Action::output(PortNo(1))];
-        let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))]), (2, &tagged)]);
+        let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))]), (2, &tagged)]);
         count(&mut rig, sampled);
         for from in [1, 2, 3] {
             let (mut out, mut pool) = (Batch::new(), Pool::new(64));
@@ -99,25 +99,25 @@ fn each_frame_is_counted_once_whether_it_is_sampled_or_not_and_goes_together_or_
 
 #[test]
 fn what_was_counted_is_told_before_its_port_or_its_wish_goes() {
-    let mut rig = Rig::new(&[]);
+    let mut rig = WorkerRig::new(&[]);
     count(&mut rig, 0);
     assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
     rig.sampling = None;
     rig.publish();
     rig.worker.turn(Instant::from_secs(1));
-    assert!(matches!(rig.events.pop(), Ok(Event::Flows(_, flows)) if flows.len() == 1));
+    assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Flows(_, flows)) if flows.len() == 1));
     assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
     assert_eq!(told(&mut rig), []);
     count(&mut rig, 0);
     assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
     rig.remove_queue(1);
     rig.worker.turn(Instant::from_secs(1));
-    assert!(matches!(rig.events.pop(), Ok(Event::Flows(_, flows)) if flows.len() == 1));
+    assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Flows(_, flows)) if flows.len() == 1));
 }
 
 #[test]
 fn what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays() {
-    let mut rig = Rig::new(&[]);
+    let mut rig = WorkerRig::new(&[]);
     count(&mut rig, 0);
     // Of a flow a second there is always something to tell, until nobody reads it.
     for second in 1..=5_u64 {
@@ -129,12 +129,12 @@ fn what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays(
         let number = u32::try_from(number).expect("few");
         assert_eq!(rig.pass_frame(1, &packet(number, 1)), [0; 0]);
     }
-    let lost = rig.worker.shared.counters.dropped(Drop::FlowNoRoom);
+    let lost = rig.worker.shared.counters.dropped(WorkerDrop::FlowsLost);
     assert_eq!(lost, 1);
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(100));
     let told = rig.events.pop();
-    let Ok(Event::Flows(_, flows)) = told else {
+    let Ok(WorkerEvent::Flows(_, flows)) = told else {
         panic!("flows are told when there is room again");
     };
     assert_eq!((flows.len(), flows[0].1.packets), (FLOWS_MAX, 3));

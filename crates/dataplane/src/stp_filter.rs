@@ -8,26 +8,26 @@ use base::PortNo;
 
 /// What becomes of a frame that comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum BlockedPort {
     /// It teaches where its sender is, and goes nowhere.
-    Learns,
+    LearnOnly,
     /// Nothing.
-    Nothing,
+    DropAll,
 }
 
 /// The ports of a bridge that do not let frames in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gates(BTreeMap<PortNo, Passage>);
+pub struct StpFilter(BTreeMap<PortNo, BlockedPort>);
 
-impl Gates {
+impl StpFilter {
     /// Those of these ports; none if there are none.
-    pub fn compile(held: impl IntoIterator<Item = (PortNo, Passage)>) -> Option<Arc<Self>> {
+    pub fn compile(held: impl IntoIterator<Item = (PortNo, BlockedPort)>) -> Option<Arc<Self>> {
         let held: BTreeMap<_, _> = held.into_iter().collect();
         (!held.is_empty()).then(|| Arc::new(Self(held)))
     }
 
     /// What becomes of the frames of a port; none if they go on.
-    pub fn of(&self, port: PortNo) -> Option<Passage> {
+    pub fn of(&self, port: PortNo) -> Option<BlockedPort> {
         self.0.get(&port).copied()
     }
 }

@@ -3,26 +3,26 @@
 use ports::Batch;
 
 use super::Worker;
-use crate::counters::Drop;
-use crate::intercept::Intercepts;
-use crate::messages::Event;
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
+use crate::punt::PuntTable;
 use crate::slots::PortKey;
 
 impl Worker {
     /// Takes out what the port is to understand. Most batches have nothing of that.
-    pub(super) fn intercept(&mut self, intercepts: &Intercepts, from: PortKey, batch: &mut Batch) {
-        let Some(intercept) = intercepts.of(from.port) else {
+    pub(super) fn punt(&mut self, punts: &PuntTable, from: PortKey, batch: &mut Batch) {
+        let Some(protocols) = punts.of(from.port) else {
             return;
         };
-        if !batch.iter().any(|frame| intercept.takes(frame.bytes())) {
+        if !batch.iter().any(|frame| protocols.takes(frame.bytes())) {
             return;
         }
         let mut others = Batch::new();
         for frame in batch.drain() {
-            match intercept.takes(frame.bytes()) {
+            match protocols.takes(frame.bytes()) {
                 true => {
-                    let told = Event::Intercepted(from, frame.bytes().into());
-                    self.tell(told, Drop::InterceptedNoRoom);
+                    let told = WorkerEvent::Punted(from, frame.bytes().into());
+                    self.tell(told, WorkerDrop::PuntQueueFull);
                     self.pool.put(frame);
                 }
                 false => others.put(frame),

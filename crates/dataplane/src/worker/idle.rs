@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::sync::scheduling_point;
 
 use super::Worker;
-use crate::program::Posture;
+use crate::program::WorkerActivity;
 
 impl Worker {
     /// Takes note of how long the turn took, if frames came.
@@ -16,12 +16,12 @@ impl Worker {
 
     /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
     /// holds no frame, and all that it has counted is written down.
-    pub fn rest<T>(&mut self, posture: Posture, how: impl FnOnce(&Self) -> T) -> Option<T> {
+    pub fn rest<T>(&mut self, posture: WorkerActivity, how: impl FnOnce(&Self) -> T) -> Option<T> {
         self.settle();
         self.slots.spare_none();
         self.shared.progress.take(posture);
         let rested = (!self.has_news()).then(|| how(self));
-        self.shared.progress.take(Posture::Busy);
+        self.shared.progress.take(WorkerActivity::Busy);
         rested
     }
 
@@ -29,7 +29,7 @@ impl Worker {
     /// it meanwhile; else what it has counted need not be written down for that.
     pub fn give_way(&mut self, pays: bool, how: impl FnOnce()) {
         if pays || self.has_settled() {
-            self.rest(Posture::GivingWay, |_| how());
+            self.rest(WorkerActivity::Yielding, |_| how());
         } else {
             how();
         }

@@ -11,7 +11,7 @@ use base::PortNo;
 use packet::wire::{ethernet, slow};
 
 /// Where bridges send what is for the next bridge (IEEE 802.1D, table 7-10).
-pub const BRIDGES: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
+pub const BRIDGE_GROUP_ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
 
 /// The service access point of spanning trees, as it begins a frame's LLC header, twice, with
 /// the byte that says that it is a datagram (IEEE 802.1D, 9.2).
@@ -22,14 +22,14 @@ const LENGTH_MAX: u16 = 1500;
 
 /// The protocols of which a port takes the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Intercept {
+pub struct PuntedProtocols {
     /// The slow ones of 802.3, among them LACP.
     pub slow: bool,
     /// Spanning trees.
     pub spanning: bool,
 }
 
-impl Intercept {
+impl PuntedProtocols {
     /// Whether it takes this frame.
     #[inline]
     pub fn takes(self, frame: &[u8]) -> bool {
@@ -44,7 +44,7 @@ impl Intercept {
 /// Whether this is a BPDU, whose bytes are [`bpdu`].
 #[inline]
 pub fn is_bpdu(frame: &[u8]) -> bool {
-    let begins = frame.first_chunk() == Some(&BRIDGES);
+    let begins = frame.first_chunk() == Some(&BRIDGE_GROUP_ADDRESS);
     begins && bpdu(frame).is_some()
 }
 
@@ -59,18 +59,20 @@ pub fn bpdu(frame: &[u8]) -> Option<&[u8]> {
 
 /// What each port of a bridge takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Intercepts(BTreeMap<PortNo, Intercept>);
+pub struct PuntTable(BTreeMap<PortNo, PuntedProtocols>);
 
-impl Intercepts {
+impl PuntTable {
     /// Those of these ports; none if they take nothing.
-    pub fn compile(ports: impl IntoIterator<Item = (PortNo, Intercept)>) -> Option<Arc<Self>> {
+    pub fn compile(
+        ports: impl IntoIterator<Item = (PortNo, PuntedProtocols)>,
+    ) -> Option<Arc<Self>> {
         let some = ports.into_iter().filter(|(_, what)| !what.is_nothing());
         let some: BTreeMap<_, _> = some.collect();
         (!some.is_empty()).then(|| Arc::new(Self(some)))
     }
 
     /// What a port takes; none if nothing.
-    pub fn of(&self, port: PortNo) -> Option<Intercept> {
+    pub fn of(&self, port: PortNo) -> Option<PuntedProtocols> {
         self.0.get(&port).copied()
     }
 }
@@ -85,20 +87,20 @@ mod tests {
 
     #[test]
     fn a_port_takes_what_it_understands_and_nothing_else() {
-        let bpdu_frame = frame(BRIDGES, &[0, 7, 0x42, 0x42, 3, 1, 2, 3, 4]);
+        let bpdu_frame = frame(BRIDGE_GROUP_ADDRESS, &[0, 7, 0x42, 0x42, 3, 1, 2, 3, 4]);
         let slow_frame = frame([0x01, 0x80, 0xc2, 0, 0, 2], &[0x88, 0x09, 1]);
         let others = [
-            frame(BRIDGES, &[0x42, 0x42, 0x42, 0x42, 3]),
-            frame(BRIDGES, &[0, 7, 0xaa, 0xaa, 3]),
+            frame(BRIDGE_GROUP_ADDRESS, &[0x42, 0x42, 0x42, 0x42, 3]),
+            frame(BRIDGE_GROUP_ADDRESS, &[0, 7, 0xaa, 0xaa, 3]),
             frame([2; 6], &[0, 7, 0x42, 0x42, 3, 1, 2, 3, 4]),
             frame([0x01, 0x80, 0xc2, 0, 0, 2], &[0x88, 0xcc]),
             Vec::new(),
         ];
         let (slow, spanning) = (true, true);
-        let both = Intercept { slow, spanning };
-        let speaks_lacp = Intercept {
+        let both = PuntedProtocols { slow, spanning };
+        let speaks_lacp = PuntedProtocols {
             slow,
-            ..Intercept::default()
+            ..PuntedProtocols::default()
         };
         assert!(both.takes(&bpdu_frame) && both.takes(&slow_frame));
         assert!(!speaks_lacp.takes(&bpdu_frame) && speaks_lacp.takes(&slow_frame));
@@ -109,13 +111,13 @@ mod tests {
 
     #[test]
     fn ports_that_take_nothing_come_to_nothing() {
-        let nothing = Intercept::default();
-        assert_eq!(Intercepts::compile([(PortNo(1), nothing)]), None);
-        let slow = Intercept {
+        let nothing = PuntedProtocols::default();
+        assert_eq!(PuntTable::compile([(PortNo(1), nothing)]), None);
+        let slow = PuntedProtocols {
             slow: true,
             ..nothing
         };
-        let compiled = Intercepts::compile([(PortNo(1), nothing), (PortNo(2), slow)]);
+        let compiled = PuntTable::compile([(PortNo(1), nothing), (PortNo(2), slow)]);
         let compiled = compiled.expect("one takes something");
         assert_eq!(compiled.of(PortNo(1)), None);
         assert_eq!(compiled.of(PortNo(2)), Some(slow));
