@@ -1,4 +1,4 @@
-//! What is done to a frame: actions, and the instructions that order them.
+//! Actions, and the instructions that contain them.
 
 use base::{GroupId, MeterId, PortNo, QueueId, TableId};
 use packet::MacAddr;
@@ -6,7 +6,7 @@ use packet::MacAddr;
 use crate::extension::Extension;
 use crate::field::Field;
 
-/// How much of a frame goes to the controller, in bytes.
+/// Number of bytes of a frame that are sent to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MaxLen(pub u16);
 
@@ -15,21 +15,21 @@ impl MaxLen {
     pub const WHOLE: Self = Self(0xffff);
 }
 
-/// One action. It does nothing to a frame that lacks the header it changes.
+/// Action. It has no effect on a frame that lacks the header it changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// Send a copy out of `port`.
     Output {
         /// The port, real or reserved.
         port: PortNo,
-        /// How much to send, if `port` is the controller; without a meaning otherwise.
+        /// Number of bytes to send if `port` is the controller; otherwise without a meaning.
         max_len: MaxLen,
     },
-    /// Send a copy out of `port` by way of `queue` (OpenFlow 1.0 only).
+    /// Send a copy out of `port` through `queue` (OpenFlow 1.0 only).
     Enqueue {
         /// The port.
         port: PortNo,
-        /// Its queue.
+        /// Egress queue of the port.
         queue: QueueId,
     },
     /// Name the queue for later outputs.
@@ -38,55 +38,56 @@ pub enum Action {
     Group(GroupId),
     /// Write the masked bits of a field. The match must imply the field's prerequisites.
     SetField {
-        /// The field; none of a tunnel option, which has [`Extension::SetOption`].
+        /// Field; not of a tunnel option, for which there is [`Extension::SetOption`].
         field: Field,
-        /// The bits; none outside the mask.
+        /// Bits to write; none outside the mask.
         value: u128,
-        /// Which bits to write; all of them, before OpenFlow 1.5.
+        /// Mask of the bits to write; all bits before OpenFlow 1.5.
         mask: u128,
     },
-    /// Set the VLAN id, pushing a tag if there is none (OpenFlow 1.0).
+    /// Set the VLAN id, and push a tag if there is none (OpenFlow 1.0).
     SetVlanVid(u16),
-    /// Set the VLAN priority, pushing a tag if there is none (OpenFlow 1.0).
+    /// Set the VLAN priority, and push a tag if there is none (OpenFlow 1.0).
     SetVlanPcp(u8),
-    /// Set the IPv4 source, if there is one (OpenFlow 1.0).
+    /// Set the IPv4 source, if the frame has one (OpenFlow 1.0).
     SetNwSrc(u32),
-    /// Set the IPv4 destination, if there is one (OpenFlow 1.0).
+    /// Set the IPv4 destination, if the frame has one (OpenFlow 1.0).
     SetNwDst(u32),
-    /// Set the six upper bits of the ToS byte, if there is one (OpenFlow 1.0). The value is the byte.
+    /// Set the upper six bits of the ToS byte, if the frame has one (OpenFlow 1.0). The value is
+    /// the whole byte.
     SetNwTos(u8),
-    /// Set the TCP, UDP or SCTP source port, if there is one (OpenFlow 1.0).
+    /// Set the TCP, UDP or SCTP source port, if the frame has one (OpenFlow 1.0).
     SetTpSrc(u16),
-    /// Set the TCP, UDP or SCTP destination port, if there is one (OpenFlow 1.0).
+    /// Set the TCP, UDP or SCTP destination port, if the frame has one (OpenFlow 1.0).
     SetTpDst(u16),
-    /// Push a tag of this type, a copy of the outermost one or else zero.
+    /// Push a tag with this EtherType, a copy of the outermost tag or else zero.
     PushVlan(u16),
-    /// Take the outermost tag off, if there is one.
+    /// Pop the outermost tag, if any.
     PopVlan,
     /// Push an MPLS entry of this type.
     PushMpls(u16),
-    /// Take the outermost MPLS entry off; the frame's type becomes this.
+    /// Pop the outermost MPLS entry and set the EtherType to this.
     PopMpls(u16),
-    /// Put the frame behind a header of provider backbone bridging, of this type.
+    /// Encapsulate the frame with a header of provider backbone bridging with this EtherType.
     PushPbb(u16),
     /// Take the outermost header of provider backbone bridging off.
     PopPbb,
     /// Set the TTL of the outermost MPLS entry.
     SetMplsTtl(u8),
-    /// Lower the TTL of the outermost MPLS entry; at zero the frame is invalid.
+    /// Decrement the TTL of the outermost MPLS entry; at zero the frame is invalid.
     DecMplsTtl,
     /// Set the IP TTL or hop limit.
     SetIpTtl(u8),
-    /// Lower the IP TTL or hop limit; at zero the frame is invalid.
+    /// Decrement the IP TTL or hop limit; at zero the frame is invalid.
     DecIpTtl,
-    /// Copy the TTL from the next-to-outermost header that has one to the outermost.
+    /// Copy the TTL from the second header with a TTL to the outermost.
     CopyTtlOut,
-    /// Copy the TTL from the outermost header that has one to the next.
+    /// Copy the TTL from the outermost header with a TTL to the second.
     CopyTtlIn,
-    /// Submit the frame to a meter, wherever the action stands (1.5); before all others
-    /// it is [`Instructions::meter`].
+    /// Submit the frame to a meter at this position in the list (1.5). A meter before all other
+    /// actions is [`Instructions::meter`].
     Meter(MeterId),
-    /// One of Nicira's.
+    /// Extension action of Nicira or Open vSwitch.
     Extended(Extension),
 }
 
@@ -111,7 +112,7 @@ impl Action {
         }
     }
 
-    /// How deep other actions are nested in it.
+    /// Returns the nesting depth of the actions inside this one.
     #[must_use]
     pub fn nesting(&self) -> usize {
         match self {
@@ -127,17 +128,26 @@ impl Action {
     }
 }
 
-/// Bits of the metadata register and which of them to write.
+/// Masked write of the metadata register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetadataWrite {
     /// The bits; those outside the mask do not matter.
     pub value: u64,
-    /// Which to write.
+    /// Mask of the bits to write.
     pub mask: u64,
 }
 
-/// A rule's instructions: at most one of each kind, done in the order of the
-/// members here (OF 1.3.5, 5.9). OpenFlow 1.0's action list is `apply`.
+/// Instructions of a rule: at most one of each kind, executed in the order of the fields (OF 1.3.5,
+/// 5.9). OpenFlow 1.0's action list is `apply`.
+///
+/// ```
+/// use flow::{Action, Instructions};
+/// use base::PortNo;
+///
+/// let instructions: Instructions = "dec_ttl,output:2,goto_table:5".parse().unwrap();
+/// assert_eq!(instructions.apply, [Action::DecIpTtl, Action::output(PortNo(2))]);
+/// assert_eq!(instructions.goto, Some(base::TableId(5)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instructions {
     /// Submit the frame to a meter first.
@@ -150,7 +160,7 @@ pub struct Instructions {
     pub write: Vec<Action>,
     /// Write the metadata register.
     pub metadata: Option<MetadataWrite>,
-    /// Go on in a later table; without it the action set is executed now.
+    /// Continue in a later table; without it, execute the action set now.
     pub goto: Option<TableId>,
 }
 

@@ -1,4 +1,4 @@
-//! What a controller asks the switch to do.
+//! Commands of a controller: messages that change tables or ports, or send a frame.
 
 use std::num::NonZeroU16;
 
@@ -10,14 +10,14 @@ use crate::matching::Match;
 use crate::pipeline_fields::PipelineFields;
 use crate::port::PortConfig;
 
-/// What a flow-mod does with the rules it names.
+/// Command of a flow-mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowModCommand {
-    /// Add, or replace the rule with the same match and priority.
+    /// Add a rule, or replace the one with the same match and priority.
     Add,
     /// Change the instructions of all rules that the match covers.
     Modify,
-    /// Change those of the one rule with this match and priority.
+    /// Change the instructions of the rule with this match and priority.
     ModifyStrict,
     /// Delete all rules that the match covers.
     Delete,
@@ -26,7 +26,7 @@ pub enum FlowModCommand {
 }
 
 impl FlowModCommand {
-    /// Whether it deletes, strictly or not.
+    /// True for both deletions.
     #[must_use]
     pub const fn is_deletion(self) -> bool {
         matches!(self, Self::Delete | Self::DeleteStrict)
@@ -38,9 +38,9 @@ impl FlowModCommand {
 pub struct FlowFlags(pub u16);
 
 impl FlowFlags {
-    /// Tell the controller when the rule goes.
+    /// Notify the controller when the rule is removed.
     pub const SEND_FLOW_REMOVED: Self = Self(1 << 0);
-    /// Refuse the rule if one of the same priority overlaps.
+    /// Refuse the rule if another of the same priority overlaps.
     pub const CHECK_OVERLAP: Self = Self(1 << 1);
     /// Set the counters back to zero.
     pub const RESET_COUNTS: Self = Self(1 << 2);
@@ -49,76 +49,74 @@ impl FlowFlags {
     /// Bytes need not be counted.
     pub const NO_BYTE_COUNTS: Self = Self(1 << 4);
 
-    /// Whether all flags of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// Whether actions must fit the match beside them.
+/// Relation between the actions of a rule and its match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// An action that needs a header is refused unless the match, or an action
-    /// before it, says that there is one: OpenFlow 1.1 and later.
+    /// An action that changes a header is refused unless the match, or an earlier action, implies
+    /// that header: OpenFlow 1.1 and later.
     #[default]
     Required,
-    /// Any action may stand beside any match, and does nothing to a frame that it
-    /// does not fit: OpenFlow 1.0, with Nicira's extensions. Set-field is judged
-    /// all the same.
+    /// Actions need not fit the match, and have no effect on a frame that they do not fit: OpenFlow
+    /// 1.0, with Nicira's extensions. Set-field is checked nevertheless.
     Waived,
 }
 
 /// A change to the flow tables (OF 1.3.5, 7.3.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
-    /// What to do.
+    /// Command.
     pub command: FlowModCommand,
-    /// Where; [`TableId::ALL`] in a deletion means every table, and so it does
-    /// in a modification that OpenFlow 1.0 sends, which has no word for a table.
+    /// Table. [`TableId::ALL`] selects all tables in a deletion, and in a modification of OpenFlow
+    /// 1.0, whose message has no table.
     pub table: TableId,
-    /// Which rule wins where several match: the higher.
+    /// Priority: of several rules that match, the one with the highest applies.
     pub priority: u16,
     /// The controller's mark on the rule.
     pub cookie: Cookie,
-    /// Which bits of the cookie must be `cookie`'s for a rule to be changed or
-    /// deleted; zero asks nothing.
+    /// Cookie bits that must equal those of `cookie` in a rule to be changed or deleted; zero
+    /// matches all rules.
     pub cookie_mask: u64,
-    /// What a modification sets the cookie to: OpenFlow 1.0 only. From 1.1 on a
-    /// modification leaves it alone.
+    /// New cookie of modified rules: OpenFlow 1.0 only. Since 1.1 a modification keeps the cookie.
     pub new_cookie: Option<Cookie>,
-    /// Which frames.
+    /// Match.
     pub matching: Match,
-    /// What to do with them.
+    /// Instructions.
     pub instructions: Instructions,
-    /// Seconds without a frame after which the rule goes; zero for never.
+    /// Idle timeout in seconds; zero for none.
     pub idle_timeout_s: u16,
-    /// Seconds after which the rule goes; zero for never.
+    /// Hard timeout in seconds; zero for none.
     pub hard_timeout_s: u16,
-    /// Which rules make room first where a full table evicts: the lower (1.4).
+    /// Importance: a full table evicts rules with the lowest first (1.4).
     pub importance: u16,
-    /// A kept frame to send through the tables afterwards.
+    /// Buffered frame to send through the tables afterwards.
     pub buffer: Option<BufferId>,
-    /// Delete only rules that output here; [`PortNo::ANY`] asks nothing.
+    /// Delete only rules that output here; [`PortNo::ANY`] for no restriction.
     pub out_port: PortNo,
-    /// Delete only rules that use this group; [`GroupId::ANY`] asks nothing.
+    /// Delete only rules that use this group; [`GroupId::ANY`] for no restriction.
     pub out_group: GroupId,
     /// Flags.
     pub flags: FlowFlags,
-    /// Whether the actions must fit the match.
+    /// Relation between the actions and the match.
     pub consistency: Consistency,
-    /// What a modification does that gives no new cookie and finds no rule.
+    /// Effect of a modification without a new cookie that finds no rule.
     pub missing: MissingRule,
 }
 
 impl FlowMod {
-    /// A flow-mod with nothing optional in it: table 0, no cookie, no timeouts.
+    /// Returns a flow-mod without optional parts: table 0, no cookie, no timeouts.
     #[must_use]
     pub fn new(
         command: FlowModCommand,
@@ -147,10 +145,10 @@ impl FlowMod {
         }
     }
 
-    /// The cookie of the rule that a modification adds if it finds none, in the first
-    /// table if it names none; nothing if it adds none. In OpenFlow 1.0 and 1.1 it does
-    /// (OF 1.0.1, 4.6; OF 1.1.0, A.3.4.1), but not if it asks for rules with a certain
-    /// cookie, as Open vSwitch has it; later it never does (OF 1.2, 6.4).
+    /// Returns the cookie of the rule that a modification adds if it finds none (in the first
+    /// table, unless it names one), or `None` if it adds none. In OpenFlow 1.0 and 1.1 a
+    /// modification adds a rule (OF 1.0.1, 4.6; OF 1.1.0, A.3.4.1), except, as in Open vSwitch, one
+    /// that selects rules by cookie; later versions never do (OF 1.2, 6.4).
     #[must_use]
     pub const fn cookie_if_added(&self) -> Option<Cookie> {
         match (self.cookie_mask, self.new_cookie) {
@@ -164,13 +162,13 @@ impl FlowMod {
     }
 }
 
-/// What a modification does where it finds no rule.
+/// Effect of a modification that finds no rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingRule {
-    /// Nothing.
+    /// No effect.
     #[default]
     Ignore,
-    /// It adds the rule, with its own cookie, though those that it finds keep theirs:
+    /// The modification adds the rule with its own cookie; rules that it finds keep theirs:
     /// OpenFlow 1.1.
     Add,
 }
@@ -178,25 +176,25 @@ pub enum MissingRule {
 /// A frame that the controller sends out (OF 1.3.5, 7.3.7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// The kept frame to send, in place of `data`.
+    /// Buffered frame to send instead of `data`.
     pub buffer: Option<BufferId>,
-    /// The port it counts as having come in by, [`PortNo::CONTROLLER`] for none, and what
-    /// else goes with it; before 1.5, only the port.
+    /// Pipeline fields of the frame, among them the ingress port ([`PortNo::CONTROLLER`] for none).
+    /// Before 1.5, only the port.
     pub registers: PipelineFields,
-    /// What to do with it.
+    /// Actions to execute.
     pub actions: Vec<Action>,
     /// The frame.
     pub data: Vec<u8>,
 }
 
-/// A frame that waited and is to go on (Nicira's `NXT_RESUME`).
+/// Resumption of a paused frame (Nicira's `NXT_RESUME`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// What goes with it, as the controller wants it.
+    /// Pipeline fields, as changed by the controller.
     pub registers: PipelineFields,
-    /// The frame, as the controller wants it.
+    /// Frame, as changed by the controller.
     pub data: Vec<u8>,
-    /// How to go on, as the packet-in said.
+    /// Continuation from the packet-in.
     pub continuation: Vec<u8>,
 }
 
@@ -205,20 +203,20 @@ pub struct Resume {
 pub struct PortMod {
     /// The port.
     pub port: PortNo,
-    /// Its hardware address, as a check that both speak of the same one.
+    /// Hardware address of the port, to verify its identity.
     pub hw_addr: MacAddr,
-    /// The wanted configuration.
+    /// Desired configuration.
     pub config: PortConfig,
-    /// Which bits of it to change.
+    /// Mask of the configuration bits to change.
     pub mask: PortConfig,
-    /// SwitchFeatures to advertise; zero changes nothing.
+    /// Features to advertise; zero changes nothing.
     pub advertise: u32,
 }
 
-/// How a switch treats IP fragments.
+/// Treatment of IP fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FragmentHandling {
-    /// Through the tables like everything else.
+    /// Through the tables like other frames.
     #[default]
     Normal,
     /// Not at all.
@@ -232,10 +230,10 @@ pub enum FragmentHandling {
 /// The switch's own configuration (OF 1.3.5, 7.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// What becomes of fragments.
+    /// Treatment of fragments.
     pub fragments: FragmentHandling,
-    /// Bytes of a frame that a packet-in by table-miss carries (OpenFlow 1.0),
-    /// if the switch kept the rest.
+    /// Number of bytes of a frame in a packet-in by table-miss (OpenFlow 1.0), if the switch
+    /// buffers the rest.
     pub miss_send_len: u16,
 }
 
@@ -248,44 +246,44 @@ impl Default for SwitchConfig {
     }
 }
 
-/// A controller's standing with the switch (OF 1.3.5, 6.3).
+/// Role of a controller (OF 1.3.5, 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Full access, beside others.
+    /// Full access, shared with others.
     #[default]
     Equal,
-    /// Full access; there is one at most.
+    /// Full access; at most one controller has it.
     Master,
     /// May look but not touch.
     Slave,
 }
 
-/// The number by which a controller is known to the others (OF 1.5.1, 7.3.9).
-/// `OFPCID_UNDEFINED`, which is zero, is nobody's.
+/// Short id of a controller, visible to other controllers (OF 1.5.1, 7.3.9). Zero is
+/// `OFPCID_UNDEFINED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShortId(NonZeroU16);
 
 impl ShortId {
-    /// The id with this number; none for zero.
+    /// Returns the id, or `None` for zero.
     #[must_use]
     pub fn new(number: u16) -> Option<Self> {
         NonZeroU16::new(number).map(Self)
     }
 
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0.get()
     }
 }
 
-/// A request to take on a role, or merely to be told it.
+/// Request to change or report the role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleRequest {
-    /// The role wanted; none asks for the present one.
+    /// Desired role, or `None` to query the current one.
     pub role: Option<Role>,
-    /// Which election the controllers are at; older ones are refused.
+    /// Generation id of the master election; older ones are refused.
     pub generation: Option<u64>,
-    /// The number wanted (1.5); none leaves it as it is.
+    /// Desired short id (1.5), or `None` to keep it.
     pub short_id: Option<ShortId>,
 }

@@ -1,8 +1,8 @@
-//! A frame that a match accepts, for those who ask what would become of one:
-//! `in_port=1,tcp,nw_dst=10.0.0.1` is a TCP frame to that address, and what it does
-//! not say is zero (as with Open vSwitch's `ofproto/trace`).
+//! Composition of a frame that a match accepts: `in_port=1,tcp,nw_dst=10.0.0.1` becomes a TCP frame
+//! to that address with all other fields zero, as in Open vSwitch's `flow_compose` and
+//! `ofproto/trace`.
 //!
-//! Not for the data path: it allocates as it likes.
+//! Not for the data path, because it allocates.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,26 +22,38 @@ use crate::flow_key::FlowKey;
 use crate::matching::Match;
 use crate::pipeline_fields::PipelineFields;
 
-/// The type of a frame of which nothing is said: IEEE 802's first for experiments, so
-/// that nobody takes what is behind it for something.
+/// EtherType of a frame without further fields: the first experimental one of IEEE 802, so that no
+/// parser interprets the payload.
 const ANY_TYPE: EtherType = EtherType(0x88b5);
 
-/// The wanted values, by field; what is not wanted is zero.
+/// Field values for the frame; absent ones are zero.
 struct FrameTemplate<'a> {
     matching: &'a Match,
-    /// Bytes behind the transport's header.
+    /// Number of bytes after the transport header.
     payload: usize,
 }
 
-/// A frame that `matching` accepts, and what the switch knows of it besides; none if
-/// no frame that could be put together has all that it asks for.
+/// Returns a frame that `matching` accepts, with its pipeline fields, or `None` if no frame that
+/// can be composed satisfies it.
+///
+/// ```
+/// use flow::{FlowKey, Match, compose};
+/// use packet::{Depth, Headers};
+///
+/// let matching: Match = "in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80".parse().unwrap();
+/// let (frame, fields) = compose(&matching).unwrap();
+/// assert_eq!(fields.in_port, base::PortNo(1));
+///
+/// let mut key = FlowKey::new();
+/// key.fill(&Headers::parse(&frame, Depth::Transport).unwrap(), &fields);
+/// assert!(matching.accepts(&key));
+/// ```
 #[must_use]
 pub fn compose(matching: &Match) -> Option<(Frame, PipelineFields)> {
     compose_with(matching, 0)
 }
 
-/// As [`compose`], with so many bytes behind the transport's header, if there is one; they
-/// count up from zero.
+/// Like [`compose`], with `payload` bytes after the transport header, which count up from zero.
 #[must_use]
 pub fn compose_with(matching: &Match, payload: usize) -> Option<(Frame, PipelineFields)> {
     let template = FrameTemplate { matching, payload };
@@ -54,7 +66,7 @@ pub fn compose_with(matching: &Match, payload: usize) -> Option<(Frame, Pipeline
 }
 
 impl FrameTemplate<'_> {
-    /// The value of `field`. It fits, because a field fits its own type.
+    /// Returns the value of `field`, or zero. It fits, because a field fits its own type.
     fn get<T: TryFrom<u128> + Default>(&self, field: Field) -> T {
         let value = self.matching.term(field).map_or(0, |term| term.value);
         T::try_from(value).unwrap_or_default()
@@ -77,7 +89,7 @@ impl FrameTemplate<'_> {
         };
         let named = (eth_type != EtherType::LLC).then_some(eth_type);
         let tag: u16 = self.get(Field::VlanVid);
-        // Where the bit is not asked for, a number means a tag all the same.
+        // A VLAN id without the presence bit implies a tag too.
         let tagged = tag != 0;
         let stack = Stack::new().with(Eth {
             dst: self.mac(Field::EthDst),
@@ -209,7 +221,7 @@ impl FrameTemplate<'_> {
         }
     }
 
-    /// The stack with what stands above IP; a later fragment has only bytes there.
+    /// Returns the stack with the transport layer; a later fragment has only payload there.
     fn with_transport(&self, stack: Stack) -> Stack {
         if self.is_later_fragment() {
             return stack.with(Data { len: 8 });
@@ -286,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_zero() {
+    fn unspecified_fields_of_composed_frame_are_zero() {
         assert_eq!(
             composed("tcp,nw_dst=10.0.0.1,tp_dst=80,dl_vlan=5"),
             "eth(dst=00:00:00:00:00:00,src=00:00:00:00:00:00) / vlan(vid=5) / \
@@ -300,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_stand_behind_what_carries_them() {
+    fn payload_follows_transport_header() {
         let length = |text: &str, payload| {
             let matching: Match = text.parse().expect("a match");
             let (frame, _) = compose_with(&matching, payload).expect("a frame");
@@ -312,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_with_a_frame_is_told() {
+    fn pipeline_fields_of_composed_frame_are_returned() {
         let text = "reg3=7,xxreg3=0x5,pkt_mark=2,tun_src=1.2.3.4,conj_id=9,actset_output=4";
         let matching: Match = text.parse().expect("a match");
         let (_, registers) = compose(&matching).expect("a frame");
@@ -323,15 +335,15 @@ mod tests {
     }
 
     #[test]
-    fn what_no_frame_has_is_no_frame() {
+    fn impossible_match_has_no_composed_frame() {
         let matching: Match = "ipv6,ipv6_exthdr=2".parse().expect("a match");
         assert!(compose(&matching).is_none());
     }
 
     proptest! {
-        /// What the layers of a usual frame can say is said.
+        /// Matches on fields of ordinary frames can be composed.
         #[test]
-        fn a_composed_frame_is_accepted(matching in crate::text::tests::random::matching()) {
+        fn composed_frame_satisfies_match(matching in crate::text::tests::random::matching()) {
             let rare = [
                 Field::InPhyPort,
                 Field::PacketType,
@@ -348,18 +360,18 @@ mod tests {
                 Field::RecircId,
             ];
             let usual = !rare.into_iter().any(|field| matching.term(field).is_some());
-            // No frame has a length for a type, or a tag behind its tags.
+            // A length cannot be an EtherType, and no tag follows the last tag.
             let eth_type = matching.exact(Field::EthType);
             let possible = eth_type.is_none_or(|eth_type| {
                 let eth_type = EtherType(u16::try_from(eth_type).expect("16 bits"));
                 eth_type.0 >= EtherType::LLC.0 && !eth_type.is_vlan()
             });
-            // Nor is there a number where there is no tag.
+            // An untagged frame has no VLAN id.
             let absent = matching.term(Field::VlanVid).is_some_and(|term| {
                 let bit = u128::from(VID_PRESENT);
                 term.mask & bit != 0 && term.value & bit == 0 && term.value != 0
             });
-            // Nor an extension header above all of them.
+            // The protocol after all extension headers is not an extension header.
             let above = matching.exact(Field::IpProto).is_some_and(|proto| {
                 eth_type == Some(0x86dd) && [0, 43, 44, 50, 51, 60].contains(&proto)
             });

@@ -1,57 +1,56 @@
-//! What is left to be done with a frame that waits for a controller
-//! (`ovs-actions(7)`, controller: pause).
+//! Continuation of a paused frame (`ovs-actions(7)`, controller: pause).
 //!
-//! The switch keeps nothing of such a frame. All of it goes with the message, and
-//! what comes back is judged as what a controller might have made up.
+//! The switch stores nothing about such a frame. The packet-in carries the complete state, and a
+//! continuation that a controller sends back is validated like any other input.
 
 use base::{Cookie, TableId};
 
 use crate::action::{Action, Instructions};
 use crate::wide::Wide;
 
-/// What is left to be done.
+/// State of a paused frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuation {
     /// The stack, the last pushed last.
     pub stack: Vec<Wide>,
-    /// What is left of the rules that were being done, the innermost first.
+    /// Remaining instructions of the rules in progress, the innermost first.
     pub steps: Vec<ContinuationStep>,
-    /// The action set, if it is executed in the end; a copy's never is.
+    /// Action set, if the end of the pipeline executes it; the action set of a clone never is.
     pub set: Option<Vec<Action>>,
 }
 
-/// What is left of one rule.
+/// Remaining instructions of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinuationStep {
     /// The table the rule is in.
     pub table: TableId,
-    /// Its cookie; [`Cookie::NONE`] of a packet-out.
+    /// Cookie of the rule; [`Cookie::NONE`] for a packet-out.
     pub cookie: Cookie,
-    /// What is left to be done, in its order.
+    /// Remaining instructions.
     pub rest: Instructions,
 }
 
-/// The most bytes of a continuation: half of the longest message, so that a frame of
-/// any ordinary length has room beside it.
+/// Largest length of a continuation: half of the longest message, which leaves space for an
+/// ordinary frame.
 pub const CONTINUATION_BYTES_MAX: usize = 1 << 15;
 
 impl Continuation {
-    /// All actions that are left, applied and written.
+    /// All remaining actions, applied and written.
     pub fn actions(&self) -> impl Iterator<Item = &Action> + Clone {
         let left = self.steps.iter().flat_map(|step| step.rest.actions());
         left.chain(self.set.iter().flatten())
     }
 
-    /// Those that are in an action set, or will be.
+    /// Remaining actions in the action set, now or later.
     pub fn written(&self) -> impl Iterator<Item = &Action> {
         let left = self.steps.iter().flat_map(|step| &step.rest.write);
         left.chain(self.set.iter().flatten())
     }
 
-    /// About how many bytes it takes to tell it: at least as many as it does take.
+    /// Upper bound of the encoded length, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        /// A head of its own, the place of the rule, and padding.
+        /// Header of an entry, the table and cookie of a rule, and padding.
         const EACH: usize = 24;
         let text = |instructions: &Instructions| instructions.to_string().len();
         let steps: usize = self.steps.iter().map(|step| EACH + text(&step.rest)).sum();

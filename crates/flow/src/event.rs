@@ -1,4 +1,4 @@
-//! What the switch tells controllers unasked.
+//! Asynchronous messages of the switch to controllers: packet-in and flow-removed.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use base::{Cookie, TableId};
 use crate::matching::Match;
 use crate::pipeline_fields::PipelineFields;
 
-/// Why a frame came to the controller.
+/// Reason of a packet-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PacketInReason {
-    /// It matched nothing, or the table-miss rule.
+    /// The frame matched no rule, or the table-miss rule.
     NoMatch,
-    /// An action sent it; until OpenFlow 1.3, wherever it stood.
+    /// An action sent the frame; until OpenFlow 1.3, in any context.
     Action,
-    /// Its TTL could not be lowered.
+    /// The TTL could not be decremented.
     InvalidTtl,
     /// An action of the action set sent it (1.4).
     ActionSet,
@@ -24,68 +24,67 @@ pub enum PacketInReason {
     PacketOut,
 }
 
-/// A frame for the controller (OF 1.3.5, 7.4.1). The switch keeps no frames, so
-/// there is no buffer id.
+/// Frame sent to the controller (OF 1.3.5, 7.4.1). The switch does not buffer frames, so there is
+/// no buffer id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
-    /// Why.
+    /// Reason.
     pub reason: PacketInReason,
     /// The table it was looked up in last.
     pub table: TableId,
-    /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
+    /// Cookie of the rule that sent the frame; [`Cookie::NONE`] without one.
     pub cookie: Cookie,
-    /// The port it came in by, and what else goes with it. OpenFlow 1.0 and 1.1 tell
-    /// the port only, and no version the conjunction and the set's output.
+    /// Pipeline fields of the frame, among them the ingress port. OpenFlow 1.0 and 1.1 transmit
+    /// only the port; no version transmits the conjunction and the output of the action set.
     pub registers: PipelineFields,
     /// Bytes of the whole frame.
     pub total_len: u16,
     /// The frame, or its beginning.
     pub data: Vec<u8>,
-    /// What the rule sends along (Nicira's second form only).
+    /// Data that the rule adds (Nicira's second form only).
     pub userdata: Vec<u8>,
-    /// How to go on, if the frame waits for that: bytes that mean something to the
-    /// switch alone (Nicira's second form only).
+    /// Continuation of a paused frame, opaque to the controller (Nicira's second form only).
     pub continuation: Vec<u8>,
 }
 
-/// Why a rule is gone.
+/// Reason of the removal of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlowRemovedReason {
-    /// No frame for its idle timeout.
+    /// The rule matched no frame for its idle timeout.
     IdleTimeout,
-    /// Its hard timeout is over.
+    /// The hard timeout expired.
     HardTimeout,
     /// A flow-mod deleted it.
     Delete,
-    /// Its group was deleted.
+    /// The group of the rule was deleted.
     GroupDelete,
-    /// Its meter was deleted (1.4).
+    /// The meter of the rule was deleted (1.4).
     MeterDelete,
-    /// It had to make room for another (1.4).
+    /// The rule was evicted from a full table (1.4).
     Eviction,
 }
 
-/// The end of a rule, with its final counts (OF 1.3.5, 7.4.2).
+/// Removal of a rule, with its final counters (OF 1.3.5, 7.4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved {
     /// The rule's match.
     pub matching: Match,
-    /// Its cookie.
+    /// Cookie.
     pub cookie: Cookie,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Why it is gone.
+    /// Reason of the removal.
     pub reason: FlowRemovedReason,
     /// The table it was in.
     pub table: TableId,
-    /// How long it lived.
+    /// Lifetime of the rule.
     pub duration: Duration,
-    /// Its idle timeout in seconds; zero for none.
+    /// Idle timeout in seconds; zero for none.
     pub idle_timeout_s: u16,
-    /// Its hard timeout in seconds; zero for none.
+    /// Hard timeout in seconds; zero for none.
     pub hard_timeout_s: u16,
     /// Frames it matched.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
 }

@@ -1,8 +1,33 @@
-//! The actions that Nicira and Open vSwitch added to OpenFlow's own, in every
-//! version alike (`ovs-actions(7)` of Open vSwitch 3.1).
+//! Extension actions of Nicira and Open vSwitch, in every OpenFlow version alike (`ovs-actions(7)`
+//! of Open vSwitch 3.1).
 //!
-//! Not here: connection tracking and translation of addresses; their actions are
-//! refused where they are read.
+//! | group | actions |
+//! |---|---|
+//! | lookup | `resubmit`, `clone`, `exit` |
+//! | registers | `load`, `move`, `push`, `pop`, `check_pkt_larger`, `delete_field` |
+//! | output | `output` to a subfield or truncated, `controller`, `pop_queue`, `multipath`, `bundle`, `bundle_load` |
+//! | rules | `learn`, `fin_timeout`, `conjunction` |
+//! | headers | `encap`, `decap`, `dec_ttl` with controller ids, `dec_nsh_ttl` |
+//! | other | `note`, `sample` |
+//!
+//! - `learn` adds a rule built from the frame: each [`LearnSpec`] matches, loads or outputs a [`Subfield`], taken from the frame or constant. Typical use: MAC learning.
+//! - `conjunction(id, k/n)` makes its rule the clause `k` of a conjunctive match with `n` dimensions: if one rule of every clause matches, `conj_id=id` matches. A rule set of size `a + b` then represents `a * b` combinations.
+//! - `bundle` and `multipath` select a port or a link by a hash of the frame ([`HashFields`]).
+//! - `clone` executes actions on a copy of the frame and its pipeline fields.
+//!
+//! **Not** supported: connection tracking and address translation (`ct`, `ct_clear`, `nat`) and the
+//! actions `debug_recirc` and `debug_slow`; the readers refuse them.
+//!
+//! ```
+//! use flow::{Action, Extension};
+//!
+//! let actions = flow::text::parse_actions("move:NXM_OF_ETH_SRC[]->NXM_NX_REG0[0..31]");
+//! assert!(actions.is_err(), "48 bits do not fit 32 bits");
+//!
+//! let actions = flow::text::parse_actions("conjunction(7,1/2)").unwrap();
+//! let clause = Extension::Conjunction { id: 7, clause: 0, clauses: 2 };
+//! assert_eq!(actions, [Action::Extended(clause)]);
+//! ```
 
 mod encap;
 mod hash;
@@ -23,84 +48,83 @@ pub use hash::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAl
 pub use learn::{Learn, LearnFlags, LearnSource, LearnSpec};
 pub use subfield::Subfield;
 
-/// One of Nicira's actions.
+/// Extension action.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Extension {
-    /// Look the frame up again, as if it had come in by `port`, and do what is
-    /// found; then go on.
+    /// Look up the frame as if it had arrived by `port`, execute the result, then continue.
     Resubmit {
         /// The port of arrival for the lookup; [`PortNo::IN_PORT`] leaves it.
         port: PortNo,
-        /// The table; none is the one that is being looked up in.
+        /// Table, or `None` for the current one.
         table: Option<TableId>,
     },
     /// Write a number into bits of a field.
     Load {
-        /// Where.
+        /// Destination.
         to: Subfield,
         /// The number; it fits.
         value: u64,
     },
-    /// Copy bits from one place to another of the same width.
+    /// Copy bits to a subfield of the same width.
     Move {
-        /// Where from.
+        /// Source.
         from: Subfield,
-        /// Where to.
+        /// Destination.
         to: Subfield,
     },
     /// Put bits on the stack.
     Push(Subfield),
-    /// Take bits off the stack: the lower ones, if there are more than fit.
+    /// Pop bits from the stack: the lower ones, if there are more than fit.
     Pop(Subfield),
-    /// Send a copy out of the port that bits of a field name.
+    /// Send a copy out of the port whose number is in a subfield.
     OutputReg {
         /// The bits.
         from: Subfield,
-        /// How much to send, if it is the controller.
+        /// Number of bytes to send, if the port is the controller.
         max_len: MaxLen,
     },
     /// Send the beginning of a copy out of `port`.
     OutputTruncated {
         /// The port.
         port: PortNo,
-        /// How many bytes of it, fourteen at least.
+        /// Number of bytes, at least fourteen.
         max_len: u32,
     },
     /// Send a copy to controllers of one id.
     Controller(Arc<ControllerAction>),
-    /// Lower the IP TTL or hop limit; at zero these controllers are told.
+    /// Decrement the IP TTL or hop limit; at zero, notify controllers with these ids.
     DecTtl(Arc<[u16]>),
-    /// Later outputs go by the queue that the frame came with.
+    /// Restore the egress queue that the frame had on arrival.
     PopQueue,
-    /// Nothing: bytes for the controller's own use.
+    /// No effect: bytes for the controller's own use.
     Note(Arc<[u8]>),
-    /// Do no more with the frame, here or where it was resubmitted from.
+    /// Stop processing, including the tables that resubmitted the frame.
     Exit,
-    /// Do the actions on a copy of the frame and of all that goes with it.
+    /// Execute the actions on a copy of the frame and its pipeline fields.
     Clone(Arc<[Action]>),
     /// Add a rule made of the frame's own fields.
     Learn(Arc<Learn>),
-    /// A frame that ends a TCP connection shortens the rule's timeouts.
+    /// Shorten the rule's timeouts if the frame ends a TCP connection.
     FinTimeout {
-        /// At most this idle timeout in seconds; zero leaves it.
+        /// Upper limit of the idle timeout in seconds; zero for no change.
         idle_s: u16,
-        /// At most this hard timeout in seconds; zero leaves it.
+        /// Upper limit of the hard timeout in seconds; zero for no change.
         hard_s: u16,
     },
-    /// Write the number of a link, chosen by a hash, into bits of a field.
+    /// Select a link by a hash and write its number into a subfield.
     Multipath(Multipath),
-    /// Send out of one of several ports, or write its number into a field.
+    /// Select a port by liveness or hash; output to it, or write its number into a subfield.
     Bundle(Arc<BundleAction>),
-    /// The match is one clause of several that must hold together.
+    /// Make the rule a clause of a conjunctive match.
     Conjunction {
-        /// What the field `conj_id` holds when all clauses do.
+        /// Value of the field `conj_id` if all clauses match.
         id: u32,
-        /// Which clause this is, from zero.
+        /// Number of this clause, from zero.
         clause: u8,
-        /// How many clauses there are, two at least.
+        /// Number of clauses, at least two.
         clauses: u8,
     },
-    /// Write whether the frame is longer than this into one bit.
+    /// Write one bit: whether the frame is longer than this.
     CheckPacketLarger {
         /// Bytes of the frame, without the frame check sequence.
         bytes: u16,
@@ -111,39 +135,38 @@ pub enum Extension {
     Encap(Encap),
     /// Take the outermost header off the packet.
     Decap {
-        /// What is left behind it, where the header does not tell.
+        /// Type of the remaining packet, if the removed header does not identify it.
         left: Option<PacketType>,
     },
-    /// Write the masked bits of a tunnel option; what other fields have is
-    /// [`Action::SetField`].
+    /// Write masked bits of a tunnel option; other fields have [`Action::SetField`].
     SetOption(Arc<OptionTerm>),
-    /// Take a tunnel option away: its field is zero then.
+    /// Remove a tunnel option: its field becomes zero.
     DeleteField(Field),
-    /// Lower the TTL of the network service header; at zero the packet is invalid.
+    /// Decrement the TTL of the network service header; at zero the packet is invalid.
     DecNshTtl,
     /// Report some frames to a collector of flow records.
     Sample(SampleAction),
 }
 
-/// What a frame for the controllers is sent with.
+/// Parameters of the action `controller`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControllerAction {
-    /// How much of the frame to send.
+    /// Number of bytes of the frame to send.
     pub max_len: MaxLen,
-    /// Which controllers: those that have given themselves this id; zero at first.
+    /// Id of the receiving controllers; zero is their default.
     pub controller: u16,
-    /// Why, as the message shall tell.
+    /// Reason in the message.
     pub reason: PacketInReason,
     /// Bytes to send along.
     pub userdata: Vec<u8>,
     /// The meter that must let it pass.
     pub meter: Option<MeterId>,
-    /// Whether the controller shall say how to go on.
+    /// True to pause the frame, with a continuation in the message.
     pub pause: bool,
 }
 
 impl Default for ControllerAction {
-    /// To controllers that gave themselves no id, whole, because of an action.
+    /// The whole frame to controllers with the default id, with the reason "action".
     fn default() -> Self {
         Self {
             max_len: MaxLen::WHOLE,
@@ -156,10 +179,10 @@ impl Default for ControllerAction {
     }
 }
 
-/// Which frames to report to a collector, and as what.
+/// Parameters of the action `sample`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SampleAction {
-    /// How many of 65,535 frames; one at least.
+    /// Sampling probability in units of 1/65,535; at least one.
     pub probability: u16,
     /// The set of collectors.
     pub collectors: u32,
@@ -167,16 +190,16 @@ pub struct SampleAction {
     pub domain: u32,
     /// IPFIX's observation point.
     pub point: u32,
-    /// The port that the report is about, if it is about one.
+    /// Port that the report concerns, if any.
     pub port: Option<PortNo>,
-    /// Which way the frame goes there.
+    /// Direction of the frame at that port.
     pub direction: SampleDirection,
 }
 
-/// Which way a sampled frame goes.
+/// Direction of a sampled frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampleDirection {
-    /// Nobody says.
+    /// Not specified.
     #[default]
     Unspecified,
     /// In.
@@ -186,7 +209,7 @@ pub enum SampleDirection {
 }
 
 impl Extension {
-    /// How deep actions are nested in this one.
+    /// Returns the nesting depth of the actions inside this one.
     #[must_use]
     pub fn nesting(&self) -> usize {
         match self {
@@ -196,6 +219,6 @@ impl Extension {
     }
 }
 
-/// How deep actions may be nested in one another where they are read: more than
-/// any controller has use for, and few enough for every stack.
+/// Largest nesting depth of actions that a reader accepts: more than any controller needs, and
+/// small enough for every stack.
 pub const NESTING_MAX: usize = 16;

@@ -1,9 +1,30 @@
-//! The registry of match fields: one row each, and everything else (codec,
-//! text form, prerequisites, documentation) reads the row.
+//! Match fields: one table row each, which the codec, the text form, the prerequisite check and the
+//! documentation share.
 //!
-//! Sources: OF 1.3.5, table 12 (OXM); `ovs-fields(7)` of Open vSwitch 3.1 (NXM,
-//! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
-//! OF 1.5.1, 7.2.3.9 (packet registers); RFC 8300 (the network service header).
+//! A [`Field`] is a row number. Its row ([`FieldInfo`]) contains the names, the width in bits, the
+//! OXM and NXM headers, the permitted masks, whether set-field may write it, the prerequisite, and
+//! the parse depth it requires. To add a field means to add a row, a line in the flow key, and a
+//! name for the text form.
+//!
+//! The fields form three groups, in the order of the enumeration:
+//!
+//! 1. ordinary fields, of at most 128 bits: headers of the frame and pipeline fields. A match stores terms on these.
+//! 2. `tun_metadata0` to `tun_metadata63`, the tunnel options, of up to 992 bits. A controller maps them to Geneve options ([`crate::TlvTable`]).
+//! 3. views ([`FieldView`]): other representations of ordinary fields, such as `xreg0` of `reg0` and `reg1`. A match never stores a term on a view.
+//!
+//! Sources: OF 1.3.5, table 12 (OXM); `ovs-fields(7)` of Open vSwitch 3.1 (NXM, masks and names);
+//! ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`); OF 1.5.1, 7.2.3.9 (packet registers);
+//! RFC 8300 (the network service header).
+//!
+//! ```
+//! use flow::Field;
+//! use flow::field::{Maskable, Prerequisite};
+//!
+//! let row = Field::Ipv4Dst.info();
+//! assert_eq!((row.name, row.ofctl, row.bits), ("ipv4_dst", "nw_dst", 32));
+//! assert_eq!((row.maskable, row.prerequisite), (Maskable::Any, Prerequisite::Ipv4));
+//! assert_eq!(row.oxm.and_then(Field::from_oxm), Some(Field::Ipv4Dst));
+//! ```
 
 mod by_class;
 mod by_number;
@@ -26,28 +47,28 @@ pub use wire::{EXPERIMENTER, ONF, WireId};
 pub(crate) use rows::FIELDS;
 pub use view::{FieldView, MaskedValue, REGISTERS, widen};
 
-/// A match field. The order is the order of matching and of printing.
+/// Match field. The order is that of matching and of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Field {
-    /// The port the frame came in by.
+    /// Ingress port.
     InPort,
-    /// The physical port below a logical one; equal to `InPort` here.
+    /// Physical port below a logical one; equal to `InPort` here.
     InPhyPort,
-    /// What `write_metadata` left for later tables.
+    /// Metadata register, written by `write_metadata`.
     Metadata,
-    /// The tunnel's key; zero where there is no tunnel.
+    /// Tunnel key; zero without a tunnel.
     TunnelId,
-    /// The kind of packet: zero for an Ethernet frame (OF 1.5.1, 7.2.3.11). It comes
-    /// before all that is in the packet, whose prerequisite it may be.
+    /// Packet type: zero for an Ethernet frame (OF 1.5.1, 7.2.3.11). It precedes all header fields,
+    /// whose prerequisite it may be.
     PacketType,
     /// Ethernet destination.
     EthDst,
     /// Ethernet source.
     EthSrc,
-    /// The type behind all VLAN tags; `0x05ff` for an 802.2 length frame.
+    /// EtherType after all VLAN tags; `0x05ff` for an 802.2 frame with a length.
     EthType,
-    /// VLAN id of the outermost tag in the lower twelve bits, and `0x1000` if there is a tag.
+    /// VLAN id of the outermost tag in the lower twelve bits; `0x1000` is set if there is a tag.
     VlanVid,
     /// Priority of the outermost tag.
     VlanPcp,
@@ -57,9 +78,9 @@ pub enum Field {
     MplsTc,
     /// Bottom-of-stack bit of the outermost MPLS entry.
     MplsBos,
-    /// Service instance of the outermost tag of provider backbone bridging.
+    /// Service instance of the outermost PBB tag.
     PbbIsid,
-    /// Whether that tag says to use the customer's addresses as they are (1.4).
+    /// Bit "use customer address" of that tag (1.4).
     PbbUca,
     /// ARP opcode.
     ArpOp,
@@ -75,7 +96,7 @@ pub enum Field {
     IpDscp,
     /// Explicit congestion notification: the lower two bits of ToS or traffic class.
     IpEcn,
-    /// The protocol above IP, behind all extension headers.
+    /// Protocol above IP, after all extension headers.
     IpProto,
     /// Time to live, or hop limit.
     IpTtl,
@@ -91,7 +112,7 @@ pub enum Field {
     Ipv6Dst,
     /// IPv6 flow label.
     Ipv6Flabel,
-    /// Which extension headers there are, as `OFPIEH_*` bits.
+    /// Extension headers that are present, as `OFPIEH_*` bits.
     Ipv6Exthdr,
     /// TCP source port.
     TcpSrc,
@@ -123,37 +144,37 @@ pub enum Field {
     Ipv6NdTll,
     /// Time to live of the outermost MPLS entry.
     MplsTtl,
-    /// A mark that goes with the frame through the switch; zero at first.
+    /// Packet mark inside the switch; zero on arrival.
     PktMark,
-    /// IPv4 source of the tunnel; zero where there is none.
+    /// IPv4 source of the tunnel; zero without one.
     TunSrc,
-    /// IPv4 destination of the tunnel; zero where there is none.
+    /// IPv4 destination of the tunnel; zero without one.
     TunDst,
-    /// IPv6 source of the tunnel; zero where there is none.
+    /// IPv6 source of the tunnel; zero without one.
     TunIpv6Src,
-    /// IPv6 destination of the tunnel; zero where there is none.
+    /// IPv6 destination of the tunnel; zero without one.
     TunIpv6Dst,
-    /// The conjunction that the lookup has satisfied; zero for none (`ovs-fields(7)`).
+    /// Id of the conjunctive match that the lookup found; zero for none (`ovs-fields(7)`).
     ConjId,
-    /// The port that the action set outputs to; `0xfffffff7` for none (ONF EXT-233).
+    /// Output port of the action set; `0xfffffff7` for none (ONF EXT-233).
     ActsetOutput,
-    /// The tunnel's group policy; zero where there is none (`ovs-fields(7)`).
+    /// Group policy of the tunnel; zero without one (`ovs-fields(7)`).
     TunGbpId,
-    /// Flags of the tunnel's group policy; zero where there is none.
+    /// Flags of the tunnel's group policy; zero without one.
     TunGbpFlags,
     /// The two flags of the network service header.
     NshFlags,
-    /// Its time to live.
+    /// Time to live.
     NshTtl,
     /// The type of its metadata.
     NshMdtype,
-    /// What follows it: 1 IPv4, 2 IPv6, 3 Ethernet, 4 another such header.
+    /// Next protocol: 1 IPv4, 2 IPv6, 3 Ethernet, 4 another NSH.
     NshNp,
     /// The service path.
     NshSpi,
-    /// Where on the service path it is.
+    /// Service index.
     NshSi,
-    /// The first word of context; zero if the metadata are of another type.
+    /// First word of context; zero if the metadata have another type.
     NshC1,
     /// The second word of context.
     NshC2,
@@ -161,224 +182,224 @@ pub enum Field {
     NshC3,
     /// The fourth word of context.
     NshC4,
-    /// The flags and zeros before the target of a neighbour solicitation or advertisement.
+    /// Flags and reserved bits before the target of a neighbour solicitation or advertisement.
     NdReserved,
-    /// The type of its first link-layer option; zero without one.
+    /// Type of the first link-layer option; zero without one.
     NdOptionsType,
-    /// Whether the tunnel says that the frame is for operations and maintenance.
+    /// OAM flag of the tunnel.
     TunFlags,
-    /// The version of ERSPAN; zero where there is no such tunnel.
+    /// ERSPAN version; zero without such a tunnel.
     TunErspanVer,
-    /// The port of the mirrored traffic.
+    /// Port of the mirrored traffic.
     TunErspanIdx,
-    /// Its direction: 0 ingress, 1 egress.
+    /// Direction of the mirrored traffic: 0 ingress, 1 egress.
     TunErspanDir,
-    /// What has mirrored it.
+    /// Hardware id of the mirroring device.
     TunErspanHwid,
-    /// Flags of the tunnel of GTP; zero where there is none.
+    /// Flags of the GTP-U tunnel; zero without one.
     TunGtpuFlags,
-    /// The type of its message.
+    /// Message type of the GTP-U tunnel.
     TunGtpuMsgtype,
-    /// A hash of the frame that another data path would have made: zero. No rule may match it.
+    /// Flow hash of Open vSwitch's data path: always zero. No rule may match it.
     DpHash,
-    /// The round through another data path: zero. No rule may match it.
+    /// Recirculation id of Open vSwitch's data path: always zero. No rule may match it.
     RecircId,
-    /// Register 0; zero when the frame arrives.
+    /// Register 0; zero on arrival.
     Reg0,
-    /// Register 1; zero when the frame arrives.
+    /// Register 1; zero on arrival.
     Reg1,
-    /// Register 2; zero when the frame arrives.
+    /// Register 2; zero on arrival.
     Reg2,
-    /// Register 3; zero when the frame arrives.
+    /// Register 3; zero on arrival.
     Reg3,
-    /// Register 4; zero when the frame arrives.
+    /// Register 4; zero on arrival.
     Reg4,
-    /// Register 5; zero when the frame arrives.
+    /// Register 5; zero on arrival.
     Reg5,
-    /// Register 6; zero when the frame arrives.
+    /// Register 6; zero on arrival.
     Reg6,
-    /// Register 7; zero when the frame arrives.
+    /// Register 7; zero on arrival.
     Reg7,
-    /// Register 8; zero when the frame arrives.
+    /// Register 8; zero on arrival.
     Reg8,
-    /// Register 9; zero when the frame arrives.
+    /// Register 9; zero on arrival.
     Reg9,
-    /// Register 10; zero when the frame arrives.
+    /// Register 10; zero on arrival.
     Reg10,
-    /// Register 11; zero when the frame arrives.
+    /// Register 11; zero on arrival.
     Reg11,
-    /// Register 12; zero when the frame arrives.
+    /// Register 12; zero on arrival.
     Reg12,
-    /// Register 13; zero when the frame arrives.
+    /// Register 13; zero on arrival.
     Reg13,
-    /// Register 14; zero when the frame arrives.
+    /// Register 14; zero on arrival.
     Reg14,
-    /// Register 15; zero when the frame arrives.
+    /// Register 15; zero on arrival.
     Reg15,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata0,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata1,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata2,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata3,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata4,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata5,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata6,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata7,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata8,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata9,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata10,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata11,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata12,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata13,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata14,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata15,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata16,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata17,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata18,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata19,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata20,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata21,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata22,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata23,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata24,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata25,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata26,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata27,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata28,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata29,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata30,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata31,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata32,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata33,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata34,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata35,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata36,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata37,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata38,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata39,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata40,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata41,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata42,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata43,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata44,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata45,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata46,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata47,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata48,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata49,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata50,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata51,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata52,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata53,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata54,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata55,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata56,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata57,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata58,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata59,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata60,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata61,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata62,
-    /// The value of the tunnel option that is bound to it; zero without one.
+    /// Value of the tunnel option mapped to this field; zero without one.
     TunMetadata63,
-    /// FieldView: registers 0 and 1, the former above.
+    /// View: registers 0 and 1, the former above.
     Xreg0,
-    /// FieldView: registers 2 and 3, the former above.
+    /// View: registers 2 and 3, the former above.
     Xreg1,
-    /// FieldView: registers 4 and 5, the former above.
+    /// View: registers 4 and 5, the former above.
     Xreg2,
-    /// FieldView: registers 6 and 7, the former above.
+    /// View: registers 6 and 7, the former above.
     Xreg3,
-    /// FieldView: registers 8 and 9, the former above.
+    /// View: registers 8 and 9, the former above.
     Xreg4,
-    /// FieldView: registers 10 and 11, the former above.
+    /// View: registers 10 and 11, the former above.
     Xreg5,
-    /// FieldView: registers 12 and 13, the former above.
+    /// View: registers 12 and 13, the former above.
     Xreg6,
-    /// FieldView: registers 14 and 15, the former above.
+    /// View: registers 14 and 15, the former above.
     Xreg7,
-    /// FieldView: registers 0 to 3, the first above.
+    /// View: registers 0 to 3, the first above.
     Xxreg0,
-    /// FieldView: registers 4 to 7, the first above.
+    /// View: registers 4 to 7, the first above.
     Xxreg1,
-    /// FieldView: registers 8 to 11, the first above.
+    /// View: registers 8 to 11, the first above.
     Xxreg2,
-    /// FieldView: registers 12 to 15, the first above.
+    /// View: registers 12 to 15, the first above.
     Xxreg3,
-    /// FieldView: the port of arrival in the sixteen bits of OpenFlow 1.0.
+    /// View: the ingress port in the sixteen bits of OpenFlow 1.0.
     NxInPort,
-    /// FieldView: the outermost tag whole, `0x1000` saying that there is one; zero without.
+    /// View: the outermost tag's control information with `0x1000` set; zero without a tag.
     VlanTci,
-    /// FieldView: the byte with the DSCP in its upper six bits, the lower two zero.
+    /// View: the ToS byte with the DSCP in its upper six bits; the lower two are zero.
     IpTos,
 }
 
-/// One row of the registry.
+/// Row of the field table.
 #[derive(Debug)]
 pub struct FieldInfo {
-    /// The field that the row describes.
+    /// Field of this row.
     pub field: Field,
     /// The specification's name without prefix, in lower case.
     pub name: &'static str,
@@ -386,22 +407,22 @@ pub struct FieldInfo {
     pub ofctl: &'static str,
     /// Bits of the value.
     pub bits: u16,
-    /// Its OXM header, if it has one. `tcp_flags` is ONF's experimenter field in 1.3.
+    /// OXM header, if any. `tcp_flags` is ONF's experimenter field in 1.3.
     pub oxm: Option<WireId>,
-    /// Its NXM header, if it has one with the same bits in the same places.
+    /// NXM header, if there is one with the same bits in the same positions.
     pub nxm: Option<WireId>,
-    /// Which masks it takes.
+    /// Permitted masks.
     pub maskable: Maskable,
-    /// Whether set-field may change it.
+    /// True if set-field may write the field.
     pub writable: bool,
-    /// What it needs.
-    pub needs: Prerequisite,
-    /// How deep the frame must be read for it.
+    /// Prerequisite.
+    pub prerequisite: Prerequisite,
+    /// Parse depth that the field requires.
     pub depth: Depth,
 }
 
 impl Field {
-    /// How many fields there are.
+    /// Number of fields.
     pub const COUNT: usize = Self::IpTos as usize + 1;
 
     /// The field's row.
@@ -415,9 +436,9 @@ impl Field {
         FIELDS.iter()
     }
 
-    /// Whole bytes that the value takes on the wire. Twenty bits take four of
-    /// them (OF 1.3.5, table 12: `mpls_label`, `ipv6_flabel`), and some fields are
-    /// wider there than any value of them (`ovs-fields(7)`).
+    /// Length of the value on the wire, in bytes. Fields of twenty bits take four (OF 1.3.5, table
+    /// 12: `mpls_label`, `ipv6_flabel`), and some fields are wider there than their values
+    /// (`ovs-fields(7)`).
     #[must_use]
     pub fn bytes(self) -> usize {
         match (self, self.info().bits) {
@@ -443,7 +464,7 @@ impl Field {
             .map(|row| row.field)
     }
 
-    /// The field with this NXM header, if the row's own bits are what it carries.
+    /// Returns the field with this NXM header, if the header carries exactly the bits of the row.
     #[must_use]
     pub fn from_nxm(id: WireId) -> Option<Self> {
         if let Some(class) = by_class::NXM.iter().find(|class| class.has(id)) {
@@ -462,7 +483,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// `OFPVID_PRESENT`: the bit of `vlan_vid` that says that there is a tag.
+/// `OFPVID_PRESENT`: bit of `vlan_vid` that is set if there is a tag.
 pub const VID_PRESENT: u16 = 0x1000;
 
 /// Bits of `ip_frag`, as `ovs-fields(7)` defines them.

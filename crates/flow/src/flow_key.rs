@@ -1,9 +1,26 @@
-//! The fields of one frame, as a rule sees them: what was read of the frame,
-//! and what the switch itself knows of it.
+//! Flow key: the values of all fields of one packet, from its parsed headers and its pipeline
+//! fields. Open vSwitch calls it `struct flow`.
 //!
-//! A field that the frame does not have is not in the key, and no rule that asks
-//! for it matches (OF 1.0.1, 5.2.3: a fragment has no ports). One that was not
-//! read, because no rule asks for it, is not there either.
+//! A field of a header that the frame lacks is absent from the key, and no rule on that field
+//! matches (OF 1.0.1, 5.2.3: a fragment has no ports). So is a field of a header that was not
+//! parsed because no rule matches it.
+//!
+//! The interpreter reads flow keys. The fast path packs the same values into 64-bit words
+//! (`fastpath`, packed keys).
+//!
+//! ```
+//! use flow::{Field, FlowKey, PipelineFields};
+//! use packet::{Depth, Headers, build::Stack};
+//!
+//! let stack: Stack = "eth / ipv4(dst=10.0.0.1) / udp(dst=53)".parse().unwrap();
+//! let headers = Headers::parse(&stack.build(), Depth::Network).unwrap();
+//!
+//! let mut key = FlowKey::new();
+//! key.fill(&headers, &PipelineFields::new(base::PortNo(3)));
+//! assert_eq!(key.get(Field::InPort), Some(3));
+//! assert_eq!(key.get(Field::Ipv4Dst), Some(0x0a00_0001));
+//! assert_eq!(key.get(Field::UdpDst), None, "the transport header was not parsed");
+//! ```
 
 use packet::wire::icmpv6::{Icmpv6, LinkLayerOption};
 use packet::wire::nsh::Nsh;
@@ -22,7 +39,7 @@ pub struct FlowKey {
     options: TunnelOptions,
 }
 
-/// Those that have a value of their own here: neither options of tunnels nor views.
+/// Number of ordinary fields, whose values are stored; tunnel options and views are not among them.
 const FIELDS: usize = Field::FIRST_TUNNEL_OPTION as usize;
 
 const _: () = assert!(
@@ -41,8 +58,8 @@ impl FlowKey {
         }
     }
 
-    /// The value of `field`; none if the frame has no such header. Of a tunnel option, the
-    /// lowest bits; zero if it is not there.
+    /// Returns the value of `field`, or `None` if the frame lacks the header. Of a tunnel option,
+    /// the lowest bits; zero if it is absent.
     #[inline]
     #[must_use]
     pub fn get(&self, field: Field) -> Option<u128> {
@@ -53,7 +70,7 @@ impl FlowKey {
         self.made_of_others(field)
     }
 
-    /// The value of a tunnel option or a view, which stand behind all others.
+    /// Returns the value of a tunnel option or a view, the last fields in order.
     fn made_of_others(&self, field: Field) -> Option<u128> {
         if field.option().is_some() {
             return Some(self.options.value(field).unwrap_or_default().low());
@@ -75,16 +92,16 @@ impl FlowKey {
         }
     }
 
-    /// Whether it is that of an Ethernet frame, and not of a bare packet.
+    /// True for an Ethernet frame, false for a bare packet.
     #[must_use]
     pub fn is_ethernet(&self) -> bool {
         self.get(Field::PacketType).is_none_or(|kind| kind == 0)
     }
 
-    /// Gives `field`, which must be neither a view nor of a tunnel option, a value.
+    /// Sets `field`, which must be neither a view nor a tunnel option.
     ///
     /// # Panics
-    /// If it is one of these, or the value does not fit the field.
+    /// If it is one of these, or the value exceeds the field.
     pub fn set(&mut self, field: Field, value: u128) {
         assert!(
             value & !field.full_mask() == 0,
@@ -95,8 +112,8 @@ impl FlowKey {
         self.values[field as usize] = value;
     }
 
-    /// Forgets what it knew, and takes in a frame, as deep as it can be read, but no deeper
-    /// than this. Tells whether it can be read at all.
+    /// Replaces the key by that of a frame, parsed as deep as it is well formed, but at most to
+    /// `deepest`. Returns false if the frame is malformed at every depth.
     pub fn read(&mut self, frame: &Frame, deepest: Depth, registers: &PipelineFields) -> bool {
         let depths = Depth::ALL.into_iter().rev();
         let mut depths = depths.filter(|depth| *depth <= deepest);
@@ -107,10 +124,10 @@ impl FlowKey {
         headers.is_some()
     }
 
-    /// Forgets what it knew, and takes in a frame.
+    /// Replaces the key by that of a frame.
     #[inline]
     pub fn fill(&mut self, headers: &Headers, registers: &PipelineFields) {
-        // Those of a tunnel are put in the place of the old ones.
+        // Old tunnel options are overwritten below.
         self.present = 0;
         let port = u128::from(registers.in_port.0);
         self.put(Field::InPort, port);
@@ -138,7 +155,7 @@ impl FlowKey {
         self.put(Field::TunErspanIdx, u128::from(registers.erspan.index));
         self.put(Field::TunErspanDir, u128::from(registers.erspan.direction));
         self.put(Field::TunErspanHwid, u128::from(registers.erspan.hardware));
-        // What only tunnels of GTP have, and only data paths of another kind.
+        // Fields of GTP tunnels and of Open vSwitch's data path, neither of which exist here.
         for field in [
             Field::TunGtpuFlags,
             Field::TunGtpuMsgtype,
@@ -163,7 +180,7 @@ impl FlowKey {
         self.put(Field::EthDst, u128::from(link.dst.to_u64()));
         self.put(Field::EthSrc, u128::from(link.src.to_u64()));
         self.put(Field::EthType, u128::from(link.eth_type.0));
-        // An untagged frame has a VLAN id too: none (`OFPVID_NONE`).
+        // The VLAN id of an untagged frame is `OFPVID_NONE`.
         let vid = link.tag.map_or(0, |tag| tag.vid | VID_PRESENT);
         self.put(Field::VlanVid, u128::from(vid));
         if let Some(tag) = link.tag {
@@ -284,7 +301,7 @@ impl FlowKey {
         self.values[field as usize] = value;
     }
 
-    /// Forgets every field; the same key then serves the next frame.
+    /// Removes all fields, so that the key can be reused.
     pub fn clear(&mut self) {
         self.present = 0;
         self.options = TunnelOptions::new();
@@ -318,7 +335,7 @@ mod tests {
         key
     }
 
-    /// The fields of the key and their values, in hexadecimal.
+    /// Returns the fields of the key and their values, in hexadecimal.
     fn fields(text: &str, depth: Depth) -> String {
         let key = key(text, depth);
         let of_frame = Field::all().filter(|row| row.field <= Field::Ipv6NdTll);
@@ -330,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_switch_knows_more_than_the_frame_tells() {
+    fn flow_key_contains_pipeline_fields() {
         let key = key("eth", Depth::Link);
         assert_eq!(key.get(Field::InPort), Some(3));
         assert_eq!(key.get(Field::InPhyPort), Some(3));
@@ -340,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn no_field_is_known_deeper_than_was_read() {
+    fn flow_key_contains_only_parsed_fields() {
         let text = "eth / vlan(vid=5,pcp=3) / ipv4(tos=0xb9,ttl=9) / tcp(flags=S)";
         let link = "eth_dst=20000000002 eth_src=20000000001 eth_type=800 vlan_vid=1005 vlan_pcp=3";
         let network = " ip_dscp=2e ip_ecn=1 ip_proto=6 nw_ttl=9 ip_frag=0 \
@@ -355,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_has_its_frame() {
+    fn frames_exist_for_all_ordinary_fields() {
         let mut seen = FlowKey::new();
         for text in [
             "eth / vlan / arp",
@@ -378,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_shows_what_it_is_made_of() {
+    fn views_are_computed_from_their_fields() {
         let mut key = key("eth / vlan(vid=5,pcp=3) / ipv4(tos=0xb9)", Depth::Network);
         for (register, value) in [(4, 0x11), (5, 0x22), (7, 0x33)] {
             key.set(Field::from_register(register), value);
@@ -394,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_first_fragment_has_ports() {
+    fn first_fragment_has_ports_and_later_has_none() {
         let ports = |text| key(text, Depth::Transport).get(Field::UdpDst);
         let frag = |text| key(text, Depth::Transport).get(Field::IpFrag);
         let (first, later) = (

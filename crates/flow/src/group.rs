@@ -1,5 +1,5 @@
-//! What a controller asks of the group table, and is told of it (OF 1.3.5, 5.6,
-//! 7.3.4.2 and 7.3.5.9 to 7.3.5.11).
+//! Groups: commands of the group table, descriptions and counters (OF 1.3.5, 5.6, 7.3.4.2 and
+//! 7.3.5.9 to 7.3.5.11).
 
 mod selection;
 
@@ -12,33 +12,33 @@ use crate::refusal::Refusal;
 
 pub use selection::{Selection, SelectionFields, SelectionMethod};
 
-/// What a group-mod does.
+/// Command of a group-mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupModCommand {
-    /// Add a group; there must be none of this number.
+    /// Add a group, which must not exist.
     Add,
-    /// Replace a group; there must be one.
+    /// Replace a group, which must exist.
     Modify,
-    /// Replace a group, or add it if there is none (Nicira's).
+    /// Replace a group or add it (Nicira's).
     AddOrModify,
-    /// Delete a group and the rules that use it; it need not be there.
+    /// Delete a group and the rules that use it, if it exists.
     Delete,
-    /// Put buckets into a group, behind [`GroupMod::place`] (1.5).
+    /// Insert buckets after [`GroupMod::command_bucket`] (1.5).
     InsertBuckets,
-    /// Take the buckets at [`GroupMod::place`] out of a group (1.5).
+    /// Remove the buckets at [`GroupMod::command_bucket`] (1.5).
     RemoveBuckets,
 }
 
-/// How a group chooses among its buckets.
+/// Kind of a group: how it selects buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKind {
-    /// A copy of the frame through each.
+    /// All buckets, each with a copy of the frame.
     All,
-    /// One, chosen by the switch, by weight.
+    /// One bucket, selected by the switch, by weight.
     Select,
-    /// The only one.
+    /// The only bucket.
     Indirect,
-    /// The first that is alive.
+    /// The first live bucket.
     FastFailover,
 }
 
@@ -47,52 +47,51 @@ impl GroupKind {
     pub const ALL: [Self; 4] = [Self::All, Self::Select, Self::Indirect, Self::FastFailover];
 }
 
-/// One set of actions of a group.
+/// Bucket: one alternative of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its number in the group; its place in the list, where nobody gave it one.
+    /// Number in the group; the index in the list, unless it is given.
     pub id: BucketId,
-    /// Its share of the frames, in a select group.
+    /// Share of the frames, in a select group.
     pub weight: u16,
-    /// The port whose state is its state; [`PortNo::ANY`] for none.
+    /// Port whose liveness is that of the bucket; [`PortNo::ANY`] for none.
     pub watch_port: PortNo,
-    /// The group whose state is its state; [`GroupId::ANY`] for none.
+    /// Group whose liveness is that of the bucket; [`GroupId::ANY`] for none.
     pub watch_group: GroupId,
-    /// What is done, as an action set.
+    /// Actions, executed as an action set.
     pub actions: Vec<Action>,
 }
 
 /// A change to the group table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
-    /// What to do.
+    /// Command.
     pub command: GroupModCommand,
     /// The kind of group.
     pub kind: GroupKind,
     /// The group; [`GroupId::ALL`] in a deletion means every group.
     pub group: GroupId,
-    /// Where buckets come and go; [`BucketId::ALL`] in the other commands.
-    pub place: BucketId,
-    /// How a select group chooses, if it is told (Netronome's).
+    /// Bucket to insert after or to remove; [`BucketId::ALL`] in other commands.
+    pub command_bucket: BucketId,
+    /// Hash selection of a select group, if given (Netronome's).
     pub selection: Option<Selection>,
-    /// Its buckets.
+    /// Buckets.
     pub buckets: Vec<Bucket>,
 }
 
 impl GroupMod {
-    /// The buckets that a group with these has when the command is done, which is one
-    /// that inserts or removes buckets; those of the command itself for the others
-    /// (OF 1.5.1, 7.3.4.3).
+    /// Returns the buckets of a group with the buckets `present` after this command. Commands that
+    /// neither insert nor remove buckets replace them (OF 1.5.1, 7.3.4.3).
     ///
     /// # Errors
-    /// The place is none, or a bucket of the same number is there already.
+    /// The command names a bucket that does not exist, or inserts one whose number exists.
     pub fn buckets_after(&self, present: &[Bucket]) -> Result<Vec<Bucket>, Refusal> {
         let at = |id: BucketId| {
             let found = present.iter().position(|bucket| bucket.id == id);
             found.ok_or(Refusal::GroupModUnknownBucket)
         };
         let mut buckets = present.to_vec();
-        match (self.command, self.place) {
+        match (self.command, self.command_bucket) {
             (GroupModCommand::InsertBuckets, place) => {
                 let index = match place {
                     BucketId::FIRST => 0,
@@ -111,7 +110,7 @@ impl GroupMod {
                     BucketId::LAST => present.len().saturating_sub(1),
                     place => at(place)?,
                 };
-                // There need not be any first or last one.
+                // An empty group has no first or last bucket.
                 buckets.drain(index..(index + 1).min(present.len()));
             }
             (
@@ -128,16 +127,16 @@ impl GroupMod {
     }
 }
 
-/// A group as it stands in the table.
+/// Description of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupDesc {
     /// The kind of group.
     pub kind: GroupKind,
     /// The group.
     pub group: GroupId,
-    /// How it chooses, if it was told.
+    /// Hash selection, if given.
     pub selection: Option<Selection>,
-    /// Its buckets, as they were given.
+    /// Buckets, as they were given.
     pub buckets: Vec<Bucket>,
 }
 
@@ -146,7 +145,7 @@ pub struct GroupDesc {
 pub struct BucketStats {
     /// Frames it was given.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
 }
 
@@ -159,43 +158,42 @@ pub struct GroupStats {
     pub references: u32,
     /// Frames it was given.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
-    /// How long it has existed.
+    /// Lifetime of the group.
     pub duration: Duration,
     /// The counts of its buckets, in their order.
     pub buckets: Vec<BucketStats>,
 }
 
-/// `OFPGFC_*`: what groups of a switch can do beyond being there.
+/// `OFPGFC_*`: optional capabilities of groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCapabilities(pub u32);
 
 impl GroupCapabilities {
     /// Buckets of select groups have weights.
     pub const SELECT_WEIGHT: Self = Self(1 << 0);
-    /// Buckets of select groups may watch a port or group.
+    /// Buckets of select groups can watch a port or group.
     pub const SELECT_LIVENESS: Self = Self(1 << 1);
-    /// A bucket may send to another group.
+    /// A bucket can send to another group.
     pub const CHAINING: Self = Self(1 << 2);
-    /// A group that would send to itself in the end is refused.
+    /// A cycle of groups is refused.
     pub const CHAINING_CHECKS: Self = Self(1 << 3);
 
-    /// The bits of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What the group table can hold. Which actions buckets can do is a constant of
-/// the codec: it says what the code can do.
+/// Capacity of the group table. The actions of buckets are a constant of the codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupFeatures {
-    /// What groups can do.
+    /// Capabilities.
     pub capabilities: GroupCapabilities,
-    /// The most groups of each kind, in the order of [`GroupKind::ALL`]; zero of
-    /// a kind that there is not.
+    /// Largest number of groups of each kind, in the order of [`GroupKind::ALL`]; zero for an
+    /// unsupported kind.
     pub groups_max: [u32; 4],
 }
 
@@ -218,7 +216,7 @@ mod tests {
             command,
             kind: GroupKind::Select,
             group: GroupId(1),
-            place,
+            command_bucket: place,
             selection: None,
             buckets: ids.iter().copied().map(bucket).collect(),
         };
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn other_commands_name_all_buckets() {
+    fn modify_replaces_all_buckets() {
         let changed = after(GroupModCommand::Modify, BucketId::ALL, &[7]);
         assert_eq!(changed, Ok(vec![7]));
     }

@@ -1,8 +1,44 @@
-//! The language that all crates speak: match fields, matches, actions,
-//! commands, events, statistics, and the reasons to decline.
+//! The common vocabulary of all crates: match fields, matches, actions, commands, events,
+//! statistics and refusals, with their text form.
 //!
-//! One meaning for every OpenFlow version. Nothing here knows how a version
-//! writes it down, how a table finds it, or that sockets exist.
+//! Each type has one meaning for every OpenFlow version. How a version encodes it is the subject of
+//! crate `openflow`, how tables execute it that of `pipeline` and `fastpath`. There is no I/O here.
+//!
+//! # Overview
+//!
+//! | subject | items |
+//! |---|---|
+//! | match fields | [`Field`], [`field`] (table, prerequisites, masks, OXM and NXM headers) |
+//! | the values of one packet | [`FlowKey`], [`PipelineFields`], [`TunnelOptions`] |
+//! | matches | [`Match`], [`MatchBuilder`], [`Term`], [`OptionTerm`] |
+//! | actions | [`Action`], [`Instructions`], [`Extension`] (Nicira and Open vSwitch) |
+//! | commands | [`FlowMod`], [`GroupMod`], [`MeterMod`], [`PacketOut`], [`PortMod`], [`TableMod`], ... |
+//! | asynchronous messages | [`PacketIn`], [`FlowRemoved`], [`PortStatus`], [`TableStatus`], [`FlowUpdate`] |
+//! | statistics | [`FlowStats`], [`PortStats`], [`GroupStats`], [`MeterStats`], ... |
+//! | errors | [`Refusal`] |
+//! | text form of `ovs-ofctl` | [`text`], and `FromStr` and `Display` of the types |
+//! | a frame for a match | [`compose()`] |
+//!
+//! ```
+//! use flow::{Action, Field, FlowMod, Refusal};
+//!
+//! let flow: FlowMod = "priority=10,tcp,tp_dst=80 actions=output:2".parse().unwrap();
+//! assert_eq!(flow.matching.exact(Field::TcpDst), Some(80));
+//! assert_eq!(flow.instructions.apply, [Action::output(base::PortNo(2))]);
+//!
+//! // A match cannot be invalid.
+//! let result = flow.matching.with(Field::TcpDst, 443);
+//! assert_eq!(result, Err(Refusal::MatchDuplicateField));
+//! ```
+//!
+//! # Supported
+//!
+//! - The match fields and actions of OpenFlow 1.0 to 1.5 (`docs/conformance.md` lists them all).
+//! - The fields of `ovs-fields(7)` and the actions of `ovs-actions(7)` of Open vSwitch 3.1, **not**
+//!   including connection tracking (`ct_*`, `ct`, `nat`), `skb_priority` and the IGMP fields.
+//! - Hash selection of groups (Netronome), flow monitors, bundles and TLV maps.
+//!
+//! Two tests compare the tables of this crate with those two manual pages, row by row.
 
 mod action;
 mod command;

@@ -1,8 +1,30 @@
-//! What a rule asks of a frame: a conjunction of terms, one a field, legal by
-//! construction. An absent field is a wildcard.
+//! Matches: conjunctions of terms on fields, valid by construction.
 //!
-//! This is meaning only: how 1.0, OXM and NXM write a match is the codec's
-//! business, and how it is found quickly the fast path's.
+//! A [`Term`] requires `field & mask == value`. A field without a term is a wildcard.
+//! [`MatchBuilder`] adds terms and enforces the specification's rules: prerequisites, permitted
+//! masks, no field twice (OF 1.3.5, 7.2.3.6 to 7.2.3.8). Terms on views become terms on the fields
+//! that they represent, and the order of insertion does not matter, so that equivalent matches are
+//! equal.
+//!
+//! # Representation
+//!
+//! A switch may hold a million matches, so a match is a byte string of at most 47 bytes inside a
+//! 48-byte value, or a boxed one if it is longer:
+//!
+//! ```text
+//! +------+-------+------+-------+------+------+-------+------+-----------------
+//! | head | value | head | value | mask | ...  | 0xfe  | tunnel options        0
+//! +------+-------+------+-------+------+------+-------+------+-----------------
+//! head = (field + 1) << 1 | masked       values and masks: as wide as the field, big-endian
+//! ```
+//!
+//! - Terms are in the order of [`Field`], so that comparison, hashing and equality work on the bytes, and bytes sort like terms.
+//! - Twelve exact fields of IPv4 fit inside the value; longer matches are rare.
+//! - Rules that are added one after the other mostly have terms on the same fields. [`TermLayout`] compares the heads of a match with those of the previous one word by word, and readers then know all offsets.
+//! - Tunnel options are stored after all terms: their values have up to 124 bytes, and there are too many of them for the heads.
+//!
+//! The codecs of OpenFlow 1.0, OXM and NXM translate to and from this form; the classifier of the
+//! fast path indexes it.
 
 mod builder;
 mod layout;
@@ -25,49 +47,62 @@ use packed::PackedTerms;
 pub use packed::{TermHead, Terms};
 use prerequisites::FactSet;
 
-/// One condition: the field, under the mask, equals the value.
+/// Condition on one field: `field & mask == value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
     /// The field.
     pub field: Field,
-    /// The bits wanted; none outside the mask.
+    /// Required bits; none outside the mask.
     pub value: u128,
-    /// The bits that count; never zero.
+    /// Mask of the bits that are compared; not zero.
     pub mask: u128,
 }
 
 impl Term {
-    /// Whether every bit of the field counts.
+    /// True if all bits of the field are compared.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.full_mask()
     }
 
-    /// Whether the field of the frame is there and is as wanted.
+    /// True if the frame has the field and its value satisfies the term.
     #[must_use]
     pub fn accepts(&self, key: &FlowKey) -> bool {
         key.get(self.field)
             .is_some_and(|value| value & self.mask == self.value)
     }
 
-    /// Whether every value of the field that `other` accepts is accepted by this one.
+    /// True if this term accepts every value that `other` accepts.
     const fn covers(&self, other: &Self) -> bool {
         other.mask & self.mask == self.mask && other.value & self.mask == self.value
     }
 
-    /// Whether some value of the field could satisfy both.
+    /// True if some value satisfies both terms.
     const fn overlaps(&self, other: &Self) -> bool {
         (self.value ^ other.value) & self.mask & other.mask == 0
     }
 }
 
-/// Terms in the order of [`Field`], at most one for each; and what is asked of tunnel
-/// options ([`OptionTerm`]), whose values are too wide to be terms.
+/// Match: terms in the order of [`Field`], at most one for each field, and [`OptionTerm`]s for
+/// tunnel options.
 ///
-/// Two matches are equal when they accept the same frames by the same terms;
-/// the order in which terms were given leaves no trace. A match is small, since
-/// there may be a million: twelve exact fields of IPv4 take 48 bytes in all and
-/// nothing on the heap.
+/// Two matches are equal if they have the same terms. The size is 48 bytes, without heap memory for
+/// up to twelve exact fields of IPv4.
+///
+/// ```
+/// use flow::{Field, Match, Refusal};
+///
+/// let matching = Match::any()
+///     .with(Field::EthType, 0x0800)
+///     .and_then(|m| m.with_masked(Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000))
+///     .unwrap();
+/// assert_eq!(matching, "ip,nw_dst=10.0.0.0/8".parse().unwrap());
+/// assert!(matching.covers(&"tcp,nw_dst=10.1.2.3".parse().unwrap()));
+///
+/// // A field requires its prerequisites.
+/// let result = Match::any().with(Field::TcpDst, 80);
+/// assert_eq!(result, Err(Refusal::MatchBadPrerequisite));
+/// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
     packed: PackedTerms,
@@ -88,46 +123,46 @@ impl Match {
         Terms::of(self.packed.as_bytes())
     }
 
-    /// What is asked of tunnel options, in order.
+    /// Returns the terms on tunnel options, in order.
     #[must_use]
     pub fn options(&self) -> OptionTerms<'_> {
         self.terms().options()
     }
 
-    /// What is asked of the tunnel option that `field` is bound to; none if nothing is.
+    /// Returns the term on the tunnel option mapped to `field`, if any.
     #[must_use]
     pub fn option(&self, field: Field) -> Option<OptionTerm> {
         self.options().find(|term| term.field == field)
     }
 
-    /// The terms as bytes, one behind the other in order: a head ([`TermHead`]), the value
-    /// and perhaps a mask. What is behind the last of them, if anything is, begins with what is
-    /// no head: with zero, if nothing is asked of tunnel options.
+    /// Returns the encoded terms in order: head ([`TermHead`]), value, and mask if not all bits are
+    /// compared. After the last term follows the end of the slice, a zero, or the head of the
+    /// tunnel options, which is no [`TermHead`].
     #[inline]
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         self.packed.as_bytes()
     }
 
-    /// Whether every frame satisfies it.
+    /// True if every frame satisfies the match.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.as_bytes().first().is_none_or(|head| *head == 0)
     }
 
-    /// The term on `field`; none if it is a wildcard.
+    /// Returns the term on `field`, or `None` for a wildcard.
     #[must_use]
     pub fn term(&self, field: Field) -> Option<Term> {
         self.terms().on(field)
     }
 
-    /// The value of `field`, if all of it is given.
+    /// Returns the value of `field` if all its bits are compared.
     #[must_use]
     pub fn exact(&self, field: Field) -> Option<u128> {
         self.terms().exact(field)
     }
 
-    /// This match and also `field == value`.
+    /// Adds the term `field == value`.
     ///
     /// # Errors
     /// As for [`Match::with_masked`].
@@ -135,25 +170,24 @@ impl Match {
         self.with_masked(field, value, field.full_mask())
     }
 
-    /// This match and also `field & mask == value`. For several at once there is
-    /// [`MatchBuilder`].
+    /// Adds the term `field & mask == value`. [`MatchBuilder`] is faster for several terms.
     ///
     /// # Errors
     /// As for [`MatchBuilder::add`].
     pub fn with_masked(self, field: Field, value: u128, mask: u128) -> Result<Self, Refusal> {
-        let mut building = MatchBuilder::from(&self);
-        building.add(field, value, mask)?;
-        Ok(building.build())
+        let mut builder = MatchBuilder::from(&self);
+        builder.add(field, value, mask)?;
+        Ok(builder.build())
     }
 
-    /// Whether every frame that matches fulfils `needs`, by what the terms say.
+    /// True if the terms imply the prerequisite `prerequisite`.
     #[must_use]
-    pub fn satisfies(&self, needs: Prerequisite) -> bool {
-        FactSet::of(self.terms()).fulfil(needs)
+    pub fn satisfies(&self, prerequisite: Prerequisite) -> bool {
+        FactSet::of(self.terms()).satisfy(prerequisite)
     }
 
-    /// Whether the frame satisfies every term. A match that does not say which kind of
-    /// packet it is for is for Ethernet frames (OF 1.5.1, 7.2.3.11).
+    /// True if the frame satisfies every term. A match without a term on the packet type accepts
+    /// only Ethernet frames (OF 1.5.1, 7.2.3.11).
     #[must_use]
     pub fn accepts(&self, key: &FlowKey) -> bool {
         let meant = key.is_ethernet() || self.term(Field::PacketType).is_some();
@@ -163,8 +197,8 @@ impl Match {
             && terms.options().all(|term| term.accepts(key.options()))
     }
 
-    /// Whether every frame that `other` accepts is accepted by `self`: what a
-    /// loose modification or deletion asks (OF 1.3.5, 6.4).
+    /// True if `self` accepts every frame that `other` accepts: the condition of a loose
+    /// modification or deletion (OF 1.3.5, 6.4).
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let (mut mine, mut theirs) = (self.terms(), other.terms());
@@ -179,7 +213,7 @@ impl Match {
             })
     }
 
-    /// Whether some frame could satisfy both: what `check_overlap` asks.
+    /// True if some frame satisfies both: the condition of `check_overlap`.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let (mut mine, mut theirs) = (self.terms(), other.terms().peekable());
@@ -199,17 +233,17 @@ impl Match {
 impl fmt::Debug for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (terms, options) = (self.terms(), self.options());
-        let mut told = f.debug_struct("Match");
-        told.field("terms", &terms);
+        let mut debug = f.debug_struct("Match");
+        debug.field("terms", &terms);
         if options.clone().next().is_some() {
-            told.field("options", &options);
+            debug.field("options", &options);
         }
-        told.finish()
+        debug.finish()
     }
 }
 
-/// The type that an Ethernet header would have before bare packets of this kind.
-pub(crate) fn of_bare_packets(kind: u128) -> Option<u128> {
+/// Returns the EtherType of bare packets of this type.
+pub(crate) fn bare_packet_ether_type(kind: u128) -> Option<u128> {
     let kind = PacketType(u32::try_from(kind).ok()?);
     kind.ether_type().map(u128::from)
 }

@@ -1,18 +1,18 @@
-//! What a controller asks of the meter table, and is told of it (OF 1.3.5, 5.7,
-//! 7.3.4.4 and 7.3.5.12 to 7.3.5.14).
+//! Meters: commands of the meter table, descriptions and counters (OF 1.3.5, 5.7, 7.3.4.4 and
+//! 7.3.5.12 to 7.3.5.14).
 
 use std::time::Duration;
 
 use base::MeterId;
 
-/// What a meter-mod does.
+/// Command of a meter-mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterModCommand {
-    /// Add a meter; there must be none of this number.
+    /// Add a meter, which must not exist.
     Add,
-    /// Replace a meter; there must be one.
+    /// Replace a meter, which must exist.
     Modify,
-    /// Delete a meter and the rules that use it; it need not be there.
+    /// Delete a meter and the rules that use it, if it exists.
     Delete,
 }
 
@@ -27,25 +27,25 @@ impl MeterFlags {
     pub const PKTPS: Self = Self(1 << 1);
     /// Bursts are given.
     pub const BURST: Self = Self(1 << 2);
-    /// Statistics are kept.
+    /// Statistics are collected.
     pub const STATS: Self = Self(1 << 3);
-    /// Every flag that there is.
+    /// All defined flags.
     pub const ALL: Self = Self(0xf);
 
-    /// Whether all flags of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What happens to frames beyond a band's rate.
+/// Effect of a band on frames above its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandKind {
     /// They are dropped.
@@ -54,12 +54,12 @@ pub enum BandKind {
     DscpRemark(u8),
 }
 
-/// One band of a meter.
+/// Band of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// What it does.
+    /// Effect.
     pub kind: BandKind,
-    /// The rate above which it acts, in the unit of the meter's flags.
+    /// Rate above which the band applies, in the unit of the meter's flags.
     pub rate: u32,
     /// The burst it lets through, in kbit or packets.
     pub burst: u32,
@@ -68,24 +68,24 @@ pub struct Band {
 /// A change to the meter table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod {
-    /// What to do.
+    /// Command.
     pub command: MeterModCommand,
     /// Units and options.
     pub flags: MeterFlags,
     /// The meter; [`MeterId::ALL`] in a deletion means every meter.
     pub meter: MeterId,
-    /// Its bands.
+    /// Bands.
     pub bands: Vec<Band>,
 }
 
-/// A meter as it stands in the table.
+/// Description of a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterConfig {
     /// Units and options.
     pub flags: MeterFlags,
     /// The meter.
     pub meter: MeterId,
-    /// Its bands.
+    /// Bands.
     pub bands: Vec<Band>,
 }
 
@@ -94,7 +94,7 @@ pub struct MeterConfig {
 pub struct BandStats {
     /// Frames it acted on.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
 }
 
@@ -107,15 +107,15 @@ pub struct MeterStats {
     pub flows: u32,
     /// Frames submitted to it.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
-    /// How long it has existed.
+    /// Lifetime of the meter.
     pub duration: Duration,
     /// The counts of its bands, in their order.
     pub bands: Vec<BandStats>,
 }
 
-/// `OFPMBT_*`: kinds of bands, as bits that stand at their numbers.
+/// `OFPMBT_*`: kinds of bands, a bit for each number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BandKinds(pub u32);
 
@@ -125,14 +125,14 @@ impl BandKinds {
     /// [`BandKind::DscpRemark`].
     pub const DSCP_REMARK: Self = Self(1 << 2);
 
-    /// The bits of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What the meter table can hold.
+/// Capacity of the meter table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterFeatures {
     /// The most meters.
@@ -143,6 +143,6 @@ pub struct MeterFeatures {
     pub flags: MeterFlags,
     /// The most bands of a meter.
     pub bands_max: u8,
-    /// The most colours that frames can be told apart by; zero without colours.
+    /// Number of colours that meters distinguish; zero without colours.
     pub colours_max: u8,
 }

@@ -1,5 +1,5 @@
-//! Flow monitors: what a controller wants to be told of the tables, and what it
-//! is told (OF 1.4.1, 7.3.5.17; Nicira's `NXST_FLOW_MONITOR` before).
+//! Flow monitors: subscriptions to rule changes (OF 1.4.1, 7.3.5.17; Nicira's `NXST_FLOW_MONITOR`
+//! before).
 
 use base::{Cookie, TableId, Xid};
 
@@ -8,54 +8,54 @@ use crate::event::FlowRemovedReason;
 use crate::matching::Match;
 use crate::statistics::FlowStatsRequest;
 
-/// Names a monitor among those of a connection; the controller chooses.
+/// Number of a monitor within its connection, assigned by the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonitorId(pub u32);
 
-/// `OFPFMF_*`: when a monitor tells of rules, and what.
+/// `OFPFMF_*`: changes that a monitor reports, and their detail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorFlags(pub u16);
 
 impl MonitorFlags {
-    /// The rules that are there at first.
+    /// The rules that exist when the monitor is created.
     pub const INITIAL: Self = Self(1 << 0);
     /// Rules that are added.
     pub const ADD: Self = Self(1 << 1);
-    /// Rules that go.
+    /// Removed rules.
     pub const REMOVED: Self = Self(1 << 2);
     /// Rules that are changed.
     pub const MODIFY: Self = Self(1 << 3);
-    /// What the rules do is told as well.
+    /// Instructions of the rules are included.
     pub const INSTRUCTIONS: Self = Self(1 << 4);
-    /// Changes by the connection itself are told in full.
+    /// Changes by the connection itself are reported in full.
     pub const NO_ABBREV: Self = Self(1 << 5);
-    /// Changes by others are not told.
+    /// Only changes by the connection itself are reported.
     pub const ONLY_OWN: Self = Self(1 << 6);
 
     /// All that the specification gives a meaning.
     pub const ALL: Self = Self(0x7f);
 
-    /// Whether all flags of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether what others change is told. `ONLY_OWN` by itself, which would ask for
-    /// nothing but the numbers of one's own messages, is what Open vSwitch and its
-    /// tools write for `NO_ABBREV`, and is taken for that.
+    /// True if changes by other connections are reported. `ONLY_OWN` alone, which would request
+    /// nothing but transaction ids of the controller's own messages, is what Open vSwitch and its
+    /// tools send for `NO_ABBREV`, and is treated as that.
     #[must_use]
     pub const fn reports_others(self) -> bool {
         !self.contains(Self::ONLY_OWN.with(Self::NO_ABBREV))
     }
 
-    /// Whether what the connection itself changes is told in full.
+    /// True if changes by the connection itself are reported in full.
     #[must_use]
     pub const fn reports_own_in_full(self) -> bool {
         self.0 & (Self::NO_ABBREV.0 | Self::ONLY_OWN.0) != 0
@@ -65,69 +65,69 @@ impl MonitorFlags {
 /// A monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitor {
-    /// Its name.
+    /// Number.
     pub id: MonitorId,
-    /// When it tells, and what.
+    /// Changes to report, and their detail.
     pub flags: MonitorFlags,
-    /// Of which rules. Nobody can ask for cookies.
+    /// Selection of the rules; it cannot select by cookie.
     pub request: FlowStatsRequest,
 }
 
-/// What a controller wants done with a monitor.
+/// Request of a controller about a monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MonitorRequest {
-    /// Set it up.
+    /// Create a monitor.
     Add(Monitor),
-    /// Put it in place of the one of its name (1.4).
+    /// Replace the monitor with this number (1.4).
     Modify(Monitor),
-    /// Take it away (1.4; before, there is a message of its own for that).
+    /// Remove the monitor (1.4; earlier versions have a separate message).
     Delete(MonitorId),
 }
 
-/// What happened to a rule.
+/// Change of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowEvent {
-    /// It was there when the monitor was set up (1.4; before, it is as one added).
+    /// The rule existed when the monitor was created (1.4; earlier versions report it as added).
     Initial,
-    /// It was added, perhaps in the place of another.
+    /// The rule was added, perhaps replacing another.
     Added,
-    /// It is gone.
+    /// The rule was removed.
     Removed(FlowRemovedReason),
-    /// It does something else now.
+    /// The instructions changed.
     Modified,
 }
 
-/// A rule, and what happened to it.
+/// Rule with its change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowChange {
-    /// What happened.
+    /// Change.
     pub event: FlowEvent,
     /// The table it is in.
     pub table: TableId,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Its idle timeout in seconds; zero for none.
+    /// Idle timeout in seconds; zero for none.
     pub idle_timeout_s: u16,
-    /// Its hard timeout in seconds; zero for none.
+    /// Hard timeout in seconds; zero for none.
     pub hard_timeout_s: u16,
-    /// Its cookie.
+    /// Cookie.
     pub cookie: Cookie,
-    /// Its match.
+    /// Match.
     pub matching: Match,
-    /// What it does; nothing if the monitor did not ask.
+    /// Instructions; empty if the monitor excludes them.
     pub instructions: Instructions,
 }
 
-/// What a monitor tells.
+/// Report of a monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowUpdate {
-    /// Something happened to a rule.
+    /// A rule changed.
     Full(Box<FlowChange>),
-    /// What the connection asked for in this message was done.
+    /// The connection's own message with this transaction id took effect.
     Abbrev(Xid),
-    /// Nothing more is told for a while, since the controller does not read (1.4;
-    /// before, there is a message of its own for that).
+    /// Reports are suspended, because the controller does not read (1.4; earlier versions have a
+    /// separate message).
     Paused,
-    /// All is told again (1.4, as above).
+    /// All rules are reported again (1.4, as above).
     Resumed,
 }

@@ -1,31 +1,31 @@
-//! The options of the tunnel that a frame came by, or shall leave by, by the fields that they
-//! are bound to (`ovs-fields(7)`, "Tunnel Metadata").
+//! Tunnel options of a frame on arrival or at egress, by the fields that they are mapped to
+//! (`ovs-fields(7)`, "Tunnel Metadata").
 
 use std::collections::BTreeMap;
 
 use crate::field::Field;
 use crate::wide::Wide;
 
-/// What is asked of a tunnel's option, or written into it. Without any bit that counts a rule
-/// asks whether there is the option.
+/// Term on a tunnel option, or bits to write into one. With a zero mask the term requires that the
+/// option is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionTerm {
-    /// The field that it is bound to.
+    /// Field that the option is mapped to.
     pub field: Field,
-    /// The bits; none outside the mask.
+    /// Bits; none outside the mask.
     pub value: Wide,
-    /// The bits that count.
+    /// Mask of the bits that are compared or written.
     pub mask: Wide,
 }
 
 impl OptionTerm {
-    /// Whether every bit counts.
+    /// True if all bits are compared.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == Wide::ONES
     }
 
-    /// Bytes that the value takes, and the mask likewise, where leading zeros are left out.
+    /// Length of value and mask in bytes, without leading zeros.
     #[must_use]
     pub fn width(&self) -> usize {
         if self.is_exact() {
@@ -35,7 +35,7 @@ impl OptionTerm {
         }
     }
 
-    /// Whether the options of a frame are as wanted. One that is not there is zero.
+    /// True if the options satisfy the term. An absent option has the value zero.
     #[must_use]
     pub fn accepts(&self, options: &TunnelOptions) -> bool {
         match options.value(self.field) {
@@ -44,27 +44,26 @@ impl OptionTerm {
         }
     }
 
-    /// Whether all options that `other` accepts are accepted by this one.
+    /// True if this term accepts all options that `other` accepts.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         if self.mask.is_zero() {
-            // It must be there, as it is where it is not zero.
+            // An option with a value other than zero is present.
             return other.mask.is_zero() || !other.value.is_zero();
         }
         other.mask & self.mask == self.mask && other.value & self.mask == self.value
     }
 
-    /// Whether some option could satisfy both.
+    /// True if some options satisfy both terms.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let both = self.mask & other.mask;
         self.value & both == other.value & both
     }
 }
 
-/// The options that there are, with their values. Most frames have none, for which this is no
-/// more than a word.
+/// Tunnel options of a frame with their values. One word for most frames, which have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelOptions {
-    /// Never without any.
+    /// Never an empty map.
     values: Option<Box<OptionValues>>,
 }
 
@@ -72,30 +71,30 @@ pub struct TunnelOptions {
 struct OptionValues(BTreeMap<Field, Wide>);
 
 impl TunnelOptions {
-    /// None.
+    /// Returns an empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self { values: None }
     }
 
-    /// Whether there are none.
+    /// True if there are no options.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.values.is_none()
     }
 
-    /// The value of the option that `field` is bound to, if it is there.
+    /// Returns the value of the option mapped to `field`, if it is present.
     #[must_use]
     pub fn value(&self, field: Field) -> Option<Wide> {
         self.values.as_ref()?.0.get(&field).copied()
     }
 
-    /// Gives the option a value; with it, it is there.
+    /// Sets the value of an option, which is then present.
     pub fn set(&mut self, field: Field, value: Wide) {
         self.values.get_or_insert_default().0.insert(field, value);
     }
 
-    /// Takes the option away.
+    /// Removes an option.
     pub fn remove(&mut self, field: Field) {
         if let Some(values) = &mut self.values {
             values.0.remove(&field);
@@ -103,7 +102,7 @@ impl TunnelOptions {
         self.values.take_if(|values| values.0.is_empty());
     }
 
-    /// Those that are there, in order.
+    /// Returns the present options in order.
     pub fn iter(&self) -> impl Iterator<Item = (Field, Wide)> + '_ {
         let values = self.values.iter().flat_map(|values| &values.0);
         values.map(|(field, value)| (*field, *value))
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_is_not_there_is_zero_and_not_there() {
+    fn absent_option_is_zero() {
         let (is_there, is_zero) = (term(0, Wide::ZERO), term(0, Wide::ONES));
         let mut options = TunnelOptions::new();
         assert!(!is_there.accepts(&options) && is_zero.accepts(&options));
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn to_be_there_is_less_than_to_have_a_value() {
+    fn presence_term_covers_nonzero_values() {
         let (is_there, is_zero) = (term(0, Wide::ZERO), term(0, Wide::ONES));
         let (one, odd) = (term(1, Wide::ONES), term(1, Wide::from(1)));
         assert!(is_there.covers(&one) && is_there.covers(&odd) && is_there.covers(&is_there));

@@ -1,5 +1,5 @@
-//! What goes with a frame through the switch besides its bytes, and how a match
-//! tells it (OF 1.5.1, 7.2.3.10: pipeline fields).
+//! Pipeline fields: values that accompany a frame through the tables besides its bytes (OF 1.5.1,
+//! 7.2.3.10), and their representation as a match.
 
 use base::PortNo;
 
@@ -9,57 +9,67 @@ use crate::matching::{Match, MatchBuilder};
 use crate::options::TunnelOptions;
 use crate::wide::Wide;
 
-/// What the switch knows of a frame besides its bytes.
+/// Pipeline fields of a frame.
+///
+/// ```
+/// use flow::PipelineFields;
+///
+/// let mut fields = PipelineFields::new(base::PortNo(3));
+/// fields.general[1] = 7;
+/// let matching = fields.to_match();
+/// assert_eq!(matching.to_string(), "reg1=0x7,in_port=3");
+/// assert_eq!(PipelineFields::from_match(&matching), fields);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineFields {
-    /// The port it came in by.
+    /// Ingress port.
     pub in_port: PortNo,
-    /// What earlier tables left for later ones.
+    /// Metadata register.
     pub metadata: u64,
-    /// The tunnel's key; zero where there is no tunnel.
+    /// Tunnel key; zero without a tunnel.
     pub tunnel_id: u64,
-    /// The tunnel's IPv4 source and destination; zero where there is none.
+    /// IPv4 source and destination of the tunnel; zero without one.
     pub tunnel_v4: [u32; 2],
-    /// The tunnel's IPv6 source and destination; zero where there is none.
+    /// IPv6 source and destination of the tunnel; zero without one.
     pub tunnel_v6: [u128; 2],
-    /// The tunnel's group policy; zero where there is none.
+    /// Group policy of the tunnel; zero without one.
     pub gbp_id: u16,
-    /// Flags of the tunnel's group policy; zero where there is none.
+    /// Flags of the tunnel's group policy; zero without one.
     pub gbp_flags: u8,
-    /// Flags of the tunnel; zero where there is none.
+    /// Flags of the tunnel; zero without one.
     pub tunnel_flags: u8,
-    /// What a tunnel of ERSPAN tells; zero where there is none.
+    /// ERSPAN fields; zero without such a tunnel.
     pub erspan: Erspan,
-    /// The tunnel's options.
+    /// Options of the tunnel.
     pub options: TunnelOptions,
-    /// The kind of packet. One that is no Ethernet frame stands in its buffer behind an
-    /// Ethernet header all the same, with addresses of zero and its own type.
+    /// Packet type. The buffer of a bare packet contains an Ethernet header with zero addresses and
+    /// the packet's EtherType before it.
     pub packet_type: PacketType,
-    /// The mark that goes with the frame.
+    /// Packet mark.
     pub mark: u32,
-    /// The conjunction that the lookup has satisfied; zero for none.
+    /// Id of the conjunctive match that the lookup found; zero for none.
     pub conjunction: u32,
-    /// The port that the action set outputs to; [`PortNo::UNSET`] for none.
+    /// Output port of the action set; [`PortNo::UNSET`] for none.
     pub set_output: PortNo,
     /// The general registers.
     pub general: [u32; REGISTERS],
 }
 
-/// What a tunnel of ERSPAN tells of the frame that it mirrors (`ovs-fields(7)`).
+/// ERSPAN fields of a mirrored frame (`ovs-fields(7)`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erspan {
     /// The version, four bits: 1 or 2.
     pub version: u8,
-    /// The port that is mirrored, twenty bits.
+    /// Port that is mirrored, twenty bits.
     pub index: u32,
     /// Zero for ingress, one for egress.
     pub direction: u8,
-    /// What mirrors it, six bits.
+    /// Hardware id of the mirroring device, six bits.
     pub hardware: u8,
 }
 
 impl PipelineFields {
-    /// Those of a frame that has just arrived by `in_port`.
+    /// Returns the fields of a frame that arrives by `in_port`.
     #[must_use]
     pub const fn new(in_port: PortNo) -> Self {
         Self {
@@ -86,7 +96,7 @@ impl PipelineFields {
         }
     }
 
-    /// Those that have neither a number nor an option.
+    /// Fields that are neither numbered registers nor tunnel options.
     const NAMED: [Field; 15] = [
         Field::Metadata,
         Field::TunnelId,
@@ -105,23 +115,22 @@ impl PipelineFields {
         Field::PktMark,
     ];
 
-    /// The fields that are registers: those that a match can tell the whole of. Port, the
-    /// action set's output and the tunnel's options are told apart.
+    /// Fields that a match with one term represents. Port, output of the action set and tunnel
+    /// options are converted separately.
     fn plain() -> impl Iterator<Item = Field> {
         Self::NAMED
             .into_iter()
             .chain((0..REGISTERS).map(Field::from_register))
     }
 
-    /// Whether `field` is told by [`PipelineFields::to_match`].
+    /// True if [`PipelineFields::to_match`] includes `field`.
     #[must_use]
     pub fn contains(field: Field) -> bool {
         let beside = field == Field::InPort || field.option().is_some();
         beside || Self::plain().any(|plain| plain == field)
     }
 
-    /// What a match says; what it does not is as with a frame that has just arrived,
-    /// from no port.
+    /// Returns the fields that a match specifies; others are as on arrival, without a port.
     #[must_use]
     pub fn from_match(matching: &Match) -> Self {
         let value = |field| matching.term(field).map(|term| term.value);
@@ -142,10 +151,10 @@ impl PipelineFields {
         registers
     }
 
-    /// The port, all registers that are not zero, and the tunnel's options, as a match.
+    /// Returns a match on the port, all registers that are not zero, and the tunnel options.
     ///
     /// # Panics
-    /// Never: no register needs another field.
+    /// Never: no register has a prerequisite.
     #[must_use]
     pub fn to_match(&self) -> Match {
         let mut told = MatchBuilder::default();
@@ -172,8 +181,8 @@ impl PipelineFields {
         told.build()
     }
 
-    /// Writes a register whole, but for a tunnel's option; bits beyond its width are lost.
-    /// Answers whether there is one.
+    /// Sets a register, except for a tunnel option; bits beyond its width are dropped. Returns
+    /// false if `field` is no register.
     pub fn set(&mut self, field: Field, value: u128) -> bool {
         let value = value & field.full_mask();
         let short = u32::try_from(value & u128::from(u32::MAX)).expect("32 bits");
@@ -202,7 +211,7 @@ impl PipelineFields {
         true
     }
 
-    /// The value of a register; zero if `field` is none.
+    /// Returns the value of a register, or zero for other fields.
     #[must_use]
     pub fn value(&self, field: Field) -> u128 {
         match (field, field.register()) {
@@ -232,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_match_tells_all_registers() {
+    fn pipeline_fields_round_trip_through_match() {
         let mut registers = PipelineFields::new(PortNo(7));
         assert_eq!(registers.to_match().to_string(), "in_port=7");
         for (number, field) in (1..).zip(PipelineFields::plain()) {

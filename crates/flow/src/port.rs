@@ -1,9 +1,9 @@
-//! A port as OpenFlow describes it.
+//! Ports: configuration, state and description.
 
 use base::PortNo;
 use packet::MacAddr;
 
-/// `OFPPC_*` bits: what the controller wants of a port. 1.3 uses a part of 1.0's bits.
+/// `OFPPC_*`: configuration of a port by the controller. 1.3 uses a part of 1.0's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortConfig(pub u32);
 
@@ -12,52 +12,52 @@ impl PortConfig {
     pub const DOWN: Self = Self(1 << 0);
     /// No spanning tree on this port (OpenFlow 1.0).
     pub const NO_STP: Self = Self(1 << 1);
-    /// Frames that come in are dropped.
+    /// Received frames are dropped.
     pub const NO_RECV: Self = Self(1 << 2);
-    /// Spanning-tree frames that come in are dropped (OpenFlow 1.0).
+    /// Received spanning tree frames are dropped (OpenFlow 1.0).
     pub const NO_RECV_STP: Self = Self(1 << 3);
-    /// Not a part of `FLOOD` (OpenFlow 1.0).
+    /// The port is excluded from `FLOOD` (OpenFlow 1.0).
     pub const NO_FLOOD: Self = Self(1 << 4);
-    /// Frames to go out are dropped.
+    /// Frames sent to the port are dropped.
     pub const NO_FWD: Self = Self(1 << 5);
-    /// No packet-in for frames from this port that match nothing.
+    /// Frames from this port without a matching rule cause no packet-in.
     pub const NO_PACKET_IN: Self = Self(1 << 6);
 
-    /// Whether all bits of `other` are set.
+    /// True if all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These bits with those of `mask` taken from `wanted`.
+    /// Returns these bits with those of `mask` replaced by `wanted`.
     #[must_use]
     pub const fn changed(self, wanted: Self, mask: Self) -> Self {
         Self((self.0 & !mask.0) | (wanted.0 & mask.0))
     }
 }
 
-/// `OFPPS_*` bits: how a port is.
+/// `OFPPS_*`: state of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortState(pub u32);
 
 impl PortState {
-    /// There is no carrier.
+    /// The link has no carrier.
     pub const LINK_DOWN: Self = Self(1 << 0);
     /// Blocked by a protocol outside OpenFlow (1.1 and later).
     pub const BLOCKED: Self = Self(1 << 1);
-    /// May be used by a fast-failover group (1.1 and later).
+    /// A fast-failover group may use the port (1.1 and later).
     pub const LIVE: Self = Self(1 << 2);
-    /// A spanning tree has it learn stations, and nothing else yet (OpenFlow 1.0).
+    /// A spanning tree has set the port to learning (OpenFlow 1.0).
     pub const STP_LEARN: Self = Self(1 << 8);
-    /// A spanning tree has it forward (OpenFlow 1.0).
+    /// A spanning tree has set the port to forwarding (OpenFlow 1.0).
     pub const STP_FORWARD: Self = Self(2 << 8);
-    /// A spanning tree keeps it out (OpenFlow 1.0).
+    /// A spanning tree has blocked the port (OpenFlow 1.0).
     pub const STP_BLOCK: Self = Self(3 << 8);
-    /// The bits by which 1.0 tells what a spanning tree makes of a port; with none of them it
-    /// listens, or there is no tree.
+    /// Bits of the spanning tree state in 1.0; none of them is set while listening, or without a
+    /// tree.
     pub const STP_MASK: Self = Self(3 << 8);
 
-    /// Whether all bits of `other` are set.
+    /// True if all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -92,32 +92,32 @@ impl PortFeatures {
 /// A port's description (`ofp_phy_port`, `ofp_port`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortDesc {
-    /// Its number.
+    /// Number.
     pub number: PortNo,
     /// Its Ethernet address.
     pub hw_addr: MacAddr,
-    /// Its name, at most fifteen bytes on the wire.
+    /// Name, at most fifteen bytes on the wire.
     pub name: String,
-    /// What the controller wants of it.
+    /// Configuration by the controller.
     pub config: PortConfig,
-    /// How it is.
+    /// State.
     pub state: PortState,
-    /// SwitchFeatures in use.
+    /// Features in use.
     pub current: PortFeatures,
-    /// SwitchFeatures advertised to the other end.
+    /// Features advertised to the other end.
     pub advertised: PortFeatures,
-    /// SwitchFeatures it could have.
+    /// Features it could have.
     pub supported: PortFeatures,
-    /// SwitchFeatures the other end advertises.
+    /// Features the other end advertises.
     pub peer: PortFeatures,
-    /// Present bit rate in kbit/s; zero if unknown.
+    /// Current bit rate in kbit/s; zero if unknown.
     pub speed_kbps: u32,
     /// Highest bit rate in kbit/s; zero if unknown.
     pub speed_kbps_max: u32,
 }
 
 impl PortDesc {
-    /// A port of which nothing is known but its number.
+    /// Returns a port with nothing but its number.
     #[must_use]
     pub fn new(number: PortNo) -> Self {
         Self {
@@ -136,21 +136,21 @@ impl PortDesc {
     }
 }
 
-/// What happened to a port.
+/// Change of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortReason {
-    /// It is new.
+    /// The port was added.
     Add,
-    /// It is gone.
+    /// The port was removed.
     Delete,
-    /// Something about it changed.
+    /// The port changed.
     Modify,
 }
 
-/// The message that something happened to a port.
+/// Notification of a change of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
-    /// What happened.
+    /// Change.
     pub reason: PortReason,
     /// The port, as it is now (or was last).
     pub port: PortDesc,

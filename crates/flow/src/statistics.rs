@@ -1,4 +1,4 @@
-//! What a controller asks to know, and the answers.
+//! Statistics: requests of controllers, and the replies.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use crate::action::Instructions;
 use crate::command::FlowFlags;
 use crate::matching::Match;
 
-/// Which rules a statistics request is about.
+/// Selection of rules in a statistics request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest {
-    /// The table, or [`TableId::ALL`].
+    /// Table, or [`TableId::ALL`].
     pub table: TableId,
-    /// Only rules that output here; [`PortNo::ANY`] asks nothing.
+    /// Only rules that output here; [`PortNo::ANY`] for no restriction.
     pub out_port: PortNo,
-    /// Only rules that use this group; [`GroupId::ANY`] asks nothing.
+    /// Only rules that use this group; [`GroupId::ANY`] for no restriction.
     pub out_group: GroupId,
-    /// Only rules whose cookie has these bits,
+    /// Only rules with these cookie bits.
     pub cookie: Cookie,
-    /// where this mask has ones.
+    /// Mask of the cookie bits that are compared.
     pub cookie_mask: u64,
     /// Only rules that this match covers.
     pub matching: Match,
 }
 
 impl FlowStatsRequest {
-    /// The request for all rules of all tables.
+    /// Returns the selection of all rules of all tables.
     #[must_use]
     pub const fn all() -> Self {
         Self {
@@ -40,47 +40,47 @@ impl FlowStatsRequest {
     }
 }
 
-/// One rule and its counts.
+/// Rule with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStats {
     /// The table it is in.
     pub table: TableId,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Its cookie.
+    /// Cookie.
     pub cookie: Cookie,
-    /// Its match.
+    /// Match.
     pub matching: Match,
-    /// Its instructions.
+    /// Instructions.
     pub instructions: Instructions,
-    /// Its idle timeout in seconds; zero for none.
+    /// Idle timeout in seconds; zero for none.
     pub idle_timeout_s: u16,
-    /// Its hard timeout in seconds; zero for none.
+    /// Hard timeout in seconds; zero for none.
     pub hard_timeout_s: u16,
-    /// Its importance to eviction (told by 1.4 and later).
+    /// Importance for eviction (1.4 and later).
     pub importance: u16,
-    /// Its flags.
+    /// Flags.
     pub flags: FlowFlags,
-    /// How long it has lived.
+    /// Lifetime of the rule.
     pub duration: Duration,
-    /// Time since its last frame; told in the Nicira form only.
+    /// Time since the last packet; only in the Nicira form.
     pub idle_age: Duration,
-    /// Time since it was added or last modified; told in the Nicira form only.
+    /// Time since the rule was added or last modified; only in the Nicira form.
     pub hard_age: Duration,
     /// Frames it matched.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
 }
 
-/// The sums over several rules.
+/// Sums over several rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregateStats {
     /// Frames matched.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Number of bytes in these frames.
     pub bytes: u64,
-    /// How many rules.
+    /// Number of rules.
     pub flows: u32,
 }
 
@@ -89,17 +89,17 @@ pub struct AggregateStats {
 pub struct TableStats {
     /// The table.
     pub table: TableId,
-    /// Rules it may hold (told by OpenFlow 1.0).
+    /// Largest number of rules (OpenFlow 1.0).
     pub flows_max: u32,
-    /// Rules in it.
+    /// Number of rules.
     pub active: u32,
-    /// Frames looked up.
+    /// Number of lookups.
     pub lookups: u64,
-    /// Frames that found a rule.
+    /// Number of lookups that found a rule.
     pub matched: u64,
 }
 
-/// The counts of a port. What a port cannot know is all ones on the wire.
+/// Counters of a port. Unavailable counters are all ones on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStats {
     /// The port.
@@ -112,7 +112,7 @@ pub struct PortStats {
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Frames lost before they were received, for want of room.
+    /// Frames dropped before reception, because of a full queue.
     pub rx_dropped: u64,
     /// Frames that were not sent.
     pub tx_dropped: u64,
@@ -120,15 +120,15 @@ pub struct PortStats {
     pub rx_errors: u64,
     /// Frames that the interface refused.
     pub tx_errors: u64,
-    /// Alignment errors, if the port can know.
+    /// Alignment errors, if available.
     pub rx_frame_errors: Option<u64>,
-    /// Overruns, if the port can know.
+    /// Overruns, if available.
     pub rx_over_errors: Option<u64>,
-    /// Checksum errors, if the port can know.
+    /// Checksum errors, if available.
     pub rx_crc_errors: Option<u64>,
-    /// Collisions, if the port can know.
+    /// Collisions, if available.
     pub collisions: Option<u64>,
-    /// How long the port has existed (told by 1.3).
+    /// Lifetime of the port (1.3).
     pub duration: Duration,
 }
 
@@ -137,7 +137,7 @@ pub struct PortStats {
 pub struct QueueStats {
     /// The port.
     pub port: PortNo,
-    /// Its queue.
+    /// Queue.
     pub queue: QueueId,
     /// Bytes sent.
     pub tx_bytes: u64,
@@ -145,11 +145,12 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Frames lost to overrun.
     pub tx_errors: u64,
-    /// How long the queue has existed (told by 1.3).
+    /// Lifetime of the queue (1.3).
     pub duration: Duration,
 }
 
-/// Who made the switch (OF 1.3.5, 7.3.5.1). Cut to the wire's lengths when sent.
+/// Description of the switch (OF 1.3.5, 7.3.5.1). Truncated to the lengths of the wire format when
+/// sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchDescription {
     /// The manufacturer.
@@ -160,21 +161,21 @@ pub struct SwitchDescription {
     pub software: String,
     /// The serial number.
     pub serial_number: String,
-    /// A name for this datapath that a person would use.
+    /// Description of this datapath for humans.
     pub datapath: String,
 }
 
-/// What the switch is and can (OF 1.3.5, 7.3.1). Its capabilities and, in 1.0,
-/// its actions are constants of the codec: they say what the code can do.
+/// Features of the switch (OF 1.3.5, 7.3.1). The capabilities, and the actions of 1.0, are
+/// constants of the codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchFeatures {
     /// The switch's name.
     pub datapath_id: DatapathId,
     /// Frames it can keep for the controller.
     pub buffers: u32,
-    /// How many tables it has.
+    /// Number of tables.
     pub tables: u8,
-    /// Which auxiliary connection this is; zero for the main one.
+    /// Number of the auxiliary connection; zero for the main one.
     pub auxiliary_id: u8,
     /// `OFPC_*` bits in OpenFlow 1.3's places, and 1.0's `ARP_MATCH_IP`.
     pub capabilities: Capabilities,
@@ -202,38 +203,38 @@ impl Capabilities {
     /// Will block looping ports (1.1 and later).
     pub const PORT_BLOCKED: Self = Self(1 << 8);
 
-    /// The bits of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// Of what IPFIX tells (`NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW`; `nicira-ext.h` of Open
+/// Scope of IPFIX statistics (`NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW`; `nicira-ext.h` of Open
 /// vSwitch 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IpfixScope {
-    /// Of all frames of the bridge.
+    /// All frames of the bridge.
     Bridge,
-    /// Of those that `sample` actions gave to sets of collectors.
+    /// Frames that `sample` actions export to collector sets.
     Collectors,
 }
 
-/// What IPFIX has told.
+/// Statistics of an IPFIX exporter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpfixStats {
-    /// Flows, ever.
+    /// Number of flows since the start.
     pub flows: u64,
-    /// Flows that there are.
+    /// Number of current flows.
     pub flows_now: u64,
-    /// Packets that were sampled: all, of IPv4, of IPv6.
+    /// Sampled packets: all, IPv4, IPv6.
     pub sampled: [u64; 3],
-    /// Packets that could not be: all, of IPv4, of IPv6.
+    /// Packets that could not be sampled: all, IPv4, IPv6.
     pub failed: [u64; 3],
     /// Packets sent to collectors.
     pub sent: u64,
     /// Packets that could not be sent.
     pub send_failed: u64,
-    /// To which set of collectors; zero for the bridge's.
+    /// Id of the collector set; zero for the bridge's.
     pub collectors: u32,
 }

@@ -1,4 +1,4 @@
-//! Tables as a controller configures them, and what it is told of them.
+//! Tables: configuration, description and status.
 
 use base::TableId;
 
@@ -7,46 +7,46 @@ use base::TableId;
 pub struct TableFlags(pub u32);
 
 impl TableFlags {
-    /// What becomes of frames that match nothing: until 1.2. Later it means nothing.
+    /// Treatment of frames without a match until 1.2; without a meaning later.
     pub const DEPRECATED: Self = Self(0b11);
-    /// Rules may go to make room for others (1.4).
+    /// Rules may be evicted (1.4).
     pub const EVICTION: Self = Self(1 << 2);
-    /// The controller is told when the table runs full (1.4).
+    /// The controller is notified when the table fills up (1.4).
     pub const VACANCY_EVENTS: Self = Self(1 << 3);
 
-    /// Whether all flags of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// `OFPTMPEF_*`: by what a table chooses the rule that has to go (1.4).
+/// `OFPTMPEF_*`: criteria for the choice of the rule to evict (1.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionFlags(pub u32);
 
 impl EvictionFlags {
-    /// By something else.
+    /// Another criterion.
     pub const OTHER: Self = Self(1 << 0);
-    /// By the rules' importance.
+    /// Importance of the rules.
     pub const IMPORTANCE: Self = Self(1 << 1);
-    /// By how long they still have.
+    /// Remaining lifetime.
     pub const LIFETIME: Self = Self(1 << 2);
 }
 
-/// When a table's vacancy is told of, in percent of its size (1.4): as it falls
-/// below the lower, and as it rises above the upper.
+/// Limits of vacancy events, in percent of the table's size (1.4): an event when the vacancy falls
+/// below the lower limit, and when it rises above the upper one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacancyLimits {
-    /// The lower.
+    /// Lower limit.
     pub down: u8,
-    /// The upper, which is not below it.
+    /// Upper limit; not below the lower one.
     pub up: u8,
 }
 
@@ -55,16 +55,16 @@ pub struct VacancyLimits {
 pub struct TableMod {
     /// The table, or [`TableId::ALL`].
     pub table: TableId,
-    /// The wanted configuration.
+    /// Desired configuration.
     pub config: TableFlags,
-    /// By what rules are to be chosen, if that is said (1.4).
+    /// Eviction criteria, if given (1.4).
     pub eviction: Option<EvictionFlags>,
-    /// When vacancy is to be told of, if that is said (1.4).
+    /// Limits of vacancy events, if given (1.4).
     pub vacancy: Option<VacancyLimits>,
 }
 
 impl TableMod {
-    /// A change of the configuration, and nothing else.
+    /// Returns a change of the configuration only.
     #[must_use]
     pub const fn new(table: TableId, config: TableFlags) -> Self {
         Self {
@@ -76,42 +76,42 @@ impl TableMod {
     }
 }
 
-/// A table's vacancy, and when it is told of.
+/// Vacancy of a table, with the limits of its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vacancy {
-    /// When.
+    /// Limits.
     pub limits: VacancyLimits,
-    /// The present vacancy, in percent.
+    /// Current vacancy, in percent.
     pub now: u8,
 }
 
-/// How a table is configured (OF 1.4.1, 7.3.5.18).
+/// Configuration of a table (OF 1.4.1, 7.3.5.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableDesc {
     /// The table.
     pub table: TableId,
-    /// Its configuration.
+    /// Configuration.
     pub config: TableFlags,
-    /// By what it chooses the rules that have to go, if it is told.
+    /// Eviction criteria, if reported.
     pub eviction: Option<EvictionFlags>,
-    /// Its vacancy, if that is told of.
+    /// Vacancy, if reported.
     pub vacancy: Option<Vacancy>,
 }
 
-/// Why a table's status is told.
+/// Reason of a table status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableReason {
-    /// Its vacancy has fallen below the lower limit.
+    /// Vacancy has fallen below the lower limit.
     VacancyDown,
-    /// Its vacancy has risen above the upper limit.
+    /// Vacancy has risen above the upper limit.
     VacancyUp,
 }
 
-/// News of a table (1.4).
+/// Status message of a table (1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableStatus {
-    /// Why.
+    /// Reason.
     pub reason: TableReason,
-    /// How it is now.
+    /// Description of the table.
     pub table: TableDesc,
 }

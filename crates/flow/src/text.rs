@@ -1,4 +1,4 @@
-//! The text form of flows, as `ovs-ofctl` 3.1 reads and prints it.
+//! Text form of flows, groups and meters, as `ovs-ofctl` 3.1 reads and prints it.
 //!
 //! ```text
 //! flow    = [command] key {"," key} "actions=" action {"," action}
@@ -7,18 +7,40 @@
 //! action  = name | name ":" argument | name "(" arguments ")"
 //! ```
 //!
-//! CommaList and white space separate alike. What is read is only *formed* here: a
-//! match is legal, because [`Match`] cannot be otherwise, but whether actions fit it,
-//! and whether tables, ports and groups exist, the pipeline judges.
+//! # Structure
 //!
-//! Stricter than the tool, where it would silently do something else than was
-//! written: a field whose prerequisites are missing (the tool drops it), the
-//! same key twice with two values (the last one wins there), arguments to
-//! actions that take none, numbers with a leading zero (octal there), stray bits
-//! in `nw_tos`. Wider than the tool, where it has no words for what OpenFlow can
-//! say: `copy_ttl_in`, `copy_ttl_out`, `in_phy_port=`, `ipv6_exthdr=`, and ports
-//! of 32 bits. Groups and meters have texts of their own (`groups`, `meters`). Not
-//! here: frames.
+//! 1. The lexer (`lexer`) splits a line into tokens and key-value pairs. It recognises commas, white space (equivalent to a comma), `=`, `:`, parentheses, quotes and `->`, but no key. Each token keeps its column, so that an error names the exact position ([`ParseError`]).
+//! 2. The readers (`match_read`, `action_read`, `extension_read`, `flow_read`, `groups`, `meters` ...) interpret keys by tables of names (`names`). Keys may have any order: names that depend on the protocol, such as `tp_dst`, and prerequisites are resolved after the last key.
+//! 3. The writers print in the order and the form of `ovs-ofctl`, so that a printed line reads as the same value.
+//!
+//! Ports and tables may have names ([`NameMap`], `--names` of `ovs-ofctl(8)`).
+//!
+//! The readers check syntax only. A match is valid because [`Match`] cannot be otherwise; crate
+//! `pipeline` checks whether actions fit it and whether tables, ports and groups exist.
+//!
+//! # Differences
+//! from `ovs-ofctl`
+//!
+//! Stricter where the tool would silently do something else: a field without its prerequisites (the
+//! tool drops it), the same key with two values (the last one wins there), arguments of actions
+//! that have none, numbers with a leading zero (octal there), the lower bits of `nw_tos`.
+//!
+//! Wider where the tool lacks syntax for OpenFlow: `copy_ttl_in`, `copy_ttl_out`, `in_phy_port=`,
+//! `ipv6_exthdr=`, and ports of 32 bits.
+//!
+//! ```
+//! use flow::text::{parse_flow, parse_flow_line};
+//! use flow::FlowModCommand;
+//!
+//! let flow = parse_flow_line("table=1,priority=10,tcp,tp_dst=80 actions=dec_ttl,output:2").unwrap();
+//! assert_eq!(flow.to_string(), "add table=1,priority=10,tcp,tp_dst=80 actions=dec_ttl,output:2");
+//!
+//! let error = parse_flow(FlowModCommand::Delete, "tp_dst=80").unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "column 1, `tp_dst`: requires `tcp`, `udp` or `sctp`, or their IPv6 variants"
+//! );
+//! ```
 
 mod action_read;
 mod action_write;
@@ -58,27 +80,25 @@ pub use error::ParseError;
 pub use flow_write::{DEFAULT_PRIORITY, FlowWithoutStats};
 pub use name_map::{NameMap, WithNames};
 
-/// Longest line that is read, in bytes. A flow-mod's length has 16 bits on the
-/// wire, and no action's text is four times as long as its bytes.
+/// Longest accepted line, in bytes. The length of a flow-mod has 16 bits on the wire, and no
+/// action's text is four times as long as its encoding.
 pub const MAX_LINE: usize = 1 << 18;
 
-/// Reads what `ovs-ofctl add-flow`, `mod-flows` or `del-flows` (with `--strict`
-/// or without) takes for a flow.
+/// Parses a flow of `ovs-ofctl add-flow`, `mod-flows` or `del-flows` (with `--strict` or without).
 ///
-/// Which keys are allowed depends on the command: timeouts and flags where rules
-/// are made, `out_port` and `out_group` in deletions, `priority` where it means
-/// something. A table that is not named is the first, or in a deletion all.
-/// A cookie with a mask chooses rules; one without is given to them, which in a
-/// modification is OpenFlow 1.0's way ([`FlowMod::cookie_if_added`]).
+/// The permitted keys depend on the command: timeouts and flags where rules are added or modified,
+/// `out_port` and `out_group` in deletions, `priority` except in loose deletions. The default table
+/// is the first, or in a deletion all. A cookie with a mask selects rules; one without a mask
+/// becomes their cookie, in a modification as in OpenFlow 1.0 ([`FlowMod::cookie_if_added`]).
 ///
 /// # Errors
-/// Where the line goes wrong, and what would be right there.
+/// The position of the error, and the expected syntax.
 pub fn parse_flow(command: FlowModCommand, line: &str) -> Result<FlowMod, ParseError> {
     flow_read::flow_mod(command, lexer::line(line)?)
 }
 
-/// Reads a line of a flow file: as [`parse_flow`], and the line may begin with
-/// the command; without it the flow is added.
+/// Parses a line of a flow file: like [`parse_flow`], with an optional command at the front, by
+/// default `add`.
 ///
 /// # Errors
 /// As for [`parse_flow`].
@@ -87,7 +107,7 @@ pub fn parse_flow_line(line: &str) -> Result<FlowMod, ParseError> {
     flow_read::flow_mod(command, rest)
 }
 
-/// Reads what `ovs-ofctl dump-flows` takes as its filter; nothing asks for all rules.
+/// Parses a filter of `ovs-ofctl dump-flows`; an empty one selects all rules.
 ///
 /// # Errors
 /// As for [`parse_flow`].
@@ -95,7 +115,7 @@ pub fn parse_flow_stats_request(line: &str) -> Result<FlowStatsRequest, ParseErr
     flow_read::flow_stats_request(lexer::line(line)?)
 }
 
-/// Reads a list of actions, without instructions: what packet-out and buckets take.
+/// Parses a list of actions without instructions, for packet-outs and buckets.
 ///
 /// # Errors
 /// As for [`parse_flow`].
@@ -103,9 +123,8 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action>, ParseError> {
     instructions::action_list(lexer::line(text)?)
 }
 
-/// Reads a line of a group file, as `ovs-ofctl add-group` takes it: it may begin
-/// with `add`, `modify` or `delete`, and adds without it. A deletion that names no
-/// group means all.
+/// Parses a line of a group file, like `ovs-ofctl add-group`, with an optional command at the
+/// front, by default `add`. A deletion without a group deletes all.
 ///
 /// # Errors
 /// As for [`parse_flow`].
@@ -114,9 +133,8 @@ pub fn parse_group_line(line: &str) -> Result<GroupMod, ParseError> {
     groups::group_mod(command, rest)
 }
 
-/// Reads a meter, as `ovs-ofctl add-meter` takes it or `dump-meters` prints it: it
-/// may begin with `add`, `modify` or `delete`, and adds without it. A deletion that
-/// names no meter means all.
+/// Parses a meter, like `ovs-ofctl add-meter`, or as `dump-meters` prints it, with an optional
+/// command at the front, by default `add`. A deletion without a meter deletes all.
 ///
 /// # Errors
 /// As for [`parse_flow`].
@@ -128,7 +146,7 @@ pub fn parse_meter_line(line: &str) -> Result<MeterMod, ParseError> {
 impl FromStr for FlowMod {
     type Err = ParseError;
 
-    /// As [`parse_flow_line`].
+    /// Like [`parse_flow_line`].
     fn from_str(line: &str) -> Result<Self, ParseError> {
         parse_flow_line(line)
     }
@@ -137,7 +155,7 @@ impl FromStr for FlowMod {
 impl FromStr for Match {
     type Err = ParseError;
 
-    /// Reads fields alone: no table, priority or actions.
+    /// Parses fields only, without table, priority or actions.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         match_read::whole(lexer::line(text)?)
     }
@@ -146,7 +164,7 @@ impl FromStr for Match {
 impl FromStr for Instructions {
     type Err = ParseError;
 
-    /// Reads what stands behind `actions=`.
+    /// Parses the text after `actions=`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         instructions::read(lexer::line(text)?)
     }

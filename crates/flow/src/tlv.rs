@@ -1,48 +1,48 @@
-//! Which options of tunnels are known by which field: a map that a controller makes
+//! TLV map: the assignment of Geneve options to `tun_metadata` fields by a controller
 //! (`ovs-fields(7)`, "Tunnel Metadata"; `nicira-ext.h` of Open vSwitch 3.1, NXT_TLV_TABLE_*).
 //!
-//! Not here: whether a map can be had. Its limits are the pipeline's.
+//! Crate `pipeline` enforces its limits.
 
-/// An option of a tunnel, and the field that holds its value.
+/// Tunnel option and the field that holds its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlvMapping {
-    /// Whose option it is.
+    /// Option class.
     pub class: u16,
-    /// Which of those.
+    /// Option type within the class.
     pub kind: u8,
-    /// Bytes of the value.
+    /// Length of the value in bytes.
     pub length: u8,
     /// The number of the field: 5 for `tun_metadata5`.
     pub index: u16,
 }
 
-/// What is to become of mappings.
+/// Command for the TLV map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvCommand {
-    /// They are made.
+    /// Add mappings.
     Add,
-    /// They are taken away.
+    /// Delete mappings.
     Delete,
-    /// All that there are are taken away.
+    /// Delete all mappings.
     Clear,
 }
 
-/// A change of the map.
+/// Change of the TLV map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlvTableMod {
-    /// What is to be done.
+    /// Command.
     pub command: TlvCommand,
-    /// With which mappings; those to be taken away are known by their field.
+    /// Mappings; those to delete are identified by their field.
     pub mappings: Vec<TlvMapping>,
 }
 
-/// The map, and how much of it there can be.
+/// TLV map with its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlvTable {
-    /// How many bytes all values can have together.
+    /// Largest total length of the values, in bytes.
     pub space_max: u32,
-    /// How many fields there are.
+    /// Number of fields.
     pub fields_max: u16,
-    /// The mappings, by their fields.
+    /// Mappings, in the order of their fields.
     pub mappings: Vec<TlvMapping>,
 }

@@ -1,6 +1,5 @@
-//! Numbers of as many bits as the widest field has, an option of a tunnel: 124 bytes
-//! (`ovs-fields(7)`, "Tunnel Metadata"). All other fields have 128 bits at most, and are numbers
-//! of the machine's.
+//! Integers of 992 bits, the width of a tunnel option: 124 bytes (`ovs-fields(7)`, "Tunnel
+//! Metadata"). All other fields have at most 128 bits and use `u128`.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not, Shl, Shr};
@@ -10,10 +9,10 @@ use crate::field::TUNNEL_OPTION_BYTES;
 /// Words of a number.
 const WORDS: usize = 8;
 
-/// Bytes of the words; the uppermost four are always zero.
+/// Length of the words in bytes; the upper four bytes are always zero.
 const BYTES: usize = 16 * WORDS;
 
-/// A number of 992 bits.
+/// Unsigned integer of 992 bits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wide {
     /// The uppermost first.
@@ -21,35 +20,35 @@ pub struct Wide {
 }
 
 impl Wide {
-    /// None of the bits.
+    /// Zero.
     pub const ZERO: Self = Self { words: [0; WORDS] };
 
-    /// All of the bits.
+    /// All bits set.
     pub const ONES: Self = {
         let mut words = [u128::MAX; WORDS];
         words[0] >>= 8 * (BYTES - TUNNEL_OPTION_BYTES);
         Self { words }
     };
 
-    /// So many ones in the lowest bits; all of them, if there are not as many.
+    /// Returns a number with the lowest `bits` bits set, at most all.
     #[must_use]
     pub fn ones(bits: usize) -> Self {
         !(Self::ONES << bits)
     }
 
-    /// Whether it is zero.
+    /// True for zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
 
-    /// The lowest 128 bits.
+    /// Returns the lowest 128 bits.
     #[must_use]
     pub const fn low(&self) -> u128 {
         self.words[WORDS - 1]
     }
 
-    /// The number that these bytes are, the uppermost first; none if it does not fit.
+    /// Decodes a big-endian number, or returns `None` if it exceeds 992 bits.
     #[must_use]
     pub fn from_be_bytes(bytes: &[u8]) -> Option<Self> {
         let beyond = bytes.len().saturating_sub(TUNNEL_OPTION_BYTES);
@@ -67,7 +66,7 @@ impl Wide {
         Some(Self { words })
     }
 
-    /// All its bytes, the uppermost first: of a number that takes fewer, zeros before it.
+    /// Encodes the number as big-endian bytes.
     #[must_use]
     pub fn to_be_bytes(&self) -> [u8; TUNNEL_OPTION_BYTES] {
         let mut whole = [0; BYTES];
@@ -78,7 +77,7 @@ impl Wide {
         *bytes
     }
 
-    /// How many bytes it takes, none for zero.
+    /// Number of significant bytes; zero for zero.
     #[must_use]
     pub fn width(&self) -> usize {
         let zeros = self.to_be_bytes().into_iter().take_while(|byte| *byte == 0);
@@ -180,7 +179,7 @@ impl Shr<usize> for Wide {
 }
 
 impl fmt::LowerHex for Wide {
-    /// As C's `%#x` has it where `#` is asked for, which puts no 0x before a zero.
+    /// Formats it in hexadecimal. With `#` like C's `%#x`, which writes no 0x before zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() && !self.is_zero() {
             f.write_str("0x")?;

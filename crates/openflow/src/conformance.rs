@@ -164,7 +164,7 @@ fn fields() {
             id(row.nxm),
             yes(row.maskable == Maskable::Any),
             yes(row.writable),
-            words(&row.needs),
+            words(&row.prerequisite),
         ]
     };
     let rows: Vec<_> = Field::all().map(line).collect();

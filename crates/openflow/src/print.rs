@@ -80,7 +80,7 @@ const NESTING_MAX: usize = 8;
 /// The message in `bytes` as lines of text. What cannot be read is printed as bytes.
 #[must_use]
 pub fn print(bytes: &[u8], detail: Detail) -> String {
-    print_named(bytes, detail, NameMap::nameless())
+    print_named(bytes, detail, NameMap::empty())
 }
 
 /// As [`print()`]; in groups, and in what ports counted, ports are called by their names.
@@ -120,7 +120,7 @@ impl PrintContext<'_> {
 
 /// The text of a list of actions, or the name of what is wrong with it.
 pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
-    action::list(r, NameMap::nameless()).map_err(|DecodeErrorName(name)| name)
+    action::list(r, NameMap::empty()).map_err(|DecodeErrorName(name)| name)
 }
 
 /// The text of what a rule does, or the name of what is wrong with it.

@@ -298,7 +298,7 @@ fn check_consistency(
 
 /// Whether the action reads or writes fields with prerequisites.
 fn needs_oxm(action: &Action) -> bool {
-    let needy = |field: &Field| field.info().needs != Prerequisite::None;
+    let needy = |field: &Field| field.info().prerequisite != Prerequisite::None;
     match action {
         // As Open vSwitch has it, in all versions.
         Action::Extended(Extension::DecNshTtl) => true,
@@ -320,13 +320,13 @@ fn fits(action: &Action, known: &FieldFacts) -> bool {
         }
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
         Action::SetField { field, .. } if is_of_ethernet(*field) && known.is_bare() => false,
-        Action::SetField { field, .. } => known.fulfils(field.info().needs),
+        Action::SetField { field, .. } => known.fulfils(field.info().prerequisite),
         Action::Extended(Extension::DecTtl(_)) => ip(),
         Action::Extended(Extension::DecNshTtl) => known.fulfils(Prerequisite::Nsh),
         Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
         Action::Extended(extension) => touches(extension)
             .iter()
-            .all(|field| known.fulfils(field.info().needs)),
+            .all(|field| known.fulfils(field.info().prerequisite)),
         Action::SetNwSrc(_) | Action::SetNwDst(_) => known.fulfils(Prerequisite::Ipv4),
         Action::SetNwTos(_) | Action::SetIpTtl(_) | Action::DecIpTtl => ip(),
         Action::SetTpSrc(_) | Action::SetTpDst(_) => {

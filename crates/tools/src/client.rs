@@ -112,7 +112,7 @@ impl Client {
     pub(crate) fn printed_names(&mut self) -> Result<&NameMap, ToolError> {
         match self.naming {
             Naming::Show => self.roster(),
-            Naming::Off | Naming::Accept => Ok(NameMap::nameless()),
+            Naming::Off | Naming::Accept => Ok(NameMap::empty()),
         }
     }
 
@@ -121,7 +121,7 @@ impl Client {
         &mut self,
         read: impl Fn(&NameMap) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        match read(NameMap::nameless()) {
+        match read(NameMap::empty()) {
             Err(ToolError::Text { .. }) if self.naming != Naming::Off => read(self.roster()?),
             read => read,
         }

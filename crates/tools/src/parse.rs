@@ -53,7 +53,7 @@ pub fn parse_lines(
 ) -> Result<String, ToolError> {
     let mut output = String::new();
     let mut xid = Xid(0);
-    for (line, message) in read_lines(subject, lines, NameMap::nameless())? {
+    for (line, message) in read_lines(subject, lines, NameMap::empty())? {
         xid.0 += 1;
         let bytes = encode(&message, xid, version);
         let bytes = bytes.map_err(|error| ToolError::Encode { line, error })?;

@@ -289,8 +289,8 @@ mod tests {
     #[test]
     fn difference_lists_rules_of_both_sides() {
         let differs = |lines| {
-            let desired = parse(lines, NameMap::nameless()).expect("these are rules");
-            difference(rules(OLD), &desired, NameMap::nameless())
+            let desired = parse(lines, NameMap::empty()).expect("these are rules");
+            difference(rules(OLD), &desired, NameMap::empty())
         };
         let told = differs(NEW);
         let desired = "-arp actions=NORMAL\n\
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn replacement_changes_only_differing_rules_unless_readding_all() {
         let commands = |readd_all| {
-            let desired = parse(NEW, NameMap::nameless()).expect("these are rules");
+            let desired = parse(NEW, NameMap::empty()).expect("these are rules");
             let commands = replacement(rules(OLD), desired, readd_all);
             let told = commands.into_iter().map(|command| match command {
                 Message::FlowMod(flow) => flow.to_string(),
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn rule_file_rejects_other_commands() {
-        let error = parse("tcp,actions=drop\ndelete tcp", NameMap::nameless()).err();
+        let error = parse("tcp,actions=drop\ndelete tcp", NameMap::empty()).err();
         let said = error.map(|error| error.to_string());
         assert_eq!(
             said.as_deref(),

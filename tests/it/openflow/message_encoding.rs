@@ -427,7 +427,7 @@ fn group_mod() -> GroupMod {
         command: GroupModCommand::Add,
         kind: GroupKind::Select,
         group: GroupId(5),
-        place: BucketId::ALL,
+        command_bucket: BucketId::ALL,
         selection: None,
         buckets: vec![bucket(0, 1), bucket(1, 2)],
     }

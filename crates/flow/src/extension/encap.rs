@@ -1,35 +1,34 @@
-//! Headers around packets (`ovs-actions(7)`, encap and decap), and kinds of packets.
+//! Encapsulation headers (`ovs-actions(7)`, encap and decap) and packet types.
 
 use std::fmt;
 use std::sync::Arc;
 
 use packet::wire::nsh;
 
-/// A kind of packet: a name space, and a type in it (OF 1.5.1, 7.2.3.11).
+/// Packet type: a name space, and a type in it (OF 1.5.1, 7.2.3.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketType(pub u32);
 
 impl PacketType {
     /// An Ethernet frame.
     pub const ETHERNET: Self = Self(0);
-    /// What is behind a network service header, or is one.
+    /// A network service header.
     pub const NSH: Self = Self::of_ether_type(0x894f);
-    /// An MPLS entry, and what is behind it.
+    /// An MPLS entry.
     pub const MPLS: Self = Self::of_ether_type(0x8847);
     /// The same, once "multicast".
     pub const MPLS_MULTICAST: Self = Self::of_ether_type(0x8848);
 
-    /// No kind: what the header that is taken off tells.
+    /// No type: the removed header identifies the rest.
     pub const NEXT: Self = Self(0xfffe);
 
-    /// What stands behind an Ethernet header of this type, without that header.
+    /// Returns the type of the payload of an Ethernet header with this EtherType.
     #[must_use]
     pub const fn of_ether_type(eth_type: u16) -> Self {
         Self(0x0001_0000 | eth_type as u32)
     }
 
-    /// The type that an Ethernet header would have before it; none if it is a whole
-    /// frame, or of a name space that nobody knows.
+    /// Returns the EtherType, or `None` for an Ethernet frame or an unknown name space.
     #[must_use]
     pub fn ether_type(self) -> Option<u16> {
         let (space, kind) = self.parts();
@@ -43,7 +42,7 @@ impl PacketType {
         (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
     }
 
-    /// Whether it is an Ethernet frame.
+    /// True for an Ethernet frame.
     #[must_use]
     pub const fn is_ethernet(self) -> bool {
         self.0 == Self::ETHERNET.0
@@ -63,7 +62,7 @@ pub enum Encap {
     MplsMulticast,
 }
 
-/// What a network service header shall have; of several that say the same, the last counts.
+/// Property of a network service header; the last of several wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NshProperty {
     /// Metadata of this type: 1, as without the property, or 2.
@@ -83,7 +82,7 @@ pub enum NshProperty {
 const TLV_HEADER: usize = 4;
 
 impl Encap {
-    /// What a packet is once it has the header.
+    /// Returns the packet type of the result.
     #[must_use]
     pub const fn makes(&self) -> PacketType {
         match self {
@@ -94,7 +93,7 @@ impl Encap {
         }
     }
 
-    /// Whether its properties can be: known metadata, and no more than fit the header.
+    /// True if the properties are valid: known metadata types, and no more options than fit.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         let Self::Nsh(properties) = self else {
@@ -121,7 +120,7 @@ impl NshProperty {
 }
 
 impl fmt::Display for Encap {
-    /// As `ovs-ofctl` writes it.
+    /// Formats it like `ovs-ofctl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ethernet => f.write_str("encap(ethernet)"),

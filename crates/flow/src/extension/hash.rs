@@ -1,20 +1,20 @@
-//! Choosing one of several ways by a hash of the frame: `multipath`, `bundle`.
+//! Selection of a link or port by a hash of the frame: `multipath`, `bundle`.
 //!
-//! What the hash is, the specification leaves open; see the pipeline.
+//! The specification leaves the hash function open; crate `pipeline` defines it.
 
 use base::PortNo;
 
 use super::subfield::Subfield;
 
-/// What of the frame is hashed.
+/// Fields that are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HashFields {
     /// The Ethernet source.
     EthSrc,
-    /// Addresses, VLAN, type, IP addresses and protocol, and ports of TCP and
-    /// SCTP; both directions alike.
+    /// Addresses, VLAN, EtherType, IP addresses and protocol, and ports of TCP and SCTP; equal for
+    /// both directions.
     SymmetricL4,
-    /// IP addresses, protocol, and ports of TCP and SCTP; both directions alike.
+    /// IP addresses, protocol, and ports of TCP and SCTP; equal for both directions.
     SymmetricL3L4,
     /// The same with ports of UDP.
     SymmetricL3L4Udp,
@@ -27,7 +27,7 @@ pub enum HashFields {
 }
 
 impl HashFields {
-    /// All of them by name, in the order of their numbers on the wire.
+    /// All variants with their names, in the order of their numbers on the wire.
     pub const ALL: [(Self, &'static str); 7] = [
         (Self::EthSrc, "eth_src"),
         (Self::SymmetricL4, "symmetric_l4"),
@@ -39,21 +39,21 @@ impl HashFields {
     ];
 }
 
-/// How a hash chooses a link (`ovs-actions(7)`, multipath).
+/// Algorithm that selects a link (`ovs-actions(7)`, multipath).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MultipathAlgorithm {
     /// The remainder.
     ModuloN,
     /// The region of the hash's range.
     HashThreshold,
-    /// The highest of one hash for each link (RFC 2992's highest random weight).
+    /// Highest random weight: the link whose own hash is highest (RFC 2992).
     HighestRandomWeight,
     /// Hash on until the result is a link.
     IterHash,
 }
 
 impl MultipathAlgorithm {
-    /// All of them by name, in the order of their numbers on the wire.
+    /// All variants with their names, in the order of their numbers on the wire.
     pub const ALL: [(Self, &'static str); 4] = [
         (Self::ModuloN, "modulo_n"),
         (Self::HashThreshold, "hash_threshold"),
@@ -65,31 +65,31 @@ impl MultipathAlgorithm {
 /// A choice among numbered links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Multipath {
-    /// What is hashed.
+    /// Fields that are hashed.
     pub fields: HashFields,
-    /// What the hash begins with.
+    /// Initial value of the hash.
     pub basis: u16,
-    /// How the hash chooses.
+    /// Algorithm.
     pub algorithm: MultipathAlgorithm,
     /// The highest link; zero is the lowest.
     pub link_max: u16,
     /// An argument of the algorithm.
     pub argument: u32,
-    /// Where the link's number is written; it fits.
+    /// Destination of the link number, which fits.
     pub to: Subfield,
 }
 
-/// How one of several ports is chosen.
+/// Algorithm that selects a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BundleAlgorithm {
     /// The first that is up.
     ActiveBackup,
-    /// Of those that are up, by the highest of one hash for each.
+    /// Highest random weight among the ports that are up.
     HighestRandomWeight,
 }
 
 impl BundleAlgorithm {
-    /// All of them by name, in the order of their numbers on the wire.
+    /// All variants with their names, in the order of their numbers on the wire.
     pub const ALL: [(Self, &'static str); 2] = [
         (Self::ActiveBackup, "active_backup"),
         (Self::HighestRandomWeight, "hrw"),
@@ -99,19 +99,19 @@ impl BundleAlgorithm {
 /// A choice among ports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleAction {
-    /// What is hashed.
+    /// Fields that are hashed.
     pub fields: HashFields,
-    /// What the hash begins with.
+    /// Initial value of the hash.
     pub basis: u16,
-    /// How a port is chosen.
+    /// Algorithm.
     pub algorithm: BundleAlgorithm,
-    /// Where its number is written; none to send the frame there.
+    /// Destination of the port number, or `None` to output to the port.
     pub to: Option<Subfield>,
     /// The ports.
     pub members: Vec<PortNo>,
 }
 
 impl BundleAction {
-    /// The most ports that a bundle has (`BUNDLE_MAX_MEMBERS` of Open vSwitch).
+    /// Largest number of ports (`BUNDLE_MAX_MEMBERS` of Open vSwitch).
     pub const MEMBERS_MAX: usize = 2048;
 }

@@ -1,4 +1,4 @@
-//! Rules that frames make: `learn` (`ovs-actions(7)`).
+//! The action `learn`, which adds a rule built from the frame (`ovs-actions(7)`).
 
 use base::{Cookie, TableId};
 
@@ -10,46 +10,46 @@ use crate::wide::Wide;
 pub struct Learn {
     /// The rule's table.
     pub table: TableId,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Its cookie.
+    /// Cookie.
     pub cookie: Cookie,
-    /// Its idle timeout in seconds; zero for none.
+    /// Idle timeout in seconds; zero for none.
     pub idle_timeout_s: u16,
-    /// Its hard timeout in seconds; zero for none.
+    /// Hard timeout in seconds; zero for none.
     pub hard_timeout_s: u16,
-    /// Its idle timeout when TCP has ended; zero to leave it.
+    /// Idle timeout after the end of the TCP connection; zero for no change.
     pub fin_idle_timeout_s: u16,
-    /// Its hard timeout when TCP has ended; zero to leave it.
+    /// Hard timeout after the end of the TCP connection; zero for no change.
     pub fin_hard_timeout_s: u16,
-    /// What else is said of it.
+    /// Flags.
     pub flags: LearnFlags,
-    /// The most rules with its cookie in its table; zero for no limit.
+    /// Learn limit: largest number of rules with this cookie in the table; zero for no limit.
     pub limit: u32,
-    /// The bit that tells whether the rule is there now.
+    /// Bit that receives the result: whether the rule exists afterwards.
     pub result: Option<Subfield>,
-    /// What it matches and does.
+    /// Matches and actions of the rule.
     pub specs: Vec<LearnSpec>,
 }
 
-/// Flags of a rule to be learned, in Nicira's bits.
+/// Flags of a learned rule, in Nicira's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LearnFlags(pub u16);
 
 impl LearnFlags {
-    /// Tell the controller when the learned rule goes.
+    /// Notify the controller when the learned rule is removed.
     pub const SEND_FLOW_REMOVED: Self = Self(1);
-    /// Delete what was learned when the rule that learned it goes.
+    /// Delete the learned rules when the rule with this action is removed.
     pub const DELETE_LEARNED: Self = Self(2);
 
-    /// Whether all flags of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// Where bits of a learned rule come from.
+/// Source of bits in a learned rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LearnSource {
     /// The frame that is learned of.
@@ -58,30 +58,30 @@ pub enum LearnSource {
     Value(Wide),
 }
 
-/// One line of a rule to be learned. Source and destination are of one width.
+/// Part of a learned rule. Source and destination have the same width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LearnSpec {
-    /// It matches these bits.
+    /// Match on these bits.
     Match {
         /// The bits.
         to: Subfield,
-        /// What they are.
+        /// Value.
         from: LearnSource,
     },
-    /// It writes these bits.
+    /// Load these bits.
     Load {
         /// The bits.
         to: Subfield,
-        /// With what.
+        /// Value.
         from: LearnSource,
     },
-    /// It outputs to the port that these bits of the frame name.
+    /// Output to the port whose number is in these bits of the frame.
     Output(Subfield),
 }
 
 impl Learn {
-    /// The priority of rules that nobody gave one.
+    /// Default priority.
     pub const PRIORITY: u16 = 0x8000;
-    /// The table that is meant where none is named.
+    /// Default table.
     pub const TABLE: TableId = TableId(1);
 }

@@ -1,4 +1,4 @@
-//! Consecutive bits of a field.
+//! Subfields: consecutive bits of a field (Open vSwitch `mf_subfield`).
 
 use std::fmt;
 
@@ -6,6 +6,16 @@ use crate::field::Field;
 use crate::wide::Wide;
 
 /// Consecutive bits of a field: at least one, and none outside the field.
+///
+/// ```
+/// use flow::{Field, Subfield};
+///
+/// let subfield = Subfield::new(Field::Reg0, 4, 8).unwrap();
+/// assert_eq!(subfield.to_string(), "NXM_NX_REG0[4..11]");
+/// assert_eq!(subfield.of(0x1234), 0x23);
+/// assert_eq!(subfield.mask(), 0xff0);
+/// assert_eq!(Subfield::new(Field::Reg0, 30, 4), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subfield {
     field: Field,
@@ -25,8 +35,7 @@ impl Subfield {
         }
     }
 
-    /// So many bits of `field`, the lowest of which is bit `offset`; none if the
-    /// field does not have them.
+    /// Returns `bits` bits of `field` from bit `offset` on, or `None` if the field is narrower.
     #[must_use]
     pub fn new(field: Field, offset: u16, bits: u16) -> Option<Self> {
         let end = offset.checked_add(bits)?;
@@ -52,38 +61,38 @@ impl Subfield {
         self.offset
     }
 
-    /// How many bits.
+    /// Number of bits.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.bits
     }
 
-    /// Whether it is all of the field.
+    /// True if it is the whole field.
     #[must_use]
     pub fn is_whole(self) -> bool {
         self.bits == self.field.info().bits
     }
 
-    /// Whether it is of a tunnel option, which may have more bits than a number of the
-    /// machine's. The numbers without `wide` in their names are of parts that are not.
+    /// True for a subfield of a tunnel option, which may exceed 128 bits. Methods without `wide` in
+    /// their name do not support it.
     #[must_use]
     pub const fn is_tunnel_option(self) -> bool {
         self.field.option().is_some()
     }
 
-    /// The highest number that fits: all its bits are ones, 128 at most.
+    /// Returns the largest value, with all bits set, at most 128.
     #[must_use]
     pub const fn ones(self) -> u128 {
         u128::MAX >> 128_u32.saturating_sub(self.bits as u32)
     }
 
-    /// The subfield's bits of the whole field's value, as a number.
+    /// Extracts the subfield from a value of the field.
     #[must_use]
     pub fn of(self, value: u128) -> u128 {
         value.checked_shr(self.offset.into()).unwrap_or(0) & self.ones()
     }
 
-    /// A number in the place of the subfield in the field, cut off where it does not fit.
+    /// Returns `number` shifted to the subfield's position; excess bits are dropped.
     #[must_use]
     pub fn place(self, number: u128) -> u128 {
         let number = number & self.ones();
@@ -102,13 +111,13 @@ impl Subfield {
         Wide::ones(self.bits.into())
     }
 
-    /// The subfield's bits of the whole field's value, as a number.
+    /// Extracts the subfield from a value of the field.
     #[must_use]
     pub fn wide_of(self, value: Wide) -> Wide {
         value >> self.offset.into() & self.wide_ones()
     }
 
-    /// A number in the place of the subfield in the field, cut off where it does not fit.
+    /// Returns `number` shifted to the subfield's position; excess bits are dropped.
     #[must_use]
     pub fn wide_place(self, number: Wide) -> Wide {
         (number & self.wide_ones()) << self.offset.into()
@@ -122,7 +131,7 @@ impl Subfield {
 }
 
 impl fmt::Display for Subfield {
-    /// As `ovs-ofctl` writes it: `NXM_NX_REG0[3..5]`.
+    /// Formats it like `ovs-ofctl`: `NXM_NX_REG0[3..5]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.field.nxm_name())?;
         let last = self.offset + self.bits - 1;
@@ -139,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_lies_within_its_field() {
+    fn subfield_is_within_its_field() {
         assert_eq!(Subfield::new(Field::Reg0, 0, 33), None);
         assert_eq!(Subfield::new(Field::Reg0, 32, 1), None);
         assert_eq!(Subfield::new(Field::Reg0, 3, 0), None);

@@ -1,20 +1,19 @@
-//! The fields by their numbers in the classes that have most of them, for decoders: every
-//! flow-mod asks for a dozen. Other classes are rare, and their fields found by a walk
-//! along the rows.
+//! Index of the fields by OXM class and number, for decoders: a flow-mod contains about a dozen
+//! fields. Fields of rare classes are found by a search of all rows.
 
 use super::{FIELDS, Field, WireId};
 
-/// The fields of one class by their numbers, which have seven bits.
+/// Fields of one class, indexed by their seven-bit number.
 pub(super) struct FieldClass {
     number: u16,
     /// The number of each field's row.
     rows: [Option<u8>; 128],
 }
 
-/// The specification's own fields, but for the packet registers (OF 1.3.5, 7.2.3.3).
+/// Basic class: the specification's fields except for the packet registers (OF 1.3.5, 7.2.3.3).
 pub(super) static BASIC: FieldClass = FieldClass::of_oxm(0x8000);
 
-/// Nicira's fields, those that came with OpenFlow 1.0 and the others (`ovs-fields(7)`).
+/// Nicira's classes: fields of OpenFlow 1.0 and later additions (`ovs-fields(7)`).
 pub(super) static NXM: [FieldClass; 2] = [FieldClass::of_nxm(0x0000), FieldClass::of_nxm(0x0001)];
 
 impl FieldClass {
@@ -53,12 +52,12 @@ impl FieldClass {
         }
     }
 
-    /// Whether the field is of this class.
+    /// True if the header has this class.
     pub(super) const fn has(&self, id: WireId) -> bool {
         id.class == self.number
     }
 
-    /// The field of this number, if there is one.
+    /// Returns the field with this number, if any.
     pub(super) fn field(&self, number: u8) -> Option<Field> {
         let row = self.rows.get(usize::from(number)).copied().flatten()?;
         Some(FIELDS[usize::from(row)].field)

@@ -1,21 +1,20 @@
-//! What is asked of fields so often that it lies side by side, by their numbers, and not
-//! in rows: which there are, how wide each is and how deep. The registry has the rest.
+//! Frequently read columns of the field table (mask, parse depth) as arrays, indexed by field.
 
 use super::{Depth, FIELDS, Field};
 
-/// What [`Field::full_mask`] answers.
+/// Values of [`Field::full_mask`].
 static FULL_MASKS: [u128; Field::COUNT] = {
     let mut masks = [0; Field::COUNT];
     let mut index = 0;
     while index < Field::COUNT {
-        // Of a tunnel option no more than the lowest bits fit here.
+        // Only the lowest bits of a tunnel option fit.
         masks[index] = u128::MAX >> 128_u32.saturating_sub(FIELDS[index].bits as u32);
         index += 1;
     }
     masks
 };
 
-/// What [`Field::depth`] answers.
+/// Values of [`Field::depth`].
 static DEPTHS: [Depth; Field::COUNT] = {
     let mut depths = [Depth::Link; Field::COUNT];
     let mut index = 0;
@@ -38,13 +37,13 @@ impl Field {
         all
     };
 
-    /// How deep a frame must be read for it.
+    /// Returns the parse depth that the field requires.
     #[must_use]
     pub const fn depth(self) -> Depth {
         DEPTHS[self as usize]
     }
 
-    /// All ones, as wide as the field; of a tunnel option, the lowest 128 bits.
+    /// Returns a mask of all bits of the field; of a tunnel option, the lowest 128 bits.
     #[must_use]
     pub const fn full_mask(self) -> u128 {
         FULL_MASKS[self as usize]

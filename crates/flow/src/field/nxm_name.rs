@@ -1,9 +1,9 @@
-//! The long names that fields bear where bits of them are meant, as
-//! `NXM_OF_ETH_SRC[0..15]`: the class, and a name in capital letters.
+//! Names of NXM and OXM headers, which identify fields in subfields such as
+//! `NXM_OF_ETH_SRC[0..15]`: the class and the name in capital letters.
 
 use super::{EXPERIMENTER, Field, WireId};
 
-/// Names that are not made of the registry's.
+/// Names that differ from those of the field table.
 #[rustfmt::skip]
 const ODD: [(Field, &str); 23] = { use Field::*; [
     (NxInPort,     "NXM_OF_IN_PORT"),
@@ -31,14 +31,14 @@ const ODD: [(Field, &str); 23] = { use Field::*; [
     (NdOptionsType,"ERICOXM_OF_ICMPV6_ND_OPTIONS_TYPE"),
 ]};
 
-/// What the names of tunnel options have: they are looked for among themselves alone.
+/// Common part of the names of tunnel options, which are searched separately.
 const OPTION: &str = "TUN_METADATA";
 
-/// Another long name, since Open vSwitch 2.4.
+/// Additional name, since Open vSwitch 2.4.
 const DP_HASH: &str = "NXOXM_ET_DP_HASH";
 
 impl Field {
-    /// The name that `ovs-ofctl` gives it where bits of it are meant: Nicira's, if it has one.
+    /// Returns the name that `ovs-ofctl` prints in subfields: Nicira's, if there is one.
     #[must_use]
     pub fn nxm_name(self) -> String {
         if let Some((_, name)) = ODD.iter().find(|(field, _)| *field == self) {
@@ -52,8 +52,8 @@ impl Field {
         }
     }
 
-    /// The name of one of its headers: the class decides whose name it is. Of a header that
-    /// is not the field's, the class is still told.
+    /// Returns the name of one of the field's headers; its class selects the naming scheme, also
+    /// for a header that is not the field's.
     #[must_use]
     pub fn header_name(self, id: WireId) -> String {
         match id.class {
@@ -64,7 +64,7 @@ impl Field {
         }
     }
 
-    /// The field of this long name, Nicira's or the specification's.
+    /// Returns the field with this name, Nicira's or the specification's.
     #[must_use]
     pub fn from_nxm_name(name: &str) -> Option<Self> {
         if name == DP_HASH {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_found_by_its_long_names() {
+    fn nxm_and_oxm_names_identify_fields() {
         for field in Field::all().map(|row| row.field) {
             assert_eq!(Field::from_nxm_name(&field.nxm_name()), Some(field));
             assert_eq!(Field::from_nxm_name(&field.oxm_name()), Some(field));

@@ -1,13 +1,13 @@
-//! What fields ask of a match: which others it must have, and which masks it may.
+//! Constraints of fields on a match: prerequisites and masks.
 
-/// What another field must hold before this one has a meaning (OF 1.3.5, table 13).
+/// Prerequisite: condition on other fields of the match (OF 1.3.5, table 13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prerequisite {
-    /// Nothing.
+    /// No condition.
     None,
     /// `in_port` is given.
     InPort,
-    /// There is a VLAN tag.
+    /// A VLAN tag is present.
     VlanTag,
     /// The type is MPLS, unicast or multicast.
     Mpls,
@@ -41,10 +41,10 @@ pub enum Prerequisite {
     Nsh,
 }
 
-/// Which masks a field takes.
+/// Permitted masks of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maskable {
-    /// None but all ones.
+    /// Exact values only.
     No,
     /// Any.
     Any,

@@ -1,4 +1,4 @@
-//! The rows of the registry.
+//! Rows of the field table.
 
 use super::wire::{ericsson, et, nsh, nx, of, onf, oxm, xreg};
 use super::{Depth, Field, FieldInfo, Maskable, Prerequisite};
@@ -14,7 +14,7 @@ macro_rules! row {
             nxm: $nxm,
             maskable: Maskable::$mask,
             writable: $write,
-            needs: Prerequisite::$needs,
+            prerequisite: Prerequisite::$needs,
             depth: Depth::$depth,
         }
     };

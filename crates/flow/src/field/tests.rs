@@ -1,9 +1,9 @@
-//! The registry of fields agrees with itself.
+//! The field table is consistent.
 
 use super::*;
 
 #[test]
-fn rows_stand_in_the_order_of_the_enum() {
+fn rows_are_in_order_of_enumeration() {
     for (index, row) in Field::all().enumerate() {
         assert_eq!(row.field as usize, index, "{}", row.name);
         let most = if row.field.option().is_some() {
@@ -27,7 +27,7 @@ fn wire_ids_and_names_are_unique() {
 }
 
 #[test]
-fn a_label_takes_four_bytes() {
+fn labels_take_four_bytes_on_wire() {
     assert_eq!(Field::MplsLabel.bytes(), 4);
     assert_eq!(Field::Ipv6Flabel.bytes(), 4);
     assert_eq!(Field::PbbIsid.bytes(), 3);
@@ -37,7 +37,7 @@ fn a_label_takes_four_bytes() {
 }
 
 #[test]
-fn a_field_is_found_by_its_headers() {
+fn oxm_and_nxm_headers_identify_fields() {
     for row in Field::all() {
         if let Some(id) = row.oxm {
             assert_eq!(Field::from_oxm(id), Some(row.field));

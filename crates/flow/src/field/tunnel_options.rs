@@ -1,19 +1,19 @@
-//! The fields of tunnel options (`ovs-fields(7)`, "Tunnel Metadata"): the only ones whose
-//! values have as many bytes on the wire as somebody gave them.
+//! Fields of tunnel options (`ovs-fields(7)`, "Tunnel Metadata"), the only fields with a variable
+//! length on the wire.
 
 use super::Field;
 
-/// How many fields there are for options of tunnels.
+/// Number of fields for tunnel options.
 pub const TUNNEL_OPTIONS: usize = 64;
 
-/// Bytes of such a field's value: those that Geneve has room for.
+/// Length of their values in bytes: the space for options in Geneve.
 pub const TUNNEL_OPTION_BYTES: usize = 124;
 
 impl Field {
-    /// The first of them: all before it are ordinary fields, and behind them are views.
+    /// First tunnel option: all fields before it are ordinary, all after the last one are views.
     pub(crate) const FIRST_TUNNEL_OPTION: Self = Self::TunMetadata0;
 
-    /// The number of the tunnel option that the field holds.
+    /// Returns the index of the tunnel option, or `None` for other fields.
     #[must_use]
     pub const fn option(self) -> Option<usize> {
         let (number, first) = (self as usize, Self::TunMetadata0 as usize);

@@ -1,25 +1,24 @@
-//! Views: fields that are another way to look at others. A match never holds
-//! one; what is asked of it is asked of the fields it is made of, so that two
-//! matches that mean the same are the same.
+//! Views: fields that represent others. A match stores the terms of the represented fields instead,
+//! so that equivalent matches are equal.
 //!
-//! Not here: their rows, which stand in the registry like all others.
+//! The rows of views are in the field table like all others.
 
 use super::{Field, VID_PRESENT};
 
-/// How many general registers there are.
+/// Number of general registers.
 pub const REGISTERS: usize = 16;
 
 /// Bits of a general register.
 const REGISTER_BITS: u32 = 32;
 
-/// What a view is made of.
+/// Fields that a view represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldView {
     /// Consecutive registers, the first one in the uppermost bits.
     Registers {
         /// The number of the first.
         first: usize,
-        /// How many.
+        /// Number of registers.
         count: usize,
     },
     /// The sixteen bits of [`Field::InPort`] in OpenFlow 1.0.
@@ -30,14 +29,14 @@ pub enum FieldView {
     IpTos,
 }
 
-/// Some bits of a field: the value, under the mask.
+/// Value and mask of a field.
 pub type MaskedValue = (u128, u128);
 
 impl Field {
-    /// The first view: all behind it are views too.
+    /// First view; all fields after it are views.
     pub(crate) const FIRST_VIEW: Self = Self::Xreg0;
 
-    /// What the field is made of, if it is a view.
+    /// Returns the fields that this view represents, or `None` for other fields.
     #[must_use]
     pub const fn view(self) -> Option<FieldView> {
         let number = self as usize;
@@ -55,7 +54,7 @@ impl Field {
         }
     }
 
-    /// The number of the general register that the field is.
+    /// Returns the number of the general register, or `None` for other fields.
     #[must_use]
     pub const fn register(self) -> Option<usize> {
         let number = self as usize;
@@ -66,10 +65,10 @@ impl Field {
         }
     }
 
-    /// The general register of this number.
+    /// Returns the general register with this number.
     ///
     /// # Panics
-    /// If there is none: there are [`REGISTERS`].
+    /// If `number` is not below [`REGISTERS`].
     #[must_use]
     pub fn from_register(number: usize) -> Self {
         REGISTER_FIELDS[number]
@@ -92,7 +91,7 @@ impl FieldView {
         Some(Self::Registers { first, count })
     }
 
-    /// The view's value; `field` tells those of the fields it is made of.
+    /// Computes the view's value from the values that `field` returns.
     pub fn read(self, field: impl Fn(Field) -> Option<u128>) -> Option<u128> {
         match self {
             Self::Registers { first, count } => {
@@ -110,8 +109,7 @@ impl FieldView {
     }
 }
 
-/// The terms on general registers that a term on several of them comes to: those
-/// whose mask is not empty.
+/// Splits a term on several registers into terms on single ones, without those of empty mask.
 pub(crate) fn on_registers(
     first: usize,
     count: usize,
@@ -129,7 +127,7 @@ pub(crate) fn on_registers(
         .filter(|(_, (_, mask))| *mask != 0)
 }
 
-/// A port in sixteen bits: the reserved ones are the highest there too.
+/// Converts a port number to sixteen bits; the reserved ports are the highest in both forms.
 pub(crate) const fn narrow(port: u128) -> u128 {
     port & 0xffff
 }
@@ -144,10 +142,10 @@ pub const fn widen(port: u16) -> u32 {
     }
 }
 
-/// Where the priority stands in a tag's sixteen bits.
+/// Position of the priority in a tag's control information.
 pub(crate) const PCP_SHIFT: u32 = 13;
 
-/// Where the DSCP stands in its byte.
+/// Position of the DSCP in its byte.
 pub(crate) const TOS_SHIFT: u32 = 2;
 
 /// A tag's bits but for the priority.
@@ -158,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn views_come_behind_all_others() {
+    fn views_are_after_all_other_fields() {
         for field in Field::ALL {
             assert_eq!(
                 field.view().is_some(),

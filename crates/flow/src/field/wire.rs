@@ -1,6 +1,6 @@
-//! The numbers that fields bear on the wire. Which field bears which is in the registry.
+//! Numbers of fields in OXM and NXM headers.
 
-/// The numbers of an OXM or NXM header: class and field, and whose field it is.
+/// OXM or NXM header: class, field number and experimenter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireId {
     /// The class: `0x8000` basic, `0x0000` and `0x0001` Nicira, `0x1000` Ericsson,
@@ -8,7 +8,7 @@ pub struct WireId {
     pub class: u16,
     /// The field's number in its class.
     pub number: u8,
-    /// Whose the field is, in the class of experimenters; else zero.
+    /// Experimenter in the class of experimenters, otherwise zero.
     pub experimenter: u32,
 }
 
@@ -34,16 +34,16 @@ impl WireId {
     }
 }
 
-/// The class of fields whose headers name an experimenter (OF 1.3.5, 7.2.3.3).
+/// Class of fields with an experimenter id (OF 1.3.5, 7.2.3.3).
 pub const EXPERIMENTER: u16 = 0xffff;
 
 /// The Open Networking Foundation.
 pub const ONF: u32 = 0x4f4e_4600;
 
-/// Nicira, whose experimenter's fields are Open vSwitch's.
+/// Nicira, the experimenter of Open vSwitch's fields.
 const NICIRA: u32 = 0x0000_2320;
 
-/// What Open vSwitch made up for the fields of the network service header
+/// Experimenter that Open vSwitch assigns to the fields of the network service header
 /// (`ovs-fields(7)`, NXOXM_NSH).
 const NSH: u32 = 0x005a_d650;
 

@@ -1,34 +1,33 @@
-//! How a select group chooses, where it has been told (Netronome's group property,
-//! `ovs-ofctl(8)`, `selection_method`).
+//! Hash selection of a select group (Netronome's group property, `ovs-ofctl(8)`,
+//! `selection_method`).
 //!
-//! Not here: the hash itself, which nobody prescribes; it is the pipeline's.
+//! No specification defines the hash function; crate `pipeline` does.
 
 use std::collections::BTreeMap;
 
 use crate::field::{Depth, Field, Maskable};
 use crate::refusal::Refusal;
 
-/// How a select group chooses.
+/// Hash selection of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// What is hashed.
+    /// Fields that are hashed.
     pub method: SelectionMethod,
-    /// What the hash begins with; another number shares the frames out another way.
+    /// Initial value of the hash; another value distributes the frames differently.
     pub param: u64,
 }
 
-/// What of a frame is hashed.
+/// Fields that a group hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionMethod {
-    /// These bits of these fields (`hash`); if there are none, what is hashed in a group
-    /// that is told nothing.
+    /// These bits of these fields (`hash`); without any, the default fields.
     Hash(SelectionFields),
-    /// What the data path hashes (`dp_hash`): as in a group that is told nothing.
+    /// The data path's hash (`dp_hash`): the default fields.
     Datapath,
 }
 
 impl SelectionMethod {
-    /// The name, as it stands in messages and in texts.
+    /// Name in messages and in the text form.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -38,17 +37,17 @@ impl SelectionMethod {
     }
 }
 
-/// Fields and the bits of each that count: at most one mask a field, never zero.
+/// Fields with the mask of the bits that are hashed: at most one mask for each field, not zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionFields(BTreeMap<Field, u128>);
 
 impl SelectionFields {
-    /// These fields and also the bits of `field` in `mask`. Ones beyond the field's own
-    /// bits mean nothing: fields have more on the wire.
+    /// Adds the bits of `field` in `mask`. Bits beyond the field's width are ignored, because
+    /// fields are wider on the wire.
     ///
     /// # Errors
-    /// The field is there already; the mask is zero, or part of a field that can only be
-    /// had whole; or it is an option of a tunnel, by which no group chooses.
+    /// The field was added before, the mask is zero or not permitted, or the field is a tunnel
+    /// option, which groups cannot hash.
     pub fn add(&mut self, field: Field, mask: u128) -> Result<(), Refusal> {
         if field.option().is_some() {
             return Err(Refusal::MatchBadField);
@@ -69,19 +68,19 @@ impl SelectionFields {
         self.0.iter().map(|(field, mask)| (*field, *mask))
     }
 
-    /// The mask of a field that counts.
+    /// Returns the mask of a field, if it was added.
     #[must_use]
     pub fn mask(&self, field: Field) -> Option<u128> {
         self.0.get(&field).copied()
     }
 
-    /// Whether there are none.
+    /// True if there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How deep a frame must be read for them.
+    /// Returns the parse depth that the fields require.
     #[must_use]
     pub fn depth(&self) -> Depth {
         let depths = self.0.keys().map(|field| field.info().depth);
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_has_one_mask_and_some_bits() {
+    fn selection_field_has_one_valid_mask() {
         let mut fields = SelectionFields::default();
         assert_eq!(fields.add(Field::TcpDst, 0xff), Ok(()));
         let again = fields.clone().add(Field::TcpDst, 1);

@@ -1,5 +1,4 @@
-//! How a match comes together, term by term, and which terms may stand beside
-//! which (OF 1.3.5, 7.2.3.6 to 7.2.3.8).
+//! Construction of a match, term by term, with the validity rules of OF 1.3.5, 7.2.3.6 to 7.2.3.8.
 
 use super::packed::{self, PackedTerms, Terms};
 use super::prerequisites::FactSet;
@@ -11,24 +10,23 @@ use crate::options::OptionTerm;
 use crate::refusal::Refusal;
 use crate::wide::Wide;
 
-/// Bytes of the longest match: every field but the tunnel options, with a mask. A test adds
-/// it up.
+/// Length of the longest match in bytes: all ordinary fields with masks. A test verifies it.
 pub(super) const LONGEST: usize = 2080;
 
-/// Bytes of a match that need no memory of their own while it comes together: nearly
-/// every match. So few are soon made zero.
-const INSIDE: usize = 256;
+/// Length of a match that the builder holds without allocation: nearly every match. Small, because
+/// it is zeroed for each.
+const INLINE: usize = 256;
 
-/// What is asked of a field before its whole value is added.
+/// Precomputed checks for an exact value of a field.
 struct ShortField {
-    /// All its bits; none of a field that has more than 64, and of a view.
+    /// Mask of all bits; zero for a field of more than 64 bits and for a view.
     mask: u64,
-    /// Bytes of a value, and how many bits they leave of eight bytes.
+    /// Length of a value in bytes, and the unused bits of eight bytes.
     width: u8,
     unused: u8,
-    needs: FactSet,
-    /// Whether it makes something known to others.
-    tells: bool,
+    required: FactSet,
+    /// True if a term on this field implies facts for others.
+    implies: bool,
 }
 
 const SHORT_FIELDS: [ShortField; Field::COUNT] = {
@@ -42,8 +40,8 @@ const SHORT_FIELDS: [ShortField; Field::COUNT] = {
                 mask: u64::MAX >> (64 - row.bits as u32),
                 width,
                 unused: 64 - 8 * width,
-                needs: FactSet::needed(row.needs),
-                tells: FactSet::are_told_by(row.field),
+                required: FactSet::required_by(row.prerequisite),
+                implies: FactSet::depend_on(row.field),
             };
         }
         index += 1;
@@ -56,31 +54,31 @@ impl ShortField {
         mask: 0,
         width: 0,
         unused: 0,
-        needs: FactSet::needed(Prerequisite::None),
-        tells: false,
+        required: FactSet::required_by(Prerequisite::None),
+        implies: false,
     };
 }
 
 /// A match to which terms are added.
 #[derive(Clone, Debug)]
 pub struct MatchBuilder {
-    inside: [u8; INSIDE],
-    /// All of the bytes, once there are more than fit inside.
-    beyond: Vec<u8>,
+    inline: [u8; INLINE],
+    /// All bytes, if they exceed the inline buffer.
+    overflow: Vec<u8>,
     length: usize,
-    /// The field that comes last; fields mostly come in order.
+    /// Last field so far; terms mostly arrive in order.
     last: Option<Field>,
-    /// What the terms make known to those behind them.
+    /// Facts that the terms so far imply.
     facts: FactSet,
-    /// What is asked of tunnel options, in order.
+    /// Terms on tunnel options, in order.
     options: Vec<OptionTerm>,
 }
 
 impl Default for MatchBuilder {
     fn default() -> Self {
         Self {
-            inside: [0; INSIDE],
-            beyond: Vec::new(),
+            inline: [0; INLINE],
+            overflow: Vec::new(),
             length: 0,
             last: None,
             facts: FactSet::default(),
@@ -91,13 +89,13 @@ impl Default for MatchBuilder {
 
 impl From<&Match> for MatchBuilder {
     fn from(matching: &Match) -> Self {
-        let mut building = Self::default();
+        let mut builder = Self::default();
         let mut terms = matching.terms();
         for term in terms.by_ref() {
-            building.push(&term);
+            builder.push(&term);
         }
-        building.options = terms.options().collect();
-        building
+        builder.options = terms.options().collect();
+        builder
     }
 }
 
@@ -122,33 +120,33 @@ impl MatchBuilder {
         }
     }
 
-    /// What is there.
+    /// Encoded terms.
     #[inline]
     fn bytes(&self) -> &[u8] {
-        if self.beyond.is_empty() {
-            &self.inside[..self.length]
+        if self.overflow.is_empty() {
+            &self.inline[..self.length]
         } else {
-            &self.beyond[..self.length]
+            &self.overflow[..self.length]
         }
     }
 
-    /// What is there, and room behind it for any term.
+    /// Returns the buffer, with space after the terms for any term.
     #[inline]
-    fn room(&mut self) -> &mut [u8] {
-        if self.beyond.is_empty() && self.length + packed::TERM_MAX <= INSIDE {
-            &mut self.inside
+    fn buffer(&mut self) -> &mut [u8] {
+        if self.overflow.is_empty() && self.length + packed::TERM_MAX <= INLINE {
+            &mut self.inline
         } else {
-            self.room_beyond()
+            self.overflow_buffer()
         }
     }
 
     #[cold]
-    fn room_beyond(&mut self) -> &mut [u8] {
-        if self.beyond.is_empty() {
-            self.beyond = self.inside.to_vec();
-            self.beyond.resize(LONGEST, 0);
+    fn overflow_buffer(&mut self) -> &mut [u8] {
+        if self.overflow.is_empty() {
+            self.overflow = self.inline.to_vec();
+            self.overflow.resize(LONGEST, 0);
         }
-        &mut self.beyond
+        &mut self.overflow
     }
 
     /// The terms, in order.
@@ -163,14 +161,14 @@ impl MatchBuilder {
         self.terms().exact(field)
     }
 
-    /// Asks also for `field & mask == value`. A mask of zero adds nothing; what is
-    /// asked of a view is asked of the fields that it is made of. What more there is to ask of a
-    /// tunnel option, [`MatchBuilder::add_option`] does: here all ones are all of its bits.
+    /// Adds the term `field & mask == value`. A mask of zero adds nothing. A term on a view becomes
+    /// terms on the fields that it represents. For tunnel options a mask of all ones selects all
+    /// 992 bits; [`MatchBuilder::add_option`] supports the rest.
     ///
     /// # Errors
-    /// The field is already there, its prerequisites are not, it takes no such
-    /// mask, or the value has bits outside the mask or the field (OF 1.3.5,
-    /// 7.2.3.6 and 7.4.4.4). What is built then is of no use.
+    /// The field has a term already, lacks its prerequisite or does not permit the mask, or the
+    /// value has bits outside the mask or the field (OF 1.3.5, 7.2.3.6 and 7.4.4.4). The builder
+    /// must not be used afterwards.
     #[inline]
     pub fn add(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
         let whole = field.full_mask();
@@ -183,7 +181,7 @@ impl MatchBuilder {
         self.add_any(field, value, mask)
     }
 
-    /// Asks also for `field == value`, as most matches do of most fields.
+    /// Adds the term `field == value`, the most frequent kind.
     ///
     /// # Errors
     /// As for [`MatchBuilder::add`].
@@ -195,14 +193,14 @@ impl MatchBuilder {
         self.add_any(field, value.into(), field.full_mask())
     }
 
-    /// Adds what most matches are made of: the whole of a field of up to 64 bits, which
-    /// comes behind all others. Answers whether it was that, and legal.
+    /// Adds an exact value of a field of up to 64 bits after all other terms, the most frequent
+    /// case. Returns false, and changes nothing, if the term is of another kind or invalid.
     #[inline]
     fn append(&mut self, field: Field, value: u64) -> bool {
         let row = &SHORT_FIELDS[field as usize];
-        let is_legal = row.mask != 0 && value & !row.mask == 0 && self.facts.have(row.needs);
-        let is_last = self.last.is_none_or(|last| last < field) && self.beyond.is_empty();
-        let room = self.inside.get_mut(self.length..);
+        let is_legal = row.mask != 0 && value & !row.mask == 0 && self.facts.contain(row.required);
+        let is_last = self.last.is_none_or(|last| last < field) && self.overflow.is_empty();
+        let room = self.inline.get_mut(self.length..);
         let Some(room) = room.filter(|_| is_legal && is_last) else {
             return false;
         };
@@ -211,7 +209,7 @@ impl MatchBuilder {
         }
         self.length += 1 + usize::from(row.width);
         self.last = Some(field);
-        if row.tells {
+        if row.implies {
             let (value, mask) = (value.into(), row.mask.into());
             self.facts = self.facts.and(&Term { field, value, mask });
         }
@@ -244,20 +242,20 @@ impl MatchBuilder {
         {
             return self.add_view(view, (value, mask));
         }
-        if !self.facts.fulfil(row.needs) {
+        if !self.facts.satisfy(row.prerequisite) {
             return Err(Refusal::MatchBadPrerequisite);
         }
         self.insert(&Term { field, value, mask })
     }
 
-    /// Asks also for `field & mask == value` of the option that `field` is bound to; without
-    /// any bit, that it be there.
+    /// Adds a term on the tunnel option mapped to `field`. A mask of zero requires that the option
+    /// is present.
     ///
     /// # Errors
-    /// The field is there already, or the value has bits outside the mask.
+    /// The field has a term already, or the value has bits outside the mask.
     ///
     /// # Panics
-    /// If the field is none of a tunnel option.
+    /// If the field is not a tunnel option.
     pub fn add_option(&mut self, field: Field, value: Wide, mask: Wide) -> Result<(), Refusal> {
         assert!(field.option().is_some(), "{field} is of no tunnel option");
         if !(value & !mask).is_zero() {
@@ -273,13 +271,13 @@ impl MatchBuilder {
         }
     }
 
-    /// What is asked of tunnel options so far, in order.
+    /// Returns the terms on tunnel options so far, in order.
     #[must_use]
     pub fn options(&self) -> &[OptionTerm] {
         &self.options
     }
 
-    /// Asks also for `field == value`.
+    /// Adds the term `field == value`.
     ///
     /// # Errors
     /// As for [`MatchBuilder::add`].
@@ -287,7 +285,7 @@ impl MatchBuilder {
         self.add(field, value, field.full_mask())
     }
 
-    /// Puts a term, unless its mask is empty, in its place.
+    /// Inserts a term at its position, unless its mask is empty.
     #[inline]
     fn insert(&mut self, term: &Term) -> Result<(), Refusal> {
         let behind_all = self.last.is_none_or(|last| last < term.field);
@@ -304,7 +302,7 @@ impl MatchBuilder {
             let at = self.terms().bytes_before(term.field);
             let length = packed::length_of(term);
             let end = self.length;
-            let room = self.room();
+            let room = self.buffer();
             room.copy_within(at..end, at + length);
             packed::put(room, at, term);
             self.length = end + length;
@@ -312,16 +310,16 @@ impl MatchBuilder {
         Ok(())
     }
 
-    /// Puts a term behind all others.
+    /// Appends a term.
     #[inline]
     fn push(&mut self, term: &Term) {
         self.facts = self.facts.and(term);
         let end = self.length;
-        self.length = packed::append(self.room(), end, term);
+        self.length = packed::append(self.buffer(), end, term);
         self.last = Some(term.field);
     }
 
-    /// Asks also for what is asked of a view.
+    /// Adds the terms that a term on a view represents.
     fn add_view(&mut self, view: FieldView, (value, mask): MaskedValue) -> Result<(), Refusal> {
         match view {
             FieldView::Registers { first, count } => {
@@ -342,8 +340,8 @@ impl MatchBuilder {
         }
     }
 
-    /// Asks also for these bits of the outermost tag (`ovs-fields(7)`, `vlan_tci`):
-    /// all zero where there is no tag.
+    /// Adds a term on the control information of the outermost tag (`ovs-fields(7)`, `vlan_tci`),
+    /// which is zero without a tag.
     fn add_tci(&mut self, value: u128, mask: u128) -> Result<(), Refusal> {
         let present = u128::from(VID_PRESENT);
         let (pcp, pcp_mask) = (value >> view::PCP_SHIFT, mask >> view::PCP_SHIFT);
@@ -357,7 +355,7 @@ impl MatchBuilder {
         match (vid & present != 0, pcp, pcp_mask) {
             (_, _, 0) => Ok(()),
             (true, _, 7) => self.add_exact(Field::VlanPcp, pcp),
-            // No tag: its priority is zero, as the rest of it.
+            // Without a tag the priority is zero, like the rest.
             (false, 0, _) if vid_mask & present != 0 => Ok(()),
             (false, _, _) | (true, _, _) => Err(Refusal::MatchBadMask),
         }

@@ -1,31 +1,31 @@
-//! Where the terms of a match lie among its bytes. Rules that come one after the other mostly ask
-//! for the same fields, and who knows how the one before was laid out need not walk from
-//! term to term, where each step waits for the one before.
+//! Layout of the terms in a match. Rules that are added one after the other mostly have terms on
+//! the same fields; comparing all heads at once avoids reading from term to term, where each step
+//! depends on the previous one.
 
 use super::Match;
-use super::packed::{INSIDE, PackedTerms, TermHead};
+use super::packed::{INLINE, PackedTerms, TermHead};
 
-/// Words that hold all bytes of a short match: the last ends where they do.
-const WORDS: usize = INSIDE.div_ceil(8);
+/// Words that cover all bytes of an inline match; the last word ends where the bytes end.
+const WORDS: usize = INLINE.div_ceil(8);
 
-/// How a short match is laid out. Others of the same fields, with masks for the same of them, are
-/// laid out alike.
+/// Layout of an inline match. Matches on the same fields, with masks on the same of them, have
+/// equal layouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermLayout {
-    /// Which bytes are heads, or the end.
+    /// Positions of the heads and of the end.
     mask: [u64; WORDS],
-    /// What they are.
+    /// Values at these positions.
     heads: [u64; WORDS],
 }
 
 impl TermLayout {
-    /// The layout of a match; none if it is long.
+    /// Returns the layout of a match, or `None` if it is not inline.
     #[must_use]
     pub fn of(matching: &Match) -> Option<Self> {
-        let PackedTerms::Inside(bytes) = &matching.packed else {
+        let PackedTerms::Inline(bytes) = &matching.packed else {
             return None;
         };
-        let (mut mask, mut at) = ([0; INSIDE], 0);
+        let (mut mask, mut at) = ([0; INLINE], 0);
         while let Some(here) = mask.get_mut(at) {
             *here = u8::MAX;
             let Some(term) = TermHead::of(bytes[at]) else {
@@ -38,11 +38,11 @@ impl TermLayout {
         Some(Self { mask, heads })
     }
 
-    /// Whether a match is laid out so.
+    /// True if the match has this layout.
     #[inline]
     #[must_use]
     pub fn is_of(&self, matching: &Match) -> bool {
-        let PackedTerms::Inside(bytes) = &matching.packed else {
+        let PackedTerms::Inline(bytes) = &matching.packed else {
             return false;
         };
         let words = words(bytes);
@@ -53,9 +53,9 @@ impl TermLayout {
 
 /// All bytes, some of them twice.
 #[inline]
-fn words(bytes: &[u8; INSIDE]) -> [u64; WORDS] {
+fn words(bytes: &[u8; INLINE]) -> [u64; WORDS] {
     std::array::from_fn(|word| {
-        let at = (8 * word).min(INSIDE - 8);
+        let at = (8 * word).min(INLINE - 8);
         let eight = bytes[at..].first_chunk();
         u64::from_be_bytes(*eight.expect("there are eight"))
     })
@@ -89,13 +89,13 @@ mod tests {
         };
         for one in &matches {
             let Some(layout) = TermLayout::of(one) else {
-                assert!(one.as_bytes().len() > INSIDE);
+                assert!(one.as_bytes().len() > INLINE);
                 continue;
             };
             for other in &matches {
                 let same = heads(one) == heads(other)
                     && one.options().count() == other.options().count()
-                    && other.as_bytes().len() == INSIDE;
+                    && other.as_bytes().len() == INLINE;
                 assert_eq!(layout.is_of(other), same, "{one:?} and {other:?}");
             }
         }

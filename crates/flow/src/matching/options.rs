@@ -1,11 +1,9 @@
-//! What is asked of tunnel options, as bytes behind all other terms: a head that no field has,
-//! and for each option its number and one, so that it is never zero; how many bytes its value
-//! takes, and whether there is a mask; and these. As many bytes are taken as are needed, so each
-//! list is written in one way only.
+//! Encoding of the terms on tunnel options, after all other terms: a head that no field has, then
+//! for each option its number plus one (never zero), the length of its value, a flag for a mask,
+//! and value and mask. Lengths are minimal, so that each list has one encoding.
 //!
-//! They stand apart, since there are so many of them and they are so wide that all others would
-//! pay for it: a head says which of 127 fields it is, and a term's value is a number of the
-//! machine's.
+//! They are separate from the other terms because of their number and width: a head distinguishes
+//! 127 fields, and the value of a term fits into a `u128`.
 
 use std::fmt;
 
@@ -14,23 +12,23 @@ use crate::field::Field;
 use crate::options::OptionTerm;
 use crate::wide::Wide;
 
-/// The head before them.
+/// Head before the tunnel options.
 pub(super) const HEAD: u8 = 0xfe;
 
-/// Beside the width of a value: there is a mask of as many bytes behind it.
+/// Flag in the length: a mask of the same length follows the value.
 const MASKED: u8 = 0x80;
 
-/// What a match asks of tunnel options, in order.
+/// Terms of a match on tunnel options, in order.
 #[derive(Clone)]
 pub struct OptionTerms<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> OptionTerms<'a> {
-    /// Those behind the other terms.
+    /// Returns the terms after the other terms.
     #[inline]
-    pub(super) fn behind(terms: Terms<'a>) -> Self {
-        match terms.behind() {
+    pub(super) fn after_terms(terms: Terms<'a>) -> Self {
+        match terms.after_terms() {
             [HEAD, rest @ ..] => Self { rest },
             _ => Self { rest: &[] },
         }

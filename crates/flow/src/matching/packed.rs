@@ -1,11 +1,9 @@
-//! Terms as bytes, one behind the other in the order of [`Field`]: a head, the
-//! value, and the mask if not every bit counts, both as wide as the field and
-//! with the uppermost byte first. The head is the field's number and one, so that
-//! it is never zero, and whether there is a mask.
+//! Encoded terms in the order of [`Field`]: a head, the value, and the mask unless all bits are
+//! compared, both as wide as the field and big-endian. The head is the field's number plus one, so
+//! that it is never zero, and a flag for the mask.
 //!
-//! Bytes compare as the terms do: by field, and then by value. How terms come
-//! together, and which of them may, is `builder`'s; what is asked of tunnel options stands
-//! behind all others, in the bytes of `options`.
+//! Bytes sort like terms: by field, then by value. `builder` enforces which terms may be combined;
+//! `options` encodes terms on tunnel options.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,44 +12,43 @@ use std::hash::{Hash, Hasher};
 use super::{OptionTerms, Term};
 use crate::field::{FIELDS, Field, FieldInfo};
 
-/// Bytes that have their place inside a match. Twelve exact fields of IPv4 take 47:
-/// the port, both Ethernet addresses, the type, the tag's id and priority, the DSCP,
-/// the protocol, both addresses and both ports.
-pub(super) const INSIDE: usize = 47;
+/// Length of the inline bytes of a match. Twelve exact fields of IPv4 take 47: port, both Ethernet
+/// addresses, EtherType, VLAN id and priority, DSCP, protocol, both addresses and both ports.
+pub(super) const INLINE: usize = 47;
 
-/// Bytes of the longest term: a head, and a value and a mask of 128 bits.
+/// Length of the longest term: a head, and a value and a mask of 128 bits.
 pub(super) const TERM_MAX: usize = 33;
 
-/// The bit of a head that says that there is a mask.
+/// Flag in a head: a mask is present.
 const MASKED: u8 = 1;
 
-/// A match's terms. Those that fit are inside, with zeros behind them; so each list
-/// of terms is stored in one way only, and the bytes tell whether two are equal.
+/// Terms of a match. Zeros follow the terms in the inline form, so that each list of terms has one
+/// encoding and equality compares bytes.
 #[derive(Clone)]
 pub(super) enum PackedTerms {
-    Inside([u8; INSIDE]),
+    Inline([u8; INLINE]),
     Boxed(Box<[u8]>),
 }
 
 impl PackedTerms {
     /// No terms.
-    pub(super) const EMPTY: Self = Self::Inside([0; INSIDE]);
+    pub(super) const EMPTY: Self = Self::Inline([0; INLINE]);
 
-    /// These terms.
+    /// Encodes the terms, inline if they fit.
     pub(super) fn new(bytes: &[u8]) -> Self {
-        if bytes.len() > INSIDE {
+        if bytes.len() > INLINE {
             return Self::Boxed(bytes.into());
         }
-        let mut inside = [0; INSIDE];
-        inside[..bytes.len()].copy_from_slice(bytes);
-        Self::Inside(inside)
+        let mut inline = [0; INLINE];
+        inline[..bytes.len()].copy_from_slice(bytes);
+        Self::Inline(inline)
     }
 
-    /// The terms, and zeros perhaps.
+    /// Encoded terms, followed by zeros in the inline form.
     #[inline]
     pub(super) const fn as_bytes(&self) -> &[u8] {
         match self {
-            Self::Inside(bytes) => bytes,
+            Self::Inline(bytes) => bytes,
             Self::Boxed(bytes) => bytes,
         }
     }
@@ -96,12 +93,12 @@ pub struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    /// Those in `bytes`, up to the end or the first zero in place of a head.
+    /// Returns the terms in `bytes`, up to the end or the first zero in place of a head.
     pub(super) const fn of(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The term on `field`, of those that are left.
+    /// Returns the remaining term on `field`, if any.
     #[must_use]
     pub fn on(&self, field: Field) -> Option<Term> {
         let mut rest = self.rest;
@@ -115,7 +112,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// The fields of those that are left. To ask for no more is a good deal cheaper.
+    /// Returns the fields of the remaining terms; much cheaper than the terms themselves.
     pub fn fields(&self) -> impl Iterator<Item = Field> + use<'a> {
         let mut rest = self.rest;
         std::iter::from_fn(move || {
@@ -126,23 +123,23 @@ impl<'a> Terms<'a> {
         })
     }
 
-    /// The value of `field`, if all of it is given.
+    /// Returns the value of `field` if all its bits are compared.
     #[must_use]
     pub fn exact(&self, field: Field) -> Option<u128> {
         self.on(field).filter(Term::is_exact).map(|term| term.value)
     }
 
-    /// What is asked of tunnel options, which stands behind all terms. One who has come to the
-    /// last of these already need not walk along them again.
+    /// Returns the terms on tunnel options, which follow all terms. Cheaper after the last term has
+    /// been read.
     #[inline]
     #[must_use]
     pub fn options(self) -> OptionTerms<'a> {
-        OptionTerms::behind(self)
+        OptionTerms::after_terms(self)
     }
 
-    /// What is behind the last of them.
+    /// Returns the bytes after the last term.
     #[inline]
-    pub(super) fn behind(mut self) -> &'a [u8] {
+    pub(super) fn after_terms(mut self) -> &'a [u8] {
         while let Some((head, tail)) = self.rest.split_first()
             && let Some(this) = EncodedHead::of(*head)
         {
@@ -151,7 +148,7 @@ impl<'a> Terms<'a> {
         self.rest
     }
 
-    /// Bytes of the terms on fields before `field`.
+    /// Returns the length of the terms on fields before `field`, in bytes.
     pub(super) fn bytes_before(&self, field: Field) -> usize {
         let mut at = 0;
         while let Some(this) = self.rest.get(at).and_then(|head| EncodedHead::of(*head))
@@ -181,20 +178,20 @@ impl fmt::Debug for Terms<'_> {
     }
 }
 
-/// What the head of a term says, for one who reads the bytes of many.
+/// Decoded head of a term, for readers of [`Match::as_bytes`](super::Match::as_bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermHead {
-    /// The field that the term is on.
+    /// Field of the term.
     pub field: Field,
-    /// Bytes of its value, which stands behind the head, the uppermost byte first.
+    /// Length of the value in bytes; it follows the head, big-endian.
     pub width: usize,
-    /// Whether a mask of as many bytes stands behind the value; if not, every bit of
-    /// the field counts.
+    /// True if a mask of the same length follows the value; otherwise all bits of the field are
+    /// compared.
     pub is_masked: bool,
 }
 
 impl TermHead {
-    /// What `head` says; none if it is none, as where the terms are at their end.
+    /// Decodes a head, or returns `None` at the end of the terms.
     #[must_use]
     pub const fn of(head: u8) -> Option<Self> {
         let Some(field) = FIELD_OF[(head >> 1) as usize] else {
@@ -208,7 +205,7 @@ impl TermHead {
     }
 }
 
-/// What the head of a term says.
+/// Head of a term and its field.
 #[derive(Clone, Copy)]
 struct EncodedHead {
     field: Field,
@@ -216,20 +213,20 @@ struct EncodedHead {
 }
 
 impl EncodedHead {
-    /// What `head` says; none if there is no term.
+    /// Decodes a head, or returns `None` at the end of the terms.
     #[inline]
     fn of(head: u8) -> Option<Self> {
         let field = FIELD_OF[usize::from(head >> 1)]?;
         Some(Self { field, head })
     }
 
-    /// Bytes behind the head.
+    /// Length of the term after the head, in bytes.
     #[inline]
     fn length(self) -> usize {
         LENGTHS[usize::from(self.head)].into()
     }
 
-    /// The term whose value `bytes` begin with.
+    /// Decodes the term whose value is at the front of `bytes`.
     #[inline]
     fn term(self, bytes: &[u8]) -> Term {
         let width = usize::from(LENGTHS[usize::from(self.head & !MASKED)]);
@@ -265,8 +262,7 @@ pub(super) const fn width_of(row: &FieldInfo) -> u8 {
     row.bits.div_ceil(8) as u8
 }
 
-/// The field of each head without its lowest bit; a match holds no views, and tunnel options
-/// in another way.
+/// Field of each head, indexed without its lowest bit; views and tunnel options have none.
 static FIELD_OF: [Option<Field>; 128] = {
     let mut fields = [None; 128];
     let mut number = 0;
@@ -282,7 +278,7 @@ const _: () = assert!(
     "no field has the head of the options"
 );
 
-/// Bytes behind each head.
+/// Length of the term after each head, in bytes.
 static LENGTHS: [u8; 256] = {
     let mut lengths = [0; 256];
     let mut number = 0;
@@ -295,8 +291,7 @@ static LENGTHS: [u8; 256] = {
     lengths
 };
 
-/// Puts a term behind `bytes[..at]`, in its own form, before what may be there already.
-/// Answers where it ends.
+/// Encodes a term at `at`. Returns the offset of its end.
 pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
     let width = usize::from(WIDTHS[term.field as usize]);
     bytes[at] = head_of(term.field, !term.is_exact());
@@ -312,8 +307,8 @@ pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
     end
 }
 
-/// Puts a term behind `bytes[..at]`, in its own form, with nothing behind it that
-/// matters. Answers where it ends.
+/// Encodes a term at `at`, where the following bytes may be overwritten. Returns the offset of its
+/// end.
 #[inline]
 pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
     let number = term.value.try_into().ok().filter(|_| term.is_exact());
@@ -321,9 +316,8 @@ pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
     end.unwrap_or_else(|| put(bytes, at, term))
 }
 
-/// Puts the whole value of a field behind `bytes[..at]`, with nothing behind it that
-/// matters. Answers where it ends; none if the field has more than eight bytes, or there
-/// are not as many.
+/// Encodes an exact value of a field at `at`, where the following bytes may be overwritten. Returns
+/// the offset of its end, or `None` if the field exceeds eight bytes or too few bytes follow.
 #[inline]
 fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option<usize> {
     let width = usize::from(WIDTHS[field as usize]);
@@ -332,8 +326,8 @@ fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option
     begun.then_some(at + 1 + width)
 }
 
-/// Begins `bytes` with the head of a field without a mask, and these eight bytes behind it:
-/// its value, and zeros if that is shorter. Answers whether there is room for them.
+/// Writes the head of an exact term and eight bytes of value, which zeros pad. Returns false if
+/// there are fewer than nine bytes.
 #[inline]
 pub(super) fn begin(bytes: &mut [u8], field: Field, value: u64) -> bool {
     let Some([head, room @ ..]) = bytes.first_chunk_mut::<9>() else {
@@ -349,19 +343,19 @@ const fn head_of(field: Field, masked: bool) -> u8 {
     (field as u8 + 1) << 1 | masked as u8
 }
 
-/// Bytes that a term takes.
+/// Returns the length of a term in bytes.
 pub(super) fn length_of(term: &Term) -> usize {
     let width = usize::from(WIDTHS[term.field as usize]);
     1 + (width << u32::from(!term.is_exact()))
 }
 
-/// The number that the first `width` of these bytes are, the uppermost first.
+/// Decodes the big-endian number in the first `width` bytes.
 #[inline]
 fn number(bytes: &[u8], width: usize) -> u128 {
     if let Some(word) = bytes.first_chunk()
-        && let Some(behind) = word.len().checked_sub(width)
+        && let Some(after_terms) = word.len().checked_sub(width)
     {
-        return u128::from(u64::from_be_bytes(*word) >> (8 * behind));
+        return u128::from(u64::from_be_bytes(*word) >> (8 * after_terms));
     }
     let bytes = bytes[..width].iter();
     bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))

@@ -1,18 +1,17 @@
-//! What the terms of a match make known of a frame, as far as other fields ask for it
-//! (OF 1.3.5, table 13). Each fact is a bit, so that a prerequisite is fulfilled when all
-//! of its bits are there; nobody has to look for the terms that make it so.
+//! Facts that the terms of a match imply, for the prerequisites of other fields (OF 1.3.5, table
+//! 13). Each fact is a bit, so that a prerequisite is checked without searching the terms.
 
-use super::{Term, of_bare_packets};
+use super::{Term, bare_packet_ether_type};
 use crate::field::{Field, Prerequisite, VID_PRESENT};
 
-/// FactSet. They hold for every frame that the terms accept.
+/// Set of facts that hold for every frame that the terms accept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FactSet(u32);
 
 impl FactSet {
     const IN_PORT: u32 = 1 << 0;
     const VLAN_TAG: u32 = 1 << 1;
-    /// The type of the packet is given, by an Ethernet header.
+    /// An Ethernet header determines the EtherType.
     const TYPED: u32 = 1 << 2;
     const MPLS: u32 = 1 << 3;
     const PBB: u32 = 1 << 4;
@@ -31,33 +30,33 @@ impl FactSet {
     const SOLICITATION: u32 = 1 << 16;
     const ADVERTISEMENT: u32 = 1 << 17;
 
-    /// What `terms` make known.
+    /// Returns the facts that `terms` imply.
     pub(super) fn of(terms: impl Iterator<Item = Term>) -> Self {
         terms.fold(Self::default(), |facts, term| facts.and(&term))
     }
 
-    /// These, and what `term` makes known.
+    /// Returns these facts and those that `term` implies.
     #[inline]
     pub(super) fn and(self, term: &Term) -> Self {
         let more = match term.field {
             Field::InPort => Self::IN_PORT,
             Field::PacketType if self.0 & Self::TYPED == 0 => {
-                of_bare_packets(term.value).map_or(0, of_type)
+                bare_packet_ether_type(term.value).map_or(0, ether_type_facts)
             }
-            // An Ethernet header's type counts, not what bare packets would be.
+            // The EtherType of a header takes precedence over that of the packet type.
             Field::EthType => {
-                return Self(self.0 & !Self::BY_TYPE | Self::TYPED | of_type(term.value));
+                return Self(self.0 & !Self::BY_TYPE | Self::TYPED | ether_type_facts(term.value));
             }
             Field::VlanVid if term.value & u128::from(VID_PRESENT) != 0 => Self::VLAN_TAG,
-            Field::IpProto => of_protocol(term.value),
-            Field::Icmpv6Type => of_icmpv6_type(term.value),
+            Field::IpProto => protocol_facts(term.value),
+            Field::Icmpv6Type => icmpv6_type_facts(term.value),
             _ => 0,
         };
         Self(self.0 | more)
     }
 
-    /// Whether terms on `field` make anything known.
-    pub(super) const fn are_told_by(field: Field) -> bool {
+    /// True if terms on `field` imply facts.
+    pub(super) const fn depend_on(field: Field) -> bool {
         matches!(
             field,
             Field::InPort
@@ -69,30 +68,30 @@ impl FactSet {
         )
     }
 
-    /// All that the type of the packet makes known.
+    /// All facts that the EtherType determines.
     const BY_TYPE: u32 =
         Self::MPLS | Self::PBB | Self::ARP | Self::IP | Self::IPV4 | Self::IPV6 | Self::NSH;
 
-    /// Whether `needs` is fulfilled.
+    /// True if the facts imply the prerequisite.
     #[inline]
-    pub(super) const fn fulfil(self, needs: Prerequisite) -> bool {
-        self.have(Self::needed(needs))
+    pub(super) const fn satisfy(self, prerequisite: Prerequisite) -> bool {
+        self.contain(Self::required_by(prerequisite))
     }
 
-    /// The facts that fulfil a prerequisite together.
-    pub(super) const fn needed(needs: Prerequisite) -> Self {
-        Self(wanted(needs))
+    /// Returns the facts that a prerequisite requires.
+    pub(super) const fn required_by(prerequisite: Prerequisite) -> Self {
+        Self(required_facts(prerequisite))
     }
 
-    /// Whether all of `others` are among them.
+    /// True if all of `others` are contained.
     #[inline]
-    pub(super) const fn have(self, others: Self) -> bool {
+    pub(super) const fn contain(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 }
 
-/// What the type of the packet makes known.
-const fn of_type(eth_type: u128) -> u32 {
+/// Returns the facts that an EtherType implies.
+const fn ether_type_facts(eth_type: u128) -> u32 {
     match eth_type {
         0x0800 => FactSet::IP | FactSet::IPV4,
         0x86dd => FactSet::IP | FactSet::IPV6,
@@ -104,8 +103,8 @@ const fn of_type(eth_type: u128) -> u32 {
     }
 }
 
-/// What the protocol above IP makes known.
-const fn of_protocol(protocol: u128) -> u32 {
+/// Returns the facts that a protocol above IP implies.
+const fn protocol_facts(protocol: u128) -> u32 {
     match protocol {
         1 => FactSet::ICMP,
         6 => FactSet::TCP,
@@ -116,7 +115,7 @@ const fn of_protocol(protocol: u128) -> u32 {
     }
 }
 
-const fn of_icmpv6_type(kind: u128) -> u32 {
+const fn icmpv6_type_facts(kind: u128) -> u32 {
     match kind {
         135 => FactSet::ND | FactSet::SOLICITATION,
         136 => FactSet::ND | FactSet::ADVERTISEMENT,
@@ -124,9 +123,9 @@ const fn of_icmpv6_type(kind: u128) -> u32 {
     }
 }
 
-/// The facts that fulfil a prerequisite together.
-const fn wanted(needs: Prerequisite) -> u32 {
-    match needs {
+/// Returns the facts that a prerequisite requires.
+const fn required_facts(prerequisite: Prerequisite) -> u32 {
+    match prerequisite {
         Prerequisite::None => 0,
         Prerequisite::InPort => FactSet::IN_PORT,
         Prerequisite::VlanTag => FactSet::VLAN_TAG,

@@ -1,4 +1,4 @@
-//! What matches are, and are not.
+//! Validity, equality and representation of matches.
 
 use crate::field::Field;
 use crate::flow_key::FlowKey;
@@ -17,7 +17,7 @@ fn tcp_port(port: u128) -> Match {
 }
 
 #[test]
-fn a_field_needs_its_prerequisites_before_it() {
+fn field_without_prerequisite_is_refused() {
     assert_eq!(
         Match::any().with(Field::TcpDst, 80),
         Err(Refusal::MatchBadPrerequisite)
@@ -26,7 +26,7 @@ fn a_field_needs_its_prerequisites_before_it() {
 }
 
 #[test]
-fn what_the_specification_forbids_is_refused_by_name() {
+fn invalid_terms_are_refused_with_specific_reason() {
     let any = Match::any;
     assert_eq!(
         any().with(Field::VlanVid, 0x2000),
@@ -51,7 +51,7 @@ fn what_the_specification_forbids_is_refused_by_name() {
     );
 }
 
-/// What a controller that says everything asks of a TCP segment.
+/// Match of a controller that specifies all fields of a TCP segment.
 fn twelve_fields() -> Match {
     let fields = [
         (Field::InPort, 1),
@@ -73,7 +73,7 @@ fn twelve_fields() -> Match {
     })
 }
 
-/// A match of every field of IPv6, with masks: longer than what has its place inside.
+/// Match on fields of IPv6 with masks that exceeds the inline bytes.
 fn long() -> Match {
     let fields = [
         (Field::Metadata, 7, 0xff),
@@ -91,14 +91,14 @@ fn long() -> Match {
 }
 
 #[test]
-fn twelve_exact_fields_have_their_place_inside() {
+fn twelve_exact_fields_are_stored_inline() {
     assert_eq!(size_of::<Match>(), 48);
-    assert!(matches!(twelve_fields().packed, PackedTerms::Inside(_)));
+    assert!(matches!(twelve_fields().packed, PackedTerms::Inline(_)));
     assert!(matches!(long().packed, PackedTerms::Boxed(_)));
 }
 
 #[test]
-fn terms_come_back_as_they_were_given() {
+fn terms_round_trip() {
     let told: Vec<_> = twelve_fields().terms().collect();
     assert_eq!(told.len(), 12);
     assert!(told.is_sorted() && told.iter().all(Term::is_exact));
@@ -114,13 +114,13 @@ fn terms_come_back_as_they_were_given() {
 }
 
 #[test]
-fn the_order_in_which_terms_are_given_leaves_no_trace() {
+fn match_is_independent_of_order_of_terms() {
     let with = |fields: [Field; 3]| {
-        let mut building = MatchBuilder::default();
+        let mut builder = MatchBuilder::default();
         for field in fields {
-            building.add(field, 7, 0xff).expect("legal");
+            builder.add(field, 7, 0xff).expect("legal");
         }
-        building.build()
+        builder.build()
     };
     let one = with([Field::Metadata, Field::EthSrc, Field::Reg3]);
     assert_eq!(one, with([Field::Reg3, Field::Metadata, Field::EthSrc]));
@@ -129,7 +129,7 @@ fn the_order_in_which_terms_are_given_leaves_no_trace() {
 }
 
 #[test]
-fn any_match_has_room_while_it_is_built() {
+fn builder_capacity_holds_longest_match() {
     let all = Field::all().filter(|row| row.field < Field::FIRST_TUNNEL_OPTION);
     let longest: usize = all
         .map(|row| 1 + 2 * usize::from(row.bits.div_ceil(8)))
@@ -138,7 +138,7 @@ fn any_match_has_room_while_it_is_built() {
 }
 
 #[test]
-fn every_term_is_asked_of_the_frame() {
+fn match_requires_all_terms() {
     let mut key = FlowKey::new();
     for term in twelve_fields().terms() {
         assert!(!twelve_fields().accepts(&key));
@@ -150,7 +150,7 @@ fn every_term_is_asked_of_the_frame() {
 }
 
 #[test]
-fn a_zero_mask_is_a_wildcard() {
+fn zero_mask_is_wildcard() {
     assert_eq!(
         Match::any().with_masked(Field::EthSrc, 0, 0),
         Ok(Match::any())
@@ -176,15 +176,15 @@ fn covering_and_overlapping() {
 }
 
 #[test]
-fn what_is_asked_of_tunnel_options_stands_behind_all_terms() {
+fn tunnel_options_follow_all_terms() {
     let last = Field::TunMetadata63;
     let wide = Wide::ONES >> 3;
     let with = |options: &[(Field, Wide, Wide)]| {
-        let mut building = MatchBuilder::from(&tcp_port(80));
+        let mut builder = MatchBuilder::from(&tcp_port(80));
         for (field, value, mask) in options {
-            building.add_option(*field, *value, *mask).expect("once");
+            builder.add_option(*field, *value, *mask).expect("once");
         }
-        building.build()
+        builder.build()
     };
     let is_there = (Field::TunMetadata7, Wide::ZERO, Wide::ZERO);
     let one = with(&[(last, wide, Wide::ONES), is_there]);

@@ -1,6 +1,4 @@
-//! Reading one action.
-//!
-//! Not here: instructions, and lists.
+//! Reader of one action.
 
 use std::sync::Arc;
 
@@ -67,9 +65,9 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Open vSwitch's actions that this switch does not have.
-const FOREIGN: [&str; 4] = ["ct", "ct_clear", "debug_recirc", "debug_slow"];
+const UNSUPPORTED: [&str; 4] = ["ct", "ct_clear", "debug_recirc", "debug_slow"];
 
-/// Reads `item` as an action: by name, or a port that stands for an output to it.
+/// Parses an action, or a port as an output to it.
 pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {
     let name = item.key.text;
     if let Some((_, read)) = ACTIONS.iter().find(|(known, _)| is_name(known, name)) {
@@ -78,10 +76,8 @@ pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {
     if let Some(read) = extension_read::action(item) {
         return read;
     }
-    if FOREIGN.contains(&name) {
-        return Err(item
-            .key
-            .error("not supported yet: this action of Open vSwitch"));
+    if UNSUPPORTED.contains(&name) {
+        return Err(item.key.error("not supported: this action of Open vSwitch"));
     }
     let Ok(port) = address::port(item.key) else {
         let known = ACTIONS.iter().map(|(known, _)| *known);
@@ -92,17 +88,17 @@ pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {
     Ok(Action::output(port))
 }
 
-/// Names are exact, but the ports' are in any case, and the controller is one.
+/// Compares names exactly, except for `controller`, which like all ports has any case.
 fn is_name(known: &str, name: &str) -> bool {
     known == name || (known == "controller" && known.eq_ignore_ascii_case(name))
 }
 
-/// Reads the only argument, a number of the range that the action wants.
+/// Parses the only argument, a number in the action's range.
 fn argument<T: super::number::BoundedInt>(item: KeyValue<'_>) -> Result<T, ParseError> {
     number(item.required_value()?)
 }
 
-/// Makes sure that there is no argument.
+/// Checks that there is no argument.
 fn bare(item: KeyValue<'_>, action: Action) -> Result<Action, ParseError> {
     item.reject_value().map(|()| action)
 }
@@ -135,7 +131,7 @@ fn controller(item: KeyValue<'_>) -> Result<Action, ParseError> {
 fn enqueue(token: Token<'_>) -> Result<Action, ParseError> {
     let parts = token.split_once(":").or_else(|| token.split_once(","));
     let Some((port, queue)) = parts else {
-        return Err(token.error("a port and a queue are wanted: enqueue:PORT:QUEUE"));
+        return Err(token.error("expected a port and a queue: enqueue:PORT:QUEUE"));
     };
     Ok(Action::Enqueue {
         port: address::port(port.trim())?,
@@ -146,7 +142,7 @@ fn enqueue(token: Token<'_>) -> Result<Action, ParseError> {
 /// Reads `value[/mask]->field`.
 fn set_field(token: Token<'_>) -> Result<Action, ParseError> {
     let Some((value, name)) = token.split_once("->") else {
-        return Err(token.error("a value and a field are wanted: set_field:VALUE->FIELD"));
+        return Err(token.error("expected a value and a field: set_field:VALUE->FIELD"));
     };
     if let Some(field) = names::settable(name.text).filter(|field| field.option().is_some()) {
         return set_option(field, value);
@@ -165,10 +161,10 @@ fn set_field(token: Token<'_>) -> Result<Action, ParseError> {
         return Err(name.error("this field cannot be set"));
     }
     if mask != field.full_mask() && field.info().maskable == crate::field::Maskable::No {
-        return Err(token.error("this field takes no mask"));
+        return Err(token.error("this field does not support masks"));
     }
     if mask == 0 {
-        return Err(token.error("the mask leaves no bit to set"));
+        return Err(token.error("the mask selects no bits"));
     }
     Ok(Action::SetField { field, value, mask })
 }
@@ -177,7 +173,7 @@ fn set_field(token: Token<'_>) -> Result<Action, ParseError> {
 fn set_option(field: Field, token: Token<'_>) -> Result<Action, ParseError> {
     let (value, mask) = options::masked(token)?;
     if mask.is_zero() {
-        return Err(token.error("the mask leaves no bit to set"));
+        return Err(token.error("the mask selects no bits"));
     }
     let term = Arc::new(OptionTerm { field, value, mask });
     Ok(Action::Extended(Extension::SetOption(term)))
@@ -196,9 +192,9 @@ fn settable(name: Token<'_>) -> Result<Field, ParseError> {
         other => other,
     };
     names::settable(plain).ok_or_else(|| {
-        name.error(match names::is_foreign_field(plain) {
-            true => "not supported yet: setting this field",
-            false => "the name of a field is wanted, as eth_src or vlan_vid",
+        name.error(match names::is_unsupported_field(plain) {
+            true => "not supported: setting this field",
+            false => "expected a field name, such as eth_src or vlan_vid",
         })
     })
 }
@@ -208,7 +204,7 @@ fn set(field: Field, item: KeyValue<'_>) -> Result<Action, ParseError> {
     let token = item.required_value()?;
     match match_read::value(field, token)? {
         (value, mask) if mask == field.full_mask() => Ok(Action::set(field, value)),
-        _ => Err(token.error("a value without a mask is wanted")),
+        _ => Err(token.error("expected a value without a mask")),
     }
 }
 
@@ -219,7 +215,7 @@ fn ipv4(item: KeyValue<'_>) -> Result<u32, ParseError> {
         (value, mask) if mask == u128::from(u32::MAX) => {
             Ok(u32::try_from(value).expect("an IPv4 address has 32 bits"))
         }
-        _ => Err(token.error("an address without a mask is wanted")),
+        _ => Err(token.error("expected an address without a mask")),
     }
 }
 
@@ -240,7 +236,7 @@ fn tos_byte(dscp: u128) -> u8 {
     u8::try_from(dscp << 2).expect("a DSCP has six bits")
 }
 
-/// Reads `dec_ttl`, or `dec_ttl(id, ...)` with the ids of controllers to tell.
+/// Parses `dec_ttl`, or `dec_ttl(id, ...)` with the ids of controllers to notify.
 fn dec_ttl(item: KeyValue<'_>) -> Result<Action, ParseError> {
     item.value
         .map_or(Ok(Action::DecIpTtl), extension_read::dec_ttl)

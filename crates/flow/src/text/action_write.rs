@@ -1,4 +1,4 @@
-//! Writing actions and instructions.
+//! Writer of actions and instructions.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for WithNames<'_, Action> {
     }
 }
 
-/// Writes an output: reserved ports by name alone, the controller with its length.
+/// Writes an output: reserved ports by name, the controller with its length.
 fn write_output(
     f: &mut fmt::Formatter<'_>,
     port: PortNo,
@@ -78,9 +78,9 @@ fn write_nw(f: &mut fmt::Formatter<'_>, name: &str, address: u32) -> fmt::Result
 }
 
 impl fmt::Display for Instructions {
-    /// Writes what stands behind `actions=`; no instructions at all are `drop`.
+    /// Writes the text after `actions=`; empty instructions are `drop`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for WithNames<'_, Instructions> {
     }
 }
 
-/// Writes the actions to be written into the action set.
+/// Writes the actions of write-actions.
 fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &NameMap) -> fmt::Result {
     f.write_str("write_actions(")?;
     let mut list = CommaList::new(f);
@@ -123,7 +123,7 @@ fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &NameMap)
     f.write_str(")")
 }
 
-/// Writes the metadata instruction; a mask of all ones is not mentioned.
+/// Writes the metadata instruction; a mask of all ones is omitted.
 fn write_metadata(f: &mut fmt::Formatter<'_>, metadata: MetadataWrite) -> fmt::Result {
     let MetadataWrite { value, mask } = metadata;
     write!(f, "write_metadata:{}", HexNumber(value.into()))?;

@@ -1,4 +1,4 @@
-//! Addresses: Ethernet, IPv4 and IPv6, with the masks they take, and ports.
+//! Ethernet, IPv4 and IPv6 addresses with their masks, and ports.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ use super::lexer::Token;
 use super::name_map::{NameMap, WithNames, unquoted};
 use super::number::{MaskedValue, masked, number, unsigned};
 
-/// Reads an Ethernet address, or one and a mask of the same form.
+/// Parses an Ethernet address, with an optional mask of the same form.
 pub(super) fn mac(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseError> {
     masked(token, full, |part| {
         part.text
@@ -21,27 +21,27 @@ pub(super) fn mac(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseErro
     })
 }
 
-/// Reads an IPv4 address, alone or with a prefix length or a mask.
+/// Parses an IPv4 address, with an optional prefix length or mask.
 pub(super) fn ipv4(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseError> {
     prefixed(token, full, |part| {
         part.text
             .parse::<Ipv4Addr>()
             .map(|address| u128::from(address.to_bits()))
-            .map_err(|_| part.error("an IPv4 address is wanted, as in 10.0.0.1"))
+            .map_err(|_| part.error("expected an IPv4 address, such as 10.0.0.1"))
     })
 }
 
-/// Reads an IPv6 address, alone or with a prefix length or a mask.
+/// Parses an IPv6 address, with an optional prefix length or mask.
 pub(super) fn ipv6(token: Token<'_>, full: u128) -> Result<MaskedValue, ParseError> {
     prefixed(token, full, |part| {
         part.text
             .parse::<Ipv6Addr>()
             .map(Ipv6Addr::to_bits)
-            .map_err(|_| part.error("an IPv6 address is wanted, as in fe80::1"))
+            .map_err(|_| part.error("expected an IPv6 address, such as fe80::1"))
     })
 }
 
-/// Reads an address, and behind a slash a prefix length or a mask.
+/// Parses an address with an optional prefix length or mask.
 fn prefixed(
     token: Token<'_>,
     full: u128,
@@ -59,14 +59,14 @@ fn prefixed(
     }
 }
 
-/// The length of the prefix that `mask` leaves of `bits`; none if it is no prefix.
+/// Returns the length of the prefix that `mask` represents, or `None` for other masks.
 fn prefix_length(mask: u128, bits: u32) -> Option<u32> {
     let wild = mask.trailing_zeros().min(bits);
     let length = bits - wild;
     (mask.count_ones() == length).then_some(length)
 }
 
-/// Reads a port: a number, a reserved name in any case, or a name that a port has.
+/// Parses a port: a number, a reserved name in any case, or a name from the map.
 pub(super) fn port(token: Token<'_>) -> Result<PortNo, ParseError> {
     let name = unquoted(token.text);
     if let Some(port) = name.and_then(|name| named(&name, token)) {
@@ -77,11 +77,11 @@ pub(super) fn port(token: Token<'_>) -> Result<PortNo, ParseError> {
     }
     match token.text.parse() {
         Ok(port) if !token.text.starts_with('+') => Ok(port),
-        _ => Err(token.error("a port is wanted: a number, or a name as LOCAL or IN_PORT")),
+        _ => Err(token.error("expected a port: a number, or a name such as LOCAL or IN_PORT")),
     }
 }
 
-/// The port of this name, unless it is one that reserved ports have, without quotes.
+/// Returns the port with this name, except for the reserved names unless quoted.
 fn named(name: &str, token: Token<'_>) -> Option<PortNo> {
     let reserved = token.text == name && name.parse::<PortNo>().is_ok();
     token.names.port(name).filter(|_| !reserved)
@@ -99,7 +99,7 @@ pub(super) fn write_port(f: &mut fmt::Formatter<'_>, value: u128, names: &NameMa
     write!(f, "{}", WithNames(&PortNo(number), names))
 }
 
-/// Writes an IPv4 address and what its mask says.
+/// Writes an IPv4 address with its prefix length or mask.
 pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue) -> fmt::Result {
     let address = |bits| Ipv4Addr::from_bits(u32::try_from(bits).expect("the field has 32 bits"));
     write!(f, "{}", address(value))?;
@@ -110,7 +110,7 @@ pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue)
     }
 }
 
-/// Writes an IPv6 address and what its mask says.
+/// Writes an IPv6 address with its prefix length or mask.
 pub(super) fn write_ipv6(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue) -> fmt::Result {
     write_ipv6_address(f, value)?;
     match prefix_length(mask, 128) {
@@ -123,8 +123,8 @@ pub(super) fn write_ipv6(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue)
     }
 }
 
-/// Writes an IPv6 address as `inet_ntop` does: like Rust, but what could be an
-/// IPv4-compatible address (RFC 4291, 2.5.5.1) ends in dotted decimal.
+/// Writes an IPv6 address like `inet_ntop`: like Rust, except that an IPv4-compatible address (RFC
+/// 4291, 2.5.5.1) ends in dotted decimal.
 fn write_ipv6_address(f: &mut fmt::Formatter<'_>, bits: u128) -> fmt::Result {
     match u32::try_from(bits) {
         Ok(low) if low > 0xffff => write!(f, "::{}", Ipv4Addr::from_bits(low)),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_is_a_prefix_is_written_as_one() {
+    fn prefix_mask_is_written_as_length() {
         for (text, written) in [
             ("10.1.2.3", "10.1.2.3"),
             ("10.1.2.3/32", "10.1.2.3"),

@@ -1,4 +1,4 @@
-//! Reading one of Nicira's actions. `learn` is in `learn`.
+//! Reader of extension actions, except for `learn`.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ACTIONS.iter().map(|(name, _)| *name)
 }
 
-/// Reads `item`, if its name is that of one of Nicira's actions.
+/// Parses `item` if it is an extension action.
 pub(super) fn action(item: KeyValue<'_>) -> Option<Result<Action, ParseError>> {
     let (_, read) = ACTIONS.iter().find(|(name, _)| *name == item.key.text)?;
     Some(read(item).map(Action::Extended))
@@ -63,7 +63,7 @@ pub(super) fn action(item: KeyValue<'_>) -> Option<Result<Action, ParseError>> {
 fn delete_field(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let name = item.required_value()?;
     let field = settable(name.text).or_else(|| Field::from_nxm_name(name.text));
-    let wrong = || name.error("a field is wanted, as tun_metadata0");
+    let wrong = || name.error("expected a field, such as tun_metadata0");
     field.map(Extension::DeleteField).ok_or_else(wrong)
 }
 
@@ -81,8 +81,8 @@ fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     };
     if let Some((_, tracked)) = table.and_then(|table| table.split_once(",")) {
         return Err(tracked.error(match tracked.text.trim() {
-            "ct" => "not supported yet: connections are not tracked",
-            _ => "nothing can stand behind the table",
+            "ct" => "not supported: connection tracking",
+            _ => "unexpected text after the table",
         }));
     }
     let table = match table.filter(|table| named(*table)) {
@@ -90,25 +90,25 @@ fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
         None => None,
     };
     if port == PortNo::IN_PORT && table.is_none() {
-        return Err(whole.error("a port or a table is wanted: resubmit(PORT,TABLE)"));
+        return Err(whole.error("expected a port or a table: resubmit(PORT,TABLE)"));
     }
     Ok(Extension::Resubmit { port, table })
 }
 
-/// What stands at either side of an arrow.
-fn arrow<'a>(token: Token<'a>, wanted: &str) -> Result<(Token<'a>, Token<'a>), ParseError> {
+/// Returns the tokens before and after an arrow.
+fn arrow<'a>(token: Token<'a>, expected: &str) -> Result<(Token<'a>, Token<'a>), ParseError> {
     let sides = token.split_once("->");
-    let (left, right) = sides.ok_or_else(|| token.error(wanted))?;
+    let (left, right) = sides.ok_or_else(|| token.error(expected))?;
     Ok((left.trim(), right.trim()))
 }
 
 /// Reads `value->part`.
 fn load(item: KeyValue<'_>) -> Result<Extension, ParseError> {
-    let wanted = "a value and a field are wanted: load:VALUE->FIELD[]";
-    let (value, to) = arrow(item.required_value()?, wanted)?;
+    let expected = "expected a value and a field: load:VALUE->FIELD[]";
+    let (value, to) = arrow(item.required_value()?, expected)?;
     let to = subfield(to)?;
     if to.bits() > 64 {
-        return Err(value.error("64 bits at most are loaded at once"));
+        return Err(value.error("at most 64 bits can be loaded"));
     }
     let value = unsigned(value, to.ones())?;
     let value = u64::try_from(value).expect("at most 64 bits");
@@ -118,7 +118,7 @@ fn load(item: KeyValue<'_>) -> Result<Extension, ParseError> {
 /// Reads `part->part`.
 fn move_bits(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let whole = item.required_value()?;
-    let (from, to) = arrow(whole, "two fields are wanted: move:FIELD[]->FIELD[]")?;
+    let (from, to) = arrow(whole, "expected two fields: move:FIELD[]->FIELD[]")?;
     let (from, to) = (subfield(from)?, subfield(to)?);
     if from.bits() != to.bits() {
         let (from, to) = (from.bits(), to.bits());
@@ -127,7 +127,7 @@ fn move_bits(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     Ok(Extension::Move { from, to })
 }
 
-/// Reads bytes in hexadecimal, with dots between them or without.
+/// Parses bytes in hexadecimal, with optional dots between them.
 pub(super) fn bytes(token: Token<'_>) -> Result<Vec<u8>, ParseError> {
     let digits: Vec<u8> = token.text.bytes().filter(|byte| *byte != b'.').collect();
     let value = |digit: u8| char::from(digit).to_digit(16);
@@ -138,16 +138,16 @@ pub(super) fn bytes(token: Token<'_>) -> Result<Vec<u8>, ParseError> {
     let bytes: Option<Vec<u8>> = pairs
         .map(|byte| byte.and_then(|byte| u8::try_from(byte).ok()))
         .collect();
-    bytes.ok_or_else(|| token.error("pairs of hexadecimal digits are wanted: 01.0a.ff"))
+    bytes.ok_or_else(|| token.error("expected pairs of hexadecimal digits: 01.0a.ff"))
 }
 
-/// Reads a note, which is as long as an action's length allows: padded with zeros.
+/// Parses a note, padded with zeros to the length of an action.
 fn note(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let mut bytes = match item.value {
         Some(value) => bytes(value)?,
         None => Vec::new(),
     };
-    // Ten bytes of header stand before it, and an action has a multiple of eight.
+    // The action's header has ten bytes, and its length is a multiple of eight.
     bytes.resize((bytes.len() + 10).next_multiple_of(8) - 10, 0);
     Ok(Extension::Note(bytes.into()))
 }
@@ -155,7 +155,7 @@ fn note(item: KeyValue<'_>) -> Result<Extension, ParseError> {
 /// Reads `clone(action, ...)`.
 fn clone(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let Some(inside) = item.value else {
-        return Err(item.key.error("actions are missing: clone(..)"));
+        return Err(item.key.error("missing actions: clone(..)"));
     };
     if depth(inside.text) > NESTING_MAX {
         return Err(inside.error(format!("nested deeper than {NESTING_MAX} levels")));
@@ -163,7 +163,7 @@ fn clone(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     Ok(Extension::Clone(instructions::action_list(inside)?.into()))
 }
 
-/// How deep parentheses are nested in `text`.
+/// Returns the nesting depth of parentheses in `text`.
 fn depth(text: &str) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
     for byte in text.bytes() {
@@ -177,21 +177,21 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Reads `idle_timeout=N,hard_timeout=N`, either or none.
+/// Parses `idle_timeout=N,hard_timeout=N`, both optional.
 fn fin_timeout(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let (mut idle_s, mut hard_s) = (0, 0);
     options(item, |option| {
         match option.key.text {
             "idle_timeout" => idle_s = number(option.required_value()?)?,
             "hard_timeout" => hard_s = number(option.required_value()?)?,
-            _ => return Err(option.key.error("idle_timeout or hard_timeout is wanted")),
+            _ => return Err(option.key.error("expected idle_timeout or hard_timeout")),
         }
         Ok(())
     })?;
     Ok(Extension::FinTimeout { idle_s, hard_s })
 }
 
-/// Reads each option of `item`, if there are any.
+/// Calls `take` for each option of `item`.
 fn options<'a>(
     item: KeyValue<'a>,
     mut take: impl FnMut(KeyValue<'a>) -> Result<(), ParseError>,
@@ -206,7 +206,7 @@ fn options<'a>(
     Ok(())
 }
 
-/// Arguments that have a place, not a name.
+/// Positional arguments.
 struct PositionalArgs<'a> {
     whole: Token<'a>,
     rest: Option<Token<'a>>,
@@ -245,32 +245,32 @@ impl<'a> PositionalArgs<'a> {
         let known = names.iter().find(|(_, name)| *name == token.text);
         known.map(|(value, _)| *value).ok_or_else(|| {
             let names: Vec<_> = names.iter().map(|(_, name)| *name).collect();
-            token.error(format!("{what} is one of {}", names.join(", ")))
+            token.error(format!("{what} must be one of {}", names.join(", ")))
         })
     }
 
     fn end(self) -> Result<(), ParseError> {
         self.rest
-            .map_or(Ok(()), |rest| Err(rest.error("one argument too many")))
+            .map_or(Ok(()), |rest| Err(rest.error("too many arguments")))
     }
 }
 
 /// Reads `fields,basis,algorithm,links,argument,part`.
 fn multipath(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let mut places = PositionalArgs::of(item)?;
-    let fields = places.named(&HashFields::ALL, "the fields to hash")?;
-    let basis = places.number("the basis")?;
-    let algorithm = places.named(&MultipathAlgorithm::ALL, "the algorithm")?;
-    let token = places.next("how many links")?;
+    let fields = places.named(&HashFields::ALL, "fields to hash")?;
+    let basis = places.number("basis")?;
+    let algorithm = places.named(&MultipathAlgorithm::ALL, "algorithm")?;
+    let token = places.next("number of links")?;
     let links = unsigned(token, 1 << 16)?;
     let link_max = links.checked_sub(1).and_then(|max| u16::try_from(max).ok());
-    let link_max = link_max.ok_or_else(|| token.error("from 1 to 65536 links are wanted"))?;
-    let argument = places.number("the argument")?;
-    let to = places.next("where to write")?;
+    let link_max = link_max.ok_or_else(|| token.error("expected from 1 to 65536 links"))?;
+    let argument = places.number("argument")?;
+    let to = places.next("destination")?;
     places.end()?;
     let to_subfield = subfield(to)?;
     if u128::from(link_max) > to_subfield.ones() {
-        return Err(to.error("too narrow for so many links"));
+        return Err(to.error("too narrow for the number of links"));
     }
     Ok(Extension::Multipath(Multipath {
         fields,
@@ -285,34 +285,34 @@ fn multipath(item: KeyValue<'_>) -> Result<Extension, ParseError> {
 /// Reads `fields,basis,algorithm,ofport,[part,]members:port,...`.
 fn bundle(item: KeyValue<'_>, loads: bool) -> Result<Extension, ParseError> {
     let mut places = PositionalArgs::of(item)?;
-    let fields = places.named(&HashFields::ALL, "the fields to hash")?;
-    let basis = places.number("the basis")?;
-    let algorithm = places.named(&BundleAlgorithm::ALL, "the algorithm")?;
-    places.named(&[((), "ofport")], "the kind of members")?;
+    let fields = places.named(&HashFields::ALL, "fields to hash")?;
+    let basis = places.number("basis")?;
+    let algorithm = places.named(&BundleAlgorithm::ALL, "algorithm")?;
+    places.named(&[((), "ofport")], "kind of members")?;
     let to = match loads {
-        true => Some(subfield(places.next("where to write")?)?),
+        true => Some(subfield(places.next("destination")?)?),
         false => None,
     };
     let first = places.next("members:PORT,...")?;
     let Some((word, first)) = first.split_once(":") else {
-        return Err(first.error("members:PORT,... is wanted"));
+        return Err(first.error("expected members:PORT,..."));
     };
     // Open vSwitch's older word is read by it too.
     if !matches!(word.text, "members" | "slaves") {
-        return Err(word.error("members:PORT,... is wanted"));
+        return Err(word.error("expected members:PORT,..."));
     }
     let mut members = Vec::new();
     if !first.text.is_empty() {
         members.push(address::port(first)?);
     }
     while places.rest.is_some() {
-        members.push(address::port(places.next("a port")?)?);
+        members.push(address::port(places.next("port")?)?);
     }
     if members.len() > BundleAction::MEMBERS_MAX {
         let most = BundleAction::MEMBERS_MAX;
         return Err(item
             .key
-            .error(format!("a bundle has {most} members at most")));
+            .error(format!("a bundle has at most {most} members")));
     }
     Ok(Extension::Bundle(Arc::new(BundleAction {
         fields,
@@ -326,11 +326,11 @@ fn bundle(item: KeyValue<'_>, loads: bool) -> Result<Extension, ParseError> {
 /// Reads `id,clause/clauses`; the first clause is 1.
 fn conjunction(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let mut places = PositionalArgs::of(item)?;
-    let id = places.number("the conjunction's id")?;
+    let id = places.number("conjunction id")?;
     let token = places.next("CLAUSE/CLAUSES")?;
     places.end()?;
     let Some((clause, clauses)) = token.split_once("/") else {
-        return Err(token.error("CLAUSE/CLAUSES is wanted, as 1/2"));
+        return Err(token.error("expected CLAUSE/CLAUSES, such as 1/2"));
     };
     let (clause, clauses) = (number::<u8>(clause)?, number::<u8>(clauses)?);
     match clause.checked_sub(1) {
@@ -339,17 +339,17 @@ fn conjunction(item: KeyValue<'_>) -> Result<Extension, ParseError> {
             clause,
             clauses,
         }),
-        _ => Err(token.error("a clause from 1 to the number of clauses is wanted")),
+        _ => Err(token.error("expected a clause from 1 to the number of clauses")),
     }
 }
 
 /// Reads `(bytes)->bit`.
 fn check_packet_larger(item: KeyValue<'_>) -> Result<Extension, ParseError> {
-    let wanted = "check_pkt_larger(BYTES)->FIELD[BIT] is wanted";
-    let target = item.target.ok_or_else(|| item.key.error(wanted))?;
+    let expected = "expected check_pkt_larger(BYTES)->FIELD[BIT]";
+    let target = item.target.ok_or_else(|| item.key.error(expected))?;
     let to = subfield(target)?;
     if to.bits() != 1 {
-        return Err(target.error("one bit is wanted"));
+        return Err(target.error("expected one bit"));
     }
     Ok(Extension::CheckPacketLarger {
         bytes: number(item.required_value()?)?,
@@ -380,12 +380,12 @@ fn sample(item: KeyValue<'_>) -> Result<Extension, ParseError> {
         Ok(())
     })?;
     if sample.probability == 0 {
-        return Err(item.key.error("probability=1 to 65535 is wanted"));
+        return Err(item.key.error("expected probability=1 to 65535"));
     }
     Ok(Extension::Sample(sample))
 }
 
-/// Reads the argument of `output`, if it is one that only Nicira has.
+/// Parses the argument of `output` if only Nicira's action supports it.
 pub(super) fn output(token: Token<'_>) -> Option<Result<Action, ParseError>> {
     if token.text.contains('=') {
         return Some(truncated(token).map(Action::Extended));
@@ -409,17 +409,17 @@ fn truncated(token: Token<'_>) -> Result<Extension, ParseError> {
         match option.key.text {
             "port" => port = Some(address::port(option.required_value()?)?),
             "max_len" => max_len = Some(number(option.required_value()?)?),
-            _ => return Err(option.key.error("port or max_len is wanted")),
+            _ => return Err(option.key.error("expected port or max_len")),
         }
     }
     match (port, max_len) {
         (Some(port), Some(max_len)) => Ok(Extension::OutputTruncated { port, max_len }),
-        _ => Err(token.error("both are wanted: output(port=PORT,max_len=BYTES)")),
+        _ => Err(token.error("expected output(port=PORT,max_len=BYTES)")),
     }
 }
 
-/// Reads the options of `controller`. Those that OpenFlow's own output has words
-/// for come to that.
+/// Parses the options of `controller`. Those that OpenFlow's own output supports become that
+/// action.
 pub(super) fn controller(options: Token<'_>) -> Result<Action, ParseError> {
     let mut told = ControllerAction::default();
     let mut items = KeyValues::new(options);
@@ -454,7 +454,7 @@ pub(super) fn controller(options: Token<'_>) -> Result<Action, ParseError> {
     })
 }
 
-/// The reasons of a frame for the controllers, by name.
+/// Names of the packet-in reasons.
 pub(super) const REASONS: [(PacketInReason, &str); 6] = [
     (PacketInReason::Action, "action"),
     (PacketInReason::NoMatch, "no_match"),
@@ -468,10 +468,10 @@ fn reason(token: Token<'_>) -> Result<PacketInReason, ParseError> {
     let known = REASONS.iter().find(|(_, name)| *name == token.text);
     known
         .map(|(reason, _)| *reason)
-        .ok_or_else(|| token.error("a reason is wanted, as action, no_match or invalid_ttl"))
+        .ok_or_else(|| token.error("expected a reason, such as action, no_match or invalid_ttl"))
 }
 
-/// Reads the ids of controllers to tell when a TTL is over.
+/// Parses the ids of controllers to notify when the TTL expires.
 pub(super) fn dec_ttl(ids: Token<'_>) -> Result<Action, ParseError> {
     let mut read = Vec::new();
     let mut items = KeyValues::new(ids);

@@ -1,4 +1,4 @@
-//! Writing Nicira's actions as `ovs-ofctl` does.
+//! Writer of extension actions, in the form of `ovs-ofctl`.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::extension::{
 
 impl fmt::Display for Extension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for WithNames<'_, Extension> {
             Extension::Move { from, to } => write!(f, "move:{from}->{to}"),
             Extension::Push(from) => write!(f, "push:{from}"),
             Extension::Pop(to) => write!(f, "pop:{to}"),
-            // What `ovs-ofctl` reads; a shorter length it neither reads nor prints.
+            // `ovs-ofctl` neither reads nor prints a shorter length.
             Extension::OutputReg { from, .. } => write!(f, "output:{from}"),
             Extension::OutputTruncated { port, max_len } => {
                 let port = WithNames(port, names);
@@ -83,7 +83,7 @@ impl fmt::Display for WithNames<'_, Extension> {
     }
 }
 
-/// A number as C's `%#x` has it: no 0x before a zero.
+/// Number in hexadecimal like C's `%#x`: without 0x before zero.
 pub(super) struct HexNumber(pub(super) u128);
 
 impl fmt::Display for HexNumber {
@@ -95,7 +95,7 @@ impl fmt::Display for HexNumber {
     }
 }
 
-/// Writes `open`, the items with commas between them, and the end.
+/// Writes `open`, the items separated by commas, and the closing parenthesis.
 fn write_list<T: fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     open: &str,
@@ -170,8 +170,8 @@ fn write_fin_timeout(f: &mut fmt::Formatter<'_>, idle_s: u16, hard_s: u16) -> fm
 }
 
 /// The name of `wanted` among `names`.
-fn name_of<T: PartialEq>(wanted: &T, names: &[(T, &'static str)]) -> &'static str {
-    let known = names.iter().find(|(known, _)| known == wanted);
+fn name_of<T: PartialEq>(expected: &T, names: &[(T, &'static str)]) -> &'static str {
+    let known = names.iter().find(|(known, _)| known == expected);
     known.map_or("unknown", |(_, name)| *name)
 }
 

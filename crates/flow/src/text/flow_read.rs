@@ -1,4 +1,4 @@
-//! Reading whole lines: flow-mods, and requests for statistics.
+//! Reader of whole lines: flow-mods and statistics requests.
 
 use base::{Cookie, GroupId, PortNo, TableId};
 
@@ -14,11 +14,10 @@ use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::matching::Match;
 use crate::statistics::FlowStatsRequest;
 
-/// Keys of a printed rule's statistics. A line that was printed is read again
-/// without them.
+/// Statistics of a printed rule, which are ignored when it is read again.
 const COUNTS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
-/// The keys of a flow that are neither match fields nor flags.
+/// Keys of a flow except for match fields and flags.
 const KEYS: [&str; 9] = [
     "actions",
     "cookie",
@@ -31,7 +30,7 @@ const KEYS: [&str; 9] = [
     "table",
 ];
 
-/// What a line is for, and so which keys it may have.
+/// Kind of a line, which determines the permitted keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinePurpose {
     Change(FlowModCommand),
@@ -39,41 +38,47 @@ enum LinePurpose {
 }
 
 impl LinePurpose {
-    /// Whether the line makes rules: with actions, timeouts, flags and a cookie.
-    fn makes(self) -> bool {
+    /// True if the line adds or modifies rules, with actions, timeouts, flags and a cookie.
+    fn creates_rules(self) -> bool {
         use FlowModCommand::{Add, Modify, ModifyStrict};
         matches!(self, Self::Change(Add | Modify | ModifyStrict))
     }
 
-    /// Whether a priority has a meaning.
+    /// True if a priority is permitted.
     fn has_priority(self) -> bool {
-        self.makes() || self == Self::Change(FlowModCommand::DeleteStrict)
+        self.creates_rules() || self == Self::Change(FlowModCommand::DeleteStrict)
     }
 
-    /// Whether the key `name` has a place in the line; if not, where it has one.
+    /// Checks that the key `name` is permitted; the error states where it is.
     fn allows(self, name: &str) -> Result<(), &'static str> {
         match name {
-            "out_port" | "out_group" if self.makes() => Err("only for deletions and dumps"),
+            "out_port" | "out_group" if self.creates_rules() => {
+                Err("only permitted in deletions and dumps")
+            }
             "priority" if !self.has_priority() => Err(
-                "a loose deletion or a dump takes rules of all priorities; only a strict deletion has one",
+                "a loose deletion or a dump selects rules of all priorities; only a strict deletion has a priority",
             ),
-            "idle_timeout" | "hard_timeout" if !self.makes() => Err("only where rules are made"),
-            _ if is_flag(name) && !self.makes() => Err("only where rules are made"),
-            "actions" | "action" if !self.makes() => {
-                Err("nothing is made here, so there are no actions")
+            "idle_timeout" | "hard_timeout" if !self.creates_rules() => {
+                Err("only permitted when rules are added or modified")
+            }
+            _ if is_flag(name) && !self.creates_rules() => {
+                Err("only permitted when rules are added or modified")
+            }
+            "actions" | "action" if !self.creates_rules() => {
+                Err("actions are not permitted in deletions and dumps")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// The command word that the line begins with, and the rest of the line.
+/// Splits the command from the front of a line.
 pub(super) fn command(line: Token<'_>) -> (FlowModCommand, Token<'_>) {
     let (command, rest) = line.strip_keyword(&COMMANDS);
     (command.unwrap_or(FlowModCommand::Add), rest)
 }
 
-/// Reads a flow-mod, behind its command word.
+/// Parses a flow-mod after its command.
 pub(super) fn flow_mod(command: FlowModCommand, line: Token<'_>) -> Result<FlowMod, ParseError> {
     let head = FlowLine::read(LinePurpose::Change(command), line)?;
     let mut flow = FlowMod::new(command, head.priority, head.matching, head.instructions);
@@ -83,10 +88,10 @@ pub(super) fn flow_mod(command: FlowModCommand, line: Token<'_>) -> Result<FlowM
             TableId::FIRST
         }
     });
-    (flow.cookie, flow.cookie_mask) = head.cookie_wanted;
+    (flow.cookie, flow.cookie_mask) = head.cookie_filter;
     match command {
-        FlowModCommand::Add => flow.cookie = head.cookie_given.unwrap_or_default(),
-        _ => flow.new_cookie = head.cookie_given,
+        FlowModCommand::Add => flow.cookie = head.new_cookie.unwrap_or_default(),
+        _ => flow.new_cookie = head.new_cookie,
     }
     flow.idle_timeout_s = head.idle_timeout_s;
     flow.hard_timeout_s = head.hard_timeout_s;
@@ -104,20 +109,20 @@ pub(super) fn flow_stats_request(line: Token<'_>) -> Result<FlowStatsRequest, Pa
         table: head.table.unwrap_or(TableId::ALL),
         out_port: head.out_port,
         out_group: head.out_group,
-        cookie: head.cookie_wanted.0,
-        cookie_mask: head.cookie_wanted.1,
+        cookie: head.cookie_filter.0,
+        cookie_mask: head.cookie_filter.1,
         matching: head.matching,
     })
 }
 
-/// All that a line can say.
+/// Contents of a line.
 struct FlowLine {
     table: Option<TableId>,
     priority: u16,
-    /// What rules must have, and the bits of it that count.
-    cookie_wanted: (Cookie, u64),
-    /// What rules get.
-    cookie_given: Option<Cookie>,
+    /// Cookie that selects rules, and its mask.
+    cookie_filter: (Cookie, u64),
+    /// New cookie of the rules.
+    new_cookie: Option<Cookie>,
     idle_timeout_s: u16,
     hard_timeout_s: u16,
     importance: u16,
@@ -134,8 +139,8 @@ impl FlowLine {
         let mut head = Self {
             table: None,
             priority: DEFAULT_PRIORITY,
-            cookie_wanted: (Cookie(0), 0),
-            cookie_given: None,
+            cookie_filter: (Cookie(0), 0),
+            new_cookie: None,
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             importance: 0,
@@ -153,13 +158,13 @@ impl FlowLine {
             let name = item.key.text;
             purpose
                 .allows(name)
-                .map_err(|where_it_fits| item.key.error(where_it_fits))?;
+                .map_err(|reason| item.key.error(reason))?;
             if draft.take(item)? || COUNTS.contains(&name) {
                 continue;
             }
             let kind = head.take(purpose, item)?;
             if seen.contains(&kind) {
-                return Err(item.key.error("given before"));
+                return Err(item.key.error("duplicate key"));
             }
             seen.push(kind);
         }
@@ -168,20 +173,20 @@ impl FlowLine {
             Some((key, actions)) => {
                 purpose
                     .allows(key.text)
-                    .map_err(|where_it_fits| key.error(where_it_fits))?;
+                    .map_err(|reason| key.error(reason))?;
                 head.instructions = instructions::read(actions)?;
             }
-            None if purpose.makes() => {
+            None if purpose.creates_rules() => {
                 let end = line.split_at(line.text.len()).1;
-                return Err(end.error("actions are missing: `actions=`, and `drop` for none"));
+                return Err(end.error("missing actions: `actions=`, or `actions=drop` for none"));
             }
             None => {}
         }
         Ok(head)
     }
 
-    /// Takes a key that is no match field. Returns what may be given only once: the
-    /// key, but a cookie with a mask is another than one without.
+    /// Takes a key other than a match field. Returns a name for the detection of duplicates: the
+    /// key, but a cookie with a mask differs from one without.
     fn take<'a>(
         &mut self,
         purpose: LinePurpose,
@@ -202,18 +207,18 @@ impl FlowLine {
             "out_group" => self.out_group = GroupId(number(item.required_value()?)?),
             "cookie" => return self.take_cookie(purpose, item),
             "importance" => self.importance = number(item.required_value()?)?,
-            "actions" | "action" => return Err(item.key.error("`actions=` is wanted")),
+            "actions" | "action" => return Err(item.key.error("expected `actions=`")),
             _ => {
-                let unknown = "unknown key: neither a match field nor a part of a flow";
+                let unknown = "unknown key";
                 let flags = FLAGS.iter().map(|(_, known)| *known);
-                let known = names::of_matches().chain(KEYS).chain(flags);
+                let known = names::match_names().chain(KEYS).chain(flags);
                 return Err(item.key.error(with_nearest(unknown, name, known)));
             }
         }
         Ok(name)
     }
 
-    /// Takes a cookie: with a mask it chooses rules, without one it is given to them.
+    /// Takes a cookie: with a mask it selects rules, without one it is assigned to them.
     fn take_cookie<'a>(
         &mut self,
         purpose: LinePurpose,
@@ -222,28 +227,28 @@ impl FlowLine {
         let token = item.required_value()?;
         match token.split_once("/") {
             Some(_) if purpose == LinePurpose::Change(FlowModCommand::Add) => {
-                Err(token.error("an added flow is given a cookie, without a mask"))
+                Err(token.error("the cookie of an added flow has no mask"))
             }
             Some((cookie, mask)) => {
                 let mask: u64 = number(mask)?;
-                self.cookie_wanted = (Cookie(number::<u64>(cookie)? & mask), mask);
+                self.cookie_filter = (Cookie(number::<u64>(cookie)? & mask), mask);
                 Ok("cookie/mask")
             }
-            None if purpose.makes() => {
-                self.cookie_given = Some(Cookie(number(token)?));
+            None if purpose.creates_rules() => {
+                self.new_cookie = Some(Cookie(number(token)?));
                 Ok("cookie")
             }
             None => {
                 let value = token.text;
                 Err(token.error(format!(
-                    "to choose by cookie, a mask is needed: cookie={value}/-1"
+                    "selection by cookie requires a mask: cookie={value}/-1"
                 )))
             }
         }
     }
 }
 
-/// Whether `name` is a rule's flag.
+/// True for the name of a flag.
 fn is_flag(name: &str) -> bool {
     FLAGS.iter().any(|(_, known)| *known == name)
 }
@@ -259,7 +264,7 @@ fn table(token: Token<'_>) -> Result<TableId, ParseError> {
 /// The name of a part, and the part.
 type KeyAndActions<'a> = (Token<'a>, Token<'a>);
 
-/// Parts the keys from the actions, which are the rest of the line behind `actions=`.
+/// Splits the keys from the actions, which are the rest of the line after `actions=`.
 fn split_actions(line: Token<'_>) -> Result<(Token<'_>, Option<KeyAndActions<'_>>), ParseError> {
     let mut items = KeyValues::new(line);
     loop {

@@ -1,5 +1,5 @@
-//! Writing whole lines: flow-mods as the parser reads them, and rules with
-//! their statistics as `ovs-ofctl dump-flows` prints them.
+//! Writer of whole lines: flow-mods in the form of flow files, and rules with their statistics like
+//! `ovs-ofctl dump-flows`.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::name_map::{NameMap, WithNames};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::statistics::FlowStats;
 
-/// The priority of a flow whose text names none (`OFP_DEFAULT_PRIORITY`).
+/// Default priority in the text form (`OFP_DEFAULT_PRIORITY`).
 pub const DEFAULT_PRIORITY: u16 = 0x8000;
 
 /// The commands by the words of flow files.
@@ -43,9 +43,8 @@ impl fmt::Display for FlowModCommand {
 }
 
 impl fmt::Display for FlowMod {
-    /// Writes a line of a flow file, which reads as the same flow-mod. What the
-    /// command ignores (a priority in a loose deletion) is not written, and there
-    /// is no text for a buffer.
+    /// Writes a line of a flow file, which reads as the same flow-mod. Parts that the command
+    /// ignores (a priority in a loose deletion) and buffers are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict};
         write!(f, "{} ", self.command)?;
@@ -58,10 +57,10 @@ impl fmt::Display for FlowMod {
             write!(list.next()?, "priority={}", self.priority)?;
         }
         match self.command {
-            Add | Modify | ModifyStrict => self.write_making(&mut list)?,
-            Delete | DeleteStrict => self.write_choosing(&mut list)?,
+            Add | Modify | ModifyStrict => self.write_attributes(&mut list)?,
+            Delete | DeleteStrict => self.write_filter(&mut list)?,
         }
-        write_match(&mut list, &self.matching, NameMap::nameless())?;
+        write_match(&mut list, &self.matching, NameMap::empty())?;
         match self.command {
             Add | Modify | ModifyStrict => write!(f, " actions={}", self.instructions),
             Delete | DeleteStrict => Ok(()),
@@ -70,14 +69,14 @@ impl fmt::Display for FlowMod {
 }
 
 impl FlowMod {
-    /// Writes what becomes a part of the rules made.
-    fn write_making(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
+    /// Writes the attributes of added or modified rules.
+    fn write_attributes(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
         let given = match self.command {
             FlowModCommand::Add => Some(self.cookie).filter(|cookie| *cookie != Cookie(0)),
             _ => self.new_cookie,
         };
         if self.command != FlowModCommand::Add {
-            self.write_cookie_wanted(list)?;
+            self.write_cookie_filter(list)?;
         }
         if let Some(cookie) = given {
             write!(list.next()?, "cookie=0x{:x}", cookie.0)?;
@@ -99,9 +98,9 @@ impl FlowMod {
         Ok(())
     }
 
-    /// Writes what chooses the rules to delete, beside the match.
-    fn write_choosing(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
-        self.write_cookie_wanted(list)?;
+    /// Writes the filter of a deletion, except for the match.
+    fn write_filter(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
+        self.write_cookie_filter(list)?;
         if self.out_port != PortNo::ANY {
             write!(list.next()?, "out_port={}", self.out_port)?;
         }
@@ -112,7 +111,7 @@ impl FlowMod {
     }
 
     /// Writes which cookies the rules must have.
-    fn write_cookie_wanted(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
+    fn write_cookie_filter(&self, list: &mut CommaList<'_, '_>) -> fmt::Result {
         let (cookie, mask) = (self.cookie.0, self.cookie_mask);
         match mask {
             0 => Ok(()),
@@ -122,9 +121,9 @@ impl FlowMod {
 }
 
 impl fmt::Display for FlowStats {
-    /// Writes the line of `ovs-ofctl dump-flows`, without the space it begins with there.
+    /// Writes the line of `ovs-ofctl dump-flows` without its leading space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -150,7 +149,7 @@ pub struct FlowWithoutStats<'a>(pub &'a FlowStats);
 
 impl fmt::Display for FlowWithoutStats<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -202,8 +201,8 @@ fn write_rule(f: &mut fmt::Formatter<'_>, stats: &FlowStats, names: &NameMap) ->
     )
 }
 
-/// Writes seconds: whole ones as they are, else with three decimals if that is
-/// exact, else with as many as it takes.
+/// Writes seconds: whole ones without decimals, others with three decimals if that is exact, else
+/// with as many as necessary.
 fn write_duration(f: &mut fmt::Formatter<'_>, duration: Duration) -> fmt::Result {
     write!(f, "{}", duration.as_secs())?;
     match duration.subsec_nanos() {

@@ -1,4 +1,4 @@
-//! Groups as text, the way `ovs-ofctl` 3.1 reads and prints them.
+//! Reader and writer of groups, in the form of `ovs-ofctl` 3.1.
 //!
 //! ```text
 //! group  = [command] "group_id=" number ["," "type=" kind] ["," "command_bucket_id=" place]
@@ -7,7 +7,7 @@
 //! bucket = {name (":" | "=") value ","} ["actions="] actions
 //! ```
 //!
-//! How a select group chooses is in `selection`.
+//! Hash selection has the module `selection`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,7 +39,7 @@ const PLACES: [(BucketId, &str); 3] = [
     (BucketId::ALL, "all"),
 ];
 
-/// The kinds by name; the first of a kind is the one printed.
+/// Names of the kinds; the first name of a kind is printed.
 const KINDS: [(GroupKind, &str); 5] = [
     (GroupKind::All, "all"),
     (GroupKind::Select, "select"),
@@ -48,31 +48,33 @@ const KINDS: [(GroupKind, &str); 5] = [
     (GroupKind::FastFailover, "fast_failover"),
 ];
 
-/// The weight of a bucket that names none.
-const fn usual_weight(kind: GroupKind) -> u16 {
+/// Default weight of a bucket.
+const fn default_weight(kind: GroupKind) -> u16 {
     match kind {
         GroupKind::Select => 1,
         GroupKind::All | GroupKind::Indirect | GroupKind::FastFailover => 0,
     }
 }
 
-/// The command word that the line begins with, and the rest of the line.
+/// Splits the command from the front of a line.
 pub(super) fn command(line: Token<'_>) -> (GroupModCommand, Token<'_>) {
     let (command, rest) = line.strip_keyword(&COMMANDS);
     (command.unwrap_or(GroupModCommand::Add), rest)
 }
 
-/// Reads a group-mod, behind its command word.
+/// Parses a group-mod after its command.
 pub(super) fn group_mod(command: GroupModCommand, line: Token<'_>) -> Result<GroupMod, ParseError> {
     let (head, texts) = split_buckets(line)?;
     let head = GroupLine::read(head)?;
     let end = line.split_at(line.text.len()).1;
     let deletes = command == GroupModCommand::Delete;
     let group = match head.group {
-        Some(GroupId::ALL) if !deletes => return Err(line.error("one group is wanted, not all")),
+        Some(GroupId::ALL) if !deletes => {
+            return Err(line.error("expected a single group, not all"));
+        }
         Some(group) => group,
         None if deletes => GroupId::ALL,
-        None => return Err(end.error("the group is missing: `group_id=`")),
+        None => return Err(end.error("missing group: `group_id=`")),
     };
     let (kind, place) = head.kind_and_place(command, !texts.is_empty(), line)?;
     let selection = head.selection(kind)?;
@@ -81,15 +83,14 @@ pub(super) fn group_mod(command: GroupModCommand, line: Token<'_>) -> Result<Gro
         command,
         kind,
         group,
-        place,
+        command_bucket: place,
         selection,
-        buckets: numbered(buckets.collect::<Result<_, _>>()?),
+        buckets: assign_ids(buckets.collect::<Result<_, _>>()?),
     })
 }
 
-/// Buckets whose numbers are those that they were given; the others get the lowest that are
-/// left.
-fn numbered(buckets: Vec<(Option<BucketId>, Bucket)>) -> Vec<Bucket> {
+/// Assigns the lowest free ids to buckets without one.
+fn assign_ids(buckets: Vec<(Option<BucketId>, Bucket)>) -> Vec<Bucket> {
     let given: BTreeSet<BucketId> = buckets.iter().filter_map(|(id, _)| *id).collect();
     let mut left = (0..).map(BucketId).filter(|id| !given.contains(id));
     let named = buckets.into_iter().map(|(id, bucket)| {
@@ -102,7 +103,7 @@ fn numbered(buckets: Vec<(Option<BucketId>, Bucket)>) -> Vec<Bucket> {
     named.collect()
 }
 
-/// What stands before the buckets.
+/// Keys before the buckets.
 #[derive(Default)]
 struct GroupLine<'a> {
     group: Option<GroupId>,
@@ -132,23 +133,23 @@ impl<'a> GroupLine<'a> {
                 },
             };
             if given_before {
-                return Err(item.key.error("given before"));
+                return Err(item.key.error("duplicate key"));
             }
         }
         Ok(head)
     }
 
-    /// How the group chooses, if that is said of one that does.
+    /// Returns the hash selection, which only select groups have.
     fn selection(self, kind: GroupKind) -> Result<Option<Selection>, ParseError> {
-        match self.selection.said() {
+        match self.selection.first_token() {
             Some(word) if kind != GroupKind::Select => {
-                Err(word.error("only a select group chooses, and only where it is made"))
+                Err(word.error("only permitted when a select group is added or modified"))
             }
             _ => self.selection.finish(),
         }
     }
 
-    /// The kind of group, and the place among its buckets, if the command has them.
+    /// Returns the kind of the group and the bucket position, as far as the command has them.
     fn kind_and_place(
         &self,
         command: GroupModCommand,
@@ -158,45 +159,45 @@ impl<'a> GroupLine<'a> {
         use GroupModCommand::{Add, AddOrModify, Delete, InsertBuckets, Modify, RemoveBuckets};
         let end = line.split_at(line.text.len()).1;
         match (command, self.kind, self.place) {
-            (Add | Modify | AddOrModify, _, Some(_)) => {
-                Err(line.error("only buckets that come or go have a place"))
-            }
+            (Add | Modify | AddOrModify, _, Some(_)) => Err(line.error(
+                "`command_bucket_id=` is only permitted when buckets are inserted or removed",
+            )),
             (Add | Modify | AddOrModify, Some(kind), None) => Ok((kind, BucketId::ALL)),
             (Add | Modify | AddOrModify, None, None) => {
-                Err(end.error("the kind of group is missing: `type=`"))
+                Err(end.error("missing kind of group: `type=`"))
             }
             (Delete, None, None) if !has_buckets => Ok((GroupKind::All, BucketId::ALL)),
-            (Delete, ..) => Err(line.error("a deletion names the group and nothing else")),
+            (Delete, ..) => Err(line.error("a deletion contains only the group")),
             (InsertBuckets | RemoveBuckets, Some(_), _) => {
-                Err(line.error("the group has its kind: `type=` is not wanted"))
+                Err(line.error("unexpected `type=`: the group has a kind"))
             }
             (InsertBuckets, None, None | Some(BucketId::ALL)) => {
-                Err(end.error("`command_bucket_id=` is wanted: a number, first or last"))
+                Err(end.error("expected `command_bucket_id=` with a number, first or last"))
             }
             (InsertBuckets, None, Some(place)) => Ok((GroupKind::All, place)),
             (RemoveBuckets, None, _) if has_buckets => {
-                Err(line.error("buckets are removed by their place, and not described"))
+                Err(line.error("buckets are removed by id, without a description"))
             }
             (RemoveBuckets, None, place) => Ok((GroupKind::All, place.unwrap_or(BucketId::ALL))),
         }
     }
 }
 
-/// Reads the number of a bucket, or one of the names.
+/// Parses a bucket id or one of the names.
 fn bucket_id(token: Token<'_>, names: &[(BucketId, &str)]) -> Result<BucketId, ParseError> {
     if let Some((id, _)) = names.iter().find(|(_, name)| *name == token.text) {
         return Ok(*id);
     }
     let id = number(token).map(BucketId)?;
     if id > BucketId::MAX {
-        return Err(token.error("no bucket has this number"));
+        return Err(token.error("invalid bucket id"));
     }
     Ok(id)
 }
 
 fn kind(token: Token<'_>) -> Result<GroupKind, ParseError> {
     let known = KINDS.iter().find(|(_, name)| *name == token.text);
-    let (kind, _) = known.ok_or_else(|| token.error("all, select, indirect or ff is wanted"))?;
+    let (kind, _) = known.ok_or_else(|| token.error("expected all, select, indirect or ff"))?;
     Ok(*kind)
 }
 
@@ -208,7 +209,7 @@ fn group_id(token: Token<'_>) -> Result<GroupId, ParseError> {
     }
 }
 
-/// Parts the line before and behind each `bucket=`.
+/// Splits a line at each `bucket=`.
 fn split_buckets(line: Token<'_>) -> Result<(Token<'_>, Vec<Token<'_>>), ParseError> {
     let mut items = KeyValues::new(line);
     let mut parts = Vec::new();
@@ -224,7 +225,7 @@ fn split_buckets(line: Token<'_>) -> Result<(Token<'_>, Vec<Token<'_>>), ParseEr
         parts.push(start.split_at(before.at - start.at).0);
         let (_, behind) = line.split_at(cut.at - line.at + cut.text.len());
         if !behind.text.starts_with(['=', ':']) {
-            return Err(cut.error("`bucket=` is wanted"));
+            return Err(cut.error("expected `bucket=`"));
         }
         start = behind.split_at(1).1;
     }
@@ -233,12 +234,12 @@ fn split_buckets(line: Token<'_>) -> Result<(Token<'_>, Vec<Token<'_>>), ParseEr
     Ok((head, parts))
 }
 
-/// Reads a bucket: what is said of it, then its actions. With its number, if it has one.
+/// Parses a bucket: its properties, then its actions. Returns its id too, if it has one.
 fn bucket(kind: GroupKind, text: Token<'_>) -> Result<(Option<BucketId>, Bucket), ParseError> {
     let mut id = None;
     let mut bucket = Bucket {
         id: BucketId::ALL,
-        weight: usual_weight(kind),
+        weight: default_weight(kind),
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,
         actions: Vec::new(),
@@ -247,7 +248,7 @@ fn bucket(kind: GroupKind, text: Token<'_>) -> Result<(Option<BucketId>, Bucket)
     loop {
         let actions = items.rest();
         let Some(item) = items.next_pair()? else {
-            return Err(text.error("the bucket's actions are missing"));
+            return Err(text.error("missing actions of the bucket"));
         };
         match item.key.text {
             "bucket_id" => id = Some(bucket_id(item.required_value()?, &[])?),
@@ -257,7 +258,7 @@ fn bucket(kind: GroupKind, text: Token<'_>) -> Result<(Option<BucketId>, Bucket)
             "actions" | "action" => {
                 let (_, behind) = text.split_at(item.key.at - text.at + item.key.text.len());
                 if !behind.text.starts_with(['=', ':']) {
-                    return Err(item.key.error("`actions=` is wanted"));
+                    return Err(item.key.error("expected `actions=`"));
                 }
                 bucket.actions = instructions::action_list(behind.split_at(1).1)?;
                 return Ok((id, bucket));
@@ -283,7 +284,7 @@ impl fmt::Display for GroupKind {
 impl fmt::Display for GroupDesc {
     /// Writes the group as `ovs-ofctl dump-groups` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -297,8 +298,7 @@ impl fmt::Display for WithNames<'_, GroupDesc> {
 }
 
 impl fmt::Display for GroupMod {
-    /// Writes a line of a group file, which reads as the same group-mod; of a
-    /// deletion only what it means.
+    /// Writes a line of a group file, which reads as the same group-mod.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (_, word) = COMMANDS
             .iter()
@@ -314,26 +314,29 @@ impl fmt::Display for GroupMod {
             ) => {
                 write!(f, "group_id={},type={}", group.0, self.kind)?;
                 write_selection(f, self.selection.as_ref())?;
-                write_buckets(f, self.kind, &self.buckets, NameMap::nameless())
+                write_buckets(f, self.kind, &self.buckets, NameMap::empty())
             }
             (GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets, group) => {
                 write!(f, "group_id={},command_bucket_id=", group.0)?;
-                match PLACES.iter().find(|(place, _)| *place == self.place) {
+                match PLACES
+                    .iter()
+                    .find(|(place, _)| *place == self.command_bucket)
+                {
                     Some((_, name)) => f.write_str(name)?,
-                    None => write!(f, "{}", self.place.0)?,
+                    None => write!(f, "{}", self.command_bucket.0)?,
                 }
-                write_buckets(f, self.kind, &self.buckets, NameMap::nameless())
+                write_buckets(f, self.kind, &self.buckets, NameMap::empty())
             }
         }
     }
 }
 
-/// Writes how the group chooses, if it was told.
+/// Writes the hash selection, if any.
 fn write_selection(f: &mut fmt::Formatter<'_>, selection: Option<&Selection>) -> fmt::Result {
     selection.map_or(Ok(()), |selection| write!(f, ",{selection}"))
 }
 
-/// Writes buckets; their numbers, unless they are those of their places.
+/// Writes buckets, with their ids unless these equal their indices.
 fn write_buckets(
     f: &mut fmt::Formatter<'_>,
     kind: GroupKind,
@@ -352,14 +355,14 @@ fn write_buckets(
     })
 }
 
-/// Writes what a bucket is, behind its number.
+/// Writes the properties of a bucket after its id.
 fn write_bucket(
     f: &mut fmt::Formatter<'_>,
     kind: GroupKind,
     bucket: &Bucket,
     names: &NameMap,
 ) -> fmt::Result {
-    if bucket.weight != usual_weight(kind) {
+    if bucket.weight != default_weight(kind) {
         write!(f, "weight:{},", bucket.weight)?;
     }
     if bucket.watch_port != PortNo::ANY {

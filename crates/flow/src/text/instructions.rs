@@ -1,7 +1,7 @@
-//! Reading what stands behind `actions=`: actions, and the instructions among them.
+//! Reader of the text after `actions=`: actions and instructions.
 //!
-//! Actions outside of `write_actions(..)` make up the apply-actions instruction.
-//! The order is that of execution (OF 1.3.5, 5.9), so that a line reads as it runs.
+//! Actions outside of `write_actions(..)` form the apply-actions instruction. Instructions must be
+//! in the order of execution (OF 1.3.5, 5.9).
 
 use base::MeterId;
 
@@ -12,8 +12,7 @@ use super::name_map;
 use super::number::number;
 use crate::action::{Action, Instructions, MetadataWrite};
 
-/// The instructions that have a name, in the order of execution; `None` stands for
-/// the actions themselves.
+/// Named instructions in the order of execution; `None` represents the actions.
 const STEPS: [Option<&str>; 6] = [
     Some("meter"),
     None,
@@ -32,17 +31,17 @@ pub(super) fn read(text: Token<'_>) -> Result<Instructions, ParseError> {
     while let Some(item) = items.next_pair()? {
         let name = item.key.text;
         if let Some(drop) = drop {
-            return Err(alone(drop));
+            return Err(drop_error(drop));
         }
         if name == "drop" {
             item.reject_value()?;
             if read != Instructions::default() {
-                return Err(alone(item.key));
+                return Err(drop_error(item.key));
             }
             drop = Some(item.key);
             continue;
         }
-        // A meter behind the first action, or another meter, is an action (OF 1.5.1, 5.8).
+        // A meter after the first action, or a second meter, is an action (OF 1.5.1, 5.8).
         let is_action = name == "meter" && last != (0, "");
         let named = STEPS.iter().position(|step| *step == Some(name));
         let named = named.filter(|_| !is_action);
@@ -50,11 +49,11 @@ pub(super) fn read(text: Token<'_>) -> Result<Instructions, ParseError> {
         if step < last.0 {
             let after = last.1;
             return Err(item.key.error(format!(
-                "must stand before `{after}`, as it is done before it"
+                "must be before `{after}`, in the order of execution"
             )));
         }
         if named == Some(last.0) && name == last.1 {
-            return Err(item.key.error("an instruction is given once"));
+            return Err(item.key.error("duplicate instruction"));
         }
         last = (step, name);
         take(&mut read, item)?;
@@ -62,9 +61,9 @@ pub(super) fn read(text: Token<'_>) -> Result<Instructions, ParseError> {
     Ok(read)
 }
 
-/// The complaint that `drop` has company.
-fn alone(drop: Token<'_>) -> ParseError {
-    drop.error("`drop` stands alone: it says that there are no actions")
+/// The term_error that `drop` has company.
+fn drop_error(drop: Token<'_>) -> ParseError {
+    drop.error("`drop` must be the only action")
 }
 
 /// Adds one item to the instructions.
@@ -80,7 +79,7 @@ fn take(read: &mut Instructions, item: KeyValue<'_>) -> Result<(), ParseError> {
         "write_actions" => {
             read.write = match item.value {
                 Some(actions) => action_list(actions)?,
-                None => return Err(item.key.error("actions are missing: write_actions(..)")),
+                None => return Err(item.key.error("missing actions: write_actions(..)")),
             };
         }
         "write_metadata" => read.metadata = Some(metadata(item.required_value()?)?),
@@ -88,14 +87,14 @@ fn take(read: &mut Instructions, item: KeyValue<'_>) -> Result<(), ParseError> {
         "apply_actions" => {
             return Err(item
                 .key
-                .error("to apply is the default: write the actions alone"));
+                .error("apply-actions is the default: write the actions without it"));
         }
         _ => read.apply.push(action_read::action(item)?),
     }
     Ok(())
 }
 
-/// Reads actions where instructions have no place; `drop` or nothing is no actions.
+/// Parses actions where instructions are not permitted; `drop` or an empty text is the empty list.
 pub(super) fn action_list(text: Token<'_>) -> Result<Vec<Action>, ParseError> {
     let mut actions = Vec::new();
     let mut items = KeyValues::new(text);
@@ -104,21 +103,21 @@ pub(super) fn action_list(text: Token<'_>) -> Result<Vec<Action>, ParseError> {
         if name == "apply_actions" || STEPS[1..].contains(&Some(name)) {
             return Err(item
                 .key
-                .error("an instruction, where only actions can stand"));
+                .error("unexpected instruction: only actions are permitted"));
         }
         if name == "drop" && actions.is_empty() && items.clone().next_pair()?.is_none() {
             item.reject_value()?;
             break;
         }
         if name == "drop" {
-            return Err(alone(item.key));
+            return Err(drop_error(item.key));
         }
         actions.push(action_read::action(item)?);
     }
     Ok(actions)
 }
 
-/// Reads `value` or `value/mask`; the value keeps its bits outside the mask.
+/// Parses `value` or `value/mask`; the value keeps its bits outside the mask.
 fn metadata(token: Token<'_>) -> Result<MetadataWrite, ParseError> {
     let (value, mask) = match token.split_once("/") {
         Some((value, mask)) => (value, number(mask)?),

@@ -1,4 +1,4 @@
-//! `learn(..)`: reading and writing it.
+//! Reader and writer of `learn(..)`.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ fn take(learn: &mut Learn, item: KeyValue<'_>) -> Result<(), ParseError> {
             let token = item.required_value()?;
             let bit = subfield(token)?;
             if bit.bits() != 1 {
-                return Err(token.error("one bit is wanted"));
+                return Err(token.error("expected one bit"));
             }
             learn.result = Some(bit);
         }
@@ -76,7 +76,7 @@ fn take(learn: &mut Learn, item: KeyValue<'_>) -> Result<(), ParseError> {
 /// Reads `value->part` or `part->part`.
 fn load(token: Token<'_>) -> Result<LearnSpec, ParseError> {
     let Some((from, to)) = token.split_once("->") else {
-        return Err(token.error("a source and a field are wanted: load:SOURCE->FIELD[]"));
+        return Err(token.error("expected a source and a field: load:SOURCE->FIELD[]"));
     };
     let to = subfield(to.trim())?;
     let from = from.trim();
@@ -88,7 +88,7 @@ fn load(token: Token<'_>) -> Result<LearnSpec, ParseError> {
     Ok(LearnSpec::Load { to, from })
 }
 
-/// Reads `field=value`, `part=part`, or `part`, which is like itself.
+/// Parses `field=value`, `subfield=subfield`, or `subfield`, which equals itself.
 fn matching(item: KeyValue<'_>) -> Result<LearnSpec, ParseError> {
     let to = subfield(item.key)?;
     let from = match item.value {
@@ -98,9 +98,9 @@ fn matching(item: KeyValue<'_>) -> Result<LearnSpec, ParseError> {
         }
         Some(value) if to.is_whole() && !to.is_tunnel_option() => {
             let (number, mask) = match_read::value(field_of(item.key)?, value)?;
-            // A kind of fragment has more bits where masks are wanted.
+            // `ip_frag` has more bits in masks than as a field.
             if mask & to.ones() != to.ones() || number & !to.ones() != 0 {
-                return Err(value.error("a value without a mask is wanted"));
+                return Err(value.error("expected a value without a mask"));
             }
             LearnSource::Value(number.into())
         }
@@ -131,7 +131,7 @@ fn same_width(from: Token<'_>, to: Subfield) -> Result<Subfield, ParseError> {
     Ok(read)
 }
 
-/// Writes `learn(..)`: what is as it is by default is not mentioned.
+/// Writes `learn(..)` without default values.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn, names: &NameMap) -> fmt::Result {
     write!(f, "learn(table={}", WithNames(&learn.table, names))?;
     let numbers = [

@@ -1,6 +1,6 @@
-//! Cutting a line into keys and values, each remembering where it stood.
+//! Lexer: splits a line into tokens and key-value pairs that keep their position.
 //!
-//! This knows commas, colons and parentheses, and no key by name.
+//! It recognises separators, quotes and parentheses, but no key.
 
 use super::MAX_LINE;
 use super::error::ParseError;
@@ -12,7 +12,7 @@ pub(super) struct Token<'a> {
     pub(super) text: &'a str,
     /// Bytes from the start of the line.
     pub(super) at: usize,
-    /// What names mean in it.
+    /// Names of ports and tables.
     pub(super) names: &'a NameMap,
 }
 
@@ -21,26 +21,26 @@ pub(super) fn line(text: &str) -> Result<Token<'_>, ParseError> {
     let whole = Token {
         text,
         at: 0,
-        names: NameMap::nameless(),
+        names: NameMap::empty(),
     };
     if text.len() > MAX_LINE {
-        return Err(whole.error(format!("a line has {MAX_LINE} bytes at most")));
+        return Err(whole.error(format!("the line exceeds {MAX_LINE} bytes")));
     }
     Ok(whole)
 }
 
 impl<'a> Token<'a> {
-    /// The error that there is `problem` with this token.
+    /// Returns an error about this token.
     pub(super) fn error(self, problem: impl Into<String>) -> ParseError {
         ParseError::new(self.at, self.text, problem)
     }
 
-    /// The same, where ports and tables may be called by these names.
+    /// Returns the token with names of ports and tables.
     pub(super) fn with_names(self, names: &'a NameMap) -> Self {
         Self { names, ..self }
     }
 
-    /// The first `len` bytes, and the rest.
+    /// Splits the token after `len` bytes.
     pub(super) fn split_at(self, len: usize) -> (Self, Self) {
         let (left, right) = self.text.split_at(len);
         let at = self.at + len;
@@ -52,14 +52,14 @@ impl<'a> Token<'a> {
         (Token { text: left, ..self }, right)
     }
 
-    /// What stands before and behind the first `separator`.
+    /// Splits the token at the first `separator`.
     pub(super) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
         let (left, rest) = self.split_at(self.text.find(separator)?);
         Some((left, rest.split_at(separator.len()).1))
     }
 
-    /// The one that the first word of the line stands for, if any does, and what is behind the
-    /// word; of a line that begins with none of these words, all.
+    /// Splits a keyword from the front and returns its meaning. Returns the whole token if it
+    /// begins with none of `words`.
     pub(super) fn strip_keyword<T: Copy>(self, words: &[(T, &str)]) -> (Option<T>, Self) {
         let start = self.trim();
         let len = start.text.find([',', ' ', '\t']);
@@ -81,33 +81,33 @@ impl<'a> Token<'a> {
     }
 }
 
-/// A key and what was given with it: `key`, `key=value`, `key:value` or `key(value)`.
+/// Key with an optional value: `key`, `key=value`, `key:value` or `key(value)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyValue<'a> {
     pub(super) key: Token<'a>,
     pub(super) value: Option<Token<'a>>,
-    /// What an arrow behind the parentheses points to: `key(value)->target`.
+    /// Target of an arrow after the parentheses: `key(value)->target`.
     pub(super) target: Option<Token<'a>>,
 }
 
 impl<'a> KeyValue<'a> {
-    /// The value.
+    /// Returns the value, which must not be empty.
     pub(super) fn required_value(self) -> Result<Token<'a>, ParseError> {
         match self.value {
             Some(value) if !value.text.is_empty() => Ok(value),
-            _ => Err(self.key.error("a value is missing")),
+            _ => Err(self.key.error("missing value")),
         }
     }
 
-    /// No arrow, as it should be.
+    /// Checks that there is no arrow.
     pub(super) fn reject_target(self) -> Result<Self, ParseError> {
         match self.target {
-            Some(target) => Err(target.error("an arrow has no meaning here")),
+            Some(target) => Err(target.error("unexpected `->`")),
             None => Ok(self),
         }
     }
 
-    /// Nothing, as it should be.
+    /// Checks that there is no value.
     pub(super) fn reject_value(self) -> Result<(), ParseError> {
         match self.value {
             Some(value) if !value.text.is_empty() => {
@@ -119,12 +119,12 @@ impl<'a> KeyValue<'a> {
     }
 }
 
-/// What separates items.
+/// True for separators of key-value pairs.
 fn separates(c: char) -> bool {
     matches!(c, ',' | ' ' | '\t' | '\r' | '\n')
 }
 
-/// Whether letters stand between quotes, where nothing separates.
+/// State inside and outside of quotes, which protect separators.
 #[derive(Default)]
 struct Quotes {
     open: bool,
@@ -132,7 +132,7 @@ struct Quotes {
 }
 
 impl Quotes {
-    /// Takes the next letter: whether it is one between quotes, or the latter of them.
+    /// Consumes a character. Returns true if it is inside quotes or the closing one.
     const fn take(&mut self, letter: char) -> bool {
         let inside = self.open;
         let ends = letter == '"' && !self.escaped;
@@ -142,7 +142,7 @@ impl Quotes {
     }
 }
 
-/// KeyValues yet to come.
+/// Iterator over the key-value pairs of a text.
 #[derive(Clone, Debug)]
 pub(super) struct KeyValues<'a> {
     rest: Token<'a>,
@@ -154,12 +154,12 @@ impl<'a> KeyValues<'a> {
         Self { rest: text }
     }
 
-    /// What has not been read.
+    /// Text that has not been read.
     pub(super) fn rest(&self) -> Token<'a> {
         self.rest
     }
 
-    /// The next item; none at the end.
+    /// Returns the next pair, or `None` at the end.
     pub(super) fn next_pair(&mut self) -> Result<Option<KeyValue<'a>>, ParseError> {
         let Some(key) = self.next_key()? else {
             return Ok(None);
@@ -175,7 +175,7 @@ impl<'a> KeyValues<'a> {
                 self.rest = open.split_at(1).1;
                 let value = self.take_value(|c| c == ')')?;
                 if self.rest.text.is_empty() {
-                    return Err(open.error("the closing parenthesis is missing"));
+                    return Err(open.error("missing closing parenthesis"));
                 }
                 self.rest = self.rest.split_at(1).1;
                 target = self.take_target()?;
@@ -186,7 +186,7 @@ impl<'a> KeyValues<'a> {
         Ok(Some(KeyValue { key, value, target }))
     }
 
-    /// What an arrow points to, if one stands here.
+    /// Returns the target of an arrow, if one follows.
     fn take_target(&mut self) -> Result<Option<Token<'a>>, ParseError> {
         if !self.rest.text.starts_with("->") {
             return Ok(None);
@@ -195,7 +195,7 @@ impl<'a> KeyValues<'a> {
         self.take_value(separates).map(Some)
     }
 
-    /// The next key; what belongs to it comes next.
+    /// Returns the next key.
     fn next_key(&mut self) -> Result<Option<Token<'a>>, ParseError> {
         let text = self.rest.text;
         let start = self
@@ -208,14 +208,14 @@ impl<'a> KeyValues<'a> {
             .find(|c| !quoted.take(c) && (separates(c) || matches!(c, '=' | ':' | '(' | ')')))
             .unwrap_or(start.text.len());
         if len == 0 && !start.text.is_empty() {
-            return Err(start.error("a name is missing here"));
+            return Err(start.error("missing name"));
         }
         let (key, rest) = start.split_at(len);
         self.rest = rest;
         Ok((len > 0).then_some(key))
     }
 
-    /// Up to the first character, outside parentheses, that `ends` the value.
+    /// Returns the text up to the first character outside of parentheses for which `ends` holds.
     fn take_value(&mut self, ends: impl Fn(char) -> bool) -> Result<Token<'a>, ParseError> {
         let mut open = Vec::new();
         let mut quoted = Quotes::default();
@@ -236,7 +236,7 @@ impl<'a> KeyValues<'a> {
         });
         if let (None, Some(index)) = (end, open.last()) {
             let unclosed = self.rest.split_at(*index).1;
-            return Err(unclosed.error("the closing parenthesis is missing"));
+            return Err(unclosed.error("missing closing parenthesis"));
         }
         let (value, rest) = self
             .rest
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_give_a_value_is_read() {
+    fn lexer_accepts_all_forms_of_values() {
         let found = items(" a, b=1\tc:2,d(3,e(4)),f=g(h, i)/j ").expect("well formed");
         let expected = [
             ("a", None),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_or_has_no_name_is_refused_where_it_stands() {
+    fn unclosed_parenthesis_and_missing_name_are_refused_with_position() {
         for (text, at) in [
             ("a(b", 1),
             ("ab=c(d,e", 4),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_an_end() {
+    fn line_above_maximum_is_refused() {
         let long = "a,".repeat(MAX_LINE);
         assert!(line(&long).expect_err("too long").found.len() < 50);
     }

@@ -1,5 +1,5 @@
-//! Reading matches. Keys come in any order, so what a name means, and whether a
-//! field's prerequisites are there, is decided when all have been read.
+//! Reader of matches. Keys have any order, so ambiguous names and prerequisites are resolved after
+//! the last one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,13 +17,13 @@ use crate::field::{Field, Prerequisite, VID_PRESENT};
 use crate::matching::{Match, MatchBuilder};
 use crate::refusal::Refusal;
 
-/// Reads a match that stands alone.
+/// Parses a match without other keys.
 pub(super) fn whole(text: Token<'_>) -> Result<Match, ParseError> {
     let mut draft = MatchDraft::default();
     let mut items = KeyValues::new(text);
     while let Some(item) = items.next_pair()? {
         if !draft.take(item)? {
-            let known = names::of_matches();
+            let known = names::match_names();
             let problem = with_nearest("unknown match field", item.key.text, known);
             return Err(item.key.error(problem));
         }
@@ -49,17 +49,17 @@ pub(super) fn value(field: Field, token: Token<'_>) -> Result<MaskedValue, Parse
     }
 }
 
-/// Reads a port; of 32 bits it is as it is, of 16 its lower half.
+/// Parses a port: of a 32-bit field as it is, of a 16-bit field its lower half.
 fn port(field: Field, token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let (port, full) = (u128::from(address::port(token)?.0), field.full_mask());
     let reserved = u128::from(PortNo::MAX.0);
     if port > full && port < reserved {
-        return Err(token.error("out of range: a port of 16 bits is wanted"));
+        return Err(token.error("out of range: expected a port of 16 bits"));
     }
     Ok((port & full, full))
 }
 
-/// A term, and the key that asked for it.
+/// Term with its key.
 #[derive(Clone, Copy, Debug)]
 struct DraftTerm<'a> {
     pair: MaskedValue,
@@ -70,14 +70,14 @@ struct DraftTerm<'a> {
 #[derive(Debug, Default)]
 pub(super) struct MatchDraft<'a> {
     terms: BTreeMap<Field, DraftTerm<'a>>,
-    /// What is asked of tunnel options.
+    /// Terms on tunnel options.
     options: BTreeMap<Field, (WideMaskedValue, Token<'a>)>,
     /// Keys whose field depends on the protocol.
-    waiting: Vec<(KeyMeaning, KeyValue<'a>)>,
+    pending: Vec<(KeyMeaning, KeyValue<'a>)>,
 }
 
 impl<'a> MatchDraft<'a> {
-    /// Takes `item` if it is a protocol or a field; else returns false.
+    /// Takes `item` if it is a protocol or a field; otherwise returns false.
     pub(super) fn take(&mut self, item: KeyValue<'a>) -> Result<bool, ParseError> {
         if let Some(protocol) = PROTOCOLS.iter().find(|known| known.name == item.key.text) {
             item.reject_value()?;
@@ -92,8 +92,8 @@ impl<'a> MatchDraft<'a> {
             return Ok(true);
         }
         let Some(meaning) = names::meaning(item.key.text) else {
-            if names::is_foreign_field(item.key.text) {
-                return Err(item.key.error("not supported yet: matching on this field"));
+            if names::is_unsupported_field(item.key.text) {
+                return Err(item.key.error("not supported: matching on this field"));
             }
             return Ok(false);
         };
@@ -115,25 +115,25 @@ impl<'a> MatchDraft<'a> {
             KeyMeaning::DlVlan => self.add(Field::VlanVid, special::dl_vlan(token)?, item.key)?,
             KeyMeaning::Tci => self.add_tci(special::vlan_tci(token)?, item.key)?,
             KeyMeaning::ArpOr(..) | KeyMeaning::Transport(_) | KeyMeaning::ByFamily(..) => {
-                self.waiting.push((meaning, item));
+                self.pending.push((meaning, item));
             }
         }
         Ok(true)
     }
 
-    /// Takes what is asked of a tunnel option, perhaps no more than that it be there.
+    /// Takes a term on a tunnel option, which may test its presence only.
     fn take_option(&mut self, field: Field, item: KeyValue<'a>) -> Result<(), ParseError> {
         if item.value.is_some_and(|value| value.text == "*") {
             return Ok(());
         }
-        let pair = options::asked(item.value)?;
+        let pair = options::optional_term(item.value)?;
         match self.options.insert(field, (pair, item.key)) {
             Some((before, first)) if before != pair => Err(contradiction(item.key, first)),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Adds a term. Twice the same is once; twice different is an error.
+    /// Adds a term. An equal one for the same field is ignored, a different one is an error.
     fn add(&mut self, field: Field, pair: MaskedValue, key: Token<'a>) -> Result<(), ParseError> {
         match self.terms.entry(field) {
             Entry::Vacant(place) => {
@@ -157,32 +157,32 @@ impl<'a> MatchDraft<'a> {
 
     /// The match, with everything in its place.
     pub(super) fn finish(mut self) -> Result<Match, ParseError> {
-        for (meaning, item) in std::mem::take(&mut self.waiting) {
+        for (meaning, item) in std::mem::take(&mut self.pending) {
             let field = self.resolve(meaning, item.key)?;
             self.add(field, value(field, item.required_value()?)?, item.key)?;
         }
-        self.imply_tag();
-        let mut building = MatchBuilder::default();
+        self.require_tag();
+        let mut builder = MatchBuilder::default();
         for (field, DraftTerm { pair, key }) in self.terms {
-            building
+            builder
                 .add(field, pair.0, pair.1)
-                .map_err(|refusal| key.error(complaint(field, refusal)))?;
+                .map_err(|refusal| key.error(term_error(field, refusal)))?;
         }
         for (field, ((value, mask), key)) in self.options {
-            building
+            builder
                 .add_option(field, value, mask)
-                .map_err(|refusal| key.error(complaint(field, refusal)))?;
+                .map_err(|refusal| key.error(term_error(field, refusal)))?;
         }
-        Ok(building.build())
+        Ok(builder.build())
     }
 
-    /// All of `field`'s value, if it is asked for.
+    /// Returns the value of `field` if all its bits are given.
     fn exact(&self, field: Field) -> Option<u128> {
-        let wanted = self.terms.get(&field)?;
-        (wanted.pair.1 == field.full_mask()).then_some(wanted.pair.0)
+        let expected = self.terms.get(&field)?;
+        (expected.pair.1 == field.full_mask()).then_some(expected.pair.0)
     }
 
-    /// The field that a name means with the protocol at hand.
+    /// Returns the field that a name denotes under the given protocol.
     fn resolve(&self, meaning: KeyMeaning, key: Token<'_>) -> Result<Field, ParseError> {
         let eth_type = self.exact(Field::EthType);
         let field = match meaning {
@@ -199,11 +199,11 @@ impl<'a> MatchDraft<'a> {
             KeyMeaning::Tos => Some(Field::IpDscp),
             KeyMeaning::DlVlan | KeyMeaning::Tci => Some(Field::VlanVid),
         };
-        field.ok_or_else(|| key.error("needs `tcp`, `udp`, `sctp`, or their twins for IPv6"))
+        field.ok_or_else(|| key.error("requires `tcp`, `udp` or `sctp`, or their IPv6 variants"))
     }
 
-    /// Asks for a tag where a priority is asked for, as `ovs-ofctl` does.
-    fn imply_tag(&mut self) {
+    /// Requires a tag if a priority is given, like `ovs-ofctl`.
+    fn require_tag(&mut self) {
         let present = u128::from(VID_PRESENT);
         if let Some(pcp) = self.terms.get(&Field::VlanPcp).copied() {
             let pair = (present, present);
@@ -217,8 +217,8 @@ impl<'a> MatchDraft<'a> {
     }
 }
 
-/// The field that stands at this side of the transport header. For ICMP it is
-/// type and code, as OpenFlow 1.0 has it.
+/// Returns the field of the transport header at this position: for ICMP type and code, as in
+/// OpenFlow 1.0.
 fn transport(side: TransportPort, eth_type: Option<u128>, ip_proto: Option<u128>) -> Option<Field> {
     let (source, destination) = match (eth_type?, ip_proto?) {
         (0x0800 | 0x86dd, 6) => (Field::TcpSrc, Field::TcpDst),
@@ -234,32 +234,37 @@ fn transport(side: TransportPort, eth_type: Option<u128>, ip_proto: Option<u128>
     })
 }
 
-/// Two keys want different bits of one field.
+/// Error: two keys contradict each other.
 fn contradiction(key: Token<'_>, first: Token<'_>) -> ParseError {
     let (name, column) = (first.text, first.at + 1);
     key.error(format!("contradicts `{name}` in column {column}"))
 }
 
-/// This value and nothing else.
+/// Exact value.
 fn exactly(field: Field, value: u128) -> MaskedValue {
     (value, field.full_mask())
 }
 
-/// What to say when a term does not fit the match.
-fn complaint(field: Field, refusal: Refusal) -> String {
+/// Returns the message for a term that the match does not accept.
+fn term_error(field: Field, refusal: Refusal) -> String {
     match refusal {
-        Refusal::MatchBadMask => "this field takes no mask".to_owned(),
-        Refusal::MatchBadPrerequisite => format!("needs {}", prerequisite(field.info().needs)),
+        Refusal::MatchBadMask => "this field does not support masks".to_owned(),
+        Refusal::MatchBadPrerequisite => {
+            format!(
+                "requires {}",
+                prerequisite_syntax(field.info().prerequisite)
+            )
+        }
         other => other.to_string(),
     }
 }
 
-/// How to write what a field needs.
-fn prerequisite(needs: Prerequisite) -> &'static str {
-    match needs {
+/// Returns the syntax that satisfies a prerequisite.
+fn prerequisite_syntax(prerequisite: Prerequisite) -> &'static str {
+    match prerequisite {
         Prerequisite::None => "nothing",
         Prerequisite::InPort => "`in_port`",
-        Prerequisite::VlanTag => "a VLAN tag, which the match says is not there",
+        Prerequisite::VlanTag => "a VLAN tag, which the match excludes",
         Prerequisite::Mpls => "`mpls` or `mplsm`",
         Prerequisite::Pbb => "`dl_type=0x88e7`",
         Prerequisite::Arp => "`arp` or `rarp`",

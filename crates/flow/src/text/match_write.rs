@@ -1,4 +1,4 @@
-//! Writing matches, in the order of `ovs-ofctl`.
+//! Writer of matches, in the order of `ovs-ofctl`.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use super::{address, options, special};
 use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
 
-/// How many fields stand before the protocol's name.
+/// Number of fields before the protocol's name.
 const BEFORE_PROTOCOL: usize = 6;
 
-/// How many fields are told otherwise, or no match holds, being views.
+/// Number of fields that are written otherwise, or are views.
 const OTHERS: usize = Field::COUNT - Field::TunMetadata0 as usize;
 
-/// The fields in the order of printing, but for those that the protocol's name or
-/// the tag's keys stand for.
+/// Fields in the order of printing, except for those that the protocol's name or the keys of the
+/// tag represent.
 #[rustfmt::skip]
 const ORDER: [Field; Field::COUNT - OTHERS - 1] = {
     use Field::*;
@@ -48,12 +48,12 @@ impl<'a, 'b> CommaList<'a, 'b> {
         Self { f, empty: true }
     }
 
-    /// Whether nothing has been written.
+    /// True if nothing has been written.
     pub(super) fn is_empty(&self) -> bool {
         self.empty
     }
 
-    /// Where to write the next item.
+    /// Returns the writer for the next item.
     pub(super) fn next(&mut self) -> Result<&mut fmt::Formatter<'b>, fmt::Error> {
         if !self.empty {
             self.f.write_str(",")?;
@@ -64,9 +64,9 @@ impl<'a, 'b> CommaList<'a, 'b> {
 }
 
 impl fmt::Display for Match {
-    /// Writes the match as `ovs-ofctl` does; one that takes every frame is empty.
+    /// Writes the match like `ovs-ofctl`; the match that accepts every frame is empty.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&WithNames(self, NameMap::nameless()), f)
+        fmt::Display::fmt(&WithNames(self, NameMap::empty()), f)
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn write_match(
     }
     let spoken = write_protocol(list, matching)?;
     for field in behind {
-        // Those of tunnel options come behind those of the tunnel's other fields.
+        // Tunnel options follow the other tunnel fields.
         if *field == Field::Metadata {
             for term in matching.options() {
                 options::write_term(list.next()?, &term)?;
@@ -110,13 +110,13 @@ pub(super) fn write_match(
     Ok(())
 }
 
-/// What the protocol's name says already.
+/// Fields that the protocol's name represents.
 struct WrittenProtocol {
     eth_type: bool,
     ip_proto: bool,
 }
 
-/// Writes the one word for the protocol, if there is one.
+/// Writes the protocol's name, if there is one.
 fn write_protocol(
     list: &mut CommaList<'_, '_>,
     matching: &Match,
@@ -142,7 +142,7 @@ fn write_protocol(
     })
 }
 
-/// Writes `name=value`, and the mask if it is not all ones.
+/// Writes `name=value` with the mask, unless it is all ones.
 fn write_term(f: &mut fmt::Formatter<'_>, term: &Term, names: &NameMap) -> fmt::Result {
     let pair = (term.value, term.mask);
     write!(f, "{}=", match_name(term.field))?;
@@ -173,14 +173,14 @@ fn match_name(field: Field) -> &'static str {
     }
 }
 
-/// Writes a hexadecimal number, and the mask likewise unless it is all ones.
+/// Writes a hexadecimal number with the mask, unless it is all ones.
 fn write_hex(
     f: &mut fmt::Formatter<'_>,
     (value, mask): MaskedValue,
     digits: usize,
     exact: bool,
 ) -> fmt::Result {
-    // C's `%#x`, which the tool uses where it does not pad, has no 0x before a zero.
+    // Like C's `%#x`, which the tool uses for numbers without padding, this omits 0x before zero.
     match value {
         0 if digits == 1 => f.write_str("0")?,
         _ => write!(f, "0x{value:0digits$x}")?,
@@ -210,8 +210,8 @@ fn write_address(
     }
 }
 
-/// Writes a value as set-field has it: as in a match, but decimal numbers stay so
-/// under a mask, and hexadecimal ones are not padded.
+/// Writes a value in the form of set-field: as in a match, but decimal numbers stay decimal with a
+/// mask, and hexadecimal ones are not padded.
 pub(super) fn write_set_value(
     f: &mut fmt::Formatter<'_>,
     field: Field,

@@ -1,4 +1,4 @@
-//! Meters as text, the way `ovs-ofctl` 3.1 reads and prints them.
+//! Reader and writer of meters, in the form of `ovs-ofctl` 3.1.
 //!
 //! ```text
 //! meter = [command] "meter=" number "," ("kbps" | "pktps") {"," flag} "," "bands=" band {"," band}
@@ -36,13 +36,13 @@ const NAMED: [(MeterId, &str); 3] = [
     (MeterId::ALL, "all"),
 ];
 
-/// The command word that the line begins with, and the rest of the line.
+/// Splits the command from the front of a line.
 pub(super) fn command(line: Token<'_>) -> (MeterModCommand, Token<'_>) {
     let (command, rest) = line.strip_keyword(&COMMANDS);
     (command.unwrap_or(MeterModCommand::Add), rest)
 }
 
-/// Reads a meter-mod, behind its command word.
+/// Parses a meter-mod after its command.
 pub(super) fn meter_mod(command: MeterModCommand, line: Token<'_>) -> Result<MeterMod, ParseError> {
     let mut flags = MeterFlags::default();
     let (mut meter, mut bands) = (None, Vec::new());
@@ -67,10 +67,10 @@ pub(super) fn meter_mod(command: MeterModCommand, line: Token<'_>) -> Result<Met
     let meter = match (meter, command) {
         (Some(meter), _) => meter,
         (None, MeterModCommand::Delete) => MeterId::ALL,
-        (None, _) => return Err(end.error("the meter is missing: `meter=`")),
+        (None, _) => return Err(end.error("missing meter: `meter=`")),
     };
     if command != MeterModCommand::Delete && bands.is_empty() {
-        return Err(end.error("bands are missing: `bands=`"));
+        return Err(end.error("missing bands: `bands=`"));
     }
     Ok(MeterMod {
         command,
@@ -88,7 +88,7 @@ fn meter_id(token: Token<'_>) -> Result<MeterId, ParseError> {
     }
 }
 
-/// Reads bands; `type=` begins one, and `band=` may stand before it.
+/// Parses bands; each begins with `type=`, with an optional `band=` before it.
 fn read_bands(text: Token<'_>) -> Result<Vec<Band>, ParseError> {
     let mut bands: Vec<BandDraft<'_>> = Vec::new();
     let mut items = KeyValues::new(text);
@@ -96,7 +96,7 @@ fn read_bands(text: Token<'_>) -> Result<Vec<Band>, ParseError> {
         if matches!(item.key.text, "band" | "bands") {
             match KeyValues::new(item.required_value()?).next_pair()? {
                 Some(first) => item = first,
-                None => return Err(item.key.error("a band is missing")),
+                None => return Err(item.key.error("missing band")),
             }
         }
         match (item.key.text, bands.last_mut()) {
@@ -123,7 +123,7 @@ impl<'a> BandDraft<'a> {
         let remarks = match kind.text {
             "drop" => false,
             "dscp_remark" => true,
-            _ => return Err(kind.error("drop or dscp_remark is wanted")),
+            _ => return Err(kind.error("expected drop or dscp_remark")),
         };
         Ok(Self {
             key: item.key,
@@ -145,7 +145,7 @@ impl<'a> BandDraft<'a> {
     }
 
     fn finish(self) -> Result<Band, ParseError> {
-        let missing = |what: &str| self.key.error(format!("the band's `{what}=` is missing"));
+        let missing = |what: &str| self.key.error(format!("missing `{what}=` of the band"));
         Ok(Band {
             kind: match (self.remarks, self.level) {
                 (false, _) => BandKind::Drop,
@@ -171,15 +171,14 @@ impl fmt::Display for MeterName {
 }
 
 impl fmt::Display for MeterConfig {
-    /// Writes the meter as `ovs-ofctl dump-meters` does, a line for each band.
+    /// Writes the meter like `ovs-ofctl dump-meters`, one line for each band.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_meter(f, self.meter, self.flags, &self.bands, [" ", "\n"])
     }
 }
 
 impl fmt::Display for MeterMod {
-    /// Writes one line, which reads as the same meter-mod; of a deletion only what
-    /// it means.
+    /// Writes one line, which reads as the same meter-mod.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (_, word) = COMMANDS
             .iter()
@@ -195,7 +194,7 @@ impl fmt::Display for MeterMod {
     }
 }
 
-/// Writes a meter, with what separates words, and what stands between bands.
+/// Writes a meter with the given separators between words and between bands.
 fn write_meter(
     f: &mut fmt::Formatter<'_>,
     meter: MeterId,
@@ -211,7 +210,7 @@ fn write_meter(
     }
     write!(f, "{word}bands=")?;
     for (index, band) in bands.iter().enumerate() {
-        // In one line, the first band follows its key at once.
+        // In one line, no separator precedes the first band.
         let between = if index == 0 && line == word { "" } else { line };
         let kind = match band.kind {
             BandKind::Drop => "drop",

@@ -1,7 +1,6 @@
-//! What a switch calls its ports and tables, which otherwise have numbers: for those who
-//! read and write text beside a switch (`ovs-ofctl(8)`, `--names`).
+//! Names of the switch's ports and tables in the text form (`ovs-ofctl(8)`, `--names`).
 //!
-//! A name that two ports have (no more than 15 bytes of it are told by OpenFlow) is nobody's.
+//! A name that two ports share is not used. (OpenFlow transmits at most 15 bytes of a name.)
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,12 +26,12 @@ pub struct NameMap {
 #[derive(Clone, Debug, Default)]
 struct NumberNames {
     by_number: BTreeMap<u32, String>,
-    /// None if several have the name.
+    /// `None` if several numbers share the name.
     by_name: BTreeMap<String, Option<u32>>,
 }
 
-/// Nothing has a name.
-static NAMELESS: NameMap = NameMap {
+/// Map without names.
+static EMPTY: NameMap = NameMap {
     ports: NumberNames::new(),
     tables: NumberNames::new(),
 };
@@ -68,10 +67,10 @@ impl NumberNames {
 }
 
 impl NameMap {
-    /// One in which nothing has a name.
+    /// Returns the map without names.
     #[must_use]
-    pub fn nameless() -> &'static Self {
-        &NAMELESS
+    pub fn empty() -> &'static Self {
+        &EMPTY
     }
 
     /// Gives a port its name. Reserved ports have theirs.
@@ -91,36 +90,47 @@ impl NameMap {
         self.ports.number(name).map(PortNo)
     }
 
-    /// As [`parse_flow_line`](super::parse_flow_line); ports and tables may be named.
+    /// Like [`parse_flow_line`](super::parse_flow_line), with names of ports and tables.
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     pub fn parse_flow_line(&self, line: &str) -> Result<FlowMod, ParseError> {
         let (command, rest) = flow_read::command(lexer::line(line)?.with_names(self));
         flow_read::flow_mod(command, rest)
     }
 
-    /// As [`parse_flow_stats_request`](super::parse_flow_stats_request); ports and tables may
-    /// be named.
+    /// Like [`parse_flow_stats_request`](super::parse_flow_stats_request), with names of ports and
+    /// tables.
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     pub fn parse_flow_stats_request(&self, line: &str) -> Result<FlowStatsRequest, ParseError> {
         flow_read::flow_stats_request(lexer::line(line)?.with_names(self))
     }
 
-    /// As [`parse_group_line`](super::parse_group_line); ports and tables may be named.
+    /// Like [`parse_group_line`](super::parse_group_line), with names of ports and tables.
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     pub fn parse_group_line(&self, line: &str) -> Result<GroupMod, ParseError> {
         let (command, rest) = groups::command(lexer::line(line)?.with_names(self));
         groups::group_mod(command, rest)
     }
 }
 
-/// What is written with the names that a roster has, where the value by itself is written
-/// with numbers.
+/// Value that is formatted with names from a map; without this wrapper it is formatted with
+/// numbers.
+///
+/// ```
+/// use base::PortNo;
+/// use flow::text::{NameMap, WithNames};
+///
+/// let mut names = NameMap::default();
+/// names.add_port(PortNo(3), "p3");
+/// let flow = names.parse_flow_line("in_port=p3 actions=drop").unwrap();
+/// assert_eq!(WithNames(&flow.matching, &names).to_string(), "in_port=p3");
+/// assert_eq!(flow.matching.to_string(), "in_port=3");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct WithNames<'a, T>(pub &'a T, pub &'a NameMap);
 
@@ -142,7 +152,7 @@ impl fmt::Display for WithNames<'_, TableId> {
     }
 }
 
-/// Writes a name: in quotes, unless it is a letter and letters and digits behind it.
+/// Writes a name, in quotes unless it is a letter followed by letters and digits.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric());
@@ -160,7 +170,7 @@ fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// A name as it stands in a line, without its quotes; none if what is in them is wrong.
+/// Removes the quotes of a name. Returns `None` if an escape sequence is invalid.
 pub(super) fn unquoted(text: &str) -> Option<String> {
     let Some(inside) = text.strip_prefix('"') else {
         return Some(text.to_owned());
@@ -178,7 +188,7 @@ pub(super) fn unquoted(text: &str) -> Option<String> {
     Some(name)
 }
 
-/// What stands behind a backslash (RFC 7159, 7).
+/// Returns the character of an escape sequence (RFC 7159, 7).
 fn escaped(letters: &mut std::str::Chars<'_>) -> Option<char> {
     Some(match letters.next()? {
         letter @ ('"' | '\\' | '/') => letter,
@@ -205,7 +215,7 @@ pub(super) fn table(token: Token<'_>) -> Result<TableId, ParseError> {
     let named = unquoted(token.text).and_then(|name| tables.number(&name));
     match named.and_then(|number| u8::try_from(number).ok()) {
         Some(table) => Ok(TableId(table)),
-        // What is wrong with it as a number.
+        // Reports the error of a number.
         None => number(token).map(TableId),
     }
 }
@@ -256,7 +266,7 @@ mod tests {
         }
     }
 
-    /// A rule as it is told with names and without.
+    /// Returns a rule printed with names and without.
     fn told(line: &str) -> Result<(String, String), ParseError> {
         let roster = roster();
         let flow = roster.parse_flow_line(line)?;
@@ -318,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_ports_are_called_is_nobodys_name_and_reserved_names_stay() {
+    fn ambiguous_and_reserved_port_names_are_not_used() {
         assert!(told("actions=output:two").is_err());
         let (named, _) = told("actions=output:3,in_port,output:6").expect("numbers stay");
         assert_eq!(named, "actions=output:3,IN_PORT,output:\"in_port\"");

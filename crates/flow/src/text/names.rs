@@ -1,16 +1,15 @@
-//! The names of match fields and how their values are written: one table, read
-//! by the parser and the printer.
+//! Names and value formats of match fields: one table for readers and writers.
 
 use crate::field::Field;
 
-/// How the value of a field is written.
+/// Format of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueFormat {
     /// A decimal number; with a mask, both are hexadecimal in a match.
     Decimal,
     /// A decimal number of eight bits; with a mask, both are hexadecimal and of two digits.
     Octet,
-    /// A hexadecimal number of at least so many digits in a match.
+    /// Hexadecimal number with at least this many digits in a match.
     Hex(usize),
     /// An Ethernet address.
     Mac,
@@ -30,39 +29,39 @@ pub(super) enum ValueFormat {
     Typed,
 }
 
-/// What a name in a match means. Some names mean a different field with another protocol.
+/// Meaning of a name in a match. Some names denote different fields under different protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyMeaning {
-    /// This field.
+    /// One field.
     Field(Field),
-    /// The first if the match is for ARP, else the second.
+    /// The first field for ARP, otherwise the second.
     ArpOr(Field, Field),
-    /// `tp_src` or `tp_dst`: the field that the transport protocol has there.
+    /// `tp_src` or `tp_dst`: port field of the transport protocol.
     Transport(TransportPort),
-    /// The first if the match is for IPv4, the second if it is for IPv6.
+    /// The first field for IPv4, the second for IPv6.
     ByFamily(Field, Field),
-    /// `nw_tos`: the DSCP as the byte it stands in.
+    /// `nw_tos`: the DSCP as a ToS byte.
     Tos,
-    /// `dl_vlan`: the VLAN id of a tag, or 0xffff for no tag.
+    /// `dl_vlan`: VLAN id of a tag, or 0xffff for no tag.
     DlVlan,
-    /// `vlan_tci`: the sixteen bits of a tag, the CFI bit saying that there is one.
+    /// `vlan_tci`: control information of a tag with the CFI bit as presence bit.
     Tci,
 }
 
-/// One of the two ends of a transport header.
+/// Port of a transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransportPort {
     Source,
     Destination,
 }
 
-/// The names of one field.
+/// Names of one field.
 struct FieldNames {
     field: Field,
-    /// What `ovs-ofctl` calls it in set-field.
+    /// Name in set-field, as `ovs-ofctl` prints it.
     set: &'static str,
     form: ValueFormat,
-    /// All other names that mean this field and no other.
+    /// Further names that denote only this field.
     also: &'static [&'static str],
 }
 
@@ -248,7 +247,7 @@ const NAMES: [FieldNames; Field::COUNT] = {
     ]
 };
 
-/// All names of a field that mean it and no other.
+/// Returns all names that denote only this field.
 #[cfg(test)]
 pub(super) fn all(field: Field) -> Vec<&'static str> {
     let rows = NAMES.iter().filter(|row| row.field == field);
@@ -257,7 +256,7 @@ pub(super) fn all(field: Field) -> Vec<&'static str> {
     names
 }
 
-/// FieldNames in a match that are not, or not always, those of one field.
+/// Names in a match that denote several fields, or none of the table's.
 #[rustfmt::skip]
 const MEANINGS: [(&str, KeyMeaning); 16] = {
     use KeyMeaning::*;
@@ -283,14 +282,14 @@ const MEANINGS: [(&str, KeyMeaning); 16] = {
     ]
 };
 
-/// A protocol's name: an EtherType, and perhaps an IP protocol, in one word.
+/// Name of a protocol, which denotes an EtherType and possibly an IP protocol.
 pub(super) struct ProtocolName {
     pub(super) name: &'static str,
     pub(super) eth_type: u128,
     pub(super) ip_proto: Option<u128>,
 }
 
-/// The words; of several for the same, the printer takes the first.
+/// Names of protocols; the first of several for the same is printed.
 #[rustfmt::skip]
 pub(super) const PROTOCOLS: [ProtocolName; 17] = {
     const fn row(name: &'static str, eth_type: u128, ip_proto: Option<u128>) -> ProtocolName {
@@ -317,10 +316,10 @@ pub(super) const PROTOCOLS: [ProtocolName; 17] = {
     ]
 };
 
-/// Beginnings of the names of Open vSwitch's fields that this switch does not have.
-const FOREIGN_FIELDS: [&str; 3] = ["ct_", "igmp_", "skb_priority"];
+/// Prefixes of Open vSwitch fields that are not supported.
+const UNSUPPORTED_FIELDS: [&str; 3] = ["ct_", "igmp_", "skb_priority"];
 
-/// What `name` means in a match; none if it is no field's name.
+/// Returns the meaning of `name` in a match, or `None` if it is no field's name.
 pub(super) fn meaning(name: &str) -> Option<KeyMeaning> {
     let special = MEANINGS.iter().find(|(known, _)| *known == name);
     special
@@ -328,7 +327,7 @@ pub(super) fn meaning(name: &str) -> Option<KeyMeaning> {
         .or_else(|| settable(name).map(KeyMeaning::Field))
 }
 
-/// The one field of this name, as set-field needs it.
+/// Returns the only field with this name, for set-field.
 pub(super) fn settable(name: &str) -> Option<Field> {
     NAMES
         .iter()
@@ -336,9 +335,11 @@ pub(super) fn settable(name: &str) -> Option<Field> {
         .map(|row| row.field)
 }
 
-/// Whether Open vSwitch has a field of this name and this switch does not.
-pub(super) fn is_foreign_field(name: &str) -> bool {
-    FOREIGN_FIELDS.iter().any(|prefix| name.starts_with(prefix))
+/// True for the name of an Open vSwitch field that is not supported.
+pub(super) fn is_unsupported_field(name: &str) -> bool {
+    UNSUPPORTED_FIELDS
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 /// The field's name in set-field.
@@ -350,7 +351,7 @@ pub(super) fn set_name(field: Field) -> &'static str {
     }
 }
 
-/// The field's name where a value of it is to be learned.
+/// Returns the field's name in `learn`.
 pub(super) fn learn_name(field: Field) -> &'static str {
     match field {
         Field::IpProto => "nw_proto",
@@ -359,13 +360,13 @@ pub(super) fn learn_name(field: Field) -> &'static str {
     }
 }
 
-/// How the field's value is written.
+/// Returns the format of the field's values.
 pub(super) fn form(field: Field) -> ValueFormat {
     NAMES[field as usize].form
 }
 
-/// Every name that a match may have in it.
-pub(super) fn of_matches() -> impl Iterator<Item = &'static str> {
+/// Returns all names that are permitted in a match.
+pub(super) fn match_names() -> impl Iterator<Item = &'static str> {
     let fields = NAMES
         .iter()
         .flat_map(|row| row.also.iter().chain([&row.set]));
@@ -379,14 +380,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_in_the_order_of_the_fields() {
+    fn names_are_in_order_of_fields() {
         for (row, info) in NAMES.iter().zip(Field::all()) {
             assert_eq!(row.field, info.field);
         }
     }
 
     #[test]
-    fn every_name_of_the_registry_is_known() {
+    fn names_of_field_table_are_accepted() {
         for row in Field::all() {
             assert_eq!(
                 settable(row.name).map(Field::info).map(|r| r.name),
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_one_thing() {
+    fn names_are_unambiguous() {
         let mut names: Vec<_> = NAMES
             .iter()
             .flat_map(|row| row.also.iter().chain([&row.set]))

@@ -1,10 +1,10 @@
-//! The name that was meant by one that nobody knows.
+//! Suggestions for misspelt names.
 
-/// Longer names are not compared: none that is known is so long.
+/// Longest name that is compared; no valid name is longer.
 const LENGTH_MAX: usize = 32;
 
-/// The known name that is nearest to `name`, if it is near: so few letters are wrong,
-/// missing, too many or swapped that it may have been meant.
+/// Returns the valid name with the smallest edit distance from `name`, if it is small enough for a
+/// spelling mistake.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LENGTH_MAX {
         return None;
@@ -18,20 +18,20 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, known)| known)
 }
 
-/// `problem`, and the known name that may have been meant.
+/// Returns `problem` with a suggestion, if there is one.
 pub(super) fn with_nearest<'a>(
     problem: &str,
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> String {
     match nearest(name, known) {
-        Some(meant) => format!("{problem}; is `{meant}` meant?"),
+        Some(meant) => format!("{problem}; did you mean `{meant}`?"),
         None => problem.to_owned(),
     }
 }
 
-/// How many letters must be changed, put in, left out or swapped with their neighbour to
-/// make one name of the other (Damerau and Levenshtein).
+/// Returns the edit distance with changes, insertions, deletions and transpositions (Damerau and
+/// Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut before: Vec<usize> = Vec::new();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_letter_more_less_other_or_swapped_is_near() {
+    fn single_spelling_mistake_is_corrected() {
         let known = ["in_port", "tp_dst", "tcp", "drop"];
         for meant in ["in_prot", "in_por", "inport", "in_portt", "im_port"] {
             assert_eq!(nearest(meant, known), Some("in_port"), "{meant}");

@@ -1,10 +1,10 @@
-//! Numbers, and the values and masks made of them.
+//! Numbers, and values with masks.
 
 use super::error::ParseError;
 use super::lexer::Token;
 
-/// Reads a number from 0 to `max`, decimal or `0x`. Where `max` is all of 64 bits,
-/// `-1` is `max`, as in `cookie=1/-1`.
+/// Parses a number from 0 to `max`, decimal or `0x`. If `max` has all 64 bits, `-1` equals it, as
+/// in `cookie=1/-1`.
 pub(super) fn unsigned(token: Token<'_>, max: u128) -> Result<u128, ParseError> {
     let text = token.text;
     if text == "-1" && max == u128::from(u64::MAX) {
@@ -15,7 +15,7 @@ pub(super) fn unsigned(token: Token<'_>, max: u128) -> Result<u128, ParseError> 
         None => (text, 10),
     };
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-        return Err(token.error(format!("a number from 0 to {max} is wanted")));
+        return Err(token.error(format!("expected a number from 0 to {max}")));
     }
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
         return Err(
@@ -24,20 +24,20 @@ pub(super) fn unsigned(token: Token<'_>, max: u128) -> Result<u128, ParseError> 
     }
     match u128::from_str_radix(digits, radix) {
         Ok(number) if number <= max => Ok(number),
-        _ => Err(token.error(format!("out of range: a number from 0 to {max} is wanted"))),
+        _ => Err(token.error(format!("out of range: expected a number from 0 to {max}"))),
     }
 }
 
-/// Reads a number into a type that holds exactly the numbers wanted.
+/// Parses a number in the range of `T`.
 pub(super) fn number<T: BoundedInt>(token: Token<'_>) -> Result<T, ParseError> {
     unsigned(token, T::MAX).map(T::narrow)
 }
 
 /// An unsigned integer type.
 pub(super) trait BoundedInt: Sized {
-    /// Its greatest value.
+    /// Largest value.
     const MAX: u128;
-    /// `number`, which is at most [`BoundedInt::MAX`].
+    /// Converts `number`, which is at most [`BoundedInt::MAX`].
     fn narrow(number: u128) -> Self;
 }
 
@@ -56,8 +56,8 @@ bounded!(u8, u16, u32, u64);
 /// A value and the bits of it that count.
 pub(super) type MaskedValue = (u128, u128);
 
-/// Reads `value` or `value/mask`, both by `read`; without a mask all of `full` counts.
-/// Bits of the value outside the mask are forgotten, as in `10.0.0.1/8`.
+/// Parses `value` or `value/mask` with `read`; the default mask is `full`. Bits of the value
+/// outside the mask are dropped, as in `10.0.0.1/8`.
 pub(super) fn masked(
     token: Token<'_>,
     full: u128,
@@ -90,18 +90,18 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_part_of_the_complaint() {
+    fn out_of_range_error_states_range() {
         for text in ["", "0x", "-1", "+1", "1_0", "1e3", "x", "0x1g"] {
             assert_eq!(
                 read::<u16>(text),
-                Err("a number from 0 to 65535 is wanted".to_owned()),
+                Err("expected a number from 0 to 65535".to_owned()),
                 "{text}"
             );
         }
         for text in ["256", "0x100", &"9".repeat(90)] {
             assert_eq!(
                 read::<u8>(text),
-                Err("out of range: a number from 0 to 255 is wanted".to_owned()),
+                Err("out of range: expected a number from 0 to 255".to_owned()),
                 "{text}"
             );
         }

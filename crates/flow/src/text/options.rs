@@ -1,5 +1,5 @@
-//! Tunnel options as text: numbers of up to 992 bits, and in a match a name alone, which asks
-//! whether there is the option (`ovs-fields(7)`, "Tunnel Metadata").
+//! Reader and writer of tunnel options: numbers of up to 992 bits. In a match, a name alone tests
+//! the presence of the option (`ovs-fields(7)`, "Tunnel Metadata").
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ use crate::wide::Wide;
 /// A value and the bits of it that count.
 pub(super) type WideMaskedValue = (Wide, Wide);
 
-/// Reads a number: hexadecimal with 0x, or decimal as far as other numbers go.
+/// Parses a number: hexadecimal with 0x, or decimal up to 128 bits.
 fn number(token: Token<'_>) -> Result<Wide, ParseError> {
     let text = token.text;
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         None => unsigned(token, u128::MAX).map(Wide::from),
         Some(digits) => Wide::from_hex(digits)
-            .ok_or_else(|| token.error("a number of at most 124 bytes is wanted")),
+            .ok_or_else(|| token.error("expected a number of at most 124 bytes")),
     }
 }
 
@@ -28,12 +28,12 @@ fn number(token: Token<'_>) -> Result<Wide, ParseError> {
 pub(super) fn number_of(to: Subfield, token: Token<'_>) -> Result<Wide, ParseError> {
     let read = number(token)?;
     if !(read & !to.wide_ones()).is_zero() {
-        return Err(token.error(format!("a number of {} bits is wanted", to.bits())));
+        return Err(token.error(format!("expected a number of {} bits", to.bits())));
     }
     Ok(read)
 }
 
-/// Reads `value` or `value/mask`. Bits of the value outside the mask are forgotten.
+/// Parses `value` or `value/mask`. Bits of the value outside the mask are dropped.
 pub(super) fn masked(token: Token<'_>) -> Result<WideMaskedValue, ParseError> {
     match token.split_once("/") {
         None => Ok((number(token)?, Wide::ONES)),
@@ -44,8 +44,8 @@ pub(super) fn masked(token: Token<'_>) -> Result<WideMaskedValue, ParseError> {
     }
 }
 
-/// Reads what a match asks: nothing behind the name is to ask whether there is the option.
-pub(super) fn asked(token: Option<Token<'_>>) -> Result<WideMaskedValue, ParseError> {
+/// Parses a term of a match; without a value it tests the presence of the option.
+pub(super) fn optional_term(token: Option<Token<'_>>) -> Result<WideMaskedValue, ParseError> {
     token.map_or(Ok((Wide::ZERO, Wide::ZERO)), masked)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn write_set(f: &mut fmt::Formatter<'_>, term: &OptionTerm) -> fmt::R
     write!(f, "->{}", set_name(term.field))
 }
 
-/// Writes the value, and the mask unless it is all ones.
+/// Writes the value with the mask, unless it is all ones.
 fn write_bits(f: &mut fmt::Formatter<'_>, term: &OptionTerm) -> fmt::Result {
     write!(f, "{:#x}", term.value)?;
     if term.is_exact() {

@@ -1,7 +1,7 @@
-//! How a select group chooses, as text: `selection_method=`, `selection_method_param=`
-//! and `fields=` or `fields(..)` of a group, read and printed as by `ovs-ofctl`.
+//! Reader and writer of hash selection: `selection_method=`, `selection_method_param=` and
+//! `fields=` or `fields(..)` of a group, in the form of `ovs-ofctl`.
 //!
-//! A field's value is a mask here; a field without one counts whole.
+//! The value of a field is a mask; without one, all bits are hashed.
 
 use std::fmt;
 
@@ -16,8 +16,7 @@ use crate::field::Field;
 use crate::group::{Selection, SelectionFields, SelectionMethod};
 use crate::refusal::Refusal;
 
-/// All fields in the order in which the tool prints them; those behind `NshTtl` it does
-/// not know.
+/// Fields in the order in which the tool prints them; it does not support those after `NshTtl`.
 #[rustfmt::skip]
 const ORDER: [Field; Field::COUNT] = {
     use Field::*;
@@ -51,7 +50,7 @@ const ORDER: [Field; Field::COUNT] = {
     ]
 };
 
-/// What a group says of its choice, being read.
+/// Hash selection while it is read.
 #[derive(Default)]
 pub(super) struct SelectionDraft<'a> {
     method: Option<Token<'a>>,
@@ -60,8 +59,8 @@ pub(super) struct SelectionDraft<'a> {
 }
 
 impl<'a> SelectionDraft<'a> {
-    /// Takes a key of a group. Whether it is given for the first time; none if it is of
-    /// something else.
+    /// Takes a key of a group. Returns true if it is new, false for a duplicate, and `None` if it
+    /// is another key.
     pub(super) fn take(&mut self, item: KeyValue<'a>) -> Result<Option<bool>, ParseError> {
         let before = match item.key.text {
             "selection_method" => self.method.replace(item.required_value()?).is_some(),
@@ -80,31 +79,32 @@ impl<'a> SelectionDraft<'a> {
         Ok(Some(!before))
     }
 
-    /// The first word of it, if anything was said.
-    pub(super) fn said(&self) -> Option<Token<'a>> {
+    /// Returns the first key of the selection, if any.
+    pub(super) fn first_token(&self) -> Option<Token<'a>> {
         let param = self.param.as_ref().map(|(key, _)| *key);
         let fields = self.fields.as_ref().map(|(key, _)| *key);
         self.method.or(param).or(fields)
     }
 
-    /// What was said, if it makes sense together.
+    /// Returns the selection, if its parts are consistent.
     pub(super) fn finish(self) -> Result<Option<Selection>, ParseError> {
         let (param_key, param) = self.param.unzip();
         let (fields_key, fields) = self.fields.unzip();
         let fields = fields.unwrap_or_default();
         let hash = self.method.is_some_and(|method| method.text == "hash");
         if let Some(key) = fields_key.filter(|_| !hash && !fields.is_empty()) {
-            return Err(key.error("only `selection_method=hash` has fields"));
+            return Err(key.error("`fields` requires `selection_method=hash`"));
         }
         let method = match self.method {
             Some(_) if hash => SelectionMethod::Hash(fields),
             Some(method) if method.text == "dp_hash" => SelectionMethod::Datapath,
-            Some(method) => return Err(method.error("hash or dp_hash is wanted")),
+            Some(method) => return Err(method.error("expected hash or dp_hash")),
             None => {
                 let key = param_key.filter(|_| param != Some(0));
-                return key.map_or(Ok(None), |key| {
-                    Err(key.error("`selection_method=` is missing"))
-                });
+                return key.map_or(
+                    Ok(None),
+                    |key| Err(key.error("missing `selection_method=`")),
+                );
             }
         };
         Ok(Some(Selection {
@@ -124,16 +124,16 @@ fn fields(text: Token<'_>) -> Result<SelectionFields, ParseError> {
             None => field.full_mask(),
             Some(value) => {
                 let (mask, all) = match_read::value(field, value)?;
-                // A kind of fragment has more bits where masks are wanted.
+                // `ip_frag` has more bits in masks than as a field.
                 if all & field.full_mask() != field.full_mask() {
-                    return Err(value.error("a mask alone is wanted"));
+                    return Err(value.error("expected a mask only"));
                 }
                 mask
             }
         };
         fields.add(field, mask).map_err(|refusal| match refusal {
-            Refusal::MatchDuplicateField => item.key.error("given before"),
-            _ => item.key.error("no such mask of this field"),
+            Refusal::MatchDuplicateField => item.key.error("duplicate key"),
+            _ => item.key.error("invalid mask for this field"),
         })?;
     }
     Ok(fields)
@@ -163,7 +163,7 @@ impl fmt::Display for SelectionFields {
                 match names::form(field) {
                     ValueFormat::Flags => special::write_tcp_flags(f, (mask, full))?,
                     ValueFormat::Fragment => special::write_fragment(f, (mask, full))?,
-                    _ => write_set_value(f, field, (mask, full), NameMap::nameless())?,
+                    _ => write_set_value(f, field, (mask, full), NameMap::empty())?,
                 }
             }
         }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_is_printed_once_and_its_name_read_as_it() {
+    fn selection_fields_are_printed_once_and_read_back() {
         let mut seen: Vec<Field> = ORDER.to_vec();
         seen.sort_unstable();
         assert!(seen.iter().copied().eq(Field::all().map(|row| row.field)));

@@ -1,5 +1,4 @@
-//! Values with words or bits of their own: VLAN tags, ToS, flags of TCP and of tunnels,
-//! fragments.
+//! Values with a syntax of their own: VLAN tags, ToS, TCP and tunnel flags, fragments.
 
 use std::fmt;
 
@@ -14,7 +13,7 @@ const TCI_PCP: u16 = 0xe000;
 /// Twelve bits: the VLAN id of a tag.
 const VID: u16 = 0x0fff;
 
-/// What OpenFlow 1.0 writes in `dl_vlan` for a frame without a tag (`OFP_VLAN_NONE`).
+/// Value of `dl_vlan` in OpenFlow 1.0 for a frame without a tag (`OFP_VLAN_NONE`).
 const VLAN_NONE: u16 = 0xffff;
 
 /// Reads `dl_vlan` as a value of `vlan_vid`.
@@ -23,18 +22,18 @@ pub(super) fn dl_vlan(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     match number::<u16>(token) {
         Ok(vid @ 0..=VID) => Ok((u128::from(vid | VID_PRESENT), full)),
         Ok(VLAN_NONE) => Ok((0, full)),
-        _ => Err(token.error("a VLAN id from 0 to 4095 is wanted, or 0xffff for no tag")),
+        _ => Err(token.error("expected a VLAN id from 0 to 4095, or 0xffff for no tag")),
     }
 }
 
-/// Both fields of a tag, as far as a `vlan_tci` asks for them.
+/// Terms on both fields of a tag.
 pub(super) struct TciTerms {
     pub(super) vid: MaskedValue,
     pub(super) pcp: Option<u128>,
 }
 
-/// Reads `vlan_tci`: the sixteen bits of a tag, and perhaps a mask. The CFI bit
-/// says that there is a tag; without one all bits are zero.
+/// Parses `vlan_tci`: control information of a tag with an optional mask. The CFI bit is the
+/// presence bit; without a tag all bits are zero.
 pub(super) fn vlan_tci(token: Token<'_>) -> Result<TciTerms, ParseError> {
     let (value, mask) = masked(token, 0xffff, |part| number::<u16>(part).map(u128::from))?;
     let priority = u128::from(TCI_PCP);
@@ -50,20 +49,27 @@ pub(super) fn vlan_tci(token: Token<'_>) -> Result<TciTerms, ParseError> {
         some if some == priority => {
             return Err(token.error("a priority without a tag: set bit 0x1000 in value and mask"));
         }
-        _ => return Err(token.error("a priority is matched whole: mask 0xe000, all of it or none")),
+        _ => {
+            return Err(
+                token.error("the priority must be matched completely or not at all: mask 0xe000")
+            );
+        }
     };
     Ok(TciTerms { vid, pcp })
 }
 
-/// Reads `nw_tos`: the byte that has the DSCP in its upper six bits. Returns the DSCP.
+/// Parses `nw_tos`, the ToS byte with the DSCP in its upper six bits. Returns the DSCP.
 pub(super) fn tos(token: Token<'_>) -> Result<u128, ParseError> {
     match unsigned(token, 255)? {
         byte if byte & 3 == 0 => Ok(byte >> 2),
-        _ => Err(token.error("the lower two bits are not part of it: a multiple of 4 is wanted")),
+        _ => {
+            Err(token
+                .error("expected a multiple of 4: the lower two bits are not part of the DSCP"))
+        }
     }
 }
 
-/// Writes the terms on the tag. `pcp` is there only if `vid` asks for a tag.
+/// Writes the terms on a tag. `pcp` is given only if `vid` requires a tag.
 pub(super) fn write_vlan(
     f: &mut fmt::Formatter<'_>,
     (value, mask): MaskedValue,
@@ -114,7 +120,7 @@ pub(super) fn tcp_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     Ok((flags, full))
 }
 
-/// Reads flags with `+` before those that must be set and `-` before those that must not.
+/// Parses flags with `+` for set and `-` for clear.
 fn signed_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     let (mut flags, mut mask) = (0, 0);
     let mut rest = token;
@@ -127,7 +133,7 @@ fn signed_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
         let (name, others) = unsigned.split_at(len);
         let bit = tcp_flag(name)?;
         if mask & bit != 0 {
-            return Err(name.error("this flag was given before"));
+            return Err(name.error("duplicate flag"));
         }
         mask |= bit;
         if sign.text == "+" {
@@ -143,12 +149,12 @@ fn tcp_flag(name: Token<'_>) -> Result<u128, ParseError> {
     match TCP_FLAGS.iter().position(|known| *known == name.text) {
         Some(bit) => Ok(1 << bit),
         None => {
-            Err(name.error("a TCP flag is wanted: fin, syn, rst, psh, ack, urg, ece, cwr or ns"))
+            Err(name.error("expected a TCP flag: fin, syn, rst, psh, ack, urg, ece, cwr or ns"))
         }
     }
 }
 
-/// Writes TCP flags: `syn|ack` if all are asked for, else `+syn-ack`.
+/// Writes TCP flags: `syn|ack` with a full mask, otherwise `+syn-ack`.
 pub(super) fn write_tcp_flags(
     f: &mut fmt::Formatter<'_>,
     (flags, mask): MaskedValue,
@@ -186,7 +192,7 @@ pub(super) fn tunnel_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> 
         ("", text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
             masked(token, full, |part| unsigned(part, full))
         }
-        _ => Err(token.error("a tunnel's flag is wanted: +oam or -oam")),
+        _ => Err(token.error("expected a tunnel's flag: +oam or -oam")),
     }
 }
 
@@ -205,7 +211,7 @@ const FRAGMENTS: [(&str, u8, u8); 5] = [
     ("not_later", 0, frag::LATER),
 ];
 
-/// Reads `ip_frag`: a word, or numbers for what no word says.
+/// Parses `ip_frag`: a word, or numbers for other combinations.
 pub(super) fn fragment(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     if let Some((_, value, mask)) = FRAGMENTS.iter().find(|(name, ..)| *name == token.text) {
         return Ok((u128::from(*value), u128::from(*mask)));
@@ -213,7 +219,7 @@ pub(super) fn fragment(token: Token<'_>) -> Result<MaskedValue, ParseError> {
     if token.text.starts_with(|c: char| c.is_ascii_digit()) {
         return masked(token, 0xff, |part| unsigned(part, 0xff));
     }
-    Err(token.error("a kind of fragment is wanted: no, yes, first, later or not_later"))
+    Err(token.error("expected a kind of fragment: no, yes, first, later or not_later"))
 }
 
 /// Writes a kind of fragment.
@@ -230,7 +236,7 @@ pub(super) fn write_fragment(
     }
 }
 
-/// Reads `packet_type`: `(name space,type)`, each of sixteen bits, or both as one number.
+/// Parses `packet_type`: `(name space,type)`, sixteen bits each, or both as one number.
 pub(super) fn packet_type(token: Token<'_>) -> Result<u128, ParseError> {
     let inner = token
         .text
@@ -245,7 +251,7 @@ pub(super) fn packet_type(token: Token<'_>) -> Result<u128, ParseError> {
         ..token
     };
     let Some((space, kind)) = inner.split_once(",") else {
-        return Err(token.error("a name space and a type are wanted: (0,0)"));
+        return Err(token.error("expected a name space and a type: (0,0)"));
     };
     let (space, kind) = (number::<u16>(space.trim())?, number::<u16>(kind.trim())?);
     Ok(u128::from(space) << 16 | u128::from(kind))

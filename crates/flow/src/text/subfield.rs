@@ -1,4 +1,4 @@
-//! Parts of fields: `reg0`, `NXM_NX_REG0[]`, `NXM_NX_REG0[3..5]`, `NXM_NX_REG0[7]`.
+//! Reader of subfields: `reg0`, `NXM_NX_REG0[]`, `NXM_NX_REG0[3..5]`, `NXM_NX_REG0[7]`.
 
 use super::error::ParseError;
 use super::lexer::Token;
@@ -7,17 +7,17 @@ use super::number::number;
 use crate::extension::Subfield;
 use crate::field::Field;
 
-/// Reads a part of a field.
+/// Parses a subfield.
 pub(super) fn subfield(token: Token<'_>) -> Result<Subfield, ParseError> {
     let Some((name, range)) = token.split_once("[") else {
         return field(token).map(Subfield::whole);
     };
     let field = field(name)?;
     let Some((range, nothing)) = range.split_once("]") else {
-        return Err(range.error("the closing bracket is missing"));
+        return Err(range.error("missing closing bracket"));
     };
     if !nothing.text.is_empty() {
-        return Err(nothing.error("nothing can stand behind the bracket"));
+        return Err(nothing.error("unexpected text after the bracket"));
     }
     if range.text.is_empty() {
         return Ok(Subfield::whole(field));
@@ -30,28 +30,28 @@ pub(super) fn subfield(token: Token<'_>) -> Result<Subfield, ParseError> {
     bits.and_then(|bits| Subfield::new(field, first, bits))
         .ok_or_else(|| {
             let bits = field.info().bits;
-            range.error(format!("bits from 0 to {} are wanted", bits - 1))
+            range.error(format!("expected bits from 0 to {}", bits - 1))
         })
 }
 
-/// Whether `text` begins as a part of a field does.
+/// True if `text` begins like a subfield.
 pub(super) fn is_subfield(text: &str) -> bool {
     let name = text.split('[').next().unwrap_or(text);
-    known(name).is_some() || names::is_foreign_field(name)
+    known(name).is_some() || names::is_unsupported_field(name)
 }
 
-/// Reads the name of a field, a long one or that of a match.
+/// Parses the name of a field, of its NXM header or as in a match.
 pub(super) fn field(name: Token<'_>) -> Result<Field, ParseError> {
     known(name.text).ok_or_else(|| {
-        name.error(match names::is_foreign_field(name.text) {
-            true => "not supported yet: this field",
-            false => "the name of a field is wanted, as eth_src or NXM_OF_ETH_SRC[]",
+        name.error(match names::is_unsupported_field(name.text) {
+            true => "not supported: this field",
+            false => "expected a field name, such as eth_src or NXM_OF_ETH_SRC[]",
         })
     })
 }
 
-/// The field of this name. Some names mean another field here than in a match:
-/// the one of Nicira's that has its bits.
+/// Returns the field with this name. Some names denote another field than in a match: Nicira's
+/// field with the same bits.
 fn known(name: &str) -> Option<Field> {
     match name {
         "in_port" => Some(Field::NxInPort),
@@ -60,7 +60,7 @@ fn known(name: &str) -> Option<Field> {
         "nw_src" => Some(Field::Ipv4Src),
         "nw_dst" => Some(Field::Ipv4Dst),
         "nw_proto" => Some(Field::IpProto),
-        // Whatever the match says, for which a part's name is too late.
+        // The protocol in the match is unknown here.
         "tp_src" => Some(Field::TcpSrc),
         "tp_dst" => Some(Field::TcpDst),
         _ => names::settable(name).or_else(|| Field::from_nxm_name(name)),

@@ -1,4 +1,4 @@
-//! The text form against Open vSwitch's own, against itself, and against nonsense.
+//! The text form compared with Open vSwitch's, read back, and with invalid input.
 
 mod bad;
 mod cases;
@@ -93,7 +93,7 @@ fn statistics_are_printed_as_by_open_vswitch() {
 }
 
 #[test]
-fn a_line_of_a_flow_file_may_begin_with_its_command() {
+fn flow_file_line_may_begin_with_command() {
     for (line, command) in [
         ("in_port=1 actions=drop", FlowModCommand::Add),
         ("add in_port=1 actions=drop", FlowModCommand::Add),
@@ -118,7 +118,7 @@ fn a_line_of_a_flow_file_may_begin_with_its_command() {
 }
 
 #[test]
-fn what_is_not_said_is_the_tools_default() {
+fn defaults_equal_those_of_ovs_ofctl() {
     let flow = add("actions=drop");
     let bare = FlowMod::new(
         FlowModCommand::Add,
@@ -132,7 +132,7 @@ fn what_is_not_said_is_the_tools_default() {
 }
 
 #[test]
-fn a_deletion_chooses_by_cookie_port_and_group() {
+fn deletion_selects_by_cookie_port_and_group() {
     let line = "table=3,cookie=0x1f/0xf,out_port=LOCAL,out_group=9,ip";
     let flow = parse_flow(FlowModCommand::Delete, line).expect("well formed");
     assert_eq!((flow.cookie, flow.cookie_mask), (Cookie(0xf), 0xf));
@@ -148,7 +148,7 @@ fn a_deletion_chooses_by_cookie_port_and_group() {
 }
 
 #[test]
-fn a_modification_chooses_by_cookie_and_gives_one() {
+fn modification_selects_by_cookie_and_sets_cookie() {
     let line = "modify table=0,cookie=0x3/0xf,cookie=0x7,ip actions=drop";
     let flow = parse_flow_line(line).expect("well formed");
     assert_eq!((flow.cookie, flow.cookie_mask), (Cookie(3), 0xf));
@@ -158,9 +158,9 @@ fn a_modification_chooses_by_cookie_and_gives_one() {
     assert_eq!((flow.new_cookie, flow.cookie_mask), (None, 0));
 }
 
-/// What `ovs-ofctl` has no words for.
+/// Syntax that `ovs-ofctl` lacks.
 #[test]
-fn the_rest_of_openflow_has_a_spelling_too() {
+fn additional_syntax_covers_rest_of_openflow() {
     let line = "ip,in_port=70000,in_phy_port=5 actions=copy_ttl_out,copy_ttl_in,output:70001";
     assert_eq!(FlowWithoutStats(&rule(&add(line))).to_string(), line);
     let line = "ipv6,ipv6_exthdr=0x6/0x1f actions=meter:7,group:8";
@@ -197,27 +197,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn any_match_is_read_as_it_was_printed(matching in random::matching()) {
+    fn random_match_round_trips(matching in random::matching()) {
         prop_assert_eq!(matching.to_string().parse(), Ok(matching));
     }
 
     #[test]
-    fn any_action_is_read_as_it_was_printed(action in random::action()) {
+    fn random_action_round_trips(action in random::action()) {
         prop_assert_eq!(parse_actions(&action.to_string()), Ok(vec![action]));
     }
 
     #[test]
-    fn any_instructions_are_read_as_they_were_printed(instructions in random::instructions()) {
+    fn random_instructions_round_trip(instructions in random::instructions()) {
         prop_assert_eq!(instructions.to_string().parse(), Ok(instructions));
     }
 
     #[test]
-    fn any_flow_mod_is_read_as_it_was_printed(flow in random::flow_mod()) {
+    fn random_flow_mod_round_trips(flow in random::flow_mod()) {
         prop_assert_eq!(flow.to_string().parse(), Ok(flow));
     }
 
     #[test]
-    fn a_printed_rule_is_read_as_the_flow_that_made_it(flow in random::flow_mod()) {
+    fn printed_rule_reads_as_its_flow_mod(flow in random::flow_mod()) {
         let mut flow = FlowMod { command: FlowModCommand::Add, ..flow };
         (flow.cookie_mask, flow.new_cookie) = (0, None);
         (flow.out_port, flow.out_group) = (PortNo::ANY, GroupId::ANY);

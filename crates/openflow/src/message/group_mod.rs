@@ -76,7 +76,7 @@ impl WireFormat for GroupMod {
             command,
             kind,
             group,
-            place: BucketId::ALL,
+            command_bucket: BucketId::ALL,
             selection: None,
             buckets: Vec::new(),
         };
@@ -107,7 +107,7 @@ impl WireFormat for GroupMod {
         }
         let position = |w: &mut Writer<'_>| {
             w.zeros(2);
-            w.u32(self.place.0);
+            w.u32(self.command_bucket.0);
             Ok(())
         };
         let buckets = |w: &mut Writer<'_>| {
@@ -138,9 +138,9 @@ fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Mal
     let length = usize::from(r.u16()?);
     r.skip(2)?;
     let bad_place = r.fail(Refusal::GroupModUnknownBucket);
-    read.place = BucketId(r.u32()?);
+    read.command_bucket = BucketId(r.u32()?);
     let reserved = [BucketId::FIRST, BucketId::LAST, BucketId::ALL];
-    if read.place > BucketId::MAX && !reserved.contains(&read.place) {
+    if read.command_bucket > BucketId::MAX && !reserved.contains(&read.command_bucket) {
         return Err(bad_place);
     }
     let mut buckets = r.sub_or(length, Refusal::GroupModBadBucket)?;

@@ -118,7 +118,7 @@ fn metadata(value: u64, mask: u64) -> String {
 /// What a rule does: the actions of 1.0, or instructions in the order in which they
 /// are done.
 pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
-    let names = NameMap::nameless();
+    let names = NameMap::empty();
     if r.version() == Version::V10 {
         let whole = r.clone();
         r.rest();

@@ -225,7 +225,7 @@ fn print_update(
         let change = read_change(r)?;
         let actions = match r.version() {
             Version::V10 | Version::V11 | Version::V12 => {
-                action::list(r.clone(), NameMap::nameless())?
+                action::list(r.clone(), NameMap::empty())?
             }
             Version::V13 | Version::V14 | Version::V15 => action::instructions(r)?,
         };

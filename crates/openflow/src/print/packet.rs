@@ -152,7 +152,7 @@ pub(super) fn print_out(
         text,
         " {} actions={}",
         matching,
-        action::list(actions, NameMap::nameless())?
+        action::list(actions, NameMap::empty())?
     );
     if buffer != BufferId::NONE {
         write!(text, " buffer=0x{:08x}", buffer.0);

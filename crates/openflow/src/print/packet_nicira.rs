@@ -201,7 +201,7 @@ fn actions(mut value: Reader<'_>) -> Result<Option<String>, DecodeErrorName> {
     }
     Ok(match value.is_empty() {
         true => None,
-        false => Some(action::list(value, NameMap::nameless())?),
+        false => Some(action::list(value, NameMap::empty())?),
     })
 }
 

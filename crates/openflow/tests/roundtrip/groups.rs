@@ -191,7 +191,7 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
             command,
             kind: GroupKind::Select,
             group: GroupId(group),
-            place: position,
+            command_bucket: position,
             selection: selection.filter(|_| command != GroupModCommand::InsertBuckets),
             buckets,
         })

@@ -76,7 +76,7 @@ fn check_learn(learn: &Learn) -> Result<(), Refusal> {
     for spec in &learn.specs {
         match *spec {
             LearnSpec::Match { to, from } => {
-                if !FieldFacts::of(&matching).fulfils(to.field().info().needs) {
+                if !FieldFacts::of(&matching).fulfils(to.field().info().prerequisite) {
                     return Err(Refusal::ActionMatchInconsistent);
                 }
                 if let LearnSource::Value(value) = from {

@@ -232,7 +232,7 @@ fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
         // A deletion's text names none.
         kind: if deletes { GroupKind::All } else { kind },
         group,
-        place: BucketId::ALL,
+        command_bucket: BucketId::ALL,
         selection: (kind == GroupKind::Select && !deletes)
             .then(|| selection(draw))
             .flatten(),

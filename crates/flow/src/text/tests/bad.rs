@@ -1,4 +1,4 @@
-//! Lines that are wrong, and what is said about them.
+//! Invalid lines and their error messages.
 
 use std::fmt::Write;
 use std::{env, fs};
@@ -6,7 +6,7 @@ use std::{env, fs};
 use super::super::*;
 
 #[test]
-fn a_bad_line_is_refused_with_place_and_remedy() {
+fn invalid_flow_is_refused_with_position_and_expected_syntax() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/flows-bad.txt");
     let vectors = fs::read_to_string(path).expect("the file is there");
     let mut answered = String::new();

@@ -1,5 +1,4 @@
-//! Whether the project's cases, which say what the tables mean, speak of every field
-//! and every action that there is a name for.
+//! Coverage of the pipeline's case files: each field and each action with a name occurs in one.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +6,7 @@ use std::path::Path;
 use crate::field::Field;
 use crate::text::{action_read, extension_read, names};
 
-/// The lines of all cases that give rules, groups and actions.
+/// Returns the lines of all case files that contain rules, groups or actions.
 fn commands() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pipeline/cases");
     let mut commands = String::new();
@@ -29,7 +28,7 @@ fn commands() -> String {
     commands
 }
 
-/// Whether `word` stands in `text` by itself.
+/// True if `word` occurs in `text` as a word.
 fn says(text: &str, word: &str) -> bool {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -39,7 +38,7 @@ fn says(text: &str, word: &str) -> bool {
 }
 
 #[test]
-fn a_case_speaks_of_every_field() {
+fn case_files_cover_all_fields() {
     let commands = commands();
     let missing: Vec<&str> = Field::all()
         .filter(|row| {
@@ -52,7 +51,7 @@ fn a_case_speaks_of_every_field() {
 }
 
 #[test]
-fn a_case_speaks_of_every_action() {
+fn case_files_cover_all_actions() {
     let commands = commands();
     let names = action_read::names().chain(extension_read::names());
     let missing: Vec<&str> = names.filter(|name| !says(&commands, name)).collect();

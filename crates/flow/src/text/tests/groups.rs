@@ -1,5 +1,5 @@
-//! Groups and meters: what Open vSwitch prints is read and printed the same, and
-//! whatever there can be is.
+//! Groups and meters: Open vSwitch's output is read and printed unchanged, and random ones are read
+//! back.
 
 use base::{BucketId, MeterId};
 use proptest::collection::{btree_map, vec};
@@ -13,7 +13,7 @@ use crate::group::{
 };
 use crate::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterModCommand};
 
-/// What `ovs-ofctl ofp-print` 3.1.0 makes of group-mods in OpenFlow 1.3.
+/// Output of `ovs-ofctl ofp-print` 3.1.0 for group-mods of OpenFlow 1.3.
 const GROUPS: [&str; 10] = [
     "group_id=7,type=select,bucket=weight:3,actions=output:1,bucket=weight:5,actions=set_field:02:00:00:00:00:01->eth_dst,output:2",
     "group_id=8,type=all,bucket=actions=output:1,bucket=actions=output:2",
@@ -68,7 +68,7 @@ fn meters_are_read_and_printed_as_by_open_vswitch() {
 }
 
 #[test]
-fn a_bucket_needs_no_word_before_its_actions() {
+fn bucket_needs_no_keyword_before_actions() {
     let short = "group_id=1,type=select,bucket=weight=4,output:1,dec_ttl,bucket=output:2";
     let long = "group_id=1 type=select bucket=weight:4,actions=output:1,dec_ttl bucket=weight:1 actions=output:2";
     let read = |line| parse_group_line(line).expect(line);
@@ -91,7 +91,7 @@ fn buckets_without_a_number_get_the_lowest_that_are_left() {
 #[test]
 fn buckets_come_and_go_by_their_place() {
     let read = |line| parse_group_line(line).expect(line);
-    let place = |line| read(line).place;
+    let place = |line| read(line).command_bucket;
     let line = "insert_bucket group_id=1,command_bucket_id=last,bucket=bucket_id:5,output:2";
     assert_eq!((place(line), read(line).buckets.len()), (BucketId::LAST, 1));
     let line = "remove_bucket group_id=1,command_bucket_id=5";
@@ -100,7 +100,7 @@ fn buckets_come_and_go_by_their_place() {
 }
 
 #[test]
-fn a_band_may_have_a_word_before_it() {
+fn band_may_have_keyword_before_type() {
     let read = |line| parse_meter_line(line).expect(line);
     let each = "meter=1,kbps,band=type=drop,rate=5,band=type=dscp_remark,rate=3,prec_level=2";
     let once = "meter=1 kbps bands=type=drop rate=5 type=dscp_remark rate=3 prec_level=2";
@@ -108,7 +108,7 @@ fn a_band_may_have_a_word_before_it() {
 }
 
 #[test]
-fn a_deletion_means_one_or_all() {
+fn deletion_selects_one_or_all() {
     let group = |line| parse_group_line(line).expect(line).group;
     assert_eq!(group("delete group_id=4"), GroupId(4));
     assert_eq!(group("delete group_id=all"), GroupId::ALL);
@@ -122,46 +122,46 @@ fn a_deletion_means_one_or_all() {
 /// Lines that mean nothing, and the complaint.
 #[rustfmt::skip]
 const BAD_GROUPS: [(&str, &str); 24] = [
-    ("type=all,bucket=drop", "column 21: the group is missing: `group_id=`"),
-    ("group_id=1,bucket=drop", "column 23: the kind of group is missing: `type=`"),
-    ("group_id=all,type=all", "column 1, `group_id=all,type=all`: one group is wanted, not all"),
-    ("group_id=1,type=any", "column 17, `any`: all, select, indirect or ff is wanted"),
-    ("group_id=1,group_id=2,type=all", "column 12, `group_id`: given before"),
+    ("type=all,bucket=drop", "column 21: missing group: `group_id=`"),
+    ("group_id=1,bucket=drop", "column 23: missing kind of group: `type=`"),
+    ("group_id=all,type=all", "column 1, `group_id=all,type=all`: expected a single group, not all"),
+    ("group_id=1,type=any", "column 17, `any`: expected all, select, indirect or ff"),
+    ("group_id=1,group_id=2,type=all", "column 12, `group_id`: duplicate key"),
     ("group_id=1,type=all,foo=1", "column 21, `foo`: unknown key of a group"),
-    ("group_id=1,type=all,selection_method=hash", "column 38, `hash`: only a select group chooses, and only where it is made"),
-    ("group_id=1,type=select,selection_method=best", "column 41, `best`: hash or dp_hash is wanted"),
-    ("group_id=1,type=select,selection_method_param=1", "column 24, `selection_method_param`: `selection_method=` is missing"),
-    ("group_id=1,type=select,selection_method=dp_hash,fields=ip_dst", "column 49, `fields`: only `selection_method=hash` has fields"),
-    ("group_id=1,type=select,selection_method=hash,fields(ip_dst,nw_dst)", "column 60, `nw_dst`: given before"),
-    ("group_id=1,type=select,selection_method=hash,fields=ip_dst=0.0.0.0", "column 53, `ip_dst`: no such mask of this field"),
-    ("group_id=1,type=select,selection_method=hash,fields=nw_proto=3", "column 53, `nw_proto`: no such mask of this field"),
-    ("group_id=1,type=select,selection_method=hash,fields=tcp_dst=1/1", "column 61, `1/1`: a mask alone is wanted"),
-    ("delete group_id=1,selection_method=hash", "column 36, `hash`: only a select group chooses, and only where it is made"),
-    ("group_id=1,type=all,bucket", "column 21, `bucket`: `bucket=` is wanted"),
-    ("group_id=1,type=all,bucket=weight:1", "column 28, `weight:1`: the bucket's actions are missing"),
-    ("group_id=1,type=all,command_bucket_id=1", "column 1, `group_id=1,type=all,command_bucket_id=1`: only buckets that come or go have a place"),
-    ("group_id=1,type=all,bucket=bucket_id:4294967041,drop", "column 38, `4294967041`: no bucket has this number"),
-    ("insert_bucket group_id=1,bucket=drop", "column 37: `command_bucket_id=` is wanted: a number, first or last"),
-    ("insert_bucket group_id=1,command_bucket_id=all", "column 47: `command_bucket_id=` is wanted: a number, first or last"),
-    ("insert_bucket group_id=1,type=all", "column 14, ` group_id=1,type=all`: the group has its kind: `type=` is not wanted"),
-    ("remove_bucket group_id=1,bucket=drop", "column 14, ` group_id=1,bucket=drop`: buckets are removed by their place, and not described"),
-    ("delete group_id=1,type=all", "column 7, ` group_id=1,type=all`: a deletion names the group and nothing else"),
+    ("group_id=1,type=all,selection_method=hash", "column 38, `hash`: only permitted when a select group is added or modified"),
+    ("group_id=1,type=select,selection_method=best", "column 41, `best`: expected hash or dp_hash"),
+    ("group_id=1,type=select,selection_method_param=1", "column 24, `selection_method_param`: missing `selection_method=`"),
+    ("group_id=1,type=select,selection_method=dp_hash,fields=ip_dst", "column 49, `fields`: `fields` requires `selection_method=hash`"),
+    ("group_id=1,type=select,selection_method=hash,fields(ip_dst,nw_dst)", "column 60, `nw_dst`: duplicate key"),
+    ("group_id=1,type=select,selection_method=hash,fields=ip_dst=0.0.0.0", "column 53, `ip_dst`: invalid mask for this field"),
+    ("group_id=1,type=select,selection_method=hash,fields=nw_proto=3", "column 53, `nw_proto`: invalid mask for this field"),
+    ("group_id=1,type=select,selection_method=hash,fields=tcp_dst=1/1", "column 61, `1/1`: expected a mask only"),
+    ("delete group_id=1,selection_method=hash", "column 36, `hash`: only permitted when a select group is added or modified"),
+    ("group_id=1,type=all,bucket", "column 21, `bucket`: expected `bucket=`"),
+    ("group_id=1,type=all,bucket=weight:1", "column 28, `weight:1`: missing actions of the bucket"),
+    ("group_id=1,type=all,command_bucket_id=1", "column 1, `group_id=1,type=all,command_bucket_id=1`: `command_bucket_id=` is only permitted when buckets are inserted or removed"),
+    ("group_id=1,type=all,bucket=bucket_id:4294967041,drop", "column 38, `4294967041`: invalid bucket id"),
+    ("insert_bucket group_id=1,bucket=drop", "column 37: expected `command_bucket_id=` with a number, first or last"),
+    ("insert_bucket group_id=1,command_bucket_id=all", "column 47: expected `command_bucket_id=` with a number, first or last"),
+    ("insert_bucket group_id=1,type=all", "column 14, ` group_id=1,type=all`: unexpected `type=`: the group has a kind"),
+    ("remove_bucket group_id=1,bucket=drop", "column 14, ` group_id=1,bucket=drop`: buckets are removed by id, without a description"),
+    ("delete group_id=1,type=all", "column 7, ` group_id=1,type=all`: a deletion contains only the group"),
 ];
 
 #[rustfmt::skip]
 const BAD_METERS: [(&str, &str); 8] = [
-    ("kbps,bands=type=drop,rate=1", "column 28: the meter is missing: `meter=`"),
-    ("meter=1,kbps", "column 13: bands are missing: `bands=`"),
+    ("kbps,bands=type=drop,rate=1", "column 28: missing meter: `meter=`"),
+    ("meter=1,kbps", "column 13: missing bands: `bands=`"),
     ("meter=1,kbps,bands=rate=1", "column 20, `rate`: a band begins with `type=`"),
-    ("meter=1,kbps,bands=type=drop", "column 20, `type`: the band's `rate=` is missing"),
-    ("meter=1,kbps,bands=type=mark,rate=1", "column 25, `mark`: drop or dscp_remark is wanted"),
+    ("meter=1,kbps,bands=type=drop", "column 20, `type`: missing `rate=` of the band"),
+    ("meter=1,kbps,bands=type=mark,rate=1", "column 25, `mark`: expected drop or dscp_remark"),
     ("meter=1,kbps,bands=type=drop,rate=1,prec_level=1", "column 37, `prec_level`: unknown key of such a band"),
-    ("meter=1,kbps,bands=type=dscp_remark,rate=1", "column 20, `type`: the band's `prec_level=` is missing"),
+    ("meter=1,kbps,bands=type=dscp_remark,rate=1", "column 20, `type`: missing `prec_level=` of the band"),
     ("meter=1,foo", "column 9, `foo`: unknown key of a meter"),
 ];
 
 #[test]
-fn what_is_wrong_is_told_where_it_stands() {
+fn invalid_groups_and_meters_are_refused_with_position() {
     for (line, complaint) in BAD_GROUPS {
         let error = parse_group_line(line).expect_err(line);
         assert_eq!(error.to_string(), complaint, "{line}");
@@ -231,7 +231,7 @@ fn group() -> impl Strategy<Value = GroupMod> {
                     command,
                     kind,
                     group: GroupId(group),
-                    place,
+                    command_bucket: place,
                     selection: selection.filter(|_| kind == GroupKind::Select),
                     buckets,
                 }
@@ -266,12 +266,12 @@ fn meter() -> impl Strategy<Value = MeterMod> {
 
 proptest! {
     #[test]
-    fn a_printed_group_mod_reads_as_itself(group in group()) {
+    fn random_group_mod_round_trips(group in group()) {
         prop_assert_eq!(parse_group_line(&group.to_string()), Ok(group));
     }
 
     #[test]
-    fn a_printed_meter_mod_reads_as_itself(meter in meter()) {
+    fn random_meter_mod_round_trips(meter in meter()) {
         prop_assert_eq!(parse_meter_line(&meter.to_string()), Ok(meter.clone()));
         prop_assert_eq!(
             parse_meter_line(&config(&meter).to_string()).map(|read| config(&read)),
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn no_line_is_too_strange_for_an_answer(
+    fn random_lines_do_not_panic(
         line in "(add |delete )?(group_id=1|meter=1|type=all|bucket|bands|band)?[,=:( ][a-z=:,() 0-9]{0,40}"
     ) {
         for error in [parse_group_line(&line).err(), parse_meter_line(&line).err()].into_iter().flatten() {

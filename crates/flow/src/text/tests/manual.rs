@@ -1,12 +1,12 @@
-//! `ovs-fields(7)` and `ovs-actions(7)` of Open vSwitch 3.1, row by row: what is there is as
-//! those pages have it, and what is not is refused by its name. That a case speaks of each
-//! field and each action is tested in `cases`.
+//! Comparison with `ovs-fields(7)` and `ovs-actions(7)` of Open vSwitch 3.1, row by row: supported
+//! fields have the documented properties, others are refused by name. `cases` tests that case files
+//! cover them.
 
 use crate::field::{EXPERIMENTER, Field, Maskable, ONF, WireId};
 use crate::text::{lexer, names, parse_actions, subfield};
 use crate::{Instructions, Match};
 
-/// FieldOwner numbers fields have: a class, and an experimenter.
+/// Class and experimenter of a field number.
 type FieldOwner = (u16, u32);
 
 const NXM_OF: FieldOwner = (0x0000, 0);
@@ -20,142 +20,141 @@ const ERICOXM_OF: FieldOwner = (0x1000, 0);
 
 /// A field of the manual.
 struct ManualRow {
-    /// Its names, between spaces.
+    /// Names, between spaces.
     names: &'static str,
-    /// What it is, or why it is refused.
-    is: Result<Is, &'static str>,
+    /// Properties, or the reason why it is not supported.
+    properties: Result<FieldProperties, &'static str>,
 }
 
-/// What the manual says of a field: which bits may not be zero, whether it takes any mask,
-/// whether it can be written, and its numbers.
-struct Is {
+/// Documented properties of a field: width, permitted masks, writability, and numbers.
+struct FieldProperties {
     bits: u16,
     maskable: Maskable,
     writable: bool,
     numbers: &'static [(FieldOwner, u8)],
 }
 
-const fn here(
+const fn supported(
     names: &'static str,
     bits: u16,
     maskable: Maskable,
     writable: bool,
     numbers: &'static [(FieldOwner, u8)],
 ) -> ManualRow {
-    let is = Ok(Is {
+    let properties = Ok(FieldProperties {
         bits,
         maskable,
         writable,
         numbers,
     });
-    ManualRow { names, is }
+    ManualRow { names, properties }
 }
 
-const fn refused(names: &'static str, why: &'static str) -> ManualRow {
+const fn unsupported(names: &'static str, why: &'static str) -> ManualRow {
     ManualRow {
         names,
-        is: Err(why),
+        properties: Err(why),
     }
 }
 
-const CT: &str = "connections are not tracked";
-const SKB: &str = "no kernel gives frames a priority here, and it has no number on the wire";
+const CT: &str = "no connection tracking";
+const SKB: &str = "no socket buffer priority, and no number on the wire";
 
-/// The fields in the order of the manual. Of those that are counted the first stands for all.
+/// Fields in the order of the manual. The first of a numbered series represents all.
 #[rustfmt::skip]
 const FIELDS: &[ManualRow] = { use Maskable::{Any, No}; &[
-    here("conj_id",                       32, No,  false, &[(NXM_NX, 37)]),
-    here("tun_id tunnel_id",              64, Any, true,  &[(OXM_OF, 38), (NXM_NX, 16)]),
-    here("tun_src",                       32, Any, true,  &[(NXM_NX, 31)]),
-    here("tun_dst",                       32, Any, true,  &[(NXM_NX, 32)]),
-    here("tun_ipv6_src",                 128, Any, true,  &[(NXM_NX, 109)]),
-    here("tun_ipv6_dst",                 128, Any, true,  &[(NXM_NX, 110)]),
-    here("tun_gbp_id",                    16, Any, true,  &[(NXM_NX, 38)]),
-    here("tun_gbp_flags",                  8, Any, true,  &[(NXM_NX, 39)]),
-    here("tun_erspan_ver",                 4, Any, true,  &[(NXOXM_ET, 12)]),
-    here("tun_erspan_idx",                20, Any, true,  &[(NXOXM_ET, 11)]),
-    here("tun_erspan_dir",                 1, Any, true,  &[(NXOXM_ET, 13)]),
-    here("tun_erspan_hwid",                6, Any, true,  &[(NXOXM_ET, 14)]),
-    here("tun_gtpu_flags",                 8, Any, false, &[(NXOXM_ET, 15)]),
-    here("tun_gtpu_msgtype",               8, Any, false, &[(NXOXM_ET, 16)]),
-    here("tun_metadata0",                992, Any, true,  &[(NXM_NX, 40)]),
-    here("tun_flags",                      1, Any, true,  &[(NXM_NX, 104)]),
-    here("in_port",                       16, No,  true,  &[(NXM_OF, 0)]),
-    here("in_port_oxm",                   32, No,  true,  &[(OXM_OF, 0)]),
-    refused("skb_priority", SKB),
-    here("pkt_mark",                      32, Any, true,  &[(NXM_NX, 33)]),
-    here("actset_output",                 32, No,  false, &[(ONFOXM_ET, 43)]),
-    here("packet_type",                   32, No,  false, &[(OXM_OF, 44)]),
-    refused("ct_state", CT),
-    refused("ct_zone", CT),
-    refused("ct_mark", CT),
-    refused("ct_label", CT),
-    refused("ct_nw_src", CT),
-    refused("ct_nw_dst", CT),
-    refused("ct_ipv6_src", CT),
-    refused("ct_ipv6_dst", CT),
-    refused("ct_nw_proto", CT),
-    refused("ct_tp_src", CT),
-    refused("ct_tp_dst", CT),
-    here("metadata",                      64, Any, true,  &[(OXM_OF, 2)]),
-    here("reg0",                          32, Any, true,  &[(NXM_NX, 0)]),
-    here("xreg0",                         64, Any, true,  &[(OXM_OF_PKT_REG, 0)]),
-    here("xxreg0",                       128, Any, true,  &[(NXM_NX, 111)]),
-    here("eth_src dl_src",                48, Any, true,  &[(OXM_OF, 4), (NXM_OF, 2)]),
-    here("eth_dst dl_dst",                48, Any, true,  &[(OXM_OF, 3), (NXM_OF, 1)]),
-    here("eth_type dl_type",              16, No,  false, &[(OXM_OF, 5), (NXM_OF, 3)]),
-    here("vlan_vid",                      12, Any, true,  &[(OXM_OF, 6)]),
-    here("vlan_pcp",                       3, No,  true,  &[(OXM_OF, 7)]),
-    here("vlan_tci",                      16, Any, true,  &[(NXM_OF, 4)]),
-    here("mpls_label",                    20, No,  true,  &[(OXM_OF, 34)]),
-    here("mpls_tc",                        3, No,  true,  &[(OXM_OF, 35)]),
-    here("mpls_bos",                       1, No,  false, &[(OXM_OF, 36)]),
-    here("mpls_ttl",                       8, No,  true,  &[(NXM_NX, 30)]),
-    here("ip_src nw_src",                 32, Any, true,  &[(OXM_OF, 11), (NXM_OF, 7)]),
-    here("ip_dst nw_dst",                 32, Any, true,  &[(OXM_OF, 12), (NXM_OF, 8)]),
-    here("ipv6_src",                     128, Any, true,  &[(OXM_OF, 26), (NXM_NX, 19)]),
-    here("ipv6_dst",                     128, Any, true,  &[(OXM_OF, 27), (NXM_NX, 20)]),
-    here("ipv6_label",                    20, Any, true,  &[(OXM_OF, 28), (NXM_NX, 27)]),
-    here("nw_proto ip_proto",              8, No,  false, &[(OXM_OF, 10), (NXM_OF, 6)]),
-    here("nw_ttl",                         8, No,  true,  &[(NXM_NX, 29)]),
-    here("ip_frag nw_frag",                2, Any, false, &[(NXM_NX, 26)]),
-    here("nw_tos",                         8, No,  true,  &[(NXM_OF, 5)]),
-    here("ip_dscp",                        6, No,  true,  &[(OXM_OF, 8)]),
-    here("nw_ecn ip_ecn",                  2, No,  true,  &[(OXM_OF, 9), (NXM_NX, 28)]),
-    here("arp_op",                        16, No,  true,  &[(OXM_OF, 21), (NXM_OF, 15)]),
-    here("arp_spa",                       32, Any, true,  &[(OXM_OF, 22), (NXM_OF, 16)]),
-    here("arp_tpa",                       32, Any, true,  &[(OXM_OF, 23), (NXM_OF, 17)]),
-    here("arp_sha",                       48, Any, true,  &[(OXM_OF, 24), (NXM_NX, 17)]),
-    here("arp_tha",                       48, Any, true,  &[(OXM_OF, 25), (NXM_NX, 18)]),
-    here("nsh_flags",                      8, Any, true,  &[(NXOXM_NSH, 1)]),
-    here("nsh_ttl",                        8, No,  true,  &[(NXOXM_NSH, 10)]),
-    here("nsh_mdtype",                     8, No,  false, &[(NXOXM_NSH, 2)]),
-    here("nsh_np",                         8, No,  false, &[(NXOXM_NSH, 3)]),
-    here("nsh_spi nsp",                   24, No,  true,  &[(NXOXM_NSH, 4)]),
-    here("nsh_si nsi",                     8, No,  true,  &[(NXOXM_NSH, 5)]),
-    here("nsh_c1 nshc1",                  32, Any, true,  &[(NXOXM_NSH, 6)]),
-    here("nsh_c2 nshc2",                  32, Any, true,  &[(NXOXM_NSH, 7)]),
-    here("nsh_c3 nshc3",                  32, Any, true,  &[(NXOXM_NSH, 8)]),
-    here("nsh_c4 nshc4",                  32, Any, true,  &[(NXOXM_NSH, 9)]),
-    here("tcp_src tp_src",                16, Any, true,  &[(OXM_OF, 13), (NXM_OF, 9)]),
-    here("tcp_dst tp_dst",                16, Any, true,  &[(OXM_OF, 14), (NXM_OF, 10)]),
-    here("tcp_flags",                     12, Any, false, &[(ONFOXM_ET, 42), (NXM_NX, 34)]),
-    here("udp_src",                       16, Any, true,  &[(OXM_OF, 15), (NXM_OF, 11)]),
-    here("udp_dst",                       16, Any, true,  &[(OXM_OF, 16), (NXM_OF, 12)]),
-    here("sctp_src",                      16, Any, true,  &[(OXM_OF, 17)]),
-    here("sctp_dst",                      16, Any, true,  &[(OXM_OF, 18)]),
-    here("icmp_type",                      8, No,  true,  &[(OXM_OF, 19), (NXM_OF, 13)]),
-    here("icmp_code",                      8, No,  true,  &[(OXM_OF, 20), (NXM_OF, 14)]),
-    here("icmpv6_type",                    8, No,  true,  &[(OXM_OF, 29), (NXM_NX, 21)]),
-    here("icmpv6_code",                    8, No,  true,  &[(OXM_OF, 30), (NXM_NX, 22)]),
-    here("nd_target",                    128, Any, true,  &[(OXM_OF, 31), (NXM_NX, 23)]),
-    here("nd_sll",                        48, Any, true,  &[(OXM_OF, 32), (NXM_NX, 24)]),
-    here("nd_tll",                        48, Any, true,  &[(OXM_OF, 33), (NXM_NX, 25)]),
-    here("nd_reserved",                   32, No,  true,  &[(ERICOXM_OF, 1)]),
-    here("nd_options_type",                8, No,  true,  &[(ERICOXM_OF, 2)]),
+    supported("conj_id",                       32, No,  false, &[(NXM_NX, 37)]),
+    supported("tun_id tunnel_id",              64, Any, true,  &[(OXM_OF, 38), (NXM_NX, 16)]),
+    supported("tun_src",                       32, Any, true,  &[(NXM_NX, 31)]),
+    supported("tun_dst",                       32, Any, true,  &[(NXM_NX, 32)]),
+    supported("tun_ipv6_src",                 128, Any, true,  &[(NXM_NX, 109)]),
+    supported("tun_ipv6_dst",                 128, Any, true,  &[(NXM_NX, 110)]),
+    supported("tun_gbp_id",                    16, Any, true,  &[(NXM_NX, 38)]),
+    supported("tun_gbp_flags",                  8, Any, true,  &[(NXM_NX, 39)]),
+    supported("tun_erspan_ver",                 4, Any, true,  &[(NXOXM_ET, 12)]),
+    supported("tun_erspan_idx",                20, Any, true,  &[(NXOXM_ET, 11)]),
+    supported("tun_erspan_dir",                 1, Any, true,  &[(NXOXM_ET, 13)]),
+    supported("tun_erspan_hwid",                6, Any, true,  &[(NXOXM_ET, 14)]),
+    supported("tun_gtpu_flags",                 8, Any, false, &[(NXOXM_ET, 15)]),
+    supported("tun_gtpu_msgtype",               8, Any, false, &[(NXOXM_ET, 16)]),
+    supported("tun_metadata0",                992, Any, true,  &[(NXM_NX, 40)]),
+    supported("tun_flags",                      1, Any, true,  &[(NXM_NX, 104)]),
+    supported("in_port",                       16, No,  true,  &[(NXM_OF, 0)]),
+    supported("in_port_oxm",                   32, No,  true,  &[(OXM_OF, 0)]),
+    unsupported("skb_priority", SKB),
+    supported("pkt_mark",                      32, Any, true,  &[(NXM_NX, 33)]),
+    supported("actset_output",                 32, No,  false, &[(ONFOXM_ET, 43)]),
+    supported("packet_type",                   32, No,  false, &[(OXM_OF, 44)]),
+    unsupported("ct_state", CT),
+    unsupported("ct_zone", CT),
+    unsupported("ct_mark", CT),
+    unsupported("ct_label", CT),
+    unsupported("ct_nw_src", CT),
+    unsupported("ct_nw_dst", CT),
+    unsupported("ct_ipv6_src", CT),
+    unsupported("ct_ipv6_dst", CT),
+    unsupported("ct_nw_proto", CT),
+    unsupported("ct_tp_src", CT),
+    unsupported("ct_tp_dst", CT),
+    supported("metadata",                      64, Any, true,  &[(OXM_OF, 2)]),
+    supported("reg0",                          32, Any, true,  &[(NXM_NX, 0)]),
+    supported("xreg0",                         64, Any, true,  &[(OXM_OF_PKT_REG, 0)]),
+    supported("xxreg0",                       128, Any, true,  &[(NXM_NX, 111)]),
+    supported("eth_src dl_src",                48, Any, true,  &[(OXM_OF, 4), (NXM_OF, 2)]),
+    supported("eth_dst dl_dst",                48, Any, true,  &[(OXM_OF, 3), (NXM_OF, 1)]),
+    supported("eth_type dl_type",              16, No,  false, &[(OXM_OF, 5), (NXM_OF, 3)]),
+    supported("vlan_vid",                      12, Any, true,  &[(OXM_OF, 6)]),
+    supported("vlan_pcp",                       3, No,  true,  &[(OXM_OF, 7)]),
+    supported("vlan_tci",                      16, Any, true,  &[(NXM_OF, 4)]),
+    supported("mpls_label",                    20, No,  true,  &[(OXM_OF, 34)]),
+    supported("mpls_tc",                        3, No,  true,  &[(OXM_OF, 35)]),
+    supported("mpls_bos",                       1, No,  false, &[(OXM_OF, 36)]),
+    supported("mpls_ttl",                       8, No,  true,  &[(NXM_NX, 30)]),
+    supported("ip_src nw_src",                 32, Any, true,  &[(OXM_OF, 11), (NXM_OF, 7)]),
+    supported("ip_dst nw_dst",                 32, Any, true,  &[(OXM_OF, 12), (NXM_OF, 8)]),
+    supported("ipv6_src",                     128, Any, true,  &[(OXM_OF, 26), (NXM_NX, 19)]),
+    supported("ipv6_dst",                     128, Any, true,  &[(OXM_OF, 27), (NXM_NX, 20)]),
+    supported("ipv6_label",                    20, Any, true,  &[(OXM_OF, 28), (NXM_NX, 27)]),
+    supported("nw_proto ip_proto",              8, No,  false, &[(OXM_OF, 10), (NXM_OF, 6)]),
+    supported("nw_ttl",                         8, No,  true,  &[(NXM_NX, 29)]),
+    supported("ip_frag nw_frag",                2, Any, false, &[(NXM_NX, 26)]),
+    supported("nw_tos",                         8, No,  true,  &[(NXM_OF, 5)]),
+    supported("ip_dscp",                        6, No,  true,  &[(OXM_OF, 8)]),
+    supported("nw_ecn ip_ecn",                  2, No,  true,  &[(OXM_OF, 9), (NXM_NX, 28)]),
+    supported("arp_op",                        16, No,  true,  &[(OXM_OF, 21), (NXM_OF, 15)]),
+    supported("arp_spa",                       32, Any, true,  &[(OXM_OF, 22), (NXM_OF, 16)]),
+    supported("arp_tpa",                       32, Any, true,  &[(OXM_OF, 23), (NXM_OF, 17)]),
+    supported("arp_sha",                       48, Any, true,  &[(OXM_OF, 24), (NXM_NX, 17)]),
+    supported("arp_tha",                       48, Any, true,  &[(OXM_OF, 25), (NXM_NX, 18)]),
+    supported("nsh_flags",                      8, Any, true,  &[(NXOXM_NSH, 1)]),
+    supported("nsh_ttl",                        8, No,  true,  &[(NXOXM_NSH, 10)]),
+    supported("nsh_mdtype",                     8, No,  false, &[(NXOXM_NSH, 2)]),
+    supported("nsh_np",                         8, No,  false, &[(NXOXM_NSH, 3)]),
+    supported("nsh_spi nsp",                   24, No,  true,  &[(NXOXM_NSH, 4)]),
+    supported("nsh_si nsi",                     8, No,  true,  &[(NXOXM_NSH, 5)]),
+    supported("nsh_c1 nshc1",                  32, Any, true,  &[(NXOXM_NSH, 6)]),
+    supported("nsh_c2 nshc2",                  32, Any, true,  &[(NXOXM_NSH, 7)]),
+    supported("nsh_c3 nshc3",                  32, Any, true,  &[(NXOXM_NSH, 8)]),
+    supported("nsh_c4 nshc4",                  32, Any, true,  &[(NXOXM_NSH, 9)]),
+    supported("tcp_src tp_src",                16, Any, true,  &[(OXM_OF, 13), (NXM_OF, 9)]),
+    supported("tcp_dst tp_dst",                16, Any, true,  &[(OXM_OF, 14), (NXM_OF, 10)]),
+    supported("tcp_flags",                     12, Any, false, &[(ONFOXM_ET, 42), (NXM_NX, 34)]),
+    supported("udp_src",                       16, Any, true,  &[(OXM_OF, 15), (NXM_OF, 11)]),
+    supported("udp_dst",                       16, Any, true,  &[(OXM_OF, 16), (NXM_OF, 12)]),
+    supported("sctp_src",                      16, Any, true,  &[(OXM_OF, 17)]),
+    supported("sctp_dst",                      16, Any, true,  &[(OXM_OF, 18)]),
+    supported("icmp_type",                      8, No,  true,  &[(OXM_OF, 19), (NXM_OF, 13)]),
+    supported("icmp_code",                      8, No,  true,  &[(OXM_OF, 20), (NXM_OF, 14)]),
+    supported("icmpv6_type",                    8, No,  true,  &[(OXM_OF, 29), (NXM_NX, 21)]),
+    supported("icmpv6_code",                    8, No,  true,  &[(OXM_OF, 30), (NXM_NX, 22)]),
+    supported("nd_target",                    128, Any, true,  &[(OXM_OF, 31), (NXM_NX, 23)]),
+    supported("nd_sll",                        48, Any, true,  &[(OXM_OF, 32), (NXM_NX, 24)]),
+    supported("nd_tll",                        48, Any, true,  &[(OXM_OF, 33), (NXM_NX, 25)]),
+    supported("nd_reserved",                   32, No,  true,  &[(ERICOXM_OF, 1)]),
+    supported("nd_options_type",                8, No,  true,  &[(ERICOXM_OF, 2)]),
 ] };
 
-/// Fields that are counted, and how many there are; of the manual's, how many are refused.
+/// Numbered series of fields: number of supported and of unsupported ones.
 const COUNTED: [(&str, usize, usize); 4] = [
     ("tun_metadata", 64, 0),
     ("reg", 16, 0),
@@ -163,16 +162,16 @@ const COUNTED: [(&str, usize, usize); 4] = [
     ("xxreg", 4, 0),
 ];
 
-/// What this registry has otherwise than the manual, and why. (The numbers that ONF's fields
-/// have in 1.5 the codec knows.)
-const OTHERWISE: [(&str, &str); 7] = [
+/// Deviations of the field table from the manual, with reasons. (The codec handles the numbers of
+/// ONF's fields in 1.5.)
+const DEVIATIONS: [(&str, &str); 7] = [
     (
         "vlan_vid",
-        "the bit that says that there is a tag is one of its bits (OF 1.3.5, 7.2.3.7)",
+        "the presence bit is one of its bits (OF 1.3.5, 7.2.3.7)",
     ),
     (
         "in_port_oxm",
-        "a set-field may not be of the port of arrival (OF 1.3.5, 7.2.5); `in_port` can be written",
+        "set-field of the ingress port is not permitted (OF 1.3.5, 7.2.5); `in_port` can be written",
     ),
     ("eth_type", SET),
     ("dl_type", SET),
@@ -181,49 +180,49 @@ const OTHERWISE: [(&str, &str); 7] = [
     ("ip_proto", SET),
 ];
 
-/// What Open vSwitch does not set, and every switch may (OF 1.3.5, 7.2.5).
-const SET: &str = "every field of a header can be set";
+/// Fields that Open vSwitch does not set, although every switch may (OF 1.3.5, 7.2.5).
+const SET: &str = "every header field can be set";
 
-/// What is wrong with the row of a field.
-fn error(row: &ManualRow) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Returns the errors in the row of a field.
+fn row_errors(row: &ManualRow) -> Vec<String> {
+    let mut errors = Vec::new();
     for name in row.names.split(' ') {
         let read = lexer::line(name).and_then(subfield::field);
-        match (&row.is, read) {
-            (Ok(is), Ok(field)) => wrong.extend(differences(name, is, field)),
-            (Ok(_), Err(error)) => wrong.push(format!("{name}: {error}")),
-            (Err(_), Ok(_)) => wrong.push(format!("{name} is there, though it is listed")),
+        match (&row.properties, read) {
+            (Ok(properties), Ok(field)) => errors.extend(differences(name, properties, field)),
+            (Ok(_), Err(error)) => errors.push(format!("{name}: {error}")),
+            (Err(_), Ok(_)) => errors.push(format!("{name} exists, although it is listed")),
             (Err(_), Err(_)) => {
                 let matched = format!("{name}=1").parse::<Match>();
                 let error = matched.expect_err(name).problem;
-                if !error.starts_with("not supported yet") {
-                    wrong.push(format!("{name}: {error}"));
+                if !error.starts_with("not supported") {
+                    errors.push(format!("{name}: {error}"));
                 }
             }
         }
-        if row.is.is_ok() && names::meaning(name).is_none() && !name.contains("_oxm") {
-            wrong.push(format!("{name} is no name in a match"));
+        if row.properties.is_ok() && names::meaning(name).is_none() && !name.contains("_oxm") {
+            errors.push(format!("{name} is not a name in a match"));
         }
     }
-    wrong
+    errors
 }
 
-/// What is otherwise than the manual says.
-fn differences(name: &str, is: &Is, field: Field) -> Vec<String> {
+/// Returns the deviations from the manual.
+fn differences(name: &str, properties: &FieldProperties, field: Field) -> Vec<String> {
     let row = field.info();
-    let mut wrong = Vec::new();
-    let listed = OTHERWISE
+    let mut errors = Vec::new();
+    let listed = DEVIATIONS
         .iter()
         .any(|(other, why)| *other == name && !why.is_empty());
     let mut check = |what: &str, same: bool| {
         if !same {
-            wrong.push(format!("{name}: {what}"));
+            errors.push(format!("{name}: {what}"));
         }
     };
-    check("bits", is.bits == row.bits || listed);
-    check("mask", is.maskable == row.maskable || listed);
-    check("writable", is.writable == row.writable || listed);
-    for ((class, experimenter), number) in is.numbers {
+    check("bits", properties.bits == row.bits || listed);
+    check("mask", properties.maskable == row.maskable || listed);
+    check("writable", properties.writable == row.writable || listed);
+    for ((class, experimenter), number) in properties.numbers {
         let id = match experimenter {
             0 => WireId::new(*class, *number),
             whose => WireId::of_experimenter(*whose, *number),
@@ -231,13 +230,13 @@ fn differences(name: &str, is: &Is, field: Field) -> Vec<String> {
         let known = Field::from_oxm(id).or_else(|| Field::from_nxm(id));
         check(&format!("{id:?} is {known:?}"), known == Some(field));
     }
-    wrong
+    errors
 }
 
 #[test]
-fn each_field_of_the_manual_is_as_it_says_or_refused_by_name() {
-    let wrong: Vec<String> = FIELDS.iter().flat_map(error).collect();
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+fn fields_of_manual_have_documented_properties_or_are_refused() {
+    let errors: Vec<String> = FIELDS.iter().flat_map(row_errors).collect();
+    assert!(errors.is_empty(), "\n{}", errors.join("\n"));
     for (name, here, missing) in COUNTED {
         for number in 0..here + missing {
             let name = format!("{name}{number}");
@@ -247,8 +246,8 @@ fn each_field_of_the_manual_is_as_it_says_or_refused_by_name() {
     }
 }
 
-/// The syntax of each action and instruction of the manual by an example, in its order; and
-/// why it is refused.
+/// An example of each action and instruction, in the order of the manual, with the reason if it is
+/// not supported.
 #[rustfmt::skip]
 const ACTIONS: &[(&str, Option<&str>)] = &[
     ("2", None),
@@ -321,26 +320,26 @@ const ACTIONS: &[(&str, Option<&str>)] = &[
     ("write_actions(output:2)", None),
     ("write_metadata:0x5/0xff", None),
     ("goto_table:5", None),
-    // Those that there are for tests of Open vSwitch itself, which the manual leaves out.
-    ("debug_recirc", Some("there is no other data path to go around in")),
-    ("debug_slow", Some("there is no slower path")),
+    // Actions for tests of Open vSwitch itself, which the manual omits.
+    ("debug_recirc", Some("no recirculation to another data path")),
+    ("debug_slow", Some("no slower path")),
 ];
 
 #[test]
-fn each_action_of_the_manual_is_read_or_refused_by_name() {
-    let mut wrong = Vec::new();
+fn actions_of_manual_are_accepted_or_refused() {
+    let mut errors = Vec::new();
     for (text, refused) in ACTIONS {
         match (text.parse::<Instructions>(), refused) {
             (Ok(_), None) => {}
-            (Ok(_), Some(_)) => wrong.push(format!("{text} is read, though it is listed")),
-            (Err(error), None) => wrong.push(format!("{text}: {error}")),
+            (Ok(_), Some(_)) => errors.push(format!("{text} is accepted, although it is listed")),
+            (Err(error), None) => errors.push(format!("{text}: {error}")),
             (Err(error), Some(why)) => {
-                if !error.problem.starts_with("not supported yet") || why.is_empty() {
-                    wrong.push(format!("{text}: {error}"));
+                if !error.problem.starts_with("not supported") || why.is_empty() {
+                    errors.push(format!("{text}: {error}"));
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(errors.is_empty(), "\n{}", errors.join("\n"));
     assert!(parse_actions("no_such_action:1").is_err());
 }

@@ -1,4 +1,4 @@
-//! Any match, action, flow-mod: what the text form must be able to say.
+//! Random matches, actions and flow-mods that the text form must represent.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn field() -> impl Strategy<Value = Field> {
     select(Field::all().map(|row| row.field).collect::<Vec<_>>())
 }
 
-/// A value and a mask for `field`: mostly exact, else a prefix or any bits.
+/// Random value and mask for `field`: mostly exact, otherwise a prefix or any bits.
 fn masked(field: Field) -> impl Strategy<Value = (Field, u128, u128)> {
     let full = field.full_mask();
     let maskable = field.info().maskable == Maskable::Any;
@@ -40,8 +40,8 @@ fn masked(field: Field) -> impl Strategy<Value = (Field, u128, u128)> {
     })
 }
 
-/// A port number that no version writes in another way: the reserved numbers of
-/// OpenFlow 1.0 are read as their 32-bit twins.
+/// Port number that all versions encode alike: the reserved numbers of OpenFlow 1.0 are read as
+/// their 32-bit equivalents.
 fn narrow(value: u128) -> u32 {
     match u32::try_from(value & u128::from(u32::MAX)).expect("32 bits") {
         number @ 0xfff7..=0xffff => number - 0x1000,
@@ -58,7 +58,7 @@ fn port() -> impl Strategy<Value = PortNo> {
     ]
 }
 
-/// Any match. Terms that the others do not allow fall out.
+/// Random match. Terms that the others do not permit are omitted.
 pub(crate) fn matching() -> impl Strategy<Value = Match> {
     let eth_types = vec![
         0x0800, 0x0806, 0x8035, 0x86dd, 0x8847, 0x8848, 0x88cc, 0x05ff,
@@ -88,7 +88,7 @@ pub(crate) fn matching() -> impl Strategy<Value = Match> {
     })
 }
 
-/// A set-field of any field that can be set.
+/// Random set-field of a writable field.
 fn set_field() -> impl Strategy<Value = Action> {
     let of_frames = |field: &Field| field.info().writable && field.option().is_none();
     field()
@@ -180,7 +180,7 @@ pub(super) fn instructions() -> impl Strategy<Value = Instructions> {
         )
 }
 
-/// Any flow-mod, as far as its command gives its members a meaning.
+/// Random flow-mod with the parts that its command uses.
 pub(super) fn flow_mod() -> impl Strategy<Value = FlowMod> {
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict};
     let command = select(vec![Add, Modify, ModifyStrict, Delete, DeleteStrict]);

@@ -72,7 +72,7 @@ fn what_one_controller_asks_of_groups_is_told_to_those_who_want_it() {
         kind: flow::GroupKind::All,
         group: GroupId(1),
         selection: None,
-        place: base::BucketId::ALL,
+        command_bucket: base::BucketId::ALL,
         buckets: Vec::new(),
     });
     let wish = Message::SetAsync(AsyncChange {
