@@ -21,6 +21,7 @@ use rows::{BenchGroup, BenchRow};
 
 use crate::TaskError;
 use crate::metadata::cargo;
+use crate::shared_build;
 use crate::shell::{ProgramOutcome, Shell};
 use crate::summary::TestTally;
 
@@ -222,16 +223,21 @@ impl Bench {
         words: &[&str],
         program: &str,
     ) -> Result<PathBuf, TaskError> {
-        let mut command = Command::new(cargo());
-        command.args(words);
-        let folder = match self.profile {
+        let (folder, outcome) = match self.profile {
             BuildProfile::Release => {
-                command.arg("--release");
-                "target/release"
+                let mut command = Command::new(cargo());
+                command.args(words).arg("--release");
+                ("target/release", shell.run(&mut command)?)
             }
-            BuildProfile::Debug => "target/debug",
+            BuildProfile::Debug => {
+                let built = shared_build::build(shell)?;
+                (
+                    "target/debug",
+                    built.err().unwrap_or(ProgramOutcome::Success),
+                )
+            }
         };
-        match shell.run(&mut command)? {
+        match outcome {
             ProgramOutcome::Success => Ok(shell.root().join(folder).join(program)),
             outcome => Err(crate::test::explain(&outcome).into()),
         }

@@ -4,9 +4,8 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::metadata::cargo;
 use crate::shell::{ProgramOutcome, Shell};
-use crate::{TaskError, setup};
+use crate::{TaskError, setup, shared_build};
 
 /// The suites of `cargo xtask test`: all but the os-ken cases that send for half a minute each,
 /// which take longer than the others together.
@@ -35,13 +34,10 @@ pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, TaskE
     })
 }
 
-/// Builds the suites and runs them with `options`, in parallel: they mostly wait.
+/// Builds everything and runs the suites with `options`, in parallel: they mostly wait.
 pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<ProgramOutcome, TaskError> {
-    let mut build = Command::new(cargo());
-    build.args(["build", "--package", "cli", "--package", "suites"]);
-    let built = shell.run(&mut build)?;
-    if built != ProgramOutcome::Success {
-        return Ok(built);
+    if let Err(outcome) = shared_build::build(shell)? {
+        return Ok(outcome);
     }
     let (cases, others): (Vec<&str>, Vec<&str>) =
         options.iter().partition(|option| **option == CASES);

@@ -16,6 +16,7 @@ mod dist;
 mod fuzz;
 mod metadata;
 mod setup;
+mod shared_build;
 mod shell;
 mod soak;
 mod summary;

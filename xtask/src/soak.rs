@@ -1,10 +1,9 @@
 //! Random database changes under traffic: runs the system test that makes a few of them, with more.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use crate::metadata::cargo;
 use crate::shell::{ProgramOutcome, Shell};
-use crate::{TaskError, setup};
+use crate::{TaskError, setup, shared_build};
 
 /// Number of changes by default.
 const CHANGES: u32 = 10_000;
@@ -13,7 +12,8 @@ const CHANGES: u32 = 10_000;
 const SECONDS_OF_CHANGE: f64 = 0.25;
 const SECONDS: f64 = 240.0;
 
-/// The test.
+/// The package of the test, and the test.
+const PACKAGE: &str = "tests";
 const TEST: &str = "ovsdb::random_changes::";
 
 /// Number of changes, and the seed.
@@ -50,14 +50,13 @@ impl SoakPlan {
 pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
     let plan = SoakPlan::of(words)?;
     setup::run(shell)?;
-    let mut build = Command::new(cargo());
-    build.args(["build", "--package", "cli"]);
-    if shell.run(&mut build)? != ProgramOutcome::Success {
+    let Ok(programs) = shared_build::build(shell)? else {
         return Ok(ExitCode::FAILURE);
-    }
+    };
+    let program = programs.iter().find(|program| program.package == PACKAGE);
+    let mut test = program.ok_or("the build has no system tests")?.command();
     let limit = SECONDS + SECONDS_OF_CHANGE * f64::from(plan.changes);
-    let mut test = Command::new(cargo());
-    test.args(["test", "--package", "tests", "--test", "it", TEST])
+    test.arg(TEST)
         .env("COMPORTA_CHANGES", plan.changes.to_string())
         .env("COMPORTA_SEED", plan.seed.to_string())
         .env("COMPORTA_LIMIT", limit.ceil().to_string());

@@ -44,17 +44,6 @@ impl TestTally {
         tally
     }
 
-    /// Returns one skipped step.
-    pub(crate) fn skipped(name: &str, reason: &str) -> Self {
-        let mut tally = Self::default();
-        tally.counts.skipped = 1;
-        tally.skips.push(SkippedTest {
-            name: name.to_owned(),
-            reason: reason.to_owned(),
-        });
-        tally
-    }
-
     /// Adds a failure.
     pub(crate) fn fail(&mut self, name: &str, reason: &str) {
         self.counts.failed += 1;

@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Duration;
 
-use crate::metadata::{Metadata, cargo};
+use crate::metadata::cargo;
+use crate::shared_build::{self, FEATURES, TestProgram};
 use crate::shell::{ProgramOutcome, Shell, now};
 use crate::summary::TestTally;
 use crate::tidy::Tree;
@@ -20,14 +21,13 @@ struct TestStep {
     run: fn(&mut Shell) -> Result<TestTally, TaskError>,
 }
 
-/// The package of tests with namespaces and real peers, and the package of the binary that they
-/// start.
+/// The package of tests with namespaces and real peers.
 const SYSTEM_TESTS: &str = "tests";
-const BINARY: &str = "cli";
 
-/// The feature of DPDK ports, and their crate. Both variants are built and tested; the default has
-/// no DPDK ports.
+/// The crate of DPDK ports, and the package of the binary. Both variants, with and without DPDK
+/// ports, are checked and tested; the default is without.
 const DPDK: &str = "dpdk";
+const BINARY: &str = "cli";
 
 /// The packages with concurrency models, built with the feature `model`, and the modules of the
 /// models.
@@ -194,11 +194,12 @@ fn check_format(shell: &mut Shell) -> Result<TestTally, TaskError> {
 }
 
 fn check_lints(shell: &mut Shell) -> Result<TestTally, TaskError> {
-    let with_dpdk = ["--package", DPDK, "--package", BINARY, "--features", DPDK];
     let mut tally = TestTally::default();
+    let all = ["--workspace", "--features", FEATURES];
+    let without_dpdk = ["--package", DPDK, "--package", BINARY];
     let model = ["--package", MODELLED[0], "--package", MODELLED[1]];
     let model = [model.as_slice(), &["--features", "model"]].concat();
-    for selection in [["--workspace"].as_slice(), &with_dpdk, &model] {
+    for selection in [all.as_slice(), &without_dpdk, &model] {
         let mut command = cargo_with(&["clippy", "--all-targets"]);
         command.args(selection).args(["--", "-D", "warnings"]);
         tally.add(one(shell, "clippy", &mut command)?);
@@ -207,18 +208,29 @@ fn check_lints(shell: &mut Shell) -> Result<TestTally, TaskError> {
 }
 
 fn run_unit_tests(shell: &mut Shell) -> Result<TestTally, TaskError> {
-    let mut command = cargo_with(&["test", "--workspace", "--no-fail-fast"]);
-    if Metadata::read(shell.root())?.has(SYSTEM_TESTS) {
-        command.args(["--exclude", SYSTEM_TESTS]);
+    let programs = match shared_build::build(shell)? {
+        Ok(programs) => programs,
+        Err(outcome) => return Ok(TestTally::failed("unit", &explain(&outcome))),
+    };
+    let mut tally = TestTally::default();
+    for program in programs
+        .iter()
+        .filter(|program| program.package != SYSTEM_TESTS)
+    {
+        println!("\n== {} ({})", program.package, program.target);
+        let mut results = counted(shell, "unit", &mut program.command())?;
+        try_again(shell, &mut results, |shell, name| {
+            counted(shell, "unit", program.command().args(["--exact", name]))
+        })?;
+        tally.add(results);
+        if shell.interrupted() {
+            return Ok(tally);
+        }
     }
-    let mut tally = counted(shell, "unit", &mut command)?;
-    try_again(shell, &mut tally, |shell, name| {
-        let mut command = cargo_with(&["test", "--workspace", "--lib", "--bins", "--tests"]);
-        command.args(["--exclude", SYSTEM_TESTS, "--", "--exact", name]);
-        counted(shell, "unit", &mut command)
-    })?;
-    let mut command = cargo_with(&["test", "--package", DPDK, "--features", DPDK]);
-    tally.add(counted(shell, "unit", &mut command)?);
+    let mut examples = cargo_with(&["test", "--workspace", "--doc", "--features", FEATURES]);
+    tally.add(counted(shell, "unit", &mut examples)?);
+    let mut without = cargo_with(&["test", "--package", DPDK, "--tests"]);
+    tally.add(counted(shell, "unit", &mut without)?);
     Ok(tally)
 }
 
@@ -232,7 +244,7 @@ fn run_models(shell: &mut Shell) -> Result<TestTally, TaskError> {
 }
 
 fn build_docs(shell: &mut Shell) -> Result<TestTally, TaskError> {
-    let mut command = cargo_with(&["doc", "--workspace", "--no-deps"]);
+    let mut command = cargo_with(&["doc", "--workspace", "--no-deps", "--features", FEATURES]);
     let mut tally = one(shell, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))?;
     tally.add(match book::build(shell) {
         Ok(_) => TestTally::passed(),
@@ -250,25 +262,21 @@ fn try_bench(shell: &mut Shell) -> Result<TestTally, TaskError> {
 }
 
 fn run_system_tests(shell: &mut Shell) -> Result<TestTally, TaskError> {
-    let metadata = Metadata::read(shell.root())?;
-    for package in [BINARY, SYSTEM_TESTS] {
-        if !metadata.has(package) {
-            let reason = format!("the workspace has no package `{package}`");
-            return Ok(TestTally::skipped("system", &reason));
-        }
+    let programs = match shared_build::build(shell)? {
+        Ok(programs) => programs,
+        Err(outcome) => return Ok(TestTally::failed("system", &explain(&outcome))),
+    };
+    let mut tally = TestTally::default();
+    for program in programs
+        .iter()
+        .filter(|program| program.package == SYSTEM_TESTS)
+    {
+        let mut results = system_tests(shell, program, &[], system_tests_at_once())?;
+        try_again(shell, &mut results, |shell, name| {
+            system_tests(shell, program, &["--exact", name], 1)
+        })?;
+        tally.add(results);
     }
-    let build = ["build", "--package", BINARY, "--features", DPDK];
-    let built = shell.run(&mut cargo_with(&build))?;
-    if !matches!(built, ProgramOutcome::Success) {
-        return Ok(TestTally::failed(
-            "system",
-            &format!("building `{BINARY}`: {}", explain(&built)),
-        ));
-    }
-    let mut tally = system_tests(shell, &[], system_tests_at_once())?;
-    try_again(shell, &mut tally, |shell, name| {
-        system_tests(shell, &["--exact", name], 1)
-    })?;
     Ok(tally)
 }
 
@@ -295,15 +303,16 @@ fn try_again(
     Ok(())
 }
 
-/// Runs the system tests that `chosen` selects, `at_once` of them in parallel.
+/// Runs the system tests of `program` that `chosen` selects, `at_once` of them in parallel.
 fn system_tests(
     shell: &mut Shell,
+    program: &TestProgram,
     chosen: &[&str],
     at_once: usize,
 ) -> Result<TestTally, TaskError> {
-    let mut command = cargo_with(&["test", "--package", SYSTEM_TESTS, "--", "--test-threads"]);
-    command.arg(at_once.to_string()).args(chosen);
-    counted(shell, "system", &mut command)
+    let mut command = program.command();
+    command.arg("--test-threads").arg(at_once.to_string());
+    counted(shell, "system", command.args(chosen))
 }
 
 /// Returns the number of parallel system tests: one more than processors, since they mostly wait.
