@@ -390,7 +390,7 @@ impl PschedClock {
             (word()?, word()?, word()?, word()?);
         Some(Self {
             ticks_per_s: multiplier.checked_mul(units_per_s)?.checked_div(divisor)?,
-            timer_ticks_per_s: timer_ticks_per_s,
+            timer_ticks_per_s,
         })
     }
 
