@@ -123,7 +123,7 @@ fn second_switch_in_a_run_directory_is_refused(context: &TestContext) -> TestRes
         refused.starts_with("comporta: bridge br0: port br0: "),
         "{refused}"
     );
-    assert!(refused.contains("exists already"), "{refused}");
+    assert!(refused.contains("this name exists"), "{refused}");
     assert_eq!(fs::read_dir(&other_rundir)?.count(), 0);
     // The first switch is not affected.
     network.host(1).ping(network.host(2).address, 3)?;
@@ -143,8 +143,8 @@ const INVALID_ARGUMENTS: [(&str, i32, &[&str]); 19] = [
     ("--bridge br0 --bridge br0",                 1, &["--bridge", "'br0' is used twice"]),
     ("--bridge br0 --port p1=5 --port p2=5",      1, &["--port", "number 5 is asked for twice"]),
     ("--bridge br0 --port p1=70000",              1, &["--port", "'70000' is not a port number", "use 1 to"]),
-    ("--bridge br0 --port tap:p1",                1, &["bridge br0: port p1", "exists already"]),
-    ("--bridge p1",                               1, &["bridge p1: port p1", "exists already"]),
+    ("--bridge br0 --port tap:p1",                1, &["bridge br0: port p1", "this name exists"]),
+    ("--bridge p1",                               1, &["bridge p1: port p1", "this name exists"]),
     ("--bridge a-name-too-long-for-linux",        1, &["--bridge", "15 bytes"]),
     ("--port p1 --bridge br0",                    1, &["--port: name its bridge first"]),
     ("--bridge br0 --fail-mode open",             1, &["--fail-mode", "use standalone or secure"]),

@@ -88,7 +88,7 @@ fn trace_errors_name_the_reason(context: &TestContext) -> TestResult {
             "syntax error at br0 (or the bridge name was omitted)",
         ),
         ("br1 in_port=1", "br1: unknown bridge"),
-        ("br0 in_prt=1", "unknown key: neither a match field"),
+        ("br0 in_prt=1", "unknown key; did you mean `in_port`?"),
         ("br0 in_port=1,metadata=4", "leave them out"),
         ("br0 in_port=1 02zz", "Trailing garbage in packet data"),
         ("br0 in_port=1 020", "Trailing garbage in packet data"),

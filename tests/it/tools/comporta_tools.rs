@@ -157,7 +157,7 @@ fn names_of_ports_and_tables_are_accepted_and_printed(context: &TestContext) -> 
     let refused = switch.run_comporta(&["flows", "br0", "--no-names", "in_port=p1"])?;
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        refused.stderr.contains("a port is wanted"),
+        refused.stderr.contains("expected a port"),
         "{}",
         refused.stderr
     );
@@ -205,7 +205,7 @@ fn tool_errors_have_one_line(context: &TestContext) -> TestResult {
         (&["flows", "br1"][..], "br1.mgmt"),
         (
             &["flows", "br0", "--add", "tpc,actions=drop"],
-            "is `tcp` meant?",
+            "did you mean `tcp`?",
         ),
         (
             &["flows", "br0", "--add", "actions=group:99"],

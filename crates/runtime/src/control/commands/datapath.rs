@@ -154,7 +154,7 @@ const FEATURES: [(&str, &str); 22] = [
     ("Max dp_hash algorithm",        "0"),
     ("Check pkt length action",      "Yes"),
     ("Conntrack timeout policy",     "No"),
-    ("Explicit WorkerDrop action",         "No"),
+    ("Explicit Drop action",         "No"),
     ("Optimized Balance TCP mode",   "No"),
     ("Conntrack all-zero IP SNAT",   "No"),
     ("MPLS Label add",               "No"),

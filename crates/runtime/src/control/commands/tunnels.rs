@@ -208,7 +208,7 @@ fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
             .iter()
             .any(|other| (other.to, other.len) == (route.to, route.len) && route.metric == 0)
     };
-    let mut text = "UnderlayRoute Table:\n".to_owned();
+    let mut text = "Route Table:\n".to_owned();
     for route in underlay.routes() {
         if let Some(line) = describe(route, underlay, is_by_hand(route)) {
             writeln!(text, "{line}").expect(ROOM);
