@@ -11,13 +11,15 @@ use base::{GroupId, MeterId};
 use flow::field::Depth;
 use flow::{Field, Instructions, Refusal};
 
-use crate::check::extension::is_clause;
-use crate::check::verdict_on;
-use crate::group::groups_of;
-use crate::learn_limits::asks_of_learned;
-use crate::meter_table::meters_of;
-use crate::rule::depth_of;
-use crate::tlv_map::all_fields;
+use action_facts::{all_fields, depth_of, groups_of, is_clause, meters_of, restricted_learns};
+use check::verdict_on;
+
+pub(crate) mod action_facts;
+pub(crate) mod action_set;
+pub(crate) mod check;
+pub(crate) mod field_facts;
+pub(crate) mod interner;
+pub(crate) mod match_facts;
 
 /// Instructions, and what was made of them.
 pub struct SharedInstructions {
@@ -98,8 +100,8 @@ pub(crate) struct InstructionFacts {
     pub(crate) depth: Depth,
     /// Whether one is a clause of a conjunction.
     pub(crate) is_clause: bool,
-    /// Whether one asks for something of all rules that it makes.
-    pub(crate) asks_of_learned: bool,
+    /// True if a `learn` action limits or owns the rules that it adds.
+    pub(crate) has_restricted_learn: bool,
     /// Whether one is about the field of a tunnel option.
     pub(crate) has_options: bool,
 }
@@ -116,7 +118,7 @@ impl InstructionFacts {
             verdict: verdict_on(instructions),
             depth: actions().map(depth_of).max().unwrap_or_default(),
             is_clause: instructions.apply.iter().any(is_clause),
-            asks_of_learned: asks_of_learned(actions()),
+            has_restricted_learn: !restricted_learns(actions()).is_empty(),
             has_options: !actions().all(|action| all_fields(action, &mut of_no_option)),
         }
     }

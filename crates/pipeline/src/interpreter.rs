@@ -12,17 +12,29 @@ use flow::{
 use packet::wire::Fragment;
 use packet::{Frame, Packet, Pool};
 
-use crate::action_set::ActionSet;
-use crate::conjunction;
+use crate::bare_frame::stored;
 use crate::counters::{OBSERVER, Totals};
-use crate::encap::kept;
+use crate::instructions::action_set::ActionSet;
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Lookup, LookupResult, LookupTables};
-use crate::pause::{FinalActionSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
-use crate::rule::Rule;
+use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Egress, Verdict};
+use pause::{FinalActionSet, Pause};
+
+mod actions;
+mod conjunction;
+mod encap;
+mod extension;
+mod group_actions;
+mod hash_select;
+mod learn;
+mod output;
+pub(crate) mod pause;
+mod registers;
+pub(crate) mod resume;
+mod submit;
 
 /// A frame that is to be run.
 #[derive(Debug)]
@@ -93,7 +105,7 @@ impl Interpreter {
         verdict: &'a mut Verdict,
     ) {
         let arrival = InputFrame {
-            frame: kept(&message.data, message.registers.packet_type),
+            frame: stored(&message.data, message.registers.packet_type),
             in_port: message.registers.in_port,
             now,
         };

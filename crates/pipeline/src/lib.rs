@@ -1,73 +1,77 @@
-//! The state that a controller builds (tables, groups and meters) and what it
-//! means for a frame, by the letter of the specification.
+//! The pipeline of an OpenFlow switch (tables, groups, meters and ports), and its reference
+//! interpreter: the meaning of the state for a packet, by the letter of the specification.
 //!
-//! Not here: versions (the codec's), threads (a clone is a snapshot, and costs
-//! a few reference counts), speed (the fast path's: this is what it is judged by).
-//! Nothing is indexed or cached; a lookup looks at one rule after the other.
+//! ```text
+//!   interpreter   one packet through the tables: actions, groups, learn, pause and resume
+//!        |
+//!   pipeline      the state as one value, and the commands that change it
+//!        |
+//!   groups  meters  rules  instructions      verdict, trace: the result of a packet
+//!        |
+//!   counters  port  limits
+//! ```
+//!
+//! The interpreter is the oracle of the fast path: where the two differ, the fast path is wrong. It
+//! finds a rule by linear search in priority order, unless a [`Lookup`] finds it faster. Commands do
+//! not search: an index by identity finds the rule that a flow-mod replaces, and rules with equal
+//! instructions share them. Neither has an effect on the meaning of the tables.
+//!
+//! This crate knows no wire version (`openflow` does) and no threads: a clone of [`Pipeline`] is a
+//! snapshot that costs a few reference counts.
+//!
+//! # Examples
+//!
+//! ```
+//! use base::{Instant, PortNo};
+//! use packet::{Pool, build::Stack};
+//! use pipeline::{Destination, InputFrame, Interpreter, Limits, Pipeline, Verdict};
+//!
+//! let mut pipeline = Pipeline::new(Limits::default(), 1);
+//! for port in [1, 2] {
+//!     pipeline.set_port(&flow::PortDesc::new(PortNo(port)));
+//! }
+//! let rule = flow::text::parse_flow_line("ip,nw_dst=10.0.0.2,actions=dec_ttl,output:2").unwrap();
+//! pipeline.flow_mod(&rule, Instant::START).unwrap();
+//!
+//! let packet = "eth()/ipv4(dst=10.0.0.2,ttl=64)".parse::<Stack>();
+//! let input = InputFrame {
+//!     frame: packet.unwrap().build(),
+//!     in_port: PortNo(1),
+//!     now: Instant::START,
+//! };
+//! let (mut pool, mut verdict) = (Pool::new(8), Verdict::new());
+//! Interpreter::new(0).run(&pipeline, input, &mut pool, &mut (), &mut verdict);
+//! assert_eq!(verdict.egress[0].to, Destination::Port(PortNo(2)));
+//! ```
 
-mod action_set;
-mod actions;
-mod check;
-mod conjunction;
+mod bare_frame;
 mod counters;
-mod diff;
-mod encap;
-mod extension;
-mod field_facts;
-mod flow_mod;
-mod group;
-mod group_actions;
-mod group_table;
-mod hash_select;
+mod groups;
 mod instructions;
-mod interner;
 mod interpreter;
-mod learn;
-mod learn_limits;
 mod limits;
 mod lookup;
-mod match_facts;
-mod meter;
-mod meter_table;
-mod output;
-mod packet_out;
-mod pause;
+mod meters;
 mod pipeline;
 mod port;
-mod references;
-mod registers;
-mod resume;
-mod rule;
-mod rule_index;
-mod rule_list;
+mod rules;
 mod stable_hash;
-mod statistics;
-mod table;
-mod table_settings;
 #[cfg(test)]
 mod testing;
-mod timeouts;
-mod tlv_map;
 mod trace;
-mod tunnel;
 mod verdict;
 
 pub use counters::{Counters, Totals};
-pub use diff::RuleEvent;
-pub use flow_mod::{Changes, Removal};
-pub use group::{Group, GroupBucket, symmetric_hash};
-pub use group_actions::raise_drop_precedence;
+pub use groups::{Group, GroupBucket, symmetric_hash};
 pub use instructions::SharedInstructions;
+pub use interpreter::pause::PausedPacket;
+pub use interpreter::resume::{PendingRule, ResumeAt, ResumeState};
 pub use interpreter::{InputFrame, Interpreter};
-pub use learn::LearnRequest;
 pub use limits::{BUCKETS_PER_FRAME_MAX, Limits};
 pub use lookup::{Lookup, LookupResult, LookupTables};
-pub use meter::MeterDecision;
-pub use pause::PausedPacket;
+pub use meters::{MeterDecision, raise_drop_precedence};
 pub use pipeline::{MissPolicy, Pipeline};
 pub use port::PortView;
-pub use resume::{PendingRule, ResumeAt, ResumeState};
-pub use rule::Rule;
-
+pub use rules::{Changes, Removal, Rule, RuleEvent};
 pub use trace::{Trace, TracePrinter};
-pub use verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
+pub use verdict::{Cause, Destination, DropReason, Egress, LearnRequest, PacketInMeta, Verdict};

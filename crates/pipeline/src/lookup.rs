@@ -6,7 +6,7 @@ use flow::PipelineFields;
 use packet::Headers;
 
 use crate::pipeline::Pipeline;
-use crate::rule::Rule;
+use crate::rules::Rule;
 
 /// What a lookup has found.
 #[derive(Clone, Copy, Debug)]

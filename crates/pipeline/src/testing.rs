@@ -6,10 +6,10 @@ use flow::{FlowMod, PortDesc, Refusal};
 use packet::build::Stack;
 use packet::{Frame, Pool};
 
-use crate::flow_mod::Changes;
 use crate::interpreter::{InputFrame, Interpreter};
 use crate::limits::Limits;
 use crate::pipeline::Pipeline;
+use crate::rules::Changes;
 use crate::trace::Trace;
 use crate::verdict::Verdict;
 

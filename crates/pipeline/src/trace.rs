@@ -5,7 +5,7 @@ use base::{GroupId, MeterId, TableId};
 use flow::{Action, Instructions, PipelineFields};
 use packet::Frame;
 
-use crate::rule::Rule;
+use crate::rules::Rule;
 use crate::verdict::{Destination, DropReason};
 
 mod printer;

@@ -1,10 +1,10 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, Priority, TableId};
-use flow::{Continuation, MaxLen, PacketInReason, PipelineFields, SampleAction};
+use flow::{Continuation, FlowMod, MaxLen, PacketInReason, PipelineFields, SampleAction};
 use packet::{Frame, Malformed};
 
-use crate::learn::LearnRequest;
+use crate::rules::Rule;
 
 /// What the tables say about one frame. The same one serves frame after frame.
 #[derive(Debug, Default)]
@@ -18,6 +18,28 @@ pub struct Verdict {
     pub drops: Vec<DropReason>,
     /// What the frame wants of whoever writes the tables.
     pub learn_requests: Vec<LearnRequest>,
+}
+
+/// A change of the tables that a packet requests (`learn`, `fin_timeout`). Only the control thread
+/// changes tables.
+#[derive(Debug)]
+pub enum LearnRequest {
+    /// Add a rule.
+    Rule {
+        /// The rule.
+        command: FlowMod,
+        /// Maximum number of rules with its cookie in its table; zero for no limit.
+        limit: u32,
+    },
+    /// Shorten the timeouts of a rule, because its TCP connection ended.
+    Timeouts {
+        /// The rule as the packet found it.
+        rule: Box<Rule>,
+        /// Idle timeout in seconds; zero keeps it.
+        idle_s: u16,
+        /// Hard timeout in seconds; zero keeps it.
+        hard_s: u16,
+    },
 }
 
 impl Verdict {

@@ -1,16 +1,25 @@
-//! The ports that tables may send to, and by which of them a frame may leave.
+//! The ports of a bridge as the tables see them, and the permission to output to them.
 
 use base::PortNo;
 use flow::PortDesc;
+use imbl::{OrdMap, OrdSet};
 
-use super::Pipeline;
 use crate::port::PortView;
-use crate::verdict::DropReason;
+use crate::verdict::{Destination, DropReason};
 
-impl Pipeline {
-    /// Takes in a port, new or changed.
-    pub fn set_port(&mut self, port: &PortDesc) {
-        let before = self.port(port.number).unwrap_or_default();
+/// The ports, by number, and those that are tunnels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortTable {
+    ports: OrdMap<PortNo, PortView>,
+    /// A packet that is output to one of these carries its pipeline fields, which hold the tunnel
+    /// key and addresses (`ovs-fields(7)`, "Tunnel Fields").
+    tunnels: OrdSet<PortNo>,
+}
+
+impl PortTable {
+    /// Adds a port, or updates its configuration and state.
+    pub(crate) fn set(&mut self, port: &PortDesc) {
+        let before = self.get(port.number).unwrap_or_default();
         let view = PortView {
             config: port.config,
             state: port.state,
@@ -19,48 +28,36 @@ impl Pipeline {
         self.ports.insert(port.number, view);
     }
 
-    /// Keeps frames from leaving by a port, or no longer.
-    pub fn set_stp_blocked(&mut self, port: PortNo, is_stp_blocked: bool) {
+    /// Changes an existing port.
+    pub(crate) fn update(&mut self, port: PortNo, change: impl FnOnce(&mut PortView)) {
         if let Some(view) = self.ports.get_mut(&port) {
-            view.is_stp_blocked = is_stp_blocked;
+            change(view);
         }
     }
 
-    /// Keeps frames from going between a port and others that are protected, or no longer.
-    pub fn set_protected(&mut self, port: PortNo, is_protected: bool) {
-        if let Some(view) = self.ports.get_mut(&port) {
-            view.is_protected = is_protected;
-        }
-    }
-
-    /// Forgets a port. Rules that name it stay, and send there nothing.
-    pub fn remove_port(&mut self, port: PortNo) {
+    /// Removes a port.
+    pub(crate) fn remove(&mut self, port: PortNo) {
         self.ports.remove(&port);
     }
 
-    /// A port, if there is one of this number.
-    #[must_use]
-    pub fn port(&self, port: PortNo) -> Option<PortView> {
+    /// Returns a port.
+    pub(crate) fn get(&self, port: PortNo) -> Option<PortView> {
         self.ports.get(&port).copied()
     }
 
-    /// All ports, by number.
-    pub fn ports(&self) -> impl Iterator<Item = (PortNo, PortView)> {
+    /// Returns all ports, by number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PortNo, PortView)> {
         self.ports.iter().map(|(port, view)| (*port, *view))
     }
 
-    /// Whether a port is protected: frames do not go from it to another that is.
-    #[must_use]
-    pub fn is_protected(&self, port: PortNo) -> bool {
-        self.port(port).is_some_and(|view| view.is_protected)
+    /// True if `port` exists and is protected.
+    pub(crate) fn is_protected(&self, port: PortNo) -> bool {
+        self.get(port).is_some_and(|view| view.is_protected)
     }
 
-    /// Whether a frame that came in by `from` may leave by `to`, which an output names.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn check_egress(&self, from: PortNo, to: PortNo) -> Result<(), DropReason> {
-        let view = self.port(to).ok_or(DropReason::OutputNoPort)?;
+    /// Checks an output of a packet from `from` to `to`.
+    pub(crate) fn check_egress(&self, from: PortNo, to: PortNo) -> Result<(), DropReason> {
+        let view = self.get(to).ok_or(DropReason::OutputNoPort)?;
         if view.is_protected && self.is_protected(from) {
             return Err(DropReason::OutputProtected);
         }
@@ -68,6 +65,23 @@ impl Pipeline {
             true => Ok(()),
             false if view.without_stp_block().forwards() => Err(DropReason::OutputShut),
             false => Err(DropReason::OutputClosed),
+        }
+    }
+
+    /// Stores if a port is a tunnel.
+    pub(crate) fn set_tunnel(&mut self, port: PortNo, is_tunnel: bool) {
+        match is_tunnel {
+            true => self.tunnels.insert(port),
+            false => self.tunnels.remove(&port),
+        };
+    }
+
+    /// True if a packet with this destination may be sent by a tunnel.
+    pub(crate) fn may_tunnel(&self, to: &Destination) -> bool {
+        match to {
+            Destination::Port(port) => self.tunnels.contains(port),
+            Destination::Normal => !self.tunnels.is_empty(),
+            Destination::Controller(_) | Destination::Collectors(_) => false,
         }
     }
 }

@@ -21,7 +21,7 @@ use flow::{
 };
 use packet::{Frame, Headers};
 
-use crate::rule::Rule;
+use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Destination, DropReason};
 

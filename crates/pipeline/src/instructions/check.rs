@@ -1,0 +1,351 @@
+//! Whether a rule's instructions, or a packet-out's actions, can be what the
+//! controller means; asked before anything is changed.
+//!
+//! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
+//! Nor is a queue: a port without it sends as it does (`ovs-actions(7)`, set_queue).
+//! Whether groups and meters exist, their tables know.
+
+pub(crate) mod extension;
+
+use base::{PortNo, TableId};
+use flow::field::{Prerequisite, VID_PRESENT};
+use flow::{
+    Action, Consistency, Continuation, Extension, Field, Instructions, Match, NESTING_MAX, Refusal,
+};
+
+use super::SharedInstructions;
+use super::action_facts::{fields_of, is_ethernet_field};
+use super::action_set::ActionSet;
+use super::field_facts::FieldFacts;
+use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
+use extension::{check_conjunctions, may_be_written};
+
+/// Where actions stand, which decides how they are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ActionContext {
+    /// In `apply_actions`: the match is all that is known before them.
+    Apply,
+    /// In `write_actions`: what other tables have done by then is unknown, so
+    /// that anything may fit; but set-field needs its prerequisites in the match
+    /// all the same (OF 1.3.5, 7.2.5).
+    Write,
+    /// In a bucket, which meets the frames of whatever rules send there: anything
+    /// may fit.
+    Bucket,
+    /// In a packet-out, where there is no match, and `TABLE` is a port.
+    PacketOut,
+}
+
+/// Checks the instructions of a rule in `table`, or with [`TableId::ALL`] in any table.
+pub(crate) fn check_instructions(
+    instructions: &SharedInstructions,
+    matching: &Match,
+    table: TableId,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    match &instructions.facts().verdict {
+        Some(verdict) => (*verdict)?,
+        None => check_actions(instructions, FieldFacts::of(matching), consistency)?,
+    }
+    match instructions.goto {
+        Some(next) if next > TableId::LAST => Err(Refusal::InstructionBadTable),
+        Some(next) if table != TableId::ALL && next <= table => Err(Refusal::InstructionBadTable),
+        _ => Ok(()),
+    }
+}
+
+/// What is to be said of the actions of a rule whatever its match; none if that depends
+/// on it.
+pub(crate) fn verdict_on(instructions: &Instructions) -> Option<Result<(), Refusal>> {
+    let judge = || check_actions(instructions, FieldFacts::default(), Consistency::Required);
+    instructions.actions().all(fits_any).then(judge)
+}
+
+fn check_actions(
+    instructions: &Instructions,
+    mut known: FieldFacts,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    check_count(instructions.actions())?;
+    check_conjunctions(&instructions.apply)?;
+    check_list(
+        &instructions.apply,
+        &mut known,
+        ActionContext::Apply,
+        consistency,
+    )?;
+    let mut set = ActionSet::default();
+    set.write(&instructions.write);
+    check_list(set.actions(), &mut known, ActionContext::Write, consistency)
+}
+
+/// Judges the actions of a bucket.
+pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
+    if actions.len() > BUCKET_ACTIONS_MAX {
+        return Err(Refusal::ActionTooMany);
+    }
+    let mut known = FieldFacts::default();
+    check_list(
+        actions,
+        &mut known,
+        ActionContext::Bucket,
+        Consistency::Waived,
+    )
+}
+
+/// Judges the actions of a packet-out.
+pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
+    check_count(actions.iter())?;
+    let mut known = FieldFacts::default();
+    check_list(
+        actions,
+        &mut known,
+        ActionContext::PacketOut,
+        Consistency::Waived,
+    )
+}
+
+/// Judges what is left to be done with a frame that waited: what a packet-out may do,
+/// and what instructions may beside.
+pub(crate) fn check_continuation(continuation: &Continuation) -> Result<(), Refusal> {
+    let actions = continuation.actions();
+    check_count(actions.clone())?;
+    let mut known = FieldFacts::default();
+    for action in actions {
+        let one = std::slice::from_ref(action);
+        check_list(
+            one,
+            &mut known,
+            ActionContext::PacketOut,
+            Consistency::Waived,
+        )?;
+    }
+    let written = continuation.written();
+    let may_be_written = |action: &Action| match action {
+        Action::Extended(extension) => may_be_written(extension),
+        _ => true,
+    };
+    if !written.into_iter().all(may_be_written) {
+        return Err(Refusal::ActionBadExperimenterType);
+    }
+    let mut steps = continuation.steps.iter();
+    let nowhere = steps.any(|step| {
+        let goto = step.rest.goto.unwrap_or(TableId::FIRST);
+        step.table > TableId::LAST || goto > TableId::LAST
+    });
+    if nowhere {
+        return Err(Refusal::InstructionBadTable);
+    }
+    Ok(())
+}
+
+/// Judges how many actions there are, those within others among them, and how deep.
+fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<(), Refusal> {
+    let shallow = actions
+        .clone()
+        .all(|action| action.nesting() <= NESTING_MAX);
+    let few = shallow && actions.map(count).sum::<usize>() <= ACTIONS_MAX;
+    few.then_some(()).ok_or(Refusal::ActionTooMany)
+}
+
+/// The action, and those within it.
+fn count(action: &Action) -> usize {
+    match action {
+        Action::Extended(Extension::Clone(inside)) => 1 + inside.iter().map(count).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn check_list(
+    actions: &[Action],
+    known: &mut FieldFacts,
+    place: ActionContext,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    for action in actions {
+        check_argument(action, place)?;
+        if let Action::Extended(Extension::Clone(inside)) = action {
+            // What is known inside is forgotten outside.
+            check_list(inside, &mut known.clone(), place, consistency)?;
+        }
+        check_consistency(action, known, place, consistency)?;
+        known.after(action);
+    }
+    Ok(())
+}
+
+/// Judges an action by itself.
+fn check_argument(action: &Action, place: ActionContext) -> Result<(), Refusal> {
+    let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
+    match action {
+        Action::Output { port, .. } => check_port(*port, place),
+        Action::Enqueue { port, .. } => {
+            let one = port.is_assignable() || [PortNo::IN_PORT, PortNo::LOCAL].contains(port);
+            one.then_some(()).ok_or(Refusal::ActionBadOutPort)
+        }
+        Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
+        Action::SetVlanVid(vid) => within(*vid <= 0x0fff),
+        Action::SetVlanPcp(pcp) => within(*pcp <= 7),
+        Action::SetNwTos(tos) => within(tos & 3 == 0),
+        Action::PushVlan(tpid) => tag(matches!(tpid, 0x8100 | 0x88a8)),
+        Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
+        Action::PushPbb(eth_type) => tag(*eth_type == 0x88e7),
+        Action::Extended(extension) => {
+            check_place(extension, place).and_then(|()| extension::check_argument(extension))
+        }
+        Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_)
+        | Action::PopVlan
+        | Action::PopPbb
+        | Action::PopMpls(_)
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::SetIpTtl(_)
+        | Action::DecIpTtl
+        | Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetQueue(_)
+        | Action::Meter(_)
+        | Action::Group(_) => Ok(()),
+    }
+}
+
+/// Judges whether one of Nicira's actions can stand there.
+fn check_place(extension: &Extension, place: ActionContext) -> Result<(), Refusal> {
+    match place {
+        ActionContext::Write | ActionContext::Bucket if !may_be_written(extension) => {
+            Err(Refusal::ActionBadExperimenterType)
+        }
+        // A clause is a rule's.
+        ActionContext::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
+            Err(Refusal::ActionUnsupportedOrder)
+        }
+        ActionContext::Apply
+        | ActionContext::Write
+        | ActionContext::Bucket
+        | ActionContext::PacketOut => Ok(()),
+    }
+}
+
+fn tag(known: bool) -> Result<(), Refusal> {
+    known.then_some(()).ok_or(Refusal::ActionBadTag)
+}
+
+fn check_port(port: PortNo, place: ActionContext) -> Result<(), Refusal> {
+    let meaningful = match port {
+        PortNo::TABLE => place == ActionContext::PacketOut,
+        PortNo::IN_PORT
+        | PortNo::NORMAL
+        | PortNo::FLOOD
+        | PortNo::ALL
+        | PortNo::CONTROLLER
+        | PortNo::LOCAL => true,
+        ordinary => ordinary.is_assignable(),
+    };
+    meaningful.then_some(()).ok_or(Refusal::ActionBadOutPort)
+}
+
+fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
+    if !field.info().writable {
+        return Err(Refusal::ActionBadSetType);
+    }
+    let fits = mask != 0 && mask & !field.full_mask() == 0 && value & !mask == 0;
+    // A VLAN id without the bit that there is one would mean to take the tag off.
+    let present = u128::from(VID_PRESENT);
+    let untags = field == Field::VlanVid && mask & present != 0 && value & present == 0;
+    // The lower two bits of the byte are not the DSCP's.
+    let spills = field == Field::IpTos && value & 3 != 0;
+    if !fits || untags || spills {
+        return Err(Refusal::ActionBadSetArgument);
+    }
+    Ok(())
+}
+
+/// Whether the action fits any frame, and leaves it as it is: then nothing need be
+/// known of the frame.
+const fn fits_any(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Output { .. }
+            | Action::Enqueue { .. }
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::Meter(_)
+    )
+}
+
+/// Judges an action by what is known of the frames it will meet.
+fn check_consistency(
+    action: &Action,
+    known: &FieldFacts,
+    place: ActionContext,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    let must_fit = match (place, consistency) {
+        (ActionContext::Bucket | ActionContext::PacketOut, _) => false,
+        (ActionContext::Apply, Consistency::Required) => true,
+        (ActionContext::Apply, Consistency::Waived) | (ActionContext::Write, _) => {
+            needs_oxm(action)
+        }
+    };
+    if must_fit && !fits(action, known) {
+        return Err(Refusal::ActionMatchInconsistent);
+    }
+    Ok(())
+}
+
+/// Whether the action reads or writes fields with prerequisites.
+fn needs_oxm(action: &Action) -> bool {
+    let needy = |field: &Field| field.info().prerequisite != Prerequisite::None;
+    match action {
+        // As Open vSwitch has it, in all versions.
+        Action::Extended(Extension::DecNshTtl) => true,
+        Action::SetField { field, .. } => needy(field),
+        Action::Extended(extension) => fields_of(extension).iter().any(needy),
+        _ => false,
+    }
+}
+
+/// Whether the frame certainly has the header that the action changes.
+fn fits(action: &Action, known: &FieldFacts) -> bool {
+    let ip = || known.fulfils(Prerequisite::Ip);
+    let mpls = || known.fulfils(Prerequisite::Mpls);
+    match action {
+        // "Set the VLAN id" presumes a tag, though its match needs no other field.
+        Action::SetField {
+            field: Field::VlanVid,
+            ..
+        }
+        | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
+        Action::SetField { field, .. } if is_ethernet_field(*field) && known.is_bare() => false,
+        Action::SetField { field, .. } => known.fulfils(field.info().prerequisite),
+        Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(Extension::DecNshTtl) => known.fulfils(Prerequisite::Nsh),
+        Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
+        Action::Extended(extension) => fields_of(extension)
+            .iter()
+            .all(|field| known.fulfils(field.info().prerequisite)),
+        Action::SetNwSrc(_) | Action::SetNwDst(_) => known.fulfils(Prerequisite::Ipv4),
+        Action::SetNwTos(_) | Action::SetIpTtl(_) | Action::DecIpTtl => ip(),
+        Action::SetTpSrc(_) | Action::SetTpDst(_) => {
+            known.fulfils(Prerequisite::Tcp)
+                || known.fulfils(Prerequisite::Udp)
+                || known.fulfils(Prerequisite::Sctp)
+        }
+        Action::PopPbb => known.fulfils(Prerequisite::Pbb),
+        Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => mpls(),
+        Action::CopyTtlOut | Action::CopyTtlIn => mpls() || ip(),
+        Action::Output { .. }
+        | Action::Enqueue { .. }
+        | Action::SetQueue(_)
+        | Action::Group(_)
+        | Action::Meter(_)
+        | Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::PushVlan(_)
+        | Action::PushMpls(_)
+        | Action::PushPbb(_) => true,
+    }
+}

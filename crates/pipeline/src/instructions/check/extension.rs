@@ -1,0 +1,123 @@
+//! Whether one of Nicira's actions can be what the controller means: the part of
+//! [`crate::check`] that is about them.
+
+use base::{PortNo, TableId};
+use flow::{Action, Extension, Learn, LearnSource, LearnSpec, Match, Refusal, Subfield};
+
+use crate::instructions::action_facts::{is_clause, written_subfield};
+use crate::instructions::field_facts::FieldFacts;
+
+/// The least that an output can be cut down to: an Ethernet header.
+const TRUNCATED_MIN: u32 = 14;
+
+/// How many clauses a conjunction has (`ovs-fields(7)`).
+const CLAUSES: std::ops::RangeInclusive<u8> = 2..=64;
+
+/// Judges an action by itself; `clone`'s own actions are judged apart.
+pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
+    let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
+    match extension {
+        Extension::Load { .. }
+        | Extension::Move { .. }
+        | Extension::Pop(_)
+        | Extension::CheckPacketLarger { .. }
+        | Extension::Multipath(_)
+        | Extension::Bundle(_) => written_subfield(extension).map_or(Ok(()), writable),
+        Extension::OutputTruncated { port, max_len } => {
+            let one = *port == PortNo::IN_PORT || *port == PortNo::LOCAL || port.is_assignable();
+            let one = one.then_some(()).ok_or(Refusal::ActionBadOutPort);
+            one.and_then(|()| within(*max_len >= TRUNCATED_MIN))
+        }
+        Extension::Conjunction {
+            clause, clauses, ..
+        } if clause >= clauses || !CLAUSES.contains(clauses) => Err(Refusal::ActionBadConjunction),
+        Extension::Encap(encap) if !encap.is_possible() => Err(Refusal::ActionBadProperty),
+        Extension::Sample(sample) => within(sample.probability != 0),
+        // Others than tunnel options cannot be taken away (`ovs-actions(7)`).
+        Extension::DeleteField(field) if field.option().is_none() => {
+            Err(Refusal::ActionBadArgument)
+        }
+        Extension::Learn(learn) => check_learn(learn),
+        // A clause is a rule's, not a frame's.
+        Extension::Clone(inside) if inside.iter().any(is_clause) => {
+            Err(Refusal::ActionUnsupportedOrder)
+        }
+        Extension::Controller(_)
+        | Extension::Resubmit { .. }
+        | Extension::Push(_)
+        | Extension::OutputReg { .. }
+        | Extension::DecTtl(_)
+        | Extension::FinTimeout { .. }
+        | Extension::PopQueue
+        | Extension::Encap(_)
+        | Extension::Decap { .. }
+        | Extension::DecNshTtl
+        | Extension::SetOption(_)
+        | Extension::DeleteField(_)
+        | Extension::Conjunction { .. }
+        | Extension::Note(_)
+        | Extension::Exit
+        | Extension::Clone(_) => Ok(()),
+    }
+}
+
+fn writable(to: Subfield) -> Result<(), Refusal> {
+    let writable = to.field().info().writable;
+    writable.then_some(()).ok_or(Refusal::ActionBadSetType)
+}
+
+/// The lines of a rule to be learned need what a rule's own would; only what the
+/// bits will be is not known yet, so that a prerequisite has to be a number.
+fn check_learn(learn: &Learn) -> Result<(), Refusal> {
+    if learn.table > TableId::LAST {
+        return Err(Refusal::ActionBadArgument);
+    }
+    learn.result.map_or(Ok(()), writable)?;
+    let mut matching = Match::any();
+    for spec in &learn.specs {
+        match *spec {
+            LearnSpec::Match { to, from } => {
+                if !FieldFacts::of(&matching).fulfils(to.field().info().prerequisite) {
+                    return Err(Refusal::ActionMatchInconsistent);
+                }
+                if let LearnSource::Value(value) = from {
+                    let more = matching.clone();
+                    let more = more.with_masked(to.field(), to.place(value.low()), to.mask());
+                    matching = more.unwrap_or(matching);
+                }
+            }
+            LearnSpec::Load { to, .. } => writable(to)?,
+            LearnSpec::Output(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Judges the whole list: a clause of a conjunction stands beside no other action
+/// but notes.
+pub(crate) fn check_conjunctions(actions: &[Action]) -> Result<(), Refusal> {
+    let is_clause =
+        |action: &Action| matches!(action, Action::Extended(Extension::Conjunction { .. }));
+    let is_note = |action: &Action| matches!(action, Action::Extended(Extension::Note(_)));
+    let others = actions.iter().any(|a| !is_clause(a) && !is_note(a));
+    if others && actions.iter().any(is_clause) {
+        return Err(Refusal::ActionUnsupportedOrder);
+    }
+    Ok(())
+}
+
+/// Whether it can stand in an action set or a bucket, where most kinds are done once
+/// and in an order of their own (`ovs-actions(7)`, Action Sets).
+pub(crate) const fn may_be_written(extension: &Extension) -> bool {
+    matches!(
+        extension,
+        Extension::Load { .. }
+            | Extension::Move { .. }
+            | Extension::SetOption(_)
+            | Extension::DecTtl(_)
+            | Extension::Encap(_)
+            | Extension::Decap { .. }
+            | Extension::DecNshTtl
+            | Extension::Resubmit { .. }
+    )
+}

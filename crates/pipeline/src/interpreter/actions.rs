@@ -1,0 +1,275 @@
+//! What each action does to a frame. One that needs a header which the frame
+//! does not have does nothing.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use base::{PortNo, Priority, QueueId};
+use flow::field::VID_PRESENT;
+use flow::{Action, Field, MaxLen};
+use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
+
+use super::Execution;
+use crate::instructions::action_facts::is_ethernet_field;
+use crate::verdict::DropReason;
+
+impl Execution<'_> {
+    /// Does the actions, in order; ends with the first that ends the frame.
+    pub(crate) fn apply(
+        &mut self,
+        packet: &mut Packet<'_>,
+        actions: &[Action],
+    ) -> Result<(), DropReason> {
+        for (place, action) in actions.iter().enumerate() {
+            if self.exited {
+                break;
+            }
+            self.trace.on_action(action);
+            self.act(packet, action)?;
+            if self.pause.is_some() {
+                self.leave(&actions[place + 1..]);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, packet: &mut Packet<'_>, action: &Action) -> Result<(), DropReason> {
+        match action {
+            Action::Output { port, max_len } => self.output(packet, *port, *max_len),
+            Action::SetField { field, value, mask } => {
+                self.set_field(packet, *field, *value, *mask)
+            }
+            Action::Group(group) => self.group(packet, *group),
+            Action::Meter(meter) => self.submit_to_meter(packet, *meter),
+            Action::Enqueue { port, queue } => self.enqueue(packet, *port, *queue),
+            Action::SetQueue(queue) => {
+                self.set_queue(*queue);
+                Ok(())
+            }
+            Action::Extended(extension) => self.extend(packet, extension),
+            change if self.is_bare() && is_of_frames(change) => Ok(()),
+            change => {
+                self.keep(packet)?;
+                self.changes();
+                self.change(packet, change)
+            }
+        }
+    }
+
+    /// From now on it leaves by that queue. Of one that no port can have nothing is noted, as
+    /// Open vSwitch has it.
+    fn set_queue(&mut self, queue: QueueId) {
+        self.priority = Priority::for_queue(queue).unwrap_or(self.priority);
+    }
+
+    /// Sends it out of the port by that queue, and by no other port.
+    fn enqueue(
+        &mut self,
+        packet: &Packet<'_>,
+        port: PortNo,
+        queue: QueueId,
+    ) -> Result<(), DropReason> {
+        let before = self.priority;
+        self.set_queue(queue);
+        let done = self.output(packet, port, MaxLen::WHOLE);
+        self.priority = before;
+        done
+    }
+
+    pub(crate) fn set_field(
+        &mut self,
+        packet: &mut Packet<'_>,
+        field: Field,
+        value: u128,
+        mask: u128,
+    ) -> Result<(), DropReason> {
+        let value = if mask == field.full_mask() {
+            value
+        } else {
+            match self.field(packet, field) {
+                Some(old) => old & !mask | value & mask,
+                None => return Ok(()),
+            }
+        };
+        if self.set_register(field, value) || (self.is_bare() && is_ethernet_field(field)) {
+            return Ok(());
+        }
+        self.keep(packet)?;
+        self.changes();
+        write_field(packet, field, value).map_err(failed)
+    }
+
+    /// Every action that changes the frame, but set-field.
+    fn change(&mut self, packet: &mut Packet<'_>, action: &Action) -> Result<(), DropReason> {
+        let done = match action {
+            Action::SetVlanVid(vid) => tagged(packet).map(|()| packet.set_vlan_vid(*vid)),
+            Action::SetVlanPcp(pcp) => tagged(packet).map(|()| packet.set_vlan_pcp(*pcp)),
+            Action::PushVlan(tpid) => packet.push_vlan(*tpid),
+            Action::PopVlan => packet.pop_vlan(),
+            Action::PushMpls(eth_type) => packet.push_mpls(*eth_type),
+            Action::PopMpls(eth_type) => packet.pop_mpls(*eth_type),
+            Action::PushPbb(eth_type) => packet.push_pbb(*eth_type),
+            Action::PopPbb => packet.pop_pbb(),
+            Action::DecMplsTtl => return self.lowered(packet.dec_mpls_ttl()),
+            Action::DecIpTtl => return self.lowered(packet.dec_ip_ttl()),
+            other => {
+                set(packet, other);
+                Ok(())
+            }
+        };
+        done.map_err(failed)
+    }
+
+    pub(crate) fn lowered(&mut self, done: Result<(), TtlExpired>) -> Result<(), DropReason> {
+        done.map_err(|TtlExpired| self.expired())
+    }
+}
+
+/// Whether the action is about Ethernet frames, and nothing to a bare packet.
+const fn is_of_frames(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::SetVlanVid(_)
+            | Action::SetVlanPcp(_)
+            | Action::PushVlan(_)
+            | Action::PopVlan
+            | Action::PushMpls(_)
+            | Action::PopMpls(_)
+            | Action::PushPbb(_)
+            | Action::PopPbb
+    )
+}
+
+pub(crate) fn failed(error: RewriteError) -> DropReason {
+    match error {
+        RewriteError::NoBufferSpace(_) => DropReason::NoRoom,
+        RewriteError::Malformed(reason) => DropReason::Malformed(reason),
+    }
+}
+
+/// OpenFlow 1.0 sets VLAN id and priority also where there is no tag yet.
+fn tagged(packet: &mut Packet<'_>) -> Result<(), RewriteError> {
+    match packet.headers().link.tag {
+        Some(_) => Ok(()),
+        None => packet.push_vlan(0x8100),
+    }
+}
+
+/// The actions that cannot fail.
+fn set(packet: &mut Packet<'_>, action: &Action) {
+    match action {
+        Action::SetNwSrc(address) => packet.set_ipv4_src(Ipv4Addr::from_bits(*address)),
+        Action::SetNwDst(address) => packet.set_ipv4_dst(Ipv4Addr::from_bits(*address)),
+        Action::SetNwTos(tos) => packet.set_ip_dscp(tos >> 2),
+        Action::SetTpSrc(port) => packet.set_port_src(*port),
+        Action::SetTpDst(port) => packet.set_port_dst(*port),
+        Action::SetMplsTtl(ttl) => packet.set_mpls_ttl(*ttl),
+        Action::SetIpTtl(ttl) => packet.set_ip_ttl(*ttl),
+        Action::CopyTtlOut => packet.copy_ttl_out(),
+        Action::CopyTtlIn => packet.copy_ttl_in(),
+        _ => {}
+    }
+}
+
+/// Writes a field whole. The value fits it.
+fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(), RewriteError> {
+    let mac = MacAddr::from_u64(low_u64(value));
+    let v4 = Ipv4Addr::from_bits(low_u32(value));
+    let v6 = Ipv6Addr::from_bits(value);
+    match field {
+        Field::EthDst => packet.set_eth_dst(mac),
+        Field::EthSrc => packet.set_eth_src(mac),
+        Field::EthType => packet.set_eth_type(low_u16(value))?,
+        Field::VlanVid => packet.set_vlan_vid(low_u16(value)),
+        Field::VlanPcp => packet.set_vlan_pcp(low_u8(value)),
+        Field::MplsLabel => packet.set_mpls_label(low_u32(value)),
+        Field::MplsTtl => packet.set_mpls_ttl(low_u8(value)),
+        Field::MplsTc => packet.set_mpls_tc(low_u8(value)),
+        Field::MplsBos => packet.set_mpls_bos(value != 0),
+        Field::PbbIsid => packet.set_pbb_isid(low_u32(value)),
+        Field::PbbUca => packet.set_pbb_uca(value != 0),
+        Field::ArpOp => packet.set_arp_op(low_u16(value)),
+        Field::ArpSpa => packet.set_arp_spa(v4),
+        Field::ArpTpa => packet.set_arp_tpa(v4),
+        Field::ArpSha => packet.set_arp_sha(mac),
+        Field::ArpTha => packet.set_arp_tha(mac),
+        Field::VlanTci => write_tci(packet, low_u16(value))?,
+        Field::IpTos => packet.set_ip_dscp(low_u8(value) >> 2),
+        Field::IpDscp => packet.set_ip_dscp(low_u8(value)),
+        Field::IpEcn => packet.set_ip_ecn(low_u8(value)),
+        Field::IpProto => packet.set_ip_proto(low_u8(value))?,
+        Field::IpTtl => packet.set_ip_ttl(low_u8(value)),
+        Field::Ipv4Src => packet.set_ipv4_src(v4),
+        Field::Ipv4Dst => packet.set_ipv4_dst(v4),
+        Field::Ipv6Src => packet.set_ipv6_src(v6),
+        Field::Ipv6Dst => packet.set_ipv6_dst(v6),
+        Field::Ipv6Flabel => packet.set_ipv6_flabel(low_u32(value)),
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc if has_ports(packet, field) => {
+            packet.set_port_src(low_u16(value));
+        }
+        Field::TcpDst | Field::UdpDst | Field::SctpDst if has_ports(packet, field) => {
+            packet.set_port_dst(low_u16(value));
+        }
+        Field::Icmpv4Type => packet.set_icmpv4_type(low_u8(value)),
+        Field::Icmpv4Code => packet.set_icmpv4_code(low_u8(value)),
+        Field::Icmpv6Type => packet.set_icmpv6_type(low_u8(value)),
+        Field::Icmpv6Code => packet.set_icmpv6_code(low_u8(value)),
+        Field::Ipv6NdTarget => packet.set_nd_target(v6),
+        Field::Ipv6NdSll => packet.set_nd_sll(mac),
+        Field::Ipv6NdTll => packet.set_nd_tll(mac),
+        Field::NdReserved => packet.set_nd_reserved(low_u32(value)),
+        Field::NdOptionsType => packet.set_nd_option_type(low_u8(value)),
+        Field::NshFlags => packet.set_nsh_flags(low_u8(value)),
+        Field::NshTtl => packet.set_nsh_ttl(low_u8(value)),
+        Field::NshSpi => packet.set_nsh_path(low_u32(value)),
+        Field::NshSi => packet.set_nsh_index(low_u8(value)),
+        Field::NshC1 => packet.set_nsh_context(0, low_u32(value)),
+        Field::NshC2 => packet.set_nsh_context(1, low_u32(value)),
+        Field::NshC3 => packet.set_nsh_context(2, low_u32(value)),
+        Field::NshC4 => packet.set_nsh_context(3, low_u32(value)),
+        // Another transport's ports; or no field of the frame that may be written.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Writes the whole outermost tag: without the bit that there is one, it goes.
+fn write_tci(packet: &mut Packet<'_>, tci: u16) -> Result<(), RewriteError> {
+    if tci & VID_PRESENT == 0 {
+        return packet.pop_vlan();
+    }
+    tagged(packet)?;
+    packet.set_vlan_vid(tci & 0x0fff);
+    packet.set_vlan_pcp(low_u8(u128::from(tci >> 13)));
+    Ok(())
+}
+
+/// Whether the frame's transport is the one whose ports `field` means.
+fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
+    match packet.headers().transport {
+        Transport::Tcp(_) => matches!(field, Field::TcpSrc | Field::TcpDst),
+        Transport::Udp(_) => matches!(field, Field::UdpSrc | Field::UdpDst),
+        Transport::Sctp(_) => matches!(field, Field::SctpSrc | Field::SctpDst),
+        Transport::None | Transport::Icmpv4(_) | Transport::Icmpv6(_) => false,
+    }
+}
+
+pub(crate) const fn low_u64(value: u128) -> u64 {
+    let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h] = value.to_be_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+pub(crate) const fn low_u32(value: u128) -> u32 {
+    let [.., a, b, c, d] = value.to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+pub(crate) const fn low_u16(value: u128) -> u16 {
+    let [.., a, b] = value.to_be_bytes();
+    u16::from_be_bytes([a, b])
+}
+
+pub(crate) const fn low_u8(value: u128) -> u8 {
+    let [.., a] = value.to_be_bytes();
+    a
+}

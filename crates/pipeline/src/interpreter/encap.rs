@@ -1,0 +1,126 @@
+//! Packets that are no Ethernet frames: how they come to be and end (`ovs-actions(7)`,
+//! encap and decap), and how they are kept and told (OF 1.5.1, 7.2.3.11).
+
+use flow::{Encap, NshProperty, PacketType};
+use packet::wire::ethernet::EtherType;
+use packet::wire::nsh::{self, Nsh};
+use packet::{EncapPayload, Network, Packet};
+
+use super::Execution;
+use super::actions::failed;
+use crate::verdict::DropReason;
+
+/// Bytes of the longest metadata of a network service header.
+const METADATA_MAX: usize = nsh::LEN_MAX - nsh::BASE_LEN;
+
+impl Execution<'_> {
+    /// Puts a header around the packet.
+    pub(crate) fn encap(
+        &mut self,
+        packet: &mut Packet<'_>,
+        encap: &Encap,
+    ) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        self.changes();
+        let inside = match self.registers.packet_type.is_ethernet() {
+            true => EncapPayload::Frame,
+            false => EncapPayload::Packet,
+        };
+        let is_done = match encap {
+            // The addresses that it is kept with are zero.
+            Encap::Ethernet => inside == EncapPayload::Packet,
+            Encap::Nsh(properties) => push_nsh(packet, inside, properties)?,
+            Encap::Mpls => push_mpls(packet, inside, EtherType::MPLS)?,
+            Encap::MplsMulticast => push_mpls(packet, inside, EtherType::MPLS_MULTICAST)?,
+        };
+        self.becomes(is_done.then(|| encap.makes()))
+    }
+
+    /// Takes the outermost header off the packet. What is `left` counts where the header
+    /// does not tell.
+    pub(crate) fn decap(
+        &mut self,
+        packet: &mut Packet<'_>,
+        left: Option<PacketType>,
+    ) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        self.changes();
+        if self.registers.packet_type.is_ethernet() {
+            let bare = packet.strip_ethernet();
+            return self.becomes(bare.map(|bare| PacketType::of_ether_type(bare.0)));
+        }
+        let left = match packet.headers().network {
+            Network::Nsh(_) => {
+                let left = packet.pop_nsh().map_err(failed)?;
+                left.ok().map(|left| match left {
+                    Some(bare) => PacketType::of_ether_type(bare.0),
+                    None => PacketType::ETHERNET,
+                })
+            }
+            Network::Mpls(_) => left.filter(|left| is_told(*left)),
+            _ => None,
+        };
+        if let (Network::Mpls(_), Some(left)) = (&packet.headers().network, left) {
+            let bare = left.ether_type().map(EtherType);
+            packet.decap_mpls(bare).map_err(failed)?;
+        }
+        self.becomes(left)
+    }
+
+    fn becomes(&mut self, kind: Option<PacketType>) -> Result<(), DropReason> {
+        self.registers.packet_type = kind.ok_or(DropReason::UnsupportedPacketType)?;
+        Ok(())
+    }
+
+    /// Whether the packet has no Ethernet header whose fields could be written.
+    pub(crate) const fn is_bare(&self) -> bool {
+        !self.registers.packet_type.is_ethernet()
+    }
+}
+
+/// Whether packets of this kind can be kept.
+fn is_told(kind: PacketType) -> bool {
+    kind.is_ethernet() || kind.ether_type().is_some()
+}
+
+fn push_mpls(
+    packet: &mut Packet<'_>,
+    inside: EncapPayload,
+    eth_type: EtherType,
+) -> Result<bool, DropReason> {
+    packet.encap_mpls(inside, eth_type).map_err(failed)?;
+    Ok(true)
+}
+
+fn push_nsh(
+    packet: &mut Packet<'_>,
+    inside: EncapPayload,
+    properties: &[NshProperty],
+) -> Result<bool, DropReason> {
+    let mut header = Nsh {
+        ttl: nsh::TTL_DEFAULT,
+        md_type: nsh::MD_TYPE1,
+        index: nsh::INDEX_DEFAULT,
+        ..Nsh::default()
+    };
+    let mut metadata = [0; METADATA_MAX];
+    let mut len = 0;
+    for property in properties {
+        match property {
+            NshProperty::MdType(kind) => header.md_type = *kind,
+            NshProperty::Tlv { class, kind, value } => {
+                let [high, low] = class.to_be_bytes();
+                let bytes = u8::try_from(value.len()).unwrap_or(u8::MAX);
+                let end = len + property.bytes();
+                metadata[len..len + 4].copy_from_slice(&[high, low, *kind, bytes]);
+                metadata[len + 4..len + 4 + value.len()].copy_from_slice(value);
+                len = end;
+            }
+        }
+    }
+    let metadata = match header.md_type {
+        nsh::MD_TYPE1 => &[0; nsh::LEN_MD1 - nsh::BASE_LEN][..],
+        _ => &metadata[..len],
+    };
+    packet.push_nsh(inside, header, metadata).map_err(failed)
+}

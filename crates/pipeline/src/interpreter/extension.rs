@@ -1,0 +1,307 @@
+//! What each of Nicira's actions does to a frame (`ovs-actions(7)`).
+
+use base::{MeterId, PortNo, Priority, TableId};
+use flow::field::widen;
+use flow::{BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, Subfield, Wide};
+use packet::{Checksum, Offload, Packet};
+
+use super::Execution;
+use super::actions::{low_u16, low_u64};
+use super::hash_select;
+use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
+use crate::verdict::{Cause, Destination, DropReason};
+
+impl Execution<'_> {
+    /// Does one of Nicira's actions.
+    pub(crate) fn extend(
+        &mut self,
+        packet: &mut Packet<'_>,
+        extension: &Extension,
+    ) -> Result<(), DropReason> {
+        match extension {
+            Extension::Resubmit { port, table } => return self.resubmit(packet, *port, *table),
+            Extension::Load { to, value } => {
+                return self.set_part(packet, *to, u128::from(*value));
+            }
+            Extension::Move { from, to } if from.is_tunnel_option() => {
+                let bits = self.wide_part(packet, *from);
+                return self.set_wide_part(packet, *to, bits);
+            }
+            Extension::Move { from, to } => {
+                // A frame that lacks the source's header gives zeros.
+                let bits = self.part(packet, *from);
+                return self.set_part(packet, *to, bits);
+            }
+            Extension::Push(from) => return self.push(packet, *from),
+            Extension::Pop(to) => {
+                if let Some(bits) = self.stack.pop() {
+                    return self.set_wide_part(packet, *to, bits);
+                }
+            }
+            Extension::OutputReg { from, max_len } => {
+                let port = low_u64(self.part(packet, *from));
+                return self.output_number(packet, port, *max_len);
+            }
+            Extension::OutputTruncated { port, max_len } => {
+                return self.output_truncated(packet, *port, *max_len);
+            }
+            Extension::Controller(told) => self.tell(told),
+            Extension::DecTtl(ids) => return self.dec_ttl_telling(packet, ids),
+            Extension::Exit => self.exited = true,
+            Extension::Clone(actions) => return self.on_copy(packet, actions),
+            Extension::Multipath(multipath) => return self.multipath(packet, multipath),
+            Extension::Bundle(bundle) => return self.bundle(packet, bundle),
+            Extension::CheckPacketLarger { bytes, to } => {
+                let larger = longest_segment(packet) > usize::from(*bytes);
+                return self.set_part(packet, *to, u128::from(larger));
+            }
+            Extension::Learn(learn) => return self.learn(packet, learn),
+            Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
+            Extension::Encap(encap) => return self.encap(packet, encap),
+            Extension::Decap { left } => return self.decap(packet, *left),
+            Extension::SetOption(term) => self.set_option(term.field, term.value, term.mask),
+            Extension::DeleteField(field) => self.delete_option(*field),
+            Extension::DecNshTtl => {
+                self.keep(packet)?;
+                self.changes();
+                return self.lowered(packet.dec_nsh_ttl());
+            }
+            Extension::Sample(sample) => self.promise(Destination::Collectors(Box::new(*sample))),
+            Extension::PopQueue => self.priority = Priority::NONE,
+            // Met by the lookup; and for nobody's eyes but the controller's.
+            Extension::Conjunction { .. } | Extension::Note(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The bits of a part; zero if the frame lacks the header.
+    pub(crate) fn part(&mut self, packet: &Packet<'_>, part: Subfield) -> u128 {
+        match part.is_tunnel_option() {
+            true => part.wide_of(self.option(part.field())).low(),
+            false => part.of(self.field(packet, part.field()).unwrap_or(0)),
+        }
+    }
+
+    /// The same, however wide it is.
+    pub(crate) fn wide_part(&mut self, packet: &Packet<'_>, part: Subfield) -> Wide {
+        match part.is_tunnel_option() {
+            true => part.wide_of(self.option(part.field())),
+            false => self.part(packet, part).into(),
+        }
+    }
+
+    /// Writes the lower bits of `bits`, as many as the part has.
+    fn set_wide_part(
+        &mut self,
+        packet: &mut Packet<'_>,
+        to: Subfield,
+        bits: Wide,
+    ) -> Result<(), DropReason> {
+        if to.is_tunnel_option() {
+            self.set_option(to.field(), to.wide_place(bits), to.wide_mask());
+            return Ok(());
+        }
+        self.set_part(packet, to, bits.low() & to.ones())
+    }
+
+    pub(crate) fn set_part(
+        &mut self,
+        packet: &mut Packet<'_>,
+        to: Subfield,
+        bits: u128,
+    ) -> Result<(), DropReason> {
+        if to.is_tunnel_option() {
+            return self.set_wide_part(packet, to, bits.into());
+        }
+        self.set_field(packet, to.field(), to.place(bits), to.mask())
+    }
+
+    fn push(&mut self, packet: &Packet<'_>, from: Subfield) -> Result<(), DropReason> {
+        if self.stack.len() >= STACK_MAX {
+            return Err(DropReason::StackTooDeep);
+        }
+        let bits = self.wide_part(packet, from);
+        self.stack.push(bits);
+        Ok(())
+    }
+
+    /// Looks the frame up again and does what is found. Only the lookup sees the
+    /// other port, so that outputs and `IN_PORT` mean what they meant.
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet<'_>,
+        port: PortNo,
+        table: Option<TableId>,
+    ) -> Result<(), DropReason> {
+        let to = table.unwrap_or(self.table);
+        let backward = usize::from(to <= self.table);
+        if self.recursion + backward > RECURSION_MAX || self.nesting >= NESTING_MAX {
+            return Err(DropReason::RecursionTooDeep);
+        }
+        let place = (self.table, self.rule, self.cookie, self.cause);
+        self.table = to;
+        self.recursion += backward;
+        self.nesting += 1;
+        let result = self.enter(packet, port);
+        (self.table, self.rule, self.cookie, self.cause) = place;
+        self.recursion -= backward;
+        self.nesting -= 1;
+        match result {
+            // Ends what the resubmission led to, and no more (`ovs-actions(7)`, dec_ttl).
+            Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
+            Err(reason) => return Err(reason),
+            // A miss is not reported: whoever resubmits asks whether there is a rule.
+            Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, packet: &mut Packet<'_>, port: PortNo) -> Result<bool, DropReason> {
+        self.count_lookup()?;
+        let from = self.from;
+        if port != PortNo::IN_PORT {
+            self.set_register(Field::InPort, port.0.into());
+        }
+        let found = self.look_up(packet);
+        if port != PortNo::IN_PORT {
+            self.set_register(Field::InPort, from.0.into());
+        }
+        self.traverse(packet, found)
+    }
+
+    /// Counts a lookup beyond the first: a frame has so many.
+    pub(crate) fn count_lookup(&mut self) -> Result<(), DropReason> {
+        self.resubmits += 1;
+        if self.resubmits > RESUBMITS_MAX {
+            return Err(DropReason::TooManyResubmits);
+        }
+        Ok(())
+    }
+
+    /// Sends the frame out of the port of this number, of 16 bits or of 32.
+    fn output_number(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        max_len: MaxLen,
+    ) -> Result<(), DropReason> {
+        let port = match (u16::try_from(number), u32::try_from(number)) {
+            (Ok(narrow), _) => PortNo(widen(narrow)),
+            (_, Ok(wide)) => PortNo(wide),
+            _ => PortNo::ANY,
+        };
+        match port {
+            // No rule may say so, and so no register either.
+            PortNo::TABLE | PortNo::ANY | PortNo::UNSET => {
+                self.drop(DropReason::OutputNoPort);
+                Ok(())
+            }
+            port => self.output(packet, port, max_len),
+        }
+    }
+
+    /// Sends the beginning of the frame. What it owed to the wire is paid before,
+    /// since a part of a segment has no checksum.
+    fn output_truncated(
+        &mut self,
+        packet: &Packet<'_>,
+        port: PortNo,
+        max_len: u32,
+    ) -> Result<(), DropReason> {
+        let max_len = usize::try_from(max_len).unwrap_or(usize::MAX);
+        if packet.frame().len() <= max_len {
+            return self.output(packet, port, MaxLen::WHOLE);
+        }
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        if matches!(copy.offload.checksum, Checksum::Partial { .. }) {
+            copy.complete_checksum();
+        }
+        copy.offload = Offload::default();
+        copy.truncate(max_len);
+        let result = self.output(packet, port, MaxLen::WHOLE);
+        self.settle(copy);
+        result
+    }
+
+    /// To controllers of one id; and there the frame waits, if it shall.
+    fn tell(&mut self, told: &ControllerAction) {
+        let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
+        let mut meta = self.packet_in(Some(told.max_len));
+        meta.cause = Cause::Explicit(told.reason);
+        meta.controller = told.controller;
+        meta.userdata.clone_from(&told.userdata);
+        match self.check_meter(meter) {
+            Ok(()) if told.pause => self.begin_pause(meta),
+            Ok(()) => self.promise(Destination::Controller(meta)),
+            // With it goes all that it was to wait for.
+            Err(reason) => {
+                self.exited |= told.pause;
+                self.drop(reason);
+            }
+        }
+    }
+
+    fn dec_ttl_telling(&mut self, packet: &mut Packet<'_>, ids: &[u16]) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        self.changes();
+        match packet.dec_ip_ttl() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.expired_telling(ids)),
+        }
+    }
+
+    fn multipath(
+        &mut self,
+        packet: &mut Packet<'_>,
+        multipath: &Multipath,
+    ) -> Result<(), DropReason> {
+        let hash = self.hash(packet, multipath.fields, multipath.basis);
+        let link = hash_select::select_link(hash, multipath);
+        self.set_part(packet, multipath.to, u128::from(link))
+    }
+
+    fn bundle(&mut self, packet: &mut Packet<'_>, bundle: &BundleAction) -> Result<(), DropReason> {
+        let hash = self.hash(packet, bundle.fields, bundle.basis);
+        let pipeline = self.pipeline;
+        let is_up = |port: PortNo| pipeline.port(port).is_some_and(|view| view.forwards());
+        let chosen = hash_select::select_member(hash, bundle, is_up);
+        match (bundle.to, chosen) {
+            (Some(to), chosen) => {
+                let port = chosen.unwrap_or(PortNo::ANY);
+                self.set_part(packet, to, u128::from(low_u16(port.0.into())))
+            }
+            (None, Some(port)) => self.output(packet, port, MaxLen::WHOLE),
+            (None, None) => {
+                self.drop(DropReason::OutputClosed);
+                Ok(())
+            }
+        }
+    }
+
+    fn hash(&mut self, packet: &Packet<'_>, fields: flow::HashFields, basis: u16) -> u64 {
+        hash_select::hash_fields(fields, basis, |field| {
+            self.field(packet, field).unwrap_or(0)
+        })
+    }
+}
+
+/// Bytes of the longest frame that this one is on the wire.
+fn longest_segment(packet: &Packet<'_>) -> usize {
+    let frame = packet.frame();
+    let segments = frame.wire_frames();
+    match frame.offload.segmentation {
+        Some(cut) if segments > 1 => {
+            let payload = usize::from(cut.size);
+            let all = usize::try_from(frame.wire_bytes()).unwrap_or(usize::MAX);
+            // All headers, once for each segment, and all of the payload.
+            let headers = frame
+                .len()
+                .abs_diff(all)
+                .checked_div(usize::try_from(segments - 1).unwrap_or(usize::MAX));
+            headers.unwrap_or(0) + payload
+        }
+        _ => frame.len(),
+    }
+}

@@ -1,0 +1,150 @@
+//! Group commands and queries of a pipeline.
+
+use base::{GroupId, Instant, PortNo};
+use flow::{
+    FlowRemovedReason, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
+    GroupModCommand, GroupStats, Refusal,
+};
+
+use super::Pipeline;
+use crate::groups::group_table::check_watch;
+use crate::groups::{Group, GroupBucket, GroupTable};
+use crate::instructions::action_facts::{groups_of, meters_of};
+use crate::instructions::check::check_bucket;
+use crate::rules::Changes;
+
+impl Pipeline {
+    /// Applies `command` completely or, with a refusal, not at all.
+    ///
+    /// # Errors
+    /// The specification's reasons (OF 1.3.5, 7.4.4.7), and those for which a rule with a bucket's
+    /// actions would be refused.
+    pub fn group_mod(&mut self, command: &GroupMod, now: Instant) -> Result<Changes, Refusal> {
+        match command.command {
+            GroupModCommand::Add | GroupModCommand::Modify | GroupModCommand::AddOrModify => {
+                self.put_group(command, now)?;
+            }
+            GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets => {
+                self.put_group(&self.groups.expand(command)?, now)?;
+            }
+            GroupModCommand::Delete => return self.delete_groups(command.group, now),
+        }
+        Ok(Changes::default())
+    }
+
+    fn put_group(&mut self, command: &GroupMod, now: Instant) -> Result<(), Refusal> {
+        self.groups.check_space(command, self.limits)?;
+        self.check_buckets(command)?;
+        self.groups.put(command, &mut self.allocator, now)
+    }
+
+    fn check_buckets(&self, command: &GroupMod) -> Result<(), Refusal> {
+        if command.kind == GroupKind::Indirect && command.buckets.len() != 1 {
+            return Err(Refusal::GroupModInvalidGroup);
+        }
+        for bucket in &command.buckets {
+            if bucket.weight != 0 && command.kind != GroupKind::Select {
+                return Err(Refusal::GroupModInvalidGroup);
+            }
+            check_watch(command.kind, bucket)?;
+            check_bucket(&bucket.actions)?;
+            self.tlv_map.check_actions(bucket.actions.iter())?;
+            let others = groups_of(&bucket.actions).filter(|group| *group != command.group);
+            self.groups.check_all_exist(others)?;
+            self.meters.check_all_exist(meters_of(&bucket.actions))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes groups and the rules that name them.
+    fn delete_groups(&mut self, group: GroupId, now: Instant) -> Result<Changes, Refusal> {
+        let mut changes = Changes::default();
+        for id in self.groups.deletable(group)? {
+            let reason = FlowRemovedReason::GroupDelete;
+            for rule in self.groups.rules_of(id) {
+                self.remove(&rule, Some(reason), now, &mut changes);
+            }
+            self.groups.remove(id);
+        }
+        self.delete_orphaned(now, &mut changes);
+        Ok(changes)
+    }
+
+    /// Returns the group with this id.
+    #[must_use]
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.groups.find(id).map(AsRef::as_ref)
+    }
+
+    /// Returns the group table.
+    #[inline]
+    pub(crate) const fn groups(&self) -> &GroupTable {
+        &self.groups
+    }
+
+    /// Returns the ids of all groups.
+    pub fn group_ids(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.groups.ids()
+    }
+
+    /// Returns the statistics of a group, or with [`GroupId::ALL`] of all. A group that does not
+    /// exist has none.
+    pub fn group_stats(
+        &self,
+        group: GroupId,
+        now: Instant,
+    ) -> impl Iterator<Item = GroupStats> + '_ {
+        self.groups.stats(group, now)
+    }
+
+    /// Returns the description of a group, or with [`GroupId::ALL`] of all. A group that does not
+    /// exist has none.
+    pub fn group_descs(&self, group: GroupId) -> impl Iterator<Item = GroupDesc> + '_ {
+        self.groups.descs(group)
+    }
+
+    /// Returns the limits and capabilities of the group table.
+    #[must_use]
+    pub fn group_features(&self) -> GroupFeatures {
+        let groups = u32::try_from(self.limits.groups).unwrap_or(u32::MAX);
+        GroupFeatures {
+            capabilities: GroupCapabilities::SELECT_WEIGHT
+                .with(GroupCapabilities::SELECT_LIVENESS)
+                .with(GroupCapabilities::CHAINING)
+                .with(GroupCapabilities::CHAINING_CHECKS),
+            groups_max: GroupKind::ALL.map(|_| groups),
+        }
+    }
+
+    /// True if a bucket is live: it watches nothing, or one of the things that it watches is live
+    /// (OF 1.3.5, 6.5). Examines at most `budget` buckets of watched groups, and subtracts them.
+    pub fn is_bucket_live(&self, bucket: &GroupBucket, budget: &mut u32) -> bool {
+        let flow::Bucket {
+            watch_port,
+            watch_group,
+            ..
+        } = bucket.given;
+        let watches = (watch_port != PortNo::ANY, watch_group != GroupId::ANY);
+        if watches == (false, false) {
+            return true;
+        }
+        let port = self.port(watch_port);
+        watches.0 && port.is_some_and(|port| port.is_live())
+            || watches.1 && self.has_live_bucket(watch_group, budget)
+    }
+
+    fn has_live_bucket(&self, id: GroupId, budget: &mut u32) -> bool {
+        let group = self.groups.find(id);
+        group.is_some_and(|group| {
+            let mut buckets = group.buckets.iter();
+            buckets.any(|bucket| spend(budget) && self.is_bucket_live(bucket, budget))
+        })
+    }
+}
+
+/// Subtracts one from a budget. Returns false if it was zero.
+pub(crate) const fn spend(budget: &mut u32) -> bool {
+    let is_left = *budget > 0;
+    *budget = budget.saturating_sub(1);
+    is_left
+}

@@ -1,0 +1,277 @@
+//! The configuration of tables: names, sizes, eviction and vacancy events (OF 1.4.1, 6.5 and 6.6,
+//! 7.3.4.1).
+//!
+//! Only tables that were configured have an entry.
+
+use std::sync::Arc;
+
+use base::{Instant, TableId};
+use flow::{
+    EvictionFlags, FlowRemovedReason, Refusal, TableDesc, TableFlags, TableMod, TableReason,
+    TableStatus, Vacancy, VacancyLimits,
+};
+use imbl::{OrdMap, OrdSet};
+
+use super::Pipeline;
+use crate::rules::{Changes, Rule, RuleByIdentity};
+
+/// The criteria by which a table selects the rule to evict.
+const EVICTION: EvictionFlags =
+    EvictionFlags(EvictionFlags::IMPORTANCE.0 | EvictionFlags::LIFETIME.0);
+
+/// Number of candidates that were used since their deadline was stored and get another chance,
+/// before one is evicted regardless.
+const SECOND_CHANCES_MAX: usize = 64;
+
+/// The configuration of all tables that were configured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableSettings(OrdMap<TableId, TableSetting>);
+
+/// The configuration of one table.
+#[derive(Clone, Debug, Default)]
+struct TableSetting {
+    name: Option<Arc<str>>,
+    /// Maximum number of rules, if below the limit of every table.
+    limit: Option<usize>,
+    /// The rules that may be evicted, if eviction is enabled.
+    eviction_order: Option<EvictionOrder>,
+    /// The next vacancy event, if events are enabled.
+    next_event: Option<TableReason>,
+    vacancy: Option<VacancyLimits>,
+}
+
+/// The rules that may be evicted, in the order of eviction: by importance, then by deadline. As in
+/// Open vSwitch, a rule without timeouts is never evicted (`ovs-vswitchd.conf.db(5)`, "Eviction
+/// Policy").
+#[derive(Clone, Debug, Default)]
+struct EvictionOrder {
+    order: OrdSet<(u16, Instant, RuleByIdentity)>,
+    deadlines: OrdMap<RuleByIdentity, Instant>,
+}
+
+impl EvictionOrder {
+    fn add(&mut self, rule: &Arc<Rule>) {
+        self.remove(rule);
+        if let Some(deadline) = rule.deadline() {
+            let rule = RuleByIdentity(Arc::clone(rule));
+            let place = (rule.0.importance, deadline, rule.clone());
+            self.order.insert(place);
+            self.deadlines.insert(rule, deadline);
+        }
+    }
+
+    fn remove(&mut self, rule: &Rule) {
+        if let Some((stored, deadline)) = self.deadlines.remove_with_key(&rule.identity) {
+            self.order.remove(&(stored.0.importance, deadline, stored));
+        }
+    }
+
+    /// Returns the first rule and its stored deadline.
+    fn first(&self) -> Option<(Arc<Rule>, Instant)> {
+        let first = self.order.get_min();
+        first.map(|(_, deadline, RuleByIdentity(rule))| (Arc::clone(rule), *deadline))
+    }
+}
+
+impl TableSettings {
+    fn get(&self, table: TableId) -> Option<&TableSetting> {
+        self.0.get(&table)
+    }
+
+    fn entry(&mut self, table: TableId) -> &mut TableSetting {
+        self.0.entry(table).or_default()
+    }
+
+    /// Adds a rule to the eviction order of its table.
+    pub(crate) fn rule_added(&mut self, rule: &Arc<Rule>) {
+        if let Some(setting) = self.0.get_mut(&rule.table())
+            && let Some(order) = &mut setting.eviction_order
+        {
+            order.add(rule);
+        }
+    }
+
+    /// Removes a rule from the eviction order of its table.
+    pub(crate) fn rule_removed(&mut self, rule: &Rule) {
+        if let Some(setting) = self.0.get_mut(&rule.table())
+            && let Some(order) = &mut setting.eviction_order
+        {
+            order.remove(rule);
+        }
+    }
+
+    /// Returns the rule to evict from `table`, if eviction is enabled and a rule may be evicted.
+    /// Rules that were used since their deadline was stored are sorted again.
+    fn victim(&mut self, table: TableId) -> Option<Arc<Rule>> {
+        for chances in 0.. {
+            let order = self.get(table)?.eviction_order.as_ref()?;
+            let (rule, stored) = order.first()?;
+            if rule.deadline() == Some(stored) || chances == SECOND_CHANCES_MAX {
+                return Some(rule);
+            }
+            self.rule_added(&rule);
+        }
+        None
+    }
+}
+
+impl Pipeline {
+    /// Configures a table, or with [`TableId::ALL`] all tables.
+    ///
+    /// # Errors
+    /// The table does not exist; the eviction criteria are not supported; or vacancy events are
+    /// enabled without limits, now or earlier.
+    pub fn table_mod(&mut self, command: &TableMod) -> Result<(), Refusal> {
+        if command.table > TableId::LAST && command.table != TableId::ALL {
+            return Err(Refusal::TableModBadTable);
+        }
+        let importance = EvictionFlags::IMPORTANCE.0;
+        let is_known = |flags: EvictionFlags| flags.0 & !EVICTION.0 == 0;
+        let is_supported = |flags: EvictionFlags| is_known(flags) && flags.0 & importance != 0;
+        if command.eviction.is_some_and(|flags| !is_supported(flags)) {
+            return Err(Refusal::TableModBadConfig);
+        }
+        let tables = tables(command.table);
+        let has_events = command.config.contains(TableFlags::VACANCY_EVENTS);
+        let has_limits = |table: TableId| {
+            let earlier = self.settings.get(table).and_then(|setting| setting.vacancy);
+            command.vacancy.or(earlier).is_some()
+        };
+        if has_events && !tables.clone().all(has_limits) {
+            return Err(Refusal::TableModBadConfig);
+        }
+        tables.for_each(|table| self.configure(table, command));
+        Ok(())
+    }
+
+    fn configure(&mut self, table: TableId, command: &TableMod) {
+        let evicts = command.config.contains(TableFlags::EVICTION);
+        let has_events = command.config.contains(TableFlags::VACANCY_EVENTS);
+        let is_configured = self.settings.get(table).is_some();
+        if !evicts && !has_events && command.vacancy.is_none() && !is_configured {
+            return;
+        }
+        let eviction_order = evicts.then(|| {
+            let mut order = EvictionOrder::default();
+            self.rules.rules(table).for_each(|rule| order.add(rule));
+            order
+        });
+        let vacancy = self.vacancy(table);
+        let setting = self.settings.entry(table);
+        setting.eviction_order = eviction_order;
+        setting.vacancy = command.vacancy.or(setting.vacancy);
+        // The next event is the one that the present state does not rule out.
+        let next = |limits: VacancyLimits| match vacancy < limits.up {
+            true => TableReason::VacancyUp,
+            false => TableReason::VacancyDown,
+        };
+        setting.next_event = setting.vacancy.filter(|_| has_events).map(next);
+    }
+
+    /// Returns the configuration of a table.
+    #[must_use]
+    pub fn table_desc(&self, table: TableId) -> TableDesc {
+        let setting = self.settings.get(table);
+        let evicts = setting.is_some_and(|setting| setting.eviction_order.is_some());
+        let limits = setting.and_then(|setting| {
+            let limits = setting.vacancy;
+            limits.filter(|_| setting.next_event.is_some())
+        });
+        let flag = |is_set: bool, flag: TableFlags| match is_set {
+            true => flag,
+            false => TableFlags::default(),
+        };
+        TableDesc {
+            table,
+            config: flag(evicts, TableFlags::EVICTION)
+                .with(flag(limits.is_some(), TableFlags::VACANCY_EVENTS)),
+            eviction: Some(EVICTION),
+            vacancy: limits.map(|limits| Vacancy {
+                limits,
+                now: self.vacancy(table),
+            }),
+        }
+    }
+
+    /// Returns the vacancy events that are due, each once.
+    pub fn take_vacancy_events(&mut self) -> Vec<TableStatus> {
+        let due = self.settings.0.iter().filter_map(|(table, setting)| {
+            let (limits, next) = setting.vacancy.zip(setting.next_event)?;
+            let vacancy = self.vacancy(*table);
+            let is_due = match next {
+                TableReason::VacancyDown => vacancy < limits.down,
+                TableReason::VacancyUp => vacancy > limits.up,
+            };
+            is_due.then_some((*table, next))
+        });
+        let due: Vec<_> = due.collect();
+        let mut events = Vec::new();
+        for (table, reason) in due {
+            self.settings.entry(table).next_event = Some(match reason {
+                TableReason::VacancyDown => TableReason::VacancyUp,
+                TableReason::VacancyUp => TableReason::VacancyDown,
+            });
+            let table = self.table_desc(table);
+            events.push(TableStatus { reason, table });
+        }
+        events
+    }
+
+    /// Returns the maximum number of rules in a table.
+    #[must_use]
+    pub fn flows_max(&self, table: TableId) -> usize {
+        let setting = self.settings.get(table);
+        let limit = setting.and_then(|setting| setting.limit);
+        limit.unwrap_or(usize::MAX).min(self.limits.rules_per_table)
+    }
+
+    /// Sets the maximum number of rules in a table. Existing rules stay.
+    pub fn set_flows_max(&mut self, table: TableId, limit: usize) {
+        self.settings.entry(table).limit = Some(limit);
+    }
+
+    /// Returns the name of a table, empty if it has none. The tools of Open vSwitch then print its
+    /// number.
+    #[must_use]
+    pub fn table_name(&self, table: TableId) -> String {
+        let setting = self.settings.get(table);
+        let name = setting.and_then(|setting| setting.name.as_deref());
+        name.map_or_else(String::new, str::to_owned)
+    }
+
+    /// Names a table. An empty name removes its name.
+    pub fn name_table(&mut self, table: TableId, name: &str) {
+        let name = Some(name).filter(|name| !name.is_empty()).map(Arc::from);
+        if name.is_some() || self.settings.get(table).is_some() {
+            self.settings.entry(table).name = name;
+        }
+    }
+
+    /// Evicts a rule from a full table. Returns false if there is none to evict.
+    pub(crate) fn evict(&mut self, table: TableId, now: Instant, changes: &mut Changes) -> bool {
+        let victim = self.settings.victim(table);
+        if let Some(rule) = &victim {
+            self.remove(rule, Some(FlowRemovedReason::Eviction), now, changes);
+        }
+        victim.is_some()
+    }
+
+    /// Returns the empty share of a table, in percent.
+    fn vacancy(&self, table: TableId) -> u8 {
+        let max = self.flows_max(table);
+        let empty = max.saturating_sub(self.rules.len_of(table)) * 100 / max.max(1);
+        u8::try_from(empty).expect("it is a hundred at most")
+    }
+}
+
+/// Returns one table, or all.
+fn tables(table: TableId) -> impl Iterator<Item = TableId> + Clone {
+    let (first, last) = match table {
+        TableId::ALL => (TableId::FIRST, TableId::LAST),
+        one => (one, one),
+    };
+    (first.0..=last.0).map(TableId)
+}
+
+#[cfg(test)]
+mod tests;
