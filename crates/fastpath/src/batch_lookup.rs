@@ -280,7 +280,7 @@ impl<'a> BatchLookup<'a> {
         rules: &[Option<&'a Arc<Rule>>; LOOKUP_BATCH],
     ) -> NextTables {
         for rule in group.packets.filter_map(|index| rules[index]) {
-            prefetch(rule.instructions.prefetch_target());
+            prefetch(rule.instructions.program_slot());
             let cell = rule.counters.prefetch_target(self.state.memory.writer);
             cell.into_iter().for_each(prefetch);
         }
@@ -373,7 +373,7 @@ impl<'a> BatchLookup<'a> {
     /// forwarded.
     fn apply_hits(&mut self, hits: RuleHits<'a>, result: &mut TableResult) {
         let RuleHits { rule, packets } = hits;
-        let inline_program = rule.instructions.inline_program();
+        let inline_program = rule.instructions.program_slot().inline_program();
         if let InlineProgram::Output(port) = InlineProgram::decode(inline_program)
             && result.is_plain
             && packets != result.group.packets
@@ -526,7 +526,10 @@ impl<'a> BatchLookup<'a> {
     #[inline(never)]
     fn write_fields(&mut self, hits: RuleHits<'a>) -> Option<()> {
         let RuleHits { rule, packets } = hits;
-        let program = rule.instructions.compiled::<ActionProgram>()?;
+        let program = rule
+            .instructions
+            .program_slot()
+            .program::<ActionProgram>()?;
         self.state.memory.written.insert(packets);
         let keys = &mut *self.state.memory.keys;
         for op in &*program.ops {

@@ -96,7 +96,7 @@ impl HotRule {
         Self {
             died: AtomicU64::new(NEVER),
             counters: rule.counters.clone(),
-            inline_program: rule.instructions.inline_program(),
+            inline_program: rule.instructions.program_slot().inline_program(),
         }
     }
 

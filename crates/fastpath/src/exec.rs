@@ -291,7 +291,7 @@ impl<'b, 'a> Executor<'b, 'a> {
         first_op: usize,
         pool: &mut Pool,
     ) -> Result<Option<TableId>, Interruption<'a>> {
-        let Some(program) = rule.instructions.compiled::<ActionProgram>() else {
+        let Some(program) = rule.instructions.program_slot().program::<ActionProgram>() else {
             let stop = ResumeAt::Rule {
                 rule,
                 metered: first_op > 0,

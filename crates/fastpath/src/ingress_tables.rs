@@ -43,7 +43,7 @@ impl<'a> IngressTables<'a> {
         while let Some(result) = common_result(view, tables.next_table, key) {
             if let MatchResult::Rule(Some(rule)) = result
                 && let InlineProgram::Goto(next) =
-                    InlineProgram::decode(rule.instructions.inline_program())
+                    InlineProgram::decode(rule.instructions.program_slot().inline_program())
                 && tables.len < TABLES_MAX
             {
                 tables.rules[tables.len] = Some((tables.next_table, rule));

@@ -1,11 +1,12 @@
-//! What rules do: instructions, which rules that do the same share, with what is asked of
-//! every rule that comes or goes and takes a walk along all actions to tell, and room for
-//! what a compiler has made of them. So both are made once and found without a search.
+//! Instructions of rules, in the form that rules share.
+//!
+//! A controller with a million rules has them do a few hundred different things. Rules with equal
+//! instructions share one [`SharedInstructions`], together with the facts that every flow-mod needs
+//! and that take a walk over all actions to compute.
 
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::OnceLock;
 
 use base::{GroupId, MeterId};
 use flow::field::Depth;
@@ -13,6 +14,7 @@ use flow::{Field, Instructions, Refusal};
 
 use action_facts::{all_fields, depth_of, groups_of, is_clause, meters_of, restricted_learns};
 use check::verdict_on;
+use program_slot::ProgramSlot;
 
 pub(crate) mod action_facts;
 pub(crate) mod action_set;
@@ -20,96 +22,65 @@ pub(crate) mod check;
 pub(crate) mod field_facts;
 pub(crate) mod interner;
 pub(crate) mod match_facts;
+pub(crate) mod program_slot;
 
-/// Instructions, and what was made of them.
+/// Immutable instructions, their facts, and a slot for the compiled form.
 pub struct SharedInstructions {
     instructions: Instructions,
-    said: InstructionFacts,
-    compiled: OnceLock<CompiledSlot>,
-}
-
-/// What a compiler has made of instructions.
-struct CompiledSlot {
-    inline_program: u32,
-    program: Box<dyn Any + Send + Sync>,
+    facts: InstructionFacts,
+    program_slot: ProgramSlot,
 }
 
 impl SharedInstructions {
     pub(crate) fn new(instructions: Instructions) -> Self {
         Self {
-            said: InstructionFacts::by(&instructions),
+            facts: InstructionFacts::of(&instructions),
             instructions,
-            compiled: OnceLock::new(),
+            program_slot: ProgramSlot::default(),
         }
     }
 
-    /// What the instructions say.
+    /// Returns the facts of the instructions.
     pub(crate) const fn facts(&self) -> &InstructionFacts {
-        &self.said
+        &self.facts
     }
 
-    /// What was made of the instructions, if a `T` was.
+    /// Returns the slot for an engine's compiled form.
     #[inline]
     #[must_use]
-    pub fn compiled<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.compiled.get()?.program.downcast_ref()
+    pub const fn program_slot(&self) -> &ProgramSlot {
+        &self.program_slot
     }
 
-    /// Where [`SharedInstructions::inline_program`] is, for those who want that memory near beforehand.
-    #[inline]
-    #[must_use]
-    pub fn prefetch_target(&self) -> &impl Sized {
-        &self.compiled
-    }
-
-    /// What was made of the instructions in a word, which only their compiler
-    /// understands; zero if nothing was.
-    #[inline]
-    #[must_use]
-    pub fn inline_program(&self) -> u32 {
-        self.compiled
-            .get()
-            .map_or(0, |compiled| compiled.inline_program)
-    }
-
-    /// Has `make` make something of the instructions, and its inline_program, if nothing was made
-    /// yet. It stays as long as they do.
-    pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> (T, u32)) {
-        self.compiled.get_or_init(|| {
-            let (program, inline_program) = make(&self.instructions);
-            let program = Box::new(program);
-            CompiledSlot {
-                inline_program,
-                program,
-            }
-        });
+    /// Stores the compiled form that `compile` returns, unless one is stored already.
+    pub fn compile<T: Any + Send + Sync>(&self, compile: impl FnOnce(&Instructions) -> (T, u32)) {
+        self.program_slot.fill(&self.instructions, compile);
     }
 }
 
-/// What instructions say, those within others among them.
+/// Facts of instructions. Actions within `clone` count as their own.
 #[derive(Debug)]
 pub(crate) struct InstructionFacts {
     /// The groups that they name.
     pub(crate) groups: Box<[GroupId]>,
     /// The meters that they name.
     pub(crate) meters: Box<[MeterId]>,
-    /// Whether the actions can be what the controller means, if that does not depend on
-    /// the match.
+    /// The result of the checks, if it does not depend on the match.
     pub(crate) verdict: Option<Result<(), Refusal>>,
-    /// How deep a frame must be read for them.
+    /// The parse depth that they need.
     pub(crate) depth: Depth,
-    /// Whether one is a clause of a conjunction.
+    /// True if an action is a clause of a conjunction.
     pub(crate) is_clause: bool,
     /// True if a `learn` action limits or owns the rules that it adds.
     pub(crate) has_restricted_learn: bool,
-    /// Whether one is about the field of a tunnel option.
+    /// True if an action reads or writes a tunnel option.
     pub(crate) has_options: bool,
 }
 
 impl InstructionFacts {
-    fn by(instructions: &Instructions) -> Self {
+    fn of(instructions: &Instructions) -> Self {
         let actions = || instructions.actions();
-        let mut of_no_option = |field: Field| field.option().is_none();
+        let mut is_no_option = |field: Field| field.option().is_none();
         let mut meters: Vec<_> = instructions.meter.into_iter().collect();
         meters.extend(meters_of(actions()));
         Self {
@@ -119,7 +90,7 @@ impl InstructionFacts {
             depth: actions().map(depth_of).max().unwrap_or_default(),
             is_clause: instructions.apply.iter().any(is_clause),
             has_restricted_learn: !restricted_learns(actions()).is_empty(),
-            has_options: !actions().all(|action| all_fields(action, &mut of_no_option)),
+            has_options: !actions().all(|action| all_fields(action, &mut is_no_option)),
         }
     }
 }
@@ -133,7 +104,7 @@ impl Deref for SharedInstructions {
     }
 }
 
-/// What was made of instructions says nothing that they do not say.
+/// Facts and compiled form follow from the instructions.
 impl PartialEq for SharedInstructions {
     fn eq(&self, other: &Self) -> bool {
         self.instructions == other.instructions
@@ -153,16 +124,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_first_stays() {
-        let deed = SharedInstructions::new(Instructions::default());
-        assert_eq!((deed.compiled::<u32>(), deed.inline_program()), (None, 0));
-        deed.compile(|_| (7_u32, 70));
-        deed.compile(|_| (8_u32, 80));
+    fn program_slot_keeps_the_first_program() {
+        let instructions = SharedInstructions::new(Instructions::default());
+        let slot = instructions.program_slot();
+        assert_eq!((slot.program::<u32>(), slot.inline_program()), (None, 0));
+        instructions.compile(|_| (7_u32, 70));
+        instructions.compile(|_| (8_u32, 80));
         assert_eq!(
-            (deed.compiled::<u32>(), deed.inline_program()),
+            (slot.program::<u32>(), slot.inline_program()),
             (Some(&7), 70)
         );
-        assert_eq!(deed.compiled::<u64>(), None);
-        assert_eq!(deed, SharedInstructions::new(Instructions::default()));
+        assert_eq!(slot.program::<u64>(), None);
+        assert_eq!(
+            instructions,
+            SharedInstructions::new(Instructions::default())
+        );
     }
 }

@@ -64,6 +64,7 @@ mod verdict;
 pub use counters::{Counters, Totals};
 pub use groups::{Group, GroupBucket, symmetric_hash};
 pub use instructions::SharedInstructions;
+pub use instructions::program_slot::ProgramSlot;
 pub use interpreter::pause::PausedPacket;
 pub use interpreter::resume::{PendingRule, ResumeAt, ResumeState};
 pub use interpreter::{InputFrame, Interpreter};

@@ -100,7 +100,10 @@ impl<'a> BatchLookup<'a> {
     /// Applies the rule that one packet matches.
     #[inline]
     pub(super) fn apply_rule(&mut self, index: usize, rule: &'a Rule, result: &mut TableResult) {
-        let program = (rule.instructions.inline_program(), &rule.counters);
+        let program = (
+            rule.instructions.program_slot().inline_program(),
+            &rule.counters,
+        );
         self.apply_hit(index, program, || Some(rule), result);
     }
 }

@@ -74,7 +74,7 @@ impl BatchLookup<'_> {
         let Some(MatchResult::Rule(Some(rule))) = self.ingress_tables.result else {
             return false;
         };
-        let program = InlineProgram::decode(rule.instructions.inline_program());
+        let program = InlineProgram::decode(rule.instructions.program_slot().inline_program());
         matches!(program, InlineProgram::Output(port) if self.state.egress.may_egress(port))
     }
 

@@ -118,7 +118,10 @@ fn look_up_hot_entry<const N: usize>(
                 rule.counters.is_same_as(counters),
                 "the counters are those of the rule"
             );
-            assert_eq!(rule.instructions.inline_program(), hot.inline_program());
+            assert_eq!(
+                rule.instructions.program_slot().inline_program(),
+                hot.inline_program()
+            );
             HOT_HITS.fetch_add(1, Ordering::Relaxed);
             Some(rule.priority())
         }

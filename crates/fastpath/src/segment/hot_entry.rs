@@ -47,8 +47,10 @@ impl HotEntry {
         }
         let written = self.counters.set(rule.counters.clone());
         written.expect("a hot entry is written once");
-        self.inline_program
-            .store(rule.instructions.inline_program(), Ordering::Relaxed);
+        self.inline_program.store(
+            rule.instructions.program_slot().inline_program(),
+            Ordering::Relaxed,
+        );
         let (born, until) = ages;
         self.born.store(born, Ordering::Relaxed);
         self.until.store(until, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! What a change tells, and what two snapshots do.
 
-use crate::rules::RuleEvent;
 use crate::pipeline::Pipeline;
+use crate::rules::RuleEvent;
 use crate::testing::{NOW, apply, flow, pipeline};
 
 /// What happened, a word and a priority a thing.
