@@ -29,7 +29,7 @@ pub struct NumberedPort {
 
 /// One step towards the wanted configuration; the bridge comes first in each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ConfigStep {
     /// Take a bridge away, with all it has.
     RemoveBridge(String),
     /// Make a bridge without ports, controllers or sockets.
@@ -49,30 +49,30 @@ pub enum Step {
     /// Have a bridge do this without controllers.
     SetFailMode(String, FailMode),
     /// Have a bridge bear this id, or that of its address; controllers are met anew.
-    Identify(String, Option<DatapathId>),
+    SetDatapathId(String, Option<DatapathId>),
     /// Have a bridge speak these versions; peers are met anew.
-    Speak(String, VersionSet),
+    SetProtocols(String, VersionSet),
     /// Give an interface this.
-    Equip(String, String, Equipment),
+    SetInterface(String, String, Equipment),
     /// Have a table be so.
-    Furnish(String, TableId, TableConfig),
+    SetTable(String, TableId, TableConfig),
     /// Let so many frames go to controllers.
-    Police(String, Policing),
+    SetPolicing(String, Policing),
     /// Have the frames of ports taken by these workers, and those of others by all.
-    Assign(String, Vec<Affinity>),
+    SetAffinity(String, Vec<Affinity>),
     /// Tell collectors this of a bridge's frames.
-    Export(String, Box<Exporters>),
+    SetExporters(String, Box<Exporters>),
     /// Have `NORMAL` do this with a bridge's ports.
-    Switch(String, Box<Switching>),
+    SetSwitching(String, Box<Switching>),
     /// Have these mirrors, and no others.
-    Reflect(String, Vec<Mirror>),
+    SetMirrors(String, Vec<Mirror>),
     /// Let this pass through a bridge whatever its rules say.
-    Pass(String, InBandSettings),
+    SetInBand(String, InBandSettings),
     /// Have a bridge take part in this spanning tree, or in none.
-    Span(String, Option<Box<SpanningConfig>>),
+    SetSpanningTree(String, Option<Box<SpanningConfig>>),
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ConfigStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RemoveBridge(bridge) => write!(f, "remove bridge {bridge}"),
@@ -94,29 +94,31 @@ impl fmt::Display for Step {
             }
             Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
             Self::SetFailMode(bridge, mode) => write!(f, "{bridge}: fail mode {mode}"),
-            Self::Identify(bridge, Some(DatapathId(id))) => {
+            Self::SetDatapathId(bridge, Some(DatapathId(id))) => {
                 write!(f, "{bridge}: datapath id {id:016x}")
             }
-            Self::Identify(bridge, None) => write!(f, "{bridge}: datapath id by its address"),
-            Self::Speak(bridge, versions) => write!(f, "{bridge}: speak {versions}"),
-            Self::Equip(bridge, port, equipment) => write!(f, "{bridge}: {port}: {equipment}"),
-            Self::Furnish(bridge, table, config) => {
+            Self::SetDatapathId(bridge, None) => write!(f, "{bridge}: datapath id by its address"),
+            Self::SetProtocols(bridge, versions) => write!(f, "{bridge}: speak {versions}"),
+            Self::SetInterface(bridge, port, equipment) => {
+                write!(f, "{bridge}: {port}: {equipment}")
+            }
+            Self::SetTable(bridge, table, config) => {
                 write!(f, "{bridge}: table {}: {config}", table.0)
             }
-            Self::Police(bridge, policing) => write!(f, "{bridge}: {policing}"),
-            Self::Assign(bridge, affinity) => {
+            Self::SetPolicing(bridge, policing) => write!(f, "{bridge}: {policing}"),
+            Self::SetAffinity(bridge, affinity) => {
                 let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
                 write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
             }
-            Self::Export(bridge, exporters) => write!(f, "{bridge}: {exporters}"),
-            Self::Switch(bridge, switching) => {
+            Self::SetExporters(bridge, exporters) => write!(f, "{bridge}: {exporters}"),
+            Self::SetSwitching(bridge, switching) => {
                 let names: Vec<_> = switching.ports.iter().map(|port| &*port.name).collect();
                 write!(f, "{bridge}: switching of ports [{}]", names.join(" "))
             }
-            Self::Reflect(bridge, mirrors) => write!(f, "{bridge}: {} mirrors", mirrors.len()),
-            Self::Pass(bridge, in_band) => write!(f, "{bridge}: {in_band}"),
-            Self::Span(bridge, None) => write!(f, "{bridge}: no spanning tree"),
-            Self::Span(bridge, Some(tree)) => {
+            Self::SetMirrors(bridge, mirrors) => write!(f, "{bridge}: {} mirrors", mirrors.len()),
+            Self::SetInBand(bridge, in_band) => write!(f, "{bridge}: {in_band}"),
+            Self::SetSpanningTree(bridge, None) => write!(f, "{bridge}: no spanning tree"),
+            Self::SetSpanningTree(bridge, Some(tree)) => {
                 let ports = tree.ports.values();
                 let names: Vec<_> = ports.map(|port| &*port.name).collect();
                 let (protocol, names) = (tree.protocol, names.join(" "));
@@ -132,7 +134,7 @@ impl fmt::Display for Step {
 ///
 /// Both configurations have passed [`Config::check`].
 #[must_use]
-pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
+pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
     let (old, new) = (by_name(old), by_name(new));
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
@@ -143,10 +145,10 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
         }
         _ => false,
     };
-    let mut steps: Vec<Step> = old
+    let mut steps: Vec<ConfigStep> = old
         .keys()
         .filter(|name| !kept(name))
-        .map(|name| Step::RemoveBridge((*name).to_owned()))
+        .map(|name| ConfigStep::RemoveBridge((*name).to_owned()))
         .collect();
     for (name, bridge) in old.iter().filter(|(name, _)| kept(name)) {
         let wanted = Parts::of(new[name]);
@@ -159,7 +161,7 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
             steps.extend(in_place(old[name], bridge));
             Parts::of(old[name])
         } else {
-            steps.push(Step::AddBridge(Box::new((*bridge).clone())));
+            steps.push(ConfigStep::AddBridge(Box::new((*bridge).clone())));
             Parts::default()
         };
         let before = old.get(name).filter(|_| kept(name));
@@ -173,7 +175,7 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
 
 /// The steps for what tables and interfaces are like. They come before ports, which are given it
 /// when they are opened.
-fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<Step> {
+fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<ConfigStep> {
     let bare = BridgeConfig::new(&new.name);
     let old = old.unwrap_or(&bare);
     let name = || new.name.clone();
@@ -181,51 +183,57 @@ fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<Step> {
     let tables = tables.into_iter().filter_map(|table| {
         let wanted = new.tables.get(table).cloned().unwrap_or_default();
         let changed = old.tables.get(table).cloned().unwrap_or_default() != wanted;
-        changed.then(|| Step::Furnish(name(), *table, wanted))
+        changed.then(|| ConfigStep::SetTable(name(), *table, wanted))
     });
     let ports: BTreeSet<_> = old.equipment.keys().chain(new.equipment.keys()).collect();
     let ports = ports.into_iter().filter_map(|port| {
         let wanted = new.equipment.get(port).cloned().unwrap_or_default();
         let changed = old.equipment.get(port).cloned().unwrap_or_default() != wanted;
-        changed.then(|| Step::Equip(name(), port.clone(), wanted))
+        changed.then(|| ConfigStep::SetInterface(name(), port.clone(), wanted))
     });
     tables.chain(ports).collect()
 }
 
 /// The steps for what of a bridge can be changed while it stays.
-fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
+fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<ConfigStep> {
     let name = || new.name.clone();
     let mut steps = Vec::new();
     if old.fail_mode != new.fail_mode {
-        steps.push(Step::SetFailMode(name(), new.fail_mode));
+        steps.push(ConfigStep::SetFailMode(name(), new.fail_mode));
     }
     if old.datapath_id != new.datapath_id {
-        steps.push(Step::Identify(name(), new.datapath_id));
+        steps.push(ConfigStep::SetDatapathId(name(), new.datapath_id));
     }
     if old.protocols != new.protocols {
-        steps.push(Step::Speak(name(), new.protocols));
+        steps.push(ConfigStep::SetProtocols(name(), new.protocols));
     }
     if old.policing() != new.policing() {
-        steps.push(Step::Police(name(), new.policing()));
+        steps.push(ConfigStep::SetPolicing(name(), new.policing()));
     }
     if old.affinity != new.affinity {
-        steps.push(Step::Assign(name(), new.affinity.clone()));
+        steps.push(ConfigStep::SetAffinity(name(), new.affinity.clone()));
     }
     if old.switching != new.switching {
-        steps.push(Step::Switch(name(), Box::new(new.switching.clone())));
+        steps.push(ConfigStep::SetSwitching(
+            name(),
+            Box::new(new.switching.clone()),
+        ));
     }
     if old.mirrors != new.mirrors {
-        steps.push(Step::Reflect(name(), new.mirrors.clone()));
+        steps.push(ConfigStep::SetMirrors(name(), new.mirrors.clone()));
     }
     if old.in_band != new.in_band {
-        steps.push(Step::Pass(name(), new.in_band.clone()));
+        steps.push(ConfigStep::SetInBand(name(), new.in_band.clone()));
     }
     if old.spanning != new.spanning {
         let spanning = new.spanning.clone().map(Box::new);
-        steps.push(Step::Span(name(), spanning));
+        steps.push(ConfigStep::SetSpanningTree(name(), spanning));
     }
     if old.exporters != new.exporters {
-        steps.push(Step::Export(name(), Box::new(new.exporters.clone())));
+        steps.push(ConfigStep::SetExporters(
+            name(),
+            Box::new(new.exporters.clone()),
+        ));
     }
     steps
 }
@@ -281,41 +289,41 @@ impl Parts {
         self
     }
 
-    fn into_steps(self, bridge: &str, steps: &mut Vec<Step>, direction: Direction) {
+    fn into_steps(self, bridge: &str, steps: &mut Vec<ConfigStep>, direction: Direction) {
         let name = || bridge.to_owned();
         match direction {
             Direction::Remove => {
                 steps.extend(
                     self.controllers
                         .into_iter()
-                        .map(|target| Step::RemoveController(name(), target)),
+                        .map(|target| ConfigStep::RemoveController(name(), target)),
                 );
                 steps.extend(
                     self.listen
                         .into_iter()
-                        .map(|listen| Step::RemoveListener(name(), listen)),
+                        .map(|listen| ConfigStep::RemoveListener(name(), listen)),
                 );
                 steps.extend(
                     self.ports
                         .into_iter()
-                        .map(|port| Step::RemovePort(name(), port)),
+                        .map(|port| ConfigStep::RemovePort(name(), port)),
                 );
             }
             Direction::Add => {
                 steps.extend(
                     self.ports
                         .into_iter()
-                        .map(|port| Step::AddPort(name(), port)),
+                        .map(|port| ConfigStep::AddPort(name(), port)),
                 );
                 steps.extend(
                     self.listen
                         .into_iter()
-                        .map(|listen| Step::AddListener(name(), listen)),
+                        .map(|listen| ConfigStep::AddListener(name(), listen)),
                 );
                 steps.extend(
                     self.controllers
                         .into_iter()
-                        .map(|target| Step::AddController(name(), target)),
+                        .map(|target| ConfigStep::AddController(name(), target)),
                 );
             }
         }

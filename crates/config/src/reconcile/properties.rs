@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::{NumberedPort, Parts, Step, reconcile};
+use super::{ConfigStep, NumberedPort, Parts, reconcile};
 use crate::{
     Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen, Sflow,
     Switching, TableConfig, Target, Tuning,
@@ -47,10 +47,10 @@ fn wanted(config: &Config) -> BTreeMap<String, Made> {
 }
 
 /// Takes a step, as the shell does; it must be one that can be taken.
-fn take(made: &mut BTreeMap<String, Made>, step: &Step) {
+fn take(made: &mut BTreeMap<String, Made>, step: &ConfigStep) {
     match step {
-        Step::RemoveBridge(name) => assert!(made.remove(name).is_some(), "{step}"),
-        Step::AddBridge(bridge) => {
+        ConfigStep::RemoveBridge(name) => assert!(made.remove(name).is_some(), "{step}"),
+        ConfigStep::AddBridge(bridge) => {
             let new = Made {
                 config: bare(bridge),
                 ports: BTreeSet::new(),
@@ -59,26 +59,26 @@ fn take(made: &mut BTreeMap<String, Made>, step: &Step) {
             };
             assert!(made.insert(bridge.name.clone(), new).is_none(), "{step}");
         }
-        Step::RemovePort(name, port) => assert!(on(made, name).ports.remove(port), "{step}"),
-        Step::AddPort(name, port) => {
+        ConfigStep::RemovePort(name, port) => assert!(on(made, name).ports.remove(port), "{step}"),
+        ConfigStep::AddPort(name, port) => {
             let ports = &mut on(made, name).ports;
             let is_taken =
                 |other: &NumberedPort| other.number == port.number || other.name == port.name;
             assert!(!ports.iter().any(is_taken), "{step}");
             ports.insert(port.clone());
         }
-        Step::RemoveController(name, controller) => {
+        ConfigStep::RemoveController(name, controller) => {
             let controllers = &mut on(made, name).controllers;
             let place = controllers.iter().position(|other| other == controller);
             controllers.remove(place.expect("a controller that is there"));
         }
-        Step::AddController(name, controller) => {
+        ConfigStep::AddController(name, controller) => {
             on(made, name).controllers.push(controller.clone());
         }
-        Step::RemoveListener(name, listen) => {
+        ConfigStep::RemoveListener(name, listen) => {
             assert!(on(made, name).listen.remove(listen), "{step}");
         }
-        Step::AddListener(name, listen) => {
+        ConfigStep::AddListener(name, listen) => {
             assert!(on(made, name).listen.insert(listen.clone()), "{step}");
         }
         in_place => change(&mut on(made, bridge_of(in_place)).config, in_place),
@@ -86,23 +86,23 @@ fn take(made: &mut BTreeMap<String, Made>, step: &Step) {
 }
 
 /// Changes what of a bridge is changed while it stays.
-fn change(config: &mut BridgeConfig, step: &Step) {
+fn change(config: &mut BridgeConfig, step: &ConfigStep) {
     match step {
-        Step::SetFailMode(_, mode) => config.fail_mode = *mode,
-        Step::Identify(_, id) => config.datapath_id = *id,
-        Step::Speak(_, versions) => config.protocols = *versions,
-        Step::Assign(_, affinity) => config.affinity.clone_from(affinity),
-        Step::Export(_, exporters) => config.exporters.clone_from(exporters),
-        Step::Switch(_, switching) => config.switching.clone_from(switching),
-        Step::Reflect(_, mirrors) => config.mirrors.clone_from(mirrors),
-        Step::Pass(_, in_band) => config.in_band.clone_from(in_band),
-        Step::Equip(_, port, equipment) => {
+        ConfigStep::SetFailMode(_, mode) => config.fail_mode = *mode,
+        ConfigStep::SetDatapathId(_, id) => config.datapath_id = *id,
+        ConfigStep::SetProtocols(_, versions) => config.protocols = *versions,
+        ConfigStep::SetAffinity(_, affinity) => config.affinity.clone_from(affinity),
+        ConfigStep::SetExporters(_, exporters) => config.exporters.clone_from(exporters),
+        ConfigStep::SetSwitching(_, switching) => config.switching.clone_from(switching),
+        ConfigStep::SetMirrors(_, mirrors) => config.mirrors.clone_from(mirrors),
+        ConfigStep::SetInBand(_, in_band) => config.in_band.clone_from(in_band),
+        ConfigStep::SetInterface(_, port, equipment) => {
             config.equipment.remove(port);
             if *equipment != Equipment::default() {
                 config.equipment.insert(port.clone(), equipment.clone());
             }
         }
-        Step::Furnish(_, table, furniture) => {
+        ConfigStep::SetTable(_, table, furniture) => {
             config.tables.remove(table);
             if *furniture != TableConfig::default() {
                 config.tables.insert(*table, furniture.clone());
@@ -112,17 +112,17 @@ fn change(config: &mut BridgeConfig, step: &Step) {
     }
 }
 
-fn bridge_of(step: &Step) -> &str {
+fn bridge_of(step: &ConfigStep) -> &str {
     match step {
-        Step::SetFailMode(name, _)
-        | Step::Identify(name, _)
-        | Step::Speak(name, _)
-        | Step::Assign(name, _)
-        | Step::Equip(name, ..)
-        | Step::Furnish(name, ..)
-        | Step::Export(name, _)
-        | Step::Switch(name, _)
-        | Step::Reflect(name, _) => name,
+        ConfigStep::SetFailMode(name, _)
+        | ConfigStep::SetDatapathId(name, _)
+        | ConfigStep::SetProtocols(name, _)
+        | ConfigStep::SetAffinity(name, _)
+        | ConfigStep::SetInterface(name, ..)
+        | ConfigStep::SetTable(name, ..)
+        | ConfigStep::SetExporters(name, _)
+        | ConfigStep::SetSwitching(name, _)
+        | ConfigStep::SetMirrors(name, _) => name,
         other => panic!("{other}: no such step is to be had of these configurations"),
     }
 }
@@ -271,7 +271,7 @@ proptest! {
     fn what_is_in_both_is_left_alone(old in config(), new in config()) {
         let (before, after) = (wanted(&old), wanted(&new));
         for step in reconcile(&old, &new) {
-            let (Step::AddPort(name, port) | Step::RemovePort(name, port)) = &step else {
+            let (ConfigStep::AddPort(name, port) | ConfigStep::RemovePort(name, port)) = &step else {
                 continue;
             };
             let has = |made: &BTreeMap<String, Made>| {
@@ -290,8 +290,8 @@ proptest! {
     #[test]
     fn what_goes_goes_before_anything_comes(old in config(), new in config()) {
         let steps = reconcile(&old, &new);
-        let takes_away = |step: &Step| matches!(step, Step::RemoveBridge(_) | Step::RemovePort(..));
-        let makes = |step: &Step| matches!(step, Step::AddBridge(_) | Step::AddPort(..));
+        let takes_away = |step: &ConfigStep| matches!(step, ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..));
+        let makes = |step: &ConfigStep| matches!(step, ConfigStep::AddBridge(_) | ConfigStep::AddPort(..));
         let last = steps.iter().rposition(takes_away);
         let first = steps.iter().position(makes);
         if let (Some(last), Some(first)) = (last, first) {

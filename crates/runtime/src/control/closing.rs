@@ -11,7 +11,7 @@ use super::site::Closed;
 use crate::hands;
 use crate::worker_thread::WorkerThread;
 use config::PortKind;
-use config::reconcile::Step;
+use config::reconcile::ConfigStep;
 use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -66,14 +66,14 @@ impl Control {
     }
 
     /// Takes the ports and bridges away that `steps` take away.
-    pub(super) fn take_away(&mut self, steps: &[Step]) {
+    pub(super) fn take_away(&mut self, steps: &[ConfigStep]) {
         let (mut bridges, mut ports) = (BTreeSet::new(), Vec::new());
         for step in steps {
             match step {
-                Step::RemoveBridge(name) => {
+                ConfigStep::RemoveBridge(name) => {
                     bridges.extend(self.site_named(name).map(|(id, _)| id));
                 }
-                Step::RemovePort(name, port) => {
+                ConfigStep::RemovePort(name, port) => {
                     ports.extend(self.site_named(name).map(|(bridge, _)| PortKey {
                         bridge,
                         port: port.number,

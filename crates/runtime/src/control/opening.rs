@@ -17,7 +17,7 @@ use ports::{InterfaceName, OpenError, Port, Queue, Status};
 use super::seats::{Seat, deal};
 use super::{Control, site::PortSite};
 use crate::hands;
-use config::reconcile::{NumberedPort, Step};
+use config::reconcile::{ConfigStep, NumberedPort};
 use config::{Affinity, Config, PortKind};
 use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
@@ -103,15 +103,15 @@ impl Opening {
 impl Control {
     /// Opens the devices of all ports that `steps` add, on the way to `config`, as far as
     /// they can be opened beside one another. Each waits for its step.
-    pub(super) fn open_ahead(&mut self, steps: &[Step], config: &Config) {
+    pub(super) fn open_ahead(&mut self, steps: &[ConfigStep], config: &Config) {
         self.rings = self.ring_size(config);
         let affinity = |bridge: &str| {
             let bridges = &mut config.bridges.iter();
             let bridge = bridges.find(|of| of.name == bridge);
             bridge.map_or(&[][..], |bridge| &bridge.affinity)
         };
-        let opening = |step: &Step| match step {
-            Step::AddPort(bridge, port) if is_lone(&port.kind) => {
+        let opening = |step: &ConfigStep| match step {
+            ConfigStep::AddPort(bridge, port) if is_lone(&port.kind) => {
                 Some(self.opening(port, None, affinity(bridge)))
             }
             _ => None,

@@ -12,7 +12,7 @@ use super::Control;
 use super::site::{PortSite, Site};
 use crate::connection::Speaking;
 use crate::error::SwitchError;
-use config::reconcile::{NumberedPort, Step, reconcile};
+use config::reconcile::{ConfigStep, NumberedPort, reconcile};
 use config::{
     BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, SpanningConfig, Tuning,
 };
@@ -59,7 +59,7 @@ impl Control {
         self.tools.exchange.secrets.set(tls);
         for step in self.prepare(&config) {
             let bridge = match &step {
-                Step::AddBridge(bridge) => Some(bridge.name.clone()),
+                ConfigStep::AddBridge(bridge) => Some(bridge.name.clone()),
                 _ => None,
             };
             if let Err(error) = self.take(step) {
@@ -85,7 +85,7 @@ impl Control {
 
     /// The steps to `config`, of which those are done that take ports and bridges away, and
     /// devices are open for those that come.
-    fn prepare(&mut self, config: &Config) -> Vec<Step> {
+    fn prepare(&mut self, config: &Config) -> Vec<ConfigStep> {
         self.memories.reserve_for(xdp_ports(config));
         let steps = reconcile(&self.config, config);
         self.take_away(&steps);
@@ -93,55 +93,65 @@ impl Control {
         steps
     }
 
-    fn take(&mut self, step: Step) -> Result<(), SwitchError> {
+    fn take(&mut self, step: ConfigStep) -> Result<(), SwitchError> {
         tracing::info!("{step}");
         match step {
             // Those went before, all at once.
-            Step::RemoveBridge(_) | Step::RemovePort(..) => {}
-            Step::AddBridge(bridge) => return self.add_bridge(&bridge),
-            Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
-            Step::RemoveController(bridge, controller) => {
+            ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => {}
+            ConfigStep::AddBridge(bridge) => return self.add_bridge(&bridge),
+            ConfigStep::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
+            ConfigStep::RemoveController(bridge, controller) => {
                 self.remove_controller(&bridge, &controller);
             }
-            Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
-            Step::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
-            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
-            Step::SetFailMode(bridge, mode) => {
+            ConfigStep::AddController(bridge, controller) => {
+                self.add_controller(&bridge, controller)
+            }
+            ConfigStep::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
+            ConfigStep::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
+            ConfigStep::SetFailMode(bridge, mode) => {
                 let now = self.now();
                 self.at(&bridge, |site| site.bridge.set_fail_mode(mode, now));
             }
-            Step::Identify(bridge, id) => {
+            ConfigStep::SetDatapathId(bridge, id) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     let id = id.unwrap_or_else(|| datapath_id(site.address));
                     site.bridge.set_datapath_id(id);
                 }
                 self.meet_anew(&bridge);
             }
-            Step::Speak(bridge, versions) => {
+            ConfigStep::SetProtocols(bridge, versions) => {
                 self.at(&bridge, |site| site.speaking.set_versions(versions));
                 self.meet_anew(&bridge);
             }
-            Step::Assign(bridge, affinity) => self.on_site(&bridge, |control, id| {
+            ConfigStep::SetAffinity(bridge, affinity) => self.on_site(&bridge, |control, id| {
                 if let Some(site) = control.sites.get_mut(&id) {
                     site.affinity = affinity;
                 }
                 control.assign_all(id);
             }),
-            Step::Switch(bridge, switching) => {
+            ConfigStep::SetSwitching(bridge, switching) => {
                 let now = self.now();
                 self.at(&bridge, |site| site.bridge.set_switching(&switching, now));
             }
-            Step::Reflect(bridge, mirrors) => {
+            ConfigStep::SetMirrors(bridge, mirrors) => {
                 self.at(&bridge, |site| site.bridge.set_mirrors(&mirrors));
             }
-            Step::Pass(bridge, in_band) => self.at(&bridge, |site| site.in_band = in_band),
-            Step::Span(bridge, spanning) => self.span(&bridge, spanning.as_deref()),
-            Step::Export(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
-            Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
-            Step::Furnish(bridge, table, config) => {
+            ConfigStep::SetInBand(bridge, in_band) => {
+                self.at(&bridge, |site| site.in_band = in_band)
+            }
+            ConfigStep::SetSpanningTree(bridge, spanning) => {
+                self.span(&bridge, spanning.as_deref())
+            }
+            ConfigStep::SetExporters(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
+            ConfigStep::SetInterface(bridge, port, equipment) => {
+                self.equip(&bridge, port, equipment)
+            }
+            ConfigStep::SetTable(bridge, table, config) => {
                 self.at(&bridge, |site| site.bridge.furnish(table, &config));
             }
-            Step::Police(bridge, policing) => self.at(&bridge, |site| site.set_policing(policing)),
+            ConfigStep::SetPolicing(bridge, policing) => {
+                self.at(&bridge, |site| site.set_policing(policing))
+            }
         }
         Ok(())
     }
