@@ -59,7 +59,7 @@ fn key(number: u32) -> PortKey {
 
 /// The forwarding database, with one address behind port 2.
 fn stations() -> MacView {
-    let mut table = MacTable::new(16, config::AGEING);
+    let mut table = MacTable::new(16, config::AGEING_TIME);
     for (mac, port) in [(1, 1), (2, 2)] {
         let address = Address {
             vid: 0,

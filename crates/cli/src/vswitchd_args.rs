@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Command};
-use config::{ConfigError, Dummies, Remote, Tls};
+use config::{ConfigError, DatabaseRemote, DummyMode, Tls};
 use runtime::rundir_file;
 use vswitchd::{
     DaemonError, Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, Syslog,
@@ -160,10 +160,10 @@ impl VswitchdArgs {
     /// # Errors
     /// It cannot be done; one line says why and what to do.
     pub(crate) fn run(self) -> Result<ExitCode, Box<dyn std::error::Error>> {
-        let database = self.database.as_deref().map(str::parse::<Remote>);
+        let database = self.database.as_deref().map(str::parse::<DatabaseRemote>);
         let database = database.transpose()?;
         let tls = self.tls()?;
-        let dummies = self.enable_dummy.as_deref().map(str::parse::<Dummies>);
+        let dummies = self.enable_dummy.as_deref().map(str::parse::<DummyMode>);
         let dummies = dummies.transpose()?.unwrap_or_default();
         let person = self.user.as_deref().map(Person::read).transpose()?;
         let outlets = self.outlets()?;
@@ -204,7 +204,7 @@ impl VswitchdArgs {
             dummies,
             unixctl: self.unixctl,
             system_routes: !self.disable_system_route,
-            confined: !self.no_self_confinement,
+            unix_socket_dir: !self.no_self_confinement,
             metrics: self.metrics,
             logging,
             ready: Box::new(ready),

@@ -51,31 +51,31 @@ pub struct BondConfig {
     /// The address of who was active when the switch ran last, if the database says.
     pub last_active: Option<MacAddr>,
     /// Whether every member takes frames to many, where the other end knows nothing of the bond.
-    pub takes_all: bool,
+    pub all_members_active: bool,
     /// How LACP is spoken, if it is.
     pub lacp: Option<LacpConfig>,
     /// Whether one member carries all while LACP has no partner.
-    pub falls_back: bool,
+    pub lacp_fallback: bool,
     /// Whether it is one interface, which speaks LACP and is a port like others.
-    pub is_alone: bool,
+    pub is_single_member: bool,
     /// Its members.
-    pub members: Vec<BondMember>,
+    pub members: Vec<BondMemberConfig>,
 }
 
 /// One of the interfaces of a bond.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BondMember {
+pub struct BondMemberConfig {
     /// Its number.
     pub port: PortNo,
     /// Its name.
     pub name: String,
     /// What it is in LACP.
-    pub lacp: LacpMember,
+    pub lacp: LacpMemberConfig,
 }
 
 /// Who begins to speak LACP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum LacpActivity {
     /// This end.
     Active,
     /// The other one.
@@ -86,7 +86,7 @@ pub enum Activity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LacpConfig {
     /// Who begins.
-    pub activity: Activity,
+    pub activity: LacpActivity,
     /// Whether the partner is to send each second.
     pub is_fast: bool,
     /// Who this end is; the bridge, if nothing is said.
@@ -97,7 +97,7 @@ pub struct LacpConfig {
 
 /// What an interface is in LACP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LacpMember {
+pub struct LacpMemberConfig {
     /// Its number; that of the port, if nothing is said.
     pub number: Option<u16>,
     /// Its priority.
@@ -106,7 +106,7 @@ pub struct LacpMember {
     pub key: Option<u16>,
 }
 
-impl Default for LacpMember {
+impl Default for LacpMemberConfig {
     fn default() -> Self {
         Self {
             number: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ConfigError, Rate, Target};
+use super::{ConfigError, ControllerTarget, PacketRate};
 
 /// The longest pause between two tries when nobody says otherwise
 /// (ovs-vswitchd.conf.db(5), `max_backoff`).
@@ -19,16 +19,16 @@ const PROBE: Duration = Duration::from_secs(5);
 /// A controller that a bridge goes to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Controller {
+pub struct ControllerConfig {
     /// Where it is met.
-    pub target: Target,
+    pub target: ControllerTarget,
     /// How it is spoken with.
-    pub tuning: Tuning,
+    pub options: ControllerOptions,
 }
 
 /// How a controller is spoken with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tuning {
+pub struct ControllerOptions {
     /// The longest pause between two tries to reach it.
     pub max_backoff: Duration,
     /// After how long a silence it is asked whether it is there; never, if absent.
@@ -37,7 +37,7 @@ pub struct Tuning {
     /// (ovs-vswitchd.conf.db(5), `enable_async_messages`).
     pub asynchronous: bool,
     /// How many frames it is sent, if that is another number than its bridge's.
-    pub own_rate: Option<Rate>,
+    pub rate_limit: Option<PacketRate>,
     /// The class of service that its messages travel in (RFC 2474).
     pub dscp: Option<u8>,
     /// Whether the way there may lead through the bridge itself (ovs-vswitchd.conf.db(5),
@@ -45,10 +45,10 @@ pub struct Tuning {
     pub in_band: bool,
 }
 
-impl Tuning {
+impl ControllerOptions {
     /// For tools on this machine, which may be busy for long and whose end is heard of at
     /// once: they are not asked whether they are there, as by Open vSwitch.
-    pub fn of_tools() -> Self {
+    pub fn for_tools() -> Self {
         Self {
             inactivity_probe: None,
             ..Self::default()
@@ -56,37 +56,37 @@ impl Tuning {
     }
 }
 
-impl Default for Tuning {
+impl Default for ControllerOptions {
     fn default() -> Self {
         Self {
             max_backoff: BACKOFF_MAX,
             inactivity_probe: Some(PROBE),
             asynchronous: true,
-            own_rate: None,
+            rate_limit: None,
             dscp: None,
             in_band: false,
         }
     }
 }
 
-impl From<Target> for Controller {
-    fn from(target: Target) -> Self {
+impl From<ControllerTarget> for ControllerConfig {
+    fn from(target: ControllerTarget) -> Self {
         Self {
             target,
-            tuning: Tuning::default(),
+            options: ControllerOptions::default(),
         }
     }
 }
 
-impl FromStr for Controller {
+impl FromStr for ControllerConfig {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        text.parse().map(Target::into)
+        text.parse().map(ControllerTarget::into)
     }
 }
 
-impl TryFrom<String> for Controller {
+impl TryFrom<String> for ControllerConfig {
     type Error = ConfigError;
 
     fn try_from(text: String) -> Result<Self, ConfigError> {
@@ -94,7 +94,7 @@ impl TryFrom<String> for Controller {
     }
 }
 
-impl std::fmt::Display for Controller {
+impl std::fmt::Display for ControllerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.target.fmt(f)
     }

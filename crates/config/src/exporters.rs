@@ -11,11 +11,11 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exporters {
     /// Samples, and counters of ports, by sFlow.
-    pub sflow: Option<Sflow>,
+    pub sflow: Option<SflowConfig>,
     /// Flows of samples, by IPFIX.
-    pub ipfix: Option<Ipfix>,
+    pub ipfix: Option<IpfixConfig>,
     /// Flows of which each frame is counted, by NetFlow.
-    pub netflow: Option<Netflow>,
+    pub netflow: Option<NetflowConfig>,
     /// Sets of collectors by their numbers, to which rules tell frames, by IPFIX.
     pub sets: BTreeMap<u32, CollectorSet>,
 }
@@ -26,12 +26,12 @@ pub struct CollectorSet {
     /// Who is told.
     pub targets: Vec<SocketAddr>,
     /// How flows are kept.
-    pub cache: FlowCache,
+    pub cache: IpfixCache,
 }
 
 /// A NetFlow exporter of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Netflow {
+pub struct NetflowConfig {
     /// Who is told.
     pub targets: Vec<SocketAddr>,
     /// How.
@@ -47,12 +47,12 @@ pub struct NetflowSettings {
     /// The engine's type, and its id.
     pub engine: [u8; 2],
     /// Whether numbers of interfaces begin with the lower seven bits of the engine's id.
-    pub adds_engine: bool,
+    pub add_id_to_interface: bool,
 }
 
 /// An sFlow agent of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sflow {
+pub struct SflowConfig {
     /// Who is told.
     pub targets: Vec<SocketAddr>,
     /// Whose address is the agent's: an interface's; that by which the first target is reached,
@@ -70,22 +70,22 @@ pub struct Sflow {
 
 /// An IPFIX exporter of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ipfix {
+pub struct IpfixConfig {
     /// Who is told.
     pub targets: Vec<SocketAddr>,
     /// One of so many frames is sampled.
     pub sampling: NonZeroU32,
     /// The observation domain, and the point.
-    pub observed: (u32, u32),
+    pub observation: (u32, u32),
     /// How flows are kept.
-    pub cache: FlowCache,
+    pub cache: IpfixCache,
     /// Whether frames are sampled as they come in, and as they leave.
     pub directions: [bool; 2],
 }
 
 /// How flows are kept until they are told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FlowCache {
+pub struct IpfixCache {
     /// A flow is told when it is so old.
     pub active: Duration,
     /// So many are kept, at most; none, if zero.

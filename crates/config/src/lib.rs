@@ -6,21 +6,21 @@
 //! is turned into the next is [`reconcile`]'s business.
 
 mod affinity;
-mod auxiliaries;
+mod auxiliary;
 mod bond;
 mod controller;
-mod dummies;
-mod equipment;
+mod dummy;
 mod exporters;
 mod in_band;
+mod interface;
 mod mirror;
 mod policing;
 mod port;
 pub mod reconcile;
 mod remote;
-mod spanning;
+mod spanning_tree;
 mod switching;
-mod tables;
+mod table;
 mod target;
 mod tls;
 mod tunnel;
@@ -36,36 +36,40 @@ use serde::Deserialize;
 
 pub use affinity::Affinity;
 pub use affinity::parse_cores;
-pub use auxiliaries::Auxiliaries;
-pub use bond::{Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember};
-pub use controller::{Controller, Tuning};
-pub use dummies::Dummies;
-pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit, name_of};
+pub use auxiliary::AuxiliaryCount;
+pub use bond::{
+    BondConfig, BondMemberConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig,
+};
+pub use controller::{ControllerConfig, ControllerOptions};
+pub use dummy::DummyMode;
 pub use exporters::parse_collector;
-pub use exporters::{CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow};
+pub use exporters::{
+    CollectorSet, Exporters, IpfixCache, IpfixConfig, NetflowConfig, NetflowSettings, SflowConfig,
+};
 pub use in_band::InBandSettings;
-pub use mirror::{MIRRORS_MAX, Mirror, MirrorOutput};
+pub use interface::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate, qdisc_name};
+pub use mirror::{MIRRORS_MAX, MirrorConfig, MirrorOutput};
 pub use policing::{ControllerRate, Policing};
-pub use policing::{PacketInRate, Rate};
-pub use port::{NUMBER_MAX, read_peer};
+pub use policing::{PacketInRate, PacketRate};
+pub use port::{PORT_NUMBER_MAX, parse_peer};
 pub use port::{PortKind, PortSpec, number_ports};
-pub use remote::Remote;
-pub use spanning::{SpanningConfig, SpanningPort, TreeProtocol};
-pub use switching::{AGEING, STATIONS_MAX};
-pub use switching::{LogicalPort, MulticastPort, Snooping, Switching};
-pub use tables::TableConfig;
-pub use target::{Listen, Target};
+pub use remote::DatabaseRemote;
+pub use spanning_tree::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
+pub use switching::{AGEING_TIME, FDB_SIZE};
+pub use switching::{LogicalPort, MulticastPort, SnoopingConfig, SwitchingConfig};
+pub use table::TableConfig;
+pub use target::{ControllerTarget, ListenAddress};
 pub use tls::Tls;
 pub use tunnel::TYPES as TUNNEL_TYPES;
-pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
-pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet, VlansSeen};
+pub use tunnel::{OuterField, TunnelConfig, TunnelEndpoint, TunnelKey};
+pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanLimit, VlanMode, VlanSet};
 
 /// Longest name of a Linux interface, and so of a bridge, in bytes.
 pub const NAME_LEN_MAX: usize = 15;
 
 /// Longest name of a port that is no interface of the system, in bytes: some managers make
 /// them of two other names and more.
-pub const INNER_NAME_LEN_MAX: usize = 255;
+pub const PORT_NAME_LEN_MAX: usize = 255;
 
 /// What is wrong with a configuration, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,10 +150,10 @@ pub struct BridgeConfig {
     pub ports: Vec<PortSpec>,
     /// Controllers it connects to.
     #[serde(default)]
-    pub controllers: Vec<Controller>,
+    pub controllers: Vec<ControllerConfig>,
     /// Where it listens for controllers and tools, beside its management socket.
     #[serde(default)]
-    pub listen: Vec<Listen>,
+    pub listen: Vec<ListenAddress>,
     /// What it does without a controller.
     #[serde(default)]
     pub fail_mode: FailMode,
@@ -167,10 +171,10 @@ pub struct BridgeConfig {
     pub protocols: VersionSet,
     /// How many connections it has to each controller beside the main one.
     #[serde(default)]
-    pub auxiliary: Auxiliaries,
+    pub auxiliary: AuxiliaryCount,
     /// What interfaces are given beside, by their names; nothing, those that are not named.
     #[serde(skip)]
-    pub equipment: BTreeMap<String, Equipment>,
+    pub interfaces: BTreeMap<String, InterfaceConfig>,
     /// What is said of tables.
     #[serde(skip)]
     pub tables: BTreeMap<TableId, TableConfig>,
@@ -191,13 +195,13 @@ pub struct BridgeConfig {
     pub affinity: Vec<Affinity>,
     /// What its ordinary switching is to do.
     #[serde(skip)]
-    pub switching: Switching,
+    pub switching: SwitchingConfig,
     /// What of its frames is copied, and where to.
     #[serde(skip)]
-    pub mirrors: Vec<Mirror>,
+    pub mirrors: Vec<MirrorConfig>,
     /// Its spanning tree, if it has one.
     #[serde(skip)]
-    pub spanning: Option<SpanningConfig>,
+    pub spanning: Option<SpanningTreeConfig>,
     /// What it tells of its frames, and to whom.
     #[serde(skip)]
     pub exporters: Exporters,
@@ -257,15 +261,15 @@ impl BridgeConfig {
             is_dummy: false,
             address: BridgeAddress::default(),
             protocols: VersionSet::ALL,
-            auxiliary: Auxiliaries::default(),
-            equipment: BTreeMap::new(),
+            auxiliary: AuxiliaryCount::default(),
+            interfaces: BTreeMap::new(),
             tables: BTreeMap::new(),
             flow_limits: Vec::new(),
             packet_in_rate: PacketInRate::default(),
             controller_rate_limit: None,
             controller_burst_limit: None,
             affinity: Vec::new(),
-            switching: Switching::default(),
+            switching: SwitchingConfig::default(),
             mirrors: Vec::new(),
             spanning: None,
             exporters: Exporters::default(),
@@ -304,7 +308,7 @@ impl BridgeConfig {
         Ok(())
     }
 
-    fn controller_rate(&self) -> Result<Option<Rate>, ConfigError> {
+    fn controller_rate(&self) -> Result<Option<PacketRate>, ConfigError> {
         let (limit, burst) = (self.controller_rate_limit, self.controller_burst_limit);
         ControllerRate { limit, burst }.rate()
     }
@@ -326,13 +330,13 @@ pub struct Config {
     /// Whether rules are still to be restored: until they are, no frame is forwarded and no
     /// controller is gone to. It has a meaning at the start only.
     #[serde(skip)]
-    pub awaits_flows: bool,
+    pub flow_restore_wait: bool,
     /// Which interfaces of the database's are dummies.
     #[serde(skip)]
-    pub dummies: Dummies,
+    pub dummies: DummyMode,
     /// The directory that sockets of the database's controllers must be in, if in any.
     #[serde(skip)]
-    pub confined: Option<PathBuf>,
+    pub unix_socket_dir: Option<PathBuf>,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,
@@ -432,7 +436,7 @@ pub(crate) fn check_inner_name(option: &str, name: &str) -> Result<(), ConfigErr
     let legal = |c: char| c.is_ascii_graphic() && c != '/';
     let problem = if name.is_empty() {
         "a port needs a name"
-    } else if name.len() > INNER_NAME_LEN_MAX {
+    } else if name.len() > PORT_NAME_LEN_MAX {
         "the name is longer than any port's"
     } else if !name.chars().all(legal) {
         "no spaces and slashes are allowed in a port's name"

@@ -1,4 +1,4 @@
-//! What of a bridge's frames is copied, and where to (ovs-vswitchd.conf.db(5), the table `Mirror`).
+//! What of a bridge's frames is copied, and where to (ovs-vswitchd.conf.db(5), the table `MirrorConfig`).
 //!
 //! Ports are named by their numbers, which are settled where the configuration is made.
 
@@ -11,15 +11,15 @@ pub const MIRRORS_MAX: usize = 32;
 
 /// One mirror of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirror {
+pub struct MirrorConfig {
     /// By what it is known while it changes.
     pub key: String,
     /// Whether it takes what comes and goes by any port.
     pub all: bool,
     /// The ports of which it takes what comes in.
-    pub arriving: Vec<PortNo>,
+    pub ingress_ports: Vec<PortNo>,
     /// The ports of which it takes what leaves.
-    pub leaving: Vec<PortNo>,
+    pub egress_ports: Vec<PortNo>,
     /// The VLANs of which it takes frames; none for all.
     pub vlans: Option<VlanSet>,
     /// Where the copies go.

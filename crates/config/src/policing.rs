@@ -10,17 +10,17 @@ use super::ConfigError;
 
 /// So many frames a second, and so many at once after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate {
+pub struct PacketRate {
     per_second: NonZeroU32,
     burst: NonZeroU32,
 }
 
-impl Rate {
+impl PacketRate {
     /// The highest rate, in frames a second: more than one core reads.
     pub const MAX: u32 = 10_000_000;
 
     /// A rate; without a burst, that of a quarter of a second, as Open vSwitch has it. None
-    /// if it is zero or above [`Rate::MAX`], or if its burst is.
+    /// if it is zero or above [`PacketRate::MAX`], or if its burst is.
     #[must_use]
     pub fn new(per_second: u32, burst: Option<u32>) -> Option<Self> {
         let burst = burst.unwrap_or_else(|| (per_second / 4).max(1));
@@ -46,7 +46,7 @@ impl Rate {
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for PacketRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.per_second, self.burst)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Rate {
 /// How many frames of each port of a bridge go to controllers: `RATE[:BURST]` or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct PacketInRate(Option<Rate>);
+pub struct PacketInRate(Option<PacketRate>);
 
 /// What a port is allowed when nobody says otherwise, in frames a second and at once. Ten
 /// thousand are more new connections than a controller in the usual languages decides on,
@@ -67,14 +67,14 @@ const BURST_USUAL: u32 = 500;
 impl PacketInRate {
     /// The rate; none if there is no limit.
     #[must_use]
-    pub const fn rate(self) -> Option<Rate> {
+    pub const fn rate(self) -> Option<PacketRate> {
         self.0
     }
 }
 
 impl Default for PacketInRate {
     fn default() -> Self {
-        Self(Rate::new(PER_SECOND_USUAL, Some(BURST_USUAL)))
+        Self(PacketRate::new(PER_SECOND_USUAL, Some(BURST_USUAL)))
     }
 }
 
@@ -90,12 +90,12 @@ impl FromStr for PacketInRate {
             None => (text, None),
         };
         let rate = rate.parse().ok().zip(burst.transpose().ok());
-        let rate = rate.and_then(|(rate, burst)| Rate::new(rate, burst));
+        let rate = rate.and_then(|(rate, burst)| PacketRate::new(rate, burst));
         let wrong = || {
             let problem = format!(
                 "'{text}' is no rate: use RATE[:BURST] in frames a second and at once, \
                  each 1 to {}, as in 1000:250, or none",
-                Rate::MAX
+                PacketRate::MAX
             );
             ConfigError::new("--packet-in-rate", problem)
         };
@@ -131,7 +131,7 @@ impl ControllerRate {
     ///
     /// # Errors
     /// One of them is too small or too large, or there is a burst of no rate.
-    pub fn rate(self) -> Result<Option<Rate>, ConfigError> {
+    pub fn rate(self) -> Result<Option<PacketRate>, ConfigError> {
         let limit = checked("--controller-rate-limit", self.limit, LIMIT_MIN)?;
         let burst = checked("--controller-burst-limit", self.burst, BURST_MIN)?;
         match (limit, burst) {
@@ -140,16 +140,19 @@ impl ControllerRate {
                 "a burst is of a rate: give --controller-rate-limit too",
             )),
             (None, None) => Ok(None),
-            (Some(limit), burst) => Ok(Rate::new(limit, burst)),
+            (Some(limit), burst) => Ok(PacketRate::new(limit, burst)),
         }
     }
 }
 
 fn checked(option: &str, value: Option<u32>, least: u32) -> Result<Option<u32>, ConfigError> {
     match value {
-        Some(value) if !(least..=Rate::MAX).contains(&value) => Err(ConfigError::new(
+        Some(value) if !(least..=PacketRate::MAX).contains(&value) => Err(ConfigError::new(
             option,
-            format!("'{value}' is out of bounds: use {least} to {}", Rate::MAX),
+            format!(
+                "'{value}' is out of bounds: use {least} to {}",
+                PacketRate::MAX
+            ),
         )),
         value => Ok(value),
     }
@@ -159,15 +162,16 @@ fn checked(option: &str, value: Option<u32>, least: u32) -> Result<Option<u32>, 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policing {
     /// What each port may send.
-    pub port: Option<Rate>,
+    pub port: Option<PacketRate>,
     /// What each controller is sent.
-    pub controller: Option<Rate>,
+    pub controller: Option<PacketRate>,
 }
 
 impl fmt::Display for Policing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words =
-            |rate: Option<Rate>| rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string());
+        let words = |rate: Option<PacketRate>| {
+            rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string())
+        };
         let (port, controller) = (words(self.port), words(self.controller));
         write!(f, "packet-ins by port {port}, by controller {controller}")
     }
@@ -184,9 +188,9 @@ mod tests {
                 .ok()
                 .and_then(|rate| rate.rate())
         };
-        assert_eq!(read("1000:30"), Rate::new(1000, Some(30)));
-        assert_eq!(read("1000"), Rate::new(1000, Some(250)));
-        assert_eq!(read("1"), Rate::new(1, Some(1)));
+        assert_eq!(read("1000:30"), PacketRate::new(1000, Some(30)));
+        assert_eq!(read("1000"), PacketRate::new(1000, Some(250)));
+        assert_eq!(read("1"), PacketRate::new(1, Some(1)));
         assert_eq!("none".parse(), Ok(PacketInRate(None)));
         for wrong in [
             "",
@@ -207,8 +211,11 @@ mod tests {
     fn a_controllers_rate_has_the_bounds_of_open_vswitch() {
         let rate = |limit, burst| ControllerRate { limit, burst }.rate();
         assert_eq!(rate(None, None), Ok(None));
-        assert_eq!(rate(Some(100), None), Ok(Rate::new(100, Some(25))));
-        assert_eq!(rate(Some(200), Some(25)), Ok(Rate::new(200, Some(25))));
+        assert_eq!(rate(Some(100), None), Ok(PacketRate::new(100, Some(25))));
+        assert_eq!(
+            rate(Some(200), Some(25)),
+            Ok(PacketRate::new(200, Some(25)))
+        );
         for (limit, burst) in [(Some(99), None), (Some(100), Some(24)), (None, Some(25))] {
             assert!(rate(limit, burst).is_err(), "{limit:?} {burst:?}");
         }

@@ -12,7 +12,7 @@ use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::tunnel::{self, Tunnel};
+use super::tunnel::{self, TunnelConfig};
 
 /// What lies behind a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub enum PortKind {
     /// another bridge, if it names this one.
     Patch(Arc<str>),
     /// A tunnel.
-    Tunnel(Arc<Tunnel>),
+    Tunnel(Arc<TunnelConfig>),
     /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
     Dummy(Arc<DummyFiles>),
 }
@@ -40,7 +40,7 @@ pub enum PortKind {
 impl PortKind {
     /// Whether it is something that exists without the switch, and may come and go.
     #[must_use]
-    pub const fn is_found(&self) -> bool {
+    pub const fn is_external(&self) -> bool {
         match self {
             Self::Interface | Self::Xdp(_) | Self::Dpdk(_) => true,
             Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
@@ -77,7 +77,7 @@ pub struct PortSpec {
 }
 
 /// The highest number a user may give: what OpenFlow 1.0 can say.
-pub const NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
+pub const PORT_NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
 
 impl FromStr for PortSpec {
     type Err = ConfigError;
@@ -119,7 +119,7 @@ impl FromStr for PortSpec {
             }
             PortKind::Patch(peer) => {
                 let (first, other) = name.split_once(',').unwrap_or((name, ""));
-                *peer = read_peer(first, other).map_err(|problem| {
+                *peer = parse_peer(first, other).map_err(|problem| {
                     ConfigError::new("--port", format!("'{text}': {problem}"))
                 })?;
                 name = first;
@@ -140,7 +140,7 @@ impl FromStr for PortSpec {
 }
 
 /// The other end of the cable at the port `name`.
-pub fn read_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
+pub fn parse_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
     if peer.is_empty() {
         return Err("a patch port needs the name of its peer".to_owned());
     }
@@ -242,11 +242,11 @@ fn parse_number(text: &str, number: &str) -> Result<PortNo, ConfigError> {
     number
         .parse()
         .ok()
-        .filter(|number| (1..=NUMBER_MAX).contains(number))
+        .filter(|number| (1..=PORT_NUMBER_MAX).contains(number))
         .map(PortNo)
         .ok_or_else(|| {
             let problem = format!(
-                "'{text}': '{number}' is not a port number: use 1 to {NUMBER_MAX}, as in eth1=7"
+                "'{text}': '{number}' is not a port number: use 1 to {PORT_NUMBER_MAX}, as in eth1=7"
             );
             ConfigError::new("--port", problem)
         })
@@ -310,7 +310,7 @@ pub fn number_ports(ports: &[PortSpec]) -> Result<Vec<PortNo>, ConfigError> {
             return Err(ConfigError::new("--port", problem));
         }
     }
-    let mut free = (1..=NUMBER_MAX)
+    let mut free = (1..=PORT_NUMBER_MAX)
         .map(PortNo)
         .filter(|number| !taken.contains(number));
     ports
@@ -320,7 +320,7 @@ pub fn number_ports(ports: &[PortSpec]) -> Result<Vec<PortNo>, ConfigError> {
         .ok_or_else(|| {
             ConfigError::new(
                 "--port",
-                format!("a bridge has {NUMBER_MAX} port numbers at most"),
+                format!("a bridge has {PORT_NUMBER_MAX} port numbers at most"),
             )
         })
 }

@@ -11,9 +11,9 @@ use base::{DatapathId, PortNo, TableId};
 use openflow::VersionSet;
 
 use crate::{
-    Affinity, BridgeConfig, Config, Controller, Equipment, Exporters, FailMode, InBandSettings,
-    Listen, Mirror, Policing, PortKind, PortSpec, SpanningConfig, Switching, TableConfig,
-    number_ports,
+    Affinity, BridgeConfig, Config, ControllerConfig, Exporters, FailMode, InBandSettings,
+    InterfaceConfig, ListenAddress, MirrorConfig, Policing, PortKind, PortSpec, SpanningTreeConfig,
+    SwitchingConfig, TableConfig, number_ports,
 };
 
 /// A port with its number settled.
@@ -39,13 +39,13 @@ pub enum ConfigStep {
     /// Make a port.
     AddPort(String, NumberedPort),
     /// Stop connecting to a controller.
-    RemoveController(String, Controller),
+    RemoveController(String, ControllerConfig),
     /// Connect to a controller.
-    AddController(String, Controller),
+    AddController(String, ControllerConfig),
     /// Stop listening.
-    RemoveListener(String, Listen),
+    RemoveListener(String, ListenAddress),
     /// Listen.
-    AddListener(String, Listen),
+    AddListener(String, ListenAddress),
     /// Have a bridge do this without controllers.
     SetFailMode(String, FailMode),
     /// Have a bridge bear this id, or that of its address; controllers are met anew.
@@ -53,7 +53,7 @@ pub enum ConfigStep {
     /// Have a bridge speak these versions; peers are met anew.
     SetProtocols(String, VersionSet),
     /// Give an interface this.
-    SetInterface(String, String, Equipment),
+    SetInterface(String, String, InterfaceConfig),
     /// Have a table be so.
     SetTable(String, TableId, TableConfig),
     /// Let so many frames go to controllers.
@@ -63,13 +63,13 @@ pub enum ConfigStep {
     /// Tell collectors this of a bridge's frames.
     SetExporters(String, Box<Exporters>),
     /// Have `NORMAL` do this with a bridge's ports.
-    SetSwitching(String, Box<Switching>),
+    SetSwitching(String, Box<SwitchingConfig>),
     /// Have these mirrors, and no others.
-    SetMirrors(String, Vec<Mirror>),
+    SetMirrors(String, Vec<MirrorConfig>),
     /// Let this pass through a bridge whatever its rules say.
     SetInBand(String, InBandSettings),
     /// Have a bridge take part in this spanning tree, or in none.
-    SetSpanningTree(String, Option<Box<SpanningConfig>>),
+    SetSpanningTree(String, Option<Box<SpanningTreeConfig>>),
 }
 
 impl fmt::Display for ConfigStep {
@@ -185,10 +185,10 @@ fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<ConfigStep> {
         let changed = old.tables.get(table).cloned().unwrap_or_default() != wanted;
         changed.then(|| ConfigStep::SetTable(name(), *table, wanted))
     });
-    let ports: BTreeSet<_> = old.equipment.keys().chain(new.equipment.keys()).collect();
+    let ports: BTreeSet<_> = old.interfaces.keys().chain(new.interfaces.keys()).collect();
     let ports = ports.into_iter().filter_map(|port| {
-        let wanted = new.equipment.get(port).cloned().unwrap_or_default();
-        let changed = old.equipment.get(port).cloned().unwrap_or_default() != wanted;
+        let wanted = new.interfaces.get(port).cloned().unwrap_or_default();
+        let changed = old.interfaces.get(port).cloned().unwrap_or_default() != wanted;
         changed.then(|| ConfigStep::SetInterface(name(), port.clone(), wanted))
     });
     tables.chain(ports).collect()
@@ -255,8 +255,8 @@ enum Direction {
 #[derive(Default)]
 struct Parts {
     ports: Vec<NumberedPort>,
-    controllers: Vec<Controller>,
-    listen: Vec<Listen>,
+    controllers: Vec<ControllerConfig>,
+    listen: Vec<ListenAddress>,
 }
 
 impl Parts {

@@ -13,7 +13,7 @@ const OVSDB_PORT: u16 = 6640;
 
 /// A database to go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remote {
+pub enum DatabaseRemote {
     /// By TCP.
     Tcp {
         /// Address or name, without brackets.
@@ -32,7 +32,7 @@ pub enum Remote {
     Unix(PathBuf),
 }
 
-impl FromStr for Remote {
+impl FromStr for DatabaseRemote {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
@@ -55,7 +55,7 @@ impl FromStr for Remote {
     }
 }
 
-impl fmt::Display for Remote {
+impl fmt::Display for DatabaseRemote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { host, port } => tell_host(f, "tcp", host, *port),
@@ -78,7 +78,7 @@ mod tests {
             ("tcp:[::1]", "tcp:[::1]:6640"),
             ("ssl:ovsdb.example", "ssl:ovsdb.example:6640"),
         ] {
-            let remote: Remote = text.parse().expect(text);
+            let remote: DatabaseRemote = text.parse().expect(text);
             assert_eq!(remote.to_string(), told);
         }
         for (text, part) in [
@@ -88,7 +88,7 @@ mod tests {
             ("db.sock", "no database"),
             ("tcp:", "host"),
         ] {
-            let error = text.parse::<Remote>().expect_err(text);
+            let error = text.parse::<DatabaseRemote>().expect_err(text);
             assert!(error.problem.contains(part), "{error}");
         }
     }

@@ -9,56 +9,56 @@ use std::time::Duration;
 use base::PortNo;
 
 use super::bond::BondConfig;
-use super::vlan::{PortVlans, VlanSet, VlansSeen};
+use super::vlan::{PortVlans, VlanLimit, VlanSet};
 
 /// How long a silent station is remembered, as for Open vSwitch and 802.1D.
-pub const AGEING: Duration = Duration::from_secs(300);
+pub const AGEING_TIME: Duration = Duration::from_secs(300);
 
 /// Stations remembered by a bridge: Open vSwitch's default.
-pub const STATIONS_MAX: usize = 8192;
+pub const FDB_SIZE: usize = 8192;
 
 /// Multicast groups remembered by a bridge: Open vSwitch's default.
 const GROUPS_MAX: usize = 2048;
 
 /// What a bridge's ordinary switching is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switching {
+pub struct SwitchingConfig {
     /// Ports of which more is to be said than that they are one interface that carries every
     /// VLAN; in the order of their names.
     pub ports: Vec<LogicalPort>,
     /// VLANs in which no station is learned, and so every frame is flooded (`flood_vlans`).
     pub flood_vlans: VlanSet,
     /// How many stations are remembered (`other_config:mac-table-size`).
-    pub stations_max: usize,
+    pub fdb_size: usize,
     /// How long one that is silent is remembered (`other_config:mac-aging-time`).
     pub ageing: Duration,
     /// Whether frames that are for bridges go on (`other_config:forward-bpdu`).
     pub forward_bpdu: bool,
     /// How many tags of a frame are looked at (`Open_vSwitch`, `other_config:vlan-limit`).
-    pub vlans_seen: VlansSeen,
+    pub vlan_limit: VlanLimit,
     /// How the bridge listens in to who wants which groups' frames, if it does
     /// (`mcast_snooping_enable`).
-    pub snooping: Option<Snooping>,
+    pub snooping: Option<SnoopingConfig>,
 }
 
 /// How a bridge listens in to who wants which multicast groups' frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snooping {
+pub struct SnoopingConfig {
     /// How many groups are remembered (`other_config:mcast-snooping-table-size`).
     pub groups_max: usize,
     /// How long a member that is silent is remembered (`other_config:mcast-snooping-aging-time`).
     pub ageing: Duration,
     /// Whether frames of groups that nobody is in go to all
     /// (`other_config:mcast-snooping-disable-flood-unregistered` says no).
-    pub floods_unregistered: bool,
+    pub flood_unregistered: bool,
 }
 
-impl Default for Snooping {
+impl Default for SnoopingConfig {
     fn default() -> Self {
         Self {
             groups_max: GROUPS_MAX,
-            ageing: AGEING,
-            floods_unregistered: true,
+            ageing: AGEING_TIME,
+            flood_unregistered: true,
         }
     }
 }
@@ -67,20 +67,20 @@ impl Default for Snooping {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MulticastPort {
     /// All groups' frames, whoever has joined them (`other_config:mcast-snooping-flood`).
-    pub floods: bool,
+    pub flood: bool,
     /// What hosts say of groups (`other_config:mcast-snooping-flood-reports`).
-    pub floods_reports: bool,
+    pub flood_reports: bool,
 }
 
-impl Default for Switching {
+impl Default for SwitchingConfig {
     fn default() -> Self {
         Self {
             ports: Vec::new(),
             flood_vlans: VlanSet::none(),
-            stations_max: STATIONS_MAX,
-            ageing: AGEING,
+            fdb_size: FDB_SIZE,
+            ageing: AGEING_TIME,
             forward_bpdu: false,
-            vlans_seen: VlansSeen::One,
+            vlan_limit: VlanLimit::One,
             snooping: None,
         }
     }

@@ -16,7 +16,7 @@ const OPENFLOW_PORT: u16 = 6653;
 /// A controller to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Target {
+pub enum ControllerTarget {
     /// By TCP; the host is an address or a name.
     Tcp {
         /// Address or name, without brackets.
@@ -38,7 +38,7 @@ pub enum Target {
 /// A socket to wait at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Listen {
+pub enum ListenAddress {
     /// By TCP.
     Tcp(SocketAddr),
     /// By TLS over TCP.
@@ -47,7 +47,7 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-impl FromStr for Target {
+impl FromStr for ControllerTarget {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
@@ -94,7 +94,7 @@ pub(super) fn split_host(text: &str, usual: u16) -> Option<(String, u16)> {
     (!host.is_empty() && host.chars().all(legal)).then(|| (host.to_owned(), port))
 }
 
-impl FromStr for Listen {
+impl FromStr for ListenAddress {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
@@ -140,7 +140,7 @@ fn listen_address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
-impl TryFrom<String> for Target {
+impl TryFrom<String> for ControllerTarget {
     type Error = ConfigError;
 
     fn try_from(text: String) -> Result<Self, ConfigError> {
@@ -148,7 +148,7 @@ impl TryFrom<String> for Target {
     }
 }
 
-impl TryFrom<String> for Listen {
+impl TryFrom<String> for ListenAddress {
     type Error = ConfigError;
 
     fn try_from(text: String) -> Result<Self, ConfigError> {
@@ -156,7 +156,7 @@ impl TryFrom<String> for Listen {
     }
 }
 
-impl Target {
+impl ControllerTarget {
     /// Whether it is gone to by TLS.
     #[must_use]
     pub const fn is_secured(&self) -> bool {
@@ -164,7 +164,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ControllerTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { host, port } => tell_host(f, "tcp", host, *port),
@@ -187,7 +187,7 @@ pub(super) fn tell_host(
     }
 }
 
-impl fmt::Display for Listen {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, address) = match self {
             Self::Tcp(address) => ("ptcp", address),

@@ -84,7 +84,10 @@ fn targets_read_and_print_as_open_vswitch_does() {
         ("ssl:[::1]", "ssl:[::1]:6653"),
         ("unix:/tmp/c.sock", "unix:/tmp/c.sock"),
     ] {
-        assert_eq!(text.parse::<Target>().expect(text).to_string(), printed);
+        assert_eq!(
+            text.parse::<ControllerTarget>().expect(text).to_string(),
+            printed
+        );
     }
     for (text, printed) in [
         ("ptcp:", "ptcp:6653:0.0.0.0"),
@@ -94,17 +97,22 @@ fn targets_read_and_print_as_open_vswitch_does() {
         ("pssl:6654:127.0.0.1", "pssl:6654:127.0.0.1"),
         ("punix:/tmp/l.sock", "punix:/tmp/l.sock"),
     ] {
-        assert_eq!(text.parse::<Listen>().expect(text).to_string(), printed);
+        assert_eq!(
+            text.parse::<ListenAddress>().expect(text).to_string(),
+            printed
+        );
     }
 }
 
 #[test]
 fn a_wrong_target_says_what_would_be_right() {
-    assert!(error_of::<Target>("127.0.0.1:6653").contains("use tcp:HOST[:PORT]"));
-    assert!(error_of::<Target>("tcp:127.0.0.1:0").contains("no usable host and port"));
-    assert!(error_of::<Target>("ptcp:6653").contains("that is --listen ptcp:6653"));
-    assert!(error_of::<Listen>("tcp:127.0.0.1").contains("that is --controller tcp:127.0.0.1"));
-    assert!(error_of::<Listen>("ptcp:what").contains("use ptcp:[PORT][:ADDRESS]"));
+    assert!(error_of::<ControllerTarget>("127.0.0.1:6653").contains("use tcp:HOST[:PORT]"));
+    assert!(error_of::<ControllerTarget>("tcp:127.0.0.1:0").contains("no usable host and port"));
+    assert!(error_of::<ControllerTarget>("ptcp:6653").contains("that is --listen ptcp:6653"));
+    assert!(
+        error_of::<ListenAddress>("tcp:127.0.0.1").contains("that is --controller tcp:127.0.0.1")
+    );
+    assert!(error_of::<ListenAddress>("ptcp:what").contains("use ptcp:[PORT][:ADDRESS]"));
 }
 
 #[test]
@@ -178,10 +186,10 @@ fn a_number_of_auxiliary_connections_has_a_limit() {
         let text = format!("[[bridge]]\nname='br0'\nauxiliary={count}");
         Config::from_toml(&text).map(|config| config.bridges[0].auxiliary.count())
     };
-    assert_eq!(read(Auxiliaries::MAX), Ok(Auxiliaries::MAX));
-    let error = read(Auxiliaries::MAX + 1)
+    assert_eq!(read(AuxiliaryCount::MAX), Ok(AuxiliaryCount::MAX));
+    let error = read(AuxiliaryCount::MAX + 1)
         .expect_err("too many")
         .to_string();
     assert!(error.contains("'17' is no number of auxiliary connections: use 0 to 16"));
-    assert!("one".parse::<Auxiliaries>().is_err());
+    assert!("one".parse::<AuxiliaryCount>().is_err());
 }

@@ -12,7 +12,7 @@ const TTL_DEFAULT: u8 = 64;
 
 /// One end of a tunnel, or what frames themselves are to tell of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum End {
+pub enum TunnelEndpoint {
     /// This address.
     Given(IpAddr),
     /// Any, of our own end: the one that the route to the other has.
@@ -34,7 +34,7 @@ pub enum TunnelKey {
 
 /// Something of IP's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Inherited {
+pub enum OuterField {
     /// This.
     Given(u8),
     /// What the packet within has, if it is IP, and this otherwise.
@@ -43,44 +43,44 @@ pub enum Inherited {
 
 /// A tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tunnel {
+pub struct TunnelConfig {
     /// Its protocol.
     pub protocol: TunnelProtocol,
     /// The UDP port that packets go to; zero of GRE.
     pub port: u16,
     /// The other end.
-    pub remote: End,
+    pub remote: TunnelEndpoint,
     /// Our end.
-    pub local: End,
+    pub local: TunnelEndpoint,
     /// The key of packets that come in.
     pub in_key: TunnelKey,
     /// The key of those that go out.
     pub out_key: TunnelKey,
     /// DSCP and ECN.
-    pub tos: Inherited,
+    pub tos: OuterField,
     /// Time to live.
-    pub ttl: Inherited,
+    pub ttl: OuterField,
     /// Whether packets of IPv4 may not be cut on their way.
     pub dont_fragment: bool,
     /// Whether packets have a checksum around what is within; those of IPv6 have by UDP.
-    pub summed: bool,
+    pub checksum: bool,
     /// Whether packets of GRE are numbered.
-    pub numbered: bool,
+    pub sequenced: bool,
     /// Whether packets are within, not frames: the bridge sees them behind an Ethernet
     /// header without addresses.
-    pub bare: bool,
+    pub is_layer3: bool,
 }
 
 /// Types of tunnels, as the database calls them.
 pub const TYPES: [&str; 3] = ["vxlan", "geneve", "gre"];
 
-impl Tunnel {
+impl TunnelConfig {
     /// Reads a tunnel of this type from options, of which those are taken out that are
     /// understood.
     ///
     /// # Errors
     /// One that must be there is not, or a value is none that can be.
-    pub fn read(of: &str, name: &str, options: &mut BTreeMap<&str, &str>) -> Result<Self, String> {
+    pub fn parse(of: &str, name: &str, options: &mut BTreeMap<&str, &str>) -> Result<Self, String> {
         let protocol = match of {
             "vxlan" => TunnelProtocol::Vxlan(extension(options.remove("exts"))?),
             "geneve" => TunnelProtocol::Geneve,
@@ -101,25 +101,26 @@ impl Tunnel {
             remote: end("remote_ip", remote)?,
             local: ends
                 .1
-                .map_or(Ok(End::Any), |local| end("local_ip", local))?,
+                .map_or(Ok(TunnelEndpoint::Any), |local| end("local_ip", local))?,
             in_key: self::key(options, "in_key", protocol, key)?,
             out_key: self::key(options, "out_key", protocol, key)?,
             tos: inherited(options, "tos", 0)?,
             ttl: inherited(options, "ttl", TTL_DEFAULT)?,
             dont_fragment: truth(options, "df_default", true)?,
-            summed: truth(options, "csum", false)?,
-            numbered: is_gre && truth(options, "seq", false)?,
-            bare: packet_type(options.remove("packet_type"), protocol)?,
+            checksum: truth(options, "csum", false)?,
+            sequenced: is_gre && truth(options, "seq", false)?,
+            is_layer3: packet_type(options.remove("packet_type"), protocol)?,
         };
         tunnel.check(name)?;
         Ok(tunnel)
     }
 
     fn check(&self, name: &str) -> Result<(), String> {
-        if self.local == End::Flow && self.remote != End::Flow {
+        if self.local == TunnelEndpoint::Flow && self.remote != TunnelEndpoint::Flow {
             return Err(format!("{name}: local_ip=flow requires remote_ip=flow"));
         }
-        if let (End::Given(local), End::Given(remote)) = (self.local, self.remote)
+        if let (TunnelEndpoint::Given(local), TunnelEndpoint::Given(remote)) =
+            (self.local, self.remote)
             && local.is_ipv4() != remote.is_ipv4()
         {
             return Err(format!(
@@ -127,7 +128,7 @@ impl Tunnel {
             ));
         }
         match self.remote {
-            End::Given(remote) if remote.is_multicast() => {
+            TunnelEndpoint::Given(remote) if remote.is_multicast() => {
                 Err(format!("{name}: multicast remote_ip={remote} not allowed"))
             }
             _ => Ok(()),
@@ -135,16 +136,16 @@ impl Tunnel {
     }
 
     /// What tells it apart from others, as the database has it.
-    pub fn in_words(&self) -> String {
+    pub fn identity(&self) -> String {
         let key = |key: TunnelKey| match key {
             TunnelKey::Given(key) => Some(key.to_string()),
             TunnelKey::Flow => Some("flow".to_owned()),
             TunnelKey::None => None,
         };
-        let end = |end: End| match end {
-            End::Given(address) => Some(address.to_string()),
-            End::Flow => Some("flow".to_owned()),
-            End::Any => None,
+        let end = |end: TunnelEndpoint| match end {
+            TunnelEndpoint::Given(address) => Some(address.to_string()),
+            TunnelEndpoint::Flow => Some("flow".to_owned()),
+            TunnelEndpoint::Any => None,
         };
         let is_one = self.in_key == self.out_key;
         let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
@@ -175,7 +176,7 @@ impl Tunnel {
 }
 
 /// Reads the words behind `vxlan:NAME,`: each a short name of an option and its value.
-pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<Tunnel, String> {
+pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<TunnelConfig, String> {
     let mut options = BTreeMap::new();
     for word in words.split(',').filter(|word| !word.is_empty()) {
         let (option, value) = word
@@ -189,30 +190,30 @@ pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<Tunnel, St
         };
         options.insert(option, value);
     }
-    let tunnel = Tunnel::read(of, name, &mut options)?;
+    let tunnel = TunnelConfig::parse(of, name, &mut options)?;
     match options.into_keys().next() {
         None => Ok(tunnel),
         Some(unknown) => Err(format!("{of} has no option '{unknown}'")),
     }
 }
 
-impl fmt::Display for Tunnel {
+impl fmt::Display for TunnelConfig {
     /// As `from_words` reads it, behind the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = |end: End| match end {
-            End::Given(address) => Some(address.to_string()),
-            End::Flow => Some("flow".to_owned()),
-            End::Any => None,
+        let end = |end: TunnelEndpoint| match end {
+            TunnelEndpoint::Given(address) => Some(address.to_string()),
+            TunnelEndpoint::Flow => Some("flow".to_owned()),
+            TunnelEndpoint::Any => None,
         };
         let key = |key: TunnelKey| match key {
             TunnelKey::Given(key) => Some(key.to_string()),
             TunnelKey::Flow => Some("flow".to_owned()),
             TunnelKey::None => None,
         };
-        let inherited = |value: Inherited, usual: u8| match value {
-            Inherited::Given(value) if value == usual => None,
-            Inherited::Given(value) => Some(value.to_string()),
-            Inherited::Inherit(_) => Some("inherit".to_owned()),
+        let inherited = |value: OuterField, usual: u8| match value {
+            OuterField::Given(value) if value == usual => None,
+            OuterField::Given(value) => Some(value.to_string()),
+            OuterField::Inherit(_) => Some("inherit".to_owned()),
         };
         let yes = |is_so: bool| is_so.then(|| "true".to_owned());
         let extension = match self.protocol {
@@ -234,9 +235,12 @@ impl fmt::Display for Tunnel {
                 "df_default",
                 (!self.dont_fragment).then(|| "false".to_owned()),
             ),
-            ("csum", yes(self.summed)),
-            ("seq", yes(self.numbered)),
-            ("packet_type", self.bare.then(|| "legacy_l3".to_owned())),
+            ("csum", yes(self.checksum)),
+            ("seq", yes(self.sequenced)),
+            (
+                "packet_type",
+                self.is_layer3.then(|| "legacy_l3".to_owned()),
+            ),
         ];
         let said = words
             .into_iter()
@@ -255,15 +259,15 @@ fn extension(text: Option<&str>) -> Result<VxlanExtension, String> {
     }
 }
 
-fn end(option: &str, text: &str) -> Result<End, String> {
+fn end(option: &str, text: &str) -> Result<TunnelEndpoint, String> {
     match text {
-        "flow" => Ok(End::Flow),
+        "flow" => Ok(TunnelEndpoint::Flow),
         _ => {
             let address: Option<IpAddr> = text.parse().ok();
             let usable = address.filter(|address| !address.is_unspecified());
             let wrong =
                 || format!("options:{option}: bad address '{text}': use an IP address or flow");
-            usable.map(End::Given).ok_or_else(wrong)
+            usable.map(TunnelEndpoint::Given).ok_or_else(wrong)
         }
     }
 }
@@ -315,10 +319,10 @@ fn inherited(
     options: &mut BTreeMap<&str, &str>,
     option: &str,
     usual: u8,
-) -> Result<Inherited, String> {
+) -> Result<OuterField, String> {
     match options.remove(option) {
-        None => Ok(Inherited::Given(usual)),
-        Some("inherit") => Ok(Inherited::Inherit(usual)),
+        None => Ok(OuterField::Given(usual)),
+        Some("inherit") => Ok(OuterField::Inherit(usual)),
         Some(text) => {
             let number = match text.strip_prefix("0x") {
                 Some(digits) => u8::from_str_radix(digits, 16).ok(),
@@ -326,7 +330,7 @@ fn inherited(
             };
             let wrong =
                 || format!("options:{option}: '{text}': use inherit, or a number up to 255");
-            number.map(Inherited::Given).ok_or_else(wrong)
+            number.map(OuterField::Given).ok_or_else(wrong)
         }
     }
 }
@@ -363,7 +367,7 @@ fn packet_type(text: Option<&str>, protocol: TunnelProtocol) -> Result<bool, Str
 mod tests {
     use super::*;
 
-    fn read(of: &str, words: &str) -> Result<Tunnel, String> {
+    fn read(of: &str, words: &str) -> Result<TunnelConfig, String> {
         from_words(of, "t", words)
     }
 

@@ -84,7 +84,7 @@ impl fmt::Debug for VlanSet {
 
 /// How many of a frame's tags `NORMAL` looks at; what lies deeper is payload to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum VlansSeen {
+pub enum VlanLimit {
     /// The outermost.
     #[default]
     One,

@@ -296,7 +296,7 @@ mod tests {
     use packet::wire::arp::ArpAddresses;
 
     use super::*;
-    use config::{AGEING, BondConfig, LogicalPort, Switching};
+    use config::{AGEING_TIME, BondConfig, LogicalPort, SwitchingConfig};
     use l2::bond::{Bond, Mode, Settings};
     use l2::mac::{MacTable, MacView};
 
@@ -314,7 +314,7 @@ mod tests {
         for port in BOND {
             bond.handle_carrier(port, true, Instant::START);
         }
-        let config = Switching {
+        let config = SwitchingConfig {
             ports: vec![LogicalPort {
                 name: "bond0".to_owned(),
                 members: BOND.to_vec(),
@@ -336,7 +336,7 @@ mod tests {
 
     /// A station behind the host's port, and one behind the bond.
     fn stations() -> MacView {
-        let mut table = MacTable::new(8, AGEING);
+        let mut table = MacTable::new(8, AGEING_TIME);
         for (number, port) in [(1, HOST), (2, BOND[0])] {
             let mac = MacAddr::from_u64(number);
             table.learn(Address { vid: 0, mac }, port, Instant::START);

@@ -1,5 +1,5 @@
 //! A bridge's mirrors, as workers read them: which frames are copied, and where the copies go
-//! (ovs-vswitchd.conf.db(5), the table `Mirror`). Compiled once by the control thread; a bridge
+//! (ovs-vswitchd.conf.db(5), the table `MirrorConfig`). Compiled once by the control thread; a bridge
 //! without mirrors has none of it.
 //!
 //! A frame may be copied when it comes in, as it came, and each time when it leaves, as it
@@ -15,7 +15,7 @@ use pipeline::Pipeline;
 
 use super::switching::SwitchingView;
 use super::vlans::{ArrivalTags, FrameVlans, admit, carries, leave};
-use config::{LogicalPort, MIRRORS_MAX, Mirror, MirrorOutput};
+use config::{LogicalPort, MIRRORS_MAX, MirrorConfig, MirrorOutput};
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +56,7 @@ struct MirrorCounts {
 /// A mirror, ready to be asked.
 #[derive(Debug)]
 struct CompiledMirror {
-    config: Mirror,
+    config: MirrorConfig,
     /// Those with the same output, itself among them.
     twins: MirrorSet,
     counts: Arc<MirrorCounts>,
@@ -90,18 +90,18 @@ pub struct Mirrors {
 
 impl Mirrors {
     /// Those that are asked for; none if there are none. One that was there `before` counts on.
-    pub fn compile(configs: &[Mirror], before: Option<&Self>) -> Option<Arc<Self>> {
+    pub fn compile(configs: &[MirrorConfig], before: Option<&Self>) -> Option<Arc<Self>> {
         let configs = &configs[..configs.len().min(MIRRORS_MAX)];
         let mut ports: BTreeMap<PortNo, PortMirrors> = BTreeMap::new();
         let mut everywhere = MirrorSet::default();
         let mut plans = Vec::new();
         for (place, config) in configs.iter().enumerate() {
             let own = MirrorSet::one(place);
-            for port in &config.arriving {
+            for port in &config.ingress_ports {
                 let roles = ports.entry(*port).or_default();
                 roles.arriving = roles.arriving.with(own);
             }
-            for port in &config.leaving {
+            for port in &config.egress_ports {
                 let roles = ports.entry(*port).or_default();
                 roles.leaving = roles.leaving.with(own);
             }
@@ -240,7 +240,7 @@ impl MirrorContext<'_> {
         };
         let seen = self
             .switching
-            .map(|switching| switching.config().vlans_seen);
+            .map(|switching| switching.config().vlan_limit);
         let came = ArrivalTags::of(&link, frame.bytes(), seen.unwrap_or_default());
         let Some(within) = admit(self.logical(at), came) else {
             return;

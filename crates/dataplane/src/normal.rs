@@ -66,7 +66,7 @@ impl NormalContext<'_> {
         match self.switching {
             None => admit(None, ArrivalTags::outermost(link)),
             Some(switching) => {
-                let came = ArrivalTags::of(link, bytes, switching.config().vlans_seen);
+                let came = ArrivalTags::of(link, bytes, switching.config().vlan_limit);
                 admit(switching.port(from), came)
             }
         }
@@ -321,14 +321,14 @@ mod tests {
     use packet::MacAddr;
 
     use super::*;
-    use config::AGEING;
+    use config::AGEING_TIME;
     use l2::mac::MacTable;
 
     const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
     const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
 
     fn table() -> MacView {
-        let mut table = MacTable::new(8, AGEING);
+        let mut table = MacTable::new(8, AGEING_TIME);
         for (vid, mac, port) in [(0, A, 1), (0, B, 2), (10, B, 3)] {
             table.learn(
                 Address {

@@ -15,7 +15,7 @@ use packet::{Depth, Frame, Packet};
 use pipeline::Cause;
 use ports::shaping::QosConfig;
 
-use config::{Allowance, EgressLimit, IngressLimit, Rate};
+use config::{EgressLimit, IngressLimit, PacketRate, PolicerRate};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
@@ -60,7 +60,7 @@ impl DscpMarks {
 
 impl Policer {
     /// One that lets frames through at `rate`, of either kind; all of them, if there is none.
-    pub fn new(rate: Option<Rate>) -> Arc<Self> {
+    pub fn new(rate: Option<PacketRate>) -> Arc<Self> {
         let policer = Self {
             misses: PacketBucket::default(),
             others: PacketBucket::default(),
@@ -75,14 +75,14 @@ impl Policer {
     }
 
     /// Goes over to another rate.
-    pub fn set(&self, rate: Option<Rate>) {
+    pub fn set(&self, rate: Option<PacketRate>) {
         self.misses.set(rate);
         self.others.set(rate);
     }
 
     /// Takes so much from the port from now on.
     pub fn limit_ingress(&self, limit: IngressLimit) {
-        let thousands = |allowance: Allowance| EgressLimit {
+        let thousands = |allowance: PolicerRate| EgressLimit {
             rate: u64::from(allowance.rate) * 1000,
             burst: u64::from(allowance.burst) * 1000,
         };
@@ -208,7 +208,7 @@ struct PacketBucket {
 }
 
 impl PacketBucket {
-    fn set(&self, rate: Option<Rate>) {
+    fn set(&self, rate: Option<PacketRate>) {
         let cost = rate.map_or(0, |rate| NANOS_PER_SEC / u64::from(rate.per_second().get()));
         let burst = rate.map_or(0, |rate| cost * u64::from(rate.burst().get()));
         // Who reads the one before the other is changed judges a frame by something between.
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_what_the_rate_brings() {
-        let policer = Policer::new(Rate::new(1000, Some(20)));
+        let policer = Policer::new(PacketRate::new(1000, Some(20)));
         assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 20);
         assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 0);
         assert_eq!(passed(&policer, Cause::Miss, 100, 5007), 7);
@@ -303,17 +303,17 @@ mod tests {
         };
         assert!(!policer.limits_ingress());
         assert_eq!(admitted(1500, 100_000, 1), 100_000);
-        let of = |rate, burst| Allowance { rate, burst };
+        let of = |rate, burst| PolicerRate { rate, burst };
         policer.limit_ingress(IngressLimit {
             kilobits: of(1000, 120),
-            kilopackets: Allowance::default(),
+            kilopackets: PolicerRate::default(),
         });
         assert!(policer.limits_ingress());
         // 120 kbit are ten frames of 1500 bytes, and 12 ms at 1 Mbit/s are one.
         assert_eq!(admitted(1500, 100, 5000), 10);
         assert_eq!(admitted(1500, 100, 5036), 3);
         policer.limit_ingress(IngressLimit {
-            kilobits: Allowance::default(),
+            kilobits: PolicerRate::default(),
             kilopackets: of(1, 2),
         });
         assert_eq!(admitted(1500, 10_000, 9000), 2000);
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn misses_leave_what_rules_send_its_way() {
-        let policer = Policer::new(Rate::new(1000, Some(20)));
+        let policer = Policer::new(PacketRate::new(1000, Some(20)));
         assert_eq!(passed(&policer, Cause::MissRule, 100, 1), 20);
         assert_eq!(passed(&policer, Cause::Action, 100, 1), 20);
     }
@@ -384,7 +384,7 @@ mod tests {
     fn without_a_rate_all_pass_and_a_rate_can_be_set() {
         let policer = Policer::new(None);
         assert_eq!(passed(&policer, Cause::Miss, 100_000, 1), 100_000);
-        policer.set(Rate::new(1, Some(3)));
+        policer.set(PacketRate::new(1, Some(3)));
         assert_eq!(passed(&policer, Cause::Miss, 100, 1), 3);
         policer.set(None);
         assert_eq!(passed(&policer, Cause::Miss, 100, 1), 100);

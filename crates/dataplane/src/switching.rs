@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::PortNo;
 
 use super::bonds::BondState;
-use config::{LogicalPort, Switching};
+use config::{LogicalPort, SwitchingConfig};
 
 /// Ports with a number below this are found without a search; it is that of most.
 const NUMBERS: usize = 256;
@@ -21,7 +21,7 @@ const PLAIN: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub struct SwitchingView {
     /// What was asked for.
-    config: Switching,
+    config: SwitchingConfig,
     /// The logical port of each number below [`NUMBERS`].
     low: Vec<u16>,
     /// Those of others, in order.
@@ -32,7 +32,7 @@ pub struct SwitchingView {
 
 impl SwitchingView {
     /// What is asked for, if there is more to it than plain ports.
-    pub fn compile(config: &Switching) -> Option<Arc<Self>> {
+    pub fn compile(config: &SwitchingConfig) -> Option<Arc<Self>> {
         let is_plain = config.ports.iter().all(LogicalPort::is_plain)
             && config.flood_vlans.is_empty()
             && !config.forward_bpdu
@@ -101,7 +101,7 @@ impl SwitchingView {
     }
 
     /// What was asked for.
-    pub const fn config(&self) -> &Switching {
+    pub const fn config(&self) -> &SwitchingConfig {
         &self.config
     }
 }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn each_interface_finds_its_logical_port() {
-        let config = Switching {
+        let config = SwitchingConfig {
             ports: vec![
                 port("a", &[1]),
                 port("b", &[2, 700]),
@@ -142,7 +142,7 @@ mod tests {
     fn plain_ports_compile_to_nothing() {
         let mut plain = port("a", &[1]);
         plain.is_protected = false;
-        let mut config = Switching {
+        let mut config = SwitchingConfig {
             ports: vec![plain],
             ..Switching::default()
         };

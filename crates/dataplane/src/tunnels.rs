@@ -14,7 +14,7 @@ use packet::wire::ethernet::{self, EtherType};
 use packet::{Frame, Link, MacAddr};
 use pipeline::Pipeline;
 
-use config::{End, Inherited, Tunnel, TunnelKey};
+use config::{OuterField, TunnelConfig, TunnelEndpoint, TunnelKey};
 
 /// The flag of `tun_flags`: the packet is for the tunnel's ends alone (`ovs-fields(7)`).
 const OAM: u8 = 1;
@@ -36,20 +36,20 @@ pub struct TunnelEndpoints {
 }
 
 /// The ends of a tunnel's packet with a frame with which this goes; none if it has no other end.
-pub fn ends(tunnel: &Tunnel, words: &PipelineFields) -> Option<TunnelEndpoints> {
+pub fn ends(tunnel: &TunnelConfig, words: &PipelineFields) -> Option<TunnelEndpoints> {
     let told = |v4: u32, v6: u128| match (v4, v6) {
         (0, 0) => None,
         (0, v6) => Some(IpAddr::V6(Ipv6Addr::from_bits(v6))),
         (v4, _) => Some(IpAddr::V4(Ipv4Addr::from_bits(v4))),
     };
     let remote = match tunnel.remote {
-        End::Given(remote) => remote,
-        End::Flow | End::Any => told(words.tunnel_v4[1], words.tunnel_v6[1])?,
+        TunnelEndpoint::Given(remote) => remote,
+        TunnelEndpoint::Flow | TunnelEndpoint::Any => told(words.tunnel_v4[1], words.tunnel_v6[1])?,
     };
     let local = match tunnel.local {
-        End::Given(local) => Some(local),
-        End::Any => None,
-        End::Flow => told(words.tunnel_v4[0], words.tunnel_v6[0]),
+        TunnelEndpoint::Given(local) => Some(local),
+        TunnelEndpoint::Any => None,
+        TunnelEndpoint::Flow => told(words.tunnel_v4[0], words.tunnel_v6[0]),
     };
     // Those of the other version are left from where the frame came.
     let local = local.filter(|local| local.is_ipv4() == remote.is_ipv4());
@@ -57,7 +57,11 @@ pub fn ends(tunnel: &Tunnel, words: &PipelineFields) -> Option<TunnelEndpoints> 
 }
 
 /// A tunnel's own header before frames with which this goes.
-pub(crate) fn shim(tunnel: &Tunnel, words: &PipelineFields, pipeline: &Pipeline) -> TunnelHeader {
+pub(crate) fn shim(
+    tunnel: &TunnelConfig,
+    words: &PipelineFields,
+    pipeline: &Pipeline,
+) -> TunnelHeader {
     let mut shim = TunnelHeader::new(tunnel.protocol);
     let low = |key: u64| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0);
     shim.key = match tunnel.out_key {
@@ -66,7 +70,7 @@ pub(crate) fn shim(tunnel: &Tunnel, words: &PipelineFields, pipeline: &Pipeline)
         TunnelKey::Flow => Some(low(words.tunnel_id)),
     };
     shim.oam = words.tunnel_flags & OAM != 0;
-    shim.summed = tunnel.summed;
+    shim.summed = tunnel.checksum;
     if tunnel.protocol == TunnelProtocol::Vxlan(VxlanExtension::Gbp)
         && (words.gbp_id, words.gbp_flags) != (0, 0)
     {
@@ -137,11 +141,11 @@ pub fn within(frame: &[u8]) -> InnerHeaders {
 
 /// DSCP, ECN and TTL around a frame. Congestion that it has met is told within already (RFC
 /// 6040, 4.1).
-pub(crate) fn around(tunnel: &Tunnel, within: &InnerHeaders) -> (u8, u8) {
+pub(crate) fn around(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
     let dscp = match (tunnel.tos, within.ip) {
-        (Inherited::Inherit(_), Some((tos, _))) => tos & !ECN,
-        (Inherited::Inherit(usual), None) => usual,
-        (Inherited::Given(tos), _) => tos,
+        (OuterField::Inherit(_), Some((tos, _))) => tos & !ECN,
+        (OuterField::Inherit(usual), None) => usual,
+        (OuterField::Given(tos), _) => tos,
     };
     let ecn = match within.ip.map(|(tos, _)| tos & ECN) {
         Some(CONGESTED) => CAPABLE,
@@ -149,9 +153,9 @@ pub(crate) fn around(tunnel: &Tunnel, within: &InnerHeaders) -> (u8, u8) {
         None => 0,
     };
     let ttl = match (tunnel.ttl, within.ip) {
-        (Inherited::Inherit(_), Some((_, ttl))) => ttl,
-        (Inherited::Inherit(usual), None) => usual,
-        (Inherited::Given(ttl), _) => ttl,
+        (OuterField::Inherit(_), Some((_, ttl))) => ttl,
+        (OuterField::Inherit(usual), None) => usual,
+        (OuterField::Given(ttl), _) => ttl,
     };
     (dscp | ecn, ttl)
 }
@@ -188,14 +192,14 @@ pub(crate) fn source_port(frame: &[u8], within: &InnerHeaders, range: (u16, u16)
 }
 
 /// What the upper part of a tunnel's packets is.
-pub(crate) fn upper(tunnel: &Tunnel, source: u16, is_v6: bool) -> OuterTransport {
+pub(crate) fn upper(tunnel: &TunnelConfig, source: u16, is_v6: bool) -> OuterTransport {
     match tunnel.protocol {
         TunnelProtocol::Gre => OuterTransport::Gre,
         TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => OuterTransport::Udp {
             src: source,
             dst: tunnel.port,
             // IPv6 itself sums nothing (RFC 8200, 8.1).
-            summed: tunnel.summed || is_v6,
+            summed: tunnel.checksum || is_v6,
         },
     }
 }
@@ -300,7 +304,11 @@ fn mark_congested(packet: &mut [u8], eth_type: u16) {
 }
 
 /// What stands around a frame; what is of each frame is filled in later.
-pub fn outer(tunnel: &Tunnel, macs: (MacAddr, MacAddr), ends: (IpAddr, IpAddr)) -> OuterHeaders {
+pub fn outer(
+    tunnel: &TunnelConfig,
+    macs: (MacAddr, MacAddr),
+    ends: (IpAddr, IpAddr),
+) -> OuterHeaders {
     OuterHeaders {
         eth_dst: macs.1,
         eth_src: macs.0,

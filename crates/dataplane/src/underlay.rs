@@ -10,7 +10,7 @@ use packet::MacAddr;
 use packet::tunnel::{OuterTransport, TunnelHeader, TunnelPacket, TunnelPayload, TunnelProtocol};
 
 use super::slots::PortKey;
-use config::{End, Tunnel, TunnelKey};
+use config::{TunnelConfig, TunnelEndpoint, TunnelKey};
 
 /// The range of UDP source ports by which flows are told apart on their way, where nobody says
 /// another: the one of Open vSwitch, and Linux' for programs.
@@ -135,16 +135,16 @@ pub(crate) enum HostPacket {
 
 impl Underlay {
     /// Takes in a tunnel's end. Of two that are alike the first has all packets.
-    pub fn add_end(&mut self, port: PortKey, tunnel: &Tunnel) {
+    pub fn add_end(&mut self, port: PortKey, tunnel: &TunnelConfig) {
         let family = OuterProtocol::of(tunnel.protocol);
-        let end = |end: End| match end {
-            End::Given(address) => Some(address),
-            End::Any | End::Flow => None,
+        let end = |end: TunnelEndpoint| match end {
+            TunnelEndpoint::Given(address) => Some(address),
+            TunnelEndpoint::Any | TunnelEndpoint::Flow => None,
         };
         let mark = TunnelMatch {
             protocol: family,
             port: tunnel.port,
-            bare: tunnel.bare,
+            bare: tunnel.is_layer3,
             key: match tunnel.in_key {
                 TunnelKey::Given(key) => Some(key),
                 TunnelKey::None => Some(0),
@@ -152,9 +152,9 @@ impl Underlay {
             },
             remote: end(tunnel.remote),
             local: match tunnel.local {
-                End::Given(address) => Some(LocalEnd::Given(address)),
-                End::Any => Some(LocalEnd::Any),
-                End::Flow => None,
+                TunnelEndpoint::Given(address) => Some(LocalEnd::Given(address)),
+                TunnelEndpoint::Any => Some(LocalEnd::Any),
+                TunnelEndpoint::Flow => None,
             },
         };
         self.ends.entry(mark).or_insert(port);
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    fn tunnel(words: &str) -> std::sync::Arc<Tunnel> {
+    fn tunnel(words: &str) -> std::sync::Arc<TunnelConfig> {
         let spec: PortSpec = format!("vxlan:t,{words}").parse().expect("a tunnel");
         match spec.kind {
             config::PortKind::Tunnel(tunnel) => tunnel,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::slots::PortKey;
-use config::Tunnel;
+use config::TunnelConfig;
 
 /// What is behind a port within the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum VirtualLink {
     /// Another port, by which frames come in.
     Patch(PortKey),
     /// A tunnel.
-    Tunnel(Arc<Tunnel>),
+    Tunnel(Arc<TunnelConfig>),
 }
 
 /// All of them, by port.

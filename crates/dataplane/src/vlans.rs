@@ -8,7 +8,7 @@ mod retag;
 use packet::Link;
 use packet::wire::vlan::VlanTag;
 
-use config::{LogicalPort, PriorityTags, TagType, VlanMode, VlansSeen};
+use config::{LogicalPort, PriorityTags, TagType, VlanLimit, VlanMode};
 pub use retag::TagRewrite;
 use retag::TagStack;
 
@@ -24,10 +24,10 @@ pub(crate) struct ArrivalTags(Option<VlanTag>, Option<VlanTag>);
 
 impl ArrivalTags {
     /// Those of a frame. What lies deeper is its payload.
-    pub(crate) fn of(link: &Link, bytes: &[u8], seen: VlansSeen) -> Self {
+    pub(crate) fn of(link: &Link, bytes: &[u8], seen: VlanLimit) -> Self {
         match seen {
-            VlansSeen::Two if link.tags() > 1 => Self(link.tag, link.inner_tag(bytes)),
-            VlansSeen::One | VlansSeen::Two => Self::outermost(link),
+            VlanLimit::Two if link.tags() > 1 => Self(link.tag, link.inner_tag(bytes)),
+            VlanLimit::One | VlanLimit::Two => Self::outermost(link),
         }
     }
 

@@ -15,7 +15,7 @@ use base::Instant;
 use flow::IpfixStats;
 
 use crate::FrameExcerpt;
-use config::FlowCache;
+use config::IpfixCache;
 use record::{Counts, Key};
 use template::Shape;
 
@@ -67,7 +67,7 @@ enum Reason {
 /// An exporter.
 #[derive(Debug)]
 pub struct Exporter {
-    cache: FlowCache,
+    cache: IpfixCache,
     /// Seconds since 1970 when the clock began.
     epoch: u64,
     flows: BTreeMap<Key, Counts>,
@@ -86,7 +86,7 @@ struct Domain {
 
 impl Exporter {
     /// One without flows, whose clock began so many seconds after 1970.
-    pub fn new(cache: FlowCache, epoch: u64) -> Self {
+    pub fn new(cache: IpfixCache, epoch: u64) -> Self {
         Self {
             cache,
             epoch,

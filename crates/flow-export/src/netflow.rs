@@ -215,7 +215,7 @@ impl Exporter {
     /// An interface's number, as it is told of.
     const fn interface(&self, number: u16) -> u16 {
         let [_, engine] = self.settings.engine;
-        match self.settings.adds_engine {
+        match self.settings.add_id_to_interface {
             true => (engine as u16 & 0x7f) << 9 | number & 0x1ff,
             false => number,
         }

@@ -45,9 +45,9 @@ pub struct Settings {
     /// Who is active whenever it can be, where one member carries all.
     pub primary: Option<PortNo>,
     /// Whether every member takes frames to many, where the other end knows nothing of the bond.
-    pub takes_all: bool,
+    pub all_members_active: bool,
     /// Whether one member carries all while LACP has no partner; none does, otherwise.
-    pub falls_back: bool,
+    pub lacp_fallback: bool,
 }
 
 #[cfg(test)]

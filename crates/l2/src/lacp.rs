@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use packet::wire::slow::LacpSystem;
 
-pub use config::Activity;
+pub use config::LacpActivity;
 
 /// How often a port sends if its partner wants to hear each second, and otherwise
 /// (802.1AX-2014, 6.4.4, `Fast_Periodic_Time` and `Slow_Periodic_Time`).
@@ -37,13 +37,13 @@ const SENT_MAX: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Who begins.
-    pub activity: Activity,
+    pub activity: LacpActivity,
     /// Whether the partner is to send each second.
     pub is_fast: bool,
     /// Who it is.
     pub system: LacpSystem,
     /// Whether ports without a partner may carry frames as long as none has one.
-    pub falls_back: bool,
+    pub lacp_fallback: bool,
     /// Whether its ports may be one: a port that is alone is individual (802.1AX-2014, 6.4.6).
     pub aggregates: bool,
 }

@@ -13,7 +13,7 @@ use base::{Instant, PortNo};
 use imbl::OrdMap;
 use packet::{MembershipChange, MembershipMessage};
 
-use config::{Snooping, Switching};
+use config::{SnoopingConfig, SwitchingConfig};
 
 /// How long a router that asks nothing is remembered: Open vSwitch's, for want of a setting.
 const ROUTER_AGEING: Duration = Duration::from_secs(180);
@@ -46,9 +46,9 @@ pub struct MulticastView {
     /// By which every group's frames leave.
     floods: Arc<[PortNo]>,
     /// By which reports leave.
-    floods_reports: Arc<[PortNo]>,
+    flood_reports: Arc<[PortNo]>,
     /// Whether frames of groups that nobody is in go to all.
-    floods_unregistered: bool,
+    flood_unregistered: bool,
 }
 
 impl MulticastView {
@@ -56,7 +56,7 @@ impl MulticastView {
     pub fn audience(&self, group: Group) -> Option<Audience> {
         match self.members.contains_key(&group) {
             true => Some(Audience::Members(group)),
-            false => (!self.floods_unregistered).then_some(Audience::Unregistered),
+            false => (!self.flood_unregistered).then_some(Audience::Unregistered),
         }
     }
 
@@ -69,7 +69,7 @@ impl MulticastView {
                 [members.map_or(&[], AsRef::as_ref), &self.floods, routers]
             }
             Audience::Unregistered => [&[], &self.floods, routers],
-            Audience::Reports => [&[], &self.floods_reports, routers],
+            Audience::Reports => [&[], &self.flood_reports, routers],
         };
         (0..parts.len()).flat_map(move |place| {
             let is_new =
@@ -109,7 +109,7 @@ impl Row {
 
 impl MulticastTable {
     /// An empty table of a bridge that is told this.
-    pub fn new(snooping: &Snooping, config: &Switching) -> Self {
+    pub fn new(snooping: &SnoopingConfig, config: &SwitchingConfig) -> Self {
         let mut table = Self {
             limit: 0,
             ageing: Duration::ZERO,
@@ -122,16 +122,16 @@ impl MulticastTable {
     }
 
     /// Goes by this from now on.
-    pub fn set(&mut self, snooping: &Snooping, config: &Switching) {
+    pub fn set(&mut self, snooping: &SnoopingConfig, config: &SwitchingConfig) {
         let ports = |wants: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
             let ports = config.ports.iter().filter(|port| wants(port));
             ports
                 .filter_map(|port| port.members.first().copied())
                 .collect()
         };
-        self.view.floods = ports(|port| port.multicast.floods);
-        self.view.floods_reports = ports(|port| port.multicast.floods_reports);
-        self.view.floods_unregistered = snooping.floods_unregistered;
+        self.view.floods = ports(|port| port.multicast.flood);
+        self.view.flood_reports = ports(|port| port.multicast.flood_reports);
+        self.view.flood_unregistered = snooping.flood_unregistered;
         (self.limit, self.ageing) = (snooping.groups_max, snooping.ageing);
         while self.view.members.len() > self.limit {
             self.evict();
@@ -188,7 +188,7 @@ impl MulticastTable {
         let group = Group { vid, address };
         if !change.is_joined {
             // There may be others behind a port that is to hear reports.
-            let may_leave = !self.view.floods_reports.contains(&port);
+            let may_leave = !self.view.flood_reports.contains(&port);
             return may_leave && self.forget(Row::Member(group, port));
         }
         let has_router = self.heard.contains_key(&Row::Router(vid, port));
@@ -315,19 +315,19 @@ mod tests {
     use config::{LogicalPort, MulticastPort};
 
     fn table(groups_max: usize) -> MulticastTable {
-        let port = |number, floods, floods_reports| LogicalPort {
+        let port = |number, floods, flood_reports| LogicalPort {
             members: vec![PortNo(number)],
             multicast: MulticastPort {
                 floods,
-                floods_reports,
+                flood_reports,
             },
             ..LogicalPort::default()
         };
-        let config = Switching {
+        let config = SwitchingConfig {
             ports: vec![port(8, true, false), port(9, false, true)],
             ..Switching::default()
         };
-        let snooping = Snooping {
+        let snooping = SnoopingConfig {
             groups_max,
             ..Snooping::default()
         };

@@ -50,7 +50,7 @@ use super::worker_thread::WorkerThread;
 use crate::log_control::LogControl;
 use capturing::Capturing;
 use collectors::Collectors;
-use config::{Config, Dummies, Tls};
+use config::{Config, DummyMode, Tls};
 use datapath_ports::DatapathPorts;
 use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
@@ -128,7 +128,7 @@ pub(crate) struct Tools {
     /// Hears that something is not as it was.
     pub(crate) news: Arc<Notify>,
     /// Which interfaces are dummies.
-    pub(crate) dummies: Dummies,
+    pub(crate) dummies: DummyMode,
     /// Whether tunnels go by routes of the system.
     pub(crate) system_routes: bool,
     /// The configuration file, to be read again when asked.
@@ -151,7 +151,7 @@ pub(crate) struct Control {
     failed: BTreeMap<String, String>,
     next_bridge: u32,
     /// Whether rules are still to be restored.
-    awaits_flows: bool,
+    flow_restore_wait: bool,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
     /// Whether workers do not know yet what is behind ports within the process.
@@ -192,7 +192,7 @@ pub(crate) struct Control {
 impl Control {
     /// A control thread without bridges.
     pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
-        let by_name = tools.dummies.are_there();
+        let by_name = tools.dummies.is_enabled();
         let publisher = Publisher::new(Arc::clone(&tools.publication));
         Self {
             tools,
@@ -201,7 +201,7 @@ impl Control {
             sites: BTreeMap::new(),
             failed: BTreeMap::new(),
             next_bridge: 0,
-            awaits_flows: false,
+            flow_restore_wait: false,
             peers: BTreeMap::new(),
             publisher,
             virtual_links_changed: false,
@@ -308,7 +308,7 @@ impl Control {
         site.note_contact(purpose.uri.as_ref(), now);
         let mut connection = Connection::new(purpose.kind, version);
         connection.uri.clone_from(&purpose.uri);
-        connection.own_rate = purpose.tuning.own_rate;
+        connection.rate_limit = purpose.tuning.rate_limit;
         if !purpose.tuning.asynchronous {
             connection.wants = AsyncConfig {
                 active: AsyncMasks::default(),

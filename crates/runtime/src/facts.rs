@@ -7,7 +7,7 @@ use flow::{PortStats, Role};
 use packet::MacAddr;
 use ports::Status;
 
-use config::{Listen, TreeProtocol};
+use config::{ListenAddress, SpanningTreeProtocol};
 use l2::spanning::{BridgeId, Info, PortId, Priority};
 
 /// How all bridges are.
@@ -33,7 +33,7 @@ pub struct BridgeFacts {
     /// Its spanning tree, if it has one.
     pub tree: Option<TreeFacts>,
     /// Where it was to wait for controllers and could not, and why.
-    pub not_listening: BTreeMap<Listen, String>,
+    pub not_listening: BTreeMap<ListenAddress, String>,
     /// The address of the active member of each bond that has one, by the names of their ports.
     pub active_members: BTreeMap<String, MacAddr>,
 }
@@ -42,7 +42,7 @@ pub struct BridgeFacts {
 #[derive(Clone, Debug)]
 pub struct TreeFacts {
     /// Which it is.
-    pub protocol: TreeProtocol,
+    pub protocol: SpanningTreeProtocol,
     /// The bridge.
     pub id: BridgeId,
     /// What is known of the root.

@@ -19,7 +19,7 @@ use super::clock::Clock;
 use super::connection::{Ending, Purpose, serve};
 use super::inbox::{Inbox, Input};
 use super::tls::Secrets;
-use config::Target;
+use config::ControllerTarget;
 use switch::connection::ConnectionId;
 
 /// The first pause after a controller did not answer; each further one is twice as long.
@@ -79,7 +79,7 @@ impl Drop for Task {
 /// Goes to a controller, again and again, by a main connection and, while that is up, as
 /// many auxiliary ones.
 pub(crate) fn connect(
-    target: Target,
+    target: ControllerTarget,
     auxiliaries: u8,
     purpose: Purpose,
     exchange: Exchange,
@@ -167,7 +167,11 @@ impl Visits {
     }
 }
 
-async fn reach(target: &Target, dscp: Option<u8>, exchange: &Exchange) -> io::Result<Peer> {
+async fn reach(
+    target: &ControllerTarget,
+    dscp: Option<u8>,
+    exchange: &Exchange,
+) -> io::Result<Peer> {
     let tcp = async |host: &str, port: u16| {
         let stream = TcpStream::connect((host, port)).await?;
         if let Some(dscp) = dscp {
@@ -177,13 +181,13 @@ async fn reach(target: &Target, dscp: Option<u8>, exchange: &Exchange) -> io::Re
     };
     in_time(async {
         Ok(match target {
-            Target::Tcp { host, port } => Peer::Tcp(tcp(host, *port).await?),
-            Target::Ssl { host, port } => {
+            ControllerTarget::Tcp { host, port } => Peer::Tcp(tcp(host, *port).await?),
+            ControllerTarget::Ssl { host, port } => {
                 let stream = tcp(host, *port).await?;
                 stream.set_nodelay(true)?;
                 Peer::Tls(Box::new(exchange.secrets.connect(stream).await?))
             }
-            Target::Unix(path) => Peer::Unix(UnixStream::connect(path).await?),
+            ControllerTarget::Unix(path) => Peer::Unix(UnixStream::connect(path).await?),
         })
     })
     .await

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::sync::thread;
-use config::{Config, Dummies, Tls};
+use config::{Config, DummyMode, Tls};
 use control_api::RunDir;
 use dataplane::program::Publication;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -53,7 +53,7 @@ pub fn run(
         rundir: config.rundir.clone(),
         cores: config.cores.clone(),
         file,
-        dummies: Dummies::None,
+        dummies: DummyMode::None,
         system_routes: true,
         tls: None,
         version: VERSION,
@@ -75,7 +75,7 @@ pub struct Setup {
     /// The configuration file, which is read again on SIGHUP.
     pub file: Option<PathBuf>,
     /// The interfaces that are dummies. With any, the clock can be stopped.
-    pub dummies: Dummies,
+    pub dummies: DummyMode,
     /// True if tunnels use the system's routes.
     pub system_routes: bool,
     /// Key and certificates for peers, if the configuration names none.
@@ -167,7 +167,7 @@ pub fn operate(
     setup: Setup,
     begin: impl FnOnce(&mut Startup<'_>) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
-    let clock = match setup.dummies.are_there() {
+    let clock = match setup.dummies.is_enabled() {
         true => Clock::start_that_stops(),
         false => Clock::start(),
     };

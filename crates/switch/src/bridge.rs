@@ -48,7 +48,7 @@ use pipeline::{
 use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use config::{AGEING, FailMode, Rate, STATIONS_MAX};
+use config::{AGEING_TIME, FDB_SIZE, FailMode, PacketRate};
 use dataplane::in_band::InBand;
 use dataplane::mirrors::Mirrors;
 use dataplane::program::Generation;
@@ -166,7 +166,7 @@ pub struct Bridge {
     /// Rules that frames were to make and could not.
     learn_refused: u64,
     /// How many frames go to each controller that the bridge goes to; all, if there is no limit.
-    packet_in_limit: Option<Rate>,
+    packet_in_limit: Option<PacketRate>,
     /// Frames that were not sent to a controller since it had as many as it may have.
     packet_ins_limited: u64,
     /// Bundles that wait for their time.
@@ -184,7 +184,7 @@ impl Bridge {
             pipeline: Pipeline::new(Limits::default(), writers),
             compiled: Classifier::new(),
             tidying: None,
-            stations: MacTable::new(STATIONS_MAX, AGEING),
+            stations: MacTable::new(FDB_SIZE, AGEING_TIME),
             multicast: None,
             switching: None,
             punts: None,
@@ -230,7 +230,7 @@ impl Bridge {
     /// Takes note that a peer has said hello.
     pub fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
         if connection.kind == Kind::Primary {
-            let rate = connection.own_rate.or(self.packet_in_limit);
+            let rate = connection.rate_limit.or(self.packet_in_limit);
             connection.policer.set(rate);
         }
         self.connections.insert(id, connection);
@@ -287,11 +287,11 @@ impl Bridge {
     }
 
     /// Sends each controller that the bridge goes to so many frames from now on.
-    pub fn limit_packet_ins(&mut self, rate: Option<Rate>) {
+    pub fn limit_packet_ins(&mut self, rate: Option<PacketRate>) {
         self.packet_in_limit = rate;
         let peers = self.connections.iter().map(|(_, peer)| peer);
         let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
-        controllers.for_each(|peer| peer.policer.set(peer.own_rate.or(rate)));
+        controllers.for_each(|peer| peer.policer.set(peer.rate_limit.or(rate)));
     }
 
     /// How many frames were not sent to a controller since it had as many as it may have.

@@ -14,7 +14,7 @@ use openflow::{
 
 use super::bundles::Bundles;
 use super::monitors::Monitors;
-use config::Rate;
+use config::PacketRate;
 use dataplane::policer::Policer;
 
 /// Names one connection for as long as the process lives.
@@ -80,7 +80,7 @@ pub struct Connection {
     /// How many frames it is sent.
     pub policer: Arc<Policer>,
     /// The rate of that, if it has one of its own.
-    pub own_rate: Option<Rate>,
+    pub rate_limit: Option<PacketRate>,
     /// The id that it gave itself: frames that rules send to this id come to it, and
     /// no others (`NXT_SET_CONTROLLER_ID`).
     pub controller: u16,
@@ -108,7 +108,7 @@ impl Connection {
             },
             wants: AsyncConfig::initial(version),
             policer: Policer::new(None),
-            own_rate: None,
+            rate_limit: None,
             controller: 0,
             bundles: Bundles::default(),
             monitors: Monitors::default(),

@@ -16,7 +16,7 @@ use tokio::time::Instant as TokioInstant;
 
 use super::host::{self, HostFacts};
 use crate::{DATABASE, LOCK, Manager, TABLES};
-use config::{Remote, Tls};
+use config::{DatabaseRemote, Tls};
 
 /// The first pause after the database was not reached; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ const READ_LEN: usize = 64 * 1024;
 /// Follows the database until the runtime ends, and tells `ready` when it was read for
 /// the first time and what it says was done.
 pub(crate) async fn follow(
-    remote: Remote,
+    remote: DatabaseRemote,
     tls: Option<Tls>,
     manager: Manager,
     rundir: PathBuf,
@@ -93,21 +93,21 @@ struct Office {
 impl Office {
     /// Goes to the database and follows it until it is gone. Tells whether it said anything
     /// that could be used.
-    async fn visit(&mut self, remote: &Remote) -> io::Result<bool> {
+    async fn visit(&mut self, remote: &DatabaseRemote) -> io::Result<bool> {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         match remote {
-            Remote::Unix(path) => {
+            DatabaseRemote::Unix(path) => {
                 let connecting = tokio::time::timeout(CONNECT_TIMEOUT, UnixStream::connect(path));
                 let stream = connecting.await.map_err(late)??;
                 Ok(self.serve(stream).await)
             }
-            Remote::Tcp { host, port } => {
+            DatabaseRemote::Tcp { host, port } => {
                 let connecting = TcpStream::connect((host.as_str(), *port));
                 let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
                 let stream = connecting.await.map_err(late)??;
                 Ok(self.serve(stream).await)
             }
-            Remote::Ssl { host, port } => {
+            DatabaseRemote::Ssl { host, port } => {
                 let connecting = async {
                     let stream = TcpStream::connect((host.as_str(), *port)).await?;
                     self.secrets.connect(stream).await

@@ -29,7 +29,7 @@ use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
 use bridge::read_bridge;
-use config::{Config, Listen, PortKind, Target, Tls};
+use config::{Config, ControllerTarget, ListenAddress, PortKind, Tls};
 
 /// How often statistics are written when nobody says otherwise, and the most often
 /// (ovs-vswitchd.conf.db(5), `other_config:stats-update-interval`).
@@ -118,7 +118,10 @@ impl Desired {
     pub(crate) fn nothing(current: &Config) -> Self {
         let mut nothing = Self::default();
         nothing.config.dummies = current.dummies;
-        nothing.config.confined.clone_from(&current.confined);
+        nothing
+            .config
+            .unix_socket_dir
+            .clone_from(&current.unix_socket_dir);
         nothing
     }
 }
@@ -138,9 +141,9 @@ pub(crate) struct ControllerFate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The bridge goes there.
-    Target(Target),
+    Target(ControllerTarget),
     /// The bridge waits there.
-    Listen(Listen),
+    Listen(ListenAddress),
 }
 
 /// Names that are taken: an interface is a port of one bridge, once.
@@ -181,7 +184,7 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let told = root.map("other_config").get("enable-statistics").copied();
     desired.tells_of_host = told == Some("true");
     let wait = root.map("other_config").get("flow-restore-wait").copied();
-    desired.config.awaits_flows = wait == Some("true");
+    desired.config.flow_restore_wait = wait == Some("true");
     desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
@@ -194,7 +197,7 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
         read_bridge(database, row, current, &mut claims, &mut desired);
     }
     for bridge in &mut desired.config.bridges {
-        bridge.switching.vlans_seen = switching::read_vlan_limit(root);
+        bridge.switching.vlan_limit = switching::read_vlan_limit(root);
     }
     tunnel::refuse_twins(&mut desired);
     note_unpaired(&mut desired);

@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Dummies, Remote, Tls};
+use config::{DatabaseRemote, DummyMode, Tls};
 pub use runtime::PROGRAM;
 use runtime::{LogControl, Setup, operate};
 
@@ -63,7 +63,7 @@ const LOCK: &str = "ovs_vswitchd";
 /// A switch whose configuration is in a database.
 pub struct Managed {
     /// The database; that of the run directory, if none is named.
-    pub database: Option<Remote>,
+    pub database: Option<DatabaseRemote>,
     /// Where sockets are made, as for [`config::Config::rundir`].
     pub rundir: Option<PathBuf>,
     /// The cores that workers run on, as for [`config::Config::cores`].
@@ -73,13 +73,13 @@ pub struct Managed {
     pub tls: Option<Tls>,
     /// Which interfaces are dummies. With any there are commands to hand them frames, and time can
     /// be stopped.
-    pub dummies: Dummies,
+    pub dummies: DummyMode,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
     /// Whether tunnels go by routes of the system, too, not only by those that `ovs/route/add` has.
     pub system_routes: bool,
     /// Whether controllers may be met at sockets of the run directory only.
-    pub confined: bool,
+    pub unix_socket_dir: bool,
     /// Where Prometheus may ask, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// How much is said where.
@@ -119,13 +119,13 @@ pub fn manage(managed: Managed) -> Result<(), DaemonError> {
         }
         startup.serve_metrics(managed.metrics)?;
         let remote = match managed.database {
-            Some(Remote::Unix(path)) => Remote::Unix(rundir.file(path)),
+            Some(DatabaseRemote::Unix(path)) => DatabaseRemote::Unix(rundir.file(path)),
             Some(remote) => remote,
-            None => Remote::Unix(rundir.file(DATABASE_SOCKET)),
+            None => DatabaseRemote::Unix(rundir.file(DATABASE_SOCKET)),
         };
         startup.follow_links()?;
-        let confined = managed.confined.then(|| rundir.absolute());
-        let manager = Manager::new(managed.dummies, confined);
+        let unix_socket_dir = managed.unix_socket_dir.then(|| rundir.absolute());
+        let manager = Manager::new(managed.dummies, unix_socket_dir);
         startup.spawn(database::follow(
             remote,
             managed.tls,

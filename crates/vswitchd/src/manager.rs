@@ -15,7 +15,7 @@ use super::desired::{Desired, desire, mirrors};
 use super::host::HostFacts;
 use super::report::{Extent, report};
 use super::rows::root;
-use config::{Config, Dummies};
+use config::{Config, DummyMode};
 use runtime::Facts;
 
 /// The most keys that nothing comes of which are said at once: there are some eighty.
@@ -51,10 +51,10 @@ pub(crate) struct Manager {
 impl Manager {
     /// One that makes these interfaces dummies, and has controllers met at sockets in this
     /// directory only.
-    pub(crate) fn new(dummies: Dummies, confined: Option<PathBuf>) -> Self {
+    pub(crate) fn new(dummies: DummyMode, unix_socket_dir: Option<PathBuf>) -> Self {
         let mut manager = Self::default();
         manager.desired.config.dummies = dummies;
-        manager.desired.config.confined = confined;
+        manager.desired.config.unix_socket_dir = unix_socket_dir;
         manager
     }
 

@@ -123,7 +123,7 @@ impl Writer<'_> {
 
 fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) -> Columns {
     let dpdk = dpdk::IS_THERE.then_some(DPDK);
-    let has_dummies = desired.config.dummies.are_there();
+    let has_dummies = desired.config.dummies.is_enabled();
     let dummy = has_dummies.then_some(DUMMY);
     let dummy_types = DUMMY_TYPES.into_iter().filter(|_| has_dummies);
     let mut columns = vec![

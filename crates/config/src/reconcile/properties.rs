@@ -8,8 +8,9 @@ use proptest::prelude::*;
 
 use super::{ConfigStep, NumberedPort, Parts, reconcile};
 use crate::{
-    Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen, Sflow,
-    Switching, TableConfig, Target, Tuning,
+    Affinity, BridgeAddress, BridgeConfig, Config, ControllerConfig, ControllerOptions,
+    ControllerTarget, FailMode, InterfaceConfig, ListenAddress, SflowConfig, SwitchingConfig,
+    TableConfig,
 };
 
 /// A bridge, as steps make it: what can be changed in place, and what comes and goes.
@@ -17,8 +18,8 @@ use crate::{
 struct Made {
     config: BridgeConfig,
     ports: BTreeSet<NumberedPort>,
-    controllers: Vec<Controller>,
-    listen: BTreeSet<Listen>,
+    controllers: Vec<ControllerConfig>,
+    listen: BTreeSet<ListenAddress>,
 }
 
 /// A bridge without what comes and goes.
@@ -97,9 +98,9 @@ fn change(config: &mut BridgeConfig, step: &ConfigStep) {
         ConfigStep::SetMirrors(_, mirrors) => config.mirrors.clone_from(mirrors),
         ConfigStep::SetInBand(_, in_band) => config.in_band.clone_from(in_band),
         ConfigStep::SetInterface(_, port, equipment) => {
-            config.equipment.remove(port);
-            if *equipment != Equipment::default() {
-                config.equipment.insert(port.clone(), equipment.clone());
+            config.interfaces.remove(port);
+            if *equipment != InterfaceConfig::default() {
+                config.interfaces.insert(port.clone(), equipment.clone());
             }
         }
         ConfigStep::SetTable(_, table, furniture) => {
@@ -144,7 +145,7 @@ fn beside() -> impl Strategy<Value = Beside> {
 /// Gives interfaces lengths, and tables limits.
 fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
     for (name, mtu) in lengths {
-        let equipment = Equipment {
+        let equipment = InterfaceConfig {
             mtu: Some(mtu),
             ..Equipment::default()
         };
@@ -191,7 +192,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         for bit in 0..2 {
             if peers.0 & 1 << bit != 0 {
                 let text = format!("tcp:10.0.0.{bit}");
-                let target: Controller = controller(&text);
+                let target: ControllerConfig = controller(&text);
                 bridge.controllers.push(target);
             }
             if peers.1 & 1 << bit != 0 {
@@ -210,7 +211,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
             bridge.address = BridgeAddress::Name;
         }
         if is_protecting {
-            bridge.switching = Switching {
+            bridge.switching = SwitchingConfig {
                 forward_bpdu: true,
                 ..Switching::default()
             };
@@ -224,8 +225,8 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
     })
 }
 
-fn sflow(sampling: u32) -> Option<Sflow> {
-    Some(Sflow {
+fn sflow(sampling: u32) -> Option<SflowConfig> {
+    Some(SflowConfig {
         targets: Vec::new(),
         agent: None,
         sub_agent: 0,
@@ -235,10 +236,10 @@ fn sflow(sampling: u32) -> Option<Sflow> {
     })
 }
 
-fn controller(text: &str) -> Controller {
-    Controller {
-        target: text.parse::<Target>().expect("a target"),
-        tuning: Tuning::default(),
+fn controller(text: &str) -> ControllerConfig {
+    ControllerConfig {
+        target: text.parse::<ControllerTarget>().expect("a target"),
+        options: ControllerOptions::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use flow::{PortDesc, PortState};
 use pipeline::Limits;
 
 use super::*;
-use config::{PortVlans, Switching, VlanMode};
+use config::{PortVlans, SwitchingConfig, VlanMode};
 
 /// What was sent: by which port, in which VLAN by its tag, at most how long.
 #[derive(Default)]
@@ -29,8 +29,8 @@ fn mirror(key: &str, output: MirrorOutput) -> Mirror {
     Mirror {
         key: key.to_owned(),
         all: false,
-        arriving: Vec::new(),
-        leaving: Vec::new(),
+        ingress_ports: Vec::new(),
+        egress_ports: Vec::new(),
         vlans: None,
         output,
         snaplen: None,
@@ -78,7 +78,7 @@ impl MirroredBridge {
         };
         Self {
             pipeline,
-            switching: SwitchingView::compile(&Switching {
+            switching: SwitchingView::compile(&SwitchingConfig {
                 ports: vec![access],
                 ..Switching::default()
             }),
@@ -110,8 +110,8 @@ impl MirroredBridge {
 #[test]
 fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
     let bridge = MirroredBridge::new(&[Mirror {
-        arriving: ports(&[1]),
-        leaving: ports(&[2]),
+        ingress_ports: ports(&[1]),
+        egress_ports: ports(&[2]),
         snaplen: Some(64),
         ..mirror("m", to(3))
     }]);
@@ -156,11 +156,11 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
     // The second takes what the first sends.
     let chained = MirroredBridge::new(&[
         Mirror {
-            arriving: ports(&[1]),
+            ingress_ports: ports(&[1]),
             ..mirror("a", to(3))
         },
         Mirror {
-            leaving: ports(&[3]),
+            egress_ports: ports(&[3]),
             ..mirror("b", to(5))
         },
     ]);
@@ -196,7 +196,7 @@ fn a_vlan_of_copies_goes_to_all_that_carry_it() {
     let into = |vid| {
         MirroredBridge::new(&[
             Mirror {
-                arriving: ports(&[1]),
+                ingress_ports: ports(&[1]),
                 ..mirror("m", MirrorOutput::Vlan(vid))
             },
             mirror("other", to(5)),

@@ -23,8 +23,8 @@ use crate::program::{BridgeId, WorkerActivity};
 use crate::punt::{PuntTable, PuntedProtocols};
 use crate::sampling::SamplingView;
 use crate::stp_filter::{BlockedPort, StpFilter};
-use config::AGEING;
-use config::{Mirror, MirrorOutput, Rate};
+use config::AGEING_TIME;
+use config::{MirrorConfig, MirrorOutput, PacketRate};
 use l2::mac::{MacTable, MacView};
 
 const BRIDGE: BridgeId = BridgeId(0);
@@ -266,7 +266,7 @@ fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
         panic!("a station was seen")
     };
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
-    let mut table = MacTable::new(8, AGEING);
+    let mut table = MacTable::new(8, AGEING_TIME);
     table.learn(address, from.port, Instant::START);
     rig.stations = table.view();
     rig.publish();
@@ -462,7 +462,7 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
         Action::output(PortNo(2)),
     ];
     let mut rig = WorkerRig::new(&[(1, &both)]);
-    rig.policing.policer.set(Rate::new(1, Some(2)));
+    rig.policing.policer.set(PacketRate::new(1, Some(2)));
     for _ in 0..5 {
         assert_eq!(rig.pass(1, 9), [2]);
     }
@@ -523,7 +523,7 @@ fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
     let out = |port| Action::output(PortNo(port));
     let rules: [(u128, &[Action]); 2] = [(1, &[out(2)]), (2, &[out(1), out(3)])];
     let mut rig = WorkerRig::new(&rules);
-    let mirror = |key: &str, arriving, leaving| Mirror {
+    let mirror = |key: &str, arriving, leaving| MirrorConfig {
         key: key.to_owned(),
         all: false,
         arriving,

@@ -22,11 +22,11 @@ use crate::program::Program;
 use crate::slots::PortKey;
 use crate::tunnels;
 use crate::underlay::{HostPacket, NextHop, UnderlayPort};
-use config::Tunnel;
+use config::TunnelConfig;
 
 /// What all packets of a batch have in common.
 struct Encapsulation<'a> {
-    tunnel: &'a Tunnel,
+    tunnel: &'a TunnelConfig,
     outer: OuterHeaders,
     shim: TunnelHeader,
     egress_ports: (u16, u16),
@@ -39,7 +39,7 @@ impl Worker {
         &mut self,
         program: &Program,
         exit: PortKey,
-        tunnel: &Tunnel,
+        tunnel: &TunnelConfig,
         passage: &mut RecirculatedBatch,
     ) {
         let none = PipelineFields::new(PortNo::ANY);
@@ -61,7 +61,7 @@ impl Worker {
         &mut self,
         program: &Program,
         exit: PortKey,
-        tunnel: &'a Tunnel,
+        tunnel: &'a TunnelConfig,
         words: &PipelineFields,
     ) -> Result<Encapsulation<'a>, WorkerDrop> {
         let underlay = &program.underlay;
@@ -121,7 +121,7 @@ impl Worker {
         if let OuterTransport::Udp { src, .. } = &mut outer.upper {
             *src = tunnels::source_port(frame.bytes(), &within, wrapping.egress_ports);
         }
-        if wrapping.tunnel.numbered {
+        if wrapping.tunnel.sequenced {
             let number = self.numbers.entry(exit).or_default();
             wrapping.shim.sequence = Some(*number);
             *number = number.wrapping_add(1);
@@ -245,7 +245,7 @@ fn open(
 
 /// How many bytes of a frame the tunnel does not carry; none if it does not carry the frame.
 fn dress_down(wrapping: &mut Encapsulation<'_>, within: &tunnels::InnerHeaders) -> Option<u16> {
-    if !wrapping.tunnel.bare {
+    if !wrapping.tunnel.is_layer3 {
         return within.payload_at.map(|_| 0);
     }
     if within.tagged {

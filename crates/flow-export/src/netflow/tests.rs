@@ -10,7 +10,7 @@ fn exporter(active: Option<u64>) -> Exporter {
     let settings = NetflowSettings {
         active: active.map(Duration::from_secs),
         engine: [3, 0x85],
-        adds_engine: false,
+        add_id_to_interface: false,
     };
     Exporter::new(settings, EPOCH)
 }
@@ -127,7 +127,7 @@ fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
     let settings = NetflowSettings {
         active: Some(Duration::from_secs(3)),
         engine: [0, 1],
-        adds_engine: true,
+        add_id_to_interface: true,
     };
     exporter.set(settings);
     assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(1023)));
@@ -159,7 +159,7 @@ fn a_record_counts_up_to_32_bits_and_the_rest_in_others() {
 #[test]
 fn interfaces_tell_of_the_engine_if_that_is_wanted() {
     let mut exporter = exporter(None);
-    exporter.settings.adds_engine = true;
+    exporter.settings.add_id_to_interface = true;
     let (mut key, counts) = flow(1, 1, [1, 1]);
     key.output = Output::Flood;
     let (input, output) = (5 << 9 | 1, 5 << 9 | 0x1ff);

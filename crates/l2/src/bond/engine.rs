@@ -195,7 +195,7 @@ impl Bond {
     /// How frames are shared just now; none, if none are carried.
     fn mode(&self) -> Option<Mode> {
         match (self.lacp, self.settings.mode) {
-            (Status::Configured, _) if self.settings.falls_back => Some(Mode::ActiveBackup),
+            (Status::Configured, _) if self.settings.lacp_fallback => Some(Mode::ActiveBackup),
             (Status::Configured, _) | (Status::Off, Mode::BalanceTcp) => None,
             (_, mode) => Some(mode),
         }
@@ -203,8 +203,8 @@ impl Bond {
 
     /// Whether several members may carry frames.
     fn shares(&self) -> bool {
-        let falls_back = self.settings.falls_back && self.lacp == Status::Configured;
-        self.settings.mode != Mode::ActiveBackup && !falls_back
+        let lacp_fallback = self.settings.lacp_fallback && self.lacp == Status::Configured;
+        self.settings.mode != Mode::ActiveBackup && !lacp_fallback
     }
 
     fn enabled(&self) -> Vec<PortNo> {
@@ -304,7 +304,7 @@ impl Bond {
             (Status::Negotiated, _) => (either(member.enabled), either(member.enabled)),
             // The other end floods by all members, and knows nothing of this.
             (_, Some(Mode::BalanceSlb)) => match is_active {
-                Admission::Drop if !self.settings.takes_all => {
+                Admission::Drop if !self.settings.all_members_active => {
                     (Admission::TakeUnlessMoved, Admission::Drop)
                 }
                 _ => (Admission::TakeUnlessMoved, Admission::TakeUnlessMoved),

@@ -79,9 +79,11 @@ fn the_primary_is_active_whenever_it_can_be() {
 
 #[test]
 fn frames_to_many_may_be_taken_from_all() {
-    for (takes_all, other) in [(false, Admission::Drop), (true, Admission::TakeUnlessMoved)] {
+    for (all_members_active, other) in
+        [(false, Admission::Drop), (true, Admission::TakeUnlessMoved)]
+    {
         let mut bond = bond(Settings {
-            takes_all,
+            all_members_active,
             ..mode(Mode::BalanceSlb)
         });
         let told = view(&mut bond);
@@ -154,11 +156,11 @@ fn flows_are_shared_only_with_a_partner() {
     assert_eq!(told.admission(ONE, STATION), Admission::Drop);
     assert!(!bond.poll_moved());
     // Without one, one member carries all if that was asked for.
-    let falls_back = Settings {
-        falls_back: true,
+    let lacp_fallback = Settings {
+        lacp_fallback: true,
         ..mode(Mode::BalanceTcp)
     };
-    bond.configure(falls_back, &[ONE, TWO], at(30));
+    bond.configure(lacp_fallback, &[ONE, TWO], at(30));
     bond.handle_lacp(Status::Configured, |_| true, at(30));
     assert_eq!(view(&mut bond).outlet, Outlet::One(TWO));
 }

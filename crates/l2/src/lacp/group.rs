@@ -97,8 +97,8 @@ impl Group {
         let Some(port) = self.ports.get(&number) else {
             return false;
         };
-        let falls_back = self.settings.falls_back && self.partner.is_none();
-        port.is_distributing() || (falls_back && port.receive() == Receive::Defaulted)
+        let lacp_fallback = self.settings.lacp_fallback && self.partner.is_none();
+        port.is_distributing() || (lacp_fallback && port.receive() == Receive::Defaulted)
     }
 
     /// The carrier of a port came or went.

@@ -7,7 +7,7 @@ use base::Instant;
 use packet::wire::slow::{LacpInfo, LacpState, Lacpdu};
 
 use super::{
-    Activity, FAST_PERIODIC, LONG_TIMEOUT, SENT_MAX, SHORT_TIMEOUT, SLOW_PERIODIC, Settings,
+    FAST_PERIODIC, LONG_TIMEOUT, LacpActivity, SENT_MAX, SHORT_TIMEOUT, SLOW_PERIODIC, Settings,
 };
 
 /// What is told of a port.
@@ -129,7 +129,7 @@ impl Port {
     pub fn actor(&self, of: &Settings) -> LacpInfo {
         let distributing = self.is_distributing();
         let state = LacpState::default()
-            .with(LacpState::ACTIVITY, of.activity == Activity::Active)
+            .with(LacpState::ACTIVITY, of.activity == LacpActivity::Active)
             .with(LacpState::TIMEOUT, of.is_fast)
             .with(LacpState::AGGREGATION, of.aggregates)
             .with(LacpState::SYNCHRONIZATION, self.attached)
@@ -180,7 +180,7 @@ impl Port {
             && same(LacpState::AGGREGATION.0);
         let theirs = pdu.actor.state;
         let talks = theirs.has(LacpState::ACTIVITY)
-            || (of.activity == Activity::Active && told.state.has(LacpState::ACTIVITY));
+            || (of.activity == LacpActivity::Active && told.state.has(LacpState::ACTIVITY));
         let in_sync = theirs.has(LacpState::SYNCHRONIZATION)
             && (knows_us || !theirs.has(LacpState::AGGREGATION))
             && talks;
@@ -246,7 +246,8 @@ impl Port {
 
     /// How often it sends, if at all: two that wait for each other say nothing.
     fn interval(&self, of: &Settings) -> Option<Duration> {
-        let speaks = of.activity == Activity::Active || self.partner.state.has(LacpState::ACTIVITY);
+        let speaks =
+            of.activity == LacpActivity::Active || self.partner.state.has(LacpState::ACTIVITY);
         if self.receive == Receive::Disabled || !speaks {
             return None;
         }

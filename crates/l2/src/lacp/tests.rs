@@ -14,7 +14,7 @@ use super::*;
 
 const ADDRESS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 
-fn settings(activity: Activity, system: u64) -> Settings {
+fn settings(activity: LacpActivity, system: u64) -> Settings {
     Settings {
         activity,
         is_fast: false,
@@ -22,7 +22,7 @@ fn settings(activity: Activity, system: u64) -> Settings {
             priority: 65534,
             address: MacAddr::from_u64(system),
         },
-        falls_back: false,
+        lacp_fallback: false,
         aggregates: true,
     }
 }
@@ -99,7 +99,7 @@ fn ports(count: u32) -> BTreeMap<PortNo, PortSettings> {
 
 #[test]
 fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
-    use Activity::{Active, Passive};
+    use LacpActivity::{Active, Passive};
     for (a, b) in [(Active, Active), (Active, Passive), (Passive, Active)] {
         let mut pair = Pair::new([settings(a, 1), settings(b, 2)], 2);
         pair.run(Duration::from_millis(1500));
@@ -115,7 +115,7 @@ fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
 
 #[test]
 fn two_that_wait_for_each_other_say_nothing() {
-    let passive = Activity::Passive;
+    let passive = LacpActivity::Passive;
     let mut pair = Pair::new([settings(passive, 1), settings(passive, 2)], 2);
     assert_eq!(pair.run(Duration::from_secs(100)), 0);
     assert_eq!(pair.ends[0].status(), Status::Configured);
@@ -129,8 +129,8 @@ fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
         ..settings
     };
     let ends = [
-        settings(Activity::Active, 1),
-        settings(Activity::Passive, 2),
+        settings(LacpActivity::Active, 1),
+        settings(LacpActivity::Passive, 2),
     ];
     let mut cable = Pair::new(ends.map(alone), 1);
     cable.run(Duration::from_secs(2));
@@ -146,9 +146,9 @@ fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
 fn who_is_not_heard_is_let_go_and_comes_back() {
     let fast = Settings {
         is_fast: true,
-        ..settings(Activity::Active, 1)
+        ..settings(LacpActivity::Active, 1)
     };
-    let mut pair = Pair::new([fast, settings(Activity::Active, 2)], 2);
+    let mut pair = Pair::new([fast, settings(LacpActivity::Active, 2)], 2);
     pair.run(Duration::from_secs(5));
     assert_eq!(pair.enabled(0), [1, 2]);
     pair.cut.push(PortNo(2));
@@ -167,7 +167,7 @@ fn who_is_not_heard_is_let_go_and_comes_back() {
 
 #[test]
 fn a_port_without_carrier_is_let_go_at_once() {
-    let active = Activity::Active;
+    let active = LacpActivity::Active;
     let mut pair = Pair::new([settings(active, 1), settings(active, 2)], 2);
     pair.run(Duration::from_secs(3));
     pair.ends[0].handle_carrier(PortNo(1), false, pair.now);
@@ -183,12 +183,12 @@ fn a_port_without_carrier_is_let_go_at_once() {
 
 #[test]
 fn a_cable_to_another_system_is_left_out() {
-    let mut group = Group::new(settings(Activity::Active, 1));
-    group.configure(settings(Activity::Active, 1), &ports(3));
+    let mut group = Group::new(settings(LacpActivity::Active, 1));
+    group.configure(settings(LacpActivity::Active, 1), &ports(3));
     let mut others: Vec<_> = [2, 2, 3]
         .map(|system| {
-            let mut other = Group::new(settings(Activity::Active, system));
-            other.configure(settings(Activity::Active, system), &ports(3));
+            let mut other = Group::new(settings(LacpActivity::Active, system));
+            other.configure(settings(LacpActivity::Active, system), &ports(3));
             other
         })
         .into();
@@ -216,7 +216,10 @@ fn a_cable_to_another_system_is_left_out() {
 
 #[test]
 fn a_partner_that_knows_others_only_is_not_in_sync() {
-    let mut pair = Pair::new([Activity::Active; 2].map(|active| settings(active, 1)), 1);
+    let mut pair = Pair::new(
+        [LacpActivity::Active; 2].map(|active| settings(active, 1)),
+        1,
+    );
     // Both are the same system: a cable from a port to itself, say.
     pair.run(Duration::from_secs(10));
     assert_eq!(pair.enabled(0), [0; 0]);
@@ -228,10 +231,10 @@ fn without_any_partner_a_group_may_fall_back() {
     let mut pair = Pair::new(
         [
             Settings {
-                falls_back: true,
-                ..settings(Activity::Active, 1)
+                lacp_fallback: true,
+                ..settings(LacpActivity::Active, 1)
             },
-            settings(Activity::Active, 2),
+            settings(LacpActivity::Active, 2),
         ],
         2,
     );
@@ -247,8 +250,8 @@ fn without_any_partner_a_group_may_fall_back() {
 
 #[test]
 fn markers_are_answered_and_damage_is_counted() {
-    let mut group = Group::new(settings(Activity::Active, 1));
-    group.configure(settings(Activity::Active, 1), &ports(1));
+    let mut group = Group::new(settings(LacpActivity::Active, 1));
+    group.configure(settings(LacpActivity::Active, 1), &ports(1));
     let asked = Marker {
         is_response: false,
         system: ADDRESS,
@@ -274,8 +277,8 @@ proptest! {
     #[test]
     fn it_never_babbles(frames in proptest::collection::vec(
         (any::<[u8; 20]>(), any::<[u8; 20]>(), 0u64..400), 0..60)) {
-        let mut group = Group::new(settings(Activity::Active, 1));
-        group.configure(settings(Activity::Active, 1), &ports(1));
+        let mut group = Group::new(settings(LacpActivity::Active, 1));
+        group.configure(settings(LacpActivity::Active, 1), &ports(1));
         group.handle_carrier(PortNo(1), true, Instant::START);
         let mut sent: Vec<Instant> = Vec::new();
         let mut now = Instant::START;

@@ -1,7 +1,7 @@
 //! Stations that come, move and go, and what is remembered of them.
 
 use super::*;
-use config::AGEING;
+use config::AGEING_TIME;
 
 fn address(number: u64) -> Address {
     Address {
@@ -19,7 +19,7 @@ fn ports_of(table: &MacTable) -> Vec<(u64, u32)> {
 
 #[test]
 fn a_station_moves_with_its_frames_and_only_news_is_news() {
-    let mut table = MacTable::new(4, AGEING);
+    let mut table = MacTable::new(4, AGEING_TIME);
     assert!(table.learn(address(1), PortNo(1), Instant::START));
     assert!(!table.learn(address(1), PortNo(1), Instant::from_secs(5)));
     assert!(table.learn(address(1), PortNo(2), Instant::from_secs(6)));
@@ -30,7 +30,7 @@ fn a_station_moves_with_its_frames_and_only_news_is_news() {
 
 #[test]
 fn the_same_address_in_two_vlans_is_two_stations() {
-    let mut table = MacTable::new(4, AGEING);
+    let mut table = MacTable::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     table.learn(
         Address {
@@ -45,7 +45,7 @@ fn the_same_address_in_two_vlans_is_two_stations() {
 
 #[test]
 fn silence_ages_and_a_mark_from_a_worker_keeps() {
-    let mut table = MacTable::new(4, AGEING);
+    let mut table = MacTable::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     table.learn(address(2), PortNo(1), Instant::START);
     table
@@ -63,7 +63,7 @@ fn silence_ages_and_a_mark_from_a_worker_keeps() {
 
 #[test]
 fn a_flood_of_addresses_costs_the_port_that_sends_it() {
-    let mut table = MacTable::new(4, AGEING);
+    let mut table = MacTable::new(4, AGEING_TIME);
     table.learn(address(100), PortNo(1), Instant::START);
     for number in 1..=50 {
         table.learn(address(number), PortNo(2), Instant::from_secs(number));
@@ -74,7 +74,7 @@ fn a_flood_of_addresses_costs_the_port_that_sends_it() {
 
 #[test]
 fn who_was_put_in_by_hand_stays_where_they_are() {
-    let (mut table, start) = (MacTable::new(3, AGEING), Instant::START);
+    let (mut table, start) = (MacTable::new(3, AGEING_TIME), Instant::START);
     table.learn(address(1), PortNo(1), start);
     let before = table.add_static(address(1), PortNo(2), start);
     let before = before.expect("there is room").expect("it was learned");
@@ -96,7 +96,7 @@ fn who_was_put_in_by_hand_stays_where_they_are() {
         table.add_static(address(6), PortNo(1), start).err(),
         Some(ByHand::Full)
     );
-    assert!(!table.set_limits(1, AGEING) && table.len() == 3);
+    assert!(!table.set_limits(1, AGEING_TIME) && table.len() == 3);
     assert!(table.remove_static(address(1)) && !table.remove_static(address(1)));
     assert!(table.forget_port(PortNo(1)) && table.is_empty());
     let counts = MacCounts {
@@ -111,7 +111,7 @@ fn who_was_put_in_by_hand_stays_where_they_are() {
 
 #[test]
 fn the_view_of_a_worker_does_not_change_under_it() {
-    let mut table = MacTable::new(4, AGEING);
+    let mut table = MacTable::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     let view = table.view();
     assert!(table.flush() && !table.flush());

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use openflow::{ChannelOptions, VersionSet};
 
 use crate::snoop::{Ear, Talk};
-use config::Tuning;
+use config::ControllerOptions;
 use switch::connection::Kind;
 
 /// Longer than any switch runs: a peer that is never asked whether it is there.
@@ -70,7 +70,7 @@ pub(crate) struct Purpose {
     /// How the bridge speaks with it.
     pub(crate) speaking: Speaking,
     /// What is particular to this peer.
-    pub(crate) tuning: Tuning,
+    pub(crate) tuning: ControllerOptions,
 }
 
 impl Purpose {

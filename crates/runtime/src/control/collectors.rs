@@ -11,7 +11,7 @@ use sys::interface::Interfaces;
 
 use super::{BURST_MAX, Control};
 use crate::worker_thread::EVENTS_MAX;
-use config::{Exporters, Sflow};
+use config::{Exporters, SflowConfig};
 use dataplane::program::BridgeId;
 use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::flows::Flow;
@@ -219,7 +219,7 @@ impl Control {
 
     /// The address of an agent: that of its interface, else that by which its first collector is
     /// reached.
-    fn agent(&self, sflow: &Sflow) -> Option<IpAddr> {
+    fn agent(&self, sflow: &SflowConfig) -> Option<IpAddr> {
         if sflow.agent.is_some() && !self.underlay.knows_addresses() {
             return None;
         }

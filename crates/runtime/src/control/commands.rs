@@ -25,7 +25,7 @@ mod workers;
 
 use super::{Control, Site};
 use crate::unixctl::Question;
-use config::Dummies;
+use config::DummyMode;
 pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.
@@ -93,7 +93,7 @@ impl Command {
     ///
     /// # Errors
     /// There is none, or it does not take so many arguments.
-    fn find(name: &str, arguments: usize, dummies: Dummies) -> Result<&'static Self, String> {
+    fn find(name: &str, arguments: usize, dummies: DummyMode) -> Result<&'static Self, String> {
         let mut rows = all(dummies);
         let former = bonds::FORMER.iter().find(|(former, _)| *former == name);
         let present = former.map_or(name, |(_, present)| present);
@@ -117,8 +117,8 @@ impl Command {
 }
 
 /// All that there are.
-fn all(dummies: Dummies) -> impl Iterator<Item = &'static Command> {
-    let for_tests = dummies.are_there().then_some(FOR_TESTS);
+fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
+    let for_tests = dummies.is_enabled().then_some(FOR_TESTS);
     let subjects = SUBJECTS
         .iter()
         .copied()

@@ -15,7 +15,7 @@ use ports::af_packet::AfPacket;
 use sys::interface::{Ifindex, Interfaces};
 
 use super::{Control, seats};
-use config::{End, PortKind, Tunnel};
+use config::{PortKind, TunnelConfig, TunnelEndpoint};
 use dataplane::messages::WorkerCommand;
 use dataplane::policer::{Policer, PortPolicing};
 use dataplane::program::BridgeId;
@@ -98,7 +98,7 @@ impl Control {
     /// Which interfaces that no bridge has are wanted.
     fn wanted_host_ports(&self) -> BTreeSet<u32> {
         let ports = || self.sites.values().flat_map(|site| site.ports.values());
-        let tunnels: Vec<&Tunnel> = ports()
+        let tunnels: Vec<&TunnelConfig> = ports()
             .filter_map(|port| match &port.wanted.kind {
                 PortKind::Tunnel(tunnel) => Some(&**tunnel),
                 _ => None,
@@ -109,14 +109,16 @@ impl Control {
         let mut wanted: BTreeSet<u32> = BTreeSet::new();
         for tunnel in tunnels {
             match tunnel.remote {
-                End::Given(remote) => {
+                TunnelEndpoint::Given(remote) => {
                     let fitting = routes
                         .iter()
                         .filter(|route| is_within(remote, route.to, route.len));
                     let best = fitting.max_by_key(|route| (route.len, Reverse(route.metric)));
                     wanted.extend(best.map(|route| route.index));
                 }
-                End::Flow | End::Any => wanted.extend(routes.iter().map(|route| route.index)),
+                TunnelEndpoint::Flow | TunnelEndpoint::Any => {
+                    wanted.extend(routes.iter().map(|route| route.index))
+                }
             }
         }
         let wanted = wanted.difference(&taken).copied();

@@ -8,7 +8,7 @@ use base::PortNo;
 use packet::MacAddr;
 
 use super::{Control, Site};
-use config::{Controller, Target};
+use config::{ControllerConfig, ControllerTarget};
 use dataplane::in_band::InBandConfig;
 use dataplane::underlay::is_within;
 use switch::underlay::{KernelRoute, KernelTables};
@@ -50,11 +50,15 @@ fn config_of(site: &Site, kernel: &KernelTables) -> InBandConfig {
 /// can, as with Open vSwitch.
 fn remotes(site: &Site) -> impl Iterator<Item = SocketAddrV4> {
     let controllers = site.controllers.keys();
-    let controllers = controllers.filter_map(|Controller { target, tuning }| match target {
-        Target::Tcp { host, port } | Target::Ssl { host, port } if tuning.in_band => {
+    let controllers = controllers.filter_map(|ControllerConfig { target, options }| match target {
+        ControllerTarget::Tcp { host, port } | ControllerTarget::Ssl { host, port }
+            if options.in_band =>
+        {
             Some(SocketAddrV4::new(host.parse().ok()?, *port))
         }
-        Target::Tcp { .. } | Target::Ssl { .. } | Target::Unix(_) => None,
+        ControllerTarget::Tcp { .. } | ControllerTarget::Ssl { .. } | ControllerTarget::Unix(_) => {
+            None
+        }
     });
     controllers.chain(site.in_band.managers.iter().copied())
 }

@@ -194,7 +194,7 @@ fn is_open(port: Option<&PortSite>) -> bool {
 
 /// Not open, and not the switch's own to make.
 fn is_closed(port: &PortSite) -> bool {
-    port.device.is_none() && port.wanted.kind.is_found()
+    port.device.is_none() && port.wanted.kind.is_external()
 }
 
 /// A TAP interface in another network namespace, or a device of DPDK that is no interface.

@@ -9,7 +9,7 @@ use super::Control;
 use super::site::{PortSite, Site};
 use crate::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 use crate::handle::ControlHandle;
-use config::Controller;
+use config::ControllerConfig;
 use control_api::RunDir;
 use switch::bridge::Spanning;
 
@@ -62,7 +62,7 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
         };
         (*number, facts)
     };
-    let controller = |controller: &Controller| {
+    let controller = |controller: &ControllerConfig| {
         let uri = controller.target.to_string();
         let contact = site.contacts.get(uri.as_str()).cloned().unwrap_or_default();
         let since = |then: Option<Instant>| then.map(|then| (now - then).as_secs());

@@ -14,13 +14,13 @@ use crate::error::SwitchError;
 use crate::peers::{Listener, connect, listen};
 use crate::rundir::SocketFile;
 use crate::{snoop, unixctl};
-use config::{Controller, Listen, Tuning};
+use config::{ControllerConfig, ControllerOptions, ListenAddress};
 use switch::connection::Kind;
 
 impl Control {
     /// Goes to a controller, again and again; not yet, while rules are to be restored.
-    pub(super) fn add_controller(&mut self, bridge: &str, controller: Controller) {
-        let (exchange, waits) = (self.tools.exchange.clone(), self.awaits_flows);
+    pub(super) fn add_controller(&mut self, bridge: &str, controller: ControllerConfig) {
+        let (exchange, waits) = (self.tools.exchange.clone(), self.flow_restore_wait);
         let runtime = self.tools.runtime.clone();
         let Some((_, site)) = self.site_named(bridge) else {
             return;
@@ -31,7 +31,7 @@ impl Control {
             kind: Kind::Primary,
             uri: Some(uri.as_str().into()),
             speaking: site.speaking.clone(),
-            tuning: controller.tuning,
+            tuning: controller.options,
         };
         let _in_runtime = runtime.enter();
         let auxiliaries = site.auxiliary.count();
@@ -53,7 +53,7 @@ impl Control {
     }
 
     /// Goes there no more.
-    pub(super) fn remove_controller(&mut self, bridge: &str, controller: &Controller) {
+    pub(super) fn remove_controller(&mut self, bridge: &str, controller: &ControllerConfig) {
         let uri = controller.target.to_string();
         if let Some((_, site)) = self.site_named(bridge) {
             site.controllers.remove(controller);
@@ -90,16 +90,16 @@ impl Control {
 
     /// Has frames wait, and controllers, until a configuration says that they need not.
     pub(crate) const fn await_flows(&mut self) {
-        self.awaits_flows = true;
+        self.flow_restore_wait = true;
     }
 
     /// Forwards frames and goes to controllers, now that rules are restored. There is no way
     /// back: rules are awaited at the start only.
     pub(super) fn end_wait(&mut self) {
-        if self.config.awaits_flows {
+        if self.config.flow_restore_wait {
             tracing::info!("rules are restored: frames are forwarded from now on");
         }
-        self.awaits_flows = false;
+        self.flow_restore_wait = false;
         let names = self.sites.values();
         let names: Vec<_> = names.map(|site| site.bridge.name().to_owned()).collect();
         for name in names {
@@ -111,7 +111,11 @@ impl Control {
     }
 
     /// Waits for peers there; why that cannot be, if it cannot, is kept.
-    pub(super) fn add_listener(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+    pub(super) fn add_listener(
+        &mut self,
+        bridge: &str,
+        wanted: ListenAddress,
+    ) -> Result<(), SwitchError> {
         let added = self.listen_at(bridge, wanted.clone());
         if let (Err(error), Some((_, site))) = (&added, self.site_named(bridge)) {
             site.not_listening.insert(wanted, error.to_string());
@@ -120,21 +124,23 @@ impl Control {
     }
 
     /// Waits there no more.
-    pub(super) fn remove_listener(&mut self, bridge: &str, listen: &Listen) {
+    pub(super) fn remove_listener(&mut self, bridge: &str, listen: &ListenAddress) {
         if let Some((_, site)) = self.site_named(bridge) {
             site.listeners.remove(listen);
             site.not_listening.remove(listen);
         }
     }
 
-    fn listen_at(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+    fn listen_at(&mut self, bridge: &str, wanted: ListenAddress) -> Result<(), SwitchError> {
         let Some((_, site)) = self.site_named(bridge) else {
             return Ok(());
         };
         let speaking = site.speaking.clone();
         let listener = match &wanted {
-            Listen::Unix(path) => self.listen_unix(bridge, path, &speaking, Tuning::default())?,
-            Listen::Tcp(address) | Listen::Ssl(address) => {
+            ListenAddress::Unix(path) => {
+                self.listen_unix(bridge, path, &speaking, ControllerOptions::default())?
+            }
+            ListenAddress::Tcp(address) | ListenAddress::Ssl(address) => {
                 let socket = StdTcpListener::bind(address)
                     .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
                 let socket = socket.map_err(|error| SwitchError::Tcp {
@@ -145,10 +151,16 @@ impl Control {
                 let socket = TcpListener::from_std(socket)
                     .map_err(SwitchError::system("listening by TCP"))?;
                 let socket = match &wanted {
-                    Listen::Ssl(_) => Listener::Ssl(socket),
+                    ListenAddress::Ssl(_) => Listener::Ssl(socket),
                     _ => Listener::Tcp(socket),
                 };
-                self.wait_at(bridge, socket, None, &speaking, Tuning::default())
+                self.wait_at(
+                    bridge,
+                    socket,
+                    None,
+                    &speaking,
+                    ControllerOptions::default(),
+                )
             }
         };
         if let Some((_, site)) = self.site_named(bridge) {
@@ -163,7 +175,7 @@ impl Control {
         bridge: &str,
         path: &Path,
         speaking: &Speaking,
-        tuning: Tuning,
+        tuning: ControllerOptions,
     ) -> Result<ListenSite, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
@@ -214,7 +226,7 @@ impl Control {
         listener: Listener,
         file: Option<SocketFile>,
         speaking: &Speaking,
-        tuning: Tuning,
+        tuning: ControllerOptions,
     ) -> ListenSite {
         let purpose = Purpose {
             bridge: Arc::from(bridge),

@@ -25,7 +25,7 @@ impl Control {
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
         let sites = self.sites.iter_mut();
         // Frames meet no bridge until its rules are there.
-        let sites = sites.filter(|_| !self.awaits_flows);
+        let sites = sites.filter(|_| !self.flow_restore_wait);
         let bridges = sites.map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
             let switching = site.bridge.switching().cloned();

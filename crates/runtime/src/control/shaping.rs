@@ -9,7 +9,7 @@ use ports::shaping::{EffectiveQos, QosConfig};
 
 use super::Control;
 use super::site::{PortSite, Site};
-use config::name_of;
+use config::qdisc_name;
 use dataplane::slots::PortKey;
 
 /// Whether the answer tells what queues have sent.
@@ -38,7 +38,7 @@ impl PortSite {
             Ok(shaped) => self.shaped = shaped.map(|shaped| (shape, shaped)),
             Err(error) => {
                 self.shaped = None;
-                let (kind, why) = (name_of(shape.qdisc), why(&error));
+                let (kind, why) = (qdisc_name(shape.qdisc), why(&error));
                 self.complain(format!("qos: {kind}: {why}"));
             }
         }

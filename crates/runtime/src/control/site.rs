@@ -16,7 +16,8 @@ use crate::peers::Task;
 use crate::rundir::SocketFile;
 use config::reconcile::NumberedPort;
 use config::{
-    Affinity, Auxiliaries, Controller, Equipment, InBandSettings, Listen, Policing, Rate,
+    Affinity, AuxiliaryCount, ControllerConfig, InBandSettings, InterfaceConfig, ListenAddress,
+    PacketRate, Policing,
 };
 use dataplane::messages::ReturnedQueue;
 use dataplane::policer::{PacketInCounters, Policer, PortPolicing};
@@ -113,22 +114,22 @@ pub(super) struct Site {
     /// Which workers take the frames of ports; all, of ports that are not named.
     pub(super) affinity: Vec<Affinity>,
     /// How many auxiliary connections it has to each controller.
-    pub(super) auxiliary: Auxiliaries,
+    pub(super) auxiliary: AuxiliaryCount,
     /// What interfaces are given beside.
-    pub(super) equipment: BTreeMap<String, Equipment>,
+    pub(super) equipment: BTreeMap<String, InterfaceConfig>,
     /// Its ports.
     pub(super) ports: BTreeMap<PortNo, PortSite>,
     /// The controllers it connects to, each with the task that does; none, while rules are
     /// still to be restored.
-    pub(super) controllers: BTreeMap<Controller, Option<Task>>,
+    pub(super) controllers: BTreeMap<ControllerConfig, Option<Task>>,
     /// What passes through it whatever rules say, beside what goes to controllers.
     pub(super) in_band: InBandSettings,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.
-    pub(super) listeners: BTreeMap<Listen, ListenSite>,
+    pub(super) listeners: BTreeMap<ListenAddress, ListenSite>,
     /// Where it was to listen and could not, and why.
-    pub(super) not_listening: BTreeMap<Listen, String>,
+    pub(super) not_listening: BTreeMap<ListenAddress, String>,
     /// Its management socket, for OpenFlow.
     pub(super) _management: ListenSite,
     /// Its socket for those who listen in.
@@ -139,7 +140,11 @@ pub(super) struct Site {
 
 impl PortSite {
     /// A port that is not open yet.
-    pub(super) fn new(wanted: NumberedPort, address: Option<MacAddr>, rate: Option<Rate>) -> Self {
+    pub(super) fn new(
+        wanted: NumberedPort,
+        address: Option<MacAddr>,
+        rate: Option<PacketRate>,
+    ) -> Self {
         Self {
             wanted,
             address,
@@ -188,7 +193,7 @@ impl PortSite {
     }
 
     /// Gives its device what it is to have.
-    pub(super) fn equip(&mut self, equipment: &Equipment) {
+    pub(super) fn equip(&mut self, equipment: &InterfaceConfig) {
         self.policer.limit_ingress(equipment.ingress);
         self.policer.limit_egress(equipment.egress);
         self.complaint = None;

@@ -14,7 +14,8 @@ use crate::connection::Speaking;
 use crate::error::SwitchError;
 use config::reconcile::{ConfigStep, NumberedPort, reconcile};
 use config::{
-    BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, SpanningConfig, Tuning,
+    BridgeAddress, BridgeConfig, Config, ControllerOptions, InterfaceConfig, Policing, PortKind,
+    SpanningTreeConfig,
 };
 use dataplane::program::BridgeId;
 use switch::bridge::{Bridge, Identity};
@@ -69,7 +70,7 @@ impl Control {
             }
         }
         self.settle_controllers();
-        if self.awaits_flows && !config.awaits_flows {
+        if self.flow_restore_wait && !config.flow_restore_wait {
             self.end_wait();
         }
         self.pair_up();
@@ -157,7 +158,7 @@ impl Control {
     }
 
     /// Has a bridge take part in this spanning tree, or in none.
-    fn span(&mut self, bridge: &str, spanning: Option<&SpanningConfig>) {
+    fn span(&mut self, bridge: &str, spanning: Option<&SpanningTreeConfig>) {
         let now = self.now();
         self.at(bridge, |site| {
             let address = site.address;
@@ -181,8 +182,12 @@ impl Control {
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
         let speaking = Speaking::versions(config.protocols);
-        let management =
-            self.listen_unix(&config.name, &socket("mgmt"), &speaking, Tuning::of_tools())?;
+        let management = self.listen_unix(
+            &config.name,
+            &socket("mgmt"),
+            &speaking,
+            ControllerOptions::for_tools(),
+        )?;
         let snoop = self.let_listen(&config.name, &socket("snoop"), &speaking)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
@@ -272,7 +277,7 @@ impl Control {
     }
 
     /// Gives an interface something beside its place, now and whenever it is opened.
-    fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+    fn equip(&mut self, bridge: &str, name: String, equipment: InterfaceConfig) {
         let now = self.now();
         let Some((_, site)) = self.site_named(bridge) else {
             return;
@@ -301,7 +306,7 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
         let hardware = interfaces.as_ref()?.hardware(&name).ok()?;
         Some(MacAddr(hardware.address))
     };
-    let existing = config.ports.iter().filter(|port| port.kind.is_found());
+    let existing = config.ports.iter().filter(|port| port.kind.is_external());
     let addresses = existing.filter_map(|port| address(&port.name));
     bridge_address(addresses, machine.trim(), &config.name)
 }

@@ -131,7 +131,7 @@ impl Bonded {
             activity: asked.activity,
             is_fast: asked.is_fast,
             system,
-            falls_back: self.config.falls_back,
+            lacp_fallback: self.config.lacp_fallback,
             aggregates: self.config.members.len() > 1,
         };
         let members = &self.config.members;
@@ -246,7 +246,7 @@ impl Bridge {
     /// The bonds, by the names of their ports.
     pub fn bonds(&self) -> impl Iterator<Item = (&str, &Bonded)> {
         let bonds = self.bonds.bonds.iter();
-        let bonds = bonds.filter(|(_, bonded)| !bonded.config.is_alone);
+        let bonds = bonds.filter(|(_, bonded)| !bonded.config.is_single_member);
         bonds.map(|(name, bonded)| (name.as_str(), bonded))
     }
 
@@ -278,7 +278,7 @@ impl Bridge {
     /// One of them.
     pub fn bond_mut(&mut self, name: &str) -> Option<&mut Bonded> {
         let bonded = self.bonds.bonds.get_mut(name);
-        bonded.filter(|bonded| !bonded.config.is_alone)
+        bonded.filter(|bonded| !bonded.config.is_single_member)
     }
 
     /// Whether others are to be told of them: somebody else is active, or is heard.
@@ -311,7 +311,7 @@ impl Bridge {
                 bonded.state.view = view;
                 is_news = true;
             }
-            if bonded.bond.poll_moved() && !bonded.config.is_alone {
+            if bonded.bond.poll_moved() && !bonded.config.is_single_member {
                 moved.push(name.clone());
             }
             let Some(group) = &mut bonded.lacp else {
@@ -385,7 +385,9 @@ impl Bridge {
     fn publish_bonds(&mut self) {
         let bonds = &self.bonds.bonds;
         let state = |name: &str| {
-            let bonded = bonds.get(name).filter(|bonded| !bonded.config.is_alone);
+            let bonded = bonds
+                .get(name)
+                .filter(|bonded| !bonded.config.is_single_member);
             bonded.map(|bonded| bonded.state.clone())
         };
         let view = self.switching.as_deref();
@@ -469,8 +471,8 @@ fn settings(config: &BondConfig) -> bond::Settings {
         rebalance_interval: config.rebalance_interval,
         hash_basis: config.hash_basis,
         primary: primary.next().map(|member| member.port),
-        takes_all: config.takes_all,
-        falls_back: config.falls_back,
+        all_members_active: config.all_members_active,
+        lacp_fallback: config.lacp_fallback,
     }
 }
 

@@ -15,7 +15,7 @@ use base::{DatapathId, Instant, PortNo};
 use ports::Counter;
 
 use super::{Bridge, Effect, PortEntry};
-use config::{Exporters, Ipfix, Sflow};
+use config::{Exporters, IpfixConfig, SflowConfig};
 use dataplane::sampling::{FrameSample, SamplingView};
 use flow_export::flows::Flow;
 use flow_export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
@@ -77,13 +77,13 @@ impl Bridge {
             let started = self.identity.started;
             let ipfix = config.ipfix.as_ref();
             exporting.ipfix = ipfix.map(|ipfix| {
-                let Ipfix {
+                let IpfixConfig {
                     targets,
                     cache,
-                    observed,
+                    observation,
                     ..
                 } = ipfix;
-                Flows::new(targets, cache, *observed, started)
+                Flows::new(targets, cache, *observation, started)
             });
         }
         let sets = [&exporting.config.sets, &config.sets];
@@ -233,7 +233,7 @@ impl Exporting {
         if sflow.is_none() && ipfix.is_none() && !flows && sets.is_empty() {
             return None;
         }
-        let rates = |ipfix: &Ipfix| -> [Option<NonZeroU32>; 2] {
+        let rates = |ipfix: &IpfixConfig| -> [Option<NonZeroU32>; 2] {
             ipfix.directions.map(|it| it.then_some(ipfix.sampling))
         };
         Some(Arc::new(SamplingView {
@@ -247,7 +247,7 @@ impl Exporting {
 }
 
 impl Telling {
-    fn new(sflow: &Sflow, address: IpAddr, now: Instant) -> Self {
+    fn new(sflow: &SflowConfig, address: IpAddr, now: Instant) -> Self {
         let identity = Identity {
             address,
             sub_agent: sflow.sub_agent,

@@ -8,7 +8,7 @@ use base::PortNo;
 use packet::Frame;
 
 use super::{Bridge, Effect};
-use config::Mirror;
+use config::MirrorConfig;
 use dataplane::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink, Mirrors};
 
 /// Sends copies as frames of the bridge's own.
@@ -33,7 +33,7 @@ impl MirrorSink for Copying<'_> {
 impl Bridge {
     /// Has these mirrors from now on. Nobody is behind their ports any more: those take no part
     /// in switching.
-    pub fn set_mirrors(&mut self, mirrors: &[Mirror]) {
+    pub fn set_mirrors(&mut self, mirrors: &[MirrorConfig]) {
         self.mirrors = Mirrors::compile(mirrors, self.mirrors.as_deref());
         for port in self.mirrors.iter().flat_map(|mirrors| mirrors.outputs()) {
             self.stations.forget_port(port);

@@ -4,12 +4,12 @@ use base::{Instant, PortNo};
 use packet::MembershipMessage;
 
 use super::Bridge;
-use config::Switching;
+use config::SwitchingConfig;
 use l2::mcast::{MulticastTable, MulticastView};
 
 impl Bridge {
     /// Listens in as it is told from now on, or no longer.
-    pub(super) fn set_snooping(&mut self, config: &Switching) {
+    pub(super) fn set_snooping(&mut self, config: &SwitchingConfig) {
         match (&config.snooping, &mut self.multicast) {
             (None, _) => self.multicast = None,
             (Some(snooping), Some(table)) => table.set(snooping, config),

@@ -6,7 +6,7 @@ use flow::{PortConfig, PortDesc, PortState};
 use packet::{Frame, MacAddr};
 
 use super::{Bridge, Effect};
-use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use config::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 use dataplane::punt;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
 use l2::spanning::{
@@ -39,7 +39,7 @@ const FRAME_LEN_MIN: usize = 60;
 
 /// The tree of a bridge.
 pub struct Spanning {
-    config: SpanningConfig,
+    config: SpanningTreeConfig,
     /// The address of the bridge's own interface.
     address: MacAddr,
     tree: SpanningTree,
@@ -53,15 +53,15 @@ pub struct Spanning {
 
 impl Spanning {
     /// What is settled.
-    pub const fn config(&self) -> &SpanningConfig {
+    pub const fn config(&self) -> &SpanningTreeConfig {
         &self.config
     }
 
     /// What Open vSwitch calls it.
     pub const fn name(&self) -> &'static str {
         match self.config.protocol {
-            TreeProtocol::Stp => "STP",
-            TreeProtocol::Rstp => "RSTP",
+            SpanningTreeProtocol::Stp => "STP",
+            SpanningTreeProtocol::Rstp => "RSTP",
         }
     }
 
@@ -85,7 +85,7 @@ impl Bridge {
     /// interface.
     pub fn set_spanning(
         &mut self,
-        config: Option<&SpanningConfig>,
+        config: Option<&SpanningTreeConfig>,
         address: MacAddr,
         now: Instant,
     ) {
@@ -309,10 +309,10 @@ pub(super) const fn with_link(before: PortState, link: PortState) -> PortState {
     PortState(before.0 & TOLD.0 | link.0)
 }
 
-fn settings(config: &SpanningConfig, own: MacAddr) -> Settings {
-    let version = match (config.protocol, config.is_forced_older) {
-        (TreeProtocol::Rstp, false) => Version::Rstp,
-        (TreeProtocol::Stp, _) | (TreeProtocol::Rstp, true) => Version::Stp,
+fn settings(config: &SpanningTreeConfig, own: MacAddr) -> Settings {
+    let version = match (config.protocol, config.force_stp) {
+        (SpanningTreeProtocol::Rstp, false) => Version::Rstp,
+        (SpanningTreeProtocol::Stp, _) | (SpanningTreeProtocol::Rstp, true) => Version::Stp,
     };
     let address = config.address.unwrap_or(own);
     Settings {
@@ -324,17 +324,21 @@ fn settings(config: &SpanningConfig, own: MacAddr) -> Settings {
     }
 }
 
-fn port_settings(protocol: TreeProtocol, port: &SpanningPort, desc: &PortDesc) -> PortSettings {
+fn port_settings(
+    protocol: SpanningTreeProtocol,
+    port: &SpanningTreePort,
+    desc: &PortDesc,
+) -> PortSettings {
     let mbps = match desc.speed_kbps / 1000 {
         0 => SPEED_UNKNOWN,
         mbps => mbps,
     };
     let by_speed = match protocol {
-        TreeProtocol::Stp => {
+        SpanningTreeProtocol::Stp => {
             let known = COSTS.iter().find(|(speed, _)| mbps >= *speed);
             known.map_or(COST_SLOW, |(_, cost)| *cost)
         }
-        TreeProtocol::Rstp => {
+        SpanningTreeProtocol::Rstp => {
             // Powers of ten only.
             let speed = 10_u32.pow(mbps.ilog10());
             (COST_RAPID / speed).max(1)

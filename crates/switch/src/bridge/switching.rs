@@ -6,19 +6,19 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 
 use super::Bridge;
-use config::{LogicalPort, Switching};
+use config::{LogicalPort, SwitchingConfig};
 use dataplane::switching::SwitchingView;
 
 impl Bridge {
     /// Does this in `NORMAL` from now on. Stations behind ports that are another thing now are
     /// forgotten: they may be in another VLAN.
-    pub fn set_switching(&mut self, config: &Switching, now: Instant) {
+    pub fn set_switching(&mut self, config: &SwitchingConfig, now: Instant) {
         let view = SwitchingView::compile(config);
         for port in changed(self.switching.as_deref(), view.as_deref()) {
             self.stations.forget_port(port);
             self.forget_multicast(port);
         }
-        self.stations.set_limits(config.stations_max, config.ageing);
+        self.stations.set_limits(config.fdb_size, config.ageing);
         self.set_snooping(config);
         self.switching = view;
         self.settle_protected();

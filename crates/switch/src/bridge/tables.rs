@@ -194,7 +194,7 @@ impl Bridge {
         self.pipeline.name_table(table, &config.name);
         let limit = config.limit.unwrap_or(usize::MAX);
         self.pipeline.set_flows_max(table, limit);
-        let flags = match config.evicts {
+        let flags = match config.eviction {
             true => TableFlags::EVICTION,
             false => TableFlags::default(),
         };

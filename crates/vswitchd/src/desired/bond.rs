@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovsdb::Datum;
 
 use crate::rows::Record;
-use config::{Activity, BondConfig, BondMode, LacpConfig, LacpMember, LogicalPort};
+use config::{BondConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig, LogicalPort};
 use l2::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
 
 /// Keys of a port's `other_config` that only a bond heeds. Of what says how frames are output
@@ -86,10 +86,10 @@ fn read(port: Record<'_>) -> BondConfig {
         last_active: port
             .text("bond_active_slave")
             .and_then(|text| text.parse().ok()),
-        takes_all: key("all-members-active") == Some("true"),
+        all_members_active: key("all-members-active") == Some("true"),
         lacp: read_lacp(port),
-        falls_back: key("lacp-fallback-ab") == Some("true"),
-        is_alone: !is_bond(port),
+        lacp_fallback: key("lacp-fallback-ab") == Some("true"),
+        is_single_member: !is_bond(port),
         members: Vec::new(),
     }
 }
@@ -108,8 +108,8 @@ pub(super) fn go_on(ports: &mut [LogicalPort], before: &[LogicalPort]) {
 
 fn read_lacp(port: Record<'_>) -> Option<LacpConfig> {
     let activity = match port.text("lacp")? {
-        "active" => Activity::Active,
-        "passive" => Activity::Passive,
+        "active" => LacpActivity::Active,
+        "passive" => LacpActivity::Passive,
         _ => return None,
     };
     let other = port.map("other_config");
@@ -125,11 +125,11 @@ fn read_lacp(port: Record<'_>) -> Option<LacpConfig> {
 }
 
 /// What an interface is in LACP.
-pub(super) fn read_member(interface: Record<'_>) -> LacpMember {
+pub(super) fn read_member(interface: Record<'_>) -> LacpMemberConfig {
     let other = interface.map("other_config");
     let number = |key| other.get(key).copied().and_then(positive);
-    let lacp = LacpMember::default();
-    LacpMember {
+    let lacp = LacpMemberConfig::default();
+    LacpMemberConfig {
         number: number("lacp-port-id"),
         priority: number("lacp-port-priority").unwrap_or(lacp.priority),
         key: number("lacp-aggregation-key"),
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(numbers, port.members);
         assert_eq!(asked.mode, BondMode::ActiveBackup);
         assert_eq!(asked.rebalance_interval, Some(REBALANCE_INTERVAL));
-        assert_eq!((asked.lacp, asked.falls_back), (None, false));
+        assert_eq!((asked.lacp, asked.lacp_fallback), (None, false));
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(said, "");
         let asked = ports[0].bond.clone().expect("it is a bond");
         let lacp = LacpConfig {
-            activity: Activity::Passive,
+            activity: LacpActivity::Passive,
             is_fast: true,
             system: Some("02:00:00:00:00:09".parse().expect("an address")),
             priority: 65534,
@@ -236,8 +236,11 @@ mod tests {
         assert_eq!(asked.updelay, Duration::from_millis(100));
         assert_eq!(asked.downdelay, Duration::ZERO);
         assert_eq!(asked.rebalance_interval, Some(REBALANCE_INTERVAL_MIN));
-        assert_eq!((asked.hash_basis, asked.falls_back), (7, true));
-        assert_eq!((asked.takes_all, asked.is_alone), (true, false));
+        assert_eq!((asked.hash_basis, asked.lacp_fallback), (7, true));
+        assert_eq!(
+            (asked.all_members_active, asked.is_single_member),
+            (true, false)
+        );
         let last = asked.last_active.map(|address| address.to_string());
         assert_eq!(last.as_deref(), Some("02:00:00:00:00:0a"));
         assert_eq!(asked.primary.as_deref(), Some("p2"));
@@ -259,7 +262,7 @@ mod tests {
         let desired = desire(&database, &Config::default());
         let ports = &desired.config.bridges[0].switching.ports;
         let asked = ports[0].bond.as_ref().expect("it speaks");
-        assert!(asked.is_alone && asked.lacp.is_some_and(|lacp| lacp.is_fast));
+        assert!(asked.is_single_member && asked.lacp.is_some_and(|lacp| lacp.is_fast));
         assert_eq!((ports.len(), asked.members.len()), (1, 1));
         let InterfaceFate::Port { notes, .. } = &desired.interfaces[&uuid("Interface", "p1")]
         else {

@@ -14,8 +14,8 @@ use crate::desired::controller::read_controllers;
 use crate::rows::Record;
 use base::{PortNo, QueueId};
 use config::{
-    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, Snooping,
-    check_name, parse_datapath_id, parse_protocols,
+    BridgeAddress, BridgeConfig, Config, FailMode, InterfaceConfig, LogicalPort, PortSpec,
+    SnoopingConfig, check_name, parse_datapath_id, parse_protocols,
 };
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
@@ -49,7 +49,7 @@ pub(super) fn read_bridge<'a>(
     let before = current.bridges.iter().find(|bridge| bridge.name == name);
     let mut config = read_columns(row, &mut fate);
     let kind = row.text("datapath_type").unwrap_or_default();
-    config.is_dummy = current.dummies.take_bridge(kind);
+    config.is_dummy = current.dummies.includes_bridge(kind);
     match &refused {
         None => {
             read_tables(database, row, &mut config, &mut fate);
@@ -107,7 +107,7 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
         Err(why) => note("flood_vlans", why),
     }
     if row.is_true("mcast_snooping_enable") {
-        config.switching.snooping = Some(Snooping::default());
+        config.switching.snooping = Some(SnoopingConfig::default());
     }
     for (key, value) in row.map("other_config") {
         let heeded = match key {
@@ -175,7 +175,7 @@ fn read_ports<'a>(
             }
             _ => {}
         }
-        let is_dummy = |kind: &str| dummies.take_interface(kind, is_dummy);
+        let is_dummy = |kind: &str| dummies.includes_interface(kind, is_dummy);
         let stand_in = stand_in(port, is_dummy);
         let stand_in = stand_in.filter(|_| claims.claim(port.uuid, own_name).is_ok());
         for interface in interfaces {
@@ -275,9 +275,9 @@ fn read_local(
 }
 
 /// Has an interface be given this, if it is anything.
-fn equip(config: &mut BridgeConfig, name: &str, equipment: Equipment) {
-    if equipment != Equipment::default() {
-        config.equipment.insert(name.to_owned(), equipment);
+fn equip(config: &mut BridgeConfig, name: &str, equipment: InterfaceConfig) {
+    if equipment != InterfaceConfig::default() {
+        config.interfaces.insert(name.to_owned(), equipment);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rows of the table `Controller`.
+//! Rows of the table `ControllerConfig`.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -10,7 +10,10 @@ use ovsdb::Database;
 use super::interface::unheeded;
 use super::{ControllerFate, Desired, Place};
 use crate::rows::{Record, root};
-use config::{BridgeConfig, Controller, ControllerRate, Listen, Rate, Remote, Target, Tuning};
+use config::{
+    BridgeConfig, ControllerConfig, ControllerOptions, ControllerRate, ControllerTarget,
+    DatabaseRemote, ListenAddress, PacketRate,
+};
 
 /// Columns that only tune something.
 const UNHEEDED: [&str; 4] = [
@@ -66,7 +69,7 @@ pub(super) fn read_controllers(
         let place = row
             .text("target")
             .map_or_else(|| Err("no target".to_owned()), read_place)
-            .and_then(|place| match &desired.config.confined {
+            .and_then(|place| match &desired.config.unix_socket_dir {
                 Some(rundir) => confined(place, rundir, &config.name),
                 None => Ok(place),
             });
@@ -75,11 +78,11 @@ pub(super) fn read_controllers(
                 let mut tuning = tuning(row);
                 tuning.in_band &= allows_in_band;
                 if shared.is_none() {
-                    tuning.own_rate = own_rate(row);
+                    tuning.rate_limit = rate_limit(row);
                 }
-                config.controllers.push(Controller {
+                config.controllers.push(ControllerConfig {
                     target: target.clone(),
-                    tuning,
+                    options: tuning,
                 });
             }
             Ok(Place::Listen(listen)) if !config.listen.contains(listen) => {
@@ -116,30 +119,30 @@ fn managers(database: &Database) -> Vec<SocketAddrV4> {
     let targets = rows.iter().map(|row| row.text("target"));
     let targets = targets.filter(|target| !outside.contains(target));
     let places = targets.filter_map(|target| match target?.parse().ok()? {
-        Remote::Tcp { host, port } | Remote::Ssl { host, port } => {
+        DatabaseRemote::Tcp { host, port } | DatabaseRemote::Ssl { host, port } => {
             Some(SocketAddrV4::new(host.parse().ok()?, port))
         }
-        Remote::Unix(_) => None,
+        DatabaseRemote::Unix(_) => None,
     });
     let places: BTreeSet<_> = places.collect();
     places.into_iter().collect()
 }
 
 /// How many frames a controller is sent, where others are sent more or less.
-fn own_rate(row: Record<'_>) -> Option<Rate> {
+fn rate_limit(row: Record<'_>) -> Option<PacketRate> {
     let (limit, burst) = rate(row).ok()?;
     ControllerRate { limit, burst }.rate().ok()?
 }
 
 /// Whether the bridge goes there already.
-fn has(config: &BridgeConfig, target: &Target) -> bool {
+fn has(config: &BridgeConfig, target: &ControllerTarget) -> bool {
     let mut controllers = config.controllers.iter();
     controllers.any(|controller| controller.target == *target)
 }
 
 /// How a controller is spoken with. What is out of range is taken for what is next to it.
-fn tuning(row: Record<'_>) -> Tuning {
-    let usual = Tuning::default();
+fn tuning(row: Record<'_>) -> ControllerOptions {
+    let usual = ControllerOptions::default();
     let milliseconds = |number: i64| Duration::from_millis(number.unsigned_abs());
     let max_backoff = row
         .integer("max_backoff")
@@ -151,12 +154,12 @@ fn tuning(row: Record<'_>) -> Tuning {
         Some(0) => None,
         Some(probe) => Some(milliseconds(probe.max(PROBE_LEAST_MS))),
     };
-    Tuning {
+    ControllerOptions {
         max_backoff,
         inactivity_probe,
         asynchronous: !row.has("enable_async_messages") || row.is_true("enable_async_messages"),
         dscp: dscp(row).ok().flatten(),
-        own_rate: None,
+        rate_limit: None,
         in_band: row.text("connection_mode") != Some("out-of-band"),
     }
 }
@@ -188,8 +191,8 @@ fn rate(row: Record<'_>) -> Result<(Option<u32>, Option<u32>), ()> {
 /// `p` before it.
 fn read_place(target: &str) -> Result<Place, String> {
     match target.starts_with('p') {
-        true => target.parse::<Listen>().map(Place::Listen),
-        false => target.parse::<Target>().map(Place::Target),
+        true => target.parse::<ListenAddress>().map(Place::Listen),
+        false => target.parse::<ControllerTarget>().map(Place::Target),
     }
     .map_err(|error| error.problem)
 }
@@ -204,10 +207,10 @@ fn confined(place: Place, rundir: &Path, bridge: &str) -> Result<Place, String> 
             .all(|part| matches!(part, Component::Normal(_)))
     };
     let is_allowed = match &place {
-        Place::Target(Target::Unix(path)) => {
+        Place::Target(ControllerTarget::Unix(path)) => {
             path.components().count() == 1 || within(path).is_some_and(|path| is_plain(&path))
         }
-        Place::Listen(Listen::Unix(path)) => within(path).is_some_and(|path| {
+        Place::Listen(ListenAddress::Unix(path)) => within(path).is_some_and(|path| {
             let name = path.to_string_lossy();
             name.starts_with(&format!("{bridge}.")) && !name.contains('/')
         }),

@@ -8,7 +8,7 @@ use ports::shaping::{Qdisc, QosConfig, QosQueue};
 
 use super::bridge::read_address;
 use crate::rows::Record;
-use config::{Allowance, EgressLimit, Equipment, IngressLimit};
+use config::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate};
 
 /// What comes at once after a pause when nobody says how much: kilobits, and thousands of
 /// frames (ovs-vswitchd.conf.db(5), `ingress_policing_burst`, `ingress_policing_kpkts_burst`).
@@ -19,14 +19,14 @@ const KILOPACKETS_AT_ONCE: u32 = 16;
 pub(super) fn read_equipment(
     interface: Record<'_>,
     number: Option<PortNo>,
-) -> (Equipment, Vec<String>) {
+) -> (InterfaceConfig, Vec<String>) {
     let mut notes = Vec::new();
-    let mut equipment = Equipment {
+    let mut equipment = InterfaceConfig {
         ingress: IngressLimit {
             kilobits: allowance(interface, "ingress_policing", KILOBITS_AT_ONCE),
             kilopackets: allowance(interface, "ingress_policing_kpkts", KILOPACKETS_AT_ONCE),
         },
-        ..Equipment::default()
+        ..InterfaceConfig::default()
     };
     if let Some(mtu) = interface.integer("mtu_request") {
         match u32::try_from(mtu).ok().filter(|mtu| *mtu > 0) {
@@ -170,18 +170,18 @@ fn bits(
     number
 }
 
-fn allowance(interface: Record<'_>, column: &str, at_once: u32) -> Allowance {
+fn allowance(interface: Record<'_>, column: &str, at_once: u32) -> PolicerRate {
     let number = |what: &str| {
         let number = interface.integer(&format!("{column}_{what}"));
         u32::try_from(number.unwrap_or_default().max(0)).unwrap_or(u32::MAX)
     };
     let (rate, burst) = (number("rate"), number("burst"));
     match (rate, burst) {
-        (0, _) => Allowance::default(),
-        (rate, 0) => Allowance {
+        (0, _) => PolicerRate::default(),
+        (rate, 0) => PolicerRate {
             rate,
             burst: at_once,
         },
-        (rate, burst) => Allowance { rate, burst },
+        (rate, burst) => PolicerRate { rate, burst },
     }
 }

@@ -10,8 +10,8 @@ use ovsdb::Database;
 use super::BridgeFate;
 use crate::rows::Record;
 use config::{
-    BridgeConfig, CollectorSet, Exporters, FlowCache, Ipfix, Netflow, NetflowSettings, Sflow,
-    parse_collector,
+    BridgeConfig, CollectorSet, Exporters, IpfixCache, IpfixConfig, NetflowConfig, NetflowSettings,
+    SflowConfig, parse_collector,
 };
 use flow_export::ipfix::FLOWS_MAX;
 use flow_export::sflow::HEADER_MAX;
@@ -102,14 +102,14 @@ fn read_sets(
 }
 
 /// How flows are kept.
-fn read_cache(row: Record<'_>, notes: &mut Vec<String>) -> FlowCache {
+fn read_cache(row: Record<'_>, notes: &mut Vec<String>) -> IpfixCache {
     let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
     let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
     if flows_max > FLOWS_MAX {
         notes.push(format!("cache_max_flows: {FLOWS_MAX} are kept"));
     }
     let options = row.map("other_config");
-    FlowCache {
+    IpfixCache {
         active: Duration::from_secs(number("cache_active_timeout").into()),
         flows_max: flows_max.min(FLOWS_MAX),
         name: options.get("virtual_obs_id").map(|name| (*name).to_owned()),
@@ -126,20 +126,20 @@ fn read_sampling(row: Record<'_>, notes: &mut Vec<String>) -> Option<NonZeroU32>
 }
 
 /// The exporter of a bridge with so many ports.
-fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Option<Netflow> {
+fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Option<NetflowConfig> {
     let targets = read_targets(row, None, notes);
     let engine = ["engine_type", "engine_id"].map(|column| row.integer(column));
     let [kind, id] = NETFLOW_ENGINE;
     let [kind, id] = [(engine[0], kind), (engine[1], id)]
         .map(|(said, usual)| said.and_then(|it| it.try_into().ok()).unwrap_or(usual));
-    let adds_engine = row.is_true("add_id_to_interface");
-    if adds_engine && id > NETFLOW_ENGINE_MAX {
+    let add_id_to_interface = row.is_true("add_id_to_interface");
+    if add_id_to_interface && id > NETFLOW_ENGINE_MAX {
         notes.push(format!(
             "add_id_to_interface: of an engine's id from {} on numbers of interfaces do not tell all",
             NETFLOW_ENGINE_MAX + 1
         ));
     }
-    if adds_engine && ports > NETFLOW_PORTS_MAX {
+    if add_id_to_interface && ports > NETFLOW_PORTS_MAX {
         notes.push(format!(
             "add_id_to_interface: numbers of more than {NETFLOW_PORTS_MAX} ports are not told apart"
         ));
@@ -148,17 +148,17 @@ fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Optio
         None | Some(0) => Some(NETFLOW_ACTIVE),
         Some(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
     };
-    (!targets.is_empty()).then_some(Netflow {
+    (!targets.is_empty()).then_some(NetflowConfig {
         targets,
         settings: NetflowSettings {
             active,
             engine: [kind, id],
-            adds_engine,
+            add_id_to_interface,
         },
     })
 }
 
-fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Option<Sflow> {
+fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Option<SflowConfig> {
     let targets = read_targets(row, Some(SFLOW_PORT), notes);
     let number = |column: &str, usual| row.integer(column).unwrap_or(usual);
     let sampling = read_sampling(row, notes)?;
@@ -167,7 +167,7 @@ fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Optio
         notes.push(format!("header: a datagram has room for {HEADER_MAX}"));
     }
     let polling = u64::try_from(number("polling", SFLOW_POLLING)).unwrap_or(0);
-    (!targets.is_empty()).then(|| Sflow {
+    (!targets.is_empty()).then(|| SflowConfig {
         targets,
         agent: row.text("agent").map(str::to_owned),
         sub_agent,
@@ -177,7 +177,7 @@ fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Optio
     })
 }
 
-fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<Ipfix> {
+fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<IpfixConfig> {
     let targets = read_targets(row, Some(IPFIX_PORT), notes);
     let sampling = read_sampling(row, notes)?;
     let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
@@ -196,10 +196,10 @@ fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<Ipfix> {
         }
     }
     let cache = read_cache(row, notes);
-    (!targets.is_empty()).then(|| Ipfix {
+    (!targets.is_empty()).then(|| IpfixConfig {
         targets,
         sampling,
-        observed: (number("obs_domain_id"), number("obs_point_id")),
+        observation: (number("obs_domain_id"), number("obs_point_id")),
         cache,
         directions: [
             is_on("enable-input-sampling"),

@@ -16,8 +16,8 @@ use super::spanning::PORT_KEYS;
 use super::switching::read_port;
 use crate::rows::Record;
 use config::{
-    BondMember, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, PortVlans, TUNNEL_TYPES,
-    Tunnel, VlanMode, VlanSet, name_of, read_peer,
+    BondMemberConfig, IngressLimit, InterfaceConfig, LogicalPort, PortKind, PortSpec, PortVlans,
+    TUNNEL_TYPES, TunnelConfig, VlanMode, VlanSet, parse_peer, qdisc_name,
 };
 
 /// An interface that is to be a port.
@@ -27,7 +27,7 @@ pub(super) struct Wanted {
     /// The port, without a number.
     pub(super) spec: PortSpec,
     /// What it is given beside.
-    pub(super) equipment: Equipment,
+    pub(super) equipment: InterfaceConfig,
     /// What it is to `NORMAL`, without its number.
     pub(super) logical: LogicalPort,
     /// What is not honoured, and why.
@@ -48,7 +48,7 @@ impl Wanted {
             }
             Ok(Leaving::Shaped(shape)) => format!(
                 "{}: not honoured: its frames do not leave by a queueing discipline",
-                name_of(shape.qdisc)
+                qdisc_name(shape.qdisc)
             ),
             Err(why) => why,
         };
@@ -117,10 +117,10 @@ pub(super) fn read_interface(
         notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
     }
     if let Some(bond) = &mut logical.bond {
-        if is_inner(&kind) && !bond.is_alone {
+        if is_inner(&kind) && !bond.is_single_member {
             return Err(INNER_MEMBER.to_owned());
         }
-        bond.members.push(BondMember {
+        bond.members.push(BondMemberConfig {
             port: PortNo::ANY,
             name: name.clone(),
             lacp: read_member(interface),
@@ -173,7 +173,7 @@ pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Opt
             name,
             number: None,
         },
-        equipment: Equipment::default(),
+        equipment: InterfaceConfig::default(),
         logical,
         notes: Vec::new(),
     })
@@ -265,10 +265,10 @@ fn kind(
             let peer = options.remove("peer");
             let peer =
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
-            here(PortKind::Patch(read_peer(name, peer)?))
+            here(PortKind::Patch(parse_peer(name, peer)?))
         }
         of if TUNNEL_TYPES.contains(&of) => {
-            let tunnel = Tunnel::read(of, name, options)?;
+            let tunnel = TunnelConfig::parse(of, name, options)?;
             here(PortKind::Tunnel(Arc::new(tunnel)))
         }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(

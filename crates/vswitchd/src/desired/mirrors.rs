@@ -1,4 +1,4 @@
-//! Rows of the table `Mirror` (ovs-vswitchd.conf.db(5)).
+//! Rows of the table `MirrorConfig` (ovs-vswitchd.conf.db(5)).
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use ovsdb::{Database, Uuid};
 
 use super::{BridgeFate, Desired, InterfaceFate, by_name};
 use crate::rows::Record;
-use config::{BridgeConfig, MIRRORS_MAX, Mirror, MirrorOutput};
+use config::{BridgeConfig, MIRRORS_MAX, MirrorConfig, MirrorOutput};
 
 /// The column of `Bridge` that names mirrors, under which `status` says what is wrong with one.
 pub(crate) const COLUMN: &str = "mirrors";
@@ -61,18 +61,18 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self, lacking: &mut Vec<String>) -> Result<Mirror, String> {
+    fn read(&self, lacking: &mut Vec<String>) -> Result<MirrorConfig, String> {
         let mirror = self.mirror;
         let vlans: BTreeSet<u16> = mirror
             .integers("select_vlan")
             .filter_map(|vid| u16::try_from(vid).ok())
             .collect();
         let output = self.output(lacking)?;
-        Ok(Mirror {
+        Ok(MirrorConfig {
             key: mirror.uuid.to_string(),
             all: mirror.is_true("select_all"),
-            arriving: self.selected("select_src_port", lacking),
-            leaving: self.selected("select_dst_port", lacking),
+            ingress_ports: self.selected("select_src_port", lacking),
+            egress_ports: self.selected("select_dst_port", lacking),
             vlans: (!vlans.is_empty()).then(|| vlans.into_iter().collect()),
             output,
             snaplen: mirror
@@ -189,8 +189,8 @@ mod tests {
         let [mirror] = &desired.config.bridges[0].mirrors[..] else {
             panic!("{:?}", desired.config.bridges);
         };
-        assert_eq!(mirror.arriving, [PortNo::LOCAL, PortNo(1)]);
-        assert_eq!(mirror.leaving, [PortNo(2)]);
+        assert_eq!(mirror.ingress_ports, [PortNo::LOCAL, PortNo(1)]);
+        assert_eq!(mirror.egress_ports, [PortNo(2)]);
         assert!(
             mirror
                 .vlans

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use base::PortNo;
 
 use crate::rows::Record;
-use config::NUMBER_MAX;
+use config::PORT_NUMBER_MAX;
 
 /// What is wished for a port.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ impl Wish {
         let number = |column| {
             let number = interface.integer(column)?;
             let number = u32::try_from(number).ok().map(PortNo)?;
-            (1..=NUMBER_MAX).contains(&number.0).then_some(number)
+            (1..=PORT_NUMBER_MAX).contains(&number.0).then_some(number)
         };
         Self {
             asked: number("ofport_request"),
@@ -56,7 +56,7 @@ pub(super) fn number(wishes: &[Wish]) -> Vec<Option<PortNo>> {
             }
         }
     }
-    let mut free = (1..=NUMBER_MAX)
+    let mut free = (1..=PORT_NUMBER_MAX)
         .map(PortNo)
         .filter(|number| !taken.contains(number));
     for number in &mut numbers {

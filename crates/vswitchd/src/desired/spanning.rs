@@ -10,7 +10,7 @@ use ovsdb::{Database, Uuid};
 use super::bridge::read_address;
 use super::{BridgeFate, Desired, InterfaceFate, by_name};
 use crate::rows::Record;
-use config::{BridgeConfig, SpanningConfig, SpanningPort, TreeProtocol};
+use config::{BridgeConfig, SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 
 /// Keys of `other_config` of a bridge that are read here.
 pub(super) const BRIDGE_KEYS: [&str; 11] = [
@@ -59,12 +59,12 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    fn of(row: Record<'a>, protocol: TreeProtocol) -> Self {
+    fn of(row: Record<'a>, protocol: SpanningTreeProtocol) -> Self {
         Self {
             pairs: row.map("other_config"),
             prefix: match protocol {
-                TreeProtocol::Stp => "stp-",
-                TreeProtocol::Rstp => "rstp-",
+                SpanningTreeProtocol::Stp => "stp-",
+                SpanningTreeProtocol::Rstp => "rstp-",
             },
             wrong: Vec::new(),
         }
@@ -110,26 +110,26 @@ pub(super) fn read_spanning(
     desired: &mut Desired,
 ) {
     let protocol = match (row.is_true("stp_enable"), row.is_true("rstp_enable")) {
-        (_, true) => TreeProtocol::Rstp,
-        (true, false) => TreeProtocol::Stp,
+        (_, true) => SpanningTreeProtocol::Rstp,
+        (true, false) => SpanningTreeProtocol::Stp,
         (false, false) => return,
     };
-    if row.is_true("stp_enable") && protocol == TreeProtocol::Rstp {
+    if row.is_true("stp_enable") && protocol == SpanningTreeProtocol::Rstp {
         let why = "not honoured: rstp_enable is, and a bridge has one tree";
         fate.notes.insert("stp_enable".to_owned(), why.to_owned());
     }
     let mut keys = Keys::of(row, protocol);
     let mut tree = match protocol {
-        TreeProtocol::Stp => read_stp(&mut keys),
-        TreeProtocol::Rstp => read_rstp(&mut keys),
+        SpanningTreeProtocol::Stp => read_stp(&mut keys),
+        SpanningTreeProtocol::Rstp => read_rstp(&mut keys),
     };
     fate.notes.extend(keys.wrong);
     read_ports(database, row, &config.name, &mut tree, desired);
     config.spanning = Some(tree);
 }
 
-fn read_stp(keys: &mut Keys<'_>) -> SpanningConfig {
-    let usual = SpanningConfig::new(TreeProtocol::Stp);
+fn read_stp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
+    let usual = SpanningTreeConfig::new(SpanningTreeProtocol::Stp);
     let hello_time = keys.number("hello-time", HELLO_TIME);
     let hello_time = hello_time.unwrap_or(usual.hello_time);
     // What was said lives for two rounds at least, and a port waits until all that is older is
@@ -138,7 +138,7 @@ fn read_stp(keys: &mut Keys<'_>) -> SpanningConfig {
     let max_age = max_age.max(2 * (hello_time + 1));
     let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
     let forward_delay = forward_delay.unwrap_or(usual.forward_delay);
-    SpanningConfig {
+    SpanningTreeConfig {
         address: read_id(keys, "system-id"),
         priority: keys
             .number("priority", 0..=u16::MAX)
@@ -150,8 +150,8 @@ fn read_stp(keys: &mut Keys<'_>) -> SpanningConfig {
     }
 }
 
-fn read_rstp(keys: &mut Keys<'_>) -> SpanningConfig {
-    let usual = SpanningConfig::new(TreeProtocol::Rstp);
+fn read_rstp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
+    let usual = SpanningTreeConfig::new(SpanningTreeProtocol::Rstp);
     let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
     let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
     let mut forward_delay = forward_delay.unwrap_or(usual.forward_delay);
@@ -162,7 +162,7 @@ fn read_rstp(keys: &mut Keys<'_>) -> SpanningConfig {
         keys.refuse("forward-delay", why);
         forward_delay = least;
     }
-    let is_forced_older = match keys.text("force-protocol-version") {
+    let force_stp = match keys.text("force-protocol-version") {
         None | Some("2") => false,
         Some("0") => true,
         Some(other) => {
@@ -173,9 +173,9 @@ fn read_rstp(keys: &mut Keys<'_>) -> SpanningConfig {
     };
     let priority = keys.number("priority", 0..=0xf000);
     let count = keys.number("transmit-hold-count", 1..=10);
-    SpanningConfig {
+    SpanningTreeConfig {
         address: read_id(keys, "address"),
-        is_forced_older,
+        force_stp,
         // Only the upper four bits are a priority (9.2.5).
         priority: priority.map_or(usual.priority, |priority: u16| priority & 0xf000),
         hello_time: RAPID_HELLO_TIME,
@@ -197,7 +197,7 @@ fn read_ports(
     database: &Database,
     row: Record<'_>,
     bridge: &str,
-    tree: &mut SpanningConfig,
+    tree: &mut SpanningTreeConfig,
     desired: &mut Desired,
 ) {
     let mirrors = row.named_by(database, "mirrors", "Mirror");
@@ -238,7 +238,7 @@ fn read_ports(
             keys.refuse("enable", why);
         } else {
             let name = port.text("name").unwrap_or_default().to_owned();
-            let port = read_port(&mut keys, SpanningPort::new(name, own), tree.protocol);
+            let port = read_port(&mut keys, SpanningTreePort::new(name, own), tree.protocol);
             tree.ports.insert(number, port);
         }
         let fate = desired.interfaces.get_mut(&interface);
@@ -250,14 +250,14 @@ fn read_ports(
 }
 
 /// The highest number of a port: 8 bits and 12 (IEEE 802.1D-1998, 8.5.5.1; 2004, 9.2.7).
-const fn most(protocol: TreeProtocol) -> u16 {
+const fn most(protocol: SpanningTreeProtocol) -> u16 {
     match protocol {
-        TreeProtocol::Stp => 255,
-        TreeProtocol::Rstp => 4095,
+        SpanningTreeProtocol::Stp => 255,
+        SpanningTreeProtocol::Rstp => 4095,
     }
 }
 
-fn read_number(keys: &mut Keys<'_>, protocol: TreeProtocol) -> Option<u16> {
+fn read_number(keys: &mut Keys<'_>, protocol: SpanningTreeProtocol) -> Option<u16> {
     keys.number("port-num", 1..=most(protocol))
 }
 
@@ -277,16 +277,20 @@ fn number_all(asked: &[Option<u16>]) -> Vec<(u16, bool)> {
     numbers.collect()
 }
 
-fn read_port(keys: &mut Keys<'_>, usual: SpanningPort, protocol: TreeProtocol) -> SpanningPort {
+fn read_port(
+    keys: &mut Keys<'_>,
+    usual: SpanningTreePort,
+    protocol: SpanningTreeProtocol,
+) -> SpanningTreePort {
     let priority = keys.number("port-priority", 0..=u8::MAX);
     let priority = priority.unwrap_or(usual.priority);
     match protocol {
-        TreeProtocol::Stp => SpanningPort {
+        SpanningTreeProtocol::Stp => SpanningTreePort {
             priority,
             path_cost: keys.number("path-cost", 0..=0xffff),
             ..usual
         },
-        TreeProtocol::Rstp => SpanningPort {
+        SpanningTreeProtocol::Rstp => SpanningTreePort {
             priority: priority & 0xf0,
             path_cost: keys.number("path-cost", 1..=200_000_000),
             admin_edge: keys.truth("port-admin-edge", usual.admin_edge),
@@ -329,7 +333,7 @@ mod tests {
         desire(&database, &Config::default())
     }
 
-    fn tree(desired: &Desired) -> &SpanningConfig {
+    fn tree(desired: &Desired) -> &SpanningTreeConfig {
         let tree = desired.config.bridges[0].spanning.as_ref();
         tree.expect("it was asked for")
     }
@@ -354,7 +358,10 @@ mod tests {
             &[],
         );
         let tree = tree(&desired);
-        assert_eq!((tree.protocol, tree.priority), (TreeProtocol::Stp, 4096));
+        assert_eq!(
+            (tree.protocol, tree.priority),
+            (SpanningTreeProtocol::Stp, 4096)
+        );
         assert_eq!(
             (tree.hello_time, tree.max_age, tree.forward_delay),
             (5, 12, 7)
@@ -380,9 +387,12 @@ mod tests {
             json!({"stp_enable": true, "rstp_enable": true, "other_config": pairs(&keys)});
         let desired = one(columns, &[]);
         let tree = tree(&desired);
-        assert_eq!((tree.protocol, tree.priority), (TreeProtocol::Rstp, 8192));
+        assert_eq!(
+            (tree.protocol, tree.priority),
+            (SpanningTreeProtocol::Rstp, 8192)
+        );
         assert_eq!((tree.max_age, tree.forward_delay), (20, 11));
-        assert_eq!((tree.transmit_hold_count, tree.is_forced_older), (3, false));
+        assert_eq!((tree.transmit_hold_count, tree.force_stp), (3, false));
         let wanted = [
             "other_config:rstp-ageing-time",
             "other_config:rstp-force-protocol-version",

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::desired::bond;
 use crate::rows::Record;
 use config::{
-    LogicalPort, MulticastPort, PortVlans, PriorityTags, Snooping, Switching, TagType, VID_MAX,
-    VlanMode, VlanSet, VlansSeen,
+    LogicalPort, MulticastPort, PortVlans, PriorityTags, SnoopingConfig, SwitchingConfig, TagType,
+    VID_MAX, VlanLimit, VlanMode, VlanSet,
 };
 
 /// The bounds of `other_config:mac-aging-time`, in seconds: Open vSwitch's.
@@ -69,8 +69,8 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
         is_protected: port.is_true("protected"),
         bond: bond::read_bond(port),
         multicast: MulticastPort {
-            floods: is_true("mcast-snooping-flood"),
-            floods_reports: is_true("mcast-snooping-flood-reports"),
+            flood: is_true("mcast-snooping-flood"),
+            flood_reports: is_true("mcast-snooping-flood-reports"),
         },
     };
     Ok((logical, notes))
@@ -100,11 +100,11 @@ fn tunnel(port: Record<'_>, tag: Option<u16>) -> Result<VlanMode, String> {
 
 /// How many tags are looked at, by `other_config:vlan-limit` of the row above all: as Open
 /// vSwitch, what is no number says nothing, and what is not positive sets no limit.
-pub(super) fn read_vlan_limit(root: Record<'_>) -> VlansSeen {
+pub(super) fn read_vlan_limit(root: Record<'_>) -> VlanLimit {
     let limit = root.map("other_config").get("vlan-limit").copied();
     match limit.and_then(|limit| limit.parse::<i64>().ok()) {
-        None | Some(1) => VlansSeen::One,
-        Some(_) => VlansSeen::Two,
+        None | Some(1) => VlanLimit::One,
+        Some(_) => VlanLimit::Two,
     }
 }
 
@@ -132,7 +132,7 @@ fn read_vids(row: Record<'_>, column: &str) -> Result<Option<VlanSet>, String> {
 /// # Errors
 /// The value is none.
 pub(super) fn read_key(
-    switching: &mut Switching,
+    switching: &mut SwitchingConfig,
     key: &str,
     value: &str,
 ) -> Option<Result<(), String>> {
@@ -141,7 +141,7 @@ pub(super) fn read_key(
             .parse::<u64>()
             .map_err(|_| format!("'{value}' is no number"))
     };
-    let mut unheard = Snooping::default();
+    let mut unheard = SnoopingConfig::default();
     let snooping = switching.snooping.as_mut().unwrap_or(&mut unheard);
     Some(match key {
         "mcast-snooping-aging-time" => number().map(|seconds| {
@@ -152,7 +152,7 @@ pub(super) fn read_key(
             snooping.groups_max = size.clamp(STATIONS.0, STATIONS.1);
         }),
         "mcast-snooping-disable-flood-unregistered" => {
-            snooping.floods_unregistered = value != "true";
+            snooping.flood_unregistered = value != "true";
             Ok(())
         }
         "mac-aging-time" => number().map(|seconds| {
@@ -160,7 +160,7 @@ pub(super) fn read_key(
         }),
         "mac-table-size" => number().map(|size| {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
-            switching.stations_max = size.clamp(STATIONS.0, STATIONS.1);
+            switching.fdb_size = size.clamp(STATIONS.0, STATIONS.1);
         }),
         "forward-bpdu" => {
             switching.forward_bpdu = value == "true";

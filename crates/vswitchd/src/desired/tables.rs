@@ -40,7 +40,7 @@ pub(super) fn read_tables(
         let table_config = TableConfig {
             name: row.text("name").unwrap_or_default().to_owned(),
             limit,
-            evicts: row.text("overflow_policy") == Some("evict"),
+            eviction: row.text("overflow_policy") == Some("evict"),
         };
         config.tables.insert(table, table_config);
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
 use config::reconcile::reconcile;
-use config::{FailMode, TagType, VlanMode, VlanSet, VlansSeen};
+use config::{FailMode, TagType, VlanLimit, VlanMode, VlanSet};
 
 /// What one bridge of these columns, ports and controllers comes to.
 fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> Desired {
@@ -197,7 +197,7 @@ fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
 
 #[test]
 fn how_many_tags_are_looked_at_is_said_above_all_bridges() {
-    use VlansSeen::{One, Two};
+    use VlanLimit::{One, Two};
     for (limit, seen) in [
         (None, One),
         (Some("1"), One),
@@ -215,7 +215,7 @@ fn how_many_tags_are_looked_at_is_said_above_all_bridges() {
         });
         put(&mut database, "Open_vSwitch", ".", &row);
         let desired = desire(&database, &Config::default());
-        assert_eq!(desired.config.bridges[0].switching.vlans_seen, seen);
+        assert_eq!(desired.config.bridges[0].switching.vlan_limit, seen);
         assert!(desired.unheeded.is_empty());
     }
 }
@@ -235,10 +235,10 @@ fn what_a_bridge_is_told_of_its_stations_is_read() {
     let switching = &desired.config.bridges[0].switching;
     assert!(switching.flood_vlans.iter().eq([3, 4]));
     assert_eq!(switching.ageing, Duration::from_secs(60));
-    assert!(switching.stations_max == 100 && switching.forward_bpdu);
+    assert!(switching.fdb_size == 100 && switching.forward_bpdu);
     let snooping = switching.snooping.as_ref().expect("it is asked for");
     assert_eq!(snooping.ageing, Duration::from_secs(15), "no less");
-    assert!(snooping.groups_max == 50 && !snooping.floods_unregistered);
+    assert!(snooping.groups_max == 50 && !snooping.flood_unregistered);
     assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());
 }
 
@@ -315,7 +315,7 @@ fn controllers_have_one_rate_or_each_its_own() {
         let bridge = &desired.config.bridges[0];
         let own = bridge.controllers.iter();
         let own: Vec<_> = own
-            .filter_map(|controller| controller.tuning.own_rate)
+            .filter_map(|controller| controller.options.rate_limit)
             .map(|rate| rate.per_second().get())
             .collect();
         (bridge.controller_rate_limit, own, notes)

@@ -6,20 +6,20 @@ use base::PortNo;
 use packet::tunnel::TunnelProtocol;
 
 use super::{Desired, InterfaceFate};
-use config::{End, PortKind, Tunnel, TunnelKey};
+use config::{PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
 
 /// By what arriving packets know a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     port: u16,
-    remote: End,
-    local: End,
+    remote: TunnelEndpoint,
+    local: TunnelEndpoint,
     key: TunnelKey,
     bare: bool,
 }
 
-impl From<&Tunnel> for Mark {
-    fn from(tunnel: &Tunnel) -> Self {
+impl From<&TunnelConfig> for Mark {
+    fn from(tunnel: &TunnelConfig) -> Self {
         Self {
             port: tunnel.port,
             remote: tunnel.remote,
@@ -29,7 +29,7 @@ impl From<&Tunnel> for Mark {
                 TunnelKey::None => TunnelKey::Given(0),
                 key => key,
             },
-            bare: tunnel.bare,
+            bare: tunnel.is_layer3,
         }
     }
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use ovsdb::{DatabaseRow, Datum};
 
 use super::{Columns, Extent, is_alike};
-use config::TreeProtocol;
+use config::SpanningTreeProtocol;
 use l2::spanning::Info;
 use runtime::TreeFacts;
 
 /// What is said of a bridge in the older tree.
 pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
-    let tree = tree.filter(|tree| tree.protocol == TreeProtocol::Stp);
+    let tree = tree.filter(|tree| tree.protocol == SpanningTreeProtocol::Stp);
     let told = tree.map(|tree| {
         [
             ("stp_bridge_id", tree.id.to_string()),
@@ -25,7 +25,7 @@ pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, 
 
 /// What is said of a bridge in the newer tree.
 pub(super) fn of_rstp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
-    let tree = tree.filter(|tree| tree.protocol == TreeProtocol::Rstp);
+    let tree = tree.filter(|tree| tree.protocol == SpanningTreeProtocol::Rstp);
     let told = tree.map(|tree| {
         let own = tree.root_port.map_or(0, |port| port.0);
         [
@@ -57,11 +57,14 @@ pub(super) fn port(
     told: Option<&DatabaseRow>,
     extent: Extent,
 ) -> Columns {
-    let info = |of: TreeProtocol| {
+    let info = |of: SpanningTreeProtocol| {
         let tree = tree.filter(|tree| tree.protocol == of);
         tree.and_then(|tree| tree.ports.get(name))
     };
-    let (stp, rstp) = (info(TreeProtocol::Stp), info(TreeProtocol::Rstp));
+    let (stp, rstp) = (
+        info(SpanningTreeProtocol::Stp),
+        info(SpanningTreeProtocol::Rstp),
+    );
     let status = stp.map(|(info, _)| stp_status(info)).unwrap_or_default();
     let status = Datum::map(named(status.into_iter()));
     let rstp_status = rstp.map(|(info, _)| rstp_status(info)).unwrap_or_default();

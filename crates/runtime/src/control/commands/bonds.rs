@@ -10,7 +10,7 @@ use packet::MacAddr;
 use super::Answer::AtOnce;
 use super::Command;
 use crate::control::Control;
-use config::BondMember;
+use config::BondMemberConfig;
 use l2::bond::{Member, Mode, bucket, hash_of_source};
 use l2::lacp::Status;
 use switch::bridge::{Bonded, Bridge};
@@ -86,7 +86,7 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
         "lb_output action: disabled, bond-id: -1".to_owned(),
     ];
     if config.mode == Mode::BalanceSlb {
-        lines.push(format!("all members active: {}", config.takes_all));
+        lines.push(format!("all members active: {}", config.all_members_active));
     }
     let (updelay, downdelay) = (config.updelay.as_millis(), config.downdelay.as_millis());
     lines.push(format!("updelay: {updelay} ms"));
@@ -96,7 +96,7 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
         format!("next rebalance: {left} ms")
     }));
     lines.push(format!("lacp_status: {}", bond.lacp().word()));
-    lines.push(format!("lacp_fallback_ab: {}", config.falls_back));
+    lines.push(format!("lacp_fallback_ab: {}", config.lacp_fallback));
     lines.push(format!("active-backup primary: {}", primary(bonded)));
     lines.push(format!("active member mac: {}", active(bonded, bridge)));
     lines.push(String::new());
@@ -111,7 +111,7 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
 fn by_name<'a>(
     bonded: &'a Bonded,
     members: &'a BTreeMap<PortNo, &'a Member>,
-) -> impl Iterator<Item = (&'a BondMember, &'a Member)> {
+) -> impl Iterator<Item = (&'a BondMemberConfig, &'a Member)> {
     let mut all: Vec<_> = bonded.config().members.iter().collect();
     all.sort_by_key(|of| &of.name);
     all.into_iter()
@@ -137,7 +137,12 @@ fn active(bonded: &Bonded, bridge: &Bridge) -> String {
     }
 }
 
-fn describe_member(bonded: &Bonded, of: &BondMember, member: &Member, now: Instant) -> Vec<String> {
+fn describe_member(
+    bonded: &Bonded,
+    of: &BondMemberConfig,
+    member: &Member,
+    now: Instant,
+) -> Vec<String> {
     let bond = bonded.bond();
     let state = if member.is_enabled() {
         "enabled"
@@ -212,8 +217,8 @@ fn force(control: &mut Control, arguments: &[String], enabled: bool) -> Result<S
 fn migrate(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let bonded = find(control, &arguments[0])?;
     let (mode, status) = (bonded.config().mode, bonded.bond().lacp());
-    let falls_back = status == Status::Configured && bonded.config().falls_back;
-    if mode != Mode::BalanceSlb || falls_back {
+    let lacp_fallback = status == Status::Configured && bonded.config().lacp_fallback;
+    if mode != Mode::BalanceSlb || lacp_fallback {
         return Err("not an SLB bond".to_owned());
     }
     let hash: u32 = arguments[1].parse().map_err(|_| "bad hash")?;

@@ -93,7 +93,7 @@ pub(super) fn kind(port: &PortSite) -> String {
         PortKind::Dummy(_) if port.wanted.number == PortNo::LOCAL => "dummy-internal".to_owned(),
         PortKind::Dummy(_) => "dummy".to_owned(),
         PortKind::Patch(peer) => format!("patch: peer={peer}"),
-        PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.in_words()),
+        PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.identity()),
     }
 }
 

@@ -7,8 +7,8 @@ use packet::wire::slow::{LacpInfo, LacpState};
 use super::Answer::AtOnce;
 use super::Command;
 use crate::control::Control;
-use config::BondMember;
-use l2::lacp::{Activity, Group, Port, Status};
+use config::BondMemberConfig;
+use l2::lacp::{Group, LacpActivity, Port, Status};
 use switch::bridge::Bonded;
 
 #[rustfmt::skip]
@@ -50,18 +50,18 @@ fn tell(
 fn members<'a>(
     bonded: &'a Bonded,
     group: &'a Group,
-) -> impl Iterator<Item = (&'a BondMember, &'a Port)> {
+) -> impl Iterator<Item = (&'a BondMemberConfig, &'a Port)> {
     let mut members: Vec<_> = bonded.config().members.iter().collect();
     members.sort_by_key(|of| &of.name);
-    let port = |of: &'a BondMember| Some((of, group.port(of.port)?));
+    let port = |of: &'a BondMemberConfig| Some((of, group.port(of.port)?));
     members.into_iter().filter_map(port)
 }
 
 fn describe(name: &str, bonded: &Bonded, group: &Group) -> String {
     let settings = group.settings();
     let activity = match settings.activity {
-        Activity::Active => "active",
-        Activity::Passive => "passive",
+        LacpActivity::Active => "active",
+        LacpActivity::Passive => "passive",
     };
     let negotiated = match group.status() {
         Status::Negotiated => " negotiated",

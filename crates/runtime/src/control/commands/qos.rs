@@ -10,7 +10,7 @@ use super::Answer::AtOnce;
 use super::Command;
 use crate::control::Control;
 use crate::control::site::PortSite;
-use config::{EgressLimit, PortKind, name_of};
+use config::{EgressLimit, PortKind, qdisc_name};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
@@ -52,7 +52,7 @@ fn show_queues(
     shaped: &EffectiveQos,
     counts: &Result<BTreeMap<QueueId, ClassCounts>, String>,
 ) -> String {
-    let kind = name_of(shaped.qdisc);
+    let kind = qdisc_name(shaped.qdisc);
     let mut text = format!("QoS: {name} {kind}\nmax-rate: {}\n", 8 * shaped.total.max);
     for (queue, service) in &shaped.queues {
         let title = match queue.0 {

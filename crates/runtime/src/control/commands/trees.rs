@@ -7,7 +7,7 @@ use packet::MacAddr;
 use super::Answer::AtOnce;
 use super::{Command, site_of};
 use crate::control::Control;
-use config::TreeProtocol;
+use config::SpanningTreeProtocol;
 use l2::spanning::{BridgeId, Info, State, Times};
 use switch::bridge::{Bridge, Spanning};
 
@@ -21,7 +21,7 @@ pub(super) const COMMANDS: [Command; 4] = [
 
 /// How Open vSwitch lays out what it tells of a tree.
 struct Layout {
-    protocol: TreeProtocol,
+    protocol: SpanningTreeProtocol,
     /// The word before the priority, with what follows it.
     priority: &'static str,
     /// How wide the column of costs is.
@@ -31,14 +31,14 @@ struct Layout {
 }
 
 const STP: Layout = Layout {
-    protocol: TreeProtocol::Stp,
+    protocol: SpanningTreeProtocol::Stp,
     priority: "stp-priority  ",
     cost: 5,
     missing: "no such stp object",
 };
 
 const RSTP: Layout = Layout {
-    protocol: TreeProtocol::Rstp,
+    protocol: SpanningTreeProtocol::Rstp,
     priority: "stp-priority    ",
     cost: 8,
     missing: "No such RSTP object",
@@ -139,13 +139,13 @@ fn tell(
     ports.sort_by_key(|(_, info)| number_of(info, layout));
     for (port, info) in ports {
         let (role, state) = match layout.protocol {
-            TreeProtocol::Stp => (info.role.stp_name(), info.state.stp_name()),
-            TreeProtocol::Rstp => (info.role.rstp_name(), info.state.rstp_name()),
+            SpanningTreeProtocol::Stp => (info.role.stp_name(), info.state.stp_name()),
+            SpanningTreeProtocol::Rstp => (info.role.rstp_name(), info.state.rstp_name()),
         };
         let (priority, number) = (info.settings.id.0 >> 8, number_of(&info, layout));
         let priority = match layout.protocol {
-            TreeProtocol::Stp => priority,
-            TreeProtocol::Rstp => priority & 0xf0,
+            SpanningTreeProtocol::Stp => priority,
+            SpanningTreeProtocol::Rstp => priority & 0xf0,
         };
         let path_cost = info.settings.path_cost;
         let port = name(port);
@@ -160,8 +160,8 @@ fn tell(
 /// The part of a port's id that is its number.
 const fn number_of(info: &Info, layout: &Layout) -> u16 {
     match layout.protocol {
-        TreeProtocol::Stp => info.settings.id.0 & 0xff,
-        TreeProtocol::Rstp => info.settings.id.0 & 0xfff,
+        SpanningTreeProtocol::Stp => info.settings.id.0 & 0xff,
+        SpanningTreeProtocol::Rstp => info.settings.id.0 & 0xfff,
     }
 }
 

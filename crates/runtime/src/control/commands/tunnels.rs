@@ -11,7 +11,7 @@ use super::Answer::AtOnce;
 use super::Command;
 use crate::control::Control;
 use crate::control::underlay::UserRoute;
-use config::{End, Inherited, PortKind, Tunnel, TunnelKey};
+use config::{OuterField, PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
 use dataplane::underlay::{Underlay, UnderlayPort, UnderlayRoute};
 
 #[rustfmt::skip]
@@ -45,18 +45,18 @@ fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(lines.concat())
 }
 
-fn list(number: PortNo, name: &str, tunnel: &Tunnel) -> String {
-    let end = |end: End| match end {
-        End::Given(address) => address.to_string(),
-        End::Any => "::".to_owned(),
-        End::Flow => "flow".to_owned(),
+fn list(number: PortNo, name: &str, tunnel: &TunnelConfig) -> String {
+    let end = |end: TunnelEndpoint| match end {
+        TunnelEndpoint::Given(address) => address.to_string(),
+        TunnelEndpoint::Any => "::".to_owned(),
+        TunnelEndpoint::Flow => "flow".to_owned(),
     };
     let key = |key: TunnelKey| match key {
         TunnelKey::Given(key) if key > 0 => format!("{key:#x}"),
         TunnelKey::Given(_) | TunnelKey::None => "0".to_owned(),
         TunnelKey::Flow => "flow".to_owned(),
     };
-    let mode = if tunnel.bare {
+    let mode = if tunnel.is_layer3 {
         "legacy_l3"
     } else {
         "legacy_l2"
@@ -72,18 +72,18 @@ fn list(number: PortNo, name: &str, tunnel: &Tunnel) -> String {
         write!(line, ", out_key={}", key(tunnel.out_key)).expect(ROOM);
     }
     match tunnel.tos {
-        Inherited::Given(0) => {}
-        Inherited::Given(tos) => write!(line, ", tos={tos:#x}").expect(ROOM),
-        Inherited::Inherit(_) => line.push_str(", tos=inherit"),
+        OuterField::Given(0) => {}
+        OuterField::Given(tos) => write!(line, ", tos={tos:#x}").expect(ROOM),
+        OuterField::Inherit(_) => line.push_str(", tos=inherit"),
     }
     match tunnel.ttl {
-        Inherited::Given(ttl) => write!(line, ", ttl={ttl}").expect(ROOM),
-        Inherited::Inherit(_) => line.push_str(", ttl=inherit"),
+        OuterField::Given(ttl) => write!(line, ", ttl={ttl}").expect(ROOM),
+        OuterField::Inherit(_) => line.push_str(", ttl=inherit"),
     }
     if !tunnel.dont_fragment {
         line.push_str(", df=false");
     }
-    if tunnel.summed {
+    if tunnel.checksum {
         line.push_str(", csum=true");
     }
     line + ")\n"

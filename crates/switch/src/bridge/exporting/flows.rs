@@ -8,7 +8,7 @@ use flow::{IpfixStats, SampleDirection};
 use openflow::WallTime;
 
 use super::super::Effect;
-use config::FlowCache;
+use config::IpfixCache;
 use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::ipfix::{Exporter, Observation};
 
@@ -26,7 +26,7 @@ impl Flows {
     /// One that tells these, of this observation domain and point if nothing else is said.
     pub(super) fn new(
         targets: &[SocketAddr],
-        cache: &FlowCache,
+        cache: &IpfixCache,
         (domain, point): (u32, u32),
         started: WallTime,
     ) -> Self {

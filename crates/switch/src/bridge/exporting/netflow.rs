@@ -8,7 +8,7 @@ use base::Instant;
 use openflow::WallTime;
 
 use super::super::Effect;
-use config::Netflow;
+use config::NetflowConfig;
 use flow_export::flows::Flow;
 use flow_export::netflow::Exporter;
 
@@ -24,7 +24,7 @@ pub(super) struct Accounting {
 }
 
 impl Accounting {
-    pub(super) fn new(netflow: &Netflow, started: WallTime) -> Self {
+    pub(super) fn new(netflow: &NetflowConfig, started: WallTime) -> Self {
         Self {
             exporter: Exporter::new(netflow.settings.clone(), started.0),
             targets: netflow.targets.as_slice().into(),
@@ -33,7 +33,7 @@ impl Accounting {
     }
 
     /// Tells these in this way from now on; what is kept, too. None: it ends soon.
-    pub(super) fn set(&mut self, netflow: Option<&Netflow>, now: Instant) {
+    pub(super) fn set(&mut self, netflow: Option<&NetflowConfig>, now: Instant) {
         let Some(netflow) = netflow else {
             self.ends = Some(now + LINGER);
             return;

@@ -7,7 +7,8 @@ use packet::wire::slow::{LacpState, SlowPdu};
 use super::*;
 use crate::link::Link;
 use config::{
-    Activity, BondConfig, BondMember, BondMode, LacpConfig, LacpMember, LogicalPort, Switching,
+    BondConfig, BondMemberConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig,
+    LogicalPort, SwitchingConfig,
 };
 use dataplane::punt::PuntedProtocols;
 
@@ -17,11 +18,11 @@ const STATION: Address = Address {
     mac: MacAddr([2, 0, 0, 0, 0, 0x10]),
 };
 
-fn switching(mode: BondMode, lacp: Option<LacpConfig>) -> Switching {
-    let member = |port: PortNo| BondMember {
+fn switching(mode: BondMode, lacp: Option<LacpConfig>) -> SwitchingConfig {
+    let member = |port: PortNo| BondMemberConfig {
         port,
         name: format!("eth{}", port.0),
-        lacp: LacpMember::default(),
+        lacp: LacpMemberConfig::default(),
     };
     let bond = BondConfig {
         mode,
@@ -29,7 +30,7 @@ fn switching(mode: BondMode, lacp: Option<LacpConfig>) -> Switching {
         members: MEMBERS.map(member).to_vec(),
         ..BondConfig::default()
     };
-    Switching {
+    SwitchingConfig {
         ports: vec![LogicalPort {
             name: "bond0".to_owned(),
             members: MEMBERS.to_vec(),
@@ -109,7 +110,8 @@ fn another_member_takes_over_and_says_where_stations_are() {
     assert_eq!(place(&rig), None);
     assert!(rig.bridge.active_members().is_empty());
     // Without the bond nothing is left of it.
-    rig.bridge.set_switching(&Switching::default(), rig.now);
+    rig.bridge
+        .set_switching(&SwitchingConfig::default(), rig.now);
     assert_eq!(rig.bridge.bonds().count(), 0);
 }
 
@@ -142,7 +144,7 @@ fn who_was_active_when_the_switch_ran_last_is_again() {
 #[test]
 fn an_interface_that_speaks_lacp_alone_is_a_port_like_others() {
     let lacp = LacpConfig {
-        activity: Activity::Active,
+        activity: LacpActivity::Active,
         is_fast: true,
         system: None,
         priority: 7,
@@ -151,7 +153,7 @@ fn an_interface_that_speaks_lacp_alone_is_a_port_like_others() {
     asked.ports[0].members.truncate(1);
     let bond = asked.ports[0].bond.as_mut().expect("a bond");
     bond.members.truncate(1);
-    bond.is_alone = true;
+    bond.is_single_member = true;
     let mut rig = Rig::new(FailMode::Standalone, false);
     rig.bridge.set_switching(&asked, rig.now);
     let effects = rig.look();
@@ -167,7 +169,7 @@ fn an_interface_that_speaks_lacp_alone_is_a_port_like_others() {
 #[test]
 fn lacp_is_spoken_and_heard_by_members_only() {
     let lacp = LacpConfig {
-        activity: Activity::Active,
+        activity: LacpActivity::Active,
         is_fast: true,
         system: None,
         priority: 7,

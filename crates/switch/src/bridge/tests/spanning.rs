@@ -4,25 +4,25 @@
 use flow::PortState;
 
 use super::*;
-use config::{SpanningConfig, SpanningPort, TreeProtocol};
+use config::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 use dataplane::stp_filter::BlockedPort;
 
 /// The ports at the ends of the cable.
 const CABLE: [PortNo; 2] = [PortNo(1), PortNo(2)];
 
-fn tree(protocol: TreeProtocol, ports: &[u16]) -> SpanningConfig {
+fn tree(protocol: SpanningTreeProtocol, ports: &[u16]) -> SpanningTreeConfig {
     let port = |number: &u16| {
-        let settings = SpanningPort::new(format!("eth{number}"), *number);
+        let settings = SpanningTreePort::new(format!("eth{number}"), *number);
         (PortNo((*number).into()), settings)
     };
-    SpanningConfig {
+    SpanningTreeConfig {
         ports: ports.iter().map(port).collect(),
         ..SpanningConfig::new(protocol)
     }
 }
 
 impl Rig {
-    fn span(&mut self, config: Option<&SpanningConfig>) {
+    fn span(&mut self, config: Option<&SpanningTreeConfig>) {
         let address = MacAddr([2, 0, 0, 0, 0, 0x77]);
         self.bridge.set_spanning(config, address, self.now);
     }
@@ -68,7 +68,7 @@ impl Rig {
 #[test]
 fn of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it() {
     let mut rig = Rig::controlled();
-    rig.span(Some(&tree(TreeProtocol::Stp, &[1, 2])));
+    rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1, 2])));
     assert!(rig.is_shut(1) && rig.is_shut(2) && !rig.is_shut(3));
     assert_eq!(rig.passage(1), Some(BlockedPort::DropAll));
     assert_eq!(rig.passage(3), None, "it is not in the tree");
@@ -96,7 +96,7 @@ fn of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it() {
 #[test]
 fn a_port_that_is_to_be_in_no_tree_is_in_none() {
     let mut rig = Rig::controlled();
-    rig.span(Some(&tree(TreeProtocol::Rstp, &[1, 2])));
+    rig.span(Some(&tree(SpanningTreeProtocol::Rstp, &[1, 2])));
     rig.talk(40);
     assert!(!rig.is_shut(1) && rig.is_shut(2));
     let port_mod = |config| {
@@ -130,7 +130,7 @@ fn who_is_to_hear_no_bpdus_hears_none_and_what_a_link_does_is_heeded() {
             advertise: 0,
         })
     };
-    rig.span(Some(&tree(TreeProtocol::Stp, &[1, 2])));
+    rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1, 2])));
     rig.send(OLD, deaf(2));
     rig.talk(40);
     assert!(
@@ -164,7 +164,7 @@ fn stations_are_forgotten_behind_ports_that_do_not_learn() {
     };
     rig.bridge.handle_station(station, PortNo(1), rig.now);
     assert_eq!(rig.bridge.stations().view().iter().count(), 1);
-    rig.span(Some(&tree(TreeProtocol::Stp, &[1])));
+    rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1])));
     assert_eq!(rig.bridge.stations().view().iter().count(), 0);
 }
 
@@ -187,7 +187,7 @@ fn ports_cost_what_their_speed_says() {
             .and_then(|of| of.tree().port(PortNo(1)));
         info.expect("it is there").settings.path_cost
     };
-    let (stp, rstp) = (TreeProtocol::Stp, TreeProtocol::Rstp);
+    let (stp, rstp) = (SpanningTreeProtocol::Stp, SpanningTreeProtocol::Rstp);
     let costs = [0, 10, 100, 1_000, 10_000, 100_000];
     assert_eq!(
         costs.map(|mbps| cost(stp, mbps, None)),

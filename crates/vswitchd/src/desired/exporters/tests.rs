@@ -88,7 +88,7 @@ fn what_is_told_by_netflow_is_read_with_what_the_manual_says_of_the_rest() {
     let settings = NetflowSettings {
         active: Some(Duration::from_secs(600)),
         engine: [0x2f, 0xd1],
-        adds_engine: false,
+        add_id_to_interface: false,
     };
     assert_eq!(told.settings, settings);
     let (told, why) = read(json!({
@@ -98,7 +98,7 @@ fn what_is_told_by_netflow_is_read_with_what_the_manual_says_of_the_rest() {
     let settings = NetflowSettings {
         active: None,
         engine: [4, 130],
-        adds_engine: true,
+        add_id_to_interface: true,
     };
     assert_eq!(told.map(|it| it.settings), Some(settings));
     assert!(why.contains("128"), "{why}");
@@ -116,10 +116,10 @@ fn what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest() {
     let told = desired.config.bridges[1].exporters.ipfix.as_ref();
     let told = told.expect("it is told");
     assert_eq!(told.targets[0].to_string(), "10.0.0.2:4739");
-    assert_eq!((told.sampling.get(), told.observed), (400, (0, 0)));
+    assert_eq!((told.sampling.get(), told.observation), (400, (0, 0)));
     assert_eq!(
         (&told.cache, told.directions),
-        (&FlowCache::default(), [true; 2])
+        (&IpfixCache::default(), [true; 2])
     );
     let row = json!({
         "targets": targets(&["[::1]:7"]), "sampling": 3, "obs_domain_id": 4, "obs_point_id": 5,
@@ -129,8 +129,8 @@ fn what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest() {
     let desired = both("IPFIX", "ipfix", &row);
     let told = desired.config.bridges[0].exporters.ipfix.as_ref();
     let told = told.expect("it is told");
-    assert_eq!((told.sampling.get(), told.observed), (3, (4, 5)));
-    let cache = FlowCache {
+    assert_eq!((told.sampling.get(), told.observation), (3, (4, 5)));
+    let cache = IpfixCache {
         active: Duration::from_secs(6),
         flows_max: 7,
         name: Some("me".to_owned()),

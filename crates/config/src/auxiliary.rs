@@ -9,9 +9,9 @@ use super::ConfigError;
 /// A number of auxiliary connections (OF 1.3.5, 6.3), none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u8")]
-pub struct Auxiliaries(u8);
+pub struct AuxiliaryCount(u8);
 
-impl Auxiliaries {
+impl AuxiliaryCount {
     /// The most: as many as a controller has cores to read them with. Each costs what any
     /// connection does.
     pub const MAX: u8 = 16;
@@ -23,7 +23,7 @@ impl Auxiliaries {
     }
 }
 
-impl FromStr for Auxiliaries {
+impl FromStr for AuxiliaryCount {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
@@ -33,7 +33,7 @@ impl FromStr for Auxiliaries {
     }
 }
 
-impl TryFrom<u8> for Auxiliaries {
+impl TryFrom<u8> for AuxiliaryCount {
     type Error = ConfigError;
 
     fn try_from(count: u8) -> Result<Self, ConfigError> {
@@ -47,7 +47,7 @@ impl TryFrom<u8> for Auxiliaries {
 fn wrong(text: &str) -> ConfigError {
     let problem = format!(
         "'{text}' is no number of auxiliary connections: use 0 to {}",
-        Auxiliaries::MAX
+        AuxiliaryCount::MAX
     );
     ConfigError::new("--auxiliary", problem)
 }

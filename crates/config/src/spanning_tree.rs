@@ -10,7 +10,7 @@ use packet::MacAddr;
 
 /// Which tree it is, as the database tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TreeProtocol {
+pub enum SpanningTreeProtocol {
     /// That of 802.1D-1998.
     Stp,
     /// That of 802.1D-2004.
@@ -19,11 +19,11 @@ pub enum TreeProtocol {
 
 /// The spanning tree of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpanningConfig {
+pub struct SpanningTreeConfig {
     /// Which.
-    pub protocol: TreeProtocol,
+    pub protocol: SpanningTreeProtocol,
     /// Whether the newer one is to speak as the older one (`rstp-force-protocol-version`).
-    pub is_forced_older: bool,
+    pub force_stp: bool,
     /// The address that the bridge is known by; its own, if there is none.
     pub address: Option<MacAddr>,
     /// How little it should be the root.
@@ -37,12 +37,12 @@ pub struct SpanningConfig {
     /// How many messages a port sends in a second.
     pub transmit_hold_count: u32,
     /// The ports that take part.
-    pub ports: BTreeMap<PortNo, SpanningPort>,
+    pub ports: BTreeMap<PortNo, SpanningTreePort>,
 }
 
 /// A port of a spanning tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpanningPort {
+pub struct SpanningTreePort {
     /// Its name: that of the row of the table `Port`.
     pub name: String,
     /// Its number in the tree.
@@ -59,13 +59,13 @@ pub struct SpanningPort {
     pub mcheck: bool,
 }
 
-impl SpanningConfig {
+impl SpanningTreeConfig {
     /// What the standards recommend, without ports.
     #[must_use]
-    pub const fn new(protocol: TreeProtocol) -> Self {
+    pub const fn new(protocol: SpanningTreeProtocol) -> Self {
         Self {
             protocol,
-            is_forced_older: false,
+            force_stp: false,
             address: None,
             priority: 0x8000,
             hello_time: 2,
@@ -77,7 +77,7 @@ impl SpanningConfig {
     }
 }
 
-impl SpanningPort {
+impl SpanningTreePort {
     /// What the standards recommend of a port.
     #[must_use]
     pub const fn new(name: String, number: u16) -> Self {

@@ -10,7 +10,7 @@ pub struct TableConfig {
     /// The most rules, if fewer than any table may have.
     pub limit: Option<usize>,
     /// Whether a full table makes room for a new rule by taking one with a timeout out.
-    pub evicts: bool,
+    pub eviction: bool,
 }
 
 impl fmt::Display for TableConfig {
@@ -19,6 +19,6 @@ impl fmt::Display for TableConfig {
         if let Some(limit) = self.limit {
             write!(f, ", {limit} rules at most")?;
         }
-        f.write_str(if self.evicts { ", evicts" } else { "" })
+        f.write_str(if self.eviction { ", evicts" } else { "" })
     }
 }

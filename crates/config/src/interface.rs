@@ -8,7 +8,7 @@ use ports::shaping::{Qdisc, QosConfig};
 
 /// What an interface is given. The default leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Equipment {
+pub struct InterfaceConfig {
     /// Its Ethernet address.
     pub address: Option<MacAddr>,
     /// The longest payload of its frames, in bytes.
@@ -35,21 +35,21 @@ pub struct EgressLimit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IngressLimit {
     /// Thousands of bits.
-    pub kilobits: Allowance,
+    pub kilobits: PolicerRate,
     /// Thousands of frames.
-    pub kilopackets: Allowance,
+    pub kilopackets: PolicerRate,
 }
 
 /// So many thousands of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allowance {
+pub struct PolicerRate {
     /// A second.
     pub rate: u32,
     /// At once, after a pause.
     pub burst: u32,
 }
 
-impl fmt::Display for Equipment {
+impl fmt::Display for InterfaceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = Vec::new();
         words.extend(self.address.map(|address| format!("address {address}")));
@@ -58,7 +58,7 @@ impl fmt::Display for Equipment {
             (self.ingress.kilobits, "kbit"),
             (self.ingress.kilopackets, "kpkt"),
         ] {
-            let Allowance { rate, burst } = allowance;
+            let PolicerRate { rate, burst } = allowance;
             if rate > 0 {
                 words.push(format!("ingress {rate} {unit}/s, {burst} {unit} at once"));
             }
@@ -67,7 +67,7 @@ impl fmt::Display for Equipment {
             words.push(format!("egress {rate} bytes/s, {burst} bytes at once"));
         }
         if let Some(shape) = &self.shape {
-            let kind = name_of(shape.qdisc);
+            let kind = qdisc_name(shape.qdisc);
             words.push(format!("{kind} of {} queues", shape.queues.len()));
         }
         match words.is_empty() {
@@ -79,7 +79,7 @@ impl fmt::Display for Equipment {
 
 /// What Open vSwitch calls a discipline (ovs-vswitchd.conf.db(5), `QoS`).
 #[must_use]
-pub const fn name_of(discipline: Qdisc) -> &'static str {
+pub const fn qdisc_name(discipline: Qdisc) -> &'static str {
     match discipline {
         Qdisc::Htb => "linux-htb",
         Qdisc::Hfsc => "linux-hfsc",

@@ -7,7 +7,7 @@ use super::ConfigError;
 
 /// Which are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dummies {
+pub enum DummyMode {
     /// None.
     #[default]
     None,
@@ -36,20 +36,20 @@ const DEVICES: [&str; 7] = [
     "dpdk",
 ];
 
-impl Dummies {
+impl DummyMode {
     /// Whether there are any.
     #[must_use]
-    pub fn are_there(self) -> bool {
+    pub fn is_enabled(self) -> bool {
         self != Self::None
     }
 
     /// Whether a bridge of this type has dummies for interfaces of its own.
-    pub fn take_bridge(self, kind: &str) -> bool {
-        self == Self::All || (self.are_there() && kind == TYPE)
+    pub fn includes_bridge(self, kind: &str) -> bool {
+        self == Self::All || (self.is_enabled() && kind == TYPE)
     }
 
     /// Whether an interface of this type is one, of such a bridge or of another.
-    pub fn take_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
+    pub fn includes_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
         let asked = TYPES.contains(&kind) || (is_dummy_bridge && kind == "internal");
         match self {
             Self::None => false,
@@ -60,7 +60,7 @@ impl Dummies {
     }
 }
 
-impl FromStr for Dummies {
+impl FromStr for DummyMode {
     type Err = ConfigError;
 
     /// Reads what stands behind `--enable-dummy=`; nothing is what the option alone means.
@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn what_is_a_dummy_depends_on_how_they_are_enabled() {
-        let taken = |how: Dummies| {
+        let taken = |how: DummyMode| {
             let kinds = ["dummy", "", "internal", "tap", "patch", "vxlan"];
-            kinds.map(|kind| how.take_interface(kind, false))
+            kinds.map(|kind| how.includes_interface(kind, false))
         };
-        assert_eq!(taken(Dummies::None), [false; 6]);
-        let typed: Dummies = "".parse().expect("known");
+        assert_eq!(taken(DummyMode::None), [false; 6]);
+        let typed: DummyMode = "".parse().expect("known");
         assert_eq!(taken(typed), [true, false, false, false, false, false]);
-        assert!(typed.take_bridge("dummy") && !typed.take_bridge("netdev"));
-        assert!(typed.take_interface("internal", true));
+        assert!(typed.includes_bridge("dummy") && !typed.includes_bridge("netdev"));
+        assert!(typed.includes_interface("internal", true));
         let system = "system".parse().expect("known");
         assert_eq!(taken(system), [true, true, false, false, false, false]);
-        let all: Dummies = "override".parse().expect("known");
+        let all: DummyMode = "override".parse().expect("known");
         assert_eq!(taken(all), [true, true, true, true, false, false]);
-        assert!(all.take_bridge("") && "some".parse::<Dummies>().is_err());
+        assert!(all.includes_bridge("") && "some".parse::<DummyMode>().is_err());
     }
 }
