@@ -15,7 +15,7 @@ use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 use fastpath::Classifier;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, PortDesc, PortState};
 use gungraun::{library_benchmark, library_benchmark_group};
-use l2::mac::{Address, MacTable, MacView};
+use l2::fdb::{FdbKey, FdbView, ForwardingDatabase};
 use packet::{MacAddr, Pool};
 use pipeline::{Limits, Pipeline};
 use ports::memory::{self, MemoryQueue};
@@ -58,10 +58,10 @@ fn key(number: u32) -> PortKey {
 }
 
 /// The forwarding database, with one address behind port 2.
-fn stations() -> MacView {
-    let mut table = MacTable::new(16, config::AGEING_TIME);
+fn stations() -> FdbView {
+    let mut table = ForwardingDatabase::new(16, config::AGEING_TIME);
     for (mac, port) in [(1, 1), (2, 2)] {
-        let address = Address {
+        let address = FdbKey {
             vid: 0,
             mac: MacAddr::from_u64(mac),
         };

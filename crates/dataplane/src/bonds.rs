@@ -21,8 +21,8 @@ pub use recent_sources::RecentSources;
 use super::normal::{NormalContext, NormalTarget};
 use super::switching::SwitchingView;
 use super::vlans::FrameVlans;
-use l2::bond::{self, Admission, BUCKETS, BondView, Outlet};
-use l2::mac::Address;
+use l2::bond::{self, BUCKETS, BondEgress, BondVerdict, BondView};
+use l2::fdb::FdbKey;
 
 /// What an ARP packet is (RFC 826).
 const ARP_REQUEST: u16 = 1;
@@ -94,10 +94,14 @@ pub struct EgressFrame<'a> {
 
 impl EgressFrame<'_> {
     fn hash(&self, view: &BondView) -> u32 {
-        match view.outlet {
-            Outlet::Nobody | Outlet::One(_) => 0,
-            Outlet::BySource(_) => bond::hash_of_source(self.link.src, self.within.vid, view.basis),
-            Outlet::ByFlow(_) => hash_of_flow(self.frame, self.link, self.within.vid, view.basis),
+        match view.egress {
+            BondEgress::None | BondEgress::One(_) => 0,
+            BondEgress::BySource(_) => {
+                bond::hash_source(self.link.src, self.within.vid, view.basis)
+            }
+            BondEgress::ByFlow(_) => {
+                hash_of_flow(self.frame, self.link, self.within.vid, view.basis)
+            }
         }
     }
 }
@@ -106,7 +110,7 @@ impl BondState {
     /// By which of its members a frame leaves, and its hash.
     fn choose(&self, leaving: &EgressFrame<'_>) -> Option<(PortNo, u32)> {
         let hash = leaving.hash(&self.view);
-        Some((self.view.exit(hash)?, hash))
+        Some((self.view.egress_port(hash)?, hash))
     }
 
     /// The same, of one that does leave: it is counted.
@@ -135,7 +139,7 @@ impl<'a> NormalContext<'a> {
     }
 
     /// Has bonds know of a station that the table does not know behind `from` yet.
-    pub(super) fn note_heard(&self, station: Address, from: PortNo, now: Instant) {
+    pub(super) fn note_heard(&self, station: FdbKey, from: PortNo, now: Instant) {
         let home = self.home(from);
         let bonds = self.switching.into_iter().flat_map(SwitchingView::bonds);
         for bond in bonds.filter(|bond| bond.home != home) {
@@ -155,7 +159,7 @@ impl<'a> NormalContext<'a> {
             return;
         };
         if switching.bond(from).is_none() {
-            let station = Address { vid, mac: link.src };
+            let station = FdbKey { vid, mac: link.src };
             let bonds = switching.bonds();
             bonds.for_each(|bond| bond.announced.note(station, now));
         }
@@ -171,11 +175,11 @@ impl<'a> NormalContext<'a> {
         now: Option<Instant>,
     ) -> Option<NormalTarget> {
         let bond = self.bond(from)?;
-        match bond.view.admission(from, link.dst) {
-            Admission::Take => None,
-            Admission::Drop => Some(NormalTarget::Surplus),
-            Admission::TakeUnlessMoved => {
-                let sender = Address { vid, mac: link.src };
+        match bond.view.verdict(from, link.dst) {
+            BondVerdict::Accept => None,
+            BondVerdict::Drop => Some(NormalTarget::Surplus),
+            BondVerdict::DropIfMoved => {
+                let sender = FdbKey { vid, mac: link.src };
                 let is_heard_elsewhere =
                     now.is_some_and(|now| bond.recent_sources.has(sender, now));
                 let station = self.stations.find(sender);
@@ -251,8 +255,8 @@ fn announces(link: &Link, bytes: &[u8]) -> bool {
 
 /// A hash of a flow: of addresses and ports, as far as all frames of the flow have them.
 fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
-    let hash = bond::hash_of_source(link.src, vid, basis);
-    let hash = bond::hash_of_source(link.dst, link.eth_type.0, hash);
+    let hash = bond::hash_source(link.src, vid, basis);
+    let hash = bond::hash_source(link.dst, link.eth_type.0, hash);
     let Some(headers) = [Depth::Transport, Depth::Network]
         .into_iter()
         .find_map(|depth| Headers::parse(frame, depth).ok())
@@ -285,7 +289,7 @@ fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
         u32::from_be_bytes(bytes)
     });
     let ports = u32::from(src) << 16 | u32::from(dst);
-    bond::hash_of_words(words.chain([ports, protocol.into()]), hash)
+    bond::hash_words(words.chain([ports, protocol.into()]), hash)
 }
 
 #[cfg(test)]
@@ -297,17 +301,17 @@ mod tests {
 
     use super::*;
     use config::{AGEING_TIME, BondConfig, LogicalPort, SwitchingConfig};
-    use l2::bond::{Bond, Mode, Settings};
-    use l2::mac::{MacTable, MacView};
+    use l2::bond::{Bond, BondMode, BondSettings};
+    use l2::fdb::{FdbView, ForwardingDatabase};
 
     const BOND: [PortNo; 2] = [PortNo(2), PortNo(3)];
     const HOST: PortNo = PortNo(1);
 
     /// Ports 2 and 3 as one, beside others.
-    fn switching(mode: Mode) -> Arc<SwitchingView> {
-        let settings = Settings {
+    fn switching(mode: BondMode) -> Arc<SwitchingView> {
+        let settings = BondSettings {
             mode,
-            ..Settings::default()
+            ..BondSettings::default()
         };
         let mut bond = Bond::new(settings);
         bond.configure(settings, &BOND, Instant::START);
@@ -335,11 +339,11 @@ mod tests {
     }
 
     /// A station behind the host's port, and one behind the bond.
-    fn stations() -> MacView {
-        let mut table = MacTable::new(8, AGEING_TIME);
+    fn stations() -> FdbView {
+        let mut table = ForwardingDatabase::new(8, AGEING_TIME);
         for (number, port) in [(1, HOST), (2, BOND[0])] {
             let mac = MacAddr::from_u64(number);
-            table.learn(Address { vid: 0, mac }, port, Instant::START);
+            table.learn(FdbKey { vid: 0, mac }, port, Instant::START);
         }
         table.view()
     }
@@ -371,7 +375,7 @@ mod tests {
 
     #[test]
     fn what_is_flooded_leaves_by_one_member_and_never_by_its_own_bond() {
-        let view = switching(Mode::BalanceSlb);
+        let view = switching(BondMode::BalanceSlb);
         let exits = (0..64).map(|src| flooded(&view, HOST, &frame(99, src)));
         let mut seen: Vec<_> = exits.collect();
         seen.sort();
@@ -390,8 +394,8 @@ mod tests {
         let many = MacAddr::BROADCAST.to_u64();
         let stations = stations();
         for (mode, [first, second]) in [
-            (Mode::ActiveBackup, [None, Some(NormalTarget::Surplus)]),
-            (Mode::BalanceSlb, [None, Some(NormalTarget::Surplus)]),
+            (BondMode::ActiveBackup, [None, Some(NormalTarget::Surplus)]),
+            (BondMode::BalanceSlb, [None, Some(NormalTarget::Surplus)]),
         ] {
             let view = switching(mode);
             let knowledge = NormalContext {
@@ -408,12 +412,12 @@ mod tests {
             assert_eq!(BOND.map(|port| bar(port, many, 2)), [first, second]);
             // One of ours that came back, be it before it is known.
             assert_eq!(bar(BOND[0], many, 9), None);
-            let station = Address {
+            let station = FdbKey {
                 vid: 0,
                 mac: MacAddr::from_u64(9),
             };
             knowledge.note_heard(station, HOST, Instant::START);
-            let looped = (mode == Mode::BalanceSlb).then_some(NormalTarget::Looped);
+            let looped = (mode == BondMode::BalanceSlb).then_some(NormalTarget::Looped);
             assert_eq!(bar(BOND[0], 2, 1), looped);
             assert_eq!(bar(BOND[0], many, 9), looped);
             assert_eq!(bar(HOST, many, 1), None);
@@ -424,7 +428,7 @@ mod tests {
     #[test]
     fn who_announces_itself_behind_the_bond_is_believed_unless_that_is_an_echo() {
         let stations = stations();
-        let view = switching(Mode::BalanceSlb);
+        let view = switching(BondMode::BalanceSlb);
         let knowledge = NormalContext {
             mirrors: None,
             stations: &stations,

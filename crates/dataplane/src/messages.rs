@@ -15,7 +15,7 @@ use super::sampling::{ActionSample, FrameSample};
 use super::slots::PortKey;
 use crate::policer::PortPolicing;
 use flow_export::flows::Flow;
-use l2::mac::Address;
+use l2::fdb::FdbKey;
 
 /// What the control thread tells a worker, in order.
 pub enum WorkerCommand {
@@ -70,7 +70,7 @@ pub enum WorkerEvent {
     /// A frame for the controllers.
     PacketIn(Box<PacketInEvent>),
     /// A station was seen where it was not known to be.
-    Learn(PortKey, Address),
+    Learn(PortKey, FdbKey),
     /// A frame that came in here wants this of the tables.
     LearnRule(PortKey, Box<LearnRequest>),
     /// A message of a protocol between switches came in here, which the port is to understand.

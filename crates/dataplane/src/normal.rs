@@ -12,8 +12,8 @@ use super::bonds::EgressFrame;
 use super::mirrors::Mirrors;
 use super::switching::SwitchingView;
 use super::vlans::{ArrivalTags, FrameVlans, TagRewrite, admit, carries, leave};
-use l2::mac::{Address, MacView};
-use l2::mcast::{Audience, Group, MulticastView};
+use l2::fdb::{FdbKey, FdbView};
+use l2::multicast_snooping::{MulticastClass, MulticastGroup, MulticastView};
 
 /// Where the frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum NormalTarget {
     /// Out of all ports that take part in flooding, but not where it came from.
     Flood,
     /// Out of the ports of those who want it, but not where it came from.
-    Group(Audience),
+    Group(MulticastClass),
     /// Nowhere: it is for bridges only, or its destination is where it came from.
     Nowhere,
     /// Nowhere: the port it came in by is not in its VLAN.
@@ -38,7 +38,7 @@ pub enum NormalTarget {
 #[derive(Clone, Copy)]
 pub struct NormalContext<'a> {
     /// Who is behind which port.
-    pub stations: &'a MacView,
+    pub stations: &'a FdbView,
     /// Who is in which multicast group; none if all have every group's frames.
     pub multicast: Option<&'a MulticastView>,
     /// What the ports are to `NORMAL`; none if all are plain.
@@ -53,7 +53,7 @@ pub struct NormalDecision {
     /// Where it goes.
     pub forward: NormalTarget,
     /// What it teaches, if that is news: its sender is behind the port it came in by.
-    pub learn: Option<Address>,
+    pub learn: Option<FdbKey>,
     /// The VLANs it is in.
     pub within: FrameVlans,
     /// Whether it says something of multicast groups that is to be heard.
@@ -93,7 +93,7 @@ impl NormalContext<'_> {
         (link, bytes): (&Link, &[u8]),
         from: PortNo,
         now: Option<Instant>,
-    ) -> Option<Address> {
+    ) -> Option<FdbKey> {
         let vid = self.vlans((link, bytes), from)?.vid;
         match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
             true => None,
@@ -107,8 +107,8 @@ impl NormalContext<'_> {
         from: PortNo,
         vid: u16,
         now: Option<Instant>,
-    ) -> Option<Address> {
-        let sender = Address { vid, mac: link.src };
+    ) -> Option<FdbKey> {
+        let sender = FdbKey { vid, mac: link.src };
         match self.stations.find(sender) {
             _ if link.src.is_multicast() || !from.is_assignable() => None,
             Some(station) if station.is_static() => None,
@@ -197,7 +197,7 @@ impl NormalContext<'_> {
         if !self.learns_in(vid) {
             return (NormalTarget::Flood, false);
         }
-        let forward = match self.stations.find(Address { vid, mac: link.dst }) {
+        let forward = match self.stations.find(FdbKey { vid, mac: link.dst }) {
             Some(station) if station.port() == self.home(from) => NormalTarget::Nowhere,
             Some(station) => NormalTarget::Port(station.port()),
             None => NormalTarget::Flood,
@@ -263,7 +263,7 @@ impl NormalContext<'_> {
         &self,
         pipeline: &Pipeline,
         from: PortNo,
-        audience: Audience,
+        audience: MulticastClass,
         leaving: EgressFrame<'_>,
     ) -> impl Iterator<Item = PortNo> {
         let (home, vid) = (self.home(from), leaving.within.vid);
@@ -293,9 +293,9 @@ impl NormalContext<'_> {
 fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (NormalTarget, bool) {
     match Multicast::classify(bytes, link) {
         Some(Multicast::Query) => (NormalTarget::Flood, true),
-        Some(Multicast::Report) => (NormalTarget::Group(Audience::Reports), true),
+        Some(Multicast::Report) => (NormalTarget::Group(MulticastClass::Reports), true),
         Some(Multicast::To(address)) => {
-            let audience = view.audience(Group { vid, address });
+            let audience = view.classify(MulticastGroup { vid, address });
             (
                 audience.map_or(NormalTarget::Flood, NormalTarget::Group),
                 false,
@@ -322,16 +322,16 @@ mod tests {
 
     use super::*;
     use config::AGEING_TIME;
-    use l2::mac::MacTable;
+    use l2::fdb::ForwardingDatabase;
 
     const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
     const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
 
-    fn table() -> MacView {
-        let mut table = MacTable::new(8, AGEING_TIME);
+    fn table() -> FdbView {
+        let mut table = ForwardingDatabase::new(8, AGEING_TIME);
         for (vid, mac, port) in [(0, A, 1), (0, B, 2), (10, B, 3)] {
             table.learn(
-                Address {
+                FdbKey {
                     vid,
                     mac: MacAddr(mac),
                 },
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(tagged.forward, NormalTarget::Port(PortNo(3)));
         assert_eq!(
             tagged.learn,
-            Some(Address {
+            Some(FdbKey {
                 vid: 10,
                 mac: MacAddr(A)
             })
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(check(A, B, &[], 1).forward, NormalTarget::Nowhere);
         assert_eq!(
             check([0xff; 6], B, &[], 1).learn,
-            Some(Address {
+            Some(FdbKey {
                 vid: 0,
                 mac: MacAddr(B)
             })

@@ -21,8 +21,8 @@ use super::stp_filter::StpFilter;
 use super::switching::SwitchingView;
 use super::underlay::Underlay;
 use super::virtual_links::VirtualLinks;
-use l2::mac::MacView;
-use l2::mcast::MulticastView;
+use l2::fdb::FdbView;
+use l2::multicast_snooping::MulticastView;
 
 /// A bridge's place in a program. Not used again while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +48,7 @@ pub struct BridgeProgram {
     /// The same tables, compiled.
     pub compiled: View,
     /// Its stations.
-    pub stations: MacView,
+    pub stations: FdbView,
     /// Who is in which multicast group, if the bridge listens in.
     pub multicast: Option<MulticastView>,
     /// What its ports are to `NORMAL`; none if all are plain.

@@ -11,14 +11,14 @@ mod share;
 mod view;
 
 pub use engine::Bond;
-pub use member::Member;
-pub use view::{Admission, BondView, Outlet, bucket, hash_of_source, hash_of_words};
+pub use member::BondMember;
+pub use view::{BondEgress, BondVerdict, BondView, bucket, hash_source, hash_words};
 
 use std::time::Duration;
 
 use base::PortNo;
 
-pub use config::BondMode as Mode;
+pub use config::BondMode;
 
 /// Frames are told apart by so many values of a hash, as Open vSwitch has it.
 pub const BUCKETS: usize = 256;
@@ -31,9 +31,9 @@ pub const REBALANCE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// What is asked of a bond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct BondSettings {
     /// How frames are shared.
-    pub mode: Mode,
+    pub mode: BondMode,
     /// How long a carrier must have been there before its member is used.
     pub updelay: Duration,
     /// How long it must have been away before its member is given up.

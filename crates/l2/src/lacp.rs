@@ -11,8 +11,8 @@
 mod group;
 mod port;
 
-pub use group::{Group, Status};
-pub use port::{Port, PortSettings, Receive};
+pub use group::{LacpGroup, LacpStatus};
+pub use port::{LacpPort, LacpPortSettings, ReceiveState};
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const SENT_MAX: usize = 3;
 
 /// How a group is to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct LacpSettings {
     /// Who begins.
     pub activity: LacpActivity,
     /// Whether the partner is to send each second.

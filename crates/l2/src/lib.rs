@@ -5,7 +5,7 @@
 //! No socket, no thread, no clock.
 
 pub mod bond;
+pub mod fdb;
 pub mod lacp;
-pub mod mac;
-pub mod mcast;
-pub mod spanning;
+pub mod multicast_snooping;
+pub mod spanning_tree;

@@ -8,7 +8,7 @@ use packet::MacAddr;
 use ports::Status;
 
 use config::{ListenAddress, SpanningTreeProtocol};
-use l2::spanning::{BridgeId, Info, PortId, Priority};
+use l2::spanning_tree::{PriorityVector, TreeBridgeId, TreePortId, TreePortInfo};
 
 /// How all bridges are.
 #[derive(Clone, Debug, Default)]
@@ -44,13 +44,13 @@ pub struct TreeFacts {
     /// Which it is.
     pub protocol: SpanningTreeProtocol,
     /// The bridge.
-    pub id: BridgeId,
+    pub id: TreeBridgeId,
     /// What is known of the root.
-    pub root: Priority,
+    pub root: PriorityVector,
     /// The port towards it; none if the bridge is it.
-    pub root_port: Option<PortId>,
+    pub root_port: Option<TreePortId>,
     /// Its ports, by name, and for how many seconds they have been in it.
-    pub ports: BTreeMap<String, (Info, u64)>,
+    pub ports: BTreeMap<String, (TreePortInfo, u64)>,
 }
 
 /// How one port is.

@@ -30,7 +30,7 @@ use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
 use dataplane::worker::{Worker, WorkerLinks};
 use dataplane::worker_handle::{WakeWorker, WorkerHandle};
-use l2::mac::MacView;
+use l2::fdb::FdbView;
 
 /// Orders that each scheduler tries.
 const ORDERS: usize = 1_000;
@@ -119,7 +119,7 @@ impl Rig {
             id: BridgeId(0),
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
-            stations: MacView::default(),
+            stations: FdbView::default(),
             multicast: None,
             switching: None,
             punts: None,

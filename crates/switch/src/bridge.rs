@@ -55,8 +55,8 @@ use dataplane::program::Generation;
 use dataplane::punt::PuntTable;
 use dataplane::stp_filter::StpFilter;
 use dataplane::switching::SwitchingView;
-use l2::mac::MacTable;
-use l2::mcast::MulticastTable;
+use l2::fdb::ForwardingDatabase;
+use l2::multicast_snooping::MulticastTable;
 
 pub use bonds::Bonded;
 use bonds::Bonds;
@@ -119,7 +119,7 @@ pub struct Bridge {
     compiled: Classifier,
     /// When they may be made tidy.
     tidying: Option<Tidying>,
-    stations: MacTable,
+    stations: ForwardingDatabase,
     /// Who is in which multicast group, if the bridge listens in.
     multicast: Option<MulticastTable>,
     /// What its ports are to `NORMAL`; none if all are plain.
@@ -184,7 +184,7 @@ impl Bridge {
             pipeline: Pipeline::new(Limits::default(), writers),
             compiled: Classifier::new(),
             tidying: None,
-            stations: MacTable::new(FDB_SIZE, AGEING_TIME),
+            stations: ForwardingDatabase::new(FDB_SIZE, AGEING_TIME),
             multicast: None,
             switching: None,
             punts: None,

@@ -26,8 +26,8 @@ use dataplane::stp_filter::{BlockedPort, StpFilter};
 use dataplane::switching::SwitchingView;
 use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use dataplane::vlans::TagRewrite;
-use l2::mac::{Address, MacView};
-use l2::mcast::MulticastView;
+use l2::fdb::{FdbKey, FdbView};
+use l2::multicast_snooping::MulticastView;
 use looks::Looks;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.
@@ -54,7 +54,7 @@ pub struct Asked {
 /// What a frame teaches.
 pub enum Lesson {
     /// Its sender is behind a port.
-    Station(Address, PortNo),
+    Station(FdbKey, PortNo),
     /// A rule.
     Rule(LearnRequest),
 }
@@ -104,7 +104,7 @@ pub struct Traced {
     /// Its tables.
     pub pipeline: Pipeline,
     /// What it has learned.
-    pub stations: MacView,
+    pub stations: FdbView,
     /// Who is in which multicast group, if the bridge listens in.
     pub multicast: Option<MulticastView>,
     /// What its ports are to `NORMAL`.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::Instant;
 
 use l2::bond;
-use l2::mac::Address;
+use l2::fdb::FdbKey;
 
 /// For how long a station that spoke is known here. The table has it long before that.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl RecentSources {
     }
 
     /// Notes that a station spoke elsewhere.
-    pub(super) fn note(&self, station: Address, now: Instant) {
+    pub(super) fn note(&self, station: FdbKey, now: Instant) {
         let shelf = self.shelf(station);
         let same = shelf.iter().find(|place| place.holds(station));
         let oldest = || {
@@ -73,26 +73,26 @@ impl RecentSources {
     }
 
     /// Whether a station spoke elsewhere within the last moment.
-    pub(super) fn has(&self, station: Address, now: Instant) -> bool {
+    pub(super) fn has(&self, station: FdbKey, now: Instant) -> bool {
         let mut places = self.shelf(station).iter();
         let place = places.find(|place| place.holds(station));
         place.is_some_and(|place| now.as_nanos() < place.until_ns.load(Ordering::Relaxed))
     }
 
-    fn shelf(&self, station: Address) -> &SourceBucket {
-        let hash = bond::hash_of_source(station.mac, station.vid, 0);
+    fn shelf(&self, station: FdbKey) -> &SourceBucket {
+        let hash = bond::hash_source(station.mac, station.vid, 0);
         &self.shelves[hash as usize % SHELVES]
     }
 }
 
 impl SourceEntry {
-    fn holds(&self, station: Address) -> bool {
+    fn holds(&self, station: FdbKey) -> bool {
         self.station.load(Ordering::Acquire) == word(station)
     }
 }
 
 /// A station in one word: its VLAN before its address.
-fn word(station: Address) -> u64 {
+fn word(station: FdbKey) -> u64 {
     u64::from(station.vid) << 48 | station.mac.to_u64()
 }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_station_is_known_for_a_moment_and_in_its_vlan() {
         let heard = RecentSources::default();
-        let station = |vid| Address {
+        let station = |vid| FdbKey {
             vid,
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
         };
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_burst_of_stations_has_room() {
         let heard = RecentSources::default();
-        let station = |number| Address {
+        let station = |number| FdbKey {
             vid: 0,
             mac: MacAddr::from_u64(number),
         };

@@ -25,7 +25,7 @@ use crate::sampling::SamplingView;
 use crate::stp_filter::{BlockedPort, StpFilter};
 use config::AGEING_TIME;
 use config::{MirrorConfig, MirrorOutput, PacketRate};
-use l2::mac::{MacTable, MacView};
+use l2::fdb::{FdbView, ForwardingDatabase};
 
 const BRIDGE: BridgeId = BridgeId(0);
 
@@ -36,7 +36,7 @@ struct WorkerRig {
     publication: Arc<Publication>,
     pipeline: Pipeline,
     compiled: Classifier,
-    stations: MacView,
+    stations: FdbView,
     punts: Option<Arc<PuntTable>>,
     mirrors: Option<Arc<Mirrors>>,
     stp_filter: Option<Arc<StpFilter>>,
@@ -70,7 +70,7 @@ impl WorkerRig {
             publication,
             pipeline: Pipeline::new(Limits::default(), 1),
             compiled: Classifier::new(),
-            stations: MacView::default(),
+            stations: FdbView::default(),
             punts: None,
             mirrors: None,
             stp_filter: None,
@@ -266,7 +266,7 @@ fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
         panic!("a station was seen")
     };
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
-    let mut table = MacTable::new(8, AGEING_TIME);
+    let mut table = ForwardingDatabase::new(8, AGEING_TIME);
     table.learn(address, from.port, Instant::START);
     rig.stations = table.view();
     rig.publish();

@@ -5,67 +5,67 @@ use std::collections::BTreeMap;
 use base::{Instant, PortNo};
 
 use super::share::Share;
-use super::view::{Admission, BondView, Outlet};
-use super::{BUCKETS, Member, Mode, Settings};
-use crate::lacp::Status;
+use super::view::{BondEgress, BondVerdict, BondView};
+use super::{BUCKETS, BondMember, BondMode, BondSettings};
+use crate::lacp::LacpStatus;
 
 /// A bond.
 #[derive(Debug)]
 pub struct Bond {
-    settings: Settings,
-    lacp: Status,
-    members: BTreeMap<PortNo, Member>,
+    settings: BondSettings,
+    lacp: LacpStatus,
+    members: BTreeMap<PortNo, BondMember>,
     active: Option<PortNo>,
     /// Who was active last.
-    last: Option<PortNo>,
+    last_active: Option<PortNo>,
     share: Share,
     next_rebalance: Option<Instant>,
     /// Whether members came or went, and frames are not shared among them yet.
-    is_unsettled: bool,
+    is_unassigned: bool,
     /// Whether workers were not told yet how it is.
-    is_news: bool,
+    is_changed: bool,
     /// Whether the other end is to be told where stations are now.
-    is_moved: bool,
+    is_active_changed: bool,
 }
 
 impl Bond {
     /// A bond without members.
-    pub const fn new(settings: Settings) -> Self {
+    pub const fn new(settings: BondSettings) -> Self {
         Self {
             settings,
-            lacp: Status::Off,
+            lacp: LacpStatus::Off,
             members: BTreeMap::new(),
             active: None,
-            last: None,
+            last_active: None,
             share: Share::new(),
             next_rebalance: None,
-            is_unsettled: true,
-            is_news: true,
-            is_moved: false,
+            is_unassigned: true,
+            is_changed: true,
+            is_active_changed: false,
         }
     }
 
     /// Goes on with these settings and members; those that stay are as they were.
-    pub fn configure(&mut self, settings: Settings, members: &[PortNo], now: Instant) {
+    pub fn configure(&mut self, settings: BondSettings, members: &[PortNo], now: Instant) {
         self.settings = settings;
         self.members.retain(|port, _| members.contains(port));
         for port in members {
-            let member = Member {
-                is_let: self.lacp == Status::Off,
-                ..Member::default()
+            let member = BondMember {
+                lacp_allows: self.lacp == LacpStatus::Off,
+                ..BondMember::default()
             };
             self.members.entry(*port).or_insert(member);
         }
         let stays = |port: &PortNo| members.contains(port);
         self.active = self.active.filter(stays);
-        self.last = self.last.filter(stays);
-        self.is_unsettled = true;
+        self.last_active = self.last_active.filter(stays);
+        self.is_unassigned = true;
         self.next_rebalance = settings.rebalance_interval.map(|interval| now + interval);
-        self.look(now);
+        self.update(now);
     }
 
     /// Its members.
-    pub fn members(&self) -> impl Iterator<Item = (PortNo, &Member)> {
+    pub fn members(&self) -> impl Iterator<Item = (PortNo, &BondMember)> {
         self.members.iter().map(|(port, member)| (*port, member))
     }
 
@@ -75,17 +75,17 @@ impl Bond {
     }
 
     /// Who was active last: it is again if there is a choice, and nobody is.
-    pub const fn last(&self) -> Option<PortNo> {
-        self.last
+    pub const fn last_active(&self) -> Option<PortNo> {
+        self.last_active
     }
 
     /// Somebody remembers who was active before this bond was there.
-    pub fn recall(&mut self, port: PortNo) {
-        self.last = self.last.or(Some(port));
+    pub fn set_last_active(&mut self, port: PortNo) {
+        self.last_active = self.last_active.or(Some(port));
     }
 
     /// What LACP has come to.
-    pub const fn lacp(&self) -> Status {
+    pub const fn lacp(&self) -> LacpStatus {
         self.lacp
     }
 
@@ -100,50 +100,50 @@ impl Bond {
             && member.carrier != carrier
         {
             member.carrier = carrier;
-            member.forced = None;
-            self.look(now);
+            member.admin_enabled = None;
+            self.update(now);
         }
     }
 
     /// What LACP has come to, and whom it lets be used.
     pub fn handle_lacp(
         &mut self,
-        status: Status,
+        status: LacpStatus,
         may_enable: impl Fn(PortNo) -> bool,
         now: Instant,
     ) {
-        self.is_news |= self.lacp != status;
+        self.is_changed |= self.lacp != status;
         self.lacp = status;
         for (port, member) in &mut self.members {
-            member.is_let = status == Status::Off || may_enable(*port);
+            member.lacp_allows = status == LacpStatus::Off || may_enable(*port);
         }
-        self.look(now);
+        self.update(now);
     }
 
     /// Somebody says by hand that a member is to be used, or not, until its carrier changes.
-    pub fn force(&mut self, port: PortNo, enabled: bool, now: Instant) {
+    pub fn set_enabled(&mut self, port: PortNo, enabled: bool, now: Instant) {
         if let Some(member) = self.members.get_mut(&port) {
-            member.forced = Some(enabled);
-            self.look(now);
+            member.admin_enabled = Some(enabled);
+            self.update(now);
         }
     }
 
     /// Somebody says by hand who is to be active. Tells whether it can be.
-    pub fn activate(&mut self, port: PortNo) -> bool {
-        let can = self.members.get(&port).is_some_and(Member::is_enabled);
+    pub fn set_active_member(&mut self, port: PortNo) -> bool {
+        let can = self.members.get(&port).is_some_and(BondMember::is_enabled);
         if can && self.active != Some(port) {
-            self.set_active(Some(port));
+            self.change_active(Some(port));
         }
         can
     }
 
     /// Somebody says by hand who is to carry a bucket. Tells whether it can.
     pub fn migrate(&mut self, place: usize, port: PortNo) -> bool {
-        let can = self.members.get(&port).is_some_and(Member::is_enabled);
+        let can = self.members.get(&port).is_some_and(BondMember::is_enabled);
         let carrier = self.share.carriers.get_mut(place).filter(|_| can);
         if let Some(carrier) = carrier {
             *carrier = Some(port);
-            self.is_news = true;
+            self.is_changed = true;
         }
         can
     }
@@ -166,10 +166,10 @@ impl Bond {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.look(now);
+        self.update(now);
         if self.next_rebalance().is_some_and(|due| due <= now) {
             let enabled = self.enabled();
-            self.is_news |= self.share.rebalance(&enabled);
+            self.is_changed |= self.share.rebalance(&enabled);
             let interval = self.settings.rebalance_interval;
             self.next_rebalance = interval.map(|interval| now + interval);
         }
@@ -177,34 +177,36 @@ impl Bond {
 
     /// When [`Bond::handle_timeout`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let members = self.members.values().filter_map(Member::changes_at);
+        let members = self.members.values().filter_map(BondMember::delay_expires);
         members.chain(self.next_rebalance()).min()
     }
 
     /// What workers are to be told, if it is news.
     pub fn poll_view(&mut self) -> Option<BondView> {
-        std::mem::take(&mut self.is_news).then(|| self.view())
+        std::mem::take(&mut self.is_changed).then(|| self.view())
     }
 
     /// Whether the other end is to be told by which member our stations are reached now, since
     /// another is active. One that speaks LACP and is sent each flow by one member knows.
-    pub fn poll_moved(&mut self) -> bool {
-        std::mem::take(&mut self.is_moved) && self.mode() != Some(Mode::BalanceTcp)
+    pub fn poll_learning_packets(&mut self) -> bool {
+        std::mem::take(&mut self.is_active_changed) && self.mode() != Some(BondMode::BalanceTcp)
     }
 
     /// How frames are shared just now; none, if none are carried.
-    fn mode(&self) -> Option<Mode> {
+    fn mode(&self) -> Option<BondMode> {
         match (self.lacp, self.settings.mode) {
-            (Status::Configured, _) if self.settings.lacp_fallback => Some(Mode::ActiveBackup),
-            (Status::Configured, _) | (Status::Off, Mode::BalanceTcp) => None,
+            (LacpStatus::Configured, _) if self.settings.lacp_fallback => {
+                Some(BondMode::ActiveBackup)
+            }
+            (LacpStatus::Configured, _) | (LacpStatus::Off, BondMode::BalanceTcp) => None,
             (_, mode) => Some(mode),
         }
     }
 
     /// Whether several members may carry frames.
     fn shares(&self) -> bool {
-        let lacp_fallback = self.settings.lacp_fallback && self.lacp == Status::Configured;
-        self.settings.mode != Mode::ActiveBackup && !lacp_fallback
+        let lacp_fallback = self.settings.lacp_fallback && self.lacp == LacpStatus::Configured;
+        self.settings.mode != BondMode::ActiveBackup && !lacp_fallback
     }
 
     fn enabled(&self) -> Vec<PortNo> {
@@ -213,41 +215,42 @@ impl Bond {
     }
 
     /// Takes note of who is used from now on, and chooses who is active.
-    fn look(&mut self, now: Instant) {
+    fn update(&mut self, now: Instant) {
         // The two delays are for carriers; what LACP says was thought over by both ends.
         let delays = match self.lacp {
-            Status::Off => (self.settings.updelay, self.settings.downdelay),
-            Status::Configured | Status::Negotiated => Default::default(),
+            LacpStatus::Off => (self.settings.updelay, self.settings.downdelay),
+            LacpStatus::Configured | LacpStatus::Negotiated => Default::default(),
         };
         let mut changed = false;
         for member in self.members.values_mut() {
-            changed |= member.look(delays, now);
+            changed |= member.update(delays, now);
         }
         changed |= self.choose_active();
-        if changed || std::mem::take(&mut self.is_unsettled) {
+        if changed || std::mem::take(&mut self.is_unassigned) {
             let enabled = self.enabled();
             self.share.settle(&enabled);
-            self.is_news = true;
+            self.is_changed = true;
         }
     }
 
     /// Who is active stays so, unless it is given up or the primary is there again. Where nobody is
     /// used the one that would be next is, at once. Tells whether that one was taken up.
     fn choose_active(&mut self) -> bool {
-        let is_used = |port: &PortNo| self.members.get(port).is_some_and(Member::is_enabled);
+        let is_used = |port: &PortNo| self.members.get(port).is_some_and(BondMember::is_enabled);
         let primary = self.settings.primary.filter(is_used);
-        let primary = primary.filter(|_| self.mode() == Some(Mode::ActiveBackup));
+        let primary = primary.filter(|_| self.mode() == Some(BondMode::ActiveBackup));
         let stays = self.active.filter(is_used);
         let used = || {
-            self.last
+            self.last_active
                 .filter(is_used)
                 .or_else(|| self.enabled().first().copied())
         };
         let next = || {
             let waiting = self.members.iter();
             let waiting = waiting.filter(|(_, member)| member.may_enable());
-            let soonest =
-                waiting.min_by_key(|(port, member)| (member.changes_at, self.last != Some(**port)));
+            let soonest = waiting.min_by_key(|(port, member)| {
+                (member.delay_expires, self.last_active != Some(**port))
+            });
             soonest.map(|(port, _)| *port)
         };
         let chosen = primary.or(stays).or_else(used);
@@ -257,59 +260,59 @@ impl Bond {
         }
         let chosen = chosen.or(hurried);
         if chosen != self.active {
-            self.set_active(chosen);
+            self.change_active(chosen);
         }
         hurried.is_some()
     }
 
-    fn set_active(&mut self, active: Option<PortNo>) {
-        self.is_moved = active.is_some();
+    fn change_active(&mut self, active: Option<PortNo>) {
+        self.is_active_changed = active.is_some();
         self.active = active;
-        self.last = active.or(self.last);
-        self.is_news = true;
+        self.last_active = active.or(self.last_active);
+        self.is_changed = true;
     }
 
     /// What workers are told.
     pub fn view(&self) -> BondView {
         let mode = self.mode();
         let carriers = || Box::new(self.share.carriers);
-        let outlet = match (mode, self.active) {
-            (None, _) | (_, None) => Outlet::Nobody,
-            (Some(Mode::ActiveBackup), Some(active)) => Outlet::One(active),
-            (Some(Mode::BalanceSlb), _) => Outlet::BySource(carriers()),
-            (Some(Mode::BalanceTcp), _) => Outlet::ByFlow(carriers()),
+        let egress = match (mode, self.active) {
+            (None, _) | (_, None) => BondEgress::None,
+            (Some(BondMode::ActiveBackup), Some(active)) => BondEgress::One(active),
+            (Some(BondMode::BalanceSlb), _) => BondEgress::BySource(carriers()),
+            (Some(BondMode::BalanceTcp), _) => BondEgress::ByFlow(carriers()),
         };
         let members = self.members.iter();
-        let admissions = members.map(|(port, member)| (*port, self.admissions(*port, member)));
+        let verdicts = members.map(|(port, member)| (*port, self.verdicts(*port, member)));
         BondView {
-            outlet,
+            egress,
             basis: self.settings.hash_basis,
-            admissions: admissions.collect(),
+            verdicts: verdicts.collect(),
         }
     }
 
     /// What becomes of frames that come by a member: of those to one station, and to many.
-    fn admissions(&self, port: PortNo, member: &Member) -> (Admission, Admission) {
+    fn verdicts(&self, port: PortNo, member: &BondMember) -> (BondVerdict, BondVerdict) {
         let either = |taken: bool| {
             if taken {
-                Admission::Take
+                BondVerdict::Accept
             } else {
-                Admission::Drop
+                BondVerdict::Drop
             }
         };
         let is_active = either(self.active == Some(port));
         match (self.lacp, self.mode()) {
-            (_, None) => (Admission::Drop, Admission::Drop),
+            (_, None) => (BondVerdict::Drop, BondVerdict::Drop),
             // The other end sends each frame once, and by those that both ends use.
-            (Status::Negotiated, _) => (either(member.enabled), either(member.enabled)),
+            (LacpStatus::Negotiated, _) => (either(member.enabled), either(member.enabled)),
             // The other end floods by all members, and knows nothing of this.
-            (_, Some(Mode::BalanceSlb)) => match is_active {
-                Admission::Drop if !self.settings.all_members_active => {
-                    (Admission::TakeUnlessMoved, Admission::Drop)
+            (_, Some(BondMode::BalanceSlb)) => match is_active {
+                BondVerdict::Drop if !self.settings.all_members_active => {
+                    (BondVerdict::DropIfMoved, BondVerdict::Drop)
                 }
-                _ => (Admission::TakeUnlessMoved, Admission::TakeUnlessMoved),
+                _ => (BondVerdict::DropIfMoved, BondVerdict::DropIfMoved),
             },
-            (_, Some(Mode::ActiveBackup | Mode::BalanceTcp)) => (is_active, is_active),
+            (_, Some(BondMode::ActiveBackup | BondMode::BalanceTcp)) => (is_active, is_active),
         }
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::share::Share;
 use super::*;
-use crate::lacp::Status;
+use crate::lacp::LacpStatus;
 
 const ONE: PortNo = PortNo(1);
 const TWO: PortNo = PortNo(2);
@@ -18,7 +18,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-fn bond(settings: Settings) -> Bond {
+fn bond(settings: BondSettings) -> Bond {
     let mut bond = Bond::new(settings);
     bond.configure(settings, &[ONE, TWO], at(0));
     for port in [ONE, TWO] {
@@ -27,10 +27,10 @@ fn bond(settings: Settings) -> Bond {
     bond
 }
 
-fn mode(mode: Mode) -> Settings {
-    Settings {
+fn mode(mode: BondMode) -> BondSettings {
+    BondSettings {
         mode,
-        ..Settings::default()
+        ..BondSettings::default()
     }
 }
 
@@ -45,30 +45,30 @@ fn view(bond: &mut Bond) -> BondView {
 
 #[test]
 fn one_carries_all_until_it_is_gone_and_the_other_stays_then() {
-    let mut bond = bond(mode(Mode::ActiveBackup));
-    assert_eq!(view(&mut bond).outlet, Outlet::One(ONE));
-    assert!(bond.poll_moved() && !bond.poll_moved());
+    let mut bond = bond(mode(BondMode::ActiveBackup));
+    assert_eq!(view(&mut bond).egress, BondEgress::One(ONE));
+    assert!(bond.poll_learning_packets() && !bond.poll_learning_packets());
     bond.handle_carrier(ONE, false, at(10));
     let told = view(&mut bond);
-    assert_eq!(told.outlet, Outlet::One(TWO));
-    assert!(bond.poll_moved());
+    assert_eq!(told.egress, BondEgress::One(TWO));
+    assert!(bond.poll_learning_packets());
     for to in [STATION, MacAddr::BROADCAST] {
-        assert_eq!(told.admission(ONE, to), Admission::Drop);
-        assert_eq!(told.admission(TWO, to), Admission::Take);
+        assert_eq!(told.verdict(ONE, to), BondVerdict::Drop);
+        assert_eq!(told.verdict(TWO, to), BondVerdict::Accept);
     }
     bond.handle_carrier(ONE, true, at(20));
-    assert_eq!(view(&mut bond).outlet, Outlet::One(TWO));
+    assert_eq!(view(&mut bond).egress, BondEgress::One(TWO));
     bond.handle_carrier(TWO, false, at(30));
     bond.handle_carrier(ONE, false, at(40));
-    assert_eq!(view(&mut bond).outlet, Outlet::Nobody);
+    assert_eq!(view(&mut bond).egress, BondEgress::None);
     assert_eq!(bond.active(), None);
 }
 
 #[test]
 fn the_primary_is_active_whenever_it_can_be() {
-    let mut bond = bond(Settings {
+    let mut bond = bond(BondSettings {
         primary: Some(TWO),
-        ..mode(Mode::ActiveBackup)
+        ..mode(BondMode::ActiveBackup)
     });
     assert_eq!(bond.active(), Some(TWO));
     bond.handle_carrier(TWO, false, at(10));
@@ -80,24 +80,24 @@ fn the_primary_is_active_whenever_it_can_be() {
 #[test]
 fn frames_to_many_may_be_taken_from_all() {
     for (all_members_active, other) in
-        [(false, Admission::Drop), (true, Admission::TakeUnlessMoved)]
+        [(false, BondVerdict::Drop), (true, BondVerdict::DropIfMoved)]
     {
-        let mut bond = bond(Settings {
+        let mut bond = bond(BondSettings {
             all_members_active,
-            ..mode(Mode::BalanceSlb)
+            ..mode(BondMode::BalanceSlb)
         });
         let told = view(&mut bond);
-        let many = [ONE, TWO].map(|port| told.admission(port, MacAddr::BROADCAST));
-        assert_eq!(many, [Admission::TakeUnlessMoved, other]);
+        let many = [ONE, TWO].map(|port| told.verdict(port, MacAddr::BROADCAST));
+        assert_eq!(many, [BondVerdict::DropIfMoved, other]);
     }
 }
 
 #[test]
 fn delays_are_kept_but_not_while_nobody_is_there() {
-    let mut bond = bond(Settings {
+    let mut bond = bond(BondSettings {
         updelay: Duration::from_millis(100),
         downdelay: Duration::from_millis(50),
-        ..mode(Mode::ActiveBackup)
+        ..mode(BondMode::ActiveBackup)
     });
     // The first was taken up at once, the second waits.
     assert_eq!(
@@ -124,18 +124,18 @@ fn delays_are_kept_but_not_while_nobody_is_there() {
 
 #[test]
 fn sources_are_shared_and_what_comes_back_is_not_taken() {
-    let mut bond = bond(mode(Mode::BalanceSlb));
+    let mut bond = bond(mode(BondMode::BalanceSlb));
     let told = view(&mut bond);
     let count = |told: &BondView, port| {
-        let exits = (0..HASHES).filter(|hash| told.exit(*hash) == Some(port));
+        let exits = (0..HASHES).filter(|hash| told.egress_port(*hash) == Some(port));
         exits.count()
     };
     assert_eq!((count(&told, ONE), count(&told, TWO)), (128, 128));
     let both = [ONE, TWO];
-    let taken = |to| both.map(|port| told.admission(port, to));
-    assert_eq!(taken(STATION), [Admission::TakeUnlessMoved; 2]);
+    let taken = |to| both.map(|port| told.verdict(port, to));
+    assert_eq!(taken(STATION), [BondVerdict::DropIfMoved; 2]);
     let many = taken(MacAddr::BROADCAST);
-    assert_eq!(many, [Admission::TakeUnlessMoved, Admission::Drop]);
+    assert_eq!(many, [BondVerdict::DropIfMoved, BondVerdict::Drop]);
     bond.handle_carrier(ONE, false, at(10));
     assert_eq!(count(&view(&mut bond), TWO), BUCKETS);
     bond.handle_carrier(ONE, true, at(20));
@@ -144,68 +144,68 @@ fn sources_are_shared_and_what_comes_back_is_not_taken() {
 
 #[test]
 fn flows_are_shared_only_with_a_partner() {
-    let mut bond = bond(mode(Mode::BalanceTcp));
-    assert_eq!(view(&mut bond).outlet, Outlet::Nobody);
-    bond.handle_lacp(Status::Configured, |_| false, at(10));
+    let mut bond = bond(mode(BondMode::BalanceTcp));
+    assert_eq!(view(&mut bond).egress, BondEgress::None);
+    bond.handle_lacp(LacpStatus::Configured, |_| false, at(10));
     let told = view(&mut bond);
-    assert_eq!(told.admission(ONE, STATION), Admission::Drop);
-    bond.handle_lacp(Status::Negotiated, |port| port == TWO, at(20));
+    assert_eq!(told.verdict(ONE, STATION), BondVerdict::Drop);
+    bond.handle_lacp(LacpStatus::Negotiated, |port| port == TWO, at(20));
     let told = view(&mut bond);
-    assert!((0..HASHES).all(|hash| told.exit(hash) == Some(TWO)));
-    assert_eq!(told.admission(TWO, MacAddr::BROADCAST), Admission::Take);
-    assert_eq!(told.admission(ONE, STATION), Admission::Drop);
-    assert!(!bond.poll_moved());
+    assert!((0..HASHES).all(|hash| told.egress_port(hash) == Some(TWO)));
+    assert_eq!(told.verdict(TWO, MacAddr::BROADCAST), BondVerdict::Accept);
+    assert_eq!(told.verdict(ONE, STATION), BondVerdict::Drop);
+    assert!(!bond.poll_learning_packets());
     // Without one, one member carries all if that was asked for.
-    let lacp_fallback = Settings {
+    let lacp_fallback = BondSettings {
         lacp_fallback: true,
-        ..mode(Mode::BalanceTcp)
+        ..mode(BondMode::BalanceTcp)
     };
     bond.configure(lacp_fallback, &[ONE, TWO], at(30));
-    bond.handle_lacp(Status::Configured, |_| true, at(30));
-    assert_eq!(view(&mut bond).outlet, Outlet::One(TWO));
+    bond.handle_lacp(LacpStatus::Configured, |_| true, at(30));
+    assert_eq!(view(&mut bond).egress, BondEgress::One(TWO));
 }
 
 #[test]
 fn what_is_said_by_hand_holds_until_the_carrier_changes() {
-    let mut bond = bond(mode(Mode::ActiveBackup));
-    bond.force(ONE, false, at(10));
+    let mut bond = bond(mode(BondMode::ActiveBackup));
+    bond.set_enabled(ONE, false, at(10));
     assert_eq!(bond.active(), Some(TWO));
     bond.handle_timeout(at(1000));
-    assert!(!is_enabled(&bond, ONE) && !bond.activate(ONE));
+    assert!(!is_enabled(&bond, ONE) && !bond.set_active_member(ONE));
     bond.handle_carrier(ONE, false, at(1000));
     bond.handle_carrier(ONE, true, at(1001));
-    assert!(bond.activate(ONE));
+    assert!(bond.set_active_member(ONE));
     assert_eq!(bond.active(), Some(ONE));
 }
 
 #[test]
 fn what_is_moved_by_hand_stays_there() {
-    let mut bond = bond(mode(Mode::BalanceSlb));
+    let mut bond = bond(mode(BondMode::BalanceSlb));
     let told = view(&mut bond);
-    let mut hashes = (0..HASHES).filter(|hash| told.exit(*hash) == Some(TWO));
+    let mut hashes = (0..HASHES).filter(|hash| told.egress_port(*hash) == Some(TWO));
     let hash = hashes.next().expect("each carries some");
     assert!(bond.migrate(bucket(hash), ONE));
     bond.handle_timeout(at(10));
-    assert_eq!(view(&mut bond).exit(hash), Some(ONE));
+    assert_eq!(view(&mut bond).egress_port(hash), Some(ONE));
 }
 
 #[test]
 fn hashes_of_sources_are_those_of_open_vswitch() {
     let address = MacAddr::from_u64(1);
-    assert_eq!(bucket(hash_of_source(address, 0, 0)), 68);
-    assert_eq!(bucket(hash_of_source(address, 1, 1)), 46);
+    assert_eq!(bucket(hash_source(address, 0, 0)), 68);
+    assert_eq!(bucket(hash_source(address, 1, 1)), 46);
 }
 
 #[test]
 fn loads_are_made_alike_and_stay_where_they_are_then() {
-    let mut bond = bond(Settings {
+    let mut bond = bond(BondSettings {
         rebalance_interval: Some(REBALANCE_INTERVAL),
-        ..mode(Mode::BalanceSlb)
+        ..mode(BondMode::BalanceSlb)
     });
     let told = view(&mut bond);
     let mut bytes = [0; BUCKETS];
     let hashes = (0..HASHES).zip(&mut bytes);
-    let of_one = hashes.filter(|(hash, _)| told.exit(*hash) == Some(ONE));
+    let of_one = hashes.filter(|(hash, _)| told.egress_port(*hash) == Some(ONE));
     of_one.take(4).for_each(|(_, bytes)| *bytes = 1_000_000);
     bond.handle_loads(&bytes);
     let due = bond.next_timeout().expect("sharing anew is due");

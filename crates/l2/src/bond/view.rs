@@ -10,21 +10,21 @@ use super::BUCKETS;
 
 /// What becomes of a frame that came in by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum BondVerdict {
     /// It is taken.
-    Take,
+    Accept,
     /// It is dropped.
     Drop,
     /// It is taken, unless its sender is known to be behind another port: then it is one of
     /// ours that came back by another member.
-    TakeUnlessMoved,
+    DropIfMoved,
 }
 
 /// By whom frames leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outlet {
+pub enum BondEgress {
     /// By none.
-    Nobody,
+    None,
     /// All by this one.
     One(PortNo),
     /// By source address and VLAN.
@@ -37,29 +37,29 @@ pub enum Outlet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BondView {
     /// By whom frames leave.
-    pub outlet: Outlet,
+    pub egress: BondEgress,
     /// What hashes begin with.
     pub basis: u32,
     /// What becomes of frames to one station, and of those to many, by member.
-    pub(super) admissions: BTreeMap<PortNo, (Admission, Admission)>,
+    pub(super) verdicts: BTreeMap<PortNo, (BondVerdict, BondVerdict)>,
 }
 
 impl BondView {
     /// What becomes of a frame to this address that came in by this member.
-    pub fn admission(&self, member: PortNo, dst: MacAddr) -> Admission {
-        match self.admissions.get(&member) {
-            None => Admission::Drop,
+    pub fn verdict(&self, member: PortNo, dst: MacAddr) -> BondVerdict {
+        match self.verdicts.get(&member) {
+            None => BondVerdict::Drop,
             Some((_, many)) if dst.is_multicast() => *many,
             Some((one, _)) => *one,
         }
     }
 
     /// By whom a frame leaves that has this hash.
-    pub fn exit(&self, hash: u32) -> Option<PortNo> {
-        match &self.outlet {
-            Outlet::Nobody => None,
-            Outlet::One(port) => Some(*port),
-            Outlet::BySource(carriers) | Outlet::ByFlow(carriers) => carriers[bucket(hash)],
+    pub fn egress_port(&self, hash: u32) -> Option<PortNo> {
+        match &self.egress {
+            BondEgress::None => None,
+            BondEgress::One(port) => Some(*port),
+            BondEgress::BySource(carriers) | BondEgress::ByFlow(carriers) => carriers[bucket(hash)],
         }
     }
 }
@@ -71,15 +71,15 @@ pub const fn bucket(hash: u32) -> usize {
 
 /// The hash of a source address and a VLAN, by which balance-slb shares: that of MurmurHash3 (x86,
 /// 32 bits) over the eight bytes of both, which is what `bond/hash` of Open vSwitch tells.
-pub fn hash_of_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
+pub fn hash_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
     let [one, two] = vid.to_be_bytes();
     let [a, b, c, d, e, f] = address.0;
     let words = [[c, d, e, f], [one, two, a, b]];
-    hash_of_words(words.into_iter().map(u32::from_be_bytes), basis)
+    hash_words(words.into_iter().map(u32::from_be_bytes), basis)
 }
 
 /// The same hash of any words.
-pub fn hash_of_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
+pub fn hash_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
     let (mut hash, mut len) = (basis, 0);
     for word in words {
         hash = mix(hash, word);

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use base::{Instant, PortNo};
 use packet::wire::slow::{LacpState, LacpSystem, Lacpdu, SlowPdu};
 
-use super::Settings;
-use super::port::{Port, PortSettings, Receive};
+use super::LacpSettings;
+use super::port::{LacpPort, LacpPortSettings, ReceiveState};
 
 /// What has come of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Status {
+pub enum LacpStatus {
     /// LACP is not spoken.
     #[default]
     Off,
@@ -21,7 +21,7 @@ pub enum Status {
     Negotiated,
 }
 
-impl Status {
+impl LacpStatus {
     /// The word of `bond/show`.
     pub const fn word(self) -> &'static str {
         match self {
@@ -37,15 +37,15 @@ type Partner = (LacpSystem, u16, u16);
 
 /// The ports of a bond.
 #[derive(Debug)]
-pub struct Group {
-    settings: Settings,
-    ports: BTreeMap<PortNo, Port>,
+pub struct LacpGroup {
+    settings: LacpSettings,
+    ports: BTreeMap<PortNo, LacpPort>,
     partner: Option<Partner>,
 }
 
-impl Group {
+impl LacpGroup {
     /// A group without ports.
-    pub const fn new(settings: Settings) -> Self {
+    pub const fn new(settings: LacpSettings) -> Self {
         Self {
             settings,
             ports: BTreeMap::new(),
@@ -54,13 +54,17 @@ impl Group {
     }
 
     /// Goes on with these settings and these ports; those that stay keep what they know.
-    pub fn configure(&mut self, settings: Settings, ports: &BTreeMap<PortNo, PortSettings>) {
+    pub fn configure(
+        &mut self,
+        settings: LacpSettings,
+        ports: &BTreeMap<PortNo, LacpPortSettings>,
+    ) {
         let changed = self.settings != settings;
         self.settings = settings;
         self.ports.retain(|number, _| ports.contains_key(number));
         for (number, settings) in ports {
             let port = self.ports.entry(*number);
-            let port = port.or_insert_with(|| Port::new(*settings));
+            let port = port.or_insert_with(|| LacpPort::new(*settings));
             if changed || port.settings != *settings {
                 port.settings = *settings;
                 port.need_to_tell();
@@ -70,25 +74,25 @@ impl Group {
     }
 
     /// How it speaks.
-    pub const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &LacpSettings {
         &self.settings
     }
 
     /// Its ports.
-    pub fn ports(&self) -> impl Iterator<Item = (PortNo, &Port)> {
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, &LacpPort)> {
         self.ports.iter().map(|(number, port)| (*number, port))
     }
 
     /// One of them.
-    pub fn port(&self, number: PortNo) -> Option<&Port> {
+    pub fn port(&self, number: PortNo) -> Option<&LacpPort> {
         self.ports.get(&number)
     }
 
     /// What has come of it.
-    pub const fn status(&self) -> Status {
+    pub const fn status(&self) -> LacpStatus {
         match self.partner {
-            Some(_) => Status::Negotiated,
-            None => Status::Configured,
+            Some(_) => LacpStatus::Negotiated,
+            None => LacpStatus::Configured,
         }
     }
 
@@ -98,7 +102,7 @@ impl Group {
             return false;
         };
         let lacp_fallback = self.settings.lacp_fallback && self.partner.is_none();
-        port.is_distributing() || (lacp_fallback && port.receive() == Receive::Defaulted)
+        port.is_distributing() || (lacp_fallback && port.receive() == ReceiveState::Defaulted)
     }
 
     /// The carrier of a port came or went.
@@ -189,9 +193,9 @@ impl Group {
 
     /// Whom a port has to do with, if it may be aggregated: not with itself. One that is alone
     /// need not be.
-    fn partner_of(&self, port: &Port) -> Option<Partner> {
+    fn partner_of(&self, port: &LacpPort) -> Option<Partner> {
         let partner = port.partner();
-        let fits = port.receive() == Receive::Current
+        let fits = port.receive() == ReceiveState::Current
             && (partner.state.has(LacpState::AGGREGATION) || !self.settings.aggregates)
             && partner.system.address != self.settings.system.address;
         fits.then_some((partner.system, partner.key, port.settings.key))

@@ -7,12 +7,12 @@ use base::Instant;
 use packet::wire::slow::{LacpInfo, LacpState, Lacpdu};
 
 use super::{
-    FAST_PERIODIC, LONG_TIMEOUT, LacpActivity, SENT_MAX, SHORT_TIMEOUT, SLOW_PERIODIC, Settings,
+    FAST_PERIODIC, LONG_TIMEOUT, LacpActivity, LacpSettings, SENT_MAX, SHORT_TIMEOUT, SLOW_PERIODIC,
 };
 
 /// What is told of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortSettings {
+pub struct LacpPortSettings {
     /// Its number in LACP.
     pub number: u16,
     /// Its priority.
@@ -23,7 +23,7 @@ pub struct PortSettings {
 
 /// What is known of the partner (the states of the receive machine).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Receive {
+pub enum ReceiveState {
     /// The cable is unplugged.
     Disabled,
     /// It is not heard any more, or not yet.
@@ -34,7 +34,7 @@ pub enum Receive {
     Current,
 }
 
-impl Receive {
+impl ReceiveState {
     /// The word of `lacp/show`, which has none for a port without a carrier.
     pub const fn word(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Receive {
 
 /// What a port counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct LacpCounters {
     /// LACPDUs sent.
     pub sent: u64,
     /// LACPDUs heard.
@@ -66,9 +66,9 @@ pub struct Counters {
 
 /// One port.
 #[derive(Debug)]
-pub struct Port {
-    pub(super) settings: PortSettings,
-    receive: Receive,
+pub struct LacpPort {
+    pub(super) settings: LacpPortSettings,
+    receive: ReceiveState,
     /// What was told of the partner.
     partner: LacpInfo,
     /// Attached to the aggregator (`SYNCHRONIZATION` of our state).
@@ -81,27 +81,27 @@ pub struct Port {
     needs_to_tell: bool,
     /// When the last messages were sent, the oldest first.
     recent: [Option<Instant>; SENT_MAX],
-    pub(super) counters: Counters,
+    pub(super) counters: LacpCounters,
 }
 
-impl Port {
+impl LacpPort {
     /// A port without carrier.
-    pub(super) fn new(settings: PortSettings) -> Self {
+    pub(super) fn new(settings: LacpPortSettings) -> Self {
         Self {
             settings,
-            receive: Receive::Disabled,
+            receive: ReceiveState::Disabled,
             partner: LacpInfo::default(),
             attached: false,
             current_until: None,
             periodic: None,
             needs_to_tell: false,
             recent: [None; SENT_MAX],
-            counters: Counters::default(),
+            counters: LacpCounters::default(),
         }
     }
 
     /// What is known of the partner.
-    pub const fn receive(&self) -> Receive {
+    pub const fn receive(&self) -> ReceiveState {
         self.receive
     }
 
@@ -116,7 +116,7 @@ impl Port {
     }
 
     /// What it has counted.
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> LacpCounters {
         self.counters
     }
 
@@ -126,7 +126,7 @@ impl Port {
     }
 
     /// What it tells of itself.
-    pub fn actor(&self, of: &Settings) -> LacpInfo {
+    pub fn actor(&self, of: &LacpSettings) -> LacpInfo {
         let distributing = self.is_distributing();
         let state = LacpState::default()
             .with(LacpState::ACTIVITY, of.activity == LacpActivity::Active)
@@ -135,8 +135,11 @@ impl Port {
             .with(LacpState::SYNCHRONIZATION, self.attached)
             .with(LacpState::COLLECTING, distributing)
             .with(LacpState::DISTRIBUTING, distributing)
-            .with(LacpState::DEFAULTED, self.receive == Receive::Defaulted)
-            .with(LacpState::EXPIRED, self.receive == Receive::Expired);
+            .with(
+                LacpState::DEFAULTED,
+                self.receive == ReceiveState::Defaulted,
+            )
+            .with(LacpState::EXPIRED, self.receive == ReceiveState::Expired);
         LacpInfo {
             system: of.system,
             key: self.settings.key,
@@ -152,23 +155,23 @@ impl Port {
 
     /// The carrier came or went.
     pub(super) fn handle_carrier(&mut self, up: bool, now: Instant) {
-        if up == (self.receive != Receive::Disabled) {
+        if up == (self.receive != ReceiveState::Disabled) {
             return;
         }
         self.counters.carrier_changes += 1;
         if up {
             self.expire(now);
         } else {
-            self.receive = Receive::Disabled;
+            self.receive = ReceiveState::Disabled;
             self.partner.state = self.partner.state.with(LacpState::SYNCHRONIZATION, false);
             (self.current_until, self.periodic, self.needs_to_tell) = (None, None, false);
         }
     }
 
     /// The partner has told something (`recordPDU`, `update_NTT`).
-    pub(super) fn handle_pdu(&mut self, of: &Settings, pdu: &Lacpdu, now: Instant) {
+    pub(super) fn handle_pdu(&mut self, of: &LacpSettings, pdu: &Lacpdu, now: Instant) {
         self.counters.heard += 1;
-        if self.receive == Receive::Disabled {
+        if self.receive == ReceiveState::Disabled {
             return;
         }
         let actor = self.actor(of);
@@ -190,7 +193,7 @@ impl Port {
         }
         self.partner = pdu.actor;
         self.partner.state = theirs.with(LacpState::SYNCHRONIZATION, in_sync);
-        self.receive = Receive::Current;
+        self.receive = ReceiveState::Current;
         let patience = if of.is_fast {
             SHORT_TIMEOUT
         } else {
@@ -206,13 +209,13 @@ impl Port {
         }
         self.current_until = None;
         match self.receive {
-            Receive::Current => {
+            ReceiveState::Current => {
                 self.counters.expired += 1;
                 self.expire(now);
             }
-            Receive::Expired => {
+            ReceiveState::Expired => {
                 self.counters.defaulted += 1;
-                self.receive = Receive::Defaulted;
+                self.receive = ReceiveState::Defaulted;
                 // Who is plugged in later need not wait for half a minute.
                 self.partner = LacpInfo {
                     state: LacpState::TIMEOUT,
@@ -220,12 +223,12 @@ impl Port {
                 };
                 self.needs_to_tell = true;
             }
-            Receive::Disabled | Receive::Defaulted => {}
+            ReceiveState::Disabled | ReceiveState::Defaulted => {}
         }
     }
 
     fn expire(&mut self, now: Instant) {
-        self.receive = Receive::Expired;
+        self.receive = ReceiveState::Expired;
         // Whoever is not heard is spoken to often.
         self.partner.state = self
             .partner
@@ -240,15 +243,15 @@ impl Port {
     pub(super) fn attach(&mut self, attached: bool) {
         if self.attached != attached {
             self.attached = attached;
-            self.needs_to_tell = self.receive != Receive::Disabled;
+            self.needs_to_tell = self.receive != ReceiveState::Disabled;
         }
     }
 
     /// How often it sends, if at all: two that wait for each other say nothing.
-    fn interval(&self, of: &Settings) -> Option<Duration> {
+    fn interval(&self, of: &LacpSettings) -> Option<Duration> {
         let speaks =
             of.activity == LacpActivity::Active || self.partner.state.has(LacpState::ACTIVITY);
-        if self.receive == Receive::Disabled || !speaks {
+        if self.receive == ReceiveState::Disabled || !speaks {
             return None;
         }
         Some(if self.partner.state.has(LacpState::TIMEOUT) {
@@ -259,7 +262,7 @@ impl Port {
     }
 
     /// When it sends next.
-    pub(super) fn next_transmission(&self, of: &Settings) -> Option<Instant> {
+    pub(super) fn next_transmission(&self, of: &LacpSettings) -> Option<Instant> {
         let interval = self.interval(of)?;
         let [oldest, ..] = self.recent;
         let allowed = oldest.map_or(Instant::START, |sent| sent + FAST_PERIODIC);
@@ -271,13 +274,13 @@ impl Port {
         Some(due.max(allowed))
     }
 
-    /// When [`Port::handle_timeout`] has something to do.
+    /// When [`LacpPort::handle_timeout`] has something to do.
     pub(super) const fn next_timeout(&self) -> Option<Instant> {
         self.current_until
     }
 
     /// What is to be sent now, if anything.
-    pub(super) fn poll(&mut self, of: &Settings, now: Instant) -> Option<Lacpdu> {
+    pub(super) fn poll(&mut self, of: &LacpSettings, now: Instant) -> Option<Lacpdu> {
         if self.next_transmission(of).is_none_or(|due| now < due) {
             return None;
         }

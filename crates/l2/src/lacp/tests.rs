@@ -14,8 +14,8 @@ use super::*;
 
 const ADDRESS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 
-fn settings(activity: LacpActivity, system: u64) -> Settings {
-    Settings {
+fn settings(activity: LacpActivity, system: u64) -> LacpSettings {
+    LacpSettings {
         activity,
         is_fast: false,
         system: LacpSystem {
@@ -29,14 +29,14 @@ fn settings(activity: LacpActivity, system: u64) -> Settings {
 
 /// Two systems with cables between ports of the same number, some of which are cut.
 struct Pair {
-    ends: [Group; 2],
+    ends: [LacpGroup; 2],
     cut: Vec<PortNo>,
     now: Instant,
 }
 
 impl Pair {
-    fn new(settings: [Settings; 2], cables: u32) -> Self {
-        let mut ends = settings.map(Group::new);
+    fn new(settings: [LacpSettings; 2], cables: u32) -> Self {
+        let mut ends = settings.map(LacpGroup::new);
         for (end, settings) in ends.iter_mut().zip(settings) {
             end.configure(settings, &ports(cables));
             for port in 1..=cables {
@@ -66,7 +66,7 @@ impl Pair {
                     }
                 }
             }
-            let due = self.ends.iter().filter_map(Group::next_timeout).min();
+            let due = self.ends.iter().filter_map(LacpGroup::next_timeout).min();
             match due.filter(|due| *due <= until) {
                 Some(due) => self.now = due.max(self.now),
                 None => break,
@@ -86,8 +86,8 @@ impl Pair {
     }
 }
 
-fn ports(count: u32) -> BTreeMap<PortNo, PortSettings> {
-    let settings = |number: u32| PortSettings {
+fn ports(count: u32) -> BTreeMap<PortNo, LacpPortSettings> {
+    let settings = |number: u32| LacpPortSettings {
         number: u16::try_from(number).expect("few ports"),
         priority: 65535,
         key: 1,
@@ -105,7 +105,7 @@ fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
         pair.run(Duration::from_millis(1500));
         assert_eq!(pair.enabled(0), [1, 2]);
         assert_eq!(pair.enabled(1), [1, 2]);
-        assert_eq!(pair.ends[0].status(), Status::Negotiated);
+        assert_eq!(pair.ends[0].status(), LacpStatus::Negotiated);
         pair.run(Duration::from_secs(60));
         // One each half minute and port.
         assert!(pair.run(Duration::from_secs(300)) <= 2 * 2 * 11);
@@ -118,13 +118,13 @@ fn two_that_wait_for_each_other_say_nothing() {
     let passive = LacpActivity::Passive;
     let mut pair = Pair::new([settings(passive, 1), settings(passive, 2)], 2);
     assert_eq!(pair.run(Duration::from_secs(100)), 0);
-    assert_eq!(pair.ends[0].status(), Status::Configured);
+    assert_eq!(pair.ends[0].status(), LacpStatus::Configured);
     assert_eq!(pair.ends[0].next_timeout(), None);
 }
 
 #[test]
 fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
-    let alone = |settings| Settings {
+    let alone = |settings| LacpSettings {
         aggregates: false,
         ..settings
     };
@@ -144,7 +144,7 @@ fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
 
 #[test]
 fn who_is_not_heard_is_let_go_and_comes_back() {
-    let fast = Settings {
+    let fast = LacpSettings {
         is_fast: true,
         ..settings(LacpActivity::Active, 1)
     };
@@ -155,10 +155,10 @@ fn who_is_not_heard_is_let_go_and_comes_back() {
     pair.run(Duration::from_secs(4));
     assert_eq!(pair.enabled(0), [1]);
     let port = pair.ends[0].port(PortNo(2)).expect("it is there");
-    assert_eq!(port.receive(), Receive::Expired);
+    assert_eq!(port.receive(), ReceiveState::Expired);
     pair.run(Duration::from_secs(4));
     let port = pair.ends[0].port(PortNo(2)).expect("it is there");
-    assert_eq!(port.receive(), Receive::Defaulted);
+    assert_eq!(port.receive(), ReceiveState::Defaulted);
     assert_eq!((port.counters().expired, port.counters().defaulted), (1, 1));
     pair.cut.clear();
     pair.run(Duration::from_secs(2));
@@ -183,11 +183,11 @@ fn a_port_without_carrier_is_let_go_at_once() {
 
 #[test]
 fn a_cable_to_another_system_is_left_out() {
-    let mut group = Group::new(settings(LacpActivity::Active, 1));
+    let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
     group.configure(settings(LacpActivity::Active, 1), &ports(3));
     let mut others: Vec<_> = [2, 2, 3]
         .map(|system| {
-            let mut other = Group::new(settings(LacpActivity::Active, system));
+            let mut other = LacpGroup::new(settings(LacpActivity::Active, system));
             other.configure(settings(LacpActivity::Active, system), &ports(3));
             other
         })
@@ -223,14 +223,14 @@ fn a_partner_that_knows_others_only_is_not_in_sync() {
     // Both are the same system: a cable from a port to itself, say.
     pair.run(Duration::from_secs(10));
     assert_eq!(pair.enabled(0), [0; 0]);
-    assert_eq!(pair.ends[0].status(), Status::Configured);
+    assert_eq!(pair.ends[0].status(), LacpStatus::Configured);
 }
 
 #[test]
 fn without_any_partner_a_group_may_fall_back() {
     let mut pair = Pair::new(
         [
-            Settings {
+            LacpSettings {
                 lacp_fallback: true,
                 ..settings(LacpActivity::Active, 1)
             },
@@ -250,7 +250,7 @@ fn without_any_partner_a_group_may_fall_back() {
 
 #[test]
 fn markers_are_answered_and_damage_is_counted() {
-    let mut group = Group::new(settings(LacpActivity::Active, 1));
+    let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
     group.configure(settings(LacpActivity::Active, 1), &ports(1));
     let asked = Marker {
         is_response: false,
@@ -277,7 +277,7 @@ proptest! {
     #[test]
     fn it_never_babbles(frames in proptest::collection::vec(
         (any::<[u8; 20]>(), any::<[u8; 20]>(), 0u64..400), 0..60)) {
-        let mut group = Group::new(settings(LacpActivity::Active, 1));
+        let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
         group.configure(settings(LacpActivity::Active, 1), &ports(1));
         group.handle_carrier(PortNo(1), true, Instant::START);
         let mut sent: Vec<Instant> = Vec::new();

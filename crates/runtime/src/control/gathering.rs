@@ -21,7 +21,7 @@ use control_api::telemetry::{
     WorkerTelemetry,
 };
 use dataplane::counters::WorkerCounters;
-use l2::mac::MacView;
+use l2::fdb::FdbView;
 use switch::bridge::PortEntry;
 
 /// Rules told of a bridge, at most: what a terminal shows, several times over.
@@ -36,7 +36,7 @@ pub(crate) struct Gathered {
     telemetry: Telemetry,
     workers: Vec<(usize, Arc<WorkerCounters>)>,
     /// The tables and stations of each bridge.
-    bridges: Vec<(Pipeline, MacView)>,
+    bridges: Vec<(Pipeline, FdbView)>,
     now: Instant,
     busiest: usize,
 }

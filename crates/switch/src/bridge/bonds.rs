@@ -19,7 +19,7 @@ use dataplane::bonds::{BondLoads, BondState, EgressFrame, RecentSources};
 use dataplane::normal::NormalContext;
 use dataplane::vlans::FrameVlans;
 use l2::bond::{self, BUCKETS, Bond};
-use l2::lacp::{self, Group, Receive, Status};
+use l2::lacp::{self, LacpGroup, LacpStatus, ReceiveState};
 
 /// What RARP asks of the network by the frames that tell it where a station is (RFC 903).
 const REVERSE_REQUEST: u16 = 3;
@@ -37,7 +37,7 @@ pub(crate) struct Bonds {
 pub struct Bonded {
     config: BondConfig,
     bond: Bond,
-    lacp: Option<Group>,
+    lacp: Option<LacpGroup>,
     state: BondState,
     /// What of its loads the bond knows.
     counted: Box<[u64; BUCKETS]>,
@@ -100,7 +100,7 @@ impl Bonded {
     }
 
     /// What LACP has come to, where it is spoken.
-    pub const fn lacp(&self) -> Option<&Group> {
+    pub const fn lacp(&self) -> Option<&LacpGroup> {
         self.lacp.as_ref()
     }
 
@@ -127,7 +127,7 @@ impl Bonded {
             priority: asked.priority,
             address: asked.system.unwrap_or(address),
         };
-        let settings = lacp::Settings {
+        let settings = lacp::LacpSettings {
             activity: asked.activity,
             is_fast: asked.is_fast,
             system,
@@ -138,7 +138,7 @@ impl Bonded {
         let number = |port: PortNo| u16::try_from(port.0).unwrap_or(u16::MAX);
         let key = number(self.state.home);
         let ports = members.iter().map(|member| {
-            let settings = lacp::PortSettings {
+            let settings = lacp::LacpPortSettings {
                 number: member.lacp.number.unwrap_or_else(|| number(member.port)),
                 priority: member.lacp.priority,
                 key: member.lacp.key.unwrap_or(key),
@@ -146,7 +146,7 @@ impl Bonded {
             (member.port, settings)
         });
         let ports = ports.collect();
-        let group = self.lacp.get_or_insert_with(|| Group::new(settings));
+        let group = self.lacp.get_or_insert_with(|| LacpGroup::new(settings));
         group.configure(settings, &ports);
     }
 
@@ -155,20 +155,20 @@ impl Bonded {
         let Some(address) = self
             .config
             .last_active
-            .filter(|_| self.bond.last().is_none())
+            .filter(|_| self.bond.last_active().is_none())
         else {
             return;
         };
         let mut members = self.config.members.iter();
         let last = members.find(|member| has(member.port, address));
         last.into_iter()
-            .for_each(|member| self.bond.recall(member.port));
+            .for_each(|member| self.bond.set_last_active(member.port));
     }
 
     /// Takes note of how its members are, and does what is due. Who was active last is looked at
     /// first: whoever has a carrier while nobody is active is taken up at once.
     fn look(&mut self, has_carrier: impl Fn(PortNo) -> bool, now: Instant) {
-        let last = self.bond.last();
+        let last = self.bond.last_active();
         let (first, others): (Vec<_>, Vec<_>) = self
             .config
             .members
@@ -185,7 +185,9 @@ impl Bonded {
             group.handle_timeout(now);
         }
         let (status, group) = (
-            self.lacp.as_ref().map_or(Status::Off, Group::status),
+            self.lacp
+                .as_ref()
+                .map_or(LacpStatus::Off, LacpGroup::status),
             &self.lacp,
         );
         let may_enable = |port| group.as_ref().is_none_or(|group| group.may_enable(port));
@@ -207,11 +209,11 @@ impl Bonded {
     /// Whether a member has heard its partner; none, if LACP is not spoken.
     pub(crate) fn is_current(&self, member: PortNo) -> Option<bool> {
         let port = self.lacp.as_ref()?.port(member)?;
-        Some(port.receive() == Receive::Current)
+        Some(port.receive() == ReceiveState::Current)
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        let lacp = self.lacp.as_ref().and_then(Group::next_timeout);
+        let lacp = self.lacp.as_ref().and_then(LacpGroup::next_timeout);
         [self.bond.next_timeout(), lacp].into_iter().flatten().min()
     }
 
@@ -256,7 +258,7 @@ impl Bridge {
     }
 
     /// The ports that speak LACP, bonds or not, by name.
-    pub fn lacp_ports(&self) -> impl Iterator<Item = (&str, &Bonded, &Group)> {
+    pub fn lacp_ports(&self) -> impl Iterator<Item = (&str, &Bonded, &LacpGroup)> {
         let all = self.bonds.bonds.iter();
         all.filter_map(|(name, bonded)| Some((name.as_str(), bonded, bonded.lacp()?)))
     }
@@ -311,7 +313,7 @@ impl Bridge {
                 bonded.state.view = view;
                 is_news = true;
             }
-            if bonded.bond.poll_moved() && !bonded.config.is_single_member {
+            if bonded.bond.poll_learning_packets() && !bonded.config.is_single_member {
                 moved.push(name.clone());
             }
             let Some(group) = &mut bonded.lacp else {
@@ -461,10 +463,10 @@ fn announcement(station: MacAddr) -> Vec<u8> {
     .concat()
 }
 
-fn settings(config: &BondConfig) -> bond::Settings {
+fn settings(config: &BondConfig) -> bond::BondSettings {
     let primary = config.members.iter();
     let mut primary = primary.filter(|member| Some(&member.name) == config.primary.as_ref());
-    bond::Settings {
+    bond::BondSettings {
         mode: config.mode,
         updelay: config.updelay,
         downdelay: config.downdelay,

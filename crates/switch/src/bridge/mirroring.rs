@@ -36,7 +36,7 @@ impl Bridge {
     pub fn set_mirrors(&mut self, mirrors: &[MirrorConfig]) {
         self.mirrors = Mirrors::compile(mirrors, self.mirrors.as_deref());
         for port in self.mirrors.iter().flat_map(|mirrors| mirrors.outputs()) {
-            self.stations.forget_port(port);
+            self.stations.remove_port(port);
         }
         self.unpublished = true;
     }

@@ -5,14 +5,14 @@ use packet::MembershipMessage;
 
 use super::Bridge;
 use config::SwitchingConfig;
-use l2::mcast::{MulticastTable, MulticastView};
+use l2::multicast_snooping::{MulticastTable, MulticastView};
 
 impl Bridge {
     /// Listens in as it is told from now on, or no longer.
     pub(super) fn set_snooping(&mut self, config: &SwitchingConfig) {
         match (&config.snooping, &mut self.multicast) {
             (None, _) => self.multicast = None,
-            (Some(snooping), Some(table)) => table.set(snooping, config),
+            (Some(snooping), Some(table)) => table.configure(snooping, config),
             (Some(snooping), None) => {
                 self.multicast = Some(MulticastTable::new(snooping, config));
             }
@@ -37,7 +37,7 @@ impl Bridge {
         };
         let said = MembershipMessage::parse(frame);
         if self.ports.contains_key(&port)
-            && said.is_some_and(|said| table.hear((home, vid), &said, now))
+            && said.is_some_and(|said| table.handle_message((home, vid), &said, now))
         {
             self.unpublished = true;
         }
@@ -55,7 +55,7 @@ impl Bridge {
     /// Forgets what is behind a port.
     pub(super) fn forget_multicast(&mut self, port: PortNo) {
         if let Some(table) = &mut self.multicast {
-            self.unpublished |= table.forget_port(port);
+            self.unpublished |= table.remove_port(port);
         }
     }
 

@@ -98,7 +98,7 @@ impl Bridge {
         self.pipeline.remove_port(number);
         self.pipeline.set_tunnel(number, false);
         if let Some(home) = self.lost_home(number) {
-            self.stations.forget_port(home);
+            self.stations.remove_port(home);
             self.forget_multicast(home);
         }
         self.unpublished = true;
@@ -123,7 +123,7 @@ impl Bridge {
         if !link.carrier
             && let Some(home) = self.lost_home(number)
         {
-            self.stations.unlearn_port(home);
+            self.stations.flush_port(home);
         }
         self.unpublished = true;
         self.tell_port_changed(number, effects);

@@ -7,7 +7,7 @@ use pipeline::{Pipeline, Removal};
 
 use super::{Bridge, ConnectionId, Effect};
 use dataplane::program::Generation;
-use l2::mac::MacView;
+use l2::fdb::FdbView;
 
 /// Something that waits for the workers.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) enum Awaited {
 
 impl Bridge {
     /// What workers are to run for it.
-    pub fn snapshot(&mut self) -> (Pipeline, View, MacView) {
+    pub fn snapshot(&mut self) -> (Pipeline, View, FdbView) {
         let compiled = self.compiled.publish(&self.pipeline);
         (self.pipeline.clone(), compiled, self.stations.view())
     }

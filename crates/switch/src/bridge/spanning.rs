@@ -9,8 +9,9 @@ use super::{Bridge, Effect};
 use config::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 use dataplane::punt;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
-use l2::spanning::{
-    Action, BridgeId, PortId, PortSettings, Settings, SpanningTree, State, Version,
+use l2::spanning_tree::{
+    SpanningTree, TreeAction, TreeBridgeId, TreePortId, TreePortSettings, TreePortState,
+    TreeSettings, TreeVersion,
 };
 
 /// What a port of unknown speed is taken to carry, in Mbit/s, as by Open vSwitch.
@@ -75,7 +76,7 @@ impl Spanning {
         self.since
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> TreeSettings {
         settings(&self.config, self.address)
     }
 }
@@ -140,7 +141,7 @@ impl Bridge {
             return;
         };
         let settings = spanning.settings();
-        spanning.tree.set(settings);
+        spanning.tree.configure(settings);
         let ports = &self.ports;
         let config = &spanning.config;
         let takes_part = |number: &PortNo| {
@@ -160,7 +161,7 @@ impl Bridge {
                 let desc = &entry.desc;
                 let is_up = !desc.state.contains(PortState::LINK_DOWN)
                     && !desc.config.contains(PortConfig::DOWN);
-                spanning.tree.link(*number, is_up);
+                spanning.tree.set_link(*number, is_up);
             }
         }
         self.heed_tree();
@@ -183,7 +184,7 @@ impl Bridge {
         let Some(bytes) = punt::bpdu(frame) else {
             return;
         };
-        if let Err(malformed) = spanning.tree.hear(from, bytes) {
+        if let Err(malformed) = spanning.tree.handle_bpdu(from, bytes) {
             tracing::debug!(%malformed, "no BPDU");
         }
         self.heed_tree();
@@ -194,7 +195,7 @@ impl Bridge {
         let Some(spanning) = &mut self.spanning else {
             return;
         };
-        spanning.tree.pass(now);
+        spanning.tree.handle_timeout(now);
         self.heed_tree();
         if let Some(spanning) = &mut self.spanning {
             effects.append(&mut spanning.outbox);
@@ -203,13 +204,15 @@ impl Bridge {
 
     /// When the tree has something to do next.
     pub(super) fn next_of_tree(&self) -> Option<Instant> {
-        self.spanning.as_ref().map(|spanning| spanning.tree.due())
+        self.spanning
+            .as_ref()
+            .map(|spanning| spanning.tree.next_timeout())
     }
 
     /// Has the tree act as if the topology had changed.
     pub fn change_topology(&mut self) {
         if let Some(spanning) = &mut self.spanning {
-            spanning.tree.change_topology();
+            spanning.tree.trigger_topology_change();
         }
         self.heed_tree();
     }
@@ -226,24 +229,24 @@ impl Bridge {
             return;
         };
         let mut is_other = false;
-        for action in spanning.tree.actions() {
+        for action in spanning.tree.take_actions() {
             match action {
-                Action::Send(number, bytes) => {
+                TreeAction::Send(number, bytes) => {
                     if let Some(entry) = self.ports.get(&number) {
                         let frame = bpdu_frame(entry.desc.hw_addr, &bytes);
                         let send = Effect::Transmit(number, frame, None);
                         spanning.outbox.push(send);
                     }
                 }
-                Action::Enter(number, state) => {
+                TreeAction::SetState(number, state) => {
                     is_other = true;
                     if !state.learns() {
-                        self.stations.forget_port(number);
+                        self.stations.remove_port(number);
                         self.unpublished = true;
                     }
                 }
-                Action::Flush(number) => {
-                    self.stations.forget_port(number);
+                TreeAction::Flush(number) => {
+                    self.stations.remove_port(number);
                     self.unpublished = true;
                 }
             }
@@ -270,11 +273,11 @@ impl Bridge {
                 changed.push(*number);
             }
             let passage = match state {
-                None | Some(State::Forwarding) => None,
-                Some(State::Learning) => Some(BlockedPort::LearnOnly),
-                Some(State::Disabled | State::Discarding | State::Listening) => {
-                    Some(BlockedPort::DropAll)
-                }
+                None | Some(TreePortState::Forwarding) => None,
+                Some(TreePortState::Learning) => Some(BlockedPort::LearnOnly),
+                Some(
+                    TreePortState::Disabled | TreePortState::Discarding | TreePortState::Listening,
+                ) => Some(BlockedPort::DropAll),
             };
             self.pipeline.set_stp_blocked(*number, passage.is_some());
             held.extend(passage.map(|passage| (*number, passage)));
@@ -294,13 +297,13 @@ const TOLD: PortState = PortState(PortState::BLOCKED.0 | PortState::STP_MASK.0);
 
 /// What OpenFlow calls a port that a tree has brought into this state (OF 1.0.1, 5.2.1; OF
 /// 1.3.5, 7.2.1). One without a link has nothing to be blocked.
-const fn told(state: Option<State>) -> PortState {
+const fn told(state: Option<TreePortState>) -> PortState {
     match state {
-        None | Some(State::Disabled) => PortState(0),
-        Some(State::Listening) => PortState::BLOCKED,
-        Some(State::Discarding) => PortState(PortState::BLOCKED.0 | PortState::STP_BLOCK.0),
-        Some(State::Learning) => PortState(PortState::BLOCKED.0 | PortState::STP_LEARN.0),
-        Some(State::Forwarding) => PortState::STP_FORWARD,
+        None | Some(TreePortState::Disabled) => PortState(0),
+        Some(TreePortState::Listening) => PortState::BLOCKED,
+        Some(TreePortState::Discarding) => PortState(PortState::BLOCKED.0 | PortState::STP_BLOCK.0),
+        Some(TreePortState::Learning) => PortState(PortState::BLOCKED.0 | PortState::STP_LEARN.0),
+        Some(TreePortState::Forwarding) => PortState::STP_FORWARD,
     }
 }
 
@@ -309,18 +312,18 @@ pub(super) const fn with_link(before: PortState, link: PortState) -> PortState {
     PortState(before.0 & TOLD.0 | link.0)
 }
 
-fn settings(config: &SpanningTreeConfig, own: MacAddr) -> Settings {
+fn settings(config: &SpanningTreeConfig, own: MacAddr) -> TreeSettings {
     let version = match (config.protocol, config.force_stp) {
-        (SpanningTreeProtocol::Rstp, false) => Version::Rstp,
-        (SpanningTreeProtocol::Stp, _) | (SpanningTreeProtocol::Rstp, true) => Version::Stp,
+        (SpanningTreeProtocol::Rstp, false) => TreeVersion::Rstp,
+        (SpanningTreeProtocol::Stp, _) | (SpanningTreeProtocol::Rstp, true) => TreeVersion::Stp,
     };
     let address = config.address.unwrap_or(own);
-    Settings {
+    TreeSettings {
         max_age: config.max_age,
         hello_time: config.hello_time,
         forward_delay: config.forward_delay,
         transmit_hold_count: config.transmit_hold_count,
-        ..Settings::new(version, BridgeId::new(config.priority, address))
+        ..TreeSettings::new(version, TreeBridgeId::new(config.priority, address))
     }
 }
 
@@ -328,7 +331,7 @@ fn port_settings(
     protocol: SpanningTreeProtocol,
     port: &SpanningTreePort,
     desc: &PortDesc,
-) -> PortSettings {
+) -> TreePortSettings {
     let mbps = match desc.speed_kbps / 1000 {
         0 => SPEED_UNKNOWN,
         mbps => mbps,
@@ -344,8 +347,8 @@ fn port_settings(
             (COST_RAPID / speed).max(1)
         }
     };
-    PortSettings {
-        id: PortId(u16::from(port.priority) << 8 | port.number),
+    TreePortSettings {
+        id: TreePortId(u16::from(port.priority) << 8 | port.number),
         path_cost: port.path_cost.unwrap_or(by_speed),
         admin_edge: port.admin_edge,
         auto_edge: port.auto_edge,

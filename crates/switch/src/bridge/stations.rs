@@ -5,16 +5,16 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 
 use super::Bridge;
-use l2::mac::{Address, ByHand, MacTable, Station};
+use l2::fdb::{FdbEntry, FdbFull, FdbKey, ForwardingDatabase};
 
 impl Bridge {
     /// The stations, for those who want to see them.
-    pub const fn stations(&self) -> &MacTable {
+    pub const fn stations(&self) -> &ForwardingDatabase {
         &self.stations
     }
 
     /// Learns what a worker saw: a station behind a port.
-    pub fn handle_station(&mut self, address: Address, port: PortNo, now: Instant) {
+    pub fn handle_station(&mut self, address: FdbKey, port: PortNo, now: Instant) {
         if self.ports.contains_key(&port) && self.stations.learn(address, self.home(port), now) {
             self.unpublished = true;
         }
@@ -27,16 +27,16 @@ impl Bridge {
     /// There is no room.
     pub fn add_station(
         &mut self,
-        address: Address,
+        address: FdbKey,
         port: PortNo,
         now: Instant,
-    ) -> Result<Option<Arc<Station>>, ByHand> {
+    ) -> Result<Option<Arc<FdbEntry>>, FdbFull> {
         self.unpublished = true;
         self.stations.add_static(address, self.home(port), now)
     }
 
     /// Takes out a station that was put in by hand. Tells whether there was one.
-    pub fn remove_station(&mut self, address: Address) -> bool {
+    pub fn remove_station(&mut self, address: FdbKey) -> bool {
         let was_there = self.stations.remove_static(address);
         self.unpublished |= was_there;
         was_there

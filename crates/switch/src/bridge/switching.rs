@@ -15,7 +15,7 @@ impl Bridge {
     pub fn set_switching(&mut self, config: &SwitchingConfig, now: Instant) {
         let view = SwitchingView::compile(config);
         for port in changed(self.switching.as_deref(), view.as_deref()) {
-            self.stations.forget_port(port);
+            self.stations.remove_port(port);
             self.forget_multicast(port);
         }
         self.stations.set_limits(config.fdb_size, config.ageing);

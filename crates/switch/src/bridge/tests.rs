@@ -16,7 +16,7 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::connection::Kind;
-use l2::mac::Address;
+use l2::fdb::FdbKey;
 
 mod bonds;
 mod controllers;
@@ -334,7 +334,7 @@ fn a_standalone_switch_is_on_its_own_until_a_controller_comes_and_when_it_goes()
 #[test]
 fn a_port_that_goes_takes_its_stations_along() {
     let mut rig = Rig::controlled();
-    let address = Address {
+    let address = FdbKey {
         vid: 0,
         mac: MacAddr::from_u64(0xaa),
     };

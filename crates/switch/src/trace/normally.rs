@@ -11,8 +11,8 @@ use config::{LogicalPort, VlanMode};
 use dataplane::bonds::EgressFrame;
 use dataplane::normal::{NormalContext, NormalTarget};
 use dataplane::vlans::{FrameVlans, TagRewrite};
-use l2::mac::Address;
-use l2::mcast::Audience;
+use l2::fdb::FdbKey;
+use l2::multicast_snooping::MulticastClass;
 
 impl Traced {
     /// What `NORMAL` learns and does, in Open vSwitch's words.
@@ -22,7 +22,7 @@ impl Traced {
         };
         let mut text = String::new();
         for lesson in lessons {
-            if let Lesson::Station(Address { vid, mac }, port) = lesson {
+            if let Lesson::Station(FdbKey { vid, mac }, port) = lesson {
                 let name = self.name_of(*port);
                 let line = "     -> learned that";
                 // Writing to a string cannot fail.
@@ -35,7 +35,9 @@ impl Traced {
         }
         text += match forward {
             NormalTarget::Port(_) => "     -> forwarding to learned port\n",
-            NormalTarget::Group(Audience::Members(_)) => "     -> forwarding to mcast group port\n",
+            NormalTarget::Group(MulticastClass::Members(_)) => {
+                "     -> forwarding to mcast group port\n"
+            }
             NormalTarget::Group(_) => "     -> forwarding to mcast router port\n",
             NormalTarget::Flood => "     -> no learned MAC for destination, flooding\n",
             NormalTarget::Nowhere if link.dst.is_bridge_reserved() => {

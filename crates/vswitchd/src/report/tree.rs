@@ -7,7 +7,7 @@ use ovsdb::{DatabaseRow, Datum};
 
 use super::{Columns, Extent, is_alike};
 use config::SpanningTreeProtocol;
-use l2::spanning::Info;
+use l2::spanning_tree::TreePortInfo;
 use runtime::TreeFacts;
 
 /// What is said of a bridge in the older tree.
@@ -101,7 +101,7 @@ fn counted(counts: impl Iterator<Item = (&'static str, u64)>) -> Datum {
     Datum::map(counts.map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX))))
 }
 
-fn stp_status(info: &Info) -> BTreeMap<&'static str, String> {
+fn stp_status(info: &TreePortInfo) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         // As a decimal number, which is what Open vSwitch 3.1 writes.
         ("stp_port_id", info.settings.id.0.to_string()),
@@ -111,7 +111,7 @@ fn stp_status(info: &Info) -> BTreeMap<&'static str, String> {
     ])
 }
 
-fn rstp_status(info: &Info) -> BTreeMap<&'static str, String> {
+fn rstp_status(info: &TreePortInfo) -> BTreeMap<&'static str, String> {
     let known = &info.designated;
     BTreeMap::from([
         ("rstp_port_id", format!("{:04x}", info.settings.id.0)),

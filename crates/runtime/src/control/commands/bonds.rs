@@ -11,8 +11,8 @@ use super::Answer::AtOnce;
 use super::Command;
 use crate::control::Control;
 use config::BondMemberConfig;
-use l2::bond::{Member, Mode, bucket, hash_of_source};
-use l2::lacp::Status;
+use l2::bond::{BondMember, BondMode, bucket, hash_source};
+use l2::lacp::LacpStatus;
 use switch::bridge::{Bonded, Bridge};
 
 #[rustfmt::skip]
@@ -85,7 +85,7 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
         format!("bond-hash-basis: {}", config.hash_basis),
         "lb_output action: disabled, bond-id: -1".to_owned(),
     ];
-    if config.mode == Mode::BalanceSlb {
+    if config.mode == BondMode::BalanceSlb {
         lines.push(format!("all members active: {}", config.all_members_active));
     }
     let (updelay, downdelay) = (config.updelay.as_millis(), config.downdelay.as_millis());
@@ -110,8 +110,8 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
 
 fn by_name<'a>(
     bonded: &'a Bonded,
-    members: &'a BTreeMap<PortNo, &'a Member>,
-) -> impl Iterator<Item = (&'a BondMemberConfig, &'a Member)> {
+    members: &'a BTreeMap<PortNo, &'a BondMember>,
+) -> impl Iterator<Item = (&'a BondMemberConfig, &'a BondMember)> {
     let mut all: Vec<_> = bonded.config().members.iter().collect();
     all.sort_by_key(|of| &of.name);
     all.into_iter()
@@ -140,7 +140,7 @@ fn active(bonded: &Bonded, bridge: &Bridge) -> String {
 fn describe_member(
     bonded: &Bonded,
     of: &BondMemberConfig,
-    member: &Member,
+    member: &BondMember,
     now: Instant,
 ) -> Vec<String> {
     let bond = bonded.bond();
@@ -158,7 +158,7 @@ fn describe_member(
     } else {
         "updelay"
     };
-    lines.extend(member.changes_at().map(|due| {
+    lines.extend(member.delay_expires().map(|due| {
         let left = (due - now).as_millis();
         format!("  {delay} expires in {left} ms")
     }));
@@ -190,7 +190,7 @@ fn set_active(control: &mut Control, arguments: &[String]) -> Result<String, Str
     let bonded = find(control, &arguments[0])?;
     let port = member(bonded, &arguments[1])?;
     let before = bonded.bond().active();
-    match bonded.bond_mut().activate(port) {
+    match bonded.bond_mut().set_active_member(port) {
         false => Err("cannot make disabled member active".to_owned()),
         true if before == Some(port) => Ok("no change\n".to_owned()),
         true => Ok("done\n".to_owned()),
@@ -209,7 +209,7 @@ fn force(control: &mut Control, arguments: &[String], enabled: bool) -> Result<S
     let now = control.now();
     let bonded = find(control, &arguments[0])?;
     let port = member(bonded, &arguments[1])?;
-    bonded.bond_mut().force(port, enabled, now);
+    bonded.bond_mut().set_enabled(port, enabled, now);
     let done = if enabled { "enabled\n" } else { "disabled\n" };
     Ok(done.to_owned())
 }
@@ -217,8 +217,8 @@ fn force(control: &mut Control, arguments: &[String], enabled: bool) -> Result<S
 fn migrate(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let bonded = find(control, &arguments[0])?;
     let (mode, status) = (bonded.config().mode, bonded.bond().lacp());
-    let lacp_fallback = status == Status::Configured && bonded.config().lacp_fallback;
-    if mode != Mode::BalanceSlb || lacp_fallback {
+    let lacp_fallback = status == LacpStatus::Configured && bonded.config().lacp_fallback;
+    if mode != BondMode::BalanceSlb || lacp_fallback {
         return Err("not an SLB bond".to_owned());
     }
     let hash: u32 = arguments[1].parse().map_err(|_| "bad hash")?;
@@ -239,6 +239,6 @@ fn hash(_: &mut Control, arguments: &[String]) -> Result<String, String> {
     let basis = number(2, "invalid basis")?;
     let address: MacAddr = arguments[0].parse().map_err(|_| "invalid mac")?;
     let vid = u16::try_from(vid % (1 << 16)).unwrap_or_default();
-    let hash = hash_of_source(address, vid, basis);
+    let hash = hash_source(address, vid, basis);
     Ok(format!("{}\n", bucket(hash)))
 }

@@ -8,7 +8,7 @@ use super::Answer::AtOnce;
 use super::Command;
 use crate::control::Control;
 use config::BondMemberConfig;
-use l2::lacp::{Group, LacpActivity, Port, Status};
+use l2::lacp::{LacpActivity, LacpGroup, LacpPort, LacpStatus};
 use switch::bridge::Bonded;
 
 #[rustfmt::skip]
@@ -29,7 +29,7 @@ fn statistics(control: &mut Control, arguments: &[String]) -> Result<String, Str
 fn tell(
     control: &Control,
     arguments: &[String],
-    told: fn(&str, &Bonded, &Group) -> String,
+    told: fn(&str, &Bonded, &LacpGroup) -> String,
 ) -> Result<String, String> {
     let bridges = control.sites.values().map(|site| &site.bridge);
     let mut groups: Vec<_> = bridges.flat_map(|bridge| bridge.lacp_ports()).collect();
@@ -49,23 +49,23 @@ fn tell(
 /// The members that there are, by their names.
 fn members<'a>(
     bonded: &'a Bonded,
-    group: &'a Group,
-) -> impl Iterator<Item = (&'a BondMemberConfig, &'a Port)> {
+    group: &'a LacpGroup,
+) -> impl Iterator<Item = (&'a BondMemberConfig, &'a LacpPort)> {
     let mut members: Vec<_> = bonded.config().members.iter().collect();
     members.sort_by_key(|of| &of.name);
     let port = |of: &'a BondMemberConfig| Some((of, group.port(of.port)?));
     members.into_iter().filter_map(port)
 }
 
-fn describe(name: &str, bonded: &Bonded, group: &Group) -> String {
+fn describe(name: &str, bonded: &Bonded, group: &LacpGroup) -> String {
     let settings = group.settings();
     let activity = match settings.activity {
         LacpActivity::Active => "active",
         LacpActivity::Passive => "passive",
     };
     let negotiated = match group.status() {
-        Status::Negotiated => " negotiated",
-        Status::Off | Status::Configured => "",
+        LacpStatus::Negotiated => " negotiated",
+        LacpStatus::Off | LacpStatus::Configured => "",
     };
     let time = if settings.is_fast { "fast" } else { "slow" };
     let key = group.ports().map(|(_, port)| port.actor(settings).key);
@@ -110,7 +110,7 @@ fn end(who: &str, info: &LacpInfo) -> String {
     )
 }
 
-fn count(name: &str, bonded: &Bonded, group: &Group) -> String {
+fn count(name: &str, bonded: &Bonded, group: &LacpGroup) -> String {
     let mut text = format!("---- {name} statistics ----\n");
     for (of, port) in members(bonded, group) {
         let counts = port.counters();

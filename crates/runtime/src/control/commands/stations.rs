@@ -10,7 +10,7 @@ use super::Answer::AtOnce;
 use super::{Command, named};
 use crate::control::{Control, Site};
 use config::VID_MAX;
-use l2::mac::{Address, ByHand};
+use l2::fdb::{FdbFull, FdbKey};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 8] = [
@@ -49,7 +49,7 @@ fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String
                 "Overriding already existing {kind} entry on {port}\n"
             ))
         }
-        Err(ByHand::Full) => Err("the table is full of static entries: delete some, or set \
+        Err(FdbFull) => Err("the table is full of static entries: delete some, or set \
              other_config:mac-table-size of the bridge"
             .to_owned()),
     }
@@ -75,12 +75,12 @@ fn fdb_del(control: &mut Control, arguments: &[String]) -> Result<String, String
 }
 
 /// A station as it is typed.
-fn address(vlan: &str, mac: &str) -> Result<Address, String> {
+fn address(vlan: &str, mac: &str) -> Result<FdbKey, String> {
     let vid = vlan.parse().ok().filter(|vid| *vid <= VID_MAX);
     let vid = vid.ok_or_else(|| format!("{vlan} is no VLAN: 0 to {VID_MAX}"))?;
     let mac: Option<MacAddr> = mac.parse().ok();
     let mac = mac.ok_or("bad MAC address")?;
-    Ok(Address { vid, mac })
+    Ok(FdbKey { vid, mac })
 }
 
 fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
@@ -131,7 +131,7 @@ fn stats_show(control: &mut Control, arguments: &[String]) -> Result<String, Str
     let rows = [
         (
             "Current static MAC entries in the table",
-            stations.statics() as u64,
+            stations.static_count() as u64,
         ),
         ("Total number of learned MAC entries", counts.learned),
         ("Total number of expired MAC entries", counts.expired),

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn no_name_is_there_twice_and_usages_fit_their_counts() {
     let mut names = BTreeSet::new();
-    for row in all(Dummies::Typed) {
+    for row in all(DummyMode::Typed) {
         assert!(names.insert(row.name), "{} is there twice", row.name);
         assert!(row.least <= row.most, "{}", row.name);
         assert_eq!(row.usage.is_empty(), row.most == 0, "{}", row.name);
@@ -16,7 +16,7 @@ fn no_name_is_there_twice_and_usages_fit_their_counts() {
 
 #[test]
 fn wrong_names_and_counts_are_told_in_the_words_of_open_vswitch() {
-    let wrong = |name, arguments| Command::find(name, arguments, Dummies::None).err();
+    let wrong = |name, arguments| Command::find(name, arguments, DummyMode::None).err();
     let said = |words: &str| Some(words.to_owned());
     assert_eq!(
         wrong("dance", 0),
@@ -35,5 +35,5 @@ fn wrong_names_and_counts_are_told_in_the_words_of_open_vswitch() {
     assert_eq!(wrong("fdb/show", 1), None);
     assert_eq!(wrong("vlog/set", 90), None);
     assert!(wrong("time/stop", 0).is_some());
-    assert!(Command::find("time/stop", 0, Dummies::Typed).is_ok());
+    assert!(Command::find("time/stop", 0, DummyMode::Typed).is_ok());
 }

@@ -8,7 +8,7 @@ use super::Answer::AtOnce;
 use super::{Command, site_of};
 use crate::control::Control;
 use config::SpanningTreeProtocol;
-use l2::spanning::{BridgeId, Info, State, Times};
+use l2::spanning_tree::{TreeBridgeId, TreePortInfo, TreePortState, TreeTimes};
 use switch::bridge::{Bridge, Spanning};
 
 #[rustfmt::skip]
@@ -135,7 +135,7 @@ fn tell(
         "Cost"
     )?;
     let mut ports: Vec<_> = tree.ports().collect();
-    ports.retain(|(_, info)| info.state != State::Disabled);
+    ports.retain(|(_, info)| info.state != TreePortState::Disabled);
     ports.sort_by_key(|(_, info)| number_of(info, layout));
     for (port, info) in ports {
         let (role, state) = match layout.protocol {
@@ -158,7 +158,7 @@ fn tell(
 }
 
 /// The part of a port's id that is its number.
-const fn number_of(info: &Info, layout: &Layout) -> u16 {
+const fn number_of(info: &TreePortInfo, layout: &Layout) -> u16 {
     match layout.protocol {
         SpanningTreeProtocol::Stp => info.settings.id.0 & 0xff,
         SpanningTreeProtocol::Rstp => info.settings.id.0 & 0xfff,
@@ -167,8 +167,8 @@ const fn number_of(info: &Info, layout: &Layout) -> u16 {
 
 fn tell_bridge(
     text: &mut String,
-    id: BridgeId,
-    times: &Times,
+    id: TreeBridgeId,
+    times: &TreeTimes,
     layout: &Layout,
 ) -> std::fmt::Result {
     let (priority, address): (u16, MacAddr) = (id.priority(), id.address());

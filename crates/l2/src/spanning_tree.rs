@@ -19,9 +19,9 @@ use std::time::Duration;
 use base::{Instant, PortNo};
 
 pub(crate) use bpdu::{Bpdu, MalformedBpdu};
-use port::Port;
-pub use port::{Info, State};
-pub use vector::{BridgeId, PortId, Priority, Times};
+use port::TreePort;
+pub use port::{TreePortInfo, TreePortState};
+pub use vector::{PriorityVector, TreeBridgeId, TreePortId, TreeTimes};
 
 /// How long a bridge waits before it takes a neighbour for one of the older protocol, in
 /// seconds (`Migrate Time`, 17.13.9).
@@ -34,9 +34,9 @@ const ROUNDS_MAX: usize = 10_000;
 /// Ticks that are made up for after a pause. After a longer one all that was heard has aged.
 const TICKS_MAX: u32 = 64;
 
-/// Which protocol a bridge speaks (`Force Protocol Version`, 17.13.4).
+/// Which protocol a bridge speaks (`Force Protocol TreeVersion`, 17.13.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Version {
+pub enum TreeVersion {
     /// That of 802.1D-1998.
     Stp,
     /// That of 802.1D-2004; the older one by ports whose neighbour speaks that.
@@ -46,11 +46,11 @@ pub enum Version {
 
 /// What is settled for a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct TreeSettings {
     /// Which protocol.
-    pub version: Version,
+    pub version: TreeVersion,
     /// Its id: the priority in the upper 16 bits, its address in the lower 48.
-    pub id: BridgeId,
+    pub id: TreeBridgeId,
     /// How long information lives, in seconds (6 to 40).
     pub max_age: u16,
     /// How often it says something, in seconds (1 to 10).
@@ -61,9 +61,9 @@ pub struct Settings {
     pub transmit_hold_count: u32,
 }
 
-impl Settings {
+impl TreeSettings {
     /// Those that the standard recommends (17.14, table 17-1).
-    pub const fn new(version: Version, id: BridgeId) -> Self {
+    pub const fn new(version: TreeVersion, id: TreeBridgeId) -> Self {
         Self {
             version,
             id,
@@ -75,8 +75,8 @@ impl Settings {
     }
 
     /// What a bridge says of times that is the root.
-    pub const fn times(&self) -> Times {
-        Times {
+    pub const fn times(&self) -> TreeTimes {
+        TreeTimes {
             message_age: 0,
             max_age: self.max_age,
             hello_time: self.hello_time,
@@ -87,9 +87,9 @@ impl Settings {
 
 /// What is settled for a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortSettings {
+pub struct TreePortSettings {
     /// Its id among the bridge's.
-    pub id: PortId,
+    pub id: TreePortId,
     /// What a way through it costs.
     pub path_cost: u32,
     /// Whether a host is taken to be behind it from the start.
@@ -102,18 +102,18 @@ pub struct PortSettings {
 
 /// What a bridge has to do because of its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum TreeAction {
     /// Send a BPDU by a port: what follows the length of an 802.3 frame.
     Send(PortNo, Vec<u8>),
     /// From now on a port may do this.
-    Enter(PortNo, State),
+    SetState(PortNo, TreePortState),
     /// Forget who was learned behind a port.
     Flush(PortNo),
 }
 
 /// What was counted of a port's BPDUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct BpduCounts {
     /// Sent.
     pub sent: u64,
     /// Received and understood.
@@ -125,26 +125,26 @@ pub struct Counts {
 /// The tree as one bridge sees it.
 #[derive(Debug)]
 pub struct SpanningTree {
-    settings: Settings,
-    ports: Vec<Port>,
+    settings: TreeSettings,
+    ports: Vec<TreePort>,
     places: BTreeMap<PortNo, usize>,
     /// The best of what is known of the root (`rootPriority`).
-    root: Priority,
+    root: PriorityVector,
     /// The port towards the root; none if this bridge is it.
     root_port: Option<PortNo>,
-    root_times: Times,
+    root_times: TreeTimes,
     next_tick: Instant,
-    actions: Vec<Action>,
+    actions: Vec<TreeAction>,
 }
 
 impl SpanningTree {
     /// A bridge without ports.
-    pub fn new(settings: Settings, now: Instant) -> Self {
+    pub fn new(settings: TreeSettings, now: Instant) -> Self {
         Self {
             settings,
             ports: Vec::new(),
             places: BTreeMap::new(),
-            root: Priority::of_bridge(settings.id),
+            root: PriorityVector::of_bridge(settings.id),
             root_port: None,
             root_times: settings.times(),
             next_tick: now + Duration::from_secs(1),
@@ -153,7 +153,7 @@ impl SpanningTree {
     }
 
     /// Goes over to other settings. Those of the older or newer protocol begin anew.
-    pub fn set(&mut self, settings: Settings) {
+    pub fn configure(&mut self, settings: TreeSettings) {
         if self.settings == settings {
             return;
         }
@@ -169,12 +169,12 @@ impl SpanningTree {
     }
 
     /// The settings.
-    pub const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &TreeSettings {
         &self.settings
     }
 
     /// Has a port, or has it otherwise. A new one is down until [`SpanningTree::link`] says else.
-    pub fn set_port(&mut self, number: PortNo, settings: PortSettings) {
+    pub fn set_port(&mut self, number: PortNo, settings: TreePortSettings) {
         if let Some(&place) = self.places.get(&number) {
             let port = &mut self.ports[place];
             if port.settings == settings {
@@ -184,8 +184,10 @@ impl SpanningTree {
             port.reselect();
         } else {
             self.places.insert(number, self.ports.len());
-            self.ports.push(Port::new(number, settings, &self.settings));
-            self.actions.push(Action::Enter(number, State::Disabled));
+            self.ports
+                .push(TreePort::new(number, settings, &self.settings));
+            self.actions
+                .push(TreeAction::SetState(number, TreePortState::Disabled));
         }
         self.run();
     }
@@ -199,12 +201,12 @@ impl SpanningTree {
         for other in self.places.values_mut().filter(|other| **other > place) {
             *other -= 1;
         }
-        self.ports.iter_mut().for_each(Port::reselect);
+        self.ports.iter_mut().for_each(TreePort::reselect);
         self.run();
     }
 
     /// A port's link comes or goes (`portEnabled`).
-    pub fn link(&mut self, number: PortNo, is_up: bool) {
+    pub fn set_link(&mut self, number: PortNo, is_up: bool) {
         if let Some(&place) = self.places.get(&number)
             && self.ports[place].enabled != is_up
         {
@@ -217,7 +219,7 @@ impl SpanningTree {
     ///
     /// # Errors
     /// It is none. It was counted.
-    pub fn hear(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
+    pub fn handle_bpdu(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
         let Some(&place) = self.places.get(&number) else {
             return Ok(());
         };
@@ -228,27 +230,27 @@ impl SpanningTree {
                 return Err(malformed);
             }
         };
-        if self.ports[place].hear(&bpdu) {
+        if self.ports[place].handle_bpdu(&bpdu) {
             self.run();
         }
         Ok(())
     }
 
     /// Lets the time pass.
-    pub fn pass(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..TICKS_MAX {
             if now < self.next_tick {
                 return;
             }
             self.next_tick += Duration::from_secs(1);
-            self.ports.iter_mut().for_each(Port::tick);
+            self.ports.iter_mut().for_each(TreePort::tick);
             self.run();
         }
         self.next_tick = now + Duration::from_secs(1);
     }
 
     /// When [`SpanningTree::pass`] has something to do next.
-    pub const fn due(&self) -> Instant {
+    pub const fn next_timeout(&self) -> Instant {
         self.next_tick
     }
 
@@ -261,7 +263,7 @@ impl SpanningTree {
     }
 
     /// Has all ports act as if the topology had changed there (`stp/tcn`).
-    pub fn change_topology(&mut self) {
+    pub fn trigger_topology_change(&mut self) {
         for port in &mut self.ports {
             if port.forwarding {
                 port.received_tc = true;
@@ -271,12 +273,12 @@ impl SpanningTree {
     }
 
     /// What there is to do since the last call, in order.
-    pub fn actions(&mut self) -> Vec<Action> {
+    pub fn take_actions(&mut self) -> Vec<TreeAction> {
         std::mem::take(&mut self.actions)
     }
 
     /// The root's id, the cost of the way there and who told it.
-    pub const fn root(&self) -> &Priority {
+    pub const fn root(&self) -> &PriorityVector {
         &self.root
     }
 
@@ -286,18 +288,18 @@ impl SpanningTree {
     }
 
     /// The times that the root has settled.
-    pub const fn root_times(&self) -> &Times {
+    pub const fn root_times(&self) -> &TreeTimes {
         &self.root_times
     }
 
     /// What is known of a port.
-    pub fn port(&self, number: PortNo) -> Option<Info> {
+    pub fn port(&self, number: PortNo) -> Option<TreePortInfo> {
         let &place = self.places.get(&number)?;
         Some(self.ports[place].info())
     }
 
     /// What is known of all ports, by number.
-    pub fn ports(&self) -> impl Iterator<Item = (PortNo, Info)> {
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, TreePortInfo)> {
         let info = |(number, place): (&PortNo, &usize)| (*number, self.ports[*place].info());
         self.places.iter().map(info)
     }
@@ -323,7 +325,7 @@ impl SpanningTree {
         if port.told != state {
             port.told = state;
             port.seconds_in_state = 0;
-            self.actions.push(Action::Enter(port.number, state));
+            self.actions.push(TreeAction::SetState(port.number, state));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The topology change machine (IEEE 802.1D-2004, 17.31): when a port comes to forward, all
 //! bridges forget who was behind which of theirs.
 
-use super::super::port::{Change, Role};
-use super::super::{Action, SpanningTree};
+use super::super::port::{Change, PortRole};
+use super::super::{SpanningTree, TreeAction};
 
 pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
     let port = &mut tree.ports[place];
-    let in_tree = matches!(port.role, Role::Root | Role::Designated);
+    let in_tree = matches!(port.role, PortRole::Root | PortRole::Designated);
     let heard = port.received_tc || port.received_tcn || port.received_tc_ack || port.tc_propagate;
     match port.change {
         Change::Inactive if port.learn => port.change = Change::Learning,
@@ -23,7 +23,7 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
             port.tc_ack = false;
             port.change = Change::Inactive;
             let number = port.number;
-            tree.actions.push(Action::Flush(number));
+            tree.actions.push(TreeAction::Flush(number));
         }
         Change::Learning => return forget_flags(tree, place),
         Change::Active if !in_tree || port.edge => port.change = Change::Learning,
@@ -36,7 +36,7 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
             port.tc_propagate = false;
             let number = port.number;
             begin_change(tree, place);
-            tree.actions.push(Action::Flush(number));
+            tree.actions.push(TreeAction::Flush(number));
         }
         Change::Active if port.received_tc_ack => {
             port.tc_while = 0;
@@ -62,7 +62,7 @@ fn note_change(tree: &mut SpanningTree, place: usize) {
     let port = &mut tree.ports[place];
     port.received_tcn = false;
     port.received_tc = false;
-    port.tc_ack |= port.role == Role::Designated;
+    port.tc_ack |= port.role == PortRole::Designated;
     propagate(tree, place);
 }
 

@@ -27,7 +27,7 @@ const EVICTION_TRIES: usize = 8;
 
 /// An address in its VLAN; frames without a tag are in VLAN 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address {
+pub struct FdbKey {
     /// The VLAN.
     pub vid: u16,
     /// The Ethernet address.
@@ -36,13 +36,13 @@ pub struct Address {
 
 /// Where a station is, and when it was last heard.
 #[derive(Debug)]
-pub struct Station {
+pub struct FdbEntry {
     port: PortNo,
     is_static: bool,
     last_seen_ns: AtomicU64,
 }
 
-impl Station {
+impl FdbEntry {
     /// The port it is behind.
     #[must_use]
     pub fn port(&self) -> PortNo {
@@ -73,19 +73,19 @@ impl Station {
 
 /// The table at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct MacView {
-    stations: OrdMap<Address, Arc<Station>>,
+pub struct FdbView {
+    stations: OrdMap<FdbKey, Arc<FdbEntry>>,
 }
 
-impl MacView {
+impl FdbView {
     /// The station with this address.
     #[must_use]
-    pub fn find(&self, address: Address) -> Option<&Station> {
+    pub fn find(&self, address: FdbKey) -> Option<&FdbEntry> {
         self.stations.get(&address).map(AsRef::as_ref)
     }
 
     /// All stations, by VLAN and address.
-    pub fn iter(&self) -> impl Iterator<Item = (Address, &Station)> {
+    pub fn iter(&self) -> impl Iterator<Item = (FdbKey, &FdbEntry)> {
         self.stations
             .iter()
             .map(|(address, station)| (*address, station.as_ref()))
@@ -94,7 +94,7 @@ impl MacView {
 
 /// What has happened to a table since it was asked to forget that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MacCounts {
+pub struct FdbCounts {
     /// Stations that were not known.
     pub learned: u64,
     /// Stations that were silent for too long.
@@ -105,31 +105,28 @@ pub struct MacCounts {
     pub moved: u64,
 }
 
-/// What is done by hand and cannot be.
+/// The forwarding database is full, and all its entries are static.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ByHand {
-    /// There is no room, since all others were put in by hand, too.
-    Full,
-}
+pub struct FdbFull;
 
 /// The table itself, bounded; a flood of new addresses costs the port that
 /// sends them its own oldest stations first.
 #[derive(Debug)]
-pub struct MacTable {
+pub struct ForwardingDatabase {
     limit: usize,
     ageing: Duration,
-    view: MacView,
+    view: FdbView,
     /// How many were put in by hand.
     statics: usize,
     /// When each station that may go was last known to be heard. It lags behind
-    /// [`Station::last_seen`] and is put right when the station's turn comes.
-    known: BTreeMap<Address, Instant>,
+    /// [`FdbEntry::last_seen`] and is put right when the station's turn comes.
+    known: BTreeMap<FdbKey, Instant>,
     /// The same by port and age: the order of expiry and eviction.
-    by_age: BTreeMap<PortNo, BTreeSet<(Instant, Address)>>,
-    counts: MacCounts,
+    by_age: BTreeMap<PortNo, BTreeSet<(Instant, FdbKey)>>,
+    counts: FdbCounts,
 }
 
-impl MacTable {
+impl ForwardingDatabase {
     /// An empty table for at most `limit` stations, each forgotten after `ageing` in silence.
     #[must_use]
     pub fn new(limit: usize, ageing: Duration) -> Self {
@@ -141,7 +138,7 @@ impl MacTable {
             statics: 0,
             known,
             by_age,
-            counts: MacCounts::default(),
+            counts: FdbCounts::default(),
         }
     }
 
@@ -162,7 +159,7 @@ impl MacTable {
 
     /// The table as it is now.
     #[must_use]
-    pub fn view(&self) -> MacView {
+    pub fn view(&self) -> FdbView {
         self.view.clone()
     }
 
@@ -180,23 +177,23 @@ impl MacTable {
 
     /// How many stations were put in by hand.
     #[must_use]
-    pub fn statics(&self) -> usize {
+    pub fn static_count(&self) -> usize {
         self.statics
     }
 
     /// What has happened to stations.
     #[must_use]
-    pub fn counts(&self) -> MacCounts {
+    pub fn counts(&self) -> FdbCounts {
         self.counts
     }
 
     /// Counts from zero again.
     pub fn clear_counts(&mut self) {
-        self.counts = MacCounts::default();
+        self.counts = FdbCounts::default();
     }
 
     /// Learns that `address` is behind `port`. Tells whether that was news.
-    pub fn learn(&mut self, address: Address, port: PortNo, now: Instant) -> bool {
+    pub fn learn(&mut self, address: FdbKey, port: PortNo, now: Instant) -> bool {
         match self.view.stations.get(&address).cloned() {
             Some(station) if station.is_static => return false,
             Some(station) if station.port == port => {
@@ -222,15 +219,15 @@ impl MacTable {
     /// There is no room.
     pub fn add_static(
         &mut self,
-        address: Address,
+        address: FdbKey,
         port: PortNo,
         now: Instant,
-    ) -> Result<Option<Arc<Station>>, ByHand> {
+    ) -> Result<Option<Arc<FdbEntry>>, FdbFull> {
         let before = self.view.stations.get(&address).cloned();
         match &before {
             Some(station) if station.is_static && station.port == port => return Ok(None),
             Some(_) => self.forget(address),
-            None if !self.make_room() => return Err(ByHand::Full),
+            None if !self.make_room() => return Err(FdbFull),
             None => {}
         }
         self.put(address, port, true, now);
@@ -239,9 +236,9 @@ impl MacTable {
     }
 
     /// Takes out a station that was put in by hand. Tells whether there was one.
-    pub fn remove_static(&mut self, address: Address) -> bool {
+    pub fn remove_static(&mut self, address: FdbKey) -> bool {
         let station = self.view.find(address);
-        let is_there = station.is_some_and(Station::is_static);
+        let is_there = station.is_some_and(FdbEntry::is_static);
         if is_there {
             self.forget(address);
         }
@@ -249,7 +246,7 @@ impl MacTable {
     }
 
     /// Forgets the stations behind `port` that were learned. Tells whether there were any.
-    pub fn unlearn_port(&mut self, port: PortNo) -> bool {
+    pub fn flush_port(&mut self, port: PortNo) -> bool {
         let Some(aged) = self.by_age.remove(&port) else {
             return false;
         };
@@ -261,8 +258,8 @@ impl MacTable {
     }
 
     /// Forgets all stations behind `port`. Tells whether there were any.
-    pub fn forget_port(&mut self, port: PortNo) -> bool {
-        let learned = self.unlearn_port(port);
+    pub fn remove_port(&mut self, port: PortNo) -> bool {
+        let learned = self.flush_port(port);
         let by_hand = self.addresses(|station| station.is_static && station.port == port);
         by_hand.iter().for_each(|address| self.forget(*address));
         learned || !by_hand.is_empty()
@@ -276,14 +273,14 @@ impl MacTable {
     }
 
     /// The addresses of these stations.
-    fn addresses(&self, are_meant: impl Fn(&Station) -> bool) -> Vec<Address> {
+    fn addresses(&self, are_meant: impl Fn(&FdbEntry) -> bool) -> Vec<FdbKey> {
         let all = self.view.iter();
         let meant = all.filter(|(_, station)| are_meant(station));
         meant.map(|(address, _)| address).collect()
     }
 
-    fn put(&mut self, address: Address, port: PortNo, is_static: bool, now: Instant) {
-        let station = Station {
+    fn put(&mut self, address: FdbKey, port: PortNo, is_static: bool, now: Instant) {
+        let station = FdbEntry {
             port,
             is_static,
             last_seen_ns: AtomicU64::new(now.as_nanos()),
@@ -311,25 +308,25 @@ impl MacTable {
         self.len() < before
     }
 
-    /// When [`MacTable::expire`] may have something to do.
+    /// When [`ForwardingDatabase::expire`] may have something to do.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant> {
         let oldest = self.by_age.values().filter_map(BTreeSet::first);
         oldest.map(|(known, _)| *known + self.ageing).min()
     }
 
-    fn oldest(&self, port: PortNo) -> Option<(Instant, Address)> {
+    fn oldest(&self, port: PortNo) -> Option<(Instant, FdbKey)> {
         self.by_age.get(&port).and_then(BTreeSet::first).copied()
     }
 
-    fn last_seen(&self, address: Address) -> Instant {
+    fn last_seen(&self, address: FdbKey) -> Instant {
         self.view
             .find(address)
             .expect("what has an age is in the table")
             .last_seen()
     }
 
-    fn note_age(&mut self, port: PortNo, address: Address, seen: Instant) {
+    fn note_age(&mut self, port: PortNo, address: FdbKey, seen: Instant) {
         let aged = self.by_age.entry(port).or_default();
         if let Some(known) = self.known.insert(address, seen) {
             aged.remove(&(known, address));
@@ -369,7 +366,7 @@ impl MacTable {
         oldest.is_some()
     }
 
-    fn forget(&mut self, address: Address) {
+    fn forget(&mut self, address: FdbKey) {
         let Some(station) = self.view.stations.remove(&address) else {
             return;
         };

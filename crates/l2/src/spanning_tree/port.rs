@@ -4,12 +4,12 @@
 use base::PortNo;
 
 use super::bpdu::{Bpdu, Said};
-use super::vector::{Priority, Times};
-use super::{Counts, MIGRATE_TIME, PortSettings, Settings, Version};
+use super::vector::{PriorityVector, TreeTimes};
+use super::{BpduCounts, MIGRATE_TIME, TreePortSettings, TreeSettings, TreeVersion};
 
 /// What a port is in the tree (17.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum PortRole {
     /// Nothing: its link is down.
     Disabled,
     /// The way to the root.
@@ -22,7 +22,7 @@ pub enum Role {
     Backup,
 }
 
-impl Role {
+impl PortRole {
     /// As Open vSwitch calls it in the older tree, where another way is another way.
     pub const fn stp_name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Role {
 
 /// What a port may do (17.10; `Listening` is that of 802.1D-1998, 8.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum TreePortState {
     /// Nothing: its link is down.
     Disabled,
     /// Nothing but hear BPDUs.
@@ -60,7 +60,7 @@ pub enum State {
     Forwarding,
 }
 
-impl State {
+impl TreePortState {
     /// Whether stations are learned.
     pub const fn learns(self) -> bool {
         matches!(self, Self::Learning | Self::Forwarding)
@@ -90,23 +90,23 @@ impl State {
 
 /// What others may know of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Info {
+pub struct TreePortInfo {
     /// What is settled.
-    pub settings: PortSettings,
+    pub settings: TreePortSettings,
     /// Its role.
-    pub role: Role,
+    pub role: PortRole,
     /// What it may do.
-    pub state: State,
+    pub state: TreePortState,
     /// Since how many seconds.
     pub seconds_in_state: u32,
     /// What is known of the root behind it.
-    pub designated: Priority,
+    pub designated: PriorityVector,
     /// Whether it takes a host to be behind it.
     pub(crate) is_edge: bool,
     /// Whether it speaks the rapid protocol.
     pub(crate) is_rapid: bool,
     /// What was counted.
-    pub counts: Counts,
+    pub counts: BpduCounts,
 }
 
 /// Where what a port knows comes from (`infoIs`, 17.19.10).
@@ -137,19 +137,19 @@ pub(super) enum Change {
 /// One port. All timers are in seconds.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the standard's variables")]
-pub(super) struct Port {
+pub(super) struct TreePort {
     pub(super) number: PortNo,
-    pub(super) settings: PortSettings,
+    pub(super) settings: TreePortSettings,
     pub(super) enabled: bool,
-    pub(super) role: Role,
-    pub(super) selected_role: Role,
+    pub(super) role: PortRole,
+    pub(super) selected_role: PortRole,
     pub(super) source: Source,
     /// `portPriority`, `portTimes`.
-    pub(super) known: Priority,
-    pub(super) known_times: Times,
+    pub(super) known: PriorityVector,
+    pub(super) known_times: TreeTimes,
     /// `designatedPriority`, `designatedTimes`.
-    pub(super) designated: Priority,
-    pub(super) designated_times: Times,
+    pub(super) designated: PriorityVector,
+    pub(super) designated_times: TreeTimes,
     /// A message that was not looked at yet (`rcvdMsg`).
     pub(super) message: Option<Said>,
     pub(super) agree: bool,
@@ -189,20 +189,20 @@ pub(super) struct Port {
     pub(super) recent_root_while: u32,
     pub(super) tc_while: u32,
     pub(super) sent_lately: u32,
-    pub(super) told: State,
+    pub(super) told: TreePortState,
     pub(super) seconds_in_state: u32,
-    pub(super) counts: Counts,
+    pub(super) counts: BpduCounts,
 }
 
-impl Port {
-    pub(super) fn new(number: PortNo, settings: PortSettings, bridge: &Settings) -> Self {
-        let own = Priority::of_bridge(bridge.id);
+impl TreePort {
+    pub(super) fn new(number: PortNo, settings: TreePortSettings, bridge: &TreeSettings) -> Self {
+        let own = PriorityVector::of_bridge(bridge.id);
         let mut port = Self {
             number,
             settings,
             enabled: false,
-            role: Role::Disabled,
-            selected_role: Role::Disabled,
+            role: PortRole::Disabled,
+            selected_role: PortRole::Disabled,
             source: Source::Disabled,
             known: own,
             known_times: bridge.times(),
@@ -227,7 +227,7 @@ impl Port {
             edge: settings.admin_edge,
             new_info: true,
             mcheck: false,
-            sends_rapid: bridge.version == Version::Rstp,
+            sends_rapid: bridge.version == TreeVersion::Rstp,
             heard_rapid: false,
             heard_older: false,
             received_tc: false,
@@ -246,18 +246,18 @@ impl Port {
             recent_root_while: 0,
             tc_while: 0,
             sent_lately: 0,
-            told: State::Disabled,
+            told: TreePortState::Disabled,
             seconds_in_state: 0,
-            counts: Counts::default(),
+            counts: BpduCounts::default(),
         };
         port.begin(bridge);
         port
     }
 
     /// Begins anew (`BEGIN`): as if the port had just been made, with the link that it has.
-    pub(super) fn begin(&mut self, bridge: &Settings) {
-        self.role = Role::Disabled;
-        self.selected_role = Role::Disabled;
+    pub(super) fn begin(&mut self, bridge: &TreeSettings) {
+        self.role = PortRole::Disabled;
+        self.selected_role = PortRole::Disabled;
         self.disable();
         self.forward_delay_while = u32::from(bridge.max_age);
         self.recent_root_while = u32::from(bridge.forward_delay);
@@ -290,7 +290,7 @@ impl Port {
         self.selected = false;
     }
 
-    pub(super) fn set_enabled(&mut self, is_up: bool, bridge: &Settings) {
+    pub(super) fn set_enabled(&mut self, is_up: bool, bridge: &TreeSettings) {
         self.enabled = is_up;
         if !is_up {
             self.message = None;
@@ -301,15 +301,15 @@ impl Port {
     }
 
     /// `CHECKING_RSTP` of the port protocol migration machine (17.24).
-    pub(super) fn check_migration(&mut self, version: Version) {
+    pub(super) fn check_migration(&mut self, version: TreeVersion) {
         self.mcheck = false;
-        self.sends_rapid = version == Version::Rstp;
+        self.sends_rapid = version == TreeVersion::Rstp;
         self.migration_delay_while = MIGRATE_TIME;
         self.migration = Migration::Checking;
     }
 
     /// Takes in a BPDU (`RECEIVE` of the port receive machine, 17.23). Returns whether it matters.
-    pub(super) fn hear(&mut self, bpdu: &Bpdu) -> bool {
+    pub(super) fn handle_bpdu(&mut self, bpdu: &Bpdu) -> bool {
         self.counts.received += 1;
         if !self.enabled {
             return false;
@@ -358,18 +358,20 @@ impl Port {
         })
     }
 
-    pub(super) const fn state(&self) -> State {
+    pub(super) const fn state(&self) -> TreePortState {
         match (self.role, self.learning, self.forwarding) {
-            (Role::Disabled, ..) => State::Disabled,
-            (_, _, true) => State::Forwarding,
-            (_, true, false) => State::Learning,
-            (Role::Root | Role::Designated, ..) if !self.sends_rapid => State::Listening,
-            _ => State::Discarding,
+            (PortRole::Disabled, ..) => TreePortState::Disabled,
+            (_, _, true) => TreePortState::Forwarding,
+            (_, true, false) => TreePortState::Learning,
+            (PortRole::Root | PortRole::Designated, ..) if !self.sends_rapid => {
+                TreePortState::Listening
+            }
+            _ => TreePortState::Discarding,
         }
     }
 
-    pub(super) const fn info(&self) -> Info {
-        Info {
+    pub(super) const fn info(&self) -> TreePortInfo {
+        TreePortInfo {
             settings: self.settings,
             role: self.role,
             state: self.state(),

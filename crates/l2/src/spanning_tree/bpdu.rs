@@ -1,7 +1,7 @@
 //! BPDUs as bytes (IEEE 802.1D-2004, 9.3): what bridges say to each other.
 
-use super::port::Role;
-use super::vector::{BridgeId, PortId, Priority, Times};
+use super::port::PortRole;
+use super::vector::{PriorityVector, TreeBridgeId, TreePortId, TreeTimes};
 
 /// What stands before a BPDU behind the length of its frame: the address of spanning trees in
 /// LLC, twice, and an unnumbered information frame (7.12.3).
@@ -46,7 +46,7 @@ pub enum MalformedBpdu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rapid {
     /// The sender's role; none is unknown.
-    pub(crate) role: Option<Role>,
+    pub(crate) role: Option<PortRole>,
     /// It would forward, if the receiver agrees.
     pub(crate) proposal: bool,
     /// It agrees.
@@ -61,9 +61,9 @@ pub(crate) struct Rapid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     /// Of the root.
-    pub(crate) priority: Priority,
+    pub(crate) priority: PriorityVector,
     /// With these times.
-    pub(crate) times: Times,
+    pub(crate) times: TreeTimes,
     /// The topology has changed.
     pub(crate) change: bool,
     /// A topology change was heard of.
@@ -145,10 +145,10 @@ fn flags(said: &Said) -> u8 {
         None => flags |= bit(said.acknowledged, ACKNOWLEDGED),
         Some(rapid) => {
             let role = match rapid.role {
-                None | Some(Role::Disabled) => 0,
-                Some(Role::Alternate | Role::Backup) => 1,
-                Some(Role::Root) => 2,
-                Some(Role::Designated) => 3,
+                None | Some(PortRole::Disabled) => 0,
+                Some(PortRole::Alternate | PortRole::Backup) => 1,
+                Some(PortRole::Root) => 2,
+                Some(PortRole::Designated) => 3,
             };
             flags |= bit(rapid.proposal, PROPOSAL)
                 | role << ROLE_SHIFT
@@ -170,13 +170,13 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
     let short = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
     let seconds = |at: usize| short(at).div_ceil(256);
     let said = Said {
-        priority: Priority {
-            root: BridgeId(long(0)),
+        priority: PriorityVector {
+            root: TreeBridgeId(long(0)),
             cost: u32::from_be_bytes([body[8], body[9], body[10], body[11]]),
-            bridge: BridgeId(long(12)),
-            port: PortId(short(20)),
+            bridge: TreeBridgeId(long(12)),
+            port: TreePortId(short(20)),
         },
-        times: Times {
+        times: TreeTimes {
             message_age: seconds(22),
             max_age: seconds(24),
             hello_time: seconds(26).max(1),
@@ -186,9 +186,9 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
         acknowledged: !is_rapid && flags & ACKNOWLEDGED != 0,
         rapid: is_rapid.then_some(Rapid {
             role: match flags >> ROLE_SHIFT & 3 {
-                1 => Some(Role::Alternate),
-                2 => Some(Role::Root),
-                3 => Some(Role::Designated),
+                1 => Some(PortRole::Alternate),
+                2 => Some(PortRole::Root),
+                3 => Some(PortRole::Designated),
                 _ => None,
             },
             proposal: flags & PROPOSAL != 0,

@@ -3,7 +3,7 @@
 //! away from it when those behind it agree, or after the time that all need to hear.
 
 use super::super::SpanningTree;
-use super::super::port::{Port, Role};
+use super::super::port::{PortRole, TreePort};
 use super::{all_synced, is_rapid, rerooted};
 
 pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
@@ -16,10 +16,10 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
         return true;
     }
     match port.role {
-        Role::Disabled => rest_disabled(tree, place),
-        Role::Root => step_root(tree, place),
-        Role::Designated => step_designated(tree, place),
-        Role::Alternate | Role::Backup => step_alternate(tree, place),
+        PortRole::Disabled => rest_disabled(tree, place),
+        PortRole::Root => step_root(tree, place),
+        PortRole::Designated => step_designated(tree, place),
+        PortRole::Alternate | PortRole::Backup => step_alternate(tree, place),
     }
 }
 
@@ -28,12 +28,12 @@ fn take_role(tree: &mut SpanningTree, place: usize) {
     let port = &mut tree.ports[place];
     port.role = port.selected_role;
     match port.role {
-        Role::Disabled | Role::Alternate | Role::Backup => {
+        PortRole::Disabled | PortRole::Alternate | PortRole::Backup => {
             port.learn = false;
             port.forward = false;
         }
-        Role::Root => port.recent_root_while = forward_delay,
-        Role::Designated => {}
+        PortRole::Root => port.recent_root_while = forward_delay,
+        PortRole::Designated => {}
     }
     tree.note_state(place);
 }
@@ -152,7 +152,7 @@ fn step_alternate(tree: &mut SpanningTree, place: usize) -> bool {
         port.recent_root_while = 0;
         port.sync = false;
         port.reroot = false;
-    } else if port.role == Role::Backup && port.recent_backup_while != backup_while {
+    } else if port.role == PortRole::Backup && port.recent_backup_while != backup_while {
         port.recent_backup_while = backup_while;
     } else {
         return false;
@@ -165,7 +165,7 @@ fn set_sync(tree: &mut SpanningTree) {
     tree.ports.iter_mut().for_each(|port| port.sync = true);
 }
 
-const fn agree(port: &mut Port) {
+const fn agree(port: &mut TreePort) {
     port.proposed = false;
     port.agree = true;
     port.new_info = true;

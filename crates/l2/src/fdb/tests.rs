@@ -3,14 +3,14 @@
 use super::*;
 use config::AGEING_TIME;
 
-fn address(number: u64) -> Address {
-    Address {
+fn address(number: u64) -> FdbKey {
+    FdbKey {
         vid: 0,
         mac: MacAddr::from_u64(number),
     }
 }
 
-fn ports_of(table: &MacTable) -> Vec<(u64, u32)> {
+fn ports_of(table: &ForwardingDatabase) -> Vec<(u64, u32)> {
     let view = table.view();
     view.iter()
         .map(|(address, station)| (address.mac.to_u64(), station.port().0))
@@ -19,21 +19,21 @@ fn ports_of(table: &MacTable) -> Vec<(u64, u32)> {
 
 #[test]
 fn a_station_moves_with_its_frames_and_only_news_is_news() {
-    let mut table = MacTable::new(4, AGEING_TIME);
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     assert!(table.learn(address(1), PortNo(1), Instant::START));
     assert!(!table.learn(address(1), PortNo(1), Instant::from_secs(5)));
     assert!(table.learn(address(1), PortNo(2), Instant::from_secs(6)));
     assert_eq!(ports_of(&table), [(1, 2)]);
     assert_eq!((table.counts().learned, table.counts().moved), (1, 1));
-    assert!(!table.forget_port(PortNo(1)) && table.forget_port(PortNo(2)) && table.is_empty());
+    assert!(!table.remove_port(PortNo(1)) && table.remove_port(PortNo(2)) && table.is_empty());
 }
 
 #[test]
 fn the_same_address_in_two_vlans_is_two_stations() {
-    let mut table = MacTable::new(4, AGEING_TIME);
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     table.learn(
-        Address {
+        FdbKey {
             vid: 10,
             ..address(1)
         },
@@ -45,7 +45,7 @@ fn the_same_address_in_two_vlans_is_two_stations() {
 
 #[test]
 fn silence_ages_and_a_mark_from_a_worker_keeps() {
-    let mut table = MacTable::new(4, AGEING_TIME);
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     table.learn(address(2), PortNo(1), Instant::START);
     table
@@ -63,7 +63,7 @@ fn silence_ages_and_a_mark_from_a_worker_keeps() {
 
 #[test]
 fn a_flood_of_addresses_costs_the_port_that_sends_it() {
-    let mut table = MacTable::new(4, AGEING_TIME);
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(100), PortNo(1), Instant::START);
     for number in 1..=50 {
         table.learn(address(number), PortNo(2), Instant::from_secs(number));
@@ -74,7 +74,7 @@ fn a_flood_of_addresses_costs_the_port_that_sends_it() {
 
 #[test]
 fn who_was_put_in_by_hand_stays_where_they_are() {
-    let (mut table, start) = (MacTable::new(3, AGEING_TIME), Instant::START);
+    let (mut table, start) = (ForwardingDatabase::new(3, AGEING_TIME), Instant::START);
     table.learn(address(1), PortNo(1), start);
     let before = table.add_static(address(1), PortNo(2), start);
     let before = before.expect("there is room").expect("it was learned");
@@ -83,8 +83,8 @@ fn who_was_put_in_by_hand_stays_where_they_are() {
     let again = table.add_static(address(1), PortNo(2), start);
     assert!(again.is_ok_and(|before| before.is_none()));
     assert!(!table.expire(Instant::from_secs(9999)) && table.next_expiry().is_none());
-    assert!(!table.flush() && !table.unlearn_port(PortNo(2)));
-    assert_eq!((ports_of(&table), table.statics()), (vec![(1, 2)], 1));
+    assert!(!table.flush() && !table.flush_port(PortNo(2)));
+    assert_eq!((ports_of(&table), table.static_count()), (vec![(1, 2)], 1));
     // What was learned makes room for them, and they for nobody.
     table.learn(address(4), PortNo(1), start);
     table.learn(address(5), PortNo(1), start);
@@ -94,24 +94,24 @@ fn who_was_put_in_by_hand_stays_where_they_are() {
     assert!(!table.learn(address(6), PortNo(1), start));
     assert_eq!(
         table.add_static(address(6), PortNo(1), start).err(),
-        Some(ByHand::Full)
+        Some(FdbFull)
     );
     assert!(!table.set_limits(1, AGEING_TIME) && table.len() == 3);
     assert!(table.remove_static(address(1)) && !table.remove_static(address(1)));
-    assert!(table.forget_port(PortNo(1)) && table.is_empty());
-    let counts = MacCounts {
+    assert!(table.remove_port(PortNo(1)) && table.is_empty());
+    let counts = FdbCounts {
         learned: 3,
         evicted: 2,
-        ..MacCounts::default()
+        ..FdbCounts::default()
     };
     assert_eq!(table.counts(), counts);
     table.clear_counts();
-    assert_eq!(table.counts(), MacCounts::default());
+    assert_eq!(table.counts(), FdbCounts::default());
 }
 
 #[test]
 fn the_view_of_a_worker_does_not_change_under_it() {
-    let mut table = MacTable::new(4, AGEING_TIME);
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     let view = table.view();
     assert!(table.flush() && !table.flush());

@@ -20,7 +20,7 @@ const ROUTER_AGEING: Duration = Duration::from_secs(180);
 
 /// A group in a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Group {
+pub struct MulticastGroup {
     /// The VLAN.
     pub vid: u16,
     /// Its address.
@@ -29,9 +29,9 @@ pub struct Group {
 
 /// To whom a frame goes, that does not go to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum MulticastClass {
     /// Who is in this group.
-    Members(Group),
+    Members(MulticastGroup),
     /// Who wants all, of a group that nobody is in.
     Unregistered,
     /// Who wants to know what hosts say.
@@ -41,7 +41,7 @@ pub enum Audience {
 /// The table at one moment, and what ports want whatever is said.
 #[derive(Clone, Debug, Default)]
 pub struct MulticastView {
-    members: OrdMap<Group, Arc<[PortNo]>>,
+    members: OrdMap<MulticastGroup, Arc<[PortNo]>>,
     routers: OrdMap<u16, Arc<[PortNo]>>,
     /// By which every group's frames leave.
     floods: Arc<[PortNo]>,
@@ -53,23 +53,23 @@ pub struct MulticastView {
 
 impl MulticastView {
     /// To whom frames of a group go; none if to all.
-    pub fn audience(&self, group: Group) -> Option<Audience> {
+    pub fn classify(&self, group: MulticastGroup) -> Option<MulticastClass> {
         match self.members.contains_key(&group) {
-            true => Some(Audience::Members(group)),
-            false => (!self.flood_unregistered).then_some(Audience::Unregistered),
+            true => Some(MulticastClass::Members(group)),
+            false => (!self.flood_unregistered).then_some(MulticastClass::Unregistered),
         }
     }
 
     /// The ports of an audience in a VLAN, each once.
-    pub fn ports(&self, audience: Audience, vid: u16) -> impl Iterator<Item = PortNo> {
+    pub fn ports(&self, audience: MulticastClass, vid: u16) -> impl Iterator<Item = PortNo> {
         let routers = self.routers.get(&vid).map_or(&[][..], AsRef::as_ref);
         let parts: [&[PortNo]; 3] = match audience {
-            Audience::Members(group) => {
+            MulticastClass::Members(group) => {
                 let members = self.members.get(&group);
                 [members.map_or(&[], AsRef::as_ref), &self.floods, routers]
             }
-            Audience::Unregistered => [&[], &self.floods, routers],
-            Audience::Reports => [&[], &self.flood_reports, routers],
+            MulticastClass::Unregistered => [&[], &self.floods, routers],
+            MulticastClass::Reports => [&[], &self.flood_reports, routers],
         };
         (0..parts.len()).flat_map(move |place| {
             let is_new =
@@ -81,8 +81,8 @@ impl MulticastView {
 
 /// What is in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Row {
-    Member(Group, PortNo),
+enum MembershipKey {
+    Member(MulticastGroup, PortNo),
     Router(u16, PortNo),
 }
 
@@ -92,13 +92,13 @@ pub struct MulticastTable {
     limit: usize,
     ageing: Duration,
     /// When each row was heard last.
-    heard: BTreeMap<Row, Instant>,
+    heard: BTreeMap<MembershipKey, Instant>,
     /// The same by age, members and routers apart: they age in different times.
-    by_age: [BTreeSet<(Instant, Row)>; 2],
+    by_age: [BTreeSet<(Instant, MembershipKey)>; 2],
     view: MulticastView,
 }
 
-impl Row {
+impl MembershipKey {
     const fn kind(self) -> usize {
         match self {
             Self::Member(..) => 0,
@@ -117,12 +117,12 @@ impl MulticastTable {
             by_age: Default::default(),
             view: MulticastView::default(),
         };
-        table.set(snooping, config);
+        table.configure(snooping, config);
         table
     }
 
     /// Goes by this from now on.
-    pub fn set(&mut self, snooping: &SnoopingConfig, config: &SwitchingConfig) {
+    pub fn configure(&mut self, snooping: &SnoopingConfig, config: &SwitchingConfig) {
         let ports = |wants: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
             let ports = config.ports.iter().filter(|port| wants(port));
             ports
@@ -144,23 +144,26 @@ impl MulticastTable {
     }
 
     /// Who is in which group, by which port, and for how long nothing was heard of that.
-    pub fn members(&self, now: Instant) -> impl Iterator<Item = (Group, PortNo, Duration)> {
+    pub fn members(
+        &self,
+        now: Instant,
+    ) -> impl Iterator<Item = (MulticastGroup, PortNo, Duration)> {
         self.heard.iter().filter_map(move |(row, heard)| match row {
-            Row::Member(group, port) => Some((*group, *port, now - *heard)),
-            Row::Router(..) => None,
+            MembershipKey::Member(group, port) => Some((*group, *port, now - *heard)),
+            MembershipKey::Router(..) => None,
         })
     }
 
     /// In which VLANs routers are, by which port, and for how long nothing was heard of them.
     pub fn routers(&self, now: Instant) -> impl Iterator<Item = (u16, PortNo, Duration)> {
         self.heard.iter().filter_map(move |(row, heard)| match row {
-            Row::Router(vid, port) => Some((*vid, *port, now - *heard)),
-            Row::Member(..) => None,
+            MembershipKey::Router(vid, port) => Some((*vid, *port, now - *heard)),
+            MembershipKey::Member(..) => None,
         })
     }
 
     /// Takes in what was said by a port. Tells whether that was news.
-    pub fn hear(
+    pub fn handle_message(
         &mut self,
         (port, vid): (PortNo, u16),
         said: &MembershipMessage,
@@ -171,40 +174,40 @@ impl MulticastTable {
             return false;
         }
         match said {
-            MembershipMessage::Query => self.refresh(Row::Router(vid, port), now),
+            MembershipMessage::Query => self.refresh(MembershipKey::Router(vid, port), now),
             MembershipMessage::Report(changes) => changes.iter().fold(false, |news, change| {
-                self.hear_change((port, vid), change, now) | news
+                self.handle_change((port, vid), change, now) | news
             }),
         }
     }
 
-    fn hear_change(
+    fn handle_change(
         &mut self,
         (port, vid): (PortNo, u16),
         change: &MembershipChange,
         now: Instant,
     ) -> bool {
         let address = change.group;
-        let group = Group { vid, address };
+        let group = MulticastGroup { vid, address };
         if !change.is_joined {
             // There may be others behind a port that is to hear reports.
             let may_leave = !self.view.flood_reports.contains(&port);
-            return may_leave && self.forget(Row::Member(group, port));
+            return may_leave && self.forget(MembershipKey::Member(group, port));
         }
-        let has_router = self.heard.contains_key(&Row::Router(vid, port));
+        let has_router = self.heard.contains_key(&MembershipKey::Router(vid, port));
         if has_router || !address.is_multicast() {
             return false;
         }
         if !self.view.members.contains_key(&group) && self.view.members.len() >= self.limit {
             self.evict();
         }
-        self.refresh(Row::Member(group, port), now)
+        self.refresh(MembershipKey::Member(group, port), now)
     }
 
     /// Forgets what is behind a port. Tells whether there was anything.
-    pub fn forget_port(&mut self, port: PortNo) -> bool {
+    pub fn remove_port(&mut self, port: PortNo) -> bool {
         self.forget_all(|row| match row {
-            Row::Member(_, at) | Row::Router(_, at) => *at == port,
+            MembershipKey::Member(_, at) | MembershipKey::Router(_, at) => *at == port,
         })
     }
 
@@ -240,7 +243,7 @@ impl MulticastTable {
         }
     }
 
-    fn refresh(&mut self, row: Row, now: Instant) -> bool {
+    fn refresh(&mut self, row: MembershipKey, now: Instant) -> bool {
         let before = self.heard.insert(row, now);
         let rows = &mut self.by_age[row.kind()];
         if let Some(before) = before {
@@ -253,7 +256,7 @@ impl MulticastTable {
         before.is_none()
     }
 
-    fn forget(&mut self, row: Row) -> bool {
+    fn forget(&mut self, row: MembershipKey) -> bool {
         let Some(heard) = self.heard.remove(&row) else {
             return false;
         };
@@ -262,7 +265,7 @@ impl MulticastTable {
         true
     }
 
-    fn forget_all(&mut self, is_meant: impl Fn(&Row) -> bool) -> bool {
+    fn forget_all(&mut self, is_meant: impl Fn(&MembershipKey) -> bool) -> bool {
         let meant = self.heard.keys().filter(|row| is_meant(row));
         let meant: Vec<_> = meant.copied().collect();
         for row in &meant {
@@ -274,28 +277,36 @@ impl MulticastTable {
     /// Makes room at the cost of the group of the member that was heard longest ago.
     fn evict(&mut self) {
         let oldest = self.by_age[0].first().map(|(_, row)| *row);
-        if let Some(Row::Member(oldest, _)) = oldest {
-            self.forget_all(|row| matches!(row, Row::Member(group, _) if *group == oldest));
+        if let Some(MembershipKey::Member(oldest, _)) = oldest {
+            self.forget_all(
+                |row| matches!(row, MembershipKey::Member(group, _) if *group == oldest),
+            );
         }
     }
 
     /// Brings the view of what a row belongs to up to date.
-    fn show(&mut self, row: Row) {
+    fn show(&mut self, row: MembershipKey) {
         let (least, most) = (PortNo(0), PortNo(u32::MAX));
         let ports = |least, most| -> Arc<[PortNo]> {
             let rows = self.heard.range(least..=most);
             rows.map(|(row, _)| match row {
-                Row::Member(_, port) | Row::Router(_, port) => *port,
+                MembershipKey::Member(_, port) | MembershipKey::Router(_, port) => *port,
             })
             .collect()
         };
         match row {
-            Row::Member(group, _) => {
-                let ports = ports(Row::Member(group, least), Row::Member(group, most));
+            MembershipKey::Member(group, _) => {
+                let ports = ports(
+                    MembershipKey::Member(group, least),
+                    MembershipKey::Member(group, most),
+                );
                 put(&mut self.view.members, group, ports);
             }
-            Row::Router(vid, _) => {
-                let ports = ports(Row::Router(vid, least), Row::Router(vid, most));
+            MembershipKey::Router(vid, _) => {
+                let ports = ports(
+                    MembershipKey::Router(vid, least),
+                    MembershipKey::Router(vid, most),
+                );
                 put(&mut self.view.routers, vid, ports);
             }
         }
@@ -315,27 +326,27 @@ mod tests {
     use config::{LogicalPort, MulticastPort};
 
     fn table(groups_max: usize) -> MulticastTable {
-        let port = |number, floods, flood_reports| LogicalPort {
+        let port = |number, flood, flood_reports| LogicalPort {
             members: vec![PortNo(number)],
             multicast: MulticastPort {
-                floods,
+                flood,
                 flood_reports,
             },
             ..LogicalPort::default()
         };
         let config = SwitchingConfig {
             ports: vec![port(8, true, false), port(9, false, true)],
-            ..Switching::default()
+            ..SwitchingConfig::default()
         };
         let snooping = SnoopingConfig {
             groups_max,
-            ..Snooping::default()
+            ..SnoopingConfig::default()
         };
         MulticastTable::new(&snooping, &config)
     }
 
-    fn group(last: u8) -> Group {
-        Group {
+    fn group(last: u8) -> MulticastGroup {
+        MulticastGroup {
             vid: 0,
             address: [239, 0, 0, last].into(),
         }
@@ -347,18 +358,18 @@ mod tests {
             is_joined,
         };
         let said = MembershipMessage::Report(vec![change]);
-        table.hear((PortNo(port), 0), &said, Instant::from_secs(at))
+        table.handle_message((PortNo(port), 0), &said, Instant::from_secs(at))
     }
 
     fn asks(table: &mut MulticastTable, port: u32, at: u64) -> bool {
-        table.hear(
+        table.handle_message(
             (PortNo(port), 0),
             &MembershipMessage::Query,
             Instant::from_secs(at),
         )
     }
 
-    fn ports(table: &MulticastTable, audience: Audience) -> Vec<u32> {
+    fn ports(table: &MulticastTable, audience: MulticastClass) -> Vec<u32> {
         let view = table.view();
         let ports = view.ports(audience, 0).map(|port| port.0);
         ports.collect()
@@ -371,12 +382,12 @@ mod tests {
         assert!(!says(&mut table, 1, 1, true, 1), "that is known");
         assert!(!says(&mut table, 8, 1, true, 1), "it has all");
         assert!(asks(&mut table, 1, 2) && asks(&mut table, 4, 2) && !asks(&mut table, 8, 2));
-        let members = Audience::Members(group(1));
-        assert_eq!(table.view().audience(group(1)), Some(members));
-        assert_eq!(table.view().audience(group(2)), None, "all have it");
+        let members = MulticastClass::Members(group(1));
+        assert_eq!(table.view().classify(group(1)), Some(members));
+        assert_eq!(table.view().classify(group(2)), None, "all have it");
         assert_eq!(ports(&table, members), [1, 2, 8, 4]);
-        assert_eq!(ports(&table, Audience::Unregistered), [8, 1, 4]);
-        assert_eq!(ports(&table, Audience::Reports), [9, 1, 4]);
+        assert_eq!(ports(&table, MulticastClass::Unregistered), [8, 1, 4]);
+        assert_eq!(ports(&table, MulticastClass::Reports), [9, 1, 4]);
         // Where a router is, all goes already.
         assert!(!says(&mut table, 4, 1, true, 3));
     }
@@ -391,10 +402,10 @@ mod tests {
         asks(&mut table, 2, 250);
         assert_eq!(table.next_expiry(), Some(Instant::from_secs(400)));
         assert!(!table.expire(Instant::from_secs(399)) && table.expire(Instant::from_secs(400)));
-        assert_eq!(table.view().audience(group(1)), None);
+        assert_eq!(table.view().classify(group(1)), None);
         assert_eq!(table.next_expiry(), Some(Instant::from_secs(430)));
         assert_eq!(table.routers(Instant::from_secs(429)).count(), 1);
-        assert!(table.forget_port(PortNo(2)) && !table.flush());
+        assert!(table.remove_port(PortNo(2)) && !table.flush());
         assert_eq!(table.next_expiry(), None);
     }
 

@@ -6,8 +6,8 @@ mod information;
 mod transition;
 mod transmit;
 
-use super::port::{Migration, Role};
-use super::{MIGRATE_TIME, SpanningTree, Version};
+use super::port::{Migration, PortRole};
+use super::{MIGRATE_TIME, SpanningTree, TreeVersion};
 
 /// One step of each machine of the port at `place`. Returns whether any did something.
 pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
 
 /// Whether the bridge speaks the rapid protocol at all (`rstpVersion`, 17.20.11).
 fn is_rapid(tree: &SpanningTree) -> bool {
-    tree.settings.version == Version::Rstp
+    tree.settings.version == TreeVersion::Rstp
 }
 
 /// The port protocol migration machine (17.24).
@@ -87,7 +87,9 @@ fn obey(tree: &mut SpanningTree, place: usize) -> bool {
 /// Whether all ports but that to the root have come to what they are to be (`allSynced`, 17.20.3).
 fn all_synced(tree: &SpanningTree) -> bool {
     tree.ports.iter().all(|port| {
-        port.selected && port.role == port.selected_role && (port.role == Role::Root || port.synced)
+        port.selected
+            && port.role == port.selected_role
+            && (port.role == PortRole::Root || port.synced)
     })
 }
 

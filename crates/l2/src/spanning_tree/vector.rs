@@ -5,9 +5,9 @@ use std::fmt;
 
 /// A bridge: its priority in the upper 16 bits, its address in the lower 48 (9.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BridgeId(pub(crate) u64);
+pub struct TreeBridgeId(pub(crate) u64);
 
-impl BridgeId {
+impl TreeBridgeId {
     /// Of a priority and an address.
     pub fn new(priority: u16, address: packet::MacAddr) -> Self {
         let [a, b, c, d, e, f] = address.0;
@@ -38,7 +38,7 @@ impl BridgeId {
     }
 }
 
-impl fmt::Display for BridgeId {
+impl fmt::Display for TreeBridgeId {
     /// As Open vSwitch writes it into its columns: `8000.02aabbccddee`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.0 & ((1 << 48) - 1);
@@ -49,34 +49,34 @@ impl fmt::Display for BridgeId {
 /// A port of a bridge: its priority above its number (9.2.7). The older protocol has 8 bits
 /// of each, the newer one 4 and 12; whoever makes one keeps to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortId(pub u16);
+pub struct TreePortId(pub u16);
 
-impl PortId {
+impl TreePortId {
     /// The number without the priority, in both protocols for numbers up to 255.
     const NUMBER: u16 = 0x0fff;
 }
 
 /// What a bridge says of the way to the root (17.5, 17.6): compared part by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Priority {
+pub struct PriorityVector {
     /// The root.
-    pub root: BridgeId,
+    pub root: TreeBridgeId,
     /// What the way there costs.
     pub cost: u32,
     /// Who says so.
-    pub bridge: BridgeId,
+    pub bridge: TreeBridgeId,
     /// By which of its ports.
-    pub port: PortId,
+    pub port: TreePortId,
 }
 
-impl Priority {
+impl PriorityVector {
     /// That of a bridge which is the root.
-    pub const fn of_bridge(id: BridgeId) -> Self {
+    pub const fn of_bridge(id: TreeBridgeId) -> Self {
         Self {
             root: id,
             cost: 0,
             bridge: id,
-            port: PortId(0),
+            port: TreePortId(0),
         }
     }
 
@@ -84,14 +84,14 @@ impl Priority {
     /// newer of the same speaker (17.6).
     pub(crate) fn supersedes(&self, known: &Self) -> bool {
         let same_speaker = self.bridge.address() == known.bridge.address()
-            && (self.port.0 ^ known.port.0) & PortId::NUMBER == 0;
+            && (self.port.0 ^ known.port.0) & TreePortId::NUMBER == 0;
         self < known || (self != known && same_speaker)
     }
 }
 
 /// The times that go with what is said of the root, in whole seconds (17.17.5 and others).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct TreeTimes {
     /// How old it is.
     pub(crate) message_age: u16,
     /// How old it may grow.
@@ -110,19 +110,19 @@ mod tests {
 
     #[test]
     fn the_lower_one_is_better_and_the_same_speaker_is_believed() {
-        let id = |priority| BridgeId::new(priority, MacAddr([2, 0, 0, 0, 0, 1]));
+        let id = |priority| TreeBridgeId::new(priority, MacAddr([2, 0, 0, 0, 0, 1]));
         assert_eq!(id(0x8000).to_string(), "8000.020000000001");
         assert_eq!(id(0x8000).priority(), 0x8000);
         assert_eq!(id(0x8000).address(), MacAddr([2, 0, 0, 0, 0, 1]));
-        let good = Priority::of_bridge(id(1));
-        let worse = Priority {
+        let good = PriorityVector::of_bridge(id(1));
+        let worse = PriorityVector {
             cost: 4,
             root: id(2),
             ..good
         };
         assert!(good.supersedes(&worse) && worse.supersedes(&good));
-        let other = Priority {
-            bridge: BridgeId(7),
+        let other = PriorityVector {
+            bridge: TreeBridgeId(7),
             ..worse
         };
         assert!(good.supersedes(&other) && !other.supersedes(&good));

@@ -2,8 +2,8 @@
 //! often.
 
 use super::super::bpdu::{Bpdu, Rapid, Said};
-use super::super::port::{Port, Role};
-use super::super::{Action, SpanningTree};
+use super::super::port::{PortRole, TreePort};
+use super::super::{SpanningTree, TreeAction};
 
 pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
     let hello_time = u32::from(tree.settings.hello_time);
@@ -14,9 +14,9 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
     }
     if port.hello_when == 0 {
         let says = match port.role {
-            Role::Designated => true,
-            Role::Root => port.tc_while != 0,
-            Role::Disabled | Role::Alternate | Role::Backup => false,
+            PortRole::Designated => true,
+            PortRole::Root => port.tc_while != 0,
+            PortRole::Disabled | PortRole::Alternate | PortRole::Backup => false,
         };
         port.new_info |= says;
         port.hello_when = hello_time;
@@ -27,13 +27,13 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
     }
     let bpdu = match (port.sends_rapid, port.role) {
         (true, _) => Bpdu::Said(said(port)),
-        (false, Role::Designated) => Bpdu::Said(Said {
+        (false, PortRole::Designated) => Bpdu::Said(Said {
             rapid: None,
             ..said(port)
         }),
-        (false, Role::Root) => Bpdu::Change,
+        (false, PortRole::Root) => Bpdu::Change,
         // The older protocol has nothing to say there.
-        (false, Role::Disabled | Role::Alternate | Role::Backup) => return false,
+        (false, PortRole::Disabled | PortRole::Alternate | PortRole::Backup) => return false,
     };
     port.new_info = false;
     port.sent_lately += 1;
@@ -41,11 +41,11 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
     port.hello_when = hello_time;
     port.counts.sent += 1;
     let number = port.number;
-    tree.actions.push(Action::Send(number, bpdu.bytes()));
+    tree.actions.push(TreeAction::Send(number, bpdu.bytes()));
     true
 }
 
-fn said(port: &Port) -> Said {
+fn said(port: &TreePort) -> Said {
     Said {
         priority: port.designated,
         times: port.designated_times,

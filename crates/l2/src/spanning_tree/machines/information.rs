@@ -3,7 +3,7 @@
 
 use super::super::SpanningTree;
 use super::super::bpdu::Said;
-use super::super::port::{Port, Role, Source};
+use super::super::port::{PortRole, Source, TreePort};
 use super::is_rapid;
 
 /// What a message is worth beside what is known (`rcvInfo`, 17.21.8).
@@ -54,13 +54,13 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
 }
 
 /// `AGED`.
-const fn age(port: &mut Port) {
+const fn age(port: &mut TreePort) {
     port.source = Source::Aged;
     port.reselect();
 }
 
 /// `UPDATE`: the port knows what its own bridge says.
-fn take_mine(port: &mut Port) {
+fn take_mine(port: &mut TreePort) {
     port.proposing = false;
     port.proposed = false;
     let no_worse = port.source == Source::Mine && port.designated <= port.known;
@@ -73,12 +73,12 @@ fn take_mine(port: &mut Port) {
     port.new_info = true;
 }
 
-fn worth(port: &Port, said: &Said) -> Worth {
+fn worth(port: &TreePort, said: &Said) -> Worth {
     let role = said
         .rapid
-        .map_or(Some(Role::Designated), |rapid| rapid.role);
+        .map_or(Some(PortRole::Designated), |rapid| rapid.role);
     match role {
-        Some(Role::Designated) => {
+        Some(PortRole::Designated) => {
             let same = said.priority == port.known;
             let same_times = said.times == port.known_times;
             if said.priority.supersedes(&port.known) || (same && !same_times) {
@@ -89,14 +89,16 @@ fn worth(port: &Port, said: &Said) -> Worth {
                 Worth::InferiorDesignated
             }
         }
-        Some(Role::Root | Role::Alternate | Role::Backup) if said.priority >= port.known => {
+        Some(PortRole::Root | PortRole::Alternate | PortRole::Backup)
+            if said.priority >= port.known =>
+        {
             Worth::InferiorRootAlternate
         }
         _ => Worth::Other,
     }
 }
 
-fn receive(port: &mut Port, said: &Said, rapid: bool) {
+fn receive(port: &mut TreePort, said: &Said, rapid: bool) {
     match worth(port, said) {
         Worth::SuperiorDesignated => {
             port.agreed = false;
@@ -134,26 +136,27 @@ fn receive(port: &mut Port, said: &Said, rapid: bool) {
     }
 }
 
-fn record_proposal(port: &mut Port, said: &Said) {
-    let proposes =
-        |flags: super::super::bpdu::Rapid| flags.role == Some(Role::Designated) && flags.proposal;
+fn record_proposal(port: &mut TreePort, said: &Said) {
+    let proposes = |flags: super::super::bpdu::Rapid| {
+        flags.role == Some(PortRole::Designated) && flags.proposal
+    };
     port.proposed |= said.rapid.is_some_and(proposes);
 }
 
-fn record_agreement(port: &mut Port, said: &Said, rapid: bool) {
+fn record_agreement(port: &mut TreePort, said: &Said, rapid: bool) {
     let agrees = said.rapid.is_some_and(|flags| flags.agreement);
     port.agreed = rapid && port.settings.point_to_point && agrees;
     port.proposing &= !port.agreed;
 }
 
-const fn set_change_flags(port: &mut Port, said: &Said) {
+const fn set_change_flags(port: &mut TreePort, said: &Said) {
     port.received_tc |= said.change;
     port.received_tc_ack |= said.acknowledged;
 }
 
 /// What was heard is believed for three times as long as it takes to be said again, unless it
 /// has come too far (`updtRcvdInfoWhile`, 17.21.23).
-fn live_on(port: &mut Port) {
+fn live_on(port: &mut TreePort) {
     let times = &port.known_times;
     let reaches = times.message_age < times.max_age;
     port.received_info_while = match reaches {

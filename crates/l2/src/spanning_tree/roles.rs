@@ -3,8 +3,8 @@
 //! to it.
 
 use super::SpanningTree;
-use super::port::{Role, Source};
-use super::vector::{PortId, Priority, Times};
+use super::port::{PortRole, Source};
+use super::vector::{PriorityVector, TreePortId, TreeTimes};
 
 /// Gives all ports their roles, if something is known anew. Returns whether it was.
 pub(super) fn select(tree: &mut SpanningTree) -> bool {
@@ -33,16 +33,16 @@ fn find_root(tree: &mut SpanningTree) {
     });
     let ways = heard.map(|port| {
         let cost = port.known.cost.saturating_add(port.settings.path_cost);
-        let way = Priority { cost, ..port.known };
+        let way = PriorityVector { cost, ..port.known };
         (way, port.settings.id, port)
     });
     let best = ways.min_by_key(|(way, id, _)| (*way, *id));
-    let here = Priority::of_bridge(own);
+    let here = PriorityVector::of_bridge(own);
     match best {
         Some((way, _, port)) if way < here => {
             tree.root = way;
             tree.root_port = Some(port.number);
-            tree.root_times = Times {
+            tree.root_times = TreeTimes {
                 message_age: port.known_times.message_age.saturating_add(1),
                 ..port.known_times
             };
@@ -61,41 +61,41 @@ fn give_role(tree: &mut SpanningTree, place: usize) {
     let hello_time = tree.settings.hello_time;
     let is_root_port = tree.root_port == Some(tree.ports[place].number);
     let port = &mut tree.ports[place];
-    port.designated = Priority {
+    port.designated = PriorityVector {
         root: root.root,
         cost: root.cost,
         bridge: own,
         port: port.settings.id,
     };
-    port.designated_times = Times {
+    port.designated_times = TreeTimes {
         hello_time,
         ..root_times
     };
     port.selected_role = match port.source {
-        Source::Disabled => Role::Disabled,
+        Source::Disabled => PortRole::Disabled,
         Source::Aged => {
             port.update = true;
-            Role::Designated
+            PortRole::Designated
         }
         Source::Mine => {
             let news = port.known != port.designated || port.known_times != port.designated_times;
             port.update |= news;
-            Role::Designated
+            PortRole::Designated
         }
         Source::Received if is_root_port => {
             port.update = false;
-            Role::Root
+            PortRole::Root
         }
         Source::Received if port.designated < port.known => {
             port.update = true;
-            Role::Designated
+            PortRole::Designated
         }
         Source::Received => {
             port.update = false;
             let ours = port.known.bridge.address() == own.address();
-            match ours && port.known.port != PortId(0) {
-                true => Role::Backup,
-                false => Role::Alternate,
+            match ours && port.known.port != TreePortId(0) {
+                true => PortRole::Backup,
+                false => PortRole::Alternate,
             }
         }
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::bpdu::{BPDU_LLC, Rapid, Said};
-use super::port::Role;
+use super::port::PortRole;
 use super::*;
 
 /// One end of a cable: a bridge and its port.
@@ -17,7 +17,7 @@ type End = (usize, PortNo);
 struct Network {
     bridges: Vec<SpanningTree>,
     cables: Vec<(End, End, bool)>,
-    states: BTreeMap<End, State>,
+    states: BTreeMap<End, TreePortState>,
     wire: VecDeque<(End, Vec<u8>)>,
     now: Instant,
     /// Moments at which frames could have gone round in a circle.
@@ -25,10 +25,10 @@ struct Network {
 }
 
 impl Network {
-    fn new(version: Version, ids: &[u64], cables: &[(usize, usize, u32)]) -> Self {
+    fn new(version: TreeVersion, ids: &[u64], cables: &[(usize, usize, u32)]) -> Self {
         let bridge = |id: &u64| {
-            let id = BridgeId(0x8000 << 48 | id);
-            SpanningTree::new(Settings::new(version, id), Instant::START)
+            let id = TreeBridgeId(0x8000 << 48 | id);
+            SpanningTree::new(TreeSettings::new(version, id), Instant::START)
         };
         let mut network = Self {
             bridges: ids.iter().map(bridge).collect(),
@@ -50,8 +50,8 @@ impl Network {
         let number = u32::try_from(tree.ports().count() + 1).expect("few");
         tree.set_port(
             PortNo(number),
-            PortSettings {
-                id: PortId(0x8000 | u16::try_from(number).expect("few")),
+            TreePortSettings {
+                id: TreePortId(0x8000 | u16::try_from(number).expect("few")),
                 path_cost,
                 admin_edge: false,
                 auto_edge: true,
@@ -66,7 +66,7 @@ impl Network {
         let (a, b, up) = &mut self.cables[cable];
         *up = is_up;
         for (bridge, port) in [*a, *b] {
-            self.bridges[bridge].link(port, is_up);
+            self.bridges[bridge].set_link(port, is_up);
         }
         self.settle();
     }
@@ -75,15 +75,15 @@ impl Network {
     fn settle(&mut self) {
         for _ in 0..100_000 {
             for bridge in 0..self.bridges.len() {
-                for action in self.bridges[bridge].actions() {
+                for action in self.bridges[bridge].take_actions() {
                     match action {
-                        Action::Send(port, bytes) => {
+                        TreeAction::Send(port, bytes) => {
                             self.wire.push_back(((bridge, port), bytes));
                         }
-                        Action::Enter(port, state) => {
+                        TreeAction::SetState(port, state) => {
                             self.states.insert((bridge, port), state);
                         }
-                        Action::Flush(_) => {}
+                        TreeAction::Flush(_) => {}
                     }
                 }
             }
@@ -93,7 +93,7 @@ impl Network {
             };
             if let Some((bridge, port)) = self.other_end(from) {
                 // What has come too far is not believed (9.3.4).
-                let heard = self.bridges[bridge].hear(port, &bytes);
+                let heard = self.bridges[bridge].handle_bpdu(port, &bytes);
                 assert!(matches!(heard, Ok(()) | Err(MalformedBpdu::TooOld)));
             }
         }
@@ -112,7 +112,7 @@ impl Network {
         for _ in 0..seconds {
             self.now += Duration::from_secs(1);
             for bridge in 0..self.bridges.len() {
-                self.bridges[bridge].pass(self.now);
+                self.bridges[bridge].handle_timeout(self.now);
             }
             self.settle();
         }
@@ -121,7 +121,7 @@ impl Network {
     fn forwards(&self, end: End) -> bool {
         self.states
             .get(&end)
-            .is_some_and(|state| *state == State::Forwarding)
+            .is_some_and(|state| *state == TreePortState::Forwarding)
     }
 
     /// The cables that frames take.
@@ -225,7 +225,7 @@ fn stories() -> impl Strategy<Value = Story> {
     })
 }
 
-fn play(version: Version, wait: u32, (ids, cables, pulls): Story) {
+fn play(version: TreeVersion, wait: u32, (ids, cables, pulls): Story) {
     let mut network = Network::new(version, &ids, &cables);
     for cable in 0..cables.len() {
         network.plug(cable, true);
@@ -246,12 +246,12 @@ proptest! {
 
     #[test]
     fn rapid_bridges_come_to_a_tree_of_least_costs_whatever_is_cut(story in stories()) {
-        play(Version::Rstp, 60, story);
+        play(TreeVersion::Rstp, 60, story);
     }
 
     #[test]
     fn older_bridges_come_to_a_tree_of_least_costs_whatever_is_cut(story in stories()) {
-        play(Version::Stp, 110, story);
+        play(TreeVersion::Stp, 110, story);
     }
 
     #[test]
@@ -263,13 +263,13 @@ proptest! {
     #[test]
     fn what_is_said_is_read(root: u64, cost: u32, bridge: u64, port: u16, bits: [bool; 5], role in 1_u8..4) {
         let role = match role {
-            1 => Role::Alternate,
-            2 => Role::Root,
-            _ => Role::Designated,
+            1 => PortRole::Alternate,
+            2 => PortRole::Root,
+            _ => PortRole::Designated,
         };
         let rapid = Rapid { role: Some(role), proposal: bits[0], agreement: bits[1], learning: bits[2], forwarding: bits[3] };
-        let times = Times { message_age: 1, max_age: 20, hello_time: 2, forward_delay: 15 };
-        let priority = Priority { root: BridgeId(root), cost, bridge: BridgeId(bridge), port: PortId(port) };
+        let times = TreeTimes { message_age: 1, max_age: 20, hello_time: 2, forward_delay: 15 };
+        let priority = PriorityVector { root: TreeBridgeId(root), cost, bridge: TreeBridgeId(bridge), port: TreePortId(port) };
         let said = Said { priority, times, change: bits[4], acknowledged: false, rapid: Some(rapid) };
         for said in [said, Said { rapid: None, acknowledged: bits[0], ..said }] {
             prop_assert_eq!(Bpdu::parse(&Bpdu::Said(said).bytes()), Ok(Bpdu::Said(said)));
@@ -280,7 +280,7 @@ proptest! {
 #[test]
 fn a_rapid_ring_opens_within_a_second_where_it_is_cut() {
     let ring = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)];
-    let mut network = Network::new(Version::Rstp, &[1, 2, 3, 4], &ring);
+    let mut network = Network::new(TreeVersion::Rstp, &[1, 2, 3, 4], &ring);
     (0..4).for_each(|cable| network.plug(cable, true));
     network.wait(5);
     network.check();
@@ -293,32 +293,32 @@ fn a_rapid_ring_opens_within_a_second_where_it_is_cut() {
 /// learns for fifteen.
 #[test]
 fn the_older_protocol_takes_its_time() {
-    let mut network = Network::new(Version::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);
+    let mut network = Network::new(TreeVersion::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);
     network.plug(0, true);
     network.plug(1, true);
     network.wait(14);
-    assert_eq!(network.states[&(0, PortNo(1))], State::Listening);
+    assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Listening);
     network.wait(10);
-    assert_eq!(network.states[&(0, PortNo(1))], State::Learning);
+    assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Learning);
     network.wait(12);
-    assert_eq!(network.states[&(0, PortNo(1))], State::Forwarding);
+    assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Forwarding);
     network.check();
     let blocked = network.bridges[1].port(PortNo(2)).expect("there");
     assert_eq!(
         (blocked.role, blocked.state),
-        (Role::Alternate, State::Discarding)
+        (PortRole::Alternate, TreePortState::Discarding)
     );
 }
 
 #[test]
 fn a_bridge_of_the_older_protocol_is_met_in_its_own() {
     let mut network = Network::new(
-        Version::Rstp,
+        TreeVersion::Rstp,
         &[1, 2, 3],
         &[(0, 1, 1), (1, 2, 1), (2, 0, 1)],
     );
-    let older = Settings::new(Version::Stp, network.bridges[1].settings().id);
-    network.bridges[1].set(older);
+    let older = TreeSettings::new(TreeVersion::Stp, network.bridges[1].settings().id);
+    network.bridges[1].configure(older);
     (0..3).for_each(|cable| network.plug(cable, true));
     network.wait(60);
     network.check();
@@ -329,9 +329,9 @@ fn a_bridge_of_the_older_protocol_is_met_in_its_own() {
 
 #[test]
 fn a_host_is_taken_for_one_after_three_seconds() {
-    let mut network = Network::new(Version::Rstp, &[1], &[]);
+    let mut network = Network::new(TreeVersion::Rstp, &[1], &[]);
     let (bridge, port) = network.add_port(0, 1);
-    network.bridges[bridge].link(port, true);
+    network.bridges[bridge].set_link(port, true);
     network.settle();
     network.wait(2);
     assert!(!network.forwards((bridge, port)));
@@ -342,7 +342,7 @@ fn a_host_is_taken_for_one_after_three_seconds() {
 
 #[test]
 fn what_is_no_bpdu_is_counted_and_changes_nothing() {
-    let mut network = Network::new(Version::Rstp, &[1, 2], &[(0, 1, 1)]);
+    let mut network = Network::new(TreeVersion::Rstp, &[1, 2], &[(0, 1, 1)]);
     network.plug(0, true);
     network.wait(5);
     let bad: [(&[u8], MalformedBpdu); 4] = [
@@ -352,7 +352,7 @@ fn what_is_no_bpdu_is_counted_and_changes_nothing() {
         (&[0x42, 0x42, 3, 0, 0, 2, 2, 0], MalformedBpdu::Short),
     ];
     for (bytes, why) in bad {
-        assert_eq!(network.bridges[0].hear(PortNo(1), bytes), Err(why));
+        assert_eq!(network.bridges[0].handle_bpdu(PortNo(1), bytes), Err(why));
     }
     let info = network.bridges[0].port(PortNo(1)).expect("there");
     assert_eq!(info.counts.malformed, 4);
