@@ -325,7 +325,7 @@ mod tests {
                 bond: Some(BondConfig::default()),
                 ..LogicalPort::default()
             }],
-            ..Switching::default()
+            ..SwitchingConfig::default()
         };
         let view = SwitchingView::compile(&config).expect("a bond is more than a plain port");
         let state = BondState {

@@ -14,7 +14,7 @@ use super::program::BridgeId;
 use super::sampling::{ActionSample, FrameSample};
 use super::slots::PortKey;
 use crate::policer::PortPolicing;
-use flow_export::flows::Flow;
+use flow_export::flows::Ipv4Flow;
 use l2::fdb::FdbKey;
 
 /// What the control thread tells a worker, in order.
@@ -84,7 +84,7 @@ pub enum WorkerEvent {
     /// A frame that a rule has told to a set of collectors.
     SampledByRule(Box<ActionSample>),
     /// What was counted of a bridge's flows.
-    Flows(BridgeId, Vec<Flow>),
+    Flows(BridgeId, Vec<Ipv4Flow>),
     /// A tunnel's packet is to go to this host by this port, and where it is, nobody knows.
     Resolve(PortKey, IpAddr),
     /// A queue's device is gone; the queue is no longer served.

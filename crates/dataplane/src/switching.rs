@@ -127,7 +127,7 @@ mod tests {
                 port("b", &[2, 700]),
                 port("c", &[0xffff_fffe]),
             ],
-            ..Switching::default()
+            ..SwitchingConfig::default()
         };
         let view = SwitchingView::compile(&config).expect("it is not plain");
         let name = |number| view.port(PortNo(number)).map(|port| port.name.as_str());
@@ -144,7 +144,7 @@ mod tests {
         plain.is_protected = false;
         let mut config = SwitchingConfig {
             ports: vec![plain],
-            ..Switching::default()
+            ..SwitchingConfig::default()
         };
         assert!(SwitchingView::compile(&config).is_none());
         config.ports[0].members.push(PortNo(2));

@@ -17,7 +17,7 @@ pub const FLOWS_MAX: usize = 8192;
 
 /// Where frames of a flow go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Output {
+pub enum FlowOutput {
     /// Nowhere.
     #[default]
     Nowhere,
@@ -29,7 +29,7 @@ pub enum Output {
     Flood,
 }
 
-impl Output {
+impl FlowOutput {
     /// The same, and out of so many more ports, the last of which is this.
     pub const fn and(self, count: usize, last: PortNo) -> Self {
         match (self, count) {
@@ -43,11 +43,11 @@ impl Output {
 
 /// What frames of a flow have in common, as they come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowKey {
+pub struct Ipv4FlowKey {
     /// Where they come in.
     pub input: PortNo,
     /// Where they go.
-    pub output: Output,
+    pub output: FlowOutput,
     /// From where, and to where.
     pub(crate) addresses: [Ipv4Addr; 2],
     /// The ports of TCP, UDP and SCTP, likewise; of ICMP zero, and type and code.
@@ -60,7 +60,7 @@ pub struct FlowKey {
 
 /// What was counted of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowCounts {
+pub struct Ipv4FlowCounts {
     /// When its first frame came, and its last.
     pub(crate) seen: [Instant; 2],
     /// Frames.
@@ -71,7 +71,7 @@ pub struct FlowCounts {
     pub(crate) flags: u8,
 }
 
-impl FlowCounts {
+impl Ipv4FlowCounts {
     /// Adds what was counted elsewhere.
     pub(crate) fn add(&mut self, other: &Self) {
         let [first, last] = other.seen;
@@ -83,10 +83,10 @@ impl FlowCounts {
 }
 
 /// A flow, and what was counted of it.
-pub type Flow = (FlowKey, FlowCounts);
+pub type Ipv4Flow = (Ipv4FlowKey, Ipv4FlowCounts);
 
 /// A frame as a flow of its own, that goes nowhere yet; none, if it is none of IPv4.
-pub fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
+pub fn flow_of_frame(frame: &Frame, input: PortNo, now: Instant) -> Option<Ipv4Flow> {
     // What stands behind damage is not known; of which hosts it is, is.
     let headers = Headers::parse(frame, Depth::Transport)
         .or_else(|_| Headers::parse(frame, Depth::Network))
@@ -108,15 +108,15 @@ pub fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
         Transport::Icmpv4(icmp) => ([0, u16::from_be_bytes([icmp.kind, icmp.code])], 0),
         Transport::Icmpv6(_) | Transport::None => ([0; 2], 0),
     };
-    let key = FlowKey {
+    let key = Ipv4FlowKey {
         input,
-        output: Output::Nowhere,
+        output: FlowOutput::Nowhere,
         addresses: [src, dst],
         ports,
         protocol: protocol.0,
         tos: tos & !3,
     };
-    let counts = FlowCounts {
+    let counts = Ipv4FlowCounts {
         seen: [now; 2],
         packets: frame.wire_frames(),
         bytes: frame.wire_bytes(),
@@ -126,12 +126,12 @@ pub fn read(frame: &Frame, input: PortNo, now: Instant) -> Option<Flow> {
 }
 
 /// What a worker keeps of one bridge's flows. Its room is there from the beginning.
-pub struct Flows {
-    places: HashMap<FlowKey, usize, RandomState>,
-    flows: Vec<Flow>,
+pub struct Ipv4FlowTable {
+    places: HashMap<Ipv4FlowKey, usize, RandomState>,
+    flows: Vec<Ipv4Flow>,
 }
 
-impl Default for Flows {
+impl Default for Ipv4FlowTable {
     fn default() -> Self {
         Self {
             places: HashMap::with_capacity_and_hasher(FLOWS_MAX, RandomState::default()),
@@ -140,10 +140,10 @@ impl Default for Flows {
     }
 }
 
-impl Flows {
+impl Ipv4FlowTable {
     /// Counts a frame; tells whether there was room.
     #[inline]
-    pub fn count(&mut self, (key, counts): &Flow) -> bool {
+    pub fn count(&mut self, (key, counts): &Ipv4Flow) -> bool {
         match self.places.get(key) {
             Some(place) => self.flows[*place].1.add(counts),
             None if self.flows.len() >= FLOWS_MAX => return false,
@@ -166,7 +166,7 @@ impl Flows {
     }
 
     /// All that it keeps, and keeps no longer, in the order in which they began.
-    pub fn take(&mut self) -> Vec<Flow> {
+    pub fn drain(&mut self) -> Vec<Ipv4Flow> {
         self.places.clear();
         let flows = self.flows.clone();
         self.flows.clear();
@@ -180,10 +180,10 @@ mod tests {
 
     use super::*;
 
-    fn key(number: u32) -> FlowKey {
-        FlowKey {
+    fn key(number: u32) -> Ipv4FlowKey {
+        Ipv4FlowKey {
             input: PortNo(1),
-            output: Output::Port(PortNo(2)),
+            output: FlowOutput::Port(PortNo(2)),
             addresses: [Ipv4Addr::from(number), Ipv4Addr::LOCALHOST],
             ports: [1, 2],
             protocol: 17,
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    fn counts(at: u64, flags: u16) -> FlowCounts {
-        FlowCounts {
+    fn counts(at: u64, flags: u16) -> Ipv4FlowCounts {
+        Ipv4FlowCounts {
             seen: [Instant::from_secs(at); 2],
             packets: 1,
             bytes: 60,
@@ -202,26 +202,26 @@ mod tests {
 
     #[test]
     fn frames_of_a_flow_are_added_up_and_told_once() {
-        let mut flows = Flows::default();
+        let mut flows = Ipv4FlowTable::default();
         assert!(flows.is_empty());
         assert!(flows.count(&(key(1), counts(1, tcp::SYN))));
         assert!(flows.count(&(key(2), counts(2, 0))));
         assert!(flows.count(&(key(1), counts(5, tcp::ACK))));
-        let told = flows.take();
+        let told = flows.drain();
         assert_eq!((told.len(), told[0].0), (2, key(1)));
-        let added = FlowCounts {
+        let added = Ipv4FlowCounts {
             seen: [1, 5].map(Instant::from_secs),
             packets: 2,
             bytes: 120,
             flags: 0x12,
         };
         assert_eq!(told[0].1, added);
-        assert!(flows.is_empty() && flows.take().is_empty());
+        assert!(flows.is_empty() && flows.drain().is_empty());
     }
 
     #[test]
     fn there_is_room_for_so_many_and_for_frames_of_those() {
-        let mut flows = Flows::default();
+        let mut flows = Ipv4FlowTable::default();
         for number in 0..FLOWS_MAX {
             assert!(!flows.is_full());
             let number = u32::try_from(number).expect("few");
@@ -230,26 +230,26 @@ mod tests {
         assert!(flows.is_full());
         assert!(!flows.count(&(key(u32::MAX), counts(2, 0))));
         assert!(flows.count(&(key(7), counts(2, 0))));
-        assert_eq!(flows.take().len(), FLOWS_MAX);
+        assert_eq!(flows.drain().len(), FLOWS_MAX);
         assert!(flows.count(&(key(u32::MAX), counts(2, 0))));
     }
 
     #[test]
     fn where_a_frame_goes_is_known_when_all_its_exits_are() {
         let [one, two] = [1, 2].map(PortNo);
-        let nowhere = Output::Nowhere;
+        let nowhere = FlowOutput::Nowhere;
         assert_eq!(nowhere.and(0, PortNo::ANY), nowhere);
-        assert_eq!(nowhere.and(1, one), Output::Port(one));
-        assert_eq!(nowhere.and(1, one).and(1, two), Output::Several);
-        assert_eq!(nowhere.and(3, two), Output::Several);
-        assert_eq!(Output::Flood.and(1, two), Output::Flood);
+        assert_eq!(nowhere.and(1, one), FlowOutput::Port(one));
+        assert_eq!(nowhere.and(1, one).and(1, two), FlowOutput::Several);
+        assert_eq!(nowhere.and(3, two), FlowOutput::Several);
+        assert_eq!(FlowOutput::Flood.and(1, two), FlowOutput::Flood);
     }
 
     #[test]
     fn a_frame_is_of_a_flow_if_it_is_of_ipv4() {
         let read = |text: &str| {
             let stack: packet::build::Stack = text.parse().expect("a stack");
-            read(&stack.build(), PortNo(3), Instant::from_secs(1))
+            flow_of_frame(&stack.build(), PortNo(3), Instant::from_secs(1))
         };
         let (key, counts) =
             read("eth / ipv4(src=10.0.0.1,dst=10.0.0.2,tos=0xbb) / tcp(src=5,dst=80,flags=SA)")
@@ -259,7 +259,7 @@ mod tests {
             ["10.0.0.1", "10.0.0.2"]
         );
         assert_eq!((key.ports, key.protocol, key.tos), ([5, 80], 6, 0xb8));
-        assert_eq!((key.input, key.output), (PortNo(3), Output::Nowhere));
+        assert_eq!((key.input, key.output), (PortNo(3), FlowOutput::Nowhere));
         assert_eq!((counts.flags, counts.packets), (0x12, 1));
         let (key, _) = read("eth / ipv4 / icmp(type=8,code=3)").expect("a flow");
         assert_eq!((key.ports, key.protocol), ([0, 0x803], 1));

@@ -17,7 +17,7 @@ use flow::IpfixStats;
 use crate::FrameExcerpt;
 use config::IpfixCache;
 use record::{Counts, Key};
-use template::Shape;
+use template::TemplateKind;
 
 /// The most bytes of a message, so that none is cut on its way.
 const MESSAGE_MAX: usize = 1400;
@@ -42,7 +42,7 @@ pub const FLOWS_MAX: usize = 1 << 18;
 
 /// For whom a sample is taken, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Observation {
+pub struct IpfixObservation {
     /// The observation domain.
     pub domain: u32,
     /// The observation point.
@@ -55,7 +55,7 @@ pub struct Observation {
 
 /// Why a flow is told (RFC 5102, 5.11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
+enum FlowEndReason {
     /// It is old enough.
     Active = 2,
     /// The exporter ends.
@@ -66,7 +66,7 @@ enum Reason {
 
 /// An exporter.
 #[derive(Debug)]
-pub struct Exporter {
+pub struct IpfixExporter {
     cache: IpfixCache,
     /// Seconds since 1970 when the clock began.
     epoch: u64,
@@ -74,17 +74,17 @@ pub struct Exporter {
     /// The flows in the order in which they began.
     order: VecDeque<(Instant, Key)>,
     /// Records told so far, by domain, and when templates were.
-    domains: BTreeMap<u32, Domain>,
+    domains: BTreeMap<u32, ObservationDomain>,
     statistics: IpfixStats,
 }
 
 #[derive(Debug, Default)]
-struct Domain {
+struct ObservationDomain {
     records: u32,
     told: Option<Instant>,
 }
 
-impl Exporter {
+impl IpfixExporter {
     /// One without flows, whose clock began so many seconds after 1970.
     pub fn new(cache: IpfixCache, epoch: u64) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Exporter {
     /// Takes a sample that stands for so many frames; puts messages that are due into `messages`.
     pub fn handle_sample(
         &mut self,
-        seen: Observation,
+        seen: IpfixObservation,
         frame: &FrameExcerpt,
         stands_for: u64,
         now: Instant,
@@ -132,16 +132,16 @@ impl Exporter {
         self.expire(now, messages);
     }
 
-    /// When [`Exporter::handle_timeout`] has something to do.
+    /// When [`IpfixExporter::handle_timeout`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
         let (began, _) = self.order.front()?;
         Some(*began + self.cache.active)
     }
 
     /// Tells all flows, since it ends.
-    pub fn end(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
+    pub fn flush(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
         while let Some((_, key)) = self.order.pop_front() {
-            self.tell(&key, Reason::Forced, now, messages);
+            self.tell(&key, FlowEndReason::Forced, now, messages);
         }
     }
 
@@ -162,8 +162,8 @@ impl Exporter {
         let kept = self.cache.flows_max.min(FLOWS_MAX);
         while let Some((began, _)) = self.order.front() {
             let reason = match *began + self.cache.active <= now {
-                true => Reason::Active,
-                false if self.order.len() > kept => Reason::Resources,
+                true => FlowEndReason::Active,
+                false if self.order.len() > kept => FlowEndReason::Resources,
                 false => return,
             };
             if let Some((_, key)) = self.order.pop_front() {
@@ -173,7 +173,13 @@ impl Exporter {
     }
 
     /// Tells a flow, in the last of the messages if it has room.
-    fn tell(&mut self, key: &Key, reason: Reason, now: Instant, messages: &mut Vec<Vec<u8>>) {
+    fn tell(
+        &mut self,
+        key: &Key,
+        reason: FlowEndReason,
+        now: Instant,
+        messages: &mut Vec<Vec<u8>>,
+    ) {
         let Some(counts) = self.flows.remove(key) else {
             return;
         };
@@ -199,7 +205,7 @@ impl Exporter {
         }
         *told = Some(now);
         let is_named = self.cache.name.is_some();
-        for shape in Shape::all() {
+        for shape in TemplateKind::all() {
             let mut set = Vec::new();
             set.extend(TEMPLATES.to_be_bytes());
             set.extend([0; 2]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 
-use crate::flows::{Flow, FlowCounts, FlowKey, Output};
+use crate::flows::{FlowOutput, Ipv4Flow, Ipv4FlowCounts, Ipv4FlowKey};
 use config::NetflowSettings;
 
 /// A flow of which no frame has come for so long is told, as Cisco's routers do it if nothing
@@ -34,18 +34,18 @@ const FLOOD: u16 = 0xffff;
 
 /// An exporter.
 #[derive(Debug)]
-pub struct Exporter {
+pub struct NetflowExporter {
     settings: NetflowSettings,
     /// How long after 1970 the clock began.
     epoch: Duration,
-    flows: BTreeMap<FlowKey, FlowCounts>,
+    flows: BTreeMap<Ipv4FlowKey, Ipv4FlowCounts>,
     /// Each flow once, by when it is to be looked at.
-    due: BinaryHeap<Reverse<(Instant, FlowKey)>>,
+    due: BinaryHeap<Reverse<(Instant, Ipv4FlowKey)>>,
     /// Records told so far.
-    told: u32,
+    records: u32,
 }
 
-impl Exporter {
+impl NetflowExporter {
     /// One without flows, whose clock began so long after 1970.
     pub const fn new(settings: NetflowSettings, epoch: Duration) -> Self {
         Self {
@@ -53,12 +53,12 @@ impl Exporter {
             epoch,
             flows: BTreeMap::new(),
             due: BinaryHeap::new(),
-            told: 0,
+            records: 0,
         }
     }
 
     /// Tells this way from now on. What is kept stays, and is looked at anew.
-    pub fn set(&mut self, settings: NetflowSettings) {
+    pub fn configure(&mut self, settings: NetflowSettings) {
         self.settings = settings;
         let flows = self.flows.iter();
         let due = flows.map(|(key, counts)| Reverse((self.due_of(counts), *key)));
@@ -66,7 +66,12 @@ impl Exporter {
     }
 
     /// Takes what a worker has counted; puts datagrams that are due into `datagrams`.
-    pub fn handle_flows(&mut self, counted: &[Flow], now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+    pub fn handle_flows(
+        &mut self,
+        counted: &[Ipv4Flow],
+        now: Instant,
+        datagrams: &mut Vec<Vec<u8>>,
+    ) {
         for (key, counts) in counted {
             match self.flows.get_mut(key) {
                 Some(before) => before.add(counts),
@@ -98,13 +103,13 @@ impl Exporter {
         }
     }
 
-    /// When [`Exporter::handle_timeout`] has something to do.
+    /// When [`NetflowExporter::handle_timeout`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
     /// Tells all flows, since it ends.
-    pub fn end(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+    pub fn flush(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         while !self.due.is_empty() {
             self.tell_first(now, datagrams);
         }
@@ -112,7 +117,7 @@ impl Exporter {
 
     /// When a flow is told if no more frames come: at a whole second, so that those of one
     /// second are told together.
-    fn due_of(&self, counts: &FlowCounts) -> Instant {
+    fn due_of(&self, counts: &Ipv4FlowCounts) -> Instant {
         let [first, last] = counts.seen;
         let inactive = last + INACTIVE;
         let active = self.settings.active.map(|active| first + active);
@@ -134,7 +139,7 @@ impl Exporter {
                 let bytes = left.bytes / records;
                 left.packets -= packets;
                 left.bytes -= bytes;
-                let share = FlowCounts {
+                let share = Ipv4FlowCounts {
                     packets,
                     bytes,
                     ..left
@@ -147,8 +152,8 @@ impl Exporter {
     /// Puts a record into the last datagram, or into a new one.
     fn tell(
         &mut self,
-        key: &FlowKey,
-        counts: &FlowCounts,
+        key: &Ipv4FlowKey,
+        counts: &Ipv4FlowCounts,
         now: Instant,
         datagrams: &mut Vec<Vec<u8>>,
     ) {
@@ -162,7 +167,7 @@ impl Exporter {
                 datagrams.push(datagram);
             }
         }
-        self.told = self.told.wrapping_add(1);
+        self.records = self.records.wrapping_add(1);
         if let Some(last) = datagrams.last_mut() {
             let records = (last.len() - HEADER_LEN) / RECORD_LEN;
             let records = u16::try_from(records).expect("few records are in a datagram");
@@ -179,23 +184,23 @@ impl Exporter {
         to.extend(low(wall.as_secs()).to_be_bytes());
         to.extend(wall.subsec_nanos().to_be_bytes());
         // How many records were told before: so collectors see what they have missed.
-        to.extend(self.told.to_be_bytes());
+        to.extend(self.records.to_be_bytes());
         to.extend([kind, id]);
         let every_frame = [0; 2];
         to.extend(every_frame);
     }
 
-    fn write_record(&self, key: &FlowKey, counts: &FlowCounts, to: &mut Vec<u8>) {
+    fn write_record(&self, key: &Ipv4FlowKey, counts: &Ipv4FlowCounts, to: &mut Vec<u8>) {
         let [src, dst] = key.addresses;
         let next_hop = [0; 4];
         to.extend(src.octets());
         to.extend(dst.octets());
         to.extend(next_hop);
         let output = match key.output {
-            Output::Nowhere => NOWHERE,
-            Output::Port(port) => number(port),
-            Output::Several => SEVERAL,
-            Output::Flood => FLOOD,
+            FlowOutput::Nowhere => NOWHERE,
+            FlowOutput::Port(port) => number(port),
+            FlowOutput::Several => SEVERAL,
+            FlowOutput::Flood => FLOOD,
         };
         for interface in [number(key.input), output] {
             to.extend(self.interface(interface).to_be_bytes());

@@ -48,7 +48,7 @@ const FCS: usize = 4;
 
 /// Who an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct AgentIdentity {
     /// Its address.
     pub address: IpAddr,
     /// Which of the agents at that address.
@@ -59,7 +59,7 @@ pub struct Identity {
 
 /// Where a frame went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SampleOutput {
     /// Nowhere.
     Nowhere,
     /// Out of the interface of this number.
@@ -68,7 +68,7 @@ pub enum Way {
     Ports(u32),
 }
 
-impl Way {
+impl SampleOutput {
     /// As the format has it (5., `interface`).
     fn number(self) -> u32 {
         /// "Dropped, for an unknown reason".
@@ -91,7 +91,7 @@ pub struct FlowSample<'a> {
     /// The interface that it came in by; zero, if it was none.
     pub input: u32,
     /// Where it went.
-    pub output: Way,
+    pub output: SampleOutput,
     /// How it came.
     pub frame: &'a FrameExcerpt,
     /// Its tag as it came, and as it left.
@@ -100,7 +100,7 @@ pub struct FlowSample<'a> {
 
 /// How much has passed a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortSample {
+pub struct CountersSample {
     /// The interface.
     pub index: u32,
     /// In bits a second; zero, if it is not known.
@@ -127,8 +127,8 @@ pub struct PortSample {
 
 /// An agent.
 #[derive(Debug)]
-pub struct Agent {
-    identity: Identity,
+pub struct SflowAgent {
+    identity: AgentIdentity,
     /// When it began.
     started: Instant,
     /// Datagrams so far.
@@ -147,9 +147,9 @@ pub struct Agent {
     since: Option<Instant>,
 }
 
-impl Agent {
+impl SflowAgent {
     /// One that begins now.
-    pub const fn new(identity: Identity, now: Instant) -> Self {
+    pub const fn new(identity: AgentIdentity, now: Instant) -> Self {
         Self {
             identity,
             started: now,
@@ -165,7 +165,7 @@ impl Agent {
     }
 
     /// Who it is.
-    pub const fn identity(&self) -> Identity {
+    pub const fn identity(&self) -> AgentIdentity {
         self.identity
     }
 
@@ -194,7 +194,7 @@ impl Agent {
     }
 
     /// Takes a port's counters, likewise.
-    pub fn handle_counters(&mut self, port: &PortSample, now: Instant) -> Option<Vec<u8>> {
+    pub fn handle_counters(&mut self, port: &CountersSample, now: Instant) -> Option<Vec<u8>> {
         let number = self.polls.entry(port.index).or_default();
         *number = number.wrapping_add(1);
         let mut body = Words::default();
@@ -220,13 +220,13 @@ impl Agent {
         self.flush(now)
     }
 
-    /// When [`Agent::handle_timeout`] has something to do.
+    /// When [`SflowAgent::handle_timeout`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.since.map(|since| since + DELAY)
     }
 
     /// Forgets what it counted of interfaces that are not among these.
-    pub fn keep_interfaces(&mut self, is_there: impl Fn(u32) -> bool) {
+    pub fn retain_interfaces(&mut self, is_there: impl Fn(u32) -> bool) {
         self.polls.retain(|index, _| is_there(*index));
     }
 
@@ -284,7 +284,7 @@ fn sampled_header(words: &mut Words, frame: &FrameExcerpt) {
     words.put_bytes(&frame.bytes);
 }
 
-fn if_counters(words: &mut Words, port: &PortSample) {
+fn if_counters(words: &mut Words, port: &CountersSample) {
     /// The type of Ethernet interfaces (`ifType`).
     const ETHERNET: u32 = 6;
     words.put(port.index);

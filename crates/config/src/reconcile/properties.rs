@@ -147,10 +147,10 @@ fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
     for (name, mtu) in lengths {
         let equipment = InterfaceConfig {
             mtu: Some(mtu),
-            ..Equipment::default()
+            ..InterfaceConfig::default()
         };
         bridge
-            .equipment
+            .interfaces
             .insert(format!("p{place}{name}"), equipment);
     }
     for (table, limit) in limits {
@@ -213,7 +213,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         if is_protecting {
             bridge.switching = SwitchingConfig {
                 forward_bpdu: true,
-                ..Switching::default()
+                ..SwitchingConfig::default()
             };
         }
         if address == 1 {

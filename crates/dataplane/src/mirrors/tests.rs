@@ -25,8 +25,8 @@ impl MirrorSink for SentCopies {
     }
 }
 
-fn mirror(key: &str, output: MirrorOutput) -> Mirror {
-    Mirror {
+fn mirror(key: &str, output: MirrorOutput) -> MirrorConfig {
+    MirrorConfig {
         key: key.to_owned(),
         all: false,
         ingress_ports: Vec::new(),
@@ -60,7 +60,7 @@ struct MirroredBridge {
 }
 
 impl MirroredBridge {
-    fn new(mirrors: &[Mirror]) -> Self {
+    fn new(mirrors: &[MirrorConfig]) -> Self {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         for number in 1..=5 {
             pipeline.set_port(&PortDesc {
@@ -80,7 +80,7 @@ impl MirroredBridge {
             pipeline,
             switching: SwitchingView::compile(&SwitchingConfig {
                 ports: vec![access],
-                ..Switching::default()
+                ..SwitchingConfig::default()
             }),
             mirrors: Mirrors::compile(mirrors, None).expect("there are some"),
         }
@@ -109,7 +109,7 @@ impl MirroredBridge {
 
 #[test]
 fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
-    let bridge = MirroredBridge::new(&[Mirror {
+    let bridge = MirroredBridge::new(&[MirrorConfig {
         ingress_ports: ports(&[1]),
         egress_ports: ports(&[2]),
         snaplen: Some(64),
@@ -143,7 +143,7 @@ fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
 
 #[test]
 fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
-    let every = |key: &str, port| Mirror {
+    let every = |key: &str, port| MirrorConfig {
         all: true,
         ..mirror(key, to(port))
     };
@@ -155,11 +155,11 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
     );
     // The second takes what the first sends.
     let chained = MirroredBridge::new(&[
-        Mirror {
+        MirrorConfig {
             ingress_ports: ports(&[1]),
             ..mirror("a", to(3))
         },
-        Mirror {
+        MirrorConfig {
             egress_ports: ports(&[3]),
             ..mirror("b", to(5))
         },
@@ -176,7 +176,7 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
 
 #[test]
 fn frames_are_taken_by_the_vlan_they_are_in() {
-    let bridge = MirroredBridge::new(&[Mirror {
+    let bridge = MirroredBridge::new(&[MirrorConfig {
         all: true,
         vlans: Some([10].into_iter().collect()),
         ..mirror("m", to(3))
@@ -195,7 +195,7 @@ fn frames_are_taken_by_the_vlan_they_are_in() {
 fn a_vlan_of_copies_goes_to_all_that_carry_it() {
     let into = |vid| {
         MirroredBridge::new(&[
-            Mirror {
+            MirrorConfig {
                 ingress_ports: ports(&[1]),
                 ..mirror("m", MirrorOutput::Vlan(vid))
             },

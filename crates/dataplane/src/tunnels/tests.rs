@@ -8,7 +8,7 @@ use pipeline::Limits;
 use super::*;
 use config::{PortKind, PortSpec};
 
-fn tunnel(text: &str) -> std::sync::Arc<Tunnel> {
+fn tunnel(text: &str) -> std::sync::Arc<TunnelConfig> {
     let spec: PortSpec = text.parse().expect("a tunnel");
     match spec.kind {
         PortKind::Tunnel(tunnel) => tunnel,

@@ -166,7 +166,7 @@ fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     tags.collect()
 }
 
-fn came(tags: &[VlanTag], seen: VlansSeen) -> ArrivalTags {
+fn came(tags: &[VlanTag], seen: VlanLimit) -> ArrivalTags {
     let frame = frame(tags);
     let link = Link::parse(frame.bytes()).expect("whole");
     ArrivalTags::of(&link, frame.bytes(), seen)
@@ -189,8 +189,8 @@ proptest! {
         from in modes(), to in modes(), tags in stacks(), sees_two: bool,
     ) {
         let (seen, count) = match sees_two {
-            true => (VlansSeen::Two, 2),
-            false => (VlansSeen::One, 1),
+            true => (VlanLimit::Two, 2),
+            false => (VlanLimit::One, 1),
         };
         let expected = by_the_book(&from, &to, &tags, count);
         let (from, to) = (port(from, PriorityTags::No), port(to, PriorityTags::No));
@@ -256,8 +256,8 @@ fn a_port_of_which_nothing_is_said_takes_frames_as_they_are() {
 /// What came of these with Open vSwitch 3.1, that was asked for tags of priorities, too: a letter
 /// for what announces a tag, its VLAN, its priority.
 #[rustfmt::skip]
-const BESIDE: [(&str, VlansSeen, &str, &str, Option<&str>); 14] = {
-    use VlansSeen::{One, Two};
+const BESIDE: [(&str, VlanLimit, &str, &str, Option<&str>); 14] = {
+    use VlanLimit::{One, Two};
     [
         ("tunnel", One, "trunk",  "C5p3",     Some("S10 C5p3")),
         ("tunnel", One, "trunk!", "C5p3",     Some("S10p3 C5p3")),

@@ -12,7 +12,7 @@ use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
 use crate::program::{BridgeId, Program};
 use crate::slots::PortKey;
-use flow_export::flows::{self, Flow, Flows, Output};
+use flow_export::flows::{self, FlowOutput, Ipv4Flow, Ipv4FlowTable};
 
 /// How often the control thread is told.
 const REPORT: Duration = Duration::from_secs(1);
@@ -24,15 +24,15 @@ const REPORT_FULL: Duration = Duration::from_millis(100);
 /// What a worker keeps of flows.
 #[derive(Default)]
 pub(super) struct FlowMeters {
-    bridges: BTreeMap<BridgeId, Flows>,
+    bridges: BTreeMap<BridgeId, Ipv4FlowTable>,
     /// When the control thread was told last.
     told: Instant,
     /// The frames at hand, in order; none of those that are of no flow.
-    frames: Vec<Option<Flow>>,
+    frames: Vec<Option<Ipv4Flow>>,
     /// How many of them have gone their way.
     gone: usize,
     /// Where the one goes that is about to.
-    output: Output,
+    output: FlowOutput,
 }
 
 impl FlowMeters {
@@ -46,7 +46,7 @@ impl FlowMeters {
     pub(super) fn leave(&mut self, port: PortNo, count: usize) {
         let frames = self.frames.iter_mut().skip(self.gone).take(count);
         for (key, _) in frames.flatten() {
-            key.output = Output::Port(port);
+            key.output = FlowOutput::Port(port);
         }
         self.gone += count;
     }
@@ -58,7 +58,7 @@ impl FlowMeters {
 
     /// The frame at hand is flooded.
     pub(super) const fn flood(&mut self) {
-        self.output = Output::Flood;
+        self.output = FlowOutput::Flood;
     }
 
     /// All of the frame's exits are known.
@@ -76,11 +76,11 @@ impl Worker {
     pub(super) fn read_flows(&mut self, from: PortKey, frames: &[Frame], now: Instant) {
         let accounts = &mut self.accounts;
         accounts.frames.clear();
-        (accounts.gone, accounts.output) = (0, Output::Nowhere);
+        (accounts.gone, accounts.output) = (0, FlowOutput::Nowhere);
         if self.watch.counts {
             let read = frames
                 .iter()
-                .map(|frame| flows::read(frame, from.port, now));
+                .map(|frame| flows::flow_of_frame(frame, from.port, now));
             accounts.frames.extend(read);
         }
     }
@@ -111,7 +111,7 @@ impl Worker {
         self.accounts.told = now;
         for (bridge, flows) in &mut self.accounts.bridges {
             if !flows.is_empty() && !self.shared.events.is_full() {
-                let event = WorkerEvent::Flows(*bridge, flows.take());
+                let event = WorkerEvent::Flows(*bridge, flows.drain());
                 self.turn.news |= self.shared.events.push(event).is_ok();
             }
         }
@@ -133,7 +133,7 @@ impl Worker {
         self.accounts.bridges.retain(|id, flows| {
             let stays = counts(*id);
             if !stays {
-                let left = flows.take();
+                let left = flows.drain();
                 let lost: u64 = left.iter().map(|(_, counts)| counts.packets).sum();
                 let lost = usize::try_from(lost).unwrap_or(usize::MAX);
                 counters.add(WorkerDrop::FlowsLost, lost);

@@ -523,11 +523,11 @@ fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
     let out = |port| Action::output(PortNo(port));
     let rules: [(u128, &[Action]); 2] = [(1, &[out(2)]), (2, &[out(1), out(3)])];
     let mut rig = WorkerRig::new(&rules);
-    let mirror = |key: &str, arriving, leaving| MirrorConfig {
+    let mirror = |key: &str, ingress_ports, egress_ports| MirrorConfig {
         key: key.to_owned(),
         all: false,
-        arriving,
-        leaving,
+        ingress_ports,
+        egress_ports,
         vlans: None,
         output: MirrorOutput::Port(vec![PortNo(4)]),
         snaplen: Some(20),

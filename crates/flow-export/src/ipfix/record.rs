@@ -4,15 +4,15 @@ use base::Instant;
 use packet::wire::vlan::VlanTag;
 use packet::{Headers, Network as Header, Transport as Upper};
 
-use super::Observation;
-use super::template::{Network, Shape, Transport};
+use super::IpfixObservation;
+use super::template::{Network, TemplateKind, Transport};
 use crate::FrameExcerpt;
 
 /// What frames of a flow have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    pub(super) seen: Observation,
-    pub(super) shape: Shape,
+    pub(super) seen: IpfixObservation,
+    pub(super) shape: TemplateKind,
     /// As a record begins with it.
     bytes: Vec<u8>,
 }
@@ -59,7 +59,7 @@ impl Counts {
 }
 
 /// Of which flow a frame is; none, if it cannot be read.
-pub(super) fn read(seen: Observation, frame: &FrameExcerpt) -> Option<(Key, Lengths)> {
+pub(super) fn read(seen: IpfixObservation, frame: &FrameExcerpt) -> Option<(Key, Lengths)> {
     let headers = frame.headers.as_ref()?;
     let network = match headers.network {
         Header::Ipv4(_) => Network::Ipv4,
@@ -73,7 +73,7 @@ pub(super) fn read(seen: Observation, frame: &FrameExcerpt) -> Option<(Key, Leng
         Upper::Tcp(_) | Upper::Udp(_) | Upper::Sctp(_) => Transport::Ports,
         Upper::Icmpv4(_) | Upper::Icmpv6(_) => Transport::Icmp,
     };
-    let shape = Shape {
+    let shape = TemplateKind {
         is_tagged: headers.link.tag.is_some(),
         network,
         transport,
@@ -95,7 +95,7 @@ pub(super) fn read(seen: Observation, frame: &FrameExcerpt) -> Option<(Key, Leng
     Some((key, [whole, packet]))
 }
 
-fn write_link(seen: Observation, headers: &Headers, to: &mut Vec<u8>) {
+fn write_link(seen: IpfixObservation, headers: &Headers, to: &mut Vec<u8>) {
     let link = &headers.link;
     to.extend(seen.point.to_be_bytes());
     to.push(seen.leaves.into());

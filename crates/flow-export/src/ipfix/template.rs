@@ -69,13 +69,13 @@ pub(super) enum Transport {
 
 /// What records of a template are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Shape {
+pub(super) struct TemplateKind {
     pub(super) is_tagged: bool,
     pub(super) network: Network,
     pub(super) transport: Transport,
 }
 
-impl Shape {
+impl TemplateKind {
     /// All that there are.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let networks = [Network::Other, Network::Ipv4, Network::Ipv6];

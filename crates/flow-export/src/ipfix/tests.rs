@@ -7,17 +7,17 @@ use super::*;
 
 const EPOCH: u64 = 1_700_000_000;
 
-fn exporter(active: u64, flows_max: usize) -> Exporter {
-    let cache = FlowCache {
+fn exporter(active: u64, flows_max: usize) -> IpfixExporter {
+    let cache = IpfixCache {
         active: Duration::from_secs(active),
         flows_max,
         name: None,
     };
-    Exporter::new(cache, EPOCH)
+    IpfixExporter::new(cache, EPOCH)
 }
 
-fn seen(point: u32) -> Observation {
-    Observation {
+fn seen(point: u32) -> IpfixObservation {
+    IpfixObservation {
         domain: 9,
         point,
         leaves: false,
@@ -154,7 +154,7 @@ fn the_oldest_goes_first_where_there_are_too_many_and_the_rest_at_the_end() {
     for point in 1..4 {
         exporter.handle_sample(seen(point), &frame, 1, Instant::from_secs(1), &mut messages);
     }
-    exporter.end(Instant::from_secs(2), &mut messages);
+    exporter.flush(Instant::from_secs(2), &mut messages);
     let told = records(&messages);
     let points: Vec<_> = told
         .iter()
@@ -220,7 +220,7 @@ proptest! {
             let now = Instant::from_millis(place * 100);
             exporter.handle_sample(seen(*point), &frames[*kind], 1, now, &mut messages);
         }
-        exporter.end(Instant::from_secs(100), &mut messages);
+        exporter.flush(Instant::from_secs(100), &mut messages);
         let told = records(&messages);
         let counted: u64 = told.iter().map(|record| record[&2]).sum();
         prop_assert_eq!(counted, kinds.len() as u64);

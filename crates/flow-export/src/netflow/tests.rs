@@ -6,26 +6,26 @@ use super::*;
 
 const EPOCH: Duration = Duration::from_millis(1_000_000_500);
 
-fn exporter(active: Option<u64>) -> Exporter {
+fn exporter(active: Option<u64>) -> NetflowExporter {
     let settings = NetflowSettings {
         active: active.map(Duration::from_secs),
         engine: [3, 0x85],
         add_id_to_interface: false,
     };
-    Exporter::new(settings, EPOCH)
+    NetflowExporter::new(settings, EPOCH)
 }
 
 /// A flow of this number, of so many packets of 100 bytes in these seconds.
-fn flow(number: u16, packets: u64, seen: [u64; 2]) -> Flow {
-    let key = FlowKey {
+fn flow(number: u16, packets: u64, seen: [u64; 2]) -> Ipv4Flow {
+    let key = Ipv4FlowKey {
         input: PortNo(1),
-        output: Output::Port(PortNo::LOCAL),
+        output: FlowOutput::Port(PortNo::LOCAL),
         addresses: [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)],
         ports: [number, 80],
         protocol: 6,
         tos: 0xb8,
     };
-    let counts = FlowCounts {
+    let counts = Ipv4FlowCounts {
         seen: seen.map(Instant::from_secs),
         packets,
         bytes: packets * 100,
@@ -34,13 +34,13 @@ fn flow(number: u16, packets: u64, seen: [u64; 2]) -> Flow {
     (key, counts)
 }
 
-fn due(exporter: &mut Exporter, at: u64) -> Vec<Vec<u8>> {
+fn due(exporter: &mut NetflowExporter, at: u64) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     exporter.handle_timeout(Instant::from_secs(at), &mut datagrams);
     datagrams
 }
 
-fn take(exporter: &mut Exporter, flows: &[Flow], at: u64) -> Vec<Vec<u8>> {
+fn take(exporter: &mut NetflowExporter, flows: &[Ipv4Flow], at: u64) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     exporter.handle_flows(flows, Instant::from_secs(at), &mut datagrams);
     datagrams
@@ -88,7 +88,7 @@ fn a_flow_is_told_as_it_is_written() {
 #[test]
 fn records_are_thirty_to_a_datagram_and_numbered() {
     let mut exporter = exporter(None);
-    let flows: Vec<Flow> = (0..70).map(|number| flow(number, 1, [1, 1])).collect();
+    let flows: Vec<Ipv4Flow> = (0..70).map(|number| flow(number, 1, [1, 1])).collect();
     assert_eq!(take(&mut exporter, &flows, 1).len(), 0);
     let datagrams = due(&mut exporter, 16);
     let told: Vec<_> = datagrams
@@ -129,7 +129,7 @@ fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
         engine: [0, 1],
         add_id_to_interface: true,
     };
-    exporter.set(settings);
+    exporter.configure(settings);
     assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(1023)));
 }
 
@@ -141,7 +141,7 @@ fn a_record_counts_up_to_32_bits_and_the_rest_in_others() {
         0
     );
     let mut datagrams = Vec::new();
-    exporter.end(Instant::from_secs(9), &mut datagrams);
+    exporter.flush(Instant::from_secs(9), &mut datagrams);
     let records: Vec<_> = datagrams[0][HEADER_LEN..].chunks(RECORD_LEN).collect();
     let sum = |at| {
         records
@@ -161,7 +161,7 @@ fn interfaces_tell_of_the_engine_if_that_is_wanted() {
     let mut exporter = exporter(None);
     exporter.settings.add_id_to_interface = true;
     let (mut key, counts) = flow(1, 1, [1, 1]);
-    key.output = Output::Flood;
+    key.output = FlowOutput::Flood;
     let (input, output) = (5 << 9 | 1, 5 << 9 | 0x1ff);
     assert_eq!(take(&mut exporter, &[(key, counts)], 1).len(), 0);
     let told = &due(&mut exporter, 16)[0][HEADER_LEN..];
@@ -171,12 +171,12 @@ fn interfaces_tell_of_the_engine_if_that_is_wanted() {
 #[test]
 fn of_more_than_are_kept_the_first_that_would_be_told_is_told() {
     let mut exporter = exporter(None);
-    let many: Vec<Flow> = (0..=u16::MAX)
+    let many: Vec<Ipv4Flow> = (0..=u16::MAX)
         .map(|number| flow(number, 1, [2, 2]))
         .collect();
     for protocol in 0..4 {
-        let other = |(key, counts): &Flow| (FlowKey { protocol, ..*key }, *counts);
-        let flows: Vec<Flow> = many.iter().map(other).collect();
+        let other = |(key, counts): &Ipv4Flow| (Ipv4FlowKey { protocol, ..*key }, *counts);
+        let flows: Vec<Ipv4Flow> = many.iter().map(other).collect();
         assert_eq!(take(&mut exporter, &flows, 2).len(), 0);
     }
     assert_eq!(exporter.flows.len(), FLOWS_MAX);

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn agent(address: IpAddr) -> Agent {
-    let identity = Identity {
+fn agent(address: IpAddr) -> SflowAgent {
+    let identity = AgentIdentity {
         address,
         sub_agent: 3,
         sampling: 400,
     };
-    Agent::new(identity, Instant::from_secs(10))
+    SflowAgent::new(identity, Instant::from_secs(10))
 }
 
 fn glimpse(length: usize, snap: usize) -> FrameExcerpt {
@@ -34,14 +34,14 @@ fn sample(frame: &FrameExcerpt) -> FlowSample<'_> {
         stands_for: 390,
         missed: 2,
         input: 7,
-        output: Way::Interface(8),
+        output: SampleOutput::Interface(8),
         frame,
         tags: [Some(tag(10, 3)), None],
     }
 }
 
-fn port(name: &str) -> PortSample {
-    PortSample {
+fn port(name: &str) -> CountersSample {
+    CountersSample {
         index: 7,
         speed: 10_000_000_000,
         full_duplex: Some(true),
@@ -136,9 +136,9 @@ fn a_ports_counters_are_told_with_its_number_and_name() {
 
 #[test]
 fn where_a_frame_went_has_a_number() {
-    assert_eq!(Way::Nowhere.number(), 0x4000_0100);
-    assert_eq!(Way::Interface(8).number(), 8);
-    assert_eq!(Way::Ports(3).number(), 0x8000_0003);
+    assert_eq!(SampleOutput::Nowhere.number(), 0x4000_0100);
+    assert_eq!(SampleOutput::Interface(8).number(), 8);
+    assert_eq!(SampleOutput::Ports(3).number(), 0x8000_0003);
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use crate::worker_thread::EVENTS_MAX;
 use config::{Exporters, SflowConfig};
 use dataplane::program::BridgeId;
 use dataplane::sampling::{ActionSample, FrameSample};
-use flow_export::flows::Flow;
+use flow_export::flows::Ipv4Flow;
 use switch::bridge::Bridge;
 
 /// The collectors that were told something.
@@ -111,7 +111,7 @@ impl Control {
     }
 
     /// Takes what a worker has counted of a bridge's flows.
-    pub(super) fn handle_flows(&mut self, bridge: BridgeId, flows: &[Flow]) {
+    pub(super) fn handle_flows(&mut self, bridge: BridgeId, flows: &[Ipv4Flow]) {
         let now = self.now();
         let mut effects = Vec::new();
         if let Some(site) = self.sites.get_mut(&bridge) {

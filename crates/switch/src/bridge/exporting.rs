@@ -17,8 +17,8 @@ use ports::Counter;
 use super::{Bridge, Effect, PortEntry};
 use config::{Exporters, IpfixConfig, SflowConfig};
 use dataplane::sampling::{FrameSample, SamplingView};
-use flow_export::flows::Flow;
-use flow_export::sflow::{Agent, FlowSample, Identity, PortSample, Way};
+use flow_export::flows::Ipv4Flow;
+use flow_export::sflow::{AgentIdentity, CountersSample, FlowSample, SampleOutput, SflowAgent};
 use flows::Flows;
 use netflow::Accounting;
 use sets::Sets;
@@ -40,7 +40,7 @@ pub(super) struct Exporting {
 
 /// An sFlow agent at work.
 struct Telling {
-    agent: Agent,
+    agent: SflowAgent,
     targets: Arc<[SocketAddr]>,
     polling: Option<Duration>,
     /// When ports are looked at next, and how often they were so far.
@@ -133,7 +133,7 @@ impl Bridge {
     }
 
     /// Takes what a worker has counted of its flows.
-    pub fn handle_flows(&mut self, flows: &[Flow], now: Instant, effects: &mut Vec<Effect>) {
+    pub fn handle_flows(&mut self, flows: &[Ipv4Flow], now: Instant, effects: &mut Vec<Effect>) {
         if let Some(accounting) = self.exporting.netflow.as_mut() {
             accounting.handle_flows(flows, now, effects);
         }
@@ -248,13 +248,13 @@ impl Exporting {
 
 impl Telling {
     fn new(sflow: &SflowConfig, address: IpAddr, now: Instant) -> Self {
-        let identity = Identity {
+        let identity = AgentIdentity {
             address,
             sub_agent: sflow.sub_agent,
             sampling: sflow.sampling.get(),
         };
         Self {
-            agent: Agent::new(identity, now),
+            agent: SflowAgent::new(identity, now),
             targets: sflow.targets.as_slice().into(),
             polling: sflow.polling,
             next_tick: now + TICK,
@@ -274,9 +274,9 @@ impl Telling {
         };
         let departed = sampled.departed.as_slice();
         let output = match departed {
-            [] => Way::Nowhere,
-            [only] => index(only.port).map_or(Way::Ports(1), Way::Interface),
-            [..] => Way::Ports(u32::try_from(departed.len()).unwrap_or(u32::MAX)),
+            [] => SampleOutput::Nowhere,
+            [only] => index(only.port).map_or(SampleOutput::Ports(1), SampleOutput::Interface),
+            [..] => SampleOutput::Ports(u32::try_from(departed.len()).unwrap_or(u32::MAX)),
         };
         let tag = sampled.arrived.tag();
         let sample = FlowSample {
@@ -304,7 +304,7 @@ impl Telling {
         };
         let indices = ports.clone().filter_map(|entry| entry.index);
         let there: BTreeSet<u32> = indices.collect();
-        self.agent.keep_interfaces(|index| there.contains(&index));
+        self.agent.retain_interfaces(|index| there.contains(&index));
         for entry in ports {
             // Each has its own tick, so that not all are told at once.
             let tick = self.ticks + u64::from(entry.desc.number.0);
@@ -325,7 +325,7 @@ impl Telling {
 
 impl PortEntry {
     /// What an agent tells of it.
-    fn sample(&self, index: u32, datapath: DatapathId) -> PortSample {
+    fn sample(&self, index: u32, datapath: DatapathId) -> CountersSample {
         let counts = self.counts();
         let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
         let received = [
@@ -340,7 +340,7 @@ impl PortEntry {
             counts.tx_dropped() - counts[Counter::TxErrors],
             counts[Counter::TxErrors],
         ];
-        PortSample {
+        CountersSample {
             speed: u64::from(self.desc.speed_kbps) * 1000,
             full_duplex: self.full_duplex,
             up: !self.desc.config.contains(flow::PortConfig::DOWN),

@@ -251,7 +251,7 @@ fn a_controller_is_sent_no_more_frames_than_it_is_to_have() {
             .sum::<usize>()
     };
     let all = send(&mut rig, 10);
-    rig.bridge.limit_packet_ins(Rate::new(1000, Some(4)));
+    rig.bridge.limit_packet_ins(PacketRate::new(1000, Some(4)));
     let some = send(&mut rig, 10);
     assert_eq!(
         (all * 4, some * 10),

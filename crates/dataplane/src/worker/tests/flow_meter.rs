@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 
 use super::*;
-use flow_export::flows::{FLOWS_MAX, Flow, Output};
+use flow_export::flows::{FLOWS_MAX, FlowOutput, Ipv4Flow};
 
 /// Counts all frames by flows, and samples one of so many.
 fn count(rig: &mut WorkerRig, sampled: u32) {
@@ -26,7 +26,7 @@ fn packet(src: u32, port: u16) -> Vec<u8> {
 }
 
 /// What the worker tells of flows when a second is over; samples are passed over.
-fn told(rig: &mut WorkerRig) -> Vec<Flow> {
+fn told(rig: &mut WorkerRig) -> Vec<Ipv4Flow> {
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(3));
     match rig.events.pop() {
@@ -54,9 +54,9 @@ fn flows_tell_where_their_frames_went() {
         .map(|(key, counts)| (key.input.0, key.output, counts.packets))
         .collect();
     let wanted = [
-        (1, Output::Port(PortNo(2)), 2),
-        (2, Output::Several, 1),
-        (3, Output::Flood, 1),
+        (1, FlowOutput::Port(PortNo(2)), 2),
+        (2, FlowOutput::Several, 1),
+        (3, FlowOutput::Flood, 1),
     ];
     assert_eq!(told, wanted);
     assert_eq!(flows[0].1.bytes, 2 * packet(1, 7).len() as u64);
@@ -85,9 +85,9 @@ fn each_frame_is_counted_once_whether_it_is_sampled_or_not_and_goes_together_or_
         let flows = told(&mut rig);
         assert_eq!(flows.len(), 3 * 7, "{sampled}");
         for (port, output) in [
-            (1, Output::Port(PortNo(2))),
-            (2, Output::Port(PortNo(1))),
-            (3, Output::Nowhere),
+            (1, FlowOutput::Port(PortNo(2))),
+            (2, FlowOutput::Port(PortNo(1))),
+            (3, FlowOutput::Nowhere),
         ] {
             let of_port = flows.iter().filter(|(key, _)| key.input == PortNo(port));
             let of_port = of_port.filter(|(key, _)| key.output == output);

@@ -10,11 +10,11 @@ use openflow::WallTime;
 use super::super::Effect;
 use config::IpfixCache;
 use dataplane::sampling::{ActionSample, FrameSample};
-use flow_export::ipfix::{Exporter, Observation};
+use flow_export::ipfix::{IpfixExporter, IpfixObservation};
 
 /// An exporter and those whom it tells.
 pub(super) struct Flows {
-    exporter: Exporter,
+    exporter: IpfixExporter,
     targets: Arc<[SocketAddr]>,
     domain: u32,
     point: u32,
@@ -31,7 +31,7 @@ impl Flows {
         started: WallTime,
     ) -> Self {
         Self {
-            exporter: Exporter::new(cache.clone(), started.0.as_secs()),
+            exporter: IpfixExporter::new(cache.clone(), started.0.as_secs()),
             targets: targets.into(),
             domain,
             point,
@@ -48,7 +48,7 @@ impl Flows {
     ) {
         let mut messages = Vec::new();
         let input = index(sampled.from.port).unwrap_or(0);
-        let observation = |leaves, output| Observation {
+        let observation = |leaves, output| IpfixObservation {
             domain: self.domain,
             point: self.point,
             leaves,
@@ -83,7 +83,7 @@ impl Flows {
     ) {
         let (sample, from) = (&sampled.sample, sampled.from.port);
         let output = sample.port.filter(|port| *port != from);
-        let observation = Observation {
+        let observation = IpfixObservation {
             domain: sample.domain,
             point: sample.point,
             leaves: match sample.direction {
@@ -113,7 +113,7 @@ impl Flows {
     /// Tells all that it keeps.
     pub(super) fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let mut messages = Vec::new();
-        self.exporter.end(now, &mut messages);
+        self.exporter.flush(now, &mut messages);
         self.send(messages, effects);
     }
 

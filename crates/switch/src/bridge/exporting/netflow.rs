@@ -9,15 +9,15 @@ use openflow::WallTime;
 
 use super::super::Effect;
 use config::NetflowConfig;
-use flow_export::flows::Flow;
-use flow_export::netflow::Exporter;
+use flow_export::flows::Ipv4Flow;
+use flow_export::netflow::NetflowExporter;
 
 /// One that ends waits so long for what workers have counted: they tell it once a second.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// An exporter and those whom it tells.
 pub(super) struct Accounting {
-    exporter: Exporter,
+    exporter: NetflowExporter,
     targets: Arc<[SocketAddr]>,
     /// When it ends, if it does.
     ends: Option<Instant>,
@@ -26,7 +26,7 @@ pub(super) struct Accounting {
 impl Accounting {
     pub(super) fn new(netflow: &NetflowConfig, started: WallTime) -> Self {
         Self {
-            exporter: Exporter::new(netflow.settings.clone(), started.0),
+            exporter: NetflowExporter::new(netflow.settings.clone(), started.0),
             targets: netflow.targets.as_slice().into(),
             ends: None,
         }
@@ -39,11 +39,16 @@ impl Accounting {
             return;
         };
         self.ends = None;
-        self.exporter.set(netflow.settings.clone());
+        self.exporter.configure(netflow.settings.clone());
         self.targets = netflow.targets.as_slice().into();
     }
 
-    pub(super) fn handle_flows(&mut self, flows: &[Flow], now: Instant, effects: &mut Vec<Effect>) {
+    pub(super) fn handle_flows(
+        &mut self,
+        flows: &[Ipv4Flow],
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         let mut datagrams = Vec::new();
         self.exporter.handle_flows(flows, now, &mut datagrams);
         self.send(datagrams, effects);
@@ -69,7 +74,7 @@ impl Accounting {
     /// Tells all that it keeps.
     pub(super) fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let mut datagrams = Vec::new();
-        self.exporter.end(now, &mut datagrams);
+        self.exporter.flush(now, &mut datagrams);
         self.send(datagrams, effects);
     }
 

@@ -13,7 +13,7 @@ use config::{
 use dataplane::punt::PuntedProtocols;
 
 const MEMBERS: [PortNo; 2] = [PortNo(2), PortNo(3)];
-const STATION: Address = Address {
+const STATION: FdbKey = FdbKey {
     vid: 0,
     mac: MacAddr([2, 0, 0, 0, 0, 0x10]),
 };
@@ -37,7 +37,7 @@ fn switching(mode: BondMode, lacp: Option<LacpConfig>) -> SwitchingConfig {
             bond: Some(bond),
             ..LogicalPort::default()
         }],
-        ..Switching::default()
+        ..SwitchingConfig::default()
     }
 }
 
@@ -80,7 +80,7 @@ fn sent(effects: &[Effect]) -> Vec<(PortNo, &[u8])> {
 fn another_member_takes_over_and_says_where_stations_are() {
     let mut rig = bonded(BondMode::ActiveBackup, None);
     rig.look();
-    let behind = Address {
+    let behind = FdbKey {
         mac: MacAddr([2, 0, 0, 0, 0, 0x20]),
         ..STATION
     };

@@ -17,7 +17,7 @@ fn tree(protocol: SpanningTreeProtocol, ports: &[u16]) -> SpanningTreeConfig {
     };
     SpanningTreeConfig {
         ports: ports.iter().map(port).collect(),
-        ..SpanningConfig::new(protocol)
+        ..SpanningTreeConfig::new(protocol)
     }
 }
 
@@ -158,7 +158,7 @@ fn who_is_to_hear_no_bpdus_hears_none_and_what_a_link_does_is_heeded() {
 #[test]
 fn stations_are_forgotten_behind_ports_that_do_not_learn() {
     let mut rig = Rig::controlled();
-    let station = Address {
+    let station = FdbKey {
         vid: 0,
         mac: MacAddr::from_u64(9),
     };
