@@ -5,6 +5,7 @@
 
 pub mod capture;
 mod client;
+pub mod counters;
 mod rundir;
 pub mod telemetry;
 

@@ -253,7 +253,7 @@ impl PacketInCounters {
     /// Both by name.
     pub fn read(&self) -> [(&'static str, u64); 2] {
         [
-            ("packet_in_told", self.told.load(Ordering::Relaxed)),
+            ("packet_in_sent", self.told.load(Ordering::Relaxed)),
             ("packet_in_policed", self.policed.load(Ordering::Relaxed)),
         ]
     }

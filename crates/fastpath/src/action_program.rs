@@ -45,23 +45,23 @@ pub enum SlowPathReason {
     ActionSet,
     /// Any other action.
     Action,
-    /// The packet is traced.
-    Traced,
+    /// A capture records the packet.
+    Capture,
 }
 
 impl SlowPathReason {
     /// All reasons, with the names of their counters.
     #[rustfmt::skip]
     pub const ALL: [(Self, &'static str); 9] = [
-        (Self::Conjunction,  "interpreted_conjunction"),
-        (Self::Uncompiled,   "interpreted_uncompiled_rules"),
-        (Self::Group,        "interpreted_group"),
-        (Self::Controller,   "interpreted_controller"),
-        (Self::Resubmit,     "interpreted_resubmit"),
-        (Self::Field,        "interpreted_field"),
-        (Self::ActionSet,    "interpreted_action_set"),
-        (Self::Action,       "interpreted_action"),
-        (Self::Traced,       "interpreted_watched"),
+        (Self::Conjunction,  "slow_path_conjunction"),
+        (Self::Uncompiled,   "slow_path_uncompiled_rules"),
+        (Self::Group,        "slow_path_group"),
+        (Self::Controller,   "slow_path_controller"),
+        (Self::Resubmit,     "slow_path_resubmit"),
+        (Self::Field,        "slow_path_field"),
+        (Self::ActionSet,    "slow_path_action_set"),
+        (Self::Action,       "slow_path_action"),
+        (Self::Capture,      "slow_path_capture"),
     ];
 }
 

@@ -127,7 +127,7 @@ impl Runner {
         trace: &mut dyn Trace,
     ) -> &mut Verdict {
         let memory = &mut self.memory;
-        memory.count_slow_path(SlowPathReason::Traced);
+        memory.count_slow_path(SlowPathReason::Capture);
         let tables = LookupTables {
             pipeline: context.pipeline,
             lookup: &ViewLookup::new(context.view, &memory.scratch),

@@ -73,7 +73,7 @@ const BURST_MAX: usize = 256;
 
 /// What the control thread counts for want of a better place.
 #[derive(Debug, Default)]
-struct ControlCounters {
+pub(crate) struct ControlCounters {
     /// Malformed or unknown messages, answered by the channels.
     messages_refused: u64,
     /// Messages to peers that had too many unread already.
@@ -86,12 +86,24 @@ struct ControlCounters {
     exports_lost: u64,
 }
 
+/// The names of a bridge's counters.
+pub(crate) const BRIDGE_COUNTERS: [&str; 3] = ["fdb_evicted", "learn_refused", "packet_in_limited"];
+
+/// Returns the counters of a bridge, by name.
+fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)> {
+    BRIDGE_COUNTERS.into_iter().zip([
+        bridge.stations().counts().evicted,
+        bridge.learn_refused(),
+        bridge.packet_ins_limited(),
+    ])
+}
+
 impl ControlCounters {
     /// Every counter by name.
-    fn read(&self) -> [(&'static str, u64); 5] {
+    pub(crate) fn read(&self) -> [(&'static str, u64); 5] {
         [
             ("messages_refused", self.messages_refused),
-            ("unasked_dropped", self.unasked_dropped),
+            ("async_dropped", self.unasked_dropped),
             ("transmit_dropped", self.transmit_dropped),
             ("exports_sent", self.exports_sent),
             ("exports_lost", self.exports_lost),

@@ -7,6 +7,8 @@
 mod clock;
 mod connection;
 mod control;
+#[cfg(test)]
+mod counter_catalog;
 mod error;
 mod facts;
 mod handle;

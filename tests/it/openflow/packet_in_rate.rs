@@ -54,12 +54,12 @@ fn storm_of_table_misses_delays_no_other_frames_and_is_counted(
         .iter()
         .filter(|message| matches!(message, Message::PacketIn(_)));
     let policed = switch.counter("br0 port 3 packet_in_policed ")?;
-    let sent_packet_ins = switch.counter("br0 port 3 packet_in_told ")?;
+    let sent_packet_ins = switch.counter("br0 port 3 packet_in_sent ")?;
     assert!(
         sent_packet_ins >= 25 && policed > 0,
         "{sent_packet_ins} sent, {policed} policed"
     );
-    let unbuffered = ["worker packet_in_no_room ", "worker no_buffer "];
+    let unbuffered = ["worker packet_in_queue_full ", "worker no_buffer "];
     let unbuffered = unbuffered.map(|name| switch.counter(name));
     let unbuffered: u64 = unbuffered.into_iter().sum::<Result<_, _>>()?;
     assert_eq!(
@@ -67,7 +67,7 @@ fn storm_of_table_misses_delays_no_other_frames_and_is_counted(
         misses,
         "{unbuffered} dropped for lack of buffers"
     );
-    let dropped = switch.counter("control unasked_dropped ")?;
+    let dropped = switch.counter("control async_dropped ")?;
     assert_eq!(packet_ins.count() as u64 + dropped, sent_packet_ins);
     Ok(())
 }
@@ -113,8 +113,8 @@ fn controller_rate_limit_is_enforced_and_can_be_changed(context: &TestContext) -
         sent += FRAME_COUNT as u64;
         switch.wait_until("the counters of all frames", |switch| {
             let names = [
-                "br0 port 1 packet_in_told ",
-                "worker packet_in_no_room ",
+                "br0 port 1 packet_in_sent ",
+                "worker packet_in_queue_full ",
                 "br0 port 1 rx_overrun ",
             ];
             let counts = names.map(|name| switch.counter(name));
@@ -124,8 +124,8 @@ fn controller_rate_limit_is_enforced_and_can_be_changed(context: &TestContext) -
     storm(&switch)?;
     let packet_ins = controller.take_messages().len() as u64;
     let limited = switch.counter("br0 packet_in_limited ")?;
-    let sent_packet_ins = switch.counter("br0 port 1 packet_in_told ")?;
-    let dropped = switch.counter("control unasked_dropped ")?;
+    let sent_packet_ins = switch.counter("br0 port 1 packet_in_sent ")?;
+    let dropped = switch.counter("control async_dropped ")?;
     assert!(
         packet_ins >= 25 && limited > 0,
         "{packet_ins} received, {limited} limited"

@@ -209,7 +209,7 @@ fn memory_stays_bounded_with_a_controller_that_reads_no_packet_ins(
             network.host(1).send_bytes(&burst)?;
             sent += burst.len();
         }
-        Ok(switch.counter("control unasked_dropped")? > 1000)
+        Ok(switch.counter("control async_dropped")? > 1000)
     })?;
     let growth = switch
         .process

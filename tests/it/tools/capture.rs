@@ -112,7 +112,7 @@ fn ping_and_count_interpreted(
     count: u32,
 ) -> Result<u64, Failure> {
     from.ping(to.address, count)?;
-    switch.counter("worker interpreted_watched")
+    switch.counter("worker slow_path_capture")
 }
 
 fn capture_file_holds_frames_at_ingress_and_egress_with_their_rules(
@@ -153,7 +153,7 @@ fn capture_file_holds_frames_at_ingress_and_egress_with_their_rules(
     }
     assert_eq!(frames.len(), 12);
     // After the capture no frame is interpreted.
-    let interpreted = switch.counter("worker interpreted_watched")?;
+    let interpreted = switch.counter("worker slow_path_capture")?;
     assert_eq!(interpreted, 6);
     assert_eq!(
         ping_and_count_interpreted(&switch, one, two, 3)?,

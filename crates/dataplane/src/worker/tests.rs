@@ -448,7 +448,7 @@ fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
     for _ in 0..3 {
         assert_eq!(rig.pass(1, 9), [2]);
     }
-    assert_eq!(rig.drops(), [("packet_in_no_room", 1)]);
+    assert_eq!(rig.drops(), [("packet_in_queue_full", 1)]);
     let Ok(WorkerEvent::PacketIn(event)) = rig.events.pop() else {
         panic!("a frame for the controllers")
     };
@@ -466,7 +466,7 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
     for _ in 0..5 {
         assert_eq!(rig.pass(1, 9), [2]);
     }
-    let told = [("packet_in_told", 2), ("packet_in_policed", 3)];
+    let told = [("packet_in_sent", 2), ("packet_in_policed", 3)];
     assert_eq!(rig.policing.counters.read(), told);
     assert_eq!(rig.drops(), []);
     assert_eq!(std::iter::from_fn(|| rig.events.pop().ok()).count(), 2);

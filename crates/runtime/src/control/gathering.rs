@@ -12,9 +12,9 @@ use flow::Role;
 use pipeline::{Pipeline, Rule};
 use ports::{Counter, QueueCounts};
 
-use super::Control;
 use super::commands::Told;
 use super::site::{PortSite, Site};
+use super::{Control, bridge_counters};
 use crate::process;
 use control_api::telemetry::{
     BridgeTelemetry, ControllerTelemetry, PortTelemetry, RuleTelemetry, TableTelemetry, Telemetry,
@@ -112,11 +112,7 @@ fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
 }
 
 fn bridge(site: &Site) -> BridgeTelemetry {
-    let counts = [
-        ("stations_evicted", site.bridge.stations().counts().evicted),
-        ("learn_refused", site.bridge.learn_refused()),
-        ("packet_in_limited", site.bridge.packet_ins_limited()),
-    ];
+    let counts = bridge_counters(&site.bridge);
     let entries: Vec<_> = site.bridge.ports().collect();
     let entry = |number| entries.iter().find(|(of, _)| *of == number);
     let ports = site.ports.iter().map(|(number, of)| {
@@ -139,7 +135,7 @@ fn bridge(site: &Site) -> BridgeTelemetry {
     BridgeTelemetry {
         name: site.bridge.name().to_owned(),
         datapath_id: format!("{:016x}", site.bridge.datapath_id().0),
-        counts: not_zero(counts.into_iter()),
+        counts: not_zero(counts),
         ports: ports.collect(),
         controllers: controllers.collect(),
         ..BridgeTelemetry::default()

@@ -58,7 +58,7 @@ fn a_frame_that_is_watched_is_told_as_it_came_and_as_it_left_by_each_port() {
     assert_eq!(third.port, PortNo(3));
     assert_eq!(third.frame.bytes, frame_to(9, 7));
     assert!(rig.captured().is_none(), "the other is watched by nobody");
-    assert_eq!(rig.drops(), [("interpreted_watched", 1)]);
+    assert_eq!(rig.drops(), [("slow_path_capture", 1)]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn what_is_watched_is_counted_and_dropped_as_ever_and_says_why() {
     assert_eq!(rig.pass(1, 9), [2]);
     let told: Vec<_> = rig.pipeline.table_stats().take(1).collect();
     assert_eq!((told[0].lookups, told[0].matched), (2, 1));
-    assert_eq!(rig.drops(), [("no_match", 1), ("interpreted_watched", 2)]);
+    assert_eq!(rig.drops(), [("no_match", 1), ("slow_path_capture", 2)]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn who_is_not_told_for_want_of_room_is_told_how_often_and_frames_go_on() {
     // The ring has room for two.
     assert_eq!(capture.missed(), 3);
     let drops = rig.drops();
-    assert!(drops.contains(&("captured_no_room", 3)), "{drops:?}");
+    assert!(drops.contains(&("capture_queue_full", 3)), "{drops:?}");
     assert!(rig.captured().is_some() && rig.captured().is_some());
 }
 

@@ -74,7 +74,7 @@ fn frames_stay_in_order_whether_they_are_sampled_or_not() {
     assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Sampled(_))));
     // The ring has room for two.
     let drops = rig.drops();
-    assert!(matches!(drops[..], [("sample_no_room", _)]), "{drops:?}");
+    assert!(matches!(drops[..], [("sample_queue_full", _)]), "{drops:?}");
 }
 
 #[test]

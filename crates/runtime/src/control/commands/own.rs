@@ -1,6 +1,7 @@
 //! Commands that only this switch has, `comporta/*`, and its counters.
 
 use crate::control::gathering::telemetry;
+use control_api::counters::older_name;
 use control_api::telemetry::TELEMETRY;
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use ports::Counter;
 
 use super::Answer::{AtOnce, Later};
 use super::{Command, Told, named};
-use crate::control::Control;
 use crate::control::lookups::Lookups;
+use crate::control::{Control, bridge_counters};
 use config::parse_cores;
 
 #[rustfmt::skip]
@@ -74,16 +75,9 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
         if arguments.first().is_some_and(|wanted| wanted != bridge) {
             continue;
         }
-        lines.insert(
-            format!("{bridge} stations_evicted"),
-            site.bridge.stations().counts().evicted,
-        );
-        lines.insert(
-            format!("{bridge} learn_refused"),
-            site.bridge.learn_refused(),
-        );
-        let limited = site.bridge.packet_ins_limited();
-        lines.insert(format!("{bridge} packet_in_limited"), limited);
+        for (name, count) in bridge_counters(&site.bridge) {
+            lines.insert(format!("{bridge} {name}"), count);
+        }
         for (port, of) in &site.ports {
             for (name, count) in of.told() {
                 *lines
@@ -98,8 +92,20 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
             }
         }
     }
-    let lines = lines.iter().filter(|(_, count)| **count != 0);
+    lines.retain(|_, count| *count != 0);
+    let renamed: Vec<_> = lines
+        .iter()
+        .filter_map(|(name, count)| Some((under_older_name(name)?, *count)))
+        .collect();
+    lines.extend(renamed);
     Ok(lines
+        .iter()
         .map(|(name, count)| format!("{name} {count}\n"))
         .collect())
+}
+
+/// Returns a counter's line prefix with its older name, if it was renamed.
+fn under_older_name(line: &str) -> Option<String> {
+    let (owner, name) = line.rsplit_once(' ')?;
+    Some(format!("{owner} {}", older_name(name)?))
 }
