@@ -4,8 +4,8 @@
 //! NSDI 2015: group prefetching on the CPU).
 //!
 //! A core waits for a cache line from memory much longer than a stage of a lookup takes, but it can
-//! wait for about ten lines at a time. So each stage of a lookup runs for all packets of the batch before the next stage begins, and ends
-//! with a prefetch of the memory that the next stage reads:
+//! wait for about ten lines at a time. So each stage of a lookup runs for all packets of the batch
+//! before the next stage begins, and ends with a prefetch of the memory that the next stage reads:
 //!
 //! ```text
 //!   parse           p0 p1 p2 ... p31      prefetch the frames of the next batch
@@ -84,11 +84,11 @@ use crate::compiled_set::CompiledSet;
 use crate::flow_cache::FlowRecorder;
 use crate::frame_progress::{BATCH_RESUBMITS_MAX, FrameProgress};
 use crate::ingress_tables::IngressTables;
-use crate::linear::LinearSearch;
 use crate::match_result::{MatchResult, look_up};
 use crate::packed_key::PackedKey;
 
 mod cached;
+mod in_linear;
 mod in_tuple;
 mod packet_group;
 mod parse;
@@ -321,29 +321,6 @@ impl<'a> BatchLookup<'a> {
         }
         let weight = self.progress[index % LOOKUP_BATCH].weight;
         counters.add(self.state.memory.writer, weight, self.state.context.now);
-    }
-
-    /// Looks up a group in a linear form: each rule is compared with all packets.
-    fn look_up_linear(
-        &mut self,
-        group: PacketGroup,
-        (compiled, linear): (&'a CompiledSet, &'a LinearSearch),
-    ) -> NextTables {
-        let (mut result, mut remaining) = (self.table_result(group), group.packets);
-        let mut columns = None;
-        for (rank, rule) in compiled.visible_rules(self.state.context.view.epoch()) {
-            let keys = &self.state.memory.keys;
-            let packets = linear.matching_packets(rank, keys, remaining, &mut columns);
-            if !packets.is_empty() {
-                self.apply_hits(RuleHits { rule, packets }, &mut result);
-                remaining = remaining.difference(packets);
-                if remaining.is_empty() {
-                    break;
-                }
-            }
-        }
-        self.stop(remaining, MatchResult::MISS, &group);
-        self.finish_table(result)
     }
 
     /// Counts the lookups of the packets that continue or are forwarded. Returns those that

@@ -3,7 +3,7 @@
 use super::code::{code_of, lines_with_word};
 use super::{SourceFile, TidyFinding, Tree};
 
-/// Longest file, in lines before its tests.
+/// Longest file, in lines between its module documentation and its tests.
 const LINES_MAX: usize = 500;
 
 /// The crates that may use `unsafe`.
@@ -26,7 +26,7 @@ fn check_file(file: &SourceFile) -> Vec<TidyFinding> {
     if length > LINES_MAX && !is_test(file) {
         find(
             LINES_MAX + 1,
-            format!("{length} lines before its tests, {LINES_MAX} at most: split it by ideas"),
+            format!("{length} lines of code, {LINES_MAX} at most: split it by ideas"),
         );
     }
     let code = code_of(&file.text);
@@ -54,10 +54,16 @@ fn has_call(code: &str, line: usize, name: &str) -> bool {
         .is_some_and(|line| line.contains(name))
 }
 
-/// Returns the number of lines before the tests.
+/// Returns the number of lines between the module documentation, which may be an essay, and the
+/// tests.
 fn length(file: &SourceFile) -> usize {
+    let documentation = file
+        .lines()
+        .take_while(|(_, line)| line.starts_with("//!"))
+        .count();
     let tests = file.lines().find(|(_, line)| *line == "#[cfg(test)]");
-    tests.map_or_else(|| file.text.lines().count(), |(number, _)| number - 1)
+    let end = tests.map_or_else(|| file.text.lines().count(), |(number, _)| number - 1);
+    end.saturating_sub(documentation)
 }
 
 /// True if the file contains only tests.
@@ -94,14 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn length_ends_where_tests_begin() {
-        let lines = "//! A file.\n".repeat(501);
+    fn length_excludes_module_documentation_and_tests() {
+        let lines = "//! A file.\n".to_owned() + &"fn f() {}\n".repeat(501);
+        let essay = "//! A file.\n".repeat(501);
         let tests = "#[cfg(test)]\n".to_owned() + &"// test\n".repeat(600);
         assert!(
             findings("crates/x/src/a.rs", &lines)[0]
                 .starts_with("crates/x/src/a.rs:501: 501 lines")
         );
-        assert!(findings("crates/x/src/a.rs", &("//! A file.\n".to_owned() + &tests)).is_empty());
+        assert!(findings("crates/x/src/a.rs", &(essay + &tests)).is_empty());
         assert!(findings("crates/x/src/a/tests.rs", &lines).is_empty());
         assert!(findings("tests/it/a.rs", &lines).is_empty());
     }
