@@ -1,150 +1,104 @@
-//! The arguments of `comporta lab`: what was typed, and its translation into the
-//! options that the lab takes.
+//! Arguments of `comporta lab`, and their translation into the options of a run.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use lab::{Asked, DeviceKind, Options, Scenario};
-use record::{BadSetting, MatchSet, Prober, Profile};
+use lab::{DeviceKind, ExperimentId, MatchSet, Options, Prober, Selection};
+use record::{BadSetting, Profile, Settings};
 use report::Language;
 
 use crate::lab_instrument::InstrumentCommand;
 use crate::lab_results::{CheckArgs, CompareArgs, ExportArgs, ThresholdArgs};
 
-/// Measure OpenFlow data planes, this one and others, side by side.
+/// Measure OpenFlow data planes and compare them.
 #[derive(Subcommand)]
 pub(crate) enum LabCommand {
     /// Run experiments and write a report.
     Run(Box<RunArgs>),
-    /// Write the report of a run again, from its records alone.
+    /// Write the report of a run again, from its records.
     #[command(after_help = "Example:\n  comporta lab report results/run-1 --language pt")]
     Report {
-        /// The run's directory.
+        /// Directory of the run.
         directory: PathBuf,
-        /// The language of the report: en, pt or ja.
+        /// Language of the report: en, pt or ja.
         #[arg(long, value_name = "LANGUAGE", default_value_t)]
         language: Language,
     },
-    /// List experiments and devices, and what is missing to use each.
+    /// List experiments and devices, with the missing requirements of each.
     List,
-    /// List devices with their modes and ports, and what is missing to use each.
+    /// List devices with their modes and ports, and the missing requirements of each.
     #[command(after_help = "Example:\n  comporta lab devices external:my-switch.toml --json")]
     Devices {
-        /// Devices that files describe, beside those that the lab knows: external:FILE.
+        /// Devices with a description file, in addition to the known ones: external:FILE.
         #[arg(value_name = "NAME")]
         described: Vec<DeviceKind>,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Put back what runs that were killed have left behind.
+    /// Release the interfaces and processes of runs that were killed.
     Clean,
-    /// Tell an experiment's method: its question, its steps, what can be set.
+    /// Show the method of an experiment: its question, steps, parameters and figures.
     #[command(after_help = "Example:\n  comporta lab show echo")]
     Show {
-        /// The experiment.
-        #[arg(value_name = "SCENARIO")]
-        scenario: Scenario,
+        /// Experiment.
+        #[arg(value_name = "EXPERIMENT")]
+        experiment: ExperimentId,
     },
-    /// Tell which tests a run would do, and about how long it would take.
+    /// List the trials of a run, with their approximate duration.
     #[command(after_help = "Example:\n  comporta lab plan all --profile quick")]
     Plan(Box<RunArgs>),
-    /// Tell what changed from one run to another, and how certain that is.
+    /// Compare two runs, with the significance of the changes.
     Compare(CompareArgs),
-    /// Hold a run against thresholds.
+    /// Check a run against thresholds.
     Check(CheckArgs),
-    /// Write tables (CSV) and a page of Markdown of a run.
+    /// Export a run as tables (CSV) and a page of Markdown.
     Export(ExportArgs),
     #[command(flatten)]
     Instrument(InstrumentCommand),
 }
 
-/// What to measure, on what, and how often.
+/// Experiments, devices and parameters of a run.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10"
 )]
 pub(crate) struct RunArgs {
-    /// Experiments by name, by family (experiment-a, oflops, ...), or all; `comporta lab list`
-    /// lists them.
-    #[arg(required = true, value_name = "SCENARIO")]
-    scenarios: Vec<Asked>,
-    /// Devices under test, all up at once and measured in turns
+    /// Experiments by name, by family (experiment-a, oflops, ...), or all; see `comporta lab list`.
+    #[arg(required = true, value_name = "EXPERIMENT")]
+    experiments: Vec<Selection>,
+    /// Devices under test; all run at once and are measured in turn
     /// [default: comporta,ovs,linux-bridge,direct].
     #[arg(long = "device", value_name = "NAME,...", value_delimiter = ',')]
     devices: Vec<DeviceKind>,
-    /// Measure no bare cable beside the devices, which tells what of a delay is the tester's own.
+    /// Do not measure the bare link, which shows the tester's own contribution to a delay.
     #[arg(long)]
     no_calibration: bool,
-    /// How often each test is done; intervals are over these runs [default: 5].
+    /// Repetitions of each trial; intervals are over these runs [default: 5].
     #[arg(long, value_name = "COUNT")]
     runs: Option<u32>,
-    /// How thoroughly: quick (three runs of short tests), paper (as published) or rfc (as the
-    /// standards want it). Other options still count [default: paper].
+    /// Profile: quick (three runs of short trials), paper (as published) or rfc (as standardized);
+    /// other options have precedence [default: paper].
     #[arg(long, value_name = "NAME")]
     profile: Option<Profile>,
     /// The same as --profile quick.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
-    /// Values of an experiment's parameters; `comporta lab show` tells which there are.
+    /// Values of a parameter; `comporta lab show` lists the parameters of an experiment.
     #[arg(long = "set", value_name = "NAME=VALUE,...")]
     settings: Vec<String>,
-    /// Echoes in a test, or requests [default: 10000].
-    #[arg(long, value_name = "COUNT")]
-    packets: Option<u32>,
-    /// Frame sizes of the echo, checksum (FCS) included [default: 64,128,256].
-    #[arg(long, value_name = "BYTES,...", value_delimiter = ',')]
-    frame_bytes: Vec<u16>,
-    /// What the rules of the echo match: port, mac, ip, udp, exact [default: all].
-    #[arg(long = "match", value_name = "SET,...", value_delimiter = ',')]
-    match_sets: Vec<MatchSet>,
-    /// Who sends the echoes: solo (one busy-polling thread with both ends) or pair
-    /// (a blocking client and server, as published) [default: solo].
-    #[arg(long, value_name = "NAME")]
-    prober: Option<Prober>,
-    /// Seconds of one TCP test [default: 10].
-    #[arg(long, value_name = "COUNT")]
-    tcp_seconds: Option<u32>,
-    /// Streams of one TCP test [default: 1].
-    #[arg(long, value_name = "COUNT")]
-    tcp_streams: Option<u32>,
-    /// The server sends, in place of the client.
-    #[arg(long)]
-    tcp_reverse: bool,
-    /// Milliseconds of one forwarding-rate test [default: 2000].
-    #[arg(long, value_name = "COUNT")]
-    rate_millis: Option<u32>,
-    /// Frames a second to offer, beside as fast as possible.
-    #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
-    rates: Vec<u32>,
-    /// Flows of one flow-table test [default: 100000].
-    #[arg(long, value_name = "COUNT")]
-    flows: Option<u32>,
-    /// Frames a second that meters let pass [default: 1000,10000,100000,200000].
-    #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
-    meter_rates: Vec<u32>,
-    /// Seconds of one meter's test [default: 4].
-    #[arg(long, value_name = "COUNT")]
-    meter_seconds: Option<u32>,
-    /// Milliseconds of one test of changes [default: 5000].
-    #[arg(long, value_name = "COUNT")]
-    change_millis: Option<u32>,
-    /// Frames a second that move while rules change [default: half of what each device carries].
-    #[arg(long, value_name = "PPS")]
-    change_rate: Option<u32>,
-    /// Flows of the table that is told while frames move [default: 100000].
-    #[arg(long, value_name = "COUNT")]
-    dump_flows: Option<u32>,
-    /// What determines the random order of tests [default: 1].
+    #[command(flatten)]
+    parameters: ParameterArgs,
+    /// Seed of the order of trials [default: 1].
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// The language of the report: en, pt or ja.
+    /// Language of the report: en, pt or ja.
     #[arg(long, value_name = "LANGUAGE", default_value_t)]
     language: Language,
-    /// Where records and report go [default: the next free of results/run-1, -2, ...].
+    /// Directory for records and report [default: the first free one of results/run-1, -2, ...].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the run in --out: what it has is not measured again.
+    /// Continue the run in --out without its completed trials.
     #[arg(long, requires = "out")]
     resume: bool,
     /// Cores for the lab and its hosts [default: chosen].
@@ -157,11 +111,62 @@ pub(crate) struct RunArgs {
     pub(crate) thresholds: ThresholdArgs,
 }
 
+/// Options for parameters of single experiments; `--set` does the same for all parameters.
+#[derive(Args)]
+struct ParameterArgs {
+    /// Echoes of a trial of echo, requests of a trial of tcp-requests [default: 10000].
+    #[arg(long, value_name = "COUNT")]
+    packets: Option<u32>,
+    /// Frame sizes of echo, with the checksum (FCS) [default: 64,128,256].
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',')]
+    frame_bytes: Vec<u16>,
+    /// Fields that the rules of echo match: port, mac, ip, udp, exact [default: all].
+    #[arg(long = "match", value_name = "SET,...", value_delimiter = ',')]
+    match_sets: Vec<MatchSet>,
+    /// Sender of the echoes: solo (one busy-polling thread with both sockets) or pair (blocking
+    /// client and server, as published) [default: solo].
+    #[arg(long, value_name = "NAME")]
+    prober: Option<Prober>,
+    /// Seconds of a trial with iperf3 [default: 10].
+    #[arg(long, value_name = "COUNT")]
+    tcp_seconds: Option<u32>,
+    /// TCP streams of a trial with iperf3 [default: 1].
+    #[arg(long, value_name = "COUNT")]
+    tcp_streams: Option<u32>,
+    /// The server sends instead of the client.
+    #[arg(long)]
+    tcp_reverse: bool,
+    /// Milliseconds of a trial of forwarding-rate [default: 2000].
+    #[arg(long, value_name = "COUNT")]
+    rate_millis: Option<u32>,
+    /// Intended loads of forwarding-rate in frames per second, in addition to flat-out.
+    #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
+    rates: Vec<u32>,
+    /// Flows of flow-table [default: 100000].
+    #[arg(long, value_name = "COUNT")]
+    flows: Option<u32>,
+    /// Rates of meters in frames per second [default: 1000,10000,100000,200000].
+    #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
+    meter_rates: Vec<u32>,
+    /// Seconds of a trial of meters [default: 4].
+    #[arg(long, value_name = "COUNT")]
+    meter_seconds: Option<u32>,
+    /// Milliseconds of a trial of changes [default: 5000].
+    #[arg(long, value_name = "COUNT")]
+    change_millis: Option<u32>,
+    /// Frames per second in changes [default: half of the rate that each device carries].
+    #[arg(long, value_name = "PPS")]
+    change_rate: Option<u32>,
+    /// Flows that changes lists under traffic [default: 100000].
+    #[arg(long, value_name = "COUNT")]
+    dump_flows: Option<u32>,
+}
+
 impl RunArgs {
-    /// The lab's options; `comporta` is this program and `command_line` how it was called.
+    /// Returns the options of the run; `comporta` is this program, and `command_line` its command.
     ///
     /// # Errors
-    /// A setting is no setting.
+    /// A setting has the wrong form.
     pub(crate) fn into_options(
         self,
         comporta: PathBuf,
@@ -173,9 +178,11 @@ impl RunArgs {
         };
         let mut options = Options::of(profile);
         for text in &self.settings {
-            options.parameters.settings.read(text)?;
+            options.settings.parse(text)?;
         }
-        options.scenarios = distinct(self.scenarios);
+        options.experiments = distinct(self.experiments);
+        self.parameters
+            .apply(&options.experiments, &mut options.settings);
         options.directory = self.out.unwrap_or_else(Options::free_directory);
         options.resume = self.resume;
         options.comporta = comporta;
@@ -183,60 +190,133 @@ impl RunArgs {
         options.language = self.language;
         options.tester_cores = self.tester_cores;
         options.device_cores = self.device_cores;
-        replace(&mut options.runs, self.runs);
-        replace(&mut options.seed, self.seed);
-        replace_list(&mut options.devices, self.devices);
+        if let Some(runs) = self.runs {
+            options.runs = runs;
+        }
+        if let Some(seed) = self.seed {
+            options.seed = seed;
+        }
+        if !self.devices.is_empty() {
+            options.devices = self.devices;
+        }
         if !self.no_calibration {
             options.add_calibration();
         }
-        let echo = &mut options.parameters.echo;
-        replace(&mut echo.packets, self.packets);
-        replace(&mut echo.prober, self.prober);
-        replace_list(&mut echo.frame_bytes, self.frame_bytes);
-        replace_list(&mut echo.match_sets, self.match_sets);
-        replace(
-            &mut options.parameters.tcp_throughput.seconds,
-            self.tcp_seconds,
-        );
-        replace(
-            &mut options.parameters.tcp_throughput.streams,
-            self.tcp_streams,
-        );
-        options.parameters.tcp_throughput.reverse = self.tcp_reverse;
-        let rate = &mut options.parameters.forwarding_rate;
-        replace(&mut rate.milliseconds, self.rate_millis);
-        replace_list(&mut rate.paced_pps, self.rates);
-        replace(&mut options.parameters.flow_table.flows, self.flows);
-        let meters = &mut options.parameters.meters;
-        replace(&mut meters.seconds, self.meter_seconds);
-        let changes = &mut options.parameters.changes;
-        replace(&mut changes.milliseconds, self.change_millis);
-        changes.pps = self.change_rate.or(changes.pps);
-        replace(&mut changes.dump_flows, self.dump_flows);
-        replace_list(&mut meters.pps, self.meter_rates);
         Ok(options)
     }
 }
 
-/// All that was asked for, each once, in the order of the first.
-fn distinct(asked: Vec<Asked>) -> Vec<Scenario> {
+impl ParameterArgs {
+    /// Sets the parameters of the experiments that are measured.
+    fn apply(self, experiments: &[ExperimentId], settings: &mut Settings) {
+        let texts = |values: &[u32]| values.iter().map(u32::to_string).collect::<Vec<_>>();
+        let one = |value: Option<u32>| texts(value.as_slice());
+        let sizes = self.frame_bytes.iter().map(u16::to_string).collect();
+        let match_sets = self.match_sets.iter().map(|set| set.name().to_owned());
+        let prober = self.prober.iter().map(|prober| prober.name().to_owned());
+        let direction = self.tcp_reverse.then(|| "reverse".to_owned());
+        let mut offers = texts(&self.rates);
+        if !offers.is_empty() {
+            offers.push("flat-out".to_owned());
+        }
+        for (of, parameter, values) in [
+            (&["echo", "tcp-requests"][..], "packets", one(self.packets)),
+            (&["echo"], "frame_bytes", sizes),
+            (&["echo"], "match_set", match_sets.collect()),
+            (&["echo"], "prober", prober.collect()),
+            (TCP, "seconds", one(self.tcp_seconds)),
+            (TCP, "streams", one(self.tcp_streams)),
+            (TCP, "direction", direction.into_iter().collect()),
+            (&["forwarding-rate"], "millis", one(self.rate_millis)),
+            (&["forwarding-rate"], "offer", offers),
+            (&["flow-table"], "flows", one(self.flows)),
+            (&["meters"], "pps", texts(&self.meter_rates)),
+            (&["meters"], "seconds", one(self.meter_seconds)),
+            (&["changes"], "millis", one(self.change_millis)),
+            (&["changes"], "rate", one(self.change_rate)),
+            (&["changes"], "dump-flows", one(self.dump_flows)),
+        ] {
+            let measured = |name: &&&str| experiments.iter().any(|one| one.name() == **name);
+            for experiment in of.iter().filter(measured) {
+                if !values.is_empty() {
+                    settings.set_default(experiment, parameter, values.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Experiments with iperf3.
+const TCP: &[&str] = &["tcp-throughput", "vlan-ports"];
+
+/// Returns the selected experiments in the order of the first selection, each once.
+fn distinct(selections: Vec<Selection>) -> Vec<ExperimentId> {
     let mut all = Vec::new();
-    for scenario in asked.into_iter().flat_map(|asked| asked.0) {
-        if !all.contains(&scenario) {
-            all.push(scenario);
+    for experiment in selections.into_iter().flat_map(|selection| selection.0) {
+        if !all.contains(&experiment) {
+            all.push(experiment);
         }
     }
     all
 }
 
-fn replace<T>(option: &mut T, given: Option<T>) {
-    if let Some(given) = given {
-        *option = given;
-    }
-}
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use record::Point;
 
-fn replace_list<T>(option: &mut Vec<T>, given: Vec<T>) {
-    if !given.is_empty() {
-        *option = given;
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn options(line: &str) -> Options {
+        let words = std::iter::once("run").chain(line.split(' '));
+        let command = Command::parse_from(words);
+        let options = command.run.into_options(PathBuf::new(), line.to_owned());
+        let options = options.unwrap();
+        options.check().unwrap();
+        options
+    }
+
+    fn points(options: &Options, experiment: &str) -> Vec<String> {
+        let of = |one: &&ExperimentId| one.name() == experiment;
+        let experiment = options.experiments.iter().find(of).unwrap().description();
+        let points = options.settings.points(experiment).unwrap().into_iter();
+        let text = |point: Point| {
+            let values = point.iter();
+            let values = values.map(|(name, value)| format!("{name}={value}"));
+            values.collect::<Vec<_>>().join(" ")
+        };
+        points.map(text).collect()
+    }
+
+    #[test]
+    fn options_set_parameters_of_measured_experiments() {
+        let options = options(
+            "echo forwarding-rate tcp-throughput flow-table --quick --packets 50 --frame-bytes 64,1518 \
+             --match ip --prober pair --rates 1000 --rate-millis 200 --tcp-seconds 3 --tcp-reverse \
+             --flows 700 --change-rate 9000",
+        );
+        let echo = points(&options, "echo");
+        assert_eq!(echo.len(), 2, "{echo:?}");
+        assert!(echo[1].contains("match_set=ip") && echo[1].contains("prober=pair"));
+        assert!(echo[1].contains("frame_bytes=1518") && echo[1].contains("packets=50"));
+        let rate = points(&options, "forwarding-rate");
+        assert_eq!(rate.len(), 2, "{rate:?}");
+        assert!(rate[0].contains("offer=1000") && rate[1].contains("offer=flat-out"));
+        assert!(rate[0].contains("millis=200"));
+        let tcp = points(&options, "tcp-throughput");
+        assert!(tcp[0].contains("seconds=3") && tcp[0].contains("direction=reverse"));
+        assert!(points(&options, "flow-table")[0].contains("flows=700"));
+    }
+
+    #[test]
+    fn setting_has_precedence_over_an_option() {
+        let options = options("echo --packets 50 --set echo.packets=70");
+        assert!(points(&options, "echo")[0].contains("packets=70"));
     }
 }

@@ -1,18 +1,17 @@
-//! The commands of `comporta lab`: results on standard output, everything else
-//! on standard error.
+//! Commands of `comporta lab`: results on standard output, progress on standard error.
 
-#![expect(clippy::print_stdout, reason = "standard output is where results go")]
+#![expect(clippy::print_stdout, reason = "results go to standard output")]
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lab::{DeviceKind, Interrupt, Scenario, describe, devices, progress};
+use lab::{DeviceKind, ExperimentId, Interrupt, describe, devices, progress};
 use report::Language;
 
 use crate::lab_args::RunArgs;
 
-/// Runs experiments and prints where the report is.
+/// Runs experiments and prints the path of the report.
 pub(crate) fn run(mut args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
     let thresholds = std::mem::take(&mut args.thresholds).read()?;
@@ -22,25 +21,25 @@ pub(crate) fn run(mut args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     for line in &summary.glance {
         println!("{line}");
     }
-    let judged = thresholds.judge(&options.directory)?;
+    let verdict = thresholds.judge(&options.directory)?;
     println!("{}", summary.report.display());
     let code = match summary.exit_code() {
-        0 => judged,
+        0 => verdict,
         interrupted => interrupted,
     };
     Ok(ExitCode::from(code))
 }
 
-/// Writes a report again and prints where it is.
+/// Writes a report again and prints its path.
 pub(crate) fn report(directory: &Path, language: Language) -> Result<ExitCode, Box<dyn Error>> {
     println!("{}", lab::write_report(directory, language)?.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists what there is to measure, and to measure it on.
+/// Lists experiments and devices.
 pub(crate) fn list() -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
-    println!("{}", describe::scenarios());
+    println!("{}", describe::experiments());
     println!("Devices");
     for device in DeviceKind::ALL {
         println!("  {:<16} {}", device.name(), device.about());
@@ -51,7 +50,7 @@ pub(crate) fn list() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists devices, those that files describe among them.
+/// Lists devices, with those of description files.
 pub(crate) fn devices(described: &[DeviceKind], json: bool) -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
     let all = devices::list(&comporta, described);
@@ -62,7 +61,7 @@ pub(crate) fn devices(described: &[DeviceKind], json: bool) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts back what runs have left behind. What it cannot put back is told, and fails.
+/// Releases resources of killed runs; fails if it cannot release one.
 pub(crate) fn clean() -> Result<ExitCode, Box<dyn Error>> {
     let left = devices::clean(Path::new(devices::STATE))?;
     for one in &left {
@@ -74,13 +73,13 @@ pub(crate) fn clean() -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Tells an experiment's method.
-pub(crate) fn show(scenario: Scenario) -> Result<ExitCode, Box<dyn Error>> {
-    print!("{}", describe::method(scenario));
+/// Prints the method of an experiment.
+pub(crate) fn show(experiment: ExperimentId) -> Result<ExitCode, Box<dyn Error>> {
+    print!("{}", describe::method(experiment));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells what a run would do.
+/// Prints the plan of a run.
 pub(crate) fn plan(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
     let options = args.into_options(comporta, command_line())?;
@@ -88,7 +87,7 @@ pub(crate) fn plan(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How this program was called, for the record.
+/// Returns the command line, for the records.
 fn command_line() -> String {
     let words: Vec<_> = std::env::args()
         .enumerate()

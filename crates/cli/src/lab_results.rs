@@ -1,10 +1,9 @@
-//! The commands of `comporta lab` upon runs that were measured: they are compared, held against
-//! thresholds, and handed to other programs. What is found goes to standard output.
+//! Commands of `comporta lab` on completed runs: comparisons, thresholds and exports.
 //!
-//! Exit codes: 1 something is worse or not met, 4 that cannot be told; only where it was
-//! asked for.
+//! Exit codes of thresholds and of `--fail-on`: 1 if something is worse or not met, 4 if the runs
+//! do not suffice.
 
-#![expect(clippy::print_stdout, reason = "standard output is where results go")]
+#![expect(clippy::print_stdout, reason = "results go to standard output")]
 
 use std::error::Error;
 use std::fs;
@@ -18,88 +17,87 @@ use report::compare::{Method, compare, read_margin};
 use report::export;
 use report::threshold::{self, BadThreshold, INCONCLUSIVE, NOT_MET, Threshold};
 
-/// Two runs, and how they are compared.
+/// Two runs, and the method of their comparison.
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta lab compare results/run-1 results/run-2 --margin 5%")]
 pub(crate) struct CompareArgs {
-    /// The directory of the run that was before.
+    /// Directory of the first run.
     before: PathBuf,
-    /// The directory of the run that came after.
+    /// Directory of the second run.
     after: PathBuf,
-    /// A change that nobody cares for.
+    /// Greatest change that counts as equal.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = read_margin)]
     margin: f64,
-    /// Runs of the same number were done in turns, so what both had in common falls out.
+    /// Runs of the same number were measured in turn, so that common effects cancel.
     #[arg(long)]
     paired: bool,
-    /// JSON in place of Markdown.
+    /// JSON instead of Markdown.
     #[arg(long)]
     json: bool,
-    /// What makes the exit code 1 (for certain) or 4 (it cannot be told).
+    /// Finding that makes the exit code 1, or 4 if the runs do not suffice.
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
 }
 
-/// What fails a comparison.
+/// Finding that fails a comparison.
 #[derive(Clone, Copy, ValueEnum)]
 enum FailOn {
-    /// A figure that is worse.
+    /// Figure that is significantly worse.
     Regression,
 }
 
-/// What results must come to.
+/// Thresholds of a run.
 #[derive(Args, Default)]
 pub(crate) struct ThresholdArgs {
-    /// What results must come to, as 'echo[device=comporta].p99_us < 50' or
-    /// 'tcp-throughput.bit_s >= 2.5 * ovs'; the exit code is 1 if they do not, 4 if that cannot
-    /// be told.
+    /// Threshold, as 'echo[device=comporta].p99_us < 50' or 'tcp-throughput.bit_s >= 2.5 * ovs';
+    /// the exit code is 1 if it is not met, 4 if it is inconclusive.
     #[arg(long = "threshold", value_name = "TEXT", value_parser = parse_threshold)]
     thresholds: Vec<Threshold>,
-    /// A file (TOML) of more of them.
+    /// File (TOML) with more thresholds.
     #[arg(long, value_name = "FILE")]
     slo: Option<PathBuf>,
-    /// Where to write what came of them as JUnit's XML.
+    /// File for the verdicts as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
 
-/// A run and what it must come to.
+/// Run and its thresholds.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  comporta lab check results/run-1 --threshold 'echo.p99_us < 50'"
 )]
 pub(crate) struct CheckArgs {
-    /// The run's directory.
+    /// Directory of the run.
     directory: PathBuf,
     #[command(flatten)]
     thresholds: ThresholdArgs,
 }
 
-/// A run and what is made of it.
+/// Run and the formats of its export.
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta lab export results/run-1 --csv --markdown")]
 pub(crate) struct ExportArgs {
-    /// The run's directory.
+    /// Directory of the run.
     directory: PathBuf,
-    /// Tables of comma-separated values, one for each experiment.
+    /// CSV tables, one for each experiment.
     #[arg(long)]
     csv: bool,
-    /// A page of Markdown.
+    /// Page of Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Where they go [default: the run's directory].
+    /// Directory for the files [default: the directory of the run].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// Thresholds that were read, and where what comes of them goes.
+/// Parsed thresholds, and the file for the verdicts.
 pub(crate) struct Thresholds {
     all: Vec<Threshold>,
     junit: Option<PathBuf>,
 }
 
 impl ThresholdArgs {
-    /// Reads the file too: a run that takes hours should not end with a slip in it.
+    /// Parses the file before the run, so that an error in it does not show hours later.
     pub(crate) fn read(self) -> Result<Thresholds, Box<dyn Error>> {
         let mut all = self.thresholds;
         if let Some(path) = &self.slo {
@@ -111,7 +109,7 @@ impl ThresholdArgs {
 }
 
 impl Thresholds {
-    /// Holds the run in `directory` against them, prints what comes of it, and tells the exit code.
+    /// Judges the run in `directory`, prints the verdicts, and returns the exit code.
     pub(crate) fn judge(&self, directory: &Path) -> Result<u8, Box<dyn Error>> {
         if self.all.is_empty() && self.junit.is_none() {
             return Ok(0);
@@ -126,19 +124,19 @@ impl Thresholds {
     }
 }
 
-/// Prints what changed from one run to another.
+/// Prints the comparison of two runs.
 pub(crate) fn compare_runs(args: &CompareArgs) -> Result<ExitCode, Box<dyn Error>> {
     let method = Method {
         margin: args.margin,
         paired: args.paired,
     };
-    let found = compare(&read(&args.before)?, &read(&args.after)?, method);
+    let comparison = compare(&read(&args.before)?, &read(&args.after)?, method);
     if args.json {
-        println!("{}", found.json());
+        println!("{}", comparison.json());
     } else {
-        print!("{}", report::compare::markdown(&found));
+        print!("{}", report::compare::markdown(&comparison));
     }
-    let code = match (args.fail_on, found.regression()) {
+    let code = match (args.fail_on, comparison.regression()) {
         (Some(FailOn::Regression), Some(true)) => NOT_MET,
         (Some(FailOn::Regression), None) => INCONCLUSIVE,
         (Some(FailOn::Regression), Some(false)) | (None, _) => 0,
@@ -146,16 +144,16 @@ pub(crate) fn compare_runs(args: &CompareArgs) -> Result<ExitCode, Box<dyn Error
     Ok(ExitCode::from(code))
 }
 
-/// Holds a run against thresholds.
+/// Checks a run against thresholds.
 pub(crate) fn check(args: CheckArgs) -> Result<ExitCode, Box<dyn Error>> {
     let thresholds = args.thresholds.read()?;
     if thresholds.all.is_empty() {
-        return Err("there is nothing to check: --threshold or --slo is wanted".into());
+        return Err("no thresholds: expected --threshold or --slo".into());
     }
     Ok(ExitCode::from(thresholds.judge(&args.directory)?))
 }
 
-/// Writes tables and a page, both unless one is asked for, and prints where they are.
+/// Writes tables and a page, or one of them if it is selected, and prints the paths.
 pub(crate) fn export_run(args: &ExportArgs) -> Result<ExitCode, Box<dyn Error>> {
     let results = read(&args.directory)?;
     let out = args.out.as_ref().unwrap_or(&args.directory);

@@ -200,7 +200,7 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         LabCommand::List => lab_commands::list(),
         LabCommand::Devices { described, json } => lab_commands::devices(&described, json),
         LabCommand::Clean => lab_commands::clean(),
-        LabCommand::Show { scenario } => lab_commands::show(scenario),
+        LabCommand::Show { experiment } => lab_commands::show(experiment),
         LabCommand::Plan(args) => lab_commands::plan(*args),
         LabCommand::Compare(args) => lab_results::compare_runs(&args),
         LabCommand::Check(args) => lab_results::check(args),

@@ -31,7 +31,7 @@ pub use generate::{Bound, Generation, Replay, Target};
 pub use receive::{Reception, ReceptionTally};
 pub use reflect::{ReflectionTally, Turning};
 pub use second::Second;
-pub use shape::{Looks, Mac, Shape, Station};
+pub use shape::{Addresses, Looks, Mac, Shape};
 pub use tally::Tally;
 pub use trafficgen::template::Reflection;
 pub use words::{BadWord, Pattern, Size, Speed, parse_reflection};

@@ -1,9 +1,14 @@
-//! The catalogue: experiments, each described as a paper's method section would, with
-//! what it varies, what comes out, and how that is best looked at.
+//! The catalogue of experiments. Each has a description like the method section of a paper, with
+//! its parameters, figures and views.
 //!
-//! An experiment is a file under this one. From its description everything else is made:
-//! what `comporta lab show` tells, the plan, the records, the section of the report, the
-//! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
+//! An experiment is a file below this one. The output of `comporta lab show`, the plan, the
+//! records, the section of the report and the columns of an export are derived from its
+//! description. A new experiment is a file and a line in [`EXPERIMENTS`].
+//!
+//! ```text
+//! Experiment = Description (question, source, steps, parameters, figures, views)
+//!            + measure(point, test setup) -> Reading
+//! ```
 
 mod benchmarking;
 mod bisection;
@@ -24,23 +29,21 @@ mod switching;
 mod userspace;
 mod whitebox;
 
-use std::fmt;
+use record::{Catalogue, Description};
 
 pub use experiment::Experiment;
-pub(crate) use experiment::{Own, Setting};
-pub(crate) use record::{
-    Better, Bound, Description, Family, Figure, Parameter, Point, Role, Values, View,
-};
-use record::{Catalogue, own};
+pub(crate) use experiment::{HostProgram, IPERF3};
 
-/// Every experiment of the catalogue, in the order of reports.
+/// Every experiment, in the order of reports.
 pub const EXPERIMENTS: &[&Experiment] = &[
     &calibration::size::SIZE,
     &calibration::load::LOAD,
+    &data_planes::match_types::ECHO,
     &data_planes::legacy::LEGACY,
     &data_planes::capacity::CAPACITY,
     &data_planes::rules::RULES,
     &data_planes::rewrite::REWRITE,
+    &userspace::tcp_throughput::TCP_THROUGHPUT,
     &userspace::vlan_ports::VLAN_PORTS,
     &userspace::learning::LEARNING,
     &userspace::chain::CHAIN,
@@ -78,6 +81,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &control::packet_out::PACKET_OUT,
     &control::reactive::REACTIVE,
     &control::timers::TIMERS,
+    &control::flow_table::FLOW_TABLE,
+    &control::under_traffic::CHANGES,
     &robustness::flows::FLOWS,
     &robustness::storm::STORM,
     &robustness::masks::MASKS,
@@ -85,55 +90,33 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &robustness::controller_loss::CONTROLLER_LOSS,
     &robustness::link_flap::LINK_FLAP,
     &robustness::soak::SOAK,
+    &robustness::forwarding_rate::FORWARDING_RATE,
+    &robustness::meters::METERS,
+    &robustness::tcp_requests::TCP_REQUESTS,
 ];
-
-/// How many experiments have descriptions.
-const DESCRIBED: usize = own::DESCRIPTIONS.len() + EXPERIMENTS.len();
 
 /// Descriptions of all experiments.
 pub const CATALOGUE: Catalogue = Catalogue::new({
-    const ALL: [&Description; DESCRIBED] = {
-        let mut all = [&own::DESCRIPTIONS[0]; DESCRIBED];
-        let mut place = 0;
-        while place < DESCRIBED {
-            all[place] = match place.checked_sub(own::DESCRIPTIONS.len()) {
-                None => &own::DESCRIPTIONS[place],
-                Some(place) => &EXPERIMENTS[place].description,
-            };
-            place += 1;
+    const ALL: [&Description; EXPERIMENTS.len()] = {
+        let mut all = [&EXPERIMENTS[0].description; EXPERIMENTS.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = &EXPERIMENTS[index].description;
+            index += 1;
         }
         all
     };
     &ALL
 });
 
-/// An experiment of the catalogue, by its place there.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Catalogued(usize);
-
-impl Catalogued {
-    /// Every experiment, in the catalogue's order.
-    pub fn all() -> impl Iterator<Item = Self> + Clone {
-        (0..EXPERIMENTS.len()).map(Self)
-    }
-
-    /// The experiment itself.
-    #[must_use]
-    pub const fn experiment(self) -> &'static Experiment {
-        EXPERIMENTS[self.0]
-    }
-
-    /// The name it is asked for by.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.experiment().description.name
-    }
-}
-
-impl fmt::Debug for Catalogued {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+/// Items that every experiment uses.
+pub(crate) mod prelude {
+    pub(crate) use super::experiment::{DedicatedSetup, Experiment, SetupKind};
+    pub(crate) use crate::trial::{Measured, TrialError};
+    pub(crate) use record::{
+        Better, Bound, Description, Family, Figure, Focus, Headline, HeadlineFigure, Parameter,
+        Point, Reading, Values, View,
+    };
 }
 
 #[cfg(test)]

@@ -1,179 +1,103 @@
-//! Which cores the lab and which the devices use. The lab's threads poll without
-//! sleeping, so a device on the same core would starve.
+//! Assignment of cores to the lab and to the devices. The lab's threads poll without sleeping, so a
+//! device on the same core would starve.
 
-use std::time::Duration;
+use std::panic;
+use std::thread;
 
-use record::BadOption;
-use record::{Conditions, FrameCounts, ProcessUse};
-use testbed::{Bench, Clock, CoreTimes, Failure, Relation, Usage, core_pressure, core_times};
+use testbed::Failure;
 
-use crate::Options;
-use crate::management::{Plan, Sampler, management_record};
-use crate::station::passage;
+use crate::options::BadOption;
 
-/// The cores of a run.
+/// Cores of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores {
-    /// For the lab's threads and for hosts' programs.
+    /// Cores of the lab's threads and of the hosts' programs.
     pub(crate) tester: Vec<usize>,
-    /// For the devices.
+    /// Cores of the devices.
     pub(crate) device: Vec<usize>,
 }
 
 impl Cores {
-    /// What `options` ask for, and for the rest: the first half of the cores, two
-    /// at most, for the lab, and the next one for the devices. With one core only,
-    /// all share it.
-    pub(crate) fn choose(options: &Options, present: usize) -> Result<Self, BadOption> {
-        let asked = options.tester_cores.iter().chain(&options.device_cores);
-        if let Some(core) = asked.copied().find(|&core| core >= present) {
+    /// Returns the `given` cores of a machine with `present` cores. Defaults replace what is not
+    /// given: the first half of the cores, two at most, for the lab, and the next one for the
+    /// devices. On a machine with one core, all share it.
+    pub(crate) fn choose(given: &Self, present: usize) -> Result<Self, BadOption> {
+        let all = given.tester.iter().chain(&given.device);
+        if let Some(core) = all.copied().find(|&core| core >= present) {
             let last = present - 1;
             return Err(BadOption(format!(
-                "there is no core {core}: this machine has the cores 0 to {last}"
+                "core {core} does not exist: this machine has cores 0 to {last}"
             )));
         }
         let testers = (present / 2).clamp(1, 2);
-        let chosen = |asked: &[usize], otherwise: Vec<usize>| match asked {
+        let chosen = |given: &[usize], otherwise: Vec<usize>| match given {
             [] => otherwise,
-            _ => asked.to_vec(),
+            _ => given.to_vec(),
         };
         Ok(Self {
-            tester: chosen(&options.tester_cores, (0..testers).collect()),
-            device: chosen(&options.device_cores, vec![testers.min(present - 1)]),
+            tester: chosen(&given.tester, (0..testers).collect()),
+            device: chosen(&given.device, vec![testers.min(present - 1)]),
         })
     }
 
-    /// For what goes on beside a test: the last of the tester's, where the second thread of a
-    /// pair is. With one only, who sends lets go of it for a moment.
-    pub(crate) fn beside(&self) -> Option<usize> {
+    /// Returns the first core of the tester; none if it has none.
+    pub(crate) fn first(&self) -> &[usize] {
+        &self.tester[..self.tester.len().min(1)]
+    }
+
+    /// Returns the core of the monitors: the last of the tester's, on which the second thread of a
+    /// pair runs. If there is one only, the sender loses it for a moment.
+    pub(crate) fn monitors(&self) -> Option<usize> {
         self.tester.last().copied()
     }
 }
 
-/// Watches the machine and a device's process while load is offered.
-pub(crate) struct Watch<'a> {
-    cores: &'a Cores,
-    clock: &'a Clock,
-    began: base::Instant,
-    times: Vec<CoreTimes>,
-    pressure: Option<Duration>,
-    usage: Option<Usage>,
-    hosts: Vec<FrameCounts>,
-    relation: Relation,
-    sampler: Sampler,
-}
-
-impl<'a> Watch<'a> {
-    /// Begins.
-    pub(crate) fn begin(
-        bench: &Bench,
-        cores: &'a Cores,
-        clock: &'a Clock,
-    ) -> Result<Self, Failure> {
-        let watched = Plan {
-            core: cores.beside(),
-            ..Plan::of(bench.device().processes())
-        };
-        let sampler = Sampler::start(watched, clock)?;
-        Ok(Self {
-            cores,
-            clock,
-            hosts: passage::hosts(bench)?,
-            relation: clock.relate(),
-            sampler,
-            began: clock.now(),
-            times: times()?,
-            pressure: core_pressure(),
-            usage: bench.device().usage()?,
-        })
-    }
-
-    /// Ends, and says what there was to see.
-    pub(crate) fn end(self, bench: &Bench) -> Result<Conditions, Failure> {
-        let seconds = self.clock.now().since(self.began).as_secs_f64();
-        let drift = self.clock.drift_since(self.relation);
-        let times = times()?;
-        let all: Vec<usize> = (0..times.len()).collect();
-        let share = |cores: &[usize], of: fn(&CoreTimes) -> f64| {
-            let passed = |core: &usize| of(&times[*core]) - of(&self.times[*core]);
-            let known = cores.iter().filter(|core| **core < times.len());
-            let sum: f64 = known.map(passed).sum();
-            (sum / seconds / cores.len() as f64).clamp(0.0, 1.0)
-        };
-        let pressure = match (self.pressure, core_pressure()) {
-            (Some(before), Some(after)) => {
-                let waited = after.saturating_sub(before).as_secs_f64();
-                Some((waited / seconds).clamp(0.0, 1.0))
-            }
-            _ => None,
-        };
-        let process = match (self.usage, bench.device().usage()?) {
-            (Some(before), Some(after)) => Some(ProcessUse {
-                user_seconds: after.user.saturating_sub(before.user).as_secs_f64(),
-                system_seconds: after.system.saturating_sub(before.system).as_secs_f64(),
-                resident_bytes: after.resident_bytes,
-            }),
-            _ => None,
-        };
-        let mut management = management_record(&self.sampler.stop());
-        management.host_frames = frames_sent(&self.hosts, bench);
-        Ok(Conditions {
-            seconds,
-            pressure,
-            management: Some(Box::new(management)),
-            passage: None,
-            realtime_moved_ns: Some(drift.moved_ns()),
-            realtime_step_ns: Some(drift.step_ns()),
-            steal: share(&all, |times| times.steal.as_secs_f64()),
-            tester_busy: share(&self.cores.tester, |times| times.busy.as_secs_f64()),
-            device_busy: share(&self.cores.device, |times| times.busy.as_secs_f64()),
-            process,
-        })
-    }
-}
-
-/// Frames that the hosts of `bench` have sent since they had counted `before`; none if those
-/// were segments, or if a host is another one now.
-fn frames_sent(before: &[FrameCounts], bench: &Bench) -> Option<u64> {
-    let hosts = passage::between(before, &passage::hosts(bench).ok()?)?;
-    let is_plain = !passage::are_segments(&hosts, bench.topology().mtu());
-    is_plain.then(|| hosts.iter().map(|host| host.sent).sum())
-}
-
-fn times() -> Result<Vec<CoreTimes>, Failure> {
-    core_times().map_err(Failure::to("read /proc/stat"))
+/// Runs `work` in a thread that is pinned to `cores`; the affinity of the caller's thread does not
+/// change.
+pub(crate) fn run_on<T, E>(
+    cores: &[usize],
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> Result<T, E>
+where
+    T: Send,
+    E: From<Failure> + Send,
+{
+    thread::scope(|scope| {
+        let pinned = scope.spawn(|| {
+            testbed::pin_current_thread(cores)?;
+            work()
+        });
+        let result = pinned.join();
+        result.unwrap_or_else(|payload| panic::resume_unwind(payload))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn chosen(present: usize) -> (Vec<usize>, Vec<usize>) {
-        let cores = Cores::choose(&Options::default(), present).unwrap();
-        (cores.tester, cores.device)
+    fn given(tester: &[usize], device: &[usize]) -> Cores {
+        Cores {
+            tester: tester.to_vec(),
+            device: device.to_vec(),
+        }
     }
 
     #[test]
-    fn the_lab_and_the_devices_get_cores_of_their_own() {
-        assert_eq!(chosen(1), (vec![0], vec![0]));
-        assert_eq!(chosen(2), (vec![0], vec![1]));
-        assert_eq!(chosen(4), (vec![0, 1], vec![2]));
-        assert_eq!(chosen(64), (vec![0, 1], vec![2]));
+    fn lab_and_devices_have_separate_cores() {
+        let chosen = |present| Cores::choose(&given(&[], &[]), present).unwrap();
+        assert_eq!(chosen(1), given(&[0], &[0]));
+        assert_eq!(chosen(2), given(&[0], &[1]));
+        assert_eq!(chosen(4), given(&[0, 1], &[2]));
+        assert_eq!(chosen(64), given(&[0, 1], &[2]));
     }
 
     #[test]
-    fn what_is_asked_for_is_taken_if_it_is_there() {
-        let mut options = Options {
-            tester_cores: vec![3],
-            device_cores: vec![1, 2],
-            ..Options::default()
-        };
-        let cores = Cores::choose(&options, 4).unwrap();
-        assert_eq!((cores.tester, cores.device), (vec![3], vec![1, 2]));
-        options.device_cores.push(4);
-        assert_eq!(
-            Cores::choose(&options, 4).unwrap_err().to_string(),
-            "there is no core 4: this machine has the cores 0 to 3"
-        );
+    fn given_cores_are_used_if_they_exist() {
+        let cores = Cores::choose(&given(&[3], &[1, 2]), 4).unwrap();
+        assert_eq!(cores, given(&[3], &[1, 2]));
+        let missing = Cores::choose(&given(&[3], &[1, 2, 4]), 4).unwrap_err();
+        let expected = "core 4 does not exist: this machine has cores 0 to 3";
+        assert_eq!(missing.to_string(), expected);
     }
 }

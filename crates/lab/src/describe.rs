@@ -1,44 +1,42 @@
-//! Experiments and plans in words, for a terminal.
+//! Descriptions of experiments and plans as text, for a terminal.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use record::Profile;
-use record::{BadOption, Family};
+use record::{Description, Family, Parameter, Profile, Role, Values};
 
-use crate::catalogue::{Description, Parameter, Role, Values};
-use crate::{Options, Scenario, plan};
+use crate::names::ExperimentId;
+use crate::options::{BadOption, Options};
+use crate::plan::{PlannedTrial, plan};
 
-/// Tests that a plan lists one by one.
+/// Greatest number of trials that a plan lists.
 const LISTED_MAX: usize = 40;
 
-/// Every experiment, a line each, under its family.
+/// Returns a list of every experiment, with a line each, by family.
 #[must_use]
-pub fn scenarios() -> String {
+pub fn experiments() -> String {
     let mut text = String::new();
     for family in Family::ALL {
-        let mut members = Scenario::all().filter(|one| one.family() == family);
+        let mut members = ExperimentId::all().filter(|one| one.family() == family);
         let Some(first) = members.next() else {
             continue;
         };
         // Writing to a string does not fail.
         let _ = writeln!(text, "{} ({})", family.title(), family.name());
-        for scenario in [first].into_iter().chain(members) {
-            let _ = writeln!(text, "  {:<18} {}", scenario.name(), scenario.about());
+        for experiment in [first].into_iter().chain(members) {
+            let question = experiment.description().question;
+            let _ = writeln!(text, "  {:<18} {question}", experiment.name());
         }
     }
     text
 }
 
-/// An experiment's method.
+/// Returns the method of an experiment, as a paper describes it.
 #[must_use]
-pub fn method(scenario: Scenario) -> String {
-    let Scenario::Catalogued(one) = scenario else {
-        return format!("{scenario}: {}\n", scenario.about());
-    };
-    let experiment = &one.experiment().description;
+pub fn method(experiment: ExperimentId) -> String {
+    let experiment = experiment.description();
     let mut text = format!(
-        "{}: {}\n\n  {}\n  After {}.\n\nMethod\n",
+        "{}: {}\n\n  {}\n  Source: {}.\n\nMethod\n",
         experiment.name, experiment.title, experiment.question, experiment.source
     );
     for (number, step) in (1..).zip(experiment.steps) {
@@ -58,12 +56,12 @@ pub fn method(scenario: Scenario) -> String {
 
 fn parameters(text: &mut String, experiment: &Description) {
     text.push_str(
-        "\nParameters, to be set by --set NAME=VALUE,... (in brackets: quick, paper, rfc)\n",
+        "\nParameters (--set NAME=VALUE,...; defaults of the profiles quick | paper | rfc in brackets)\n",
     );
     for parameter in experiment.parameters {
         let role = match parameter.role {
-            Role::Axis => "a test for each",
-            Role::Constant => "one value",
+            Role::Axis => "one trial per value",
+            Role::Constant => "constant",
         };
         let _ = writeln!(
             text,
@@ -85,37 +83,43 @@ fn defaults(parameter: &Parameter) -> String {
     };
     match parameter.values {
         Values::Words { .. } => of(Profile::Paper),
-        Values::Numbers { .. } | Values::Choice { .. } => Profile::ALL.map(of).join(" | "),
+        Values::Numbers { .. } | Values::NumbersAndWord { .. } | Values::Choice { .. } => {
+            Profile::ALL.map(of).join(" | ")
+        }
     }
 }
 
-/// The tests of a run, and about how long they take in all.
+/// Returns a list of the trials of a run, with their approximate duration.
 ///
 /// # Errors
-/// The options make no sense.
+/// The options are invalid.
 pub fn planned(options: &Options) -> Result<String, BadOption> {
     options.check()?;
-    let steps = plan(options);
+    let trials = plan(options);
     let mut text = String::new();
-    for step in steps.iter().take(LISTED_MAX) {
-        let seconds = step.estimate(options).as_secs_f64();
-        let _ = writeln!(text, "{seconds:>7.1} s  {}", step.id());
+    for trial in trials.iter().take(LISTED_MAX) {
+        let seconds = trial.estimate().as_secs_f64();
+        let _ = writeln!(text, "{seconds:>7.1} s  {}", trial.id());
     }
-    if let Some(more) = steps.len().checked_sub(LISTED_MAX).filter(|more| *more > 0) {
+    if let Some(more) = trials
+        .len()
+        .checked_sub(LISTED_MAX)
+        .filter(|more| *more > 0)
+    {
         let _ = writeln!(text, "           and {more} more");
     }
-    let total: Duration = steps.iter().map(|step| step.estimate(options)).sum();
+    let total: Duration = trials.iter().map(PlannedTrial::estimate).sum();
     let _ = writeln!(
         text,
-        "{} tests in {} runs, about {}",
-        steps.len(),
+        "{} trials in {} runs, about {}",
+        trials.len(),
         options.runs,
         duration(total)
     );
     Ok(text)
 }
 
-/// Hours and minutes, or seconds.
+/// Returns hours and minutes, or seconds.
 fn duration(total: Duration) -> String {
     let seconds = total.as_secs().max(1);
     match (seconds / 3_600, seconds / 60 % 60) {
@@ -130,28 +134,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_experiment_is_listed_and_told() {
-        let listed = scenarios();
-        for scenario in Scenario::all() {
-            assert!(listed.contains(&format!("  {scenario} ")), "{scenario}");
-            assert!(method(scenario).starts_with(scenario.name()));
+    fn every_experiment_is_listed_and_described() {
+        let listed = experiments();
+        for experiment in ExperimentId::all() {
+            assert!(listed.contains(&format!("  {experiment} ")), "{experiment}");
+            assert!(method(experiment).starts_with(experiment.name()));
         }
-        let told = method("echo-rewrite".parse().unwrap());
-        assert!(told.contains("  1. One rule a direction"), "{told}");
-        assert!(told.contains("one value [2000 | 10000 | 10000]"), "{told}");
+        let text = method("echo-rewrite".parse().unwrap());
+        assert!(text.contains("  1. "), "{text}");
+        assert!(text.contains("constant [2000 | 10000 | 10000]"), "{text}");
     }
 
     #[test]
-    fn a_plan_says_how_long_it_takes() {
+    fn planned_trials_have_a_forecast() {
         let mut options = Options::of(Profile::Quick);
-        options.scenarios = vec!["echo-rewrite".parse().unwrap()];
+        options.experiments = vec!["echo-rewrite".parse().unwrap()];
         options.devices = vec![crate::DeviceKind::Comporta];
-        let told = planned(&options).unwrap();
+        let text = planned(&options).unwrap();
         assert!(
-            told.contains("echo-rewrite/rewrite=ip-tos/size=64/comporta/1"),
-            "{told}"
+            text.contains("echo-rewrite/rewrite=ip-tos/size=64/comporta/1"),
+            "{text}"
         );
-        assert!(told.contains("18 tests in 3 runs, about"), "{told}");
+        assert!(text.contains("18 trials in 3 runs, about"), "{text}");
         assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
         assert_eq!(duration(Duration::from_secs(125)), "2 min 5 s");
     }

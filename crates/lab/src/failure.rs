@@ -1,82 +1,82 @@
-//! Why a run ends without results.
+//! Errors of a run.
 
 use std::io;
 
 use controller::ControllerError;
-use record::BadOption;
 use record::journal::JournalError;
 use testbed::{Failure, Missing};
 
 use crate::devices::BadDescription;
+use crate::options::BadOption;
 
-/// A run that could not be done. Each says in one line what to do, where anything can be done.
+/// Failed run. Each error names the remedy in one line, where there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// An option makes no sense.
+    /// An option is invalid.
     #[error("{0}")]
     Option(#[from] BadOption),
-    /// The machine lacks something.
+    /// A requirement is missing.
     #[error("{0}")]
     Missing(#[from] Missing),
-    /// The directory has records already.
-    #[error("{0} holds a run already: choose another directory, or go on with that run (--resume)")]
+    /// The directory has records.
+    #[error("{0} has a run already: choose another directory, or resume that run (--resume)")]
     Taken(String),
-    /// There is nothing to go on with.
-    #[error("{0} holds no run to go on with: leave out --resume")]
+    /// The directory has no records to resume.
+    #[error("{0} has no run to resume: omit --resume")]
     NothingToResume(String),
-    /// The run in the directory was made otherwise.
+    /// The run in the directory has other parameters.
     #[error(
-        "the run in {directory} was made with other parameters ({differing}): repeat them, or choose another directory"
+        "the run in {directory} has other values ({differing}): repeat them, or choose another directory"
     )]
     OtherParameters {
-        /// The directory.
+        /// Directory.
         directory: String,
-        /// Which differ.
+        /// Names of the differing parameters.
         differing: String,
     },
-    /// A socket's path does not fit the kernel's limit.
+    /// The path of a socket exceeds the kernel's limit.
     #[error(
         "the path {0} is too long for a socket (107 bytes at most): choose a directory with a shorter path"
     )]
     PathTooLong(String),
-    /// The records.
+    /// The records cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A device and its controller did not come together.
+    /// The device did not connect to its controller.
     #[error("{device}: {source}")]
     Controller {
-        /// The device.
+        /// Device.
         device: String,
-        /// The reason.
+        /// Cause.
         source: ControllerError,
     },
-    /// A device could not be set up.
+    /// A device cannot be set up.
     #[error("{device}: {source}")]
     Device {
-        /// The device.
+        /// Device.
         device: String,
-        /// The reason.
+        /// Cause.
         source: Failure,
     },
-    /// The file of a device.
+    /// The description file of a device is invalid.
     #[error(transparent)]
     Description(#[from] BadDescription),
-    /// The test bed.
+    /// The test bed failed.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// The report could not be written.
+    /// The report cannot be written.
     #[error("cannot write the report {path}: {source}")]
     Report {
-        /// The file.
+        /// File.
         path: String,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
 }
 
 impl LabError {
-    /// Whether it is one device's doing, and others may be measured all the same.
-    pub(crate) const fn is_the_devices(&self) -> bool {
+    /// Returns true if one device caused the error, and others can be measured.
+    pub(crate) const fn is_of_one_device(&self) -> bool {
         matches!(self, Self::Controller { .. } | Self::Device { .. })
     }
 }

@@ -244,7 +244,7 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
             let round_trip = self.exchange(number, &mut echoes)?;
             silence = if round_trip.is_some() { 0 } else { silence + 1 };
             if silence == SILENCE {
-                return Err(ProbeError::Silence);
+                return Err(ProbeError::NoReply);
             }
             if number >= self.echo.warm_up {
                 echoes.round_trip_ns.push(round_trip);
@@ -279,7 +279,7 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
                 unsettled += 1;
             }
             if !came && settling == u64::from(SILENCE) {
-                return Err(ProbeError::Silence);
+                return Err(ProbeError::NoReply);
             }
         }
         Ok(FrameEchoes {

@@ -1,13 +1,13 @@
-//! The lab: it offers load to devices that forward frames, ours and anybody's, and
-//! reports what comes of it.
+//! The lab: it offers load to devices that forward frames, this switch and others, and reports
+//! their behaviour.
 //!
-//! A run tests all its devices in turns, appends a record of each test as it is
-//! done, and ends with a report that is a function of those records alone. The
-//! experiments are those of published evaluations of OpenFlow switches, so that
-//! their figures can stand beside.
+//! A run measures all its devices in turn, appends a record of each trial as soon as it is
+//! complete, and ends with a report that is a function of the records alone. The experiments are
+//! those of published evaluations of OpenFlow switches, of OFLOPS and of RFC 2544, so that their
+//! results are comparable.
 //!
-//! The lab is an instrument: it shares nothing with the switch that it measures
-//! but the language of flows and the protocol.
+//! The lab is an instrument: it shares nothing with the switch that it measures but the language
+//! of flows and the protocol.
 
 pub mod by_hand;
 mod calendar;
@@ -25,19 +25,21 @@ mod options;
 mod plan;
 mod probe;
 pub mod progress;
-mod rest;
+mod quiesce;
 mod rules;
 mod run;
-mod scenario;
-mod station;
+mod setup;
+mod tools;
 mod trial;
 
-pub use catalogue::{CATALOGUE, Catalogued, Experiment};
+pub use catalogue::{CATALOGUE, Experiment};
 pub use failure::LabError;
-pub use names::{Asked, Scenario};
+pub use names::{ExperimentId, Selection};
 pub use openflow::VersionSet;
-pub use options::Options;
-pub use plan::{MeterTest, Offer, Step, Test, plan};
+pub use options::{BadOption, Options};
+pub use plan::{PlannedTrial, plan};
+pub use probe::Prober;
 pub use progress::Progress;
+pub use rules::MatchSet;
 pub use run::{Summary, run, write_report};
 pub use testbed::{Clock, DeviceKind, INTERRUPTED, Interrupt, UnknownDevice};

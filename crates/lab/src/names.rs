@@ -5,99 +5,83 @@ use std::str::FromStr;
 
 use record::{Description, Family, UnknownName};
 
-use crate::catalogue::{CATALOGUE, Catalogued};
+use crate::catalogue::{EXPERIMENTS, Experiment};
 
-/// An experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scenario {
-    /// Round trips of UDP echoes, for each set of matched fields and frame size.
-    Echo,
-    /// One TCP stream, with the processor time that the device spends on it.
-    TcpThroughput,
-    /// Small frames, flat out and at set rates: how many come out at the other end.
-    ForwardingRate,
-    /// A large flow table: added, told and deleted by one controller.
-    FlowTable,
-    /// Meters of several rates, above which more is offered.
-    Meters,
-    /// Rules that change while frames move.
-    Changes,
-    /// Requests and replies over one TCP connection.
-    TcpRequests,
-    /// One of the catalogue.
-    Catalogued(Catalogued),
-}
+/// Experiment, by its position in the catalogue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExperimentId(usize);
 
-impl Scenario {
-    /// Those that have records and a section of their own.
-    pub(crate) const OWN: [Self; 7] = [
-        Self::Echo,
-        Self::TcpThroughput,
-        Self::ForwardingRate,
-        Self::FlowTable,
-        Self::Meters,
-        Self::Changes,
-        Self::TcpRequests,
-    ];
-
-    /// Every scenario, in the order of reports.
+impl ExperimentId {
+    /// Returns every experiment, in the order of reports.
     pub fn all() -> impl Iterator<Item = Self> + Clone {
-        let catalogued = Catalogued::all().map(Self::Catalogued);
-        Self::OWN.into_iter().chain(catalogued)
+        (0..EXPERIMENTS.len()).map(Self)
     }
 
-    /// The name it is asked for by.
+    /// Returns the experiment.
+    #[must_use]
+    pub const fn experiment(self) -> &'static Experiment {
+        EXPERIMENTS[self.0]
+    }
+
+    /// Returns the description of the experiment.
+    #[must_use]
+    pub const fn description(self) -> &'static Description {
+        &self.experiment().description
+    }
+
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Echo => "echo",
-            Self::TcpThroughput => "tcp-throughput",
-            Self::ForwardingRate => "forwarding-rate",
-            Self::FlowTable => "flow-table",
-            Self::Meters => "meters",
-            Self::Changes => "changes",
-            Self::TcpRequests => "tcp-requests",
-            Self::Catalogued(one) => one.name(),
-        }
+        self.description().name
     }
 
-    /// What it measures, in a line.
+    /// Returns the family of the experiment.
     #[must_use]
-    pub fn about(self) -> &'static str {
-        self.description().question
+    pub const fn family(self) -> Family {
+        self.description().family
     }
 
-    /// Its description.
-    #[must_use]
-    pub fn description(self) -> &'static Description {
-        let found = CATALOGUE.find(self.name());
-        found.expect("the catalogue describes every experiment")
-    }
-
-    /// Whether what the tester itself costs is measured and drawn beside it.
+    /// Returns true if the bare link is measured beside the devices.
     #[must_use]
     pub fn is_calibrated(self) -> bool {
-        let is_drawn = ["echo", "latency-vs-size", "latency-vs-load"].contains(&self.name());
-        is_drawn || self.family() == Family::Calibration
-    }
-
-    /// Where it comes from.
-    #[must_use]
-    pub fn family(self) -> Family {
-        self.description().family
+        self.experiment().is_calibrated || self.family() == Family::Calibration
     }
 }
 
-/// What a word of a command asks for: one scenario, all of a family, or `all`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked(pub Vec<Scenario>);
+impl fmt::Debug for ExperimentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
-impl FromStr for Asked {
+impl fmt::Display for ExperimentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ExperimentId {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let known = || Self::all().map(Self::name);
+        let unknown = || UnknownName::new("experiment", text, known());
+        Self::all()
+            .find(|one| one.name() == text)
+            .ok_or_else(unknown)
+    }
+}
+
+/// Experiments that one word of a command selects: one, all of a family, or `all`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection(pub Vec<ExperimentId>);
+
+impl FromStr for Selection {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         let family = Family::ALL.into_iter().find(|family| family.name() == text);
-        let all = Scenario::all();
+        let all = ExperimentId::all();
         Ok(Self(match (text, family) {
             ("all", _) => all.collect(),
             (_, Some(family)) => all.filter(|one| one.family() == family).collect(),
@@ -106,51 +90,32 @@ impl FromStr for Asked {
     }
 }
 
-impl fmt::Display for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Scenario {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let known = || Self::all().map(Self::name);
-        let unknown = || UnknownName::new("scenario", text, known());
-        Self::all()
-            .find(|one| one.name() == text)
-            .ok_or_else(unknown)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_printed() {
-        for scenario in Scenario::all() {
-            assert_eq!(scenario.to_string().parse(), Ok(scenario));
+    fn experiment_names_parse_as_they_are_printed() {
+        for experiment in ExperimentId::all() {
+            assert_eq!(experiment.to_string().parse(), Ok(experiment));
         }
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_nearest_and_all_that_are_known() {
-        let told = "ecko".parse::<Scenario>().unwrap_err().to_string();
-        let begins =
-            "there is no scenario 'ecko' (did you mean 'echo'?): one of echo, tcp-throughput, ";
-        assert!(told.starts_with(begins), "{told}");
+    fn unknown_name_error_suggests_the_nearest_and_lists_all() {
+        let error = "ecko".parse::<ExperimentId>().unwrap_err().to_string();
+        let expected = "unknown experiment 'ecko' (did you mean 'echo'?): expected one of ";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]
-    fn families_and_all_are_asked_for_at_once() {
-        let asked = |text: &str| text.parse::<Asked>().map(|asked| asked.0);
-        let all: Vec<Scenario> = Scenario::all().collect();
-        assert_eq!(asked("all").unwrap(), all);
-        assert_eq!(asked("echo").unwrap(), [Scenario::Echo]);
-        let b = asked("experiment-b").unwrap();
-        assert!(b.contains(&Scenario::TcpThroughput), "{b:?}");
-        assert!(asked("experiment-z").is_err());
+    fn selection_is_an_experiment_a_family_or_all() {
+        let selected = |text: &str| text.parse::<Selection>().map(|selection| selection.0);
+        let all: Vec<ExperimentId> = ExperimentId::all().collect();
+        assert_eq!(selected("all").unwrap(), all);
+        assert_eq!(selected("echo").unwrap(), ["echo".parse().unwrap()]);
+        let b = selected("experiment-b").unwrap();
+        assert!(b.contains(&"tcp-throughput".parse().unwrap()), "{b:?}");
+        assert!(selected("experiment-z").is_err());
     }
 }

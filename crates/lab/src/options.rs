@@ -1,58 +1,61 @@
-//! What a user may ask of a run, with defaults that reproduce the published
-//! experiments, and the bounds within which that makes sense.
+//! Options of a run, with defaults that reproduce the published experiments, and their bounds.
 
 use std::path::PathBuf;
 
-use record::Profile;
-use record::{BadOption, Parameters, are_distinct, first_broken};
+use record::{Family, Profile, Settings};
 use report::Language;
 use testbed::DeviceKind;
 
-use crate::Scenario;
+use crate::names::ExperimentId;
 
-/// A run: which experiments, on which devices, how often, and where to.
+/// Invalid option; the text names the valid ones.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadOption(pub String);
+
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The experiments, done in this order.
-    pub scenarios: Vec<Scenario>,
-    /// The devices; all are up during the whole run, and tested in turns.
+    /// Experiments, measured in this order.
+    pub experiments: Vec<ExperimentId>,
+    /// Devices; all are set up during the whole run, and measured in turn.
     pub devices: Vec<DeviceKind>,
-    /// Whether the bare cable is among the devices for calibration alone: it takes part where the
-    /// tester's own part of a delay is drawn, and nowhere else.
-    pub floor_only: bool,
-    /// How often every test is done. Two at least make an interval.
+    /// True if the bare link is measured only for experiments that draw the tester's own share.
+    pub calibration_only: bool,
+    /// Number of repetitions of each trial. An interval needs three.
     pub runs: u32,
-    /// What determines the order of tests.
+    /// Seed of the order of trials.
     pub seed: u64,
-    /// The directory for records, logs and the report; made if it is not there.
+    /// Directory for records, logs and the report; created if it does not exist.
     pub directory: PathBuf,
-    /// Whether to go on with the run in `directory`, leaving out what it has.
+    /// True to continue the run in `directory`, without its completed trials.
     pub resume: bool,
     /// The program `comporta`, for the device of that name.
     pub comporta: PathBuf,
-    /// The cores for the lab's own threads and for hosts' programs; chosen if empty.
+    /// Cores of the lab's threads and of the hosts' programs; chosen if empty.
     pub tester_cores: Vec<usize>,
-    /// The cores for the devices; chosen if empty.
+    /// Cores of the devices; chosen if empty.
     pub device_cores: Vec<usize>,
-    /// The command that asked for this run, for the record.
+    /// Command line, for the records.
     pub command_line: String,
-    /// The language of the report.
+    /// Language of the report.
     pub language: Language,
-    /// How the experiments are done.
-    pub parameters: Parameters,
+    /// Profile, and values of the experiments' parameters.
+    pub settings: Settings,
 }
 
 impl Default for Options {
     fn default() -> Self {
+        let echo = ExperimentId::all().find(|one| one.name() == "echo");
         Self {
-            scenarios: vec![Scenario::Echo],
+            experiments: echo.into_iter().collect(),
             devices: vec![
                 DeviceKind::Comporta,
                 DeviceKind::Ovs,
                 DeviceKind::LinuxBridge,
                 DeviceKind::Direct,
             ],
-            floor_only: false,
+            calibration_only: false,
             runs: 5,
             seed: 1,
             directory: PathBuf::from("results/lab"),
@@ -62,74 +65,42 @@ impl Default for Options {
             device_cores: Vec::new(),
             command_line: String::new(),
             language: Language::default(),
-            parameters: Parameters::default(),
+            settings: Settings::default(),
         }
     }
 }
 
 impl Options {
-    /// As this profile has it.
+    /// Returns the defaults of a profile.
     #[must_use]
     pub fn of(profile: Profile) -> Self {
-        match profile {
-            Profile::Quick => Self::quick(),
-            Profile::Paper | Profile::Rfc => {
-                let mut options = Self::default();
-                options.parameters.settings.profile = profile;
-                options
-            }
+        let mut options = Self::default();
+        options.settings.profile = profile;
+        if profile == Profile::Quick {
+            options.runs = 3;
         }
-    }
-
-    /// A quick look: enough to see the devices apart, too little to quote.
-    #[must_use]
-    pub fn quick() -> Self {
-        let mut options = Self {
-            runs: 3,
-            ..Self::default()
-        };
-        let Parameters {
-            echo,
-            tcp_throughput,
-            forwarding_rate,
-            flow_table,
-            meters,
-            changes,
-            settings,
-        } = &mut options.parameters;
-        settings.profile = Profile::Quick;
-        echo.packets = 2_000;
-        echo.frame_bytes = vec![64];
-        tcp_throughput.seconds = 2;
-        forwarding_rate.milliseconds = 500;
-        forwarding_rate.paced_pps = vec![100_000, 200_000];
-        flow_table.flows = 20_000;
-        changes.milliseconds = 1_000;
-        changes.dump_flows = 20_000;
-        meters.seconds = 2;
-        meters.pps = vec![100_000];
         options
     }
 
-    /// Adds the bare cable to the devices, if it is not among them and something that is asked for is
-    /// drawn beside what the tester itself costs. Beside a device that never sleeps there is none, nor
-    /// beside network cards, whose cable is another.
+    /// Adds the bare link to the devices if an experiment is drawn beside the tester's own share.
+    /// It is not added to a device that never sleeps, nor to network cards, whose link is another
+    /// one.
     pub fn add_calibration(&mut self) {
-        let is_calibration = |one: &Scenario| one.family() == record::Family::Calibration;
-        if self.scenarios.iter().all(is_calibration) {
-            // Nobody else takes part.
+        let is_calibration = |one: &ExperimentId| one.family() == Family::Calibration;
+        if self.experiments.iter().all(is_calibration) {
+            // No other device takes part.
             self.devices = vec![DeviceKind::Direct];
         }
-        let is_asked = self.devices.contains(&DeviceKind::Direct);
-        let is_wanted = self.scenarios.iter().any(|one| one.is_calibrated());
-        let is_apart = |kind: &DeviceKind| kind.polls() || matches!(kind, DeviceKind::External(_));
-        if is_wanted && !is_asked && !self.devices.iter().any(is_apart) {
+        let is_given = self.devices.contains(&DeviceKind::Direct);
+        let is_drawn = self.experiments.iter().any(|one| one.is_calibrated());
+        let is_alone = |kind: &DeviceKind| kind.polls() || matches!(kind, DeviceKind::External(_));
+        if is_drawn && !is_given && !self.devices.iter().any(is_alone) {
             self.devices.push(DeviceKind::Direct);
-            self.floor_only = true;
+            self.calibration_only = true;
         }
     }
 
-    /// The first of `results/run-1`, `results/run-2` and so on that is not there yet.
+    /// Returns the first of `results/run-1`, `results/run-2` and so on that does not exist.
     #[must_use]
     pub fn free_directory() -> PathBuf {
         (1_u32..)
@@ -138,40 +109,46 @@ impl Options {
             .expect("there are more numbers than directories")
     }
 
-    /// Checks that the run makes sense.
+    /// Checks the options.
     ///
     /// # Errors
-    /// The first option that does not, with what would.
+    /// The first invalid option, with the valid values.
     pub fn check(&self) -> Result<(), BadOption> {
-        first_broken(&[
+        let polls = |device: &DeviceKind| device.polls();
+        for (is_valid, rule) in [
             (
-                are_distinct(&self.scenarios) && !self.scenarios.is_empty(),
-                "scenarios: at least one, and each once",
+                are_distinct(&self.experiments) && !self.experiments.is_empty(),
+                "experiments: at least one, and each once",
             ),
             (
                 are_distinct(&names(&self.devices)) && !self.devices.is_empty(),
                 "devices: at least one, and each once",
             ),
             (
-                self.devices.len() == 1 || !self.devices.iter().any(|device| device.polls()),
+                self.devices.len() == 1 || !self.devices.iter().any(polls),
                 "devices: forwarder, impaired, ovs-afxdp and those of DPDK never sleep; each is measured alone",
             ),
             ((1..=1_000).contains(&self.runs), "runs: from 1 to 1000"),
-        ])?;
-        let catalogued = self.scenarios.iter().filter_map(|scenario| match scenario {
-            Scenario::Catalogued(one) => Some(&one.experiment().description),
-            _ => None,
-        });
-        let settings = &self.parameters.settings;
-        let checked = settings.check(&catalogued.collect::<Vec<_>>());
-        checked.map_err(|error| BadOption(error.to_string()))?;
-        self.parameters.check()
+        ] {
+            if !is_valid {
+                return Err(BadOption(rule.to_owned()));
+            }
+        }
+        let experiments = self.experiments.iter().map(|one| one.description());
+        let checked = self.settings.check(&experiments.collect::<Vec<_>>());
+        checked.map_err(|error| BadOption(error.to_string()))
     }
 }
 
-/// What devices are called in records, where nothing else tells them apart.
+/// Returns the names of devices in records, where nothing else distinguishes them.
 fn names(devices: &[DeviceKind]) -> Vec<&'static str> {
     devices.iter().map(|device| device.name()).collect()
+}
+
+/// Returns true if no two items are equal.
+fn are_distinct<T: PartialEq>(items: &[T]) -> bool {
+    let mut indices = 1..items.len();
+    indices.all(|index| !items[..index].contains(&items[index]))
 }
 
 #[cfg(test)]
@@ -179,36 +156,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_make_sense() {
+    fn defaults_are_valid() {
         assert_eq!(Options::default().check(), Ok(()));
     }
 
     #[test]
-    fn what_makes_none_is_told_with_what_would() {
+    fn invalid_options_are_refused_with_the_valid_ones() {
         let check = |edit: fn(&mut Options)| {
             let mut options = Options::default();
             edit(&mut options);
             options.check().map_err(|error| error.to_string())
         };
-        let told = |text: &str| Err(text.to_owned());
-        assert_eq!(check(|o| o.runs = 0), told("runs: from 1 to 1000"));
+        let refused = |text: &str| Err(text.to_owned());
+        assert_eq!(check(|o| o.runs = 0), refused("runs: from 1 to 1000"));
         assert_eq!(
-            check(|o| o.parameters.echo.frame_bytes = vec![60]),
-            told("frame sizes: from 64 to 1518 bytes, the checksum (FCS) included")
+            check(|o| o.settings.parse("frame_bytes=60").unwrap()),
+            refused("invalid frame_bytes=60 of echo: expected a whole number from 64 to 1518")
         );
         assert_eq!(
             check(|o| o.devices.push(DeviceKind::Ovs)),
-            told("devices: at least one, and each once")
+            refused("devices: at least one, and each once")
         );
         assert_eq!(
             check(|o| o.devices.push(DeviceKind::Forwarder)),
-            told(
+            refused(
                 "devices: forwarder, impaired, ovs-afxdp and those of DPDK never sleep; each is measured alone"
             )
-        );
-        assert_eq!(
-            check(|o| o.parameters.forwarding_rate.paced_pps = vec![0]),
-            told("rates: each above zero, and once")
         );
     }
 }

@@ -1,82 +1,120 @@
-//! Echoes between two hosts: sent, returned, timed. Closed loop: one is under way
-//! at a time, as in the published experiment, so a stall costs one sample.
+//! UDP echoes between two hosts, in a closed loop: one echo is outstanding at a time, as in the
+//! published experiment, so a stall costs one sample.
 //!
-//! Not here: through which device, by which rules, and whether the counts are right.
+//! Not here: the device, its rules, and the check of its counters.
 
 mod pair;
 mod solo;
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
+use std::str::FromStr;
 use std::time::Duration;
 
-use record::Prober;
+use record::UnknownName;
 use testbed::{Bench, Clock, Failure};
 use trafficgen::Time;
 
 use crate::Interrupt;
 
-/// The client's port.
+/// UDP port of the client.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
-/// The server's port.
+/// UDP port of the server.
 pub(crate) const SERVER_PORT: u16 = 7_777;
-/// Ethernet, IPv4 and UDP headers and the checksum (FCS), in bytes.
+/// Bytes of the Ethernet, IPv4 and UDP headers and the checksum (FCS).
 const OVERHEAD: u16 = 14 + 20 + 8 + 4;
-/// Number and time of an echo.
+/// Bytes of an echo's number and time.
 const STAMP: usize = 12;
-/// What has not come back by then is lost.
-const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
-/// So many losses without an echo between them, and nothing more is expected.
-const SILENCE: u32 = 20;
+/// Time after which an echo is lost.
+const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
+/// Consecutive losses that end the trial.
+const LOSSES_MAX: u32 = 20;
 
-/// What is to be measured.
+/// Method of sending echoes and waiting for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Prober {
+    /// One thread with both ends, which never sleeps: it measures the device without the wake-up
+    /// time of a process.
+    #[default]
+    Solo,
+    /// A client and a server that block in their sockets, as in the published experiment.
+    Pair,
+}
+
+impl Prober {
+    /// Names of all probers.
+    pub const NAMES: [&str; 2] = ["solo", "pair"];
+
+    /// Returns the name on the command line and in records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+impl fmt::Display for Prober {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Prober {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let all = [Self::Solo, Self::Pair];
+        let found = all.into_iter().find(|prober| prober.name() == text);
+        found.ok_or_else(|| UnknownName::new("prober", text, Self::NAMES))
+    }
+}
+
+/// Parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EchoRequest {
-    /// Size of frames with their checksum.
+    /// Frame size with the checksum, in bytes.
     pub(crate) frame_bytes: u16,
-    /// Echoes before those that count.
+    /// Echoes of the warm-up.
     pub(crate) warm_up: u32,
-    /// Echoes that count.
+    /// Echoes after the warm-up.
     pub(crate) packets: u32,
-    /// How they are sent and awaited.
+    /// Method.
     pub(crate) prober: Prober,
 }
 
 impl EchoRequest {
-    /// Bytes of UDP payload that make the wanted frame.
+    /// Returns the bytes of UDP payload of a frame.
     fn payload(&self) -> usize {
         usize::from(self.frame_bytes.saturating_sub(OVERHEAD)).max(STAMP)
     }
 }
 
-/// What was measured.
+/// Results of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Echoes {
-    /// Echoes of the warm-up that did not come back in time.
+    /// Lost echoes of the warm-up.
     pub(crate) warm_up_lost: u32,
     /// Requests that the server received.
     pub(crate) served: u64,
-    /// Seconds over which counted echoes were sent.
-    pub(crate) seconds: f64,
-    /// Round trips in nanoseconds; none for an echo that did not come back.
+    /// Round trips in nanoseconds; `None` for a lost echo.
     pub(crate) round_trip_ns: Vec<Option<u32>>,
 }
 
-/// Why there are no echoes.
+/// Reason for a measurement without results.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
-    /// The user wants no more.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// Nothing comes back.
-    #[error("nothing came back: {SILENCE} echoes in a row were lost")]
-    Silence,
+    /// No echo returns.
+    #[error("no echo returned: {LOSSES_MAX} consecutive echoes were lost")]
+    NoReply,
     /// The test bed failed.
     #[error(transparent)]
     Failure(#[from] Failure),
 }
 
-/// Measures between the hosts of `bench`, with threads on `cores`.
+/// Measures echoes between the hosts of `bench`, with threads on `cores`.
 pub(crate) fn echo(
     bench: &Bench,
     request: EchoRequest,
@@ -92,15 +130,15 @@ pub(crate) fn echo(
     }
 }
 
-/// An end that is connected to the other. Nothing waits.
+/// Connected datagram socket that does not block.
 trait Datagrams {
-    /// Sends one.
+    /// Sends a datagram.
     fn send(&self, datagram: &[u8]) -> io::Result<()>;
-    /// Puts the next one that has come into `room` and tells its length.
+    /// Receives the next datagram into `room`, and returns its length.
     fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>>;
 }
 
-/// The sockets, each in its host's namespace and connected to the other.
+/// Sockets of client and server, each in its host's namespace and connected to the other.
 struct Ends {
     client: UdpSocket,
     server: UdpSocket,
@@ -131,7 +169,7 @@ impl Ends {
     }
 }
 
-/// The book of a test: what is to be sent next, and what came back when.
+/// State of a measurement: the next echo, and the round trips so far.
 struct Tally<'a, T> {
     time: &'a T,
     interrupt: &'a Interrupt,
@@ -139,9 +177,8 @@ struct Tally<'a, T> {
     warm_up: u32,
     total: u32,
     next: u32,
-    silence: u32,
+    losses: u32,
     warm_up_lost: u32,
-    began_ns: u64,
     sent_ns: u64,
     round_trip_ns: Vec<Option<u32>>,
 }
@@ -156,42 +193,38 @@ impl<'a, T: Time> Tally<'a, T> {
             warm_up: request.warm_up,
             total: request.warm_up + request.packets,
             next: 0,
-            silence: 0,
+            losses: 0,
             warm_up_lost: 0,
-            began_ns: 0,
             sent_ns: 0,
             round_trip_ns: Vec::with_capacity(packets),
         }
     }
 
-    /// Stamps the next echo and notes its time; none when all are sent.
+    /// Returns the next echo with its timestamp; `None` after the last.
     fn next(&mut self) -> Option<&[u8]> {
         if self.next == self.total {
             return None;
         }
         self.payload[..4].copy_from_slice(&self.next.to_be_bytes());
         self.sent_ns = self.time.now_ns();
-        if self.next == self.warm_up {
-            self.began_ns = self.sent_ns;
-        }
         self.payload[4..STAMP].copy_from_slice(&self.sent_ns.to_be_bytes());
         Some(&self.payload)
     }
 
-    /// Whether `datagram` is the echo under way, or its reply.
+    /// Returns true if `datagram` is the outstanding echo or its reply.
     fn is_current(&self, datagram: &[u8]) -> bool {
         datagram.get(..4) == Some(&self.next.to_be_bytes())
     }
 
-    /// Whether the echo under way must be given up.
+    /// Returns true if the outstanding echo has timed out.
     fn is_overdue(&self) -> bool {
         let since_ns = self.time.now_ns().saturating_sub(self.sent_ns);
-        u128::from(since_ns) >= PATIENCE.as_nanos()
+        u128::from(since_ns) >= TIMEOUT.as_nanos()
     }
 
-    /// Books the echo under way, if it came back, and goes on to the next.
-    fn book(&mut self, returned_ns: Option<u64>) -> Result<(), ProbeError> {
-        // 100 ms fit into 32 bits of nanoseconds; a stopped machine may take longer.
+    /// Records the outstanding echo, `None` if it is lost, and advances to the next.
+    fn record(&mut self, returned_ns: Option<u64>) -> Result<(), ProbeError> {
+        // The timeout fits in 32 bits of nanoseconds; a stopped machine may take longer.
         let nanos = |at: u64| u32::try_from(at.saturating_sub(self.sent_ns)).unwrap_or(u32::MAX);
         let round_trip = returned_ns.map(nanos);
         if self.next >= self.warm_up {
@@ -199,14 +232,14 @@ impl<'a, T: Time> Tally<'a, T> {
         } else if round_trip.is_none() {
             self.warm_up_lost += 1;
         }
-        self.silence = if round_trip.is_some() {
+        self.losses = if round_trip.is_some() {
             0
         } else {
-            self.silence + 1
+            self.losses + 1
         };
         self.next += 1;
-        if self.silence == SILENCE {
-            Err(ProbeError::Silence)
+        if self.losses == LOSSES_MAX {
+            Err(ProbeError::NoReply)
         } else if self.interrupt.is_set() {
             Err(ProbeError::Interrupted)
         } else {
@@ -218,7 +251,6 @@ impl<'a, T: Time> Tally<'a, T> {
         Echoes {
             warm_up_lost: self.warm_up_lost,
             served,
-            seconds: self.time.now_ns().saturating_sub(self.began_ns) as f64 / 1e9,
             round_trip_ns: std::mem::take(&mut self.round_trip_ns),
         }
     }

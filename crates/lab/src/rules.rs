@@ -1,23 +1,69 @@
-//! The rules of an experiment: for each set of matched fields one rule either way,
-//! as OpenFlow 1.0 can say it, between port 1 (client) and port 2 (server).
+//! Rules of a test setup: one rule for each direction between port 1 (client) and port 2 (server),
+//! for each set of matched fields of OpenFlow 1.0.
+
+use std::fmt;
+use std::str::FromStr;
 
 use base::{Cookie, PortNo};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use packet::MacAddr;
-use record::MatchSet;
+use record::UnknownName;
 use testbed::{Bench, Host, Place};
 
 use crate::probe::{CLIENT_PORT, SERVER_PORT};
 
-/// Marks the rule whose frames go towards the server.
+/// Cookie of the rule towards the server.
 pub(crate) const TOWARDS_SERVER: Cookie = Cookie(1);
-/// Marks the rule whose frames go towards the client.
+/// Cookie of the rule towards the client.
 pub(crate) const TOWARDS_CLIENT: Cookie = Cookie(2);
 
-/// The middle of the range, as `ovs-ofctl` has it too.
+/// Priority of the rules: the middle of the range, the default of `ovs-ofctl`.
 const PRIORITY: u16 = 0x8000;
 
-/// One side of the device: a host, its switch port, and its UDP port.
+/// Fields that the rules match (OpenFlow 1.0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MatchSet {
+    /// The ingress port.
+    Port,
+    /// Both Ethernet addresses.
+    Mac,
+    /// The Ethernet type and both IPv4 addresses.
+    Ip,
+    /// The fields of `Ip`, the protocol and both UDP ports.
+    Udp,
+    /// All twelve fields.
+    Exact,
+}
+
+impl MatchSet {
+    /// Every set, in the order of the published table.
+    pub const ALL: [Self; 5] = [Self::Port, Self::Mac, Self::Ip, Self::Udp, Self::Exact];
+    /// Names of all sets.
+    pub const NAMES: [&str; 5] = ["port", "mac", "ip", "udp", "exact"];
+
+    /// Returns the name on the command line and in records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+impl fmt::Display for MatchSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for MatchSet {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let found = Self::ALL.into_iter().find(|set| set.name() == text);
+        found.ok_or_else(|| UnknownName::new("match set", text, Self::NAMES))
+    }
+}
+
+/// Side of the device: a host, its switch port, and its UDP port.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     host: &'a Host,
@@ -25,9 +71,9 @@ struct Side<'a> {
     udp_port: u16,
 }
 
-/// The rules of each bridge of `bench` that carry everything between its hosts: of those, the
-/// first and the second, the third and the fourth, and so on. Every bridge of a chain has the
-/// rules of both hosts.
+/// Returns the rules of each bridge of `bench`, which forward between pairs of hosts: the first and
+/// the second, the third and the fourth, and so on. Every bridge of a chain has the rules of both
+/// hosts.
 pub(crate) fn rules_of_bridges(bench: &Bench, set: MatchSet) -> Vec<Vec<FlowMod>> {
     let topology = bench.topology();
     let hosts: Vec<_> = bench.hosts().iter().zip(topology.places()).collect();
@@ -45,7 +91,7 @@ pub(crate) fn rules_of_bridges(bench: &Bench, set: MatchSet) -> Vec<Vec<FlowMod>
     (0..topology.bridges().len()).map(between).collect()
 }
 
-/// The two rules that carry everything between two hosts at these ports.
+/// Returns the two rules between two hosts at these ports.
 fn rules_between([one, other]: [(&Host, u32); 2], set: MatchSet) -> [FlowMod; 2] {
     let side = |(host, port), udp_port| Side {
         host,
@@ -74,8 +120,8 @@ fn matching(set: MatchSet, from: Side<'_>, to: Side<'_>) -> Result<Match, Refusa
         MatchSet::Mac => with_mac(any, from, to),
         MatchSet::Ip => with_ip(any, from, to),
         MatchSet::Udp => with_ip(any, from, to).and_then(|m| with_udp(m, from, to)),
-        // All twelve fields. The frames bear no tag, so the VLAN is matched as "none",
-        // which leaves a VLAN priority without a meaning (OF 1.0.1, 5.2.3).
+        // All twelve fields. Untagged frames match the VLAN "none", which has no priority
+        // (OF 1.0.1, 5.2.3).
         MatchSet::Exact => with_port(any, from)
             .and_then(|m| with_mac(m, from, to))
             .and_then(|m| m.with(Field::VlanVid, 0))

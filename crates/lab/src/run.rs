@@ -1,7 +1,16 @@
-//! A run from beginning to end: check, build, test in turns, record, report.
+//! A run: checks, test setups, trials in turn, records and the report.
+//!
+//! ```text
+//! Options -> plan -> [PlannedTrial] --+
+//!                                     v
+//!   DeviceSlot (shared setup) --> quiesce -> trial -> record (on disk) -> next
+//!                                                            |
+//!                                                            +--> report
+//! ```
 
-mod needs;
-mod place;
+mod attempt;
+mod device_slot;
+mod requirements;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,40 +18,40 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use record::journal::{self, Journal, RECORDS};
-use record::{Entry, Flaw, MachineRecord, Results, SCHEMA, Session, Trial};
+use record::{Entry, Flaw, MachineRecord, Results, SCHEMA, Session, SessionParameters, Settings};
 use report::{Language, summary};
 use testbed::{Clock, Machine, Program, Spawner};
 
 use crate::calendar::rfc3339;
+use crate::catalogue::CATALOGUE;
 use crate::cores::Cores;
-use crate::plan::{Step, plan};
+use crate::plan::{PlannedTrial, plan};
 use crate::progress::Progress;
-use crate::scenario::{self, Tools};
-use crate::station::Station;
-use crate::trial::TrialError;
-use crate::{CATALOGUE, Interrupt, LabError, Options, rest};
-use needs::{requirements, wants_iperf3};
-use place::Place;
+use crate::setup::{SetupRequest, TestSetup};
+use crate::tools::{Paths, Tools};
+use crate::{Interrupt, LabError, Options, quiesce};
+use device_slot::DeviceSlot;
+use requirements::{requirements, uses_iperf3};
 
-/// What a run has come to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The report.
+    /// Report.
     pub report: PathBuf,
-    /// The records.
+    /// Records.
     pub records: PathBuf,
-    /// Tests done, those of the sessions before included.
+    /// Number of completed trials, those of earlier sessions included.
     pub trials: usize,
-    /// Tests among them whose outcome does not count.
+    /// Number of void trials among them.
     pub void: usize,
-    /// What it comes to, a line for each experiment.
+    /// Comparisons of devices, a line for each experiment.
     pub glance: Vec<String>,
-    /// Whether the user stopped it early.
+    /// True if the user interrupted the run.
     pub interrupted: bool,
 }
 
 impl Summary {
-    /// What a program that did nothing else should return: 0, or 130 if the user stopped it.
+    /// Returns the exit code of a program that only runs the lab: 0, or 130 after an interruption.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         if self.interrupted {
@@ -53,11 +62,11 @@ impl Summary {
     }
 }
 
-/// Does the run that `options` describe, and tells `progress` how it goes. What was
-/// measured is kept whatever happens; a report is written of it also after an interruption.
+/// Executes the run of `options`, and reports its progress. Completed trials are kept in any case;
+/// an interrupted run has a report too.
 ///
 /// # Errors
-/// Something is missing, a device cannot be set up, or records cannot be written.
+/// A requirement is missing, a device cannot be set up, or records cannot be written.
 pub fn run(
     options: &Options,
     interrupt: &Interrupt,
@@ -65,40 +74,49 @@ pub fn run(
 ) -> Result<Summary, LabError> {
     options.check()?;
     let machine = Machine::this();
-    let cores = Cores::choose(options, machine.cores)?;
+    let given = Cores {
+        tester: options.tester_cores.clone(),
+        device: options.device_cores.clone(),
+    };
+    let cores = Cores::choose(&given, machine.cores)?;
     testbed::check(&requirements(options))?;
     let (mut journal, done) = open(options)?;
+    let planned = plan(options);
     let clock = Clock::start();
     let spawner = Spawner::new()?;
     progress.note(&format!(
         "cores {:?} for the lab and its hosts, {:?} for the devices",
         cores.tester, cores.device
     ));
-    let mut places = build(options, &cores, &spawner, &clock, progress)?;
-    let session = session(options, &machine, &cores, &places, &spawner, &clock)?;
-    journal.append(&Entry::Session(Box::new(session)))?;
+    let paths = Paths {
+        directory: options.directory.clone(),
+        comporta: options.comporta.clone(),
+    };
     let tools = Tools {
         clock: &clock,
         spawner: &spawner,
         cores: &cores,
         interrupt,
-        parameters: &options.parameters,
-        options,
+        paths: &paths,
     };
-    let steps = plan(options).into_iter().enumerate();
-    let steps: Vec<(usize, Step)> = steps
-        .filter(|(_, step)| !done.contains(&step.id()))
+    let mut slots = build(options, &tools, progress)?;
+    let session = session(options, &machine, planned.len(), &slots, &tools)?;
+    journal.append(&Entry::Session(Box::new(session)))?;
+    let pending: Vec<(usize, PlannedTrial)> = planned
+        .into_iter()
+        .enumerate()
+        .filter(|(_, trial)| !done.contains(&trial.id()))
         .collect();
-    let interrupted = !perform(&steps, options, &mut places, &tools, &mut journal, progress)?;
-    // Devices are stopped before the report is written: nobody should wait for that with cores taken.
-    drop(places);
-    finish(options, interrupted)
+    let completed = perform(&pending, &mut slots, &tools, &mut journal, progress)?;
+    // The devices end before the report is written, so that it does not have to wait for cores.
+    drop(slots);
+    finish(options, !completed)
 }
 
-/// Writes the report of the records in `directory`, and says where it is.
+/// Writes the report of the records in `directory`, and returns its path.
 ///
 /// # Errors
-/// There are no records, or they cannot be read, or the report cannot be written.
+/// The records cannot be read, or the report cannot be written.
 pub fn write_report(directory: &Path, language: Language) -> Result<PathBuf, LabError> {
     let results = Results::new(journal::read(directory)?, CATALOGUE);
     let html = report::render(&results, language);
@@ -110,20 +128,21 @@ pub fn write_report(directory: &Path, language: Language) -> Result<PathBuf, Lab
     Ok(path)
 }
 
-/// Opens the records, and lists what need not be done again.
+/// Opens the records, and returns the identifiers of completed trials.
 fn open(options: &Options) -> Result<(Journal, BTreeSet<String>), LabError> {
     let directory = &options.directory;
     let shown = directory.display().to_string();
-    let there = directory.join(RECORDS).exists();
+    let exists = directory.join(RECORDS).exists();
     if !options.resume {
-        if there {
+        if exists {
             return Err(LabError::Taken(shown));
         }
-        fs::create_dir_all(directory)
-            .map_err(testbed::Failure::to(format!("make the directory {shown}")))?;
+        fs::create_dir_all(directory).map_err(testbed::Failure::to(format!(
+            "create the directory {shown}"
+        )))?;
         return Ok((Journal::create(directory)?, BTreeSet::new()));
     }
-    if !there {
+    if !exists {
         return Err(LabError::NothingToResume(shown));
     }
     let (journal, entries) = Journal::resume(directory)?;
@@ -140,39 +159,23 @@ fn open(options: &Options) -> Result<(Journal, BTreeSet<String>), LabError> {
     Ok((journal, done))
 }
 
-/// Two sessions can only be one run if a test means the same in both.
+/// Checks that the trials of an earlier session mean the same as those of this one: the constants
+/// of the experiments are equal, and the seed. Axes may have other values, which are in the
+/// identifiers.
 fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(), LabError> {
-    let (then, now) = (&session.parameters, &options.parameters);
-    // A test's size and fields are in its id: more of them do not change the others.
-    let echo_differs = (then.echo.packets, then.echo.warm_up, then.echo.prober)
-        != (now.echo.packets, now.echo.warm_up, now.echo.prober);
-    let rate_differs = (
-        then.forwarding_rate.milliseconds,
-        then.forwarding_rate.frame_bytes,
-    ) != (
-        now.forwarding_rate.milliseconds,
-        now.forwarding_rate.frame_bytes,
-    );
-    let differing: Vec<&str> = [
-        (echo_differs, "packets, warm-up or prober of echo"),
-        (
-            then.tcp_throughput != now.tcp_throughput,
-            "seconds of tcp-throughput",
-        ),
-        (rate_differs, "duration or frame size of forwarding-rate"),
-        (then.flow_table != now.flow_table, "flows of flow-table"),
-        (
-            (then.meters.seconds, then.meters.frame_bytes)
-                != (now.meters.seconds, now.meters.frame_bytes),
-            "seconds or frame size of meters",
-        ),
-        (then.changes != now.changes, "parameters of changes"),
-        (then.settings != now.settings, "profile or settings"),
-        (session.seed != options.seed, "seed"),
-    ]
-    .into_iter()
-    .filter_map(|(differs, name)| differs.then_some(name))
-    .collect();
+    let (then, now) = (&session.parameters.settings, &options.settings);
+    let differs = |name: &&'static str| {
+        let experiment = CATALOGUE.find(name);
+        experiment.is_some_and(|one| !constants_agree(then, now, one))
+    };
+    let names = options.experiments.iter().map(|one| one.name());
+    let mut differing: Vec<String> = names
+        .filter(differs)
+        .map(|name| format!("parameters of {name}"))
+        .collect();
+    if session.seed != options.seed {
+        differing.push("seed".to_owned());
+    }
     if differing.is_empty() {
         return Ok(());
     }
@@ -182,56 +185,62 @@ fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(
     })
 }
 
-/// Starts every device. One that cannot be started is told of, and tried again when its turn
-/// comes, unless it is the only one.
+/// Returns true if the constants of an experiment have the same values by both settings.
+fn constants_agree(then: &Settings, now: &Settings, experiment: &record::Description) -> bool {
+    match (then.constants(experiment), now.constants(experiment)) {
+        (Ok(then), Ok(now)) => then == now,
+        _ => false,
+    }
+}
+
+/// Starts every device. A device that fails to start is reported, and started again for its next
+/// trial, unless it is the only one.
 fn build(
     options: &Options,
-    cores: &Cores,
-    spawner: &Spawner,
-    clock: &Clock,
+    tools: &Tools<'_>,
     progress: &mut dyn Progress,
-) -> Result<Vec<Place>, LabError> {
-    let (mut places, mut failed) = (Vec::new(), None);
+) -> Result<Vec<DeviceSlot>, LabError> {
+    let (mut slots, mut failed) = (Vec::new(), None);
     for &kind in &options.devices {
-        match Station::build(kind, options, cores, spawner, clock) {
-            Ok(station) => places.push(Place::of(kind, Ok(station))),
-            Err(error) if error.is_the_devices() => {
+        match TestSetup::build(SetupRequest::of(kind), tools) {
+            Ok(setup) => slots.push(DeviceSlot::new(kind, Ok(setup))),
+            Err(error) if error.is_of_one_device() => {
                 progress.note(&error.to_string());
-                places.push(Place::of(kind, Err(&error)));
+                slots.push(DeviceSlot::new(kind, Err(&error)));
                 failed.get_or_insert(error);
             }
             Err(error) => return Err(error),
         }
     }
     match failed {
-        Some(error) if places.iter().all(|place| place.station().is_none()) => Err(error),
-        _ => Ok(places),
+        Some(error) if slots.iter().all(|slot| slot.setup().is_none()) => Err(error),
+        _ => Ok(slots),
     }
 }
 
 fn session(
     options: &Options,
     machine: &Machine,
-    cores: &Cores,
-    places: &[Place],
-    spawner: &Spawner,
-    clock: &Clock,
+    planned: usize,
+    slots: &[DeviceSlot],
+    tools: &Tools<'_>,
 ) -> Result<Session, LabError> {
-    let iperf3 = if wants_iperf3(options) {
-        Some(iperf3_version(options, spawner)?)
-    } else {
-        None
+    let iperf3 = match uses_iperf3(options) {
+        true => Some(iperf3_version(tools)?),
+        false => None,
     };
-    let devices = places.iter().map(Place::record);
+    let devices = slots.iter().map(DeviceSlot::record);
     Ok(Session {
         schema: SCHEMA,
-        started: rfc3339(clock.calendar()),
+        started: rfc3339(tools.clock.calendar()),
         lab_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: options.command_line.clone(),
         seed: options.seed,
         runs: options.runs,
-        planned: plan(options).len() as u64,
-        parameters: options.parameters.clone(),
+        planned: planned as u64,
+        parameters: SessionParameters {
+            settings: options.settings.clone(),
+        },
         machine: MachineRecord {
             kernel: machine.kernel.clone(),
             processor: machine.processor.clone(),
@@ -240,49 +249,48 @@ fn session(
             clock_source: machine.clock_source.clone(),
             virtual_machine: machine.virtual_machine,
         },
-        tester_cores: cores.tester.clone(),
-        device_cores: cores.device.clone(),
+        tester_cores: tools.cores.tester.clone(),
+        device_cores: tools.cores.device.clone(),
         iperf3,
         devices: devices.collect::<Result<_, _>>()?,
     })
 }
 
-fn iperf3_version(options: &Options, spawner: &Spawner) -> Result<String, LabError> {
-    let file = options.directory.join("iperf3-version.txt");
+fn iperf3_version(tools: &Tools<'_>) -> Result<String, LabError> {
+    let file = tools.paths.directory.join("iperf3-version.txt");
     let program = Program::new("iperf3").arg("--version").output(file);
-    let mut process = spawner.start(program)?;
+    let mut process = tools.spawner.start(program)?;
     process.wait(Duration::from_secs(5))?;
     let text = process.written()?;
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// Does `steps` one after the other. False if the user wants no more.
+/// Runs the trials in order. Returns false if the user interrupts them.
 fn perform(
-    steps: &[(usize, Step)],
-    options: &Options,
-    places: &mut [Place],
+    trials: &[(usize, PlannedTrial)],
+    slots: &mut [DeviceSlot],
     tools: &Tools<'_>,
     journal: &mut Journal,
     progress: &mut dyn Progress,
 ) -> Result<bool, LabError> {
-    let forecast = steps.iter().map(|(_, step)| step.estimate(options)).sum();
-    progress.begin(steps.len(), forecast);
+    let forecast = trials.iter().map(|(_, trial)| trial.estimate()).sum();
+    progress.begin(trials.len(), forecast);
     let mut passed = Duration::ZERO;
-    for (order, step) in steps {
-        progress.test(&step.id(), passed);
-        passed += step.estimate(options);
-        let others = places.iter().filter(|place| place.kind() != step.device);
-        let others: Vec<&Station> = others.filter_map(Place::station).collect();
-        let unrest = rest::wait(&others, tools.clock, tools.interrupt);
-        let place = places
+    for (order, planned) in trials {
+        progress.test(&planned.id(), passed);
+        passed += planned.estimate();
+        let others = slots.iter().filter(|slot| slot.kind() != planned.device);
+        let others: Vec<&TestSetup> = others.filter_map(DeviceSlot::setup).collect();
+        let busy = quiesce::wait(&others, tools.clock, tools.interrupt);
+        let slot = slots
             .iter_mut()
-            .find(|place| place.kind() == step.device)
-            .expect("there is a place for every device of the plan");
-        let Some(mut trial) = attempt(*order, step, place, tools) else {
+            .find(|slot| slot.kind() == planned.device)
+            .expect("there is a slot for every device of the plan");
+        let Some(mut trial) = attempt::run_trial(*order, planned, slot, tools) else {
             progress.end();
             return Ok(false);
         };
-        trial.flaws.extend(unrest.map(|reason| Flaw {
+        trial.flaws.extend(busy.map(|reason| Flaw {
             void: false,
             reason,
         }));
@@ -293,63 +301,16 @@ fn perform(
     Ok(true)
 }
 
-/// Does one test; none if the user wants no more. What goes wrong is in the trial.
-fn attempt(order: usize, step: &Step, place: &mut Place, tools: &Tools<'_>) -> Option<Trial> {
-    if tools.interrupt.is_set() {
-        return None;
-    }
-    let started = rfc3339(tools.clock.calendar());
-    let began = tools.clock.now();
-    let mut interrupted = false;
-    let (measured, told) = place.attempt(step.test.scenario(), tools, |station| {
-        scenario::measure(&step.test, station, tools).map_err(|error| {
-            interrupted |= matches!(error, TrialError::Interrupted);
-            error.to_string()
-        })
-    });
-    if interrupted {
-        return None;
-    }
-    let seconds = tools.clock.now().since(began).as_secs_f64();
-    let (mut flaws, conditions, outcome) = match measured {
-        Ok(measured) => (
-            measured.flaws,
-            Some(measured.conditions),
-            Some(measured.outcome),
-        ),
-        Err(reason) => (vec![Flaw { void: true, reason }], None, None),
-    };
-    flaws.extend(told.map(|reason| Flaw {
-        void: false,
-        reason,
-    }));
-    Some(Trial {
-        id: step.id(),
-        experiment: step.test.scenario().name().into(),
-        device: step.device.name().to_owned(),
-        run: step.run,
-        order,
-        started,
-        seconds,
-        flaws,
-        conditions,
-        outcome,
-    })
-}
-
 fn finish(options: &Options, interrupted: bool) -> Result<Summary, LabError> {
     let report = write_report(&options.directory, options.language)?;
     let results = Results::new(journal::read(&options.directory)?, CATALOGUE);
+    let trials = results.trials();
     Ok(Summary {
         glance: report::glance(&results),
         report,
         records: options.directory.join(RECORDS),
-        trials: results.trials().len(),
-        void: results
-            .trials()
-            .iter()
-            .filter(|trial| !trial.is_valid())
-            .count(),
+        trials: trials.len(),
+        void: trials.iter().filter(|trial| !trial.is_valid()).count(),
         interrupted,
     })
 }

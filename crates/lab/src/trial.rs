@@ -1,36 +1,35 @@
-//! What a scenario hands back, and why it may hand back nothing.
+//! Results of a trial, or the reason why there are none.
 
 use controller::ControllerError;
-use record::{Conditions, Flaw, Outcome};
+use record::{Conditions, Flaw, Reading};
 use testbed::Failure;
 
 use crate::probe::ProbeError;
 
-/// A share of stolen time from which on a reader should know of it, and the seconds
-/// of a core that must be behind it: the kernel counts in hundredths.
+/// Least share of steal time that is noted, and the least seconds of a core that it must amount
+/// to: the kernel counts in hundredths of a second.
 const STEAL_NOTED: (f64, f64) = (0.01, 0.03);
-/// The same, for nothing to be learnt any more.
+/// Least share of steal time that makes a trial void, and its least seconds.
 const STEAL_VOID: (f64, f64) = (0.10, 0.10);
 
-/// A share of the time in which something had to wait for a core, from which on
-/// others than the lab and its device must have been at work, and the seconds that
-/// must be behind it.
+/// Least CPU pressure that is noted, and its least seconds: above it other programs than the lab
+/// and its device run.
 const PRESSURE_NOTED: (f64, f64) = (0.20, 0.03);
 
-/// A test that was done.
+/// Results of a completed trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// What came of it.
-    pub(crate) outcome: Outcome,
-    /// How the machine fared meanwhile.
+    /// Figures and samples.
+    pub(crate) reading: Reading,
+    /// Conditions of the machine and the device.
     pub(crate) conditions: Conditions,
-    /// What is wrong with it.
+    /// Flaws.
     pub(crate) flaws: Vec<Flaw>,
 }
 
 impl Measured {
-    /// The outcome, with what the conditions say against it.
-    pub(crate) fn new(outcome: Outcome, conditions: Conditions) -> Self {
+    /// Returns the results with the flaws that follow from the conditions.
+    pub(crate) fn new(reading: Reading, conditions: Conditions) -> Self {
         let mut flaws = Vec::new();
         let exceeds = |(share, seconds): (f64, f64)| {
             conditions.steal >= share && conditions.steal * conditions.seconds >= seconds
@@ -39,43 +38,45 @@ impl Measured {
             let share = conditions.steal * 100.0;
             flaws.push(Flaw {
                 void: exceeds(STEAL_VOID),
-                reason: format!("the hypervisor gave {share:.1} % of the cores' time to others"),
+                reason: format!(
+                    "steal time: the hypervisor gave {share:.1} % of the cores' time to others"
+                ),
             });
         }
         let step_ns = conditions.realtime_step_ns.unwrap_or(0);
         if step_ns > testbed::MOVED_NS_MAX {
-            // What was measured by the kernel's stamps is void by its own check.
+            // Measurements by the kernel's timestamps have a check of their own, which voids them.
             flaws.push(Flaw {
                 void: false,
-                reason: format!("something set CLOCK_REALTIME by {step_ns} ns meanwhile"),
+                reason: format!("CLOCK_REALTIME was set by {step_ns} ns during the trial"),
             });
         }
         Self {
-            outcome,
+            reading,
             conditions,
             flaws,
         }
     }
 
-    /// Notes that others wanted the cores, if they did. For tests whose own threads
-    /// have a core each: programs that share one wait for each other.
+    /// Notes a high CPU pressure, which other programs cause. For trials whose threads have a core
+    /// each: programs that share a core wait for each other.
     pub(crate) fn note_pressure(&mut self) {
         let (share, seconds) = PRESSURE_NOTED;
         let pressure = self.conditions.pressure.unwrap_or(0.0);
         if pressure >= share && pressure * self.conditions.seconds >= seconds {
             let percent = pressure * 100.0;
             self.note(format!(
-                "other programs were at work: for {percent:.0} % of the time something waited for a core"
+                "CPU pressure of {percent:.0} %: other programs used the cores"
             ));
         }
     }
 
-    /// Adds something that makes the outcome worthless.
+    /// Adds a flaw that makes the results void.
     pub(crate) fn void(&mut self, reason: String) {
         self.flaws.push(Flaw { void: true, reason });
     }
 
-    /// Adds something that a reader should know.
+    /// Adds a note for readers.
     pub(crate) fn note(&mut self, reason: String) {
         self.flaws.push(Flaw {
             void: false,
@@ -84,13 +85,13 @@ impl Measured {
     }
 }
 
-/// A test that could not be done.
+/// Reason for a trial without results.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrialError {
-    /// The user wants no more.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// It was not possible.
+    /// It was not possible; the text says why.
     #[error("{0}")]
     Impossible(String),
 }

@@ -1,48 +1,48 @@
-//! How the machine and the device fared during a test.
+//! Conditions of the machine and of the device during a trial.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ManagementRecord, PassageRecord};
+use crate::{ManagementRecord, PathCounters};
 
-/// How the machine and the device's process fared while load was offered.
+/// Conditions of the machine and of the device's process while load is offered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Seconds that this covers.
+    /// Covered time, in seconds.
     pub seconds: f64,
-    /// Share of all cores' time that the hypervisor gave to others, from 0 to 1.
+    /// Steal time: share of the time of all cores that the hypervisor gave to others, from 0 to 1.
     pub steal: f64,
-    /// Share of the time in which something that was ready to run had to wait for a
-    /// core, from 0 to 1 (PSI, some); none if the kernel does not tell.
+    /// CPU pressure: share of the time in which a runnable task waited for a core, from 0 to 1
+    /// (PSI, `some`); `None` if the kernel does not report it.
     pub pressure: Option<f64>,
-    /// Share of the testers' cores that was busy, from 0 to 1.
+    /// Utilization of the tester's cores, from 0 to 1.
     pub tester_busy: f64,
-    /// Share of the devices' cores that was busy, from 0 to 1.
+    /// Utilization of the devices' cores, from 0 to 1.
     pub device_busy: f64,
-    /// What the device's process used; none if the kernel itself forwards.
+    /// Resource use of the device's process; `None` if the kernel forwards.
     pub process: Option<ProcessUse>,
-    /// What was seen of the device's processes and of each core; not told by old records.
+    /// Samples of the device's processes and of each core; absent from old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<Box<ManagementRecord>>,
-    /// What was counted along the frames' way during the whole test, what came before and
-    /// after the load among it; not told by old records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub passage: Option<Box<PassageRecord>>,
-    /// By how many nanoseconds `CLOCK_REALTIME`, by which the kernel stamps frames, went ahead
-    /// of the lab's clock; not told by old records.
+    /// Counters along the path of the frames during the whole trial, which includes the time
+    /// before and after the load; absent from old records.
+    #[serde(default, rename = "passage", skip_serializing_if = "Option::is_none")]
+    pub path_counters: Option<Box<PathCounters>>,
+    /// Drift of `CLOCK_REALTIME`, the clock of the kernel's timestamps, relative to the lab's
+    /// clock, in nanoseconds; absent from old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime_moved_ns: Option<i64>,
-    /// How much of that is more than the kernel slews it by: it was set meanwhile.
+    /// Part of the drift that exceeds the kernel's slew rate: the clock was set during the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime_step_ns: Option<u64>,
 }
 
-/// What a device's process used.
+/// Resource use of a device's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUse {
-    /// Seconds of one core in user code.
+    /// Processor time in user code, in seconds of one core.
     pub user_seconds: f64,
-    /// Seconds of one core in the kernel on its behalf.
+    /// Processor time in the kernel, in seconds of one core.
     pub system_seconds: f64,
-    /// Memory that it held at the end, in bytes.
+    /// Resident memory at the end, in bytes.
     pub resident_bytes: u64,
 }

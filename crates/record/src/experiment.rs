@@ -1,4 +1,4 @@
-//! Descriptions of experiments: what a plan, a record and a report need to know of each.
+//! Descriptions of experiments, which plans, records and reports share.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use testbed::Topology;
 
-use crate::{Parameter, Point, UnknownName};
+use crate::{Headline, Parameter, Point, UnknownName, View};
 
 /// Description of an experiment: its method in words, its parameters, figures and views.
 pub struct Description {
@@ -29,12 +29,30 @@ pub struct Description {
     pub figures: &'static [Figure],
     /// Tables and drawings of a report, in its order.
     pub views: &'static [View],
+    /// Rows in the overview of a report; the first is compared between devices. If there is none,
+    /// the first figure of the views stands in, over all points.
+    pub headlines: &'static [Headline],
     /// How hosts and bridges are joined in the test at a point; `None` for one bridge between two
     /// hosts.
     pub topology: Option<fn(&Point) -> Topology>,
 }
 
 impl Description {
+    /// Description without any content, for the fields that an experiment leaves out.
+    pub const EMPTY: Self = Self {
+        name: "",
+        title: "",
+        family: Family::Robustness,
+        question: "",
+        source: "",
+        steps: &[],
+        parameters: &[],
+        figures: &[],
+        views: &[],
+        headlines: &[],
+        topology: None,
+    };
+
     /// Returns the parameter of this name, or `None` if it is not declared.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
@@ -46,9 +64,7 @@ impl Description {
     pub fn figure(&self, name: &str) -> Option<&'static Figure> {
         self.figures.iter().find(|one| one.name == name)
     }
-}
 
-impl Description {
     /// Returns how hosts and bridges are joined in the test at `point`.
     #[must_use]
     pub fn topology_at(&self, point: &Point) -> Topology {
@@ -101,9 +117,9 @@ impl Catalogue {
     /// Returns the experiment of this name.
     ///
     /// # Errors
-    /// There is none; the text suggests the nearest name.
+    /// The catalogue has no such experiment; the text suggests the nearest name.
     pub fn parse(self, name: &str) -> Result<&'static Description, UnknownName> {
-        let unknown = || UnknownName::new("scenario", name, self.iter().map(|one| one.name));
+        let unknown = || UnknownName::new("experiment", name, self.iter().map(|one| one.name));
         self.find(name).ok_or_else(unknown)
     }
 }
@@ -153,10 +169,10 @@ impl fmt::Display for ExperimentName {
     }
 }
 
-/// Where experiments come from: the sections of a report, in its order.
+/// Origin of an experiment: the sections of a report, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// The instrument alone.
+    /// The tester alone.
     Calibration,
     /// Costa et al., evaluation of OpenFlow data planes.
     DataPlanes,
@@ -164,13 +180,13 @@ pub enum Family {
     UserspaceSwitch,
     /// OFLOPS with NetFPGA: latency and frame loss.
     LatencyAndLoss,
-    /// vSDNBox: a cheap whitebox.
+    /// vSDNBox: a low-cost white-box switch.
     Whitebox,
-    /// The control plane, after the modules of OFLOPS and its successors.
+    /// Control plane, after the modules of OFLOPS and its successors.
     Oflops,
-    /// RFC 2544 and RFC 2889, with RFC 9004 and searches after MLRsearch.
+    /// RFC 2544 and RFC 2889, with RFC 9004 and MLRsearch (RFC 9971).
     Benchmarking,
-    /// What goes wrong in the field.
+    /// Failures and overload in operation.
     Robustness,
 }
 
@@ -187,7 +203,7 @@ impl Family {
         Self::Robustness,
     ];
 
-    /// The name by which all its experiments are asked for at once.
+    /// Returns the name that selects all experiments of the family.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -202,157 +218,94 @@ impl Family {
         }
     }
 
-    /// Its title in a report.
+    /// Returns the title of the family's section in a report.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Calibration => "The instrument itself",
+            Self::Calibration => "Calibration of the tester",
             Self::DataPlanes => "Experiment A: evaluation of OpenFlow data planes",
-            Self::UserspaceSwitch => "Experiment B: a userspace switch in a 48-port box",
+            Self::UserspaceSwitch => "Experiment B: userspace switch in a 48-port box",
             Self::LatencyAndLoss => "Experiment C: latency and frame loss",
-            Self::Whitebox => "Experiment D: a cheap whitebox",
-            Self::Oflops => "The control plane, after OFLOPS",
+            Self::Whitebox => "Experiment D: low-cost white-box switch",
+            Self::Oflops => "Control plane (OFLOPS)",
             Self::Benchmarking => "RFC 2544 and RFC 2889",
-            Self::Robustness => "What goes wrong in the field",
+            Self::Robustness => "Robustness",
         }
     }
 }
 
-/// A number that a test comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Number that a trial yields.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name in records and thresholds, with its unit at the end: `p99_us`.
+    /// Name in records and thresholds, with the unit at its end: `p99_us`.
     pub name: &'static str,
-    /// What it is, as the head of a column: `99 %`.
+    /// Title of a column: `99 %`.
     pub title: &'static str,
-    /// Its unit as printed; empty for a plain number.
+    /// Unit as printed; empty for a count or a share.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Direction in which the figure is better.
     pub better: Better,
+    /// Unit of reports, if it differs from `unit`.
+    pub display: Option<DisplayUnit>,
 }
 
-/// Which way of a number is better.
+/// Unit in which a report shows a figure: a bit rate in Gbit/s, a share in per cent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DisplayUnit {
+    /// Unit as printed.
+    pub unit: &'static str,
+    /// Size of the unit, in units of the figure.
+    pub per: f64,
+}
+
+impl Figure {
+    /// Returns a figure that reports show in its own unit.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        title: &'static str,
+        unit: &'static str,
+        better: Better,
+    ) -> Self {
+        Self {
+            name,
+            title,
+            unit,
+            better,
+            display: None,
+        }
+    }
+
+    /// Returns the figure with a unit for reports: one `unit` is `per` units of the figure.
+    #[must_use]
+    pub const fn shown_in(mut self, unit: &'static str, per: f64) -> Self {
+        self.display = Some(DisplayUnit { unit, per });
+        self
+    }
+
+    /// Returns the unit of reports.
+    #[must_use]
+    pub const fn shown_unit(&self) -> &'static str {
+        match self.display {
+            Some(display) => display.unit,
+            None => self.unit,
+        }
+    }
+
+    /// Returns `value` in the unit of reports.
+    #[must_use]
+    pub fn shown(&self, value: f64) -> f64 {
+        self.display.map_or(value, |display| value / display.per)
+    }
+}
+
+/// Direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Less is better: a delay.
+    /// Lower values are better: a delay.
     Lower,
-    /// More is better: a rate.
+    /// Higher values are better: a rate.
     Higher,
-    /// Neither: a count that says what happened.
+    /// Neither direction is better: a count for information.
     Neither,
-}
-
-/// A way to look at the outcome of an experiment: a table or a drawing. Where an axis has
-/// more values than the view shows, there is one view for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// A table of one figure: a row for each device, a column for each value of `across`.
-    Matrix {
-        /// What it shows.
-        title: &'static str,
-        /// The figure.
-        figure: &'static str,
-        /// The parameter whose values are the columns.
-        across: &'static str,
-        /// Rows of others to stand under it, by their key in the published data; empty if none.
-        published: &'static str,
-    },
-    /// A table of several figures: a row for each device and point, a column for each figure.
-    Table {
-        /// What it shows.
-        title: &'static str,
-        /// The figures.
-        figures: &'static [&'static str],
-    },
-    /// A figure against a parameter, a line for each device, with the intervals over runs.
-    Lines {
-        /// What it shows.
-        title: &'static str,
-        /// The figure, upwards.
-        figure: &'static str,
-        /// The parameter, to the right.
-        along: &'static str,
-        /// Whether equal factors, and not equal steps, take equal room upwards.
-        log: bool,
-    },
-    /// Delay and loss against load, beside each other: where a device is saturated, the one
-    /// bends up as the other begins.
-    Load {
-        /// What it shows.
-        title: &'static str,
-        /// The figure of the delay, by factors.
-        delay: &'static str,
-        /// The figure of the loss.
-        lost: &'static str,
-        /// The parameter that is the load, to the right.
-        along: &'static str,
-    },
-    /// What single runs came to: a dot for each run of each device, and a box for five or more.
-    Runs {
-        /// What it shows.
-        title: &'static str,
-        /// The figure, to the right.
-        figure: &'static str,
-        /// The parameter whose values are the groups.
-        across: &'static str,
-    },
-    /// The share of values up to each: a curve for each device.
-    Shares {
-        /// What it shows.
-        title: &'static str,
-        /// The histogram.
-        histogram: &'static str,
-    },
-    /// Values by how many nines of all stay below them: a curve for each device.
-    Percentiles {
-        /// What it shows.
-        title: &'static str,
-        /// The histogram.
-        histogram: &'static str,
-    },
-    /// One figure as bars, a group for each value of `across`.
-    Bars {
-        /// What it shows.
-        title: &'static str,
-        /// The figure.
-        figure: &'static str,
-        /// The parameter whose values are the groups.
-        across: &'static str,
-    },
-    /// What a figure is at one value of a parameter, divided by what it is at another, run by
-    /// run: a row for each device.
-    Ratio {
-        /// What it shows.
-        title: &'static str,
-        /// The figure.
-        figure: &'static str,
-        /// The parameter.
-        parameter: &'static str,
-        /// Its value above.
-        of: &'static str,
-        /// Its value below.
-        to: &'static str,
-        /// Rows of others to stand under it, by their key in the published data; empty if none.
-        published: &'static str,
-    },
-}
-
-impl View {
-    /// The figure that it shows first; none if it shows whole distributions.
-    #[must_use]
-    pub const fn figure(&self) -> Option<&'static str> {
-        match *self {
-            Self::Matrix { figure, .. }
-            | Self::Lines { figure, .. }
-            | Self::Bars { figure, .. }
-            | Self::Runs { figure, .. }
-            | Self::Ratio { figure, .. } => Some(figure),
-            Self::Load { delay, .. } => Some(delay),
-            Self::Table { figures, .. } => match figures.first() {
-                Some(first) => Some(*first),
-                None => None,
-            },
-            Self::Shares { .. } | Self::Percentiles { .. } => None,
-        }
-    }
 }

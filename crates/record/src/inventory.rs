@@ -1,32 +1,32 @@
-//! What a switch is that its user has: by the user's own words.
+//! Inventory data of an external switch, from its description file.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A switch on a shelf.
+/// Inventory data of a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InventoryRecord {
-    /// Who makes it.
+    /// Manufacturer.
     pub brand: String,
-    /// What it is called.
+    /// Model.
     pub model: String,
-    /// The version of what runs on it.
+    /// Firmware version.
     #[serde(default)]
     pub firmware: Option<String>,
-    /// What one costs, in `currency`.
+    /// Price, in `currency`.
     #[serde(default)]
     pub price: Option<f64>,
-    /// The currency of that.
+    /// Currency of the price.
     #[serde(default)]
     pub currency: Option<String>,
-    /// How many ports it has, used or not.
+    /// Number of ports, used and unused.
     #[serde(default)]
     pub ports: Option<u32>,
 }
 
 impl InventoryRecord {
-    /// What a port costs, where price and ports are known.
+    /// Returns the price per port, if the price and the number of ports are known.
     #[must_use]
     pub fn price_per_port(&self) -> Option<f64> {
         let ports = self.ports.filter(|ports| *ports > 0)?;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_costs_its_share() {
+    fn price_per_port_divides_price_by_ports() {
         let text = r#"{"brand":"Acme","model":"Edge","price":240.0,"currency":"USD","ports":24}"#;
         let mut inventory: InventoryRecord = serde_json::from_str(text).unwrap();
         assert_eq!(inventory.price_per_port(), Some(10.0));

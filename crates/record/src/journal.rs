@@ -1,52 +1,54 @@
-//! The file of records: append, and know what is there.
+//! The file of records, to which a run appends.
 //!
-//! Each line is on the disk before the next test begins, and a line that a crash
-//! cut short is left out and overwritten, so a run that was interrupted, however,
-//! keeps what it had measured.
+//! Each line is on the disk before the next trial begins. A line that a crash truncated is ignored
+//! and overwritten, so that an interrupted run keeps its completed trials.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use serde_json::Value as Json;
+
+use crate::legacy::{self, Converter};
 use crate::{Entry, SCHEMA};
 
-/// The name of the file in the directory of a run.
+/// Name of the file in the directory of a run.
 pub const RECORDS: &str = "records.jsonl";
 
-/// A file of records that cannot be used.
+/// Unusable file of records.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refused.
+    /// The system failed.
     #[error("cannot use {path}: {source}")]
     System {
-        /// The file.
+        /// File.
         path: String,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
-    /// There is no room for more.
+    /// The disk is full.
     #[error(
-        "cannot write {path}: {source}; what was measured before is kept: make room, and go on with --resume"
+        "cannot write {path}: {source}; completed trials are kept: free some space, and continue with --resume"
     )]
     Full {
-        /// The file.
+        /// File.
         path: String,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
-    /// It holds something else.
+    /// A line is not a record.
     #[error("{path}, line {line}: {reason}")]
     Unreadable {
-        /// The file.
+        /// File.
         path: String,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
 }
 
-/// An open file of records.
+/// Open file of records.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
@@ -54,10 +56,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Makes a new file; `directory` must not hold one.
+    /// Creates a new file in `directory`.
     ///
     /// # Errors
-    /// There is one, or none can be made.
+    /// The file exists, or cannot be created.
     pub fn create(directory: &Path) -> Result<Self, JournalError> {
         let path = directory.join(RECORDS);
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
@@ -68,10 +70,10 @@ impl Journal {
         }
     }
 
-    /// Opens the file in `directory` to go on with it, and reads what it has.
+    /// Opens the file in `directory` to continue it, and reads its entries.
     ///
     /// # Errors
-    /// There is none, or it is not one of records.
+    /// The file does not exist, or is not a file of records.
     pub fn resume(directory: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
         let file = directory.join(RECORDS);
         let path = file.display().to_string();
@@ -96,7 +98,7 @@ impl Journal {
     /// Appends `entry` and waits until it is on the disk.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The entry cannot be written.
     pub fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
         let mut write = || {
             let mut line = serde_json::to_vec(entry)?;
@@ -116,10 +118,10 @@ impl Journal {
     }
 }
 
-/// Reads the records in `directory`.
+/// Reads the records in `directory`. Those of earlier versions are converted.
 ///
 /// # Errors
-/// There are none, or they cannot be read.
+/// The file does not exist, or cannot be read.
 pub fn read(directory: &Path) -> Result<Vec<Entry>, JournalError> {
     let file = directory.join(RECORDS);
     let path = file.display().to_string();
@@ -129,36 +131,44 @@ pub fn read(directory: &Path) -> Result<Vec<Entry>, JournalError> {
     }
 }
 
-/// All but what follows the last line feed: a crash cut that off.
+/// Returns the text up to the last line feed: a crash truncated the rest.
 fn whole_lines(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
 fn parse(text: &str, path: &str) -> Result<Vec<Entry>, JournalError> {
+    let mut converter = Converter::default();
     let lines = whole_lines(text).lines().enumerate();
-    lines
-        .map(|(index, line)| {
-            parse_line(line).map_err(|reason| JournalError::Unreadable {
-                path: path.to_owned(),
-                line: index + 1,
-                reason,
-            })
+    let entries = lines.map(|(index, line)| {
+        parse_line(line, &mut converter).map_err(|reason| JournalError::Unreadable {
+            path: path.to_owned(),
+            line: index + 1,
+            reason,
         })
-        .collect()
+    });
+    let mut entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+    legacy::complete(&mut entries);
+    Ok(entries)
 }
 
-fn parse_line(line: &str) -> Result<Entry, String> {
-    let entry = serde_json::from_str(line);
-    // A newer schema may well not parse: say that, rather than where it differs.
-    if let Ok(value) = serde_json::from_str::<serde_json::Value>(line)
-        && let Some(schema) = value.get("schema").and_then(serde_json::Value::as_u64)
+fn parse_line(line: &str, converter: &mut Converter) -> Result<Entry, String> {
+    let value: Json = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    // A newer schema may not parse: the error names the schema rather than the difference.
+    if let Some(schema) = value.get("schema").and_then(Json::as_u64)
         && schema != u64::from(SCHEMA)
     {
         return Err(format!(
             "schema {schema}, but this lab knows only schema {SCHEMA}"
         ));
     }
-    entry.map_err(|error| error.to_string())
+    converter.entry(value).map_err(|error| error.to_string())
+}
+
+/// Parses records from text, for tests.
+#[cfg(any(test, feature = "fixture"))]
+#[must_use]
+pub fn entries(text: &str) -> Vec<Entry> {
+    parse(text, "text").unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[cfg(test)]
@@ -174,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_appended_is_read_and_gone_on_with() {
+    fn journal_reads_and_continues_its_entries() {
         let directory = scratch("append");
         let entries = fixture::entries();
         let mut journal = Journal::create(&directory).unwrap();
@@ -191,17 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_with_what_to_do() {
+    fn full_disk_error_names_the_remedy() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let path = "out/records.jsonl".to_owned();
         let mut journal = Journal { file, path };
         let error = journal.append(&fixture::entries()[0]).unwrap_err();
         assert!(matches!(error, JournalError::Full { .. }), "{error:?}");
-        assert!(error.to_string().ends_with("go on with --resume"));
+        assert!(error.to_string().ends_with("continue with --resume"));
     }
 
     #[test]
-    fn a_line_that_a_crash_cut_short_is_overwritten() {
+    fn truncated_line_is_overwritten() {
         let directory = scratch("crash");
         let entries = fixture::entries();
         let mut journal = Journal::create(&directory).unwrap();
@@ -216,11 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_schema_is_refused_by_name() {
+    fn newer_schema_is_refused_by_name() {
+        let parsed = |line| parse_line(line, &mut Converter::default());
         assert_eq!(
-            parse_line(r#"{"kind":"session","schema":2,"new":true}"#).unwrap_err(),
+            parsed(r#"{"kind":"session","schema":2,"new":true}"#).unwrap_err(),
             "schema 2, but this lab knows only schema 1"
         );
-        assert!(parse_line("nonsense").is_err());
+        assert!(parsed("nonsense").is_err());
     }
 }

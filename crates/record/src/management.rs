@@ -1,117 +1,118 @@
-//! Record of the management channel: processes and cores during a test, and a switch's SNMP agent.
+//! Monitoring data of a trial: processes, cores, and the SNMP agent of a switch.
 
 use serde::{Deserialize, Serialize};
 
-/// Frames from which on it is told what each costs.
+/// Least number of frames for a cost per frame.
 const FRAMES_MIN: u64 = 1_000;
 
-/// What was seen while a test was under way.
+/// Samples of a device's processes and of the cores during a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ManagementRecord {
-    /// Seconds from the first look to the last.
+    /// Time from the first sample to the last, in seconds.
     pub seconds: f64,
-    /// Looks.
+    /// Number of samples.
     pub samples: usize,
-    /// Looks that were not taken in time.
+    /// Samples that were not taken in time.
     pub missed: u64,
-    /// Things that could not be read.
+    /// Number of values that could not be read.
     pub unreadable: u64,
-    /// Seconds of one core that the device's processes spent in user code.
+    /// Processor time of the device's processes in user code, in seconds of one core.
     pub user_seconds: f64,
-    /// Seconds of one core that the kernel spent on their behalf.
+    /// Processor time of the device's processes in the kernel, in seconds of one core.
     pub system_seconds: f64,
-    /// Seconds that their threads ran, as the scheduler counts, in nanoseconds; none if it does
-    /// not, or if threads ended meanwhile.
+    /// Run time of their threads by the scheduler's statistics, which have a resolution of a
+    /// nanosecond, in seconds; `None` without statistics, or if threads ended during the trial.
     #[serde(default)]
     pub run_seconds: Option<f64>,
-    /// Seconds that they were ready to run and waited for a core, all of them together.
+    /// Wait time of all their threads together on the run queue, in seconds.
     #[serde(default)]
     pub wait_seconds: Option<f64>,
-    /// Frames that all hosts sent meanwhile, as their interfaces counted; none if those were
-    /// segments larger than a frame of theirs may be, or could not be read.
+    /// Frames that all hosts sent, by the counters of their interfaces; `None` if these are
+    /// segments larger than the MTU, or cannot be read.
     #[serde(default)]
     pub host_frames: Option<u64>,
-    /// The most memory that they held at a look, in bytes.
+    /// Greatest resident memory of a sample, in bytes.
     pub resident_bytes_max: u64,
-    /// How often their threads gave up a core since they had nothing to do.
+    /// Voluntary context switches of their threads.
     pub voluntary_switches: u64,
-    /// How often they were made to.
+    /// Involuntary context switches of their threads.
     pub involuntary_switches: u64,
-    /// Of each core's time, the share in soft interrupts, from 0 to 1.
+    /// Share of each core's time in soft interrupts, from 0 to 1.
     pub softirq: Vec<f64>,
-    /// Of each core's time, the share that the hypervisor gave to others, from 0 to 1.
+    /// Steal time of each core, from 0 to 1.
     pub steal: Vec<f64>,
-    /// Share of the time in which something that was ready had to wait for a core, from 0 to
-    /// 1 (PSI, some); none if the kernel does not tell.
+    /// CPU pressure, from 0 to 1 (PSI, `some`); `None` if the kernel does not report it.
     pub pressure: Option<f64>,
-    /// From look to look: seconds since the first, and cores that the device's processes used.
+    /// For each sample: the seconds since the first, and the cores used since the previous one.
     pub cores_used: Vec<(f64, f64)>,
-    /// What the switch told by SNMP; none if it was not asked.
+    /// Data of the SNMP agent; `None` if it was not polled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,
 }
 
-/// What a switch told by SNMP.
+/// Data of a switch's SNMP agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecord {
-    /// What it says that it is; none if it never answered.
+    /// System description; `None` if the agent never replied.
     pub description: Option<String>,
-    /// Answers.
+    /// Number of replies.
     pub answers: usize,
-    /// Questions that were not answered.
+    /// Requests without a reply.
     pub unanswered: u64,
-    /// Answers that made no sense.
-    pub senseless: u64,
-    /// The last reason why something could not be had.
+    /// Malformed replies.
+    #[serde(rename = "senseless")]
+    pub malformed: u64,
+    /// Reason of the last failure.
     pub reason: Option<String>,
-    /// What each interface counted from the first answer to the last; none if there are no
-    /// two, or if the switch has started again in between.
+    /// Counts of each interface between the first reply and the last; `None` with fewer than two
+    /// replies, or if the switch restarted in between.
     pub interfaces: Option<Vec<InterfaceRecord>>,
-    /// The highest load that each of its processors told, in per cent.
+    /// Highest load of each processor, in per cent.
     pub load_max: Vec<u8>,
 }
 
-/// What an interface counted.
+/// Counts of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceRecord {
-    /// Frames in.
+    /// Received frames.
     pub in_frames: u64,
-    /// Bytes in.
+    /// Received bytes.
     pub in_octets: u64,
-    /// Frames out.
+    /// Sent frames.
     pub out_frames: u64,
-    /// Bytes out.
+    /// Sent bytes.
     pub out_octets: u64,
 }
 
 impl ManagementRecord {
-    /// Cores that the device's processes used, on average; none if it has none, or if nothing
-    /// was seen.
+    /// Returns the average number of cores that the device's processes use; `None` without
+    /// processes or samples.
     #[must_use]
     pub fn cores(&self) -> Option<f64> {
         let spent = self.processor_seconds()?;
         (self.seconds > 0.0).then(|| spent / self.seconds)
     }
 
-    /// Nanoseconds of a core for each frame that hosts sent; none if there were too few to tell.
+    /// Returns the processor time per frame that hosts sent, in nanoseconds; `None` for too few
+    /// frames.
     #[must_use]
     pub fn ns_per_frame(&self) -> Option<f64> {
         let frames = self.host_frames.filter(|frames| *frames >= FRAMES_MIN)?;
         Some(self.processor_seconds()? * 1e9 / frames as f64)
     }
 
-    /// How often a second its threads gave up a core; none if it has no processes.
+    /// Returns the context switches per second; `None` without processes.
     #[must_use]
-    pub fn switches_a_second(&self) -> Option<f64> {
+    pub fn switches_per_second(&self) -> Option<f64> {
         self.processor_seconds()?;
         let all = self.voluntary_switches + self.involuntary_switches;
         (self.seconds > 0.0).then(|| all as f64 / self.seconds)
     }
 
-    /// By the scheduler, or in ticks where it does not count.
+    /// Returns the processor time by the scheduler's statistics, or in ticks without them.
     fn processor_seconds(&self) -> Option<f64> {
         if self.resident_bytes_max == 0 {
-            // There was no process, or it is gone.
+            // There is no process, or it has ended.
             return None;
         }
         let ticks = self.user_seconds + self.system_seconds;

@@ -1,67 +1,78 @@
-//! What of an experiment can be set, to what, and what it is if nobody sets it.
+//! Parameters of experiments: their roles, permitted values, and values by profile.
 
 use std::ops::RangeInclusive;
 
 use crate::{Profile, Value};
 
-/// Something of an experiment that can be set.
+/// Parameter of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name, as `--set` takes it.
+    /// Name, as `--set` accepts it.
     pub name: &'static str,
-    /// What it is, with its unit.
+    /// Meaning, with the unit.
     pub about: &'static str,
-    /// What it does to the plan.
+    /// Role in the plan.
     pub role: Role,
-    /// The values it has and may have.
+    /// Default and permitted values.
     pub values: Values,
 }
 
-/// What a parameter does to the plan.
+/// Role of a parameter in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A test for each of its values, in combination with those of the other axes.
+    /// One trial for each value, in combination with the values of the other axes.
     Axis,
-    /// One value for all tests.
+    /// One value for all trials.
     Constant,
 }
 
-/// Values by profile, and the bounds of what may be set.
+/// Values of a parameter by profile, and the permitted values.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// Whole numbers.
     Numbers {
-        /// A quick look.
+        /// Values of the profile `quick`.
         quick: &'static [u64],
-        /// As published.
+        /// Values of the profile `paper`.
         paper: &'static [u64],
-        /// As the standards want it.
+        /// Values of the profile `rfc`.
         rfc: &'static [u64],
-        /// What may be set.
+        /// Permitted values.
         bound: Bound,
     },
-    /// Words out of a fixed list.
+    /// Whole numbers, and one word that is always among the defaults: rates, and `flat-out`.
+    NumbersAndWord {
+        /// Numbers of the profile `quick`.
+        quick: &'static [u64],
+        /// Numbers of the profiles `paper` and `rfc`.
+        paper: &'static [u64],
+        /// Permitted numbers.
+        bound: Bound,
+        /// The word.
+        word: &'static str,
+    },
+    /// Words of a fixed list.
     Words {
-        /// A quick look.
+        /// Values of the profile `quick`.
         quick: &'static [&'static str],
-        /// Everything else, and what may be set.
+        /// Values of the other profiles, and permitted values.
         all: &'static [&'static str],
     },
-    /// One word out of a fixed list.
+    /// One word of a fixed list.
     Choice {
-        /// A quick look.
+        /// Value of the profile `quick`.
         quick: &'static str,
-        /// As published.
+        /// Value of the profile `paper`.
         paper: &'static str,
-        /// As the standards want it.
+        /// Value of the profile `rfc`.
         rfc: &'static str,
-        /// What may be set.
+        /// Permitted values.
         all: &'static [&'static str],
     },
 }
 
 impl Values {
-    /// Whole numbers for each profile, and the least and the most of them.
+    /// Returns whole numbers for each profile, with the least and the greatest permitted number.
     #[must_use]
     pub const fn numbers(
         quick: &'static [u64],
@@ -77,27 +88,40 @@ impl Values {
             bound,
         }
     }
+
+    /// Returns words for the profile `quick`, and all permitted words for the others.
+    #[must_use]
+    pub const fn words(quick: &'static [&'static str], all: &'static [&'static str]) -> Self {
+        Self::Words { quick, all }
+    }
 }
 
-/// The least and the most that makes sense.
+/// Least and greatest permitted number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The least.
+    /// Least permitted number.
     pub least: u64,
-    /// The most.
+    /// Greatest permitted number.
     pub most: u64,
 }
 
 impl Bound {
-    /// The whole numbers within.
+    /// Returns the permitted numbers.
     #[must_use]
     pub const fn range(self) -> RangeInclusive<u64> {
         self.least..=self.most
     }
+
+    /// Parses a permitted number.
+    fn parse(self, text: &str) -> Option<Value> {
+        let number = text.parse().ok();
+        let number = number.filter(|number| self.range().contains(number));
+        number.map(Value::Number)
+    }
 }
 
 impl Parameter {
-    /// Whole numbers that a test is done for each.
+    /// Returns an axis.
     #[must_use]
     pub const fn axis(name: &'static str, about: &'static str, values: Values) -> Self {
         Self {
@@ -108,7 +132,7 @@ impl Parameter {
         }
     }
 
-    /// One number for all tests.
+    /// Returns a constant.
     #[must_use]
     pub const fn constant(name: &'static str, about: &'static str, values: Values) -> Self {
         Self {
@@ -119,7 +143,7 @@ impl Parameter {
         }
     }
 
-    /// What it is if nobody sets it.
+    /// Returns the default values of a profile.
     #[must_use]
     pub fn defaults(&self, profile: Profile) -> Vec<Value> {
         match self.values {
@@ -132,6 +156,16 @@ impl Parameter {
                     Profile::Rfc => rfc,
                 };
                 numbers.iter().copied().map(Value::Number).collect()
+            }
+            Values::NumbersAndWord {
+                quick, paper, word, ..
+            } => {
+                let numbers = match profile {
+                    Profile::Quick => quick,
+                    Profile::Paper | Profile::Rfc => paper,
+                };
+                let numbers = numbers.iter().copied().map(Value::Number);
+                numbers.chain([Value::word(word)]).collect()
             }
             Values::Words { quick, all } => {
                 let words = match profile {
@@ -150,22 +184,27 @@ impl Parameter {
         }
     }
 
-    /// Reads a value that somebody set, or says what would do.
+    /// Parses a value.
     ///
     /// # Errors
-    /// What is wanted, in words.
-    pub fn read(&self, text: &str) -> Result<Value, String> {
+    /// The value is not permitted; the error says which values are.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
             Values::Numbers { bound, .. } => {
-                let number = text.parse().ok();
-                let number = number.filter(|number| bound.range().contains(number));
-                let wanted = || format!("a whole number from {} to {}", bound.least, bound.most);
-                number.map(Value::Number).ok_or_else(wanted)
+                let Bound { least, most } = bound;
+                let expected = || format!("a whole number from {least} to {most}");
+                bound.parse(text).ok_or_else(expected)
+            }
+            Values::NumbersAndWord { word, .. } if word == text => Ok(Value::word(word)),
+            Values::NumbersAndWord { bound, word, .. } => {
+                let Bound { least, most } = bound;
+                let expected = || format!("{word}, or a whole number from {least} to {most}");
+                bound.parse(text).ok_or_else(expected)
             }
             Values::Words { all, .. } | Values::Choice { all, .. } => {
                 let known = all.iter().find(|word| **word == text);
-                let wanted = || format!("one of {}", all.join(", "));
-                known.map(|word| Value::word(word)).ok_or_else(wanted)
+                let expected = || format!("one of {}", all.join(", "));
+                known.map(|word| Value::word(word)).ok_or_else(expected)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A point: a value for each parameter of an experiment, which is one test.
+//! Points: a value for each parameter of an experiment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Description, Role};
 
-/// A value of a parameter.
+/// Value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -18,13 +18,13 @@ pub enum Value {
 }
 
 impl Value {
-    /// This word.
+    /// Returns a word.
     #[must_use]
     pub fn word(text: &str) -> Self {
         Self::Word(text.to_owned())
     }
 
-    /// The number; none if it is a word.
+    /// Returns the number, or `None` for a word.
     #[must_use]
     pub const fn number(&self) -> Option<u64> {
         match self {
@@ -43,13 +43,13 @@ impl fmt::Display for Value {
     }
 }
 
-/// A value for each parameter.
+/// Value for each parameter of an experiment: one trial of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Point(BTreeMap<String, Value>);
 
 impl Point {
-    /// The same with `value` for `name`.
+    /// Returns the point with `value` for the parameter `name`.
     #[must_use]
     pub fn with(&self, name: &str, value: Value) -> Self {
         let mut all = self.0.clone();
@@ -57,29 +57,38 @@ impl Point {
         Self(all)
     }
 
-    /// The value of `name`, if it has one.
+    /// Returns the value of the parameter `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// All names and values, by name.
+    /// Returns all names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// A number that the experiment declares.
+    /// Returns the number of a parameter that the experiment declares.
+    ///
+    /// # Panics
+    /// The experiment does not declare it as a number.
     pub fn number(&self, name: &str) -> u64 {
         let number = self.get(name).and_then(Value::number);
         number.unwrap_or_else(|| panic!("the experiment declares no number '{name}'"))
     }
 
-    /// The same, where the experiment's bounds keep it within 32 bits.
+    /// Returns a number that the experiment's bounds keep within 32 bits.
+    ///
+    /// # Panics
+    /// The experiment does not declare it as such a number.
     pub fn small(&self, name: &str) -> u32 {
-        u32::try_from(self.number(name)).expect("the experiment's bounds say so")
+        u32::try_from(self.number(name)).expect("the experiment's bounds are below 2^32")
     }
 
-    /// A word that the experiment declares.
+    /// Returns the word of a parameter that the experiment declares.
+    ///
+    /// # Panics
+    /// The experiment does not declare it as a word.
     pub fn word(&self, name: &str) -> &str {
         match self.get(name) {
             Some(Value::Word(word)) => word,
@@ -87,7 +96,8 @@ impl Point {
         }
     }
 
-    /// The axes alone, in the order in which `experiment` declares them: `size=64/load=50`.
+    /// Returns the axes alone, in the order in which `experiment` declares them:
+    /// `size=64/load=50`.
     #[must_use]
     pub fn label(&self, experiment: &Description) -> String {
         let axes = experiment.parameters.iter();

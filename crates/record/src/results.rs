@@ -1,16 +1,12 @@
-//! The records of a run, put in order for whoever wants to know what came of it.
+//! The records of a run, in the order of reports.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{
-    Catalogue, ChangeOutcome, Description, DeviceRecord, EchoOutcome, Entry, ExperimentName,
-    FlowTableOutcome, MatchSet, MeterAct, MeterOutcome, MeterUnit, Outcome, RateOutcome,
-    RequestsOutcome, Session, TcpOutcome, Trial,
-};
+use crate::{Catalogue, Description, DeviceRecord, Entry, ExperimentName, Session, Trial};
 
-/// An experiment of a run; keys sort in the order of reports.
+/// Experiment of a run; keys sort in the order of reports.
 #[derive(Clone, Debug)]
 pub struct ExperimentKey {
     position: usize,
@@ -67,7 +63,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Sorts `entries` in the order of `catalogue`. Of a trial that was repeated, the last counts.
+    /// Sorts `entries` in the order of `catalogue`. Of trials with the same identifier, the last
+    /// counts.
     #[must_use]
     pub fn new(entries: Vec<Entry>, catalogue: Catalogue) -> Self {
         let mut sessions = Vec::new();
@@ -89,13 +86,13 @@ impl Results {
         }
     }
 
-    /// Descriptions of all experiments.
+    /// Returns the descriptions of all experiments.
     #[must_use]
     pub const fn catalogue(&self) -> Catalogue {
         self.catalogue
     }
 
-    /// Key of a trial's experiment.
+    /// Returns the key of a trial's experiment.
     #[must_use]
     pub fn key(&self, trial: &Trial) -> ExperimentKey {
         ExperimentKey {
@@ -111,19 +108,19 @@ impl Results {
         self.catalogue.find(trial.experiment.as_str())
     }
 
-    /// The starts of the lab, oldest first.
+    /// Returns the sessions, oldest first.
     #[must_use]
     pub fn sessions(&self) -> &[Session] {
         &self.sessions
     }
 
-    /// All trials, whatever they are worth, in the order of their plan.
+    /// Returns all trials, valid or not, in the order of the plan.
     #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
-    /// The devices that any session had, as the last one had them, in its order.
+    /// Returns the devices of all sessions, each as the last session has it.
     #[must_use]
     pub fn devices(&self) -> Vec<&DeviceRecord> {
         let mut devices: Vec<&DeviceRecord> = Vec::new();
@@ -136,7 +133,7 @@ impl Results {
         devices
     }
 
-    /// The devices that took part in `experiment`, whatever came of it.
+    /// Returns the devices that have trials of `experiment`, valid or not.
     #[must_use]
     pub fn devices_in(&self, experiment: &str) -> Vec<&DeviceRecord> {
         let took_part = |device: &&DeviceRecord| {
@@ -146,117 +143,12 @@ impl Results {
         self.devices().into_iter().filter(took_part).collect()
     }
 
-    /// Whether there is anything of `experiment`.
+    /// Returns true if there is a trial of `experiment`.
     #[must_use]
     pub fn has(&self, experiment: &str) -> bool {
         self.trials
             .iter()
             .any(|trial| trial.experiment == experiment)
-    }
-
-    /// The valid echoes of `device` by `set` with frames of `frame_bytes`, by run.
-    pub fn echoes<'a>(
-        &'a self,
-        device: &'a str,
-        set: MatchSet,
-        frame_bytes: u16,
-    ) -> impl Iterator<Item = (&'a Trial, &'a EchoOutcome)> {
-        self.valid(device)
-            .filter_map(move |(trial, outcome)| match outcome {
-                Outcome::Echo(echo) if echo.match_set == set && echo.frame_bytes == frame_bytes => {
-                    Some((trial, echo))
-                }
-                _ => None,
-            })
-    }
-
-    /// The valid TCP streams of `device`, by run.
-    pub fn streams<'a>(
-        &'a self,
-        device: &'a str,
-    ) -> impl Iterator<Item = (&'a Trial, &'a TcpOutcome)> {
-        self.valid(device)
-            .filter_map(|(trial, outcome)| match outcome {
-                Outcome::TcpThroughput(tcp) => Some((trial, tcp)),
-                _ => None,
-            })
-    }
-
-    /// The valid forwarding rates of `device` where `intended` frames a second were
-    /// to be offered, or as many as possible (none), by run.
-    pub fn rates<'a>(
-        &'a self,
-        device: &'a str,
-        intended: Option<u32>,
-    ) -> impl Iterator<Item = (&'a Trial, &'a RateOutcome)> {
-        self.valid(device)
-            .filter_map(move |(trial, outcome)| match outcome {
-                Outcome::ForwardingRate(rate) if rate.intended_pps == intended => {
-                    Some((trial, rate))
-                }
-                _ => None,
-            })
-    }
-
-    /// The valid flow tables of `device`, by run.
-    pub fn flow_tables<'a>(
-        &'a self,
-        device: &'a str,
-    ) -> impl Iterator<Item = (&'a Trial, &'a FlowTableOutcome)> {
-        self.valid(device)
-            .filter_map(|(trial, outcome)| match outcome {
-                Outcome::FlowTable(table) => Some((trial, table)),
-                _ => None,
-            })
-    }
-
-    /// The valid meters of `device` that are like this one, by run.
-    pub fn meters<'a>(
-        &'a self,
-        device: &'a str,
-        (unit, act, pps): (MeterUnit, MeterAct, u32),
-    ) -> impl Iterator<Item = (&'a Trial, &'a MeterOutcome)> {
-        self.valid(device)
-            .filter_map(move |(trial, outcome)| match outcome {
-                Outcome::Meter(meter)
-                    if (meter.unit, meter.act, meter.nominal_pps) == (unit, act, pps) =>
-                {
-                    Some((trial, meter))
-                }
-                _ => None,
-            })
-    }
-
-    /// The valid tests of `device` in which rules changed in this way, by run.
-    pub fn changes<'a>(
-        &'a self,
-        device: &'a str,
-        test: &'a str,
-    ) -> impl Iterator<Item = (&'a Trial, &'a ChangeOutcome)> {
-        self.valid(device)
-            .filter_map(move |(trial, outcome)| match outcome {
-                Outcome::Change(change) if change.test == test => Some((trial, change)),
-                _ => None,
-            })
-    }
-
-    /// The valid tests of `device` by requests over TCP, by run.
-    pub fn requests<'a>(
-        &'a self,
-        device: &'a str,
-    ) -> impl Iterator<Item = (&'a Trial, &'a RequestsOutcome)> {
-        self.valid(device)
-            .filter_map(|(trial, outcome)| match outcome {
-                Outcome::Requests(requests) => Some((trial, requests)),
-                _ => None,
-            })
-    }
-
-    fn valid<'a>(&'a self, device: &'a str) -> impl Iterator<Item = (&'a Trial, &'a Outcome)> {
-        self.trials
-            .iter()
-            .filter(move |trial| trial.device == device && trial.is_valid())
-            .filter_map(|trial| Some((trial, trial.outcome.as_ref()?)))
     }
 }
 
@@ -270,20 +162,19 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_done_again_counts_once() {
-        let mut first = fixture::echo_trial("ovs", 1, MatchSet::Ip, 64);
+    fn repeated_trial_counts_once() {
+        let mut first = fixture::echo_trial("ovs", 1, "ip", 64);
         let second = first.clone();
-        first.outcome = None;
+        first.reading = None;
         let entries = [first, second].map(|trial| Entry::Trial(Box::new(trial)));
         let results = results(entries.to_vec());
         assert_eq!(results.trials().len(), 1);
-        assert_eq!(results.echoes("ovs", MatchSet::Ip, 64).count(), 1);
-        assert_eq!(results.echoes("ovs", MatchSet::Ip, 128).count(), 0);
+        assert!(results.trials()[0].is_valid(), "the last one counts");
     }
 
     #[test]
-    fn a_device_is_shown_where_it_took_part() {
-        let trial = fixture::echo_trial("ovs", 1, MatchSet::Ip, 64);
+    fn devices_of_an_experiment_are_those_of_its_trials() {
+        let trial = fixture::echo_trial("ovs", 1, "ip", 64);
         let mut entries = fixture::entries();
         entries.retain(|entry| matches!(entry, Entry::Session(_)));
         entries.push(Entry::Trial(Box::new(trial)));
@@ -300,11 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn void_trials_are_kept_but_do_not_count() {
+    fn void_trials_are_kept() {
         let results = results(fixture::entries());
         let void = results.trials().iter().filter(|trial| !trial.is_valid());
         assert!(void.count() > 0);
-        let outcomes = results.valid("comporta");
-        assert!(outcomes.count() > 0);
     }
 }

@@ -1,5 +1,5 @@
-//! The published form of records (`docs/records.schema.json`), held against records of now and of
-//! before. It is judged by as much of JSON Schema (2020-12) as it uses.
+//! Records of this and of earlier versions, checked against the published format
+//! (`docs/records.schema.json`), by the part of JSON Schema (2020-12) that it uses.
 
 use serde_json::Value;
 
@@ -8,11 +8,11 @@ use crate::fixture;
 
 const SCHEMA_TEXT: &str = include_str!("../../../docs/records.schema.json");
 
-/// Lines as labs before this one wrote them: a session that knew three scenarios, and an
-/// outcome of each kind.
-const BEFORE: &str = include_str!("../records/schema-1.jsonl");
+/// Lines of earlier versions: of the first ones, and of the last that had a shape of its own for
+/// seven experiments.
+const OLD: [&str; 2] = [fixture::SCHEMA_1, fixture::OLD_SHAPES];
 
-/// What is wrong with `value` by `schema`, and where.
+/// Returns the first fault of `value` by `schema`, with its place.
 fn fault(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     let wrong = |what: &str| Some(format!("{place}: {what}: {value}"));
     if let Some(name) = schema["$ref"].as_str() {
@@ -79,48 +79,42 @@ fn is_a(value: &Value, kind: &str) -> bool {
     }
 }
 
-fn judged(line: &Value) -> Option<String> {
+/// Returns the fault of a line, or `None` if it has the published format.
+fn fault_of(line: &Value) -> Option<String> {
     let schema: Value = serde_json::from_str(SCHEMA_TEXT).unwrap();
     fault(&schema, &schema, line, "")
 }
 
 #[test]
-fn records_have_the_form_that_is_published() {
+fn records_have_the_published_format() {
     for entry in fixture::entries() {
         let line = serde_json::to_value(&entry).unwrap();
-        assert_eq!(judged(&line), None);
+        assert_eq!(fault_of(&line), None);
     }
-    let mut trial = fixture::echo_trial("ovs", 1, MatchSet::Ip, 64);
+    let mut trial = fixture::echo_trial("ovs", 1, "ip", 64);
     let mut reading = Reading::default();
     reading.put("p50_us", 1.5);
     reading.lack("p99_us", "why");
     reading.series.insert("all".to_owned(), vec![[1.0, 2.0]]);
-    trial.outcome = Some(Outcome::Reading(reading));
+    trial.reading = Some(reading);
     let line = serde_json::to_value(Entry::Trial(Box::new(trial))).unwrap();
-    assert_eq!(judged(&line), None);
+    assert_eq!(fault_of(&line), None);
 }
 
 #[test]
-fn records_of_before_are_still_read_and_have_that_form() {
-    let mut entries = Vec::new();
-    for line in BEFORE.lines() {
-        entries.push(serde_json::from_str::<Entry>(line).unwrap());
-        assert_eq!(judged(&serde_json::from_str(line).unwrap()), None);
+fn old_records_have_the_published_format() {
+    for line in OLD.iter().flat_map(|text| text.lines()) {
+        assert_eq!(fault_of(&serde_json::from_str(line).unwrap()), None);
     }
-    let outcomes = entries.iter().filter(|entry| match entry {
-        Entry::Trial(trial) => trial.outcome.is_some(),
-        Entry::Session(_) => false,
-    });
-    assert_eq!(outcomes.count(), 7);
 }
 
 #[test]
-fn what_has_another_form_is_found() {
-    let line: Value = serde_json::from_str(BEFORE.lines().last().unwrap()).unwrap();
+fn format_faults_are_found() {
+    let line: Value = serde_json::from_str(OLD[0].lines().last().unwrap()).unwrap();
     let with = |pointer: &str, value: Value| {
         let mut line = line.clone();
         *line.pointer_mut(pointer).unwrap() = value;
-        judged(&line)
+        fault_of(&line)
     };
     assert!(
         with("/run", Value::from("one"))
@@ -132,5 +126,5 @@ fn what_has_another_form_is_found() {
     assert!(with("/outcome", Value::from(7)).is_some());
     let mut short = line.clone();
     short.as_object_mut().unwrap().remove("device");
-    assert!(judged(&short).is_some_and(|fault| fault.contains("lacks \"device\"")));
+    assert!(fault_of(&short).is_some_and(|fault| fault.contains("lacks \"device\"")));
 }

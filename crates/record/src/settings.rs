@@ -1,22 +1,22 @@
-//! How an experiment is to be done: a profile, and what was set besides.
+//! Settings of experiments: a profile, and the values that replace its defaults.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Description, Point, Role, nearest};
+use crate::{Description, Parameter, Point, Role, Value, nearest};
 
-/// How thoroughly.
+/// Extent of the measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// A quick look: enough to see the devices apart, too little to quote.
+    /// Short trials that distinguish devices, too short to publish.
     Quick,
-    /// As the experiments were published.
+    /// The extent of the published experiments.
     #[default]
     Paper,
-    /// As the standards want it: trials of 60 seconds, and hours in all.
+    /// The extent that the standards require: trials of 60 seconds, hours in total.
     Rfc,
 }
 
@@ -24,7 +24,7 @@ impl Profile {
     /// Every profile.
     pub const ALL: [Self; 3] = [Self::Quick, Self::Paper, Self::Rfc];
 
-    /// The name it is asked for by.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,73 +41,62 @@ impl FromStr for Profile {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|profile| profile.name() == text);
         let known = || Self::ALL.map(Self::name).join(", ");
-        found.ok_or_else(|| format!("there is no profile '{text}': one of {} is wanted", known()))
+        found.ok_or_else(|| format!("unknown profile '{text}': expected one of {}", known()))
     }
 }
 
-/// A profile, and what was set besides.
+/// Profile, and the values that replace its defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// How thoroughly.
+    /// Extent of the measurements.
     pub profile: Profile,
-    /// Values as they were typed, by the parameter's name or by the experiment's and the
-    /// parameter's, `echo-rules.rules`.
+    /// Values as typed, by the name of the parameter, or by the names of the experiment and the
+    /// parameter: `echo-rules.rules`.
     #[serde(default)]
     pub set: BTreeMap<String, Vec<String>>,
 }
 
-/// A setting that makes no sense; the text says what would.
+/// Invalid setting; the text names the valid ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSetting(pub String);
 
 impl Settings {
-    /// Takes note of `name=value,...`, as typed.
+    /// Parses and adds `name=value,...`, as typed.
     ///
     /// # Errors
-    /// It is not of that form.
-    pub fn read(&mut self, text: &str) -> Result<(), BadSetting> {
-        let wanted = || BadSetting(format!("'{text}' is no setting: NAME=VALUE,... is wanted"));
-        let (name, values) = text.split_once('=').ok_or_else(wanted)?;
+    /// The text does not have this form.
+    pub fn parse(&mut self, text: &str) -> Result<(), BadSetting> {
+        let invalid = || BadSetting(format!("invalid setting '{text}': expected NAME=VALUE,..."));
+        let (name, values) = text.split_once('=').ok_or_else(invalid)?;
         if name.is_empty() || values.is_empty() {
-            return Err(wanted());
+            return Err(invalid());
         }
         let values = values.split(',').map(str::to_owned).collect();
         self.set.insert(name.to_owned(), values);
         Ok(())
     }
 
-    /// Every test of `experiment`: all combinations of its axes' values.
+    /// Sets a parameter of one experiment, unless it is set already.
+    pub fn set_default(
+        &mut self,
+        experiment: &str,
+        parameter: &str,
+        values: impl IntoIterator<Item = String>,
+    ) {
+        let name = format!("{experiment}.{parameter}");
+        let entry = self.set.entry(name);
+        entry.or_insert_with(|| values.into_iter().collect());
+    }
+
+    /// Returns the points of `experiment`: all combinations of the values of its axes.
     ///
     /// # Errors
-    /// A value that was set makes no sense.
+    /// A value is not permitted.
     pub fn points(&self, experiment: &Description) -> Result<Vec<Point>, BadSetting> {
         let mut points = vec![Point::default()];
         for parameter in experiment.parameters {
-            let special = format!("{}.{}", experiment.name, parameter.name);
-            let typed = self.set.get(&special);
-            let typed = typed.or_else(|| self.set.get(parameter.name));
-            let values = match typed {
-                None => parameter.defaults(self.profile),
-                Some(typed) => {
-                    let read = |text: &String| {
-                        parameter.read(text).map_err(|wanted| {
-                            let name = parameter.name;
-                            BadSetting(format!(
-                                "{name}={text} makes no sense in {}: {wanted} is wanted",
-                                experiment.name
-                            ))
-                        })
-                    };
-                    typed.iter().map(read).collect::<Result<_, _>>()?
-                }
-            };
-            if parameter.role == Role::Constant && values.len() > 1 {
-                return Err(BadSetting(format!(
-                    "{} has one value in {}",
-                    parameter.name, experiment.name
-                )));
-            }
+            let values = self.values(experiment, parameter)?;
             let with_each = |point: &Point| {
                 let values = values.iter().cloned();
                 let points = values.map(|value| point.with(parameter.name, value));
@@ -118,11 +107,52 @@ impl Settings {
         Ok(points)
     }
 
-    /// Checks what was set against `experiments`: each name must mean something to one of
-    /// them, and each value to all that know the name.
+    /// Returns the values of the constants of `experiment`, which decide whether trials of two
+    /// sessions belong to one run.
     ///
     /// # Errors
-    /// The first that does not, with the nearest that would.
+    /// A value is not permitted.
+    pub fn constants(&self, experiment: &Description) -> Result<Point, BadSetting> {
+        let parameters = experiment.parameters.iter();
+        let mut constants = parameters.filter(|parameter| parameter.role == Role::Constant);
+        constants.try_fold(Point::default(), |point, parameter| {
+            let values = self.values(experiment, parameter)?;
+            let add = |point: Point, value: Value| point.with(parameter.name, value);
+            Ok(values.into_iter().fold(point, add))
+        })
+    }
+
+    /// Returns the values of a parameter: those set, or the defaults of the profile.
+    fn values(
+        &self,
+        experiment: &Description,
+        parameter: &Parameter,
+    ) -> Result<Vec<Value>, BadSetting> {
+        let (name, of) = (parameter.name, experiment.name);
+        let typed = self.set.get(&format!("{of}.{name}"));
+        let Some(typed) = typed.or_else(|| self.set.get(name)) else {
+            return Ok(parameter.defaults(self.profile));
+        };
+        if parameter.role == Role::Constant && typed.len() > 1 {
+            let text = format!("{name} has one value in {of}");
+            return Err(BadSetting(text));
+        }
+        let parse = |text: &String| {
+            let invalid = |expected| {
+                BadSetting(format!(
+                    "invalid {name}={text} of {of}: expected {expected}"
+                ))
+            };
+            parameter.parse(text).map_err(invalid)
+        };
+        typed.iter().map(parse).collect()
+    }
+
+    /// Checks the settings against `experiments`: each name must be a parameter of one of them,
+    /// and each value must be permitted by all that have the parameter.
+    ///
+    /// # Errors
+    /// A name is unknown, or a value is not permitted; the text suggests the nearest name.
     pub fn check(&self, experiments: &[&'static Description]) -> Result<(), BadSetting> {
         let experiments = || experiments.iter().copied();
         for name in self.set.keys() {

@@ -1,73 +1,71 @@
-//! From records to the numbers that a report shows: one number a run, and what
-//! the runs together say.
+//! Values of runs, and their summary over runs.
 
-use record::{Conditions, EchoOutcome, MatchSet, Results, Trial};
-use stats::{
-    CONFIDENCE, Distribution, Interval, effective_size, inter_packet_variations, mean_interval,
-    packet_delay_variations, ratio_interval,
-};
+use record::{Conditions, Trial};
+use stats::{CONFIDENCE, Interval, mean_interval, ratio_interval};
 
-/// With fewer runs no interval is told: for two, Student's quantile is 64, and the
-/// interval says nothing that one would believe.
+/// Least number of runs for an interval: for two, Student's quantile is 64, and the interval is too
+/// wide to be of use.
 pub(crate) const RUNS_MIN: usize = 3;
 
-/// A number for each run that has one.
+/// One value for each run that has one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ByRun(Vec<(u32, f64)>);
 
 impl ByRun {
-    /// The numbers of these runs.
+    /// Creates the values from pairs of a run's number and its value.
     pub(crate) fn new(values: impl IntoIterator<Item = (u32, f64)>) -> Self {
         Self(values.into_iter().collect())
     }
 
-    /// The numbers alone.
+    /// Returns the values.
     pub(crate) fn values(&self) -> Vec<f64> {
         self.0.iter().map(|(_, value)| *value).collect()
     }
 
-    /// The numbers of the runs, in the order of [`values`](Self::values).
+    /// Returns the numbers of the runs, in the order of [`values`](Self::values).
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.0.iter().map(|(run, _)| *run).collect()
     }
 
-    /// Their mean; none if there are none.
+    /// Returns the mean of the values; `None` if there are none.
     pub(crate) fn mean(&self) -> Option<f64> {
         let values = self.values();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub(crate) fn runs(&self) -> usize {
         self.0.len()
     }
 
-    /// Their mean and its interval, for [`RUNS_MIN`] runs or more. What is measured
-    /// here cannot be negative, so the interval is not either.
+    /// Returns the mean and its interval; `None` for fewer than [`RUNS_MIN`] runs. The interval of
+    /// values that are not negative is not negative either.
     pub(crate) fn interval(&self) -> Option<Interval> {
-        let interval = mean_interval(&self.values(), CONFIDENCE)?;
+        let values = self.values();
+        let interval = mean_interval(&values, CONFIDENCE)?;
+        let floor = match values.iter().all(|value| *value >= 0.0) {
+            true => 0.0,
+            false => f64::NEG_INFINITY,
+        };
         (interval.runs >= RUNS_MIN).then(|| Interval {
-            low: interval.low.max(0.0),
+            low: interval.low.max(floor),
             ..interval
         })
     }
 
-    /// What `self` is of `other`, run by run, for [`RUNS_MIN`] runs or more.
+    /// Returns the ratio of `self` to `other`, run by run; `None` for fewer than [`RUNS_MIN`] runs.
     pub(crate) fn ratio_to(&self, other: &Self) -> Option<Interval> {
         let interval = ratio_interval(&self.pairs(other), CONFIDENCE)?;
         (interval.runs >= RUNS_MIN).then_some(interval)
     }
 
-    /// What `self` is above `other`, run by run.
+    /// Returns the difference of `self` and `other`, run by run.
     pub(crate) fn above(&self, other: &Self) -> Self {
-        let pairs = self.0.iter().filter_map(|&(run, value)| {
-            let base = other.of_run(run)?;
-            Some((run, value - base))
-        });
-        Self::new(pairs)
+        let pairs = self.paired_with(other).into_iter();
+        Self::new(pairs.map(|(run, value, base)| (run, value - base)))
     }
 
-    /// The runs that both have, each with both numbers.
+    /// Returns the runs that both have, each with both values.
     pub(crate) fn paired_with(&self, other: &Self) -> Vec<(u32, f64, f64)> {
         let pairs = self.0.iter();
         pairs
@@ -86,84 +84,19 @@ impl ByRun {
     }
 }
 
-/// The echoes of one run, in order and sorted.
-pub(crate) struct EchoRun<'a> {
-    /// Which run.
-    pub(crate) run: u32,
-    /// What was recorded.
-    pub(crate) outcome: &'a EchoOutcome,
-    /// Round trips in nanoseconds.
-    pub(crate) delays: Distribution,
-    /// Absolute differences of consecutive round trips in nanoseconds; none for one echo.
-    pub(crate) jitter: Option<Distribution>,
-}
-
-impl EchoRun<'_> {
-    /// The range of delays that all but one per cent of echoes stay within.
-    pub(crate) fn variation_p99(&self) -> f64 {
-        let variations = packet_delay_variations(&self.outcome.round_trip_ns);
-        Distribution::new(variations).map_or(0.0, |all| all.quantile(990).into())
-    }
-
-    /// Echoes that would say as much if they were independent, as a share of all.
-    pub(crate) fn effective_share(&self) -> f64 {
-        effective_size(&self.outcome.round_trip_ns) / self.delays.count() as f64
-    }
-
-    /// Echoes that did not come back.
-    pub(crate) fn lost(&self) -> usize {
-        self.outcome.round_trip_ns.len() - self.delays.count()
-    }
-}
-
-/// The valid runs of an echo test in which anything came back.
-pub(crate) fn echo_runs<'a>(
-    results: &'a Results,
-    device: &'a str,
-    set: MatchSet,
-    frame_bytes: u16,
-) -> Vec<EchoRun<'a>> {
-    let trials = results.echoes(device, set, frame_bytes);
-    trials
-        .filter_map(|(trial, outcome)| {
-            let returned = outcome.round_trip_ns.iter().flatten().copied();
-            Some(EchoRun {
-                run: trial.run,
-                outcome,
-                delays: Distribution::new(returned)?,
-                jitter: Distribution::new(inter_packet_variations(&outcome.round_trip_ns)),
-            })
-        })
-        .collect()
-}
-
-/// `number` of each run.
-pub(crate) fn by_run<'a>(runs: &[EchoRun<'a>], number: impl Fn(&EchoRun<'a>) -> f64) -> ByRun {
-    ByRun::new(runs.iter().map(|run| (run.run, number(run))))
-}
-
-/// The values of all runs together, for a curve.
-pub(crate) fn together<'a>(
-    distributions: impl Iterator<Item = &'a Distribution>,
-) -> Option<Distribution> {
-    Distribution::new(distributions.flat_map(|one| one.values().iter().copied()))
-}
-
-/// Per cent of one core that the device's process used in user code and in the kernel.
-pub(crate) fn process_percent(trial: &Trial) -> Option<(f64, f64)> {
+/// Returns the percentage of one core that the device's process used in a trial.
+pub(crate) fn process_percent(trial: &Trial) -> Option<f64> {
     let conditions: &Conditions = trial.conditions.as_ref()?;
     let used = conditions.process?;
-    let percent = |seconds: f64| seconds / conditions.seconds * 100.0;
-    Some((percent(used.user_seconds), percent(used.system_seconds)))
+    Some((used.user_seconds + used.system_seconds) / conditions.seconds * 100.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::fixture;
 
     #[test]
-    fn runs_are_paired_by_their_number() {
+    fn runs_are_paired_by_number() {
         let ours = ByRun::new([(1, 2.0), (2, 4.0), (4, 9.0), (5, 6.0)]);
         let theirs = ByRun::new([(1, 1.0), (2, 2.0), (3, 5.0), (5, 3.0)]);
         assert_eq!(ours.pairs(&theirs), [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]);
@@ -174,24 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_make_no_interval_and_none_is_negative() {
+    fn interval_needs_three_runs() {
         assert_eq!(ByRun::new([(1, 1.0), (2, 2.0)]).interval(), None);
+        assert!(
+            ByRun::new([(1, 1.0), (2, 2.0), (3, 3.0)])
+                .interval()
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn interval_is_negative_only_if_a_value_is() {
         let wide = ByRun::new([(1, 1.0), (2, 2.0), (3, 30.0)]);
         assert_eq!(wide.interval().map(|interval| interval.low), Some(0.0));
-    }
-
-    #[test]
-    fn void_runs_do_not_count() {
-        let results = fixture::results(fixture::entries());
-        let runs = echo_runs(&results, "comporta", MatchSet::Mac, 64);
-        let numbers: Vec<u32> = runs.iter().map(|run| run.run).collect();
-        assert_eq!(numbers, [1, 3]);
-    }
-
-    #[test]
-    fn lost_echoes_are_counted() {
-        let results = fixture::results(fixture::entries());
-        let runs = echo_runs(&results, "ovs", MatchSet::Ip, 64);
-        assert_eq!(runs.iter().map(EchoRun::lost).sum::<usize>(), 3);
+        let mixed = ByRun::new([(1, -1.0), (2, 2.0), (3, 30.0)]);
+        assert!(mixed.interval().unwrap().low < -1.0);
     }
 }

@@ -1,14 +1,13 @@
-//! Two runs held against each other: what changed, and how sure that is.
+//! Comparison of two runs.
 //!
-//! Cells are compared that both runs have: the same scenario, point, figure and
-//! device. Figures are compared by ratio, where all are positive, else by difference.
-//! Many cells are looked at together, and of a hundred one is "certain at 99 %" by
-//! chance: so a change is told only if it is certain among as many (Holm).
+//! Compared are the cells that both runs have: the same experiment, point, figure and device.
+//! Positive figures are compared by ratio, others by difference. With a hundred cells, one is
+//! significant at 99 % by chance; therefore a change counts only if it is significant after Holm's
+//! correction for multiple comparisons.
 
 mod markdown;
 
-use record::Better;
-use record::Results;
+use record::{Better, Results};
 use serde::Serialize;
 use stats::{CONFIDENCE, Contrast, Margin, Verdict, contrast, holm, paired_contrast, verdict};
 
@@ -16,13 +15,12 @@ use crate::figures::{Cell, CellKey, cells};
 
 pub use markdown::markdown;
 
-/// How two runs are compared.
+/// Method of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Method {
-    /// The change, as a share, that nobody cares for.
+    /// Greatest change, as a share, that counts as equal.
     pub margin: f64,
-    /// Whether runs of the same number were done in turns, so that what both had in common
-    /// falls out. Of two runs on different days they were not.
+    /// True if runs of the same number were measured in turns, so that common effects cancel.
     pub paired: bool,
 }
 
@@ -35,33 +33,33 @@ impl Default for Method {
     }
 }
 
-/// Reads a margin that is written as per cent, as `2%`.
+/// Parses a margin in per cent, as `2%`.
 ///
 /// # Errors
-/// What is wanted.
+/// The text is not a percentage.
 pub fn read_margin(text: &str) -> Result<f64, String> {
     crate::format::read_percent(text)
-        .ok_or_else(|| "per cent from 0 to 1000 are wanted, as 2%".to_owned())
+        .ok_or_else(|| "expected a percentage from 0 to 1000, as 2%".to_owned())
 }
 
-/// What became of a figure.
+/// Result of the comparison of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// It is worse, for certain.
+    /// Significantly worse.
     Worse,
-    /// It is better, for certain.
+    /// Significantly better.
     Better,
-    /// It is another, for certain, and neither is better.
+    /// Significantly different, where neither direction is better.
     Different,
-    /// It cannot be told: more runs, or quieter ones, would.
+    /// Neither different nor equal: more runs are needed.
     Inconclusive,
-    /// It is the same within the margin.
+    /// Equal within the margin.
     Same,
 }
 
 impl Finding {
-    /// Every finding, in the order of reports.
+    /// All findings, in the order of reports.
     pub const ALL: [Self; 5] = [
         Self::Worse,
         Self::Better,
@@ -70,7 +68,7 @@ impl Finding {
         Self::Same,
     ];
 
-    /// A word for it.
+    /// Returns the finding in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,95 +81,95 @@ impl Finding {
     }
 }
 
-/// A figure in both runs.
+/// Figure in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What it is of.
+    /// Cell.
     #[serde(skip)]
     pub key: CellKey,
-    /// The experiment.
+    /// Experiment.
     pub scenario: String,
-    /// The device.
+    /// Device.
     pub device: String,
-    /// The values of its parameters.
+    /// Values of the parameters.
     pub point: String,
-    /// The figure.
+    /// Figure.
     pub figure: String,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
-    /// The mean of the first run's.
+    /// Mean of the first run.
     pub before: f64,
-    /// The mean of the second run's.
+    /// Mean of the second run.
     pub after: f64,
-    /// How many runs it has in the first and in the second.
+    /// Numbers of runs in the first and in the second.
     pub runs: [usize; 2],
-    /// The change.
+    /// Change; `None` for too few runs.
     pub change: Option<Change>,
-    /// What that says.
+    /// Finding.
     pub finding: Finding,
-    /// Whether it may still be worse by more than the margin, for all that is known.
+    /// True if the interval does not exclude a regression above the margin.
     pub may_be_worse: bool,
-    /// Whether it is worse by more than the margin, as far as this row alone tells.
+    /// True if the whole interval is a regression above the margin, without the correction.
     pub surely_worse: bool,
 }
 
-/// A change and what it may be.
+/// Change with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Whether the numbers are shares of what was before; else they are in the figure's unit.
+    /// True if the numbers are shares of the first run's figure; otherwise they are in its unit.
     pub relative: bool,
-    /// The change.
+    /// Mean change.
     pub mean: f64,
-    /// The least that it may be, at 99 %.
+    /// Lower end of the 99 % interval.
     pub low: f64,
-    /// The most.
+    /// Upper end.
     pub high: f64,
-    /// The probability of one as great by chance, corrected for the number of rows.
+    /// Probability of such a change if the runs were equal, after Holm's correction.
     pub p: f64,
 }
 
-/// Two runs held against each other.
+/// Comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The share that nobody cares for.
+    /// Greatest change, as a share, that counts as equal.
     pub margin: f64,
-    /// Whether runs were taken in pairs.
+    /// True if runs were compared in pairs.
     pub paired: bool,
-    /// The certain ones first, of those the greatest.
+    /// Rows, the significant and greatest changes first.
     pub rows: Vec<Row>,
-    /// What only the first run has.
+    /// Number of cells of the first run only.
     pub only_before: usize,
-    /// What only the second has.
+    /// Number of cells of the second run only.
     pub only_after: usize,
 }
 
 impl Comparison {
-    /// All of it as JSON.
+    /// Returns the comparison as JSON.
     #[must_use]
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("it is made of numbers and words")
+        serde_json::to_string_pretty(self).expect("numbers and words can be serialized")
     }
 
-    /// How many rows have this finding.
+    /// Returns the number of rows with a finding.
     #[must_use]
     pub fn count(&self, finding: Finding) -> usize {
         let rows = self.rows.iter();
         rows.filter(|row| row.finding == finding).count()
     }
 
-    /// Whether something is worse (yes), nothing is by more than the margin (no), or that
-    /// cannot be told (none). Nothing in common tells nothing.
+    /// Returns true if a figure is worse, false if none is by more than the margin, and `None` if
+    /// the runs do not suffice, or have no cells in common.
     #[must_use]
     pub fn regression(&self) -> Option<bool> {
         if self.count(Finding::Worse) > 0 {
             return Some(true);
         }
-        let open = self.rows.is_empty() || self.rows.iter().any(|row| row.may_be_worse);
-        (!open).then_some(false)
+        let is_open = self.rows.is_empty() || self.rows.iter().any(|row| row.may_be_worse);
+        (!is_open).then_some(false)
     }
 }
 
-/// What changed from `before` to `after`.
+/// Compares the run `after` with the run `before`.
 #[must_use]
 pub fn compare(before: &Results, after: &Results, method: Method) -> Comparison {
     let (first, second) = (cells(before), cells(after));
@@ -213,7 +211,7 @@ pub fn compare(before: &Results, after: &Results, method: Method) -> Comparison 
     }
 }
 
-/// A contrast and how it is to be read.
+/// Contrast with its margin.
 struct Measured {
     contrast: Contrast,
     margin: Margin,
@@ -221,10 +219,10 @@ struct Measured {
 }
 
 impl Measured {
-    /// None for too few runs.
+    /// Returns the contrast; `None` for too few runs.
     fn of(before: &Cell, after: &Cell, method: Method) -> Option<Self> {
-        let positive = |cell: &Cell| cell.runs.values().all(|value| *value > 0.0);
-        let relative = positive(before) && positive(after);
+        let is_positive = |cell: &Cell| cell.runs.values().all(|value| *value > 0.0);
+        let relative = is_positive(before) && is_positive(after);
         let scaled = |value: f64| if relative { value.ln() } else { value };
         let contrast = if method.paired {
             let pairs = before.paired(after).into_iter();
@@ -250,11 +248,11 @@ impl Measured {
 
     fn finding(&self, better: Better, p: f64) -> Finding {
         let verdict = verdict(&self.contrast.interval, self.margin);
-        let certain = p <= 1.0 - CONFIDENCE;
+        let is_certain = p <= 1.0 - CONFIDENCE;
         match (verdict, better) {
             (Verdict::Equivalent, _) => Finding::Same,
             (Verdict::Inconclusive, _) => Finding::Inconclusive,
-            (Verdict::Less | Verdict::More, _) if !certain => Finding::Inconclusive,
+            (Verdict::Less | Verdict::More, _) if !is_certain => Finding::Inconclusive,
             (_, Better::Neither) => Finding::Different,
             (Verdict::Less, Better::Lower) | (Verdict::More, Better::Higher) => Finding::Better,
             (Verdict::More, Better::Lower) | (Verdict::Less, Better::Higher) => Finding::Worse,
@@ -279,12 +277,12 @@ impl Measured {
 
     fn change(&self, p: f64) -> Change {
         let interval = self.contrast.interval;
-        let told = |value: f64| if self.relative { value.exp_m1() } else { value };
+        let shown = |value: f64| if self.relative { value.exp_m1() } else { value };
         Change {
             relative: self.relative,
-            mean: told(interval.mean),
-            low: told(interval.low),
-            high: told(interval.high),
+            mean: shown(interval.mean),
+            low: shown(interval.low),
+            high: shown(interval.high),
             p,
         }
     }

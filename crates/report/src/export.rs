@@ -1,5 +1,4 @@
-//! Results in forms that other programs read: tables of comma-separated values, one for each
-//! scenario, and a page of Markdown. Both are functions of the records alone.
+//! Exports of results: a CSV table for each experiment, and a page of Markdown.
 
 mod csv;
 mod summary;
@@ -13,34 +12,34 @@ use record::Results;
 pub use csv::csv;
 pub use summary::{SUMMARY_LINES_MAX, summary};
 
-/// A file of a report that cannot be written.
+/// Error in writing a file of a report.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the report {path}: {source}")]
 pub struct WriteError {
-    /// The file.
+    /// File.
     pub path: String,
-    /// The reason.
+    /// Reason.
     pub source: io::Error,
 }
 
-/// Writes a table for each scenario of `results` into `directory`, which is made if it is
-/// not there, and tells their names.
+/// Writes a table for each experiment of `results` into `directory`, which is created if missing,
+/// and returns the paths.
 ///
 /// # Errors
-/// One cannot be written.
+/// A file cannot be written.
 pub fn write_csv(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteError> {
     let tables = csv(results).into_iter();
-    let files = tables.map(|(scenario, text)| {
-        let path = directory.join(format!("{scenario}.csv"));
+    let files = tables.map(|(experiment, text)| {
+        let path = directory.join(format!("{experiment}.csv"));
         write(&path, &text)
     });
     files.collect()
 }
 
-/// Writes the page of Markdown into `directory`, and tells its name.
+/// Writes the page of Markdown into `directory`, and returns its path.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write_markdown(results: &Results, directory: &Path) -> Result<PathBuf, WriteError> {
     write(&directory.join("report.md"), &summary(results))
 }

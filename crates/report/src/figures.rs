@@ -1,126 +1,122 @@
-//! What records come to, as named numbers: one form for every experiment, upon which
-//! comparisons, thresholds and exports work. They know of no experiment.
+//! Figures of trials, and their cells over runs: the form on which comparisons, thresholds and
+//! exports work. It is the same for all experiments.
 
 mod device;
-mod own;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use record::{
-    Better, Catalogue, Description, ExperimentKey, Figure, Outcome, Point, Results, Trial,
-};
+use record::{Better, Catalogue, Description, ExperimentKey, Figure, Point, Results, Trial};
 use stats::{CONFIDENCE, Interval, mean_interval, zero_events_bound};
 
 use crate::analysis::RUNS_MIN;
 
-/// A number that a trial came to.
+/// Value of a figure in a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// Its name, unique in its scenario.
+    /// Name of the figure, unique in its experiment.
     pub name: Cow<'static, str>,
-    /// Its unit as printed; empty for a plain number or a share.
+    /// Unit as printed; empty for a count or a share.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Direction in which the figure is better.
     pub better: Better,
-    /// The number.
+    /// Value.
     pub value: f64,
-    /// For a share, of how many.
+    /// Number of packets that a share is relative to.
     pub of: Option<u64>,
 }
 
-/// A trial as numbers.
+/// Figures of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation<'a> {
-    /// The trial.
+    /// Trial.
     pub trial: &'a Trial,
-    /// The values of the scenario's parameters; empty if nothing came of it.
+    /// Values of the experiment's parameters; empty if the trial has no reading.
     pub point: Point,
-    /// What it came to.
+    /// Figures with a value.
     pub measures: Vec<Measure>,
-    /// What has no value, and why.
+    /// Figures without a value, each with the reason.
     pub absent: BTreeMap<String, String>,
 }
 
-/// Figures that an experiment can have: its own, and what the device spent.
+/// Returns the figures that trials of an experiment can have: its own, and those of the device's
+/// processes.
 #[must_use]
 pub fn declared(experiment: &Description) -> Vec<Figure> {
-    let own = match experiment.figures {
-        [] => own::declared(experiment.name),
-        figures => figures,
-    };
-    own.iter().copied().chain(device::declared()).collect()
+    let own = experiment.figures.iter().copied();
+    own.chain(device::declared()).collect()
 }
 
-/// Names of the parameters that tell an experiment's points apart.
+/// Returns the names of an experiment's parameters.
 #[must_use]
 pub fn parameters(experiment: &Description) -> Vec<&'static str> {
-    match experiment.parameters {
-        [] => own::parameters(experiment.name).to_vec(),
-        parameters => parameters.iter().map(|parameter| parameter.name).collect(),
-    }
+    let parameters = experiment.parameters.iter();
+    parameters.map(|parameter| parameter.name).collect()
 }
 
-/// The figures of `trial`, valid or not.
+/// Returns the figures of `trial`, valid or not.
 #[must_use]
 pub fn observe(trial: &Trial, catalogue: Catalogue) -> Observation<'_> {
-    let mut seen = Observation {
+    let mut observation = Observation {
         trial,
         point: Point::default(),
         measures: Vec::new(),
         absent: BTreeMap::new(),
     };
-    match &trial.outcome {
-        None => return seen,
-        Some(Outcome::Reading(reading)) => {
-            let experiment = catalogue.find(trial.experiment.as_str());
-            seen.point = reading.point.clone();
-            seen.absent.clone_from(&reading.absent);
-            let measures = reading.figures.iter();
-            seen.measures = measures
-                .map(|(name, value)| measure(experiment, name, *value))
-                .collect();
-        }
-        Some(outcome) => own::observe(trial.experiment.as_str(), outcome, &mut seen),
-    }
-    device::observe(trial, &mut seen);
-    seen
+    let Some(reading) = &trial.reading else {
+        return observation;
+    };
+    let experiment = catalogue.find(trial.experiment.as_str());
+    observation.point = reading.point.clone();
+    observation.absent.clone_from(&reading.absent);
+    let values = reading.figures.iter();
+    observation.measures = values
+        .map(|(name, value)| {
+            let of = reading.of.get(name).copied();
+            measure(experiment, name, *value, of)
+        })
+        .collect();
+    device::observe(trial, &mut observation);
+    observation
 }
 
-/// A figure that the experiment does not declare has a value and nothing else.
-fn measure(experiment: Option<&'static Description>, name: &str, value: f64) -> Measure {
+/// A figure that the experiment does not declare has neither unit nor direction.
+fn measure(
+    experiment: Option<&'static Description>,
+    name: &str,
+    value: f64,
+    of: Option<u64>,
+) -> Measure {
     let figure = experiment.and_then(|one| one.figure(name));
     Measure {
         name: Cow::Owned(name.to_owned()),
         unit: figure.map_or("", |figure| figure.unit),
         better: figure.map_or(Better::Neither, |figure| figure.better),
         value,
-        of: None,
+        of,
     }
 }
 
-/// What tells a cell from the others.
+/// Identity of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellKey {
-    /// The experiment.
+    /// Experiment.
     pub experiment: ExperimentKey,
-    /// The values of its parameters.
+    /// Values of its parameters.
     pub point: Point,
-    /// The figure.
+    /// Figure.
     pub figure: String,
-    /// The device.
+    /// Device.
     pub device: String,
 }
 
 impl CellKey {
-    /// The values of the parameters that vary, in a line.
+    /// Returns the values of the axes in one line.
     #[must_use]
     pub fn point_text(&self) -> String {
         match self.experiment.description() {
-            Some(experiment) if !experiment.parameters.is_empty() => {
-                self.point.label(experiment).replace('/', " ")
-            }
-            _ => {
+            Some(experiment) => self.point.label(experiment).replace('/', " "),
+            None => {
                 let values = self.point.iter();
                 let values = values.map(|(name, value)| format!("{name}={value}"));
                 values.collect::<Vec<_>>().join(" ")
@@ -132,34 +128,34 @@ impl CellKey {
 /// One figure of one device at one point, over all valid runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Which.
+    /// Identity.
     pub key: CellKey,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Direction in which the figure is better.
     pub better: Better,
-    /// For each run its value, by run.
+    /// Value of each run, by its number.
     pub runs: BTreeMap<u32, f64>,
-    /// For a share, of how many in all runs together.
+    /// Number of packets that a share is relative to, in all runs together.
     pub of: Option<u64>,
 }
 
 impl Cell {
-    /// The values, by run.
+    /// Returns the values in the order of runs.
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         self.runs.values().copied().collect()
     }
 
-    /// The mean.
+    /// Returns the mean.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.runs.values().sum::<f64>() / self.runs.len() as f64
     }
 
-    /// The mean and its interval over runs; none for fewer than three. It does not reach below
-    /// zero where no run did; a share that was zero in every run may still be what
-    /// [`zero_events_bound`] says.
+    /// Returns the mean and its interval over runs; `None` for fewer than three runs. The interval
+    /// is not negative if no run is. A share that is zero in all runs has an upper end above zero
+    /// ([`zero_events_bound`]).
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         let interval = mean_interval(&self.values(), CONFIDENCE)?;
@@ -181,7 +177,7 @@ impl Cell {
         })
     }
 
-    /// Its value and that of `other` in the runs that both have.
+    /// Returns the values of `self` and of `other` in the runs that both have.
     #[must_use]
     pub fn paired(&self, other: &Self) -> Vec<(f64, f64)> {
         let own = self.runs.iter();
@@ -190,16 +186,16 @@ impl Cell {
     }
 }
 
-/// Every cell of the valid trials.
+/// Returns the cells of all valid trials.
 #[must_use]
 pub fn cells(results: &Results) -> BTreeMap<CellKey, Cell> {
     let mut cells: BTreeMap<CellKey, Cell> = BTreeMap::new();
     for trial in results.trials().iter().filter(|trial| trial.is_valid()) {
-        let seen = observe(trial, results.catalogue());
-        for measure in seen.measures {
+        let observation = observe(trial, results.catalogue());
+        for measure in observation.measures {
             let key = CellKey {
                 experiment: results.key(trial),
-                point: seen.point.clone(),
+                point: observation.point.clone(),
                 figure: measure.name.into_owned(),
                 device: trial.device.clone(),
             };

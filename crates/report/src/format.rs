@@ -1,9 +1,9 @@
-//! Numbers as people read them: as many digits as mean something, thousands apart.
+//! Numbers as text: significant digits only, in groups of three.
 
-/// The narrow space that stands between groups of three digits (ISO 80000-1, 7.3.1).
+/// Narrow space between groups of three digits (ISO 80000-1, 7.3.1).
 pub(crate) const GROUP: char = '\u{202f}';
 
-/// A whole number, in groups of three digits.
+/// Returns an integer as text, in groups of three digits.
 #[must_use]
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -18,7 +18,7 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// A number with `decimals` digits after the point, in groups of three before it.
+/// Returns a number as text with this number of decimal places, in groups of three before the point.
 #[must_use]
 pub fn decimal(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
@@ -39,15 +39,15 @@ pub fn decimal(value: f64, decimals: usize) -> String {
     }
 }
 
-/// Reads a share that is written as per cent, `2%` or `2.5 %`, from 0 to 1000 of them.
+/// Parses a percentage, `2%` or `2.5 %`, from 0 to 1000, as a share.
 #[must_use]
 pub fn read_percent(text: &str) -> Option<f64> {
     let number: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
     (0.0..=1_000.0).contains(&number).then_some(number / 100.0)
 }
 
-/// A number of whatever size, to three or four digits: of shares that are small, too. Millions
-/// and more are told by `M` and `G`, which the unit behind it takes.
+/// Returns a number of any size with three or four significant digits. From a million on, it ends
+/// with `M` or `G`, a prefix of the unit after it.
 #[must_use]
 pub fn figure(value: f64) -> String {
     let scaled = |unit: f64| decimal(value / unit, decimals(value / unit));
@@ -61,44 +61,31 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// Nanoseconds as microseconds, to three or four digits.
+/// Returns nanoseconds as microseconds, with three or four significant digits.
 #[must_use]
 pub fn micros(nanoseconds: f64) -> String {
     let value = nanoseconds / 1_000.0;
     decimal(value, decimals(value))
 }
 
-/// How many digits behind the point leave about three in all, two at most.
+/// Returns the number of decimal places for about three significant digits: two at most, except for
+/// small values.
 #[must_use]
 pub fn decimals(value: f64) -> usize {
     match value.abs() {
+        // Two significant digits.
+        small if (1e-6..0.095).contains(&small) => {
+            let places = 1.0 - small.log10().floor();
+            let found = (0..12_u8).find(|&count| f64::from(count) >= places);
+            found.map_or(2, usize::from)
+        }
         magnitude if magnitude < 9.995 => 2,
         magnitude if magnitude < 999.5 => 1,
         _ => 0,
     }
 }
 
-/// Frames a second, with its unit.
-#[must_use]
-pub fn rate(pps: f64) -> String {
-    if pps >= 999_500.0 {
-        format!("{} Mpps", decimal(pps / 1e6, 2))
-    } else {
-        format!("{} kpps", decimal(pps / 1e3, 0))
-    }
-}
-
-/// Bit/s, with its unit.
-#[must_use]
-pub fn throughput(bits_per_second: f64) -> String {
-    if bits_per_second >= 1e9 {
-        format!("{} Gbit/s", decimal(bits_per_second / 1e9, 2))
-    } else {
-        format!("{} Mbit/s", decimal(bits_per_second / 1e6, 0))
-    }
-}
-
-/// A share as per cent, with its sign.
+/// Returns a share as a percentage with its sign.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
@@ -115,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn digits_are_grouped_by_three() {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1\u{202f}000");
@@ -126,17 +113,17 @@ mod tests {
     }
 
     #[test]
-    fn microseconds_keep_three_digits() {
+    fn microseconds_have_three_significant_digits() {
         assert_eq!(micros(9_123.0), "9.12");
         assert_eq!(micros(51_234.0), "51.2");
         assert_eq!(micros(1_234_567.0), "1\u{202f}235");
     }
 
     #[test]
-    fn figures_keep_what_means_something() {
+    fn figures_have_three_or_four_significant_digits() {
         let all = [0.0, -0.000_15, 0.0123, 0.5, 51.234, 1_234.5, -9.4e8, 9.4e9];
-        let told = all.map(figure);
-        let wanted = [
+        let texts = all.map(figure);
+        let expected = [
             "0",
             "−1.50e-4",
             "0.0123",
@@ -146,11 +133,18 @@ mod tests {
             "−940.0 M",
             "9.40 G",
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(texts, expected);
     }
 
     #[test]
-    fn shares_of_nearly_nothing_are_not_nothing() {
+    fn small_values_have_two_significant_digits() {
+        let text = |value| decimal(value, decimals(value));
+        let texts = [0.0, 0.000_001_5, 0.004, 0.0123, 0.5].map(text);
+        assert_eq!(texts, ["0.00", "0.0000015", "0.0040", "0.012", "0.50"]);
+    }
+
+    #[test]
+    fn small_shares_are_not_shown_as_zero() {
         assert_eq!(percent(0.0), "0\u{a0}%");
         assert_eq!(percent(0.000_01), "< 0.01\u{a0}%");
         assert_eq!(percent(0.001_23), "0.12\u{a0}%");

@@ -1,25 +1,16 @@
-//! The report: one HTML file that needs nothing else, no network and, to be read, no
-//! scripts. A function of the records alone, so that it can be made again, and made better,
-//! long after the run.
+//! The report: one HTML file that needs no other file, no network and, to be read, no scripts.
 
 mod catalogue;
-mod changes;
 mod devices;
-mod echo;
 mod environment;
-mod flow_table;
-mod forwarding;
 mod headline;
 mod language;
 mod management;
-mod meters;
 mod parts;
-mod requests;
 mod scale;
 mod steadiness;
 mod strip;
 mod svg;
-mod tcp;
 mod validity;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -30,21 +21,20 @@ use record::{Results, Session};
 
 use crate::format;
 
-/// The look of everything; light and dark, screen and paper.
+/// Style sheet for light, dark and print.
 const STYLE: &str = include_str!("html/style.css");
 
-/// What it does besides where scripts run.
+/// Script for sorting, copying and downloads.
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// What the page may do: be styled and scripted by itself, and nothing else. It cannot even
-/// ask for anything.
+/// Content security policy: inline styles and scripts only, and no requests.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// What the script says.
+/// Texts of the script.
 const WORDS: [(&str, &str); 5] = [
     ("csv", "Copy as CSV"),
     ("copied", "Copied"),
-    ("not-copied", "The browser does not let it be copied"),
+    ("not-copied", "The browser does not allow copying"),
     ("svg", "Download SVG"),
     ("sort", "Sort by this column"),
 ];
@@ -55,7 +45,7 @@ pub fn render(results: &Results, language: Language) -> String {
     language::translate(&page(results).into_string(), language)
 }
 
-/// What a run's records come to, a line for each experiment.
+/// Returns the comparisons of a run in one line each, for the terminal.
 #[must_use]
 pub fn glance(results: &Results) -> Vec<String> {
     headline::lines(results)
@@ -79,13 +69,6 @@ fn page(results: &Results) -> Markup {
                 main {
                     (headline::section(results))
                     (devices::section(results))
-                    @if results.has("echo") { (echo::section(results)) }
-                    @if results.has("tcp-throughput") { (tcp::section(results)) }
-                    @if results.has("forwarding-rate") { (forwarding::section(results)) }
-                    @if results.has("flow-table") { (flow_table::section(results)) }
-                    @if results.has("meters") { (meters::section(results)) }
-                    @if results.has("tcp-requests") { (requests::section(results)) }
-                    @if results.has("changes") { (changes::section(results)) }
                     (catalogue::sections(results))
                     (management::section(results))
                     (validity::section(results))
@@ -101,7 +84,7 @@ fn page(results: &Results) -> Markup {
     }
 }
 
-/// The devices by name, as in a title: calibration is no device.
+/// Returns the names of the devices as a title, without that of the bare link.
 fn title(results: &Results) -> String {
     let devices = results.devices();
     let names: Vec<&str> = devices
@@ -110,9 +93,9 @@ fn title(results: &Results) -> String {
         .map(|device| device.name.as_str())
         .collect();
     match names.split_last() {
-        None => "A calibration of the lab".to_owned(),
-        Some((only, [])) => format!("{only}, measured"),
-        Some((last, others)) => format!("{} and {last}, side by side", others.join(", ")),
+        None => "Calibration of the lab".to_owned(),
+        Some((only, [])) => format!("Measurement of {only}"),
+        Some((last, others)) => format!("Comparison of {} and {last}", others.join(", ")),
     }
 }
 
@@ -122,7 +105,7 @@ fn header(title: &str, results: &Results) -> Markup {
         .iter()
         .filter(|trial| !trial.is_valid())
         .count();
-    let tests = results.trials().len();
+    let trials = results.trials().len();
     html! {
         header {
             p.kicker { "Comporta lab" }
@@ -131,7 +114,7 @@ fn header(title: &str, results: &Results) -> Markup {
                 p.meta {
                     (date(session)) " · " (session.machine.processor) ", "
                     (session.machine.cores) " cores · Linux " (session.machine.kernel) " · "
-                    (format::count(tests as u64)) " tests"
+                    (format::count(trials as u64)) " trials"
                     @if void > 0 { ", " a href="#validity" { (void) " void" } }
                 }
             }
@@ -141,35 +124,18 @@ fn header(title: &str, results: &Results) -> Markup {
 }
 
 fn contents(results: &Results) -> Markup {
-    let sections = [
-        (true, "devices", "Devices"),
-        (results.has("echo"), "echo", "Round trip"),
-        (results.has("tcp-throughput"), "tcp", "TCP throughput"),
-        (
-            results.has("forwarding-rate"),
-            "forwarding",
-            "Forwarding rate",
-        ),
-        (results.has("flow-table"), "flow-table", "Flow table"),
-        (results.has("meters"), "meters", "Meters"),
-        (results.has("tcp-requests"), "requests", "TCP requests"),
-        (results.has("changes"), "changes", "Rules that change"),
-    ];
-    let families = catalogue::contents(results);
     html! {
         nav aria-label="Contents" {
-            @for (present, id, name) in sections {
-                @if present { a href={ "#" (id) } { (name) } }
-            }
-            @for (family, id) in families { a href={ "#" (id) } { (family.title()) } }
-            @if management::is_told(results) { a href="#spent" { "What the device spent" } }
+            a href="#devices" { "Devices" }
+            @for (family, id) in catalogue::contents(results) { a href={ "#" (id) } { (family.title()) } }
+            @if management::is_recorded(results) { a href="#resources" { "Resources of the devices" } }
             a href="#validity" { "Validity" }
             a href="#method" { "Method and machine" }
         }
     }
 }
 
-/// `2026-01-02 03:04 UTC`.
+/// Returns the start of a session: `2026-01-02 03:04 UTC`.
 fn date(session: &Session) -> String {
     let minutes = session.started.get(..16).unwrap_or(&session.started);
     format!("{} UTC", minutes.replace('T', " "))

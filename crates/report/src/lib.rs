@@ -1,9 +1,8 @@
 //! Reports of measurements: an HTML page, comparisons of two runs, thresholds, and exports to CSV
-//! and Markdown. All of them are functions of the records alone, so that each can be made again,
-//! and improved, long after the run.
+//! and Markdown. All of them are functions of the records, so that they can be made again, and
+//! improved, long after the run.
 //!
-//! Not here: how anything is measured. Experiments are known by their descriptions
-//! ([`record::Description`]).
+//! Experiments are known by their descriptions ([`record::Description`]) alone.
 
 mod analysis;
 pub mod compare;
@@ -17,7 +16,6 @@ pub mod threshold;
 
 pub use html::{Language, glance, render};
 pub use published::{
-    MatchTypes, MatchTypesRow, Published, PublishedCurve, PublishedCurves, PublishedDevice,
-    PublishedResult, PublishedResults, PublishedRow, PublishedSpan, PublishedTable, Range,
-    TcpThroughput, TcpThroughputRow, published,
+    Published, PublishedCurve, PublishedCurves, PublishedDevice, PublishedResult, PublishedResults,
+    PublishedRow, PublishedSpan, PublishedTable, Range, published,
 };

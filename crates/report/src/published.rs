@@ -1,5 +1,4 @@
-//! What others have published, to stand beside what is measured here: other
-//! hardware, other years, the same experiment. The figures are data, in
+//! Published results of the same experiments on other hardware, for comparison. They are data, in
 //! `data/published.json`.
 
 mod range;
@@ -10,230 +9,163 @@ use serde::Deserialize;
 
 pub use range::Range;
 
-/// The published results that this lab reproduces.
+/// Published results of the experiments that the lab reproduces.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Published {
-    /// Round trip by match type.
-    pub match_types: MatchTypes,
-    /// TCP throughput.
-    pub tcp_throughput: TcpThroughput,
-    /// Tables to stand under those of the catalogue's experiments, by the key that a view names.
+    /// Rows below tables of experiments, by the key in a view.
     pub tables: BTreeMap<String, PublishedTable>,
-    /// Curves to stand in the drawings of an experiment, by its name.
+    /// Curves in drawings of an experiment, by its name.
     pub curves: BTreeMap<String, PublishedCurves>,
-    /// Single results to stand under an experiment, by its name.
+    /// Single results below an experiment, by its name.
     pub results: BTreeMap<String, PublishedResults>,
-    /// The devices that were measured.
+    /// Devices that were measured.
     pub devices: Vec<PublishedDevice>,
 }
 
-/// What was drawn against a parameter of an experiment.
+/// Published curves of an experiment.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedCurves {
-    /// Who measured, and how.
+    /// Source, with the method.
     pub source: String,
-    /// What to know before comparing.
+    /// Differences from the measurements of this lab.
     pub note: String,
-    /// The curves.
+    /// Curves.
     pub curves: Vec<PublishedCurve>,
 }
 
-/// A curve as far as it could be read off.
+/// Curve, as read from a published figure.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedCurve {
-    /// The device.
+    /// Device.
     pub device: String,
-    /// The experiment's figures that it may stand beside.
+    /// Figures of the experiment that it is comparable with.
     pub figures: Vec<String>,
-    /// The parameter that it goes along.
+    /// Parameter on the horizontal axis.
     pub along: String,
-    /// Where it is.
+    /// Values.
     pub spans: Vec<PublishedSpan>,
-    /// Values of the parameter from which on it is another than before.
+    /// Values of the parameter from which on the curve changes.
     #[serde(default)]
     pub breaks: Vec<f64>,
 }
 
-/// What a figure is between two values of a parameter.
+/// Value between two values of a parameter.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct PublishedSpan {
-    /// From where to where, in the parameter's unit.
+    /// Both ends, in the parameter's unit.
     pub at: [f64; 2],
-    /// What it is there, in the figure's unit.
+    /// Value between them, in the figure's unit.
     pub is: Range,
 }
 
 /// Single results of an experiment.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedResults {
-    /// Who measured, and how.
+    /// Source, with the method.
     pub source: String,
-    /// What to know before comparing.
+    /// Differences from the measurements of this lab.
     pub note: String,
-    /// The results.
+    /// Results.
     pub rows: Vec<PublishedResult>,
 }
 
-/// A result as a number or in words.
+/// Result as a number or in words.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedResult {
-    /// The device.
+    /// Device.
     pub device: String,
-    /// What it is of.
+    /// Quantity.
     pub what: String,
-    /// The number; none if it was told in words alone.
+    /// Number; `None` if the publication has words only.
     pub range: Option<Range>,
-    /// Its unit as printed.
+    /// Unit as printed.
     #[serde(default)]
     pub unit: String,
-    /// The words.
-    pub told: Option<String>,
+    /// Words, in place of a number.
+    pub words: Option<String>,
 }
 
-/// A device that others measured.
+/// Device of a publication.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedDevice {
-    /// The device.
+    /// Device.
     pub device: String,
-    /// Where it is described.
+    /// Publication.
     pub source: String,
-    /// What ran on it.
+    /// Software that ran on it.
     pub software: String,
-    /// Whether it forwards in hardware or in software.
+    /// `hardware` or `software`: how it forwards.
     pub form: String,
-    /// How many ports it has.
+    /// Number of ports.
     pub ports: Option<u32>,
-    /// What all ports carry together in Gbit/s, each way.
+    /// Capacity of all ports together in Gbit/s, per direction.
     pub gbit: Option<f64>,
-    /// Its processor.
+    /// Processor.
     pub processor: Option<String>,
-    /// What it cost, in US dollars.
+    /// Price in US dollars.
     pub usd: Option<f64>,
 }
 
 impl PublishedDevice {
-    /// US dollars for each Gbit/s of its ports; none without a price.
+    /// Returns the price in US dollars per Gbit/s of its ports; `None` without a price.
     #[must_use]
     pub fn usd_per_gbit(&self) -> Option<f64> {
         Some(self.usd? / self.gbit?)
     }
 }
 
-/// A table of one figure, a column for each value of a parameter.
+/// Table of one figure, with a column for each value of a parameter.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedTable {
-    /// Who measured, and how.
+    /// Source, with the method.
     pub source: String,
-    /// What to know before comparing.
+    /// Differences from the measurements of this lab.
     pub note: String,
-    /// The values of the parameter, by the names that this lab gives them.
+    /// Values of other parameters, as text; the table applies to no other values.
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+    /// Values of the parameter, by the names in this lab.
     pub columns: Vec<String>,
-    /// The devices.
+    /// Rows.
     pub rows: Vec<PublishedRow>,
 }
 
-/// One device of [`PublishedTable`].
+/// Device in a [`PublishedTable`].
 #[derive(Clone, Debug, Deserialize)]
 pub struct PublishedRow {
-    /// The device.
+    /// Device.
     pub device: String,
-    /// What kind of device it is.
+    /// `hardware` or `software`: how it forwards.
     pub form: String,
-    /// For each column what was published, in the figure's unit; none if the device could not
-    /// do it.
+    /// Value in each column, in the figure's unit; `None` if the device does not support it.
     pub values: Vec<Option<Range>>,
 }
 
-/// The table of that key; none for the empty key.
+/// Returns the table of a key; `None` for the empty key.
 ///
 /// # Panics
-/// There is no such table: the catalogue's test looks after that.
+/// There is no such table. A test of the catalogue checks the keys.
 pub(crate) fn table(key: &str) -> Option<PublishedTable> {
     let table = published().tables.remove(key);
     assert!(table.is_some() || key.is_empty(), "no table '{key}'");
     table
 }
 
-/// A table of mean round trips, a column for each match type.
-#[derive(Clone, Debug, Deserialize)]
-pub struct MatchTypes {
-    /// Who measured, and how.
-    pub source: String,
-    /// What to know before comparing.
-    pub note: String,
-    /// The frames it was measured with.
-    pub frame_bytes: u16,
-    /// The match types, by the names that this lab gives them.
-    pub columns: Vec<String>,
-    /// The devices.
-    pub rows: Vec<MatchTypesRow>,
-}
-
-/// One device of [`MatchTypes`].
-#[derive(Clone, Debug, Deserialize)]
-pub struct MatchTypesRow {
-    /// The device.
-    pub device: String,
-    /// Whether it forwards in hardware or in software.
-    pub form: String,
-    /// For each column, both ends of the interval of the mean, in milliseconds.
-    pub intervals_ms: Vec<[f64; 2]>,
-}
-
-/// A table of TCP throughputs.
-#[derive(Clone, Debug, Deserialize)]
-pub struct TcpThroughput {
-    /// Who measured, and how.
-    pub source: String,
-    /// What to know before comparing.
-    pub note: String,
-    /// The data paths.
-    pub rows: Vec<TcpThroughputRow>,
-}
-
-/// One data path of [`TcpThroughput`].
-#[derive(Clone, Debug, Deserialize)]
-pub struct TcpThroughputRow {
-    /// The data path.
-    pub device: String,
-    /// Throughput in Mbit/s.
-    pub mbit_per_s: f64,
-    /// Per cent of one core that the switch's process used; none if not told.
-    pub cpu_percent: Option<f64>,
-}
-
-/// The published results.
+/// Returns the published results.
 ///
 /// # Panics
-/// Never: the data is part of the program and read by a test.
+/// Never: the data is part of the program, and a test parses it.
 #[must_use]
 pub fn published() -> Published {
-    serde_json::from_str(include_str!("../data/published.json"))
-        .expect("the data is part of the program")
+    serde_json::from_str(include_str!("../data/published.json")).expect("a test parses the data")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::MatchSet;
 
     #[test]
-    fn every_row_has_an_interval_for_every_match_type() {
-        let table = published().match_types;
-        assert_eq!(table.columns, MatchSet::ALL.map(MatchSet::name));
-        for row in &table.rows {
-            assert_eq!(
-                row.intervals_ms.len(),
-                table.columns.len(),
-                "{}",
-                row.device
-            );
-            assert!(row.intervals_ms.iter().all(|[low, high]| low <= high));
-        }
-    }
-
-    #[test]
-    fn every_row_of_a_table_has_as_many_values_as_columns() {
+    fn rows_have_a_value_for_each_column() {
         for (key, table) in published().tables {
             for row in &table.rows {
                 assert_eq!(
@@ -245,18 +177,19 @@ mod tests {
             }
         }
     }
+
     #[test]
-    fn every_result_is_told_once() {
+    fn results_are_a_number_or_words() {
         for (name, results) in published().results {
             for row in &results.rows {
-                let ways = usize::from(row.range.is_some()) + usize::from(row.told.is_some());
+                let ways = usize::from(row.range.is_some()) + usize::from(row.words.is_some());
                 assert_eq!(ways, 1, "{name}: {} {}", row.device, row.what);
             }
         }
     }
 
     #[test]
-    fn a_gigabit_has_a_price_where_device_and_ports_are_told() {
+    fn price_per_gigabit_needs_price_and_ports() {
         let devices = published().devices;
         let price = |name: &str| {
             let device = devices.iter().find(|one| one.device == name);

@@ -1,14 +1,13 @@
-//! What results must come to, said in a line or a file, and whether they do.
+//! Thresholds for figures, in one line or in a file.
 //!
-//! A threshold is met if the whole interval of a figure lies on the right side of it, not met
-//! if the whole lies on the wrong side, and else it is inconclusive: that is neither a pass
-//! nor a failure, and a program that must decide is told so ([`exit_code`]). A figure that was
-//! not measured is inconclusive too.
+//! A threshold is met if the whole interval of a figure is on the required side of the limit, and
+//! not met if the whole interval is on the other side. Otherwise, and for a figure that was not
+//! measured, it is inconclusive, which has an exit code of its own ([`exit_code`]).
 //!
-//! `echo[device=comporta,match_set=ip].p99_us < 50` is a limit in the figure's unit;
-//! `forwarding-rate[offer=flat-out].received_pps >= 2.5 * ovs` is one in terms of another
-//! device at the same point, run by run, which holds on machines whose speed nobody knows.
-//! Without a device in the brackets it is for all devices but bare cables.
+//! `echo[device=comporta,match_set=ip].p99_us < 50` has a limit in the figure's unit.
+//! `forwarding-rate[offer=flat-out].received_pps >= 2.5 * ovs` has one relative to another device
+//! at the same point, run by run, which is independent of the machine's speed. Without a device in
+//! the brackets, a threshold applies to all devices except the bare link.
 
 mod judge;
 mod output;
@@ -18,8 +17,7 @@ mod rules;
 use std::fmt;
 use std::path::PathBuf;
 
-use record::nearest;
-use record::{Catalogue, Description};
+use record::{Catalogue, Description, nearest};
 use stats::Interval;
 
 use crate::figures::{self, CellKey};
@@ -29,67 +27,67 @@ pub use output::{junit, markdown};
 pub use parse::BadThreshold;
 pub use rules::{BadRules, read_rules};
 
-/// Something that results must come to.
+/// Threshold for figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
-    /// The experiment; `None` for all.
+    /// Experiment; `None` for all.
     pub experiment: Option<&'static Description>,
-    /// The devices; none for all but bare cables.
+    /// Device; `None` for all except the bare link.
     pub device: Option<String>,
-    /// What the parameters of a point must be, as text.
+    /// Required values of parameters, as text.
     pub point: Vec<(String, String)>,
-    /// The figure; none for all.
+    /// Figure; `None` for all.
     pub figure: Option<String>,
-    /// What it is held against.
+    /// Limit.
     pub limit: Limit,
 }
 
-/// What a figure is held against.
+/// Limit of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
-    /// A number in its unit.
+    /// Number in the figure's unit.
     Number {
-        /// On which side it must lie.
+        /// Required side.
         side: Side,
-        /// The number.
+        /// Number.
         number: f64,
     },
-    /// So many times what another device has at the same point.
+    /// Multiple of the figure of another device at the same point.
     Device {
-        /// On which side it must lie.
+        /// Required side.
         side: Side,
-        /// How many times.
+        /// Factor.
         factor: f64,
-        /// The other device.
+        /// Other device.
         device: String,
     },
-    /// What it was in another run, or better, or worse by no more than a share.
+    /// The figure in another run, with a tolerated regression.
     Baseline {
-        /// The directory of the other run.
+        /// Directory of the other run.
         directory: PathBuf,
-        /// The share.
+        /// Tolerated regression as a share.
         regression: f64,
     },
 }
 
-/// On which side of a limit a figure must lie.
+/// Required side of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Below.
     Less,
-    /// Below, or there.
+    /// Below or equal.
     AtMost,
     /// Above.
     More,
-    /// Above, or there.
+    /// Above or equal.
     AtLeast,
 }
 
 impl Side {
-    /// Every side.
+    /// All sides, the longest operators first.
     pub const ALL: [Self; 4] = [Self::AtMost, Self::AtLeast, Self::Less, Self::More];
 
-    /// As it is written.
+    /// Returns the operator.
     #[must_use]
     pub const fn sign(self) -> &'static str {
         match self {
@@ -100,7 +98,7 @@ impl Side {
         }
     }
 
-    /// What `interval` says of a number that must lie on this side of `limit`.
+    /// Returns the verdict on an interval that must be on this side of `limit`.
     fn judge(self, interval: &Interval, limit: f64) -> Verdict {
         let (low, high) = (interval.low, interval.high);
         let (met, not_met) = match self {
@@ -149,14 +147,13 @@ impl fmt::Display for Threshold {
 }
 
 impl Threshold {
-    /// Checks that its figure and parameters are declared by its experiment, or by any of
-    /// `catalogue`.
+    /// Checks that the experiment, or any of `catalogue`, declares the figure and the parameters.
     fn check_names(&self, catalogue: Catalogue) -> Result<(), String> {
         let experiments: Vec<&Description> = match self.experiment {
             Some(experiment) => vec![experiment],
             None => catalogue.iter().collect(),
         };
-        let whose = self.experiment.map_or("no scenario", |one| one.name);
+        let whose = self.experiment.map_or("no experiment", |one| one.name);
         let refuse = |kind: &str, text: &str, known: Vec<&'static str>| {
             let has = if self.experiment.is_some() {
                 "has no"
@@ -165,7 +162,7 @@ impl Threshold {
             };
             let hint = nearest(text, known.iter().copied());
             let all = match (self.experiment, known.is_empty()) {
-                (Some(_), false) => format!(": one of {} is wanted", known.join(", ")),
+                (Some(_), false) => format!(": expected one of {}", known.join(", ")),
                 (Some(_), true) => ": it has none".to_owned(),
                 (None, _) => String::new(),
             };
@@ -189,19 +186,19 @@ impl Threshold {
     }
 }
 
-/// Whether results come to what they must.
+/// Verdict on a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// They do not.
+    /// The figure is on the other side of the limit.
     NotMet,
-    /// It cannot be told.
+    /// The interval contains the limit, or there is none.
     Inconclusive,
-    /// They do.
+    /// The figure is on the required side.
     Met,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -212,27 +209,27 @@ impl Verdict {
     }
 }
 
-/// A threshold held against a figure, or against there being none.
+/// Verdict on one threshold and one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// The threshold, as text.
+    /// Threshold as text.
     pub threshold: String,
-    /// What was judged; none if there was nothing.
+    /// Cell; `None` if there is no such figure.
     pub cell: Option<CellKey>,
-    /// Whether it is met.
+    /// Verdict.
     pub verdict: Verdict,
-    /// What it is judged by: the figure, or its ratio to another.
+    /// Interval of the figure, or of its ratio to another.
     pub interval: Option<Interval>,
-    /// What `interval` is of, with its unit, or why there is none.
-    pub said: String,
+    /// The interval with its unit, or the reason why there is none.
+    pub measured: String,
 }
 
-/// What a program that must decide returns when a threshold is not met.
+/// Exit code if a threshold is not met.
 pub const NOT_MET: u8 = 1;
-/// What it returns when none is not met, but one is inconclusive.
+/// Exit code if no threshold is not met, and one is inconclusive.
 pub const INCONCLUSIVE: u8 = 4;
 
-/// What a program should return: 0, [`NOT_MET`] or [`INCONCLUSIVE`].
+/// Returns the exit code: 0, [`NOT_MET`] or [`INCONCLUSIVE`].
 #[must_use]
 pub fn exit_code(judgements: &[Judgement]) -> u8 {
     let verdicts = judgements.iter().map(|judgement| judgement.verdict);

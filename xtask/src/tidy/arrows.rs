@@ -38,7 +38,7 @@ const ARROWS: [Arrows; 35] = {
         row("stats",    &["base"]),
         row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
         row("controller", &["base", "packet", "flow", "openflow", "testbed"]),
-        row("record",   &["base", "testbed"]),
+        row("record",   &["base", "stats", "testbed"]),
         row("report",   &["base", "record", "stats", "testbed"]),
         row("lab",      &["base", "controller", "packet", "flow", "openflow", "record", "report", "stats", "testbed", "trafficgen"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),

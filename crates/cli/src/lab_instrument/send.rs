@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use lab::by_hand::{
-    Bound, Generation, Looks, Mac, Pattern, PortName, Reflection, Replay, Shape, Size, Speed,
-    Station, Target, parse_reflection,
+    Addresses, Bound, Generation, Looks, Mac, Pattern, PortName, Reflection, Replay, Shape, Size,
+    Speed, Target, parse_reflection,
 };
 use lab::{Clock, Interrupt};
 
@@ -138,12 +138,12 @@ impl LooksArgs {
     pub(super) const fn looks(&self) -> Looks {
         Looks {
             shape: self.frames,
-            source: Station {
+            source: Addresses {
                 mac: self.source_mac,
                 address: self.source_address,
                 port: self.source_port,
             },
-            destination: Station {
+            destination: Addresses {
                 mac: self.destination_mac,
                 address: self.destination_address,
                 port: self.destination_port,

@@ -130,7 +130,7 @@ impl FromStr for Mac {
 
 /// Where frames come from or go to, as far as it is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Station {
+pub struct Addresses {
     /// Its address of Ethernet.
     pub mac: Option<Mac>,
     /// Its address of IPv4.
@@ -139,7 +139,7 @@ pub struct Station {
     pub port: Option<u16>,
 }
 
-impl Station {
+impl Addresses {
     /// The same, with a station's own values for what is not said.
     fn or(self, number: u8) -> Party {
         let mut party = Party::numbered(number);
@@ -156,9 +156,9 @@ pub struct Looks {
     /// What they carry, and what stands around it.
     pub shape: Shape,
     /// Who sends them.
-    pub source: Station,
+    pub source: Addresses,
     /// Whom they are for.
-    pub destination: Station,
+    pub destination: Addresses,
     /// Twelve bits: of a VLAN tag, the customer's where there are two.
     pub vid: u16,
     /// Twenty bits: of an MPLS label.
@@ -179,8 +179,8 @@ impl Default for Looks {
     fn default() -> Self {
         Self {
             shape: Shape::default(),
-            source: Station::default(),
-            destination: Station::default(),
+            source: Addresses::default(),
+            destination: Addresses::default(),
             vid: 10,
             label: 16,
             vni: 1,
@@ -288,14 +288,14 @@ mod tests {
     #[test]
     fn what_is_said_of_stations_is_kept_and_the_rest_is_theirs() {
         let looks = Looks {
-            source: Station {
+            source: Addresses {
                 mac: Some("2:0:0:0:a:FF".parse().unwrap()),
-                ..Station::default()
+                ..Addresses::default()
             },
-            destination: Station {
+            destination: Addresses {
                 address: Some(Ipv4Addr::new(10, 0, 0, 9)),
                 port: Some(53),
-                ..Station::default()
+                ..Addresses::default()
             },
             ..Looks::default()
         };

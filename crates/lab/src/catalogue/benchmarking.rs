@@ -18,43 +18,32 @@ use trafficgen::{Pace, Rate};
 
 use super::offered::{Doubts, Load};
 use super::plane::Plane;
-use super::{Bound, Parameter, Values};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// Frame sizes of RFC 2544, 9.1.
 const SIZE: Parameter = Parameter::axis(
     "size",
-    "bytes of a frame, its checksum (FCS) included",
-    Values::Numbers {
-        quick: &[64],
-        paper: &[64, 128, 256, 512, 1_024, 1_280, 1_518],
-        rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518],
-        bound: Bound {
-            least: 64,
-            most: 1_518,
-        },
-    },
+    "frame size in bytes, with the checksum (FCS)",
+    Values::numbers(
+        &[64],
+        &[64, 128, 256, 512, 1_024, 1_280, 1_518],
+        &[64, 128, 256, 512, 1_024, 1_280, 1_518],
+        [64, 1_518],
+    ),
 );
 
 /// A virtual line, so that a virtual cable has an end as a real one has.
 pub(super) const LINE: Parameter = Parameter::constant(
     "line",
-    "Mbit/s of the line, preambles and gaps included: no more is offered",
-    Values::Numbers {
-        quick: &[1_000],
-        paper: &[1_000],
-        rfc: &[1_000],
-        bound: Bound {
-            least: 10,
-            most: 400_000,
-        },
-    },
+    "rate of the virtual line in Mbit/s, preambles and gaps included; the upper limit of the load",
+    Values::numbers(&[1_000], &[1_000], &[1_000], [10, 400_000]),
 );
 
 /// What a search wants.
 pub(super) const GOAL: Parameter = Parameter::constant(
     "goal",
-    "what is searched for",
+    "goal of the search",
     Values::Choice {
         quick: "quick",
         paper: "ndr-pdr",
@@ -65,11 +54,8 @@ pub(super) const GOAL: Parameter = Parameter::constant(
 
 const DIRECTION: Parameter = Parameter::axis(
     "direction",
-    "whether both hosts send at once",
-    Values::Words {
-        quick: &["one-way"],
-        all: &["one-way", "both"],
-    },
+    "direction: one, or both hosts at once",
+    Values::words(&["one-way"], &["one-way", "both"]),
 );
 
 /// Frames a second that a line carries in one direction.

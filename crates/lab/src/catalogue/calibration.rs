@@ -8,46 +8,35 @@ mod tests;
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
+use record::Reading;
 use testbed::{DeviceKind, Host};
 use trafficgen::{End, Measurement, Refusal};
 
 use super::offered::{FIGURES, Load, Offered, figure, offer_by};
-use super::{Better, Bound, Figure, Parameter, Point, Values};
-use crate::scenario::Tools;
-use crate::station::Station;
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 use crate::trial::{Measured, TrialError};
 
 /// How long frames are offered.
 const MILLIS: Parameter = Parameter::constant(
     "millis",
-    "milliseconds for which frames are offered",
-    Values::Numbers {
-        quick: &[200],
-        paper: &[3_000],
-        rfc: &[60_000],
-        bound: Bound {
-            least: 50,
-            most: 3_600_000,
-        },
-    },
+    "duration of the load in milliseconds",
+    Values::numbers(&[200], &[3_000], &[60_000], [50, 3_600_000]),
 );
 
 /// By which way they go and come.
 const WAY: Parameter = Parameter::axis(
     "way",
-    "packet sockets (stamped by the kernel) or AF_XDP (stamped by the program)",
-    Values::Words {
-        quick: &["packet", "xdp"],
-        all: &["packet", "xdp"],
-    },
+    "packet sockets (timestamps of the kernel) or AF_XDP (timestamps of the program)",
+    Values::words(&["packet", "xdp"], &["packet", "xdp"]),
 );
 
 /// What a cable shows, beside the figures of every load.
 const OWN: [Figure; 4] = [
-    figure("intended_kpps", "Asked for", "kpps", Better::Neither),
-    figure("lateness_p99_us", "Late, 99 %", "µs", Better::Lower),
-    figure("lateness_max_us", "Latest", "µs", Better::Lower),
+    figure("intended_kpps", "Intended", "kpps", Better::Neither),
+    figure("lateness_p99_us", "Lateness, 99 %", "µs", Better::Lower),
+    figure("lateness_max_us", "Lateness, maximum", "µs", Better::Lower),
     figure("tester_lost", "Lost by the tester", "frames", Better::Lower),
 ];
 
@@ -82,7 +71,7 @@ fn seconds(point: &Point) -> f64 {
 fn calibrate(
     load: &Load,
     point: &Point,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let by_xdp = point.word("way") == "xdp";
@@ -95,12 +84,12 @@ fn calibrate(
             *tools.clock,
         ),
     };
-    let offered = offer_by(load, station, tools, &open)?;
+    let offered = offer_by(load, setup, tools, &open)?;
     let reading = reading(&offered, point);
     let mut stepped = offered.measurement.refusals.iter();
     let stepped = stepped.find(|one| matches!(one, Refusal::ClockStepped { .. }));
     let stepped = stepped.map(ToString::to_string);
-    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions);
+    let mut measured = Measured::new(reading, offered.conditions);
     if let Some(reason) = stepped {
         measured.void(reason);
     }

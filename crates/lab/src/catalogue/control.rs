@@ -13,6 +13,7 @@ pub(super) mod churn;
 pub(super) mod consistency;
 pub(super) mod control_echo;
 mod figures;
+pub(super) mod flow_table;
 mod flows;
 pub(super) mod interaction;
 pub(super) mod packet_in;
@@ -28,44 +29,30 @@ pub(super) mod statistics;
 pub(super) mod timers;
 mod traffic;
 pub(super) mod tuple_matrix;
+pub(super) mod under_traffic;
 pub(super) mod update_rate;
 
-use std::thread;
-
 use openflow::Version;
-use record::{Outcome, Reading};
 use testbed::DeviceKind;
 
-use super::{Bound, Parameter, Point, Values};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::cores::run_on;
+use crate::setup::{TestSetup, Watch};
+use crate::tools::Tools;
 use rig::{Live, Rig};
 
 /// The version that is spoken.
 const VERSION: Parameter = Parameter::axis(
     "version",
-    "the version of OpenFlow that is spoken",
-    Values::Words {
-        quick: &["1.3"],
-        all: &["1.0", "1.3"],
-    },
+    "version of OpenFlow",
+    Values::words(&["1.3"], &["1.0", "1.3"]),
 );
 
 /// How often frames come that tell what rules do.
 const PPS: Parameter = Parameter::constant(
     "pps",
-    "frames a second that look for changes",
-    Values::Numbers {
-        quick: &[50_000],
-        paper: &[50_000],
-        rfc: &[50_000],
-        bound: Bound {
-            least: 100,
-            most: 1_000_000,
-        },
-    },
+    "frames per second",
+    Values::numbers(&[50_000], &[50_000], &[50_000], [100, 1_000_000]),
 );
 
 fn version(point: &Point) -> Version {
@@ -97,42 +84,33 @@ impl Found {
     }
 }
 
-/// Does an experiment on the device of a station, by a thread that never sleeps, and leaves
-/// the device without rules.
+/// Runs an experiment on the device of a test setup, and deletes all rules afterwards.
 fn on_device(
     point: &Point,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
     experiment: fn(&Point, &mut dyn Rig) -> Result<Found, TrialError>,
 ) -> Result<Measured, TrialError> {
-    on_rig(point, station, tools, |live| experiment(point, live))
+    on_rig(version(point), setup, tools, |live| experiment(point, live))
 }
 
-/// The same of an experiment that wants more of the device than a rig has.
+/// As [`on_device`], for an experiment that needs more of the device.
 fn on_rig<'a>(
-    point: &Point,
-    station: &Station,
+    version: Version,
+    setup: &TestSetup,
     tools: &Tools<'a>,
     experiment: impl FnOnce(&mut Live<'a>) -> Result<Found, TrialError> + Send,
 ) -> Result<Measured, TrialError> {
-    let mut live = Live::open(station, version(point), tools)?;
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let found = thread::scope(|scope| {
-        let measuring = scope.spawn(|| {
-            let cores = &tools.cores.tester;
-            testbed::pin_current_thread(&cores[..cores.len().min(1)])?;
-            let found = experiment(&mut live);
-            // What was added goes, whatever came of it.
-            let cleared = live.clear();
-            let found = found?;
-            cleared.map(|()| found)
-        });
-        measuring
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let mut live = Live::open(setup, version, tools)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let found = run_on(tools.cores.first(), || {
+        let found = experiment(&mut live);
+        let cleared = live.clear();
+        let found = found?;
+        cleared.map(|()| found)
     })?;
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(found.reading), conditions);
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(found.reading, conditions);
     measured.note_pressure();
     found.void.into_iter().for_each(|why| measured.void(why));
     found.notes.into_iter().for_each(|why| measured.note(why));

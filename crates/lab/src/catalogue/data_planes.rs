@@ -1,53 +1,37 @@
-//! The experiments of Costa et al., evaluation of OpenFlow data planes: what a round trip
-//! takes by what rules match, by how many there are, and by what they rewrite.
+//! The experiments of Costa et al., evaluation of OpenFlow data planes: round trips by the fields
+//! that rules match, by the number of rules, and by the fields that they rewrite.
 //!
-//! Scenario 1 is [`Scenario::Echo`](crate::Scenario::Echo), with sockets at both ends as
-//! published. The others send whole frames past the hosts' stacks, so that it is seen what
-//! rules do to them.
+//! Scenario 1 ([`match_types`]) uses UDP sockets at both ends, as published. The others send whole
+//! frames past the hosts' stacks, so that every byte can be compared with the expected result.
 
 pub(super) mod capacity;
 pub(super) mod echo;
 mod filling;
 pub(super) mod legacy;
+pub(super) mod match_types;
 pub(super) mod rewrite;
 pub(super) mod rules;
 #[cfg(test)]
 mod tests;
 
-use super::{Bound, Parameter, Values};
+use record::{Bound, Parameter, Values};
 
 /// What is varied and set in all of them alike.
 pub(super) const PACKETS: Parameter = Parameter::constant(
     "packets",
-    "echoes in a test, after the warm-up",
-    Values::Numbers {
-        quick: &[2_000],
-        paper: &[10_000],
-        rfc: &[10_000],
-        bound: Bound {
-            least: 1,
-            most: 1_000_000,
-        },
-    },
+    "echoes in a trial, after the warm-up",
+    Values::numbers(&[2_000], &[10_000], &[10_000], [1, 1_000_000]),
 );
 pub(super) const WARM_UP: Parameter = Parameter::constant(
     "warm-up",
-    "echoes before those that count",
-    Values::Numbers {
-        quick: &[500],
-        paper: &[500],
-        rfc: &[500],
-        bound: Bound {
-            least: 0,
-            most: 1_000_000,
-        },
-    },
+    "echoes of the warm-up",
+    Values::numbers(&[500], &[500], &[500], [0, 1_000_000]),
 );
 
 /// The frame sizes of the published experiments.
 const SIZE: Parameter = Parameter::axis(
     "size",
-    "bytes of a frame, its checksum (FCS) included",
+    "frame size in bytes, with the checksum (FCS)",
     Values::Numbers {
         quick: &[64],
         paper: &[64, 128, 256],

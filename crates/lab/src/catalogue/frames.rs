@@ -6,25 +6,20 @@ pub(super) mod kinds;
 pub(super) mod mtu;
 pub(super) mod tags;
 
-use record::{Outcome, Reading};
+use record::Reading;
 use trafficgen::Refusal;
 
 use super::offered::{Offered, without};
-use super::{Better, Figure};
+use crate::catalogue::prelude::*;
 use crate::trial::Measured;
 
 /// Frames that came out otherwise than they should.
-const CHANGED: Figure = figure_of("changed", "Changed", Better::Lower);
+const CHANGED: Figure = figure_of("changed", "Modified", Better::Lower);
 /// Frames whose checksums did not hold.
-const DAMAGED: Figure = figure_of("damaged", "Damaged", Better::Lower);
+const DAMAGED: Figure = figure_of("damaged", "Corrupt", Better::Lower);
 
 const fn figure_of(name: &'static str, title: &'static str, better: Better) -> Figure {
-    Figure {
-        name,
-        title,
-        unit: "frames",
-        better,
-    }
+    Figure::new(name, title, "frames", better)
 }
 
 /// The reading as an outcome. Here frames that come out otherwise than they should are a finding
@@ -38,7 +33,7 @@ fn measured(offered: &Offered, mut reading: Reading) -> Measured {
     // What became of frames is known at whatever rate they came.
     reading.put("changed", offered.sum(|one| one.changed) as f64);
     reading.put("damaged", offered.sum(|one| one.damaged) as f64);
-    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions.clone());
+    let mut measured = Measured::new(reading, offered.conditions.clone());
     for refusal in refusals.iter().filter(|one| !is_short(one)) {
         measured.void(refusal.to_string());
     }

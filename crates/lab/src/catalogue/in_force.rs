@@ -6,8 +6,8 @@ use std::time::Duration;
 use flow::{Field, FlowMod, FlowModCommand, Instructions, Match};
 use testbed::Failure;
 
-use crate::scenario::Tools;
-use crate::station::Station;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 use crate::trial::TrialError;
 
 /// A type for experiments (IEEE 802, 9.2.3), which nobody answers.
@@ -33,8 +33,8 @@ pub(super) fn rule() -> FlowMod {
 }
 
 /// Waits until the device goes by [`rule`].
-pub(super) fn wait(station: &Station, tools: &Tools<'_>) -> Result<(), TrialError> {
-    let (client, server) = (station.bench.client(), station.bench.server());
+pub(super) fn wait(setup: &TestSetup, tools: &Tools<'_>) -> Result<(), TrialError> {
+    let (client, server) = (setup.bench.client(), setup.bench.server());
     let sender = client.namespace.raw_sender(client.interface)?;
     let receiver = server.namespace.raw_receiver(server.interface)?;
     let mut frame = [0; 60];

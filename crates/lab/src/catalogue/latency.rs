@@ -13,22 +13,14 @@ use trafficgen::Pace;
 
 use super::offered::Load;
 use super::plane::Plane;
-use super::{Bound, Parameter, Point, Values};
+use crate::catalogue::prelude::*;
 use crate::trial::{Measured, TrialError};
 
 /// How long frames are offered.
 const MILLIS: Parameter = Parameter::constant(
     "millis",
-    "milliseconds for which frames are offered",
-    Values::Numbers {
-        quick: &[400],
-        paper: &[3_000],
-        rfc: &[60_000],
-        bound: Bound {
-            least: 50,
-            most: 3_600_000,
-        },
-    },
+    "duration of the load in milliseconds",
+    Values::numbers(&[400], &[3_000], &[60_000], [50, 3_600_000]),
 );
 
 /// Frames of the point's size at the point's rate, and what comes of them.

@@ -9,7 +9,7 @@ use trafficgen::template::Party;
 use trafficgen::{Arrivals, End, MeasureError, Measurement, Refusal, Request, Threads, measure};
 
 use super::offered::on_tester;
-use crate::scenario::Tools;
+use crate::tools::Tools;
 use crate::trial::TrialError;
 
 /// Who offers load: the ends at a station's hosts, or in a test ends in memory.

@@ -18,7 +18,7 @@ use trafficgen::{
 };
 
 use crate::catalogue::offered::{Load, Offered};
-use crate::catalogue::{Experiment, Point};
+use crate::catalogue::prelude::*;
 use record::{Settings, Value};
 
 /// What becomes of a frame: it comes out as it leaves it, so many nanoseconds later, or not at all.

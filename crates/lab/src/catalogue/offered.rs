@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use record::{Conditions, Outcome, Reading};
+use record::{Conditions, Reading};
 use stats::Histogram;
 use testbed::{Bench, Failure, Host};
 use trafficgen::{
@@ -10,10 +10,10 @@ use trafficgen::{
     StreamOutcome, Template, Threads, measure,
 };
 
-use crate::catalogue::{Better, Figure, Point};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 use crate::trial::{Measured, TrialError};
 
 /// How long stragglers are waited for: less than the two seconds of RFC 2544, since nothing here
@@ -22,11 +22,11 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// Delay and loss, as every experiment with load tells them.
 pub(super) const FIGURES: &[Figure] = &[
-    figure("offered_kpps", "Offered", "kpps", Better::Neither),
+    figure("offered_kpps", "Offered load", "kpps", Better::Neither),
     figure("received_kpps", "Received", "kpps", Better::Higher),
     figure("loss_percent", "Lost", "%", Better::Lower),
     figure("mean_us", "Mean", "µs", Better::Lower),
-    figure("deviation_us", "Deviation", "µs", Better::Lower),
+    figure("deviation_us", "Standard deviation", "µs", Better::Lower),
     figure("p50_us", "Median", "µs", Better::Lower),
     figure("p99_us", "99 %", "µs", Better::Lower),
     figure("p999_us", "99.9 %", "µs", Better::Lower),
@@ -42,12 +42,7 @@ pub(super) const fn figure(
     unit: &'static str,
     better: Better,
 ) -> Figure {
-    Figure {
-        name,
-        title,
-        unit,
-        better,
-    }
+    Figure::new(name, title, unit, better)
 }
 
 /// What is offered.
@@ -151,10 +146,10 @@ const ATTEMPTS: usize = 3;
 /// short.
 pub(super) fn offer(
     load: &Load,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Offered, TrialError> {
-    again(|| offer_once(load, station, tools))
+    again(|| offer_once(load, setup, tools))
 }
 
 /// Offers a load by `once`, again if the tester fell short.
@@ -174,10 +169,10 @@ pub(super) fn again(
 /// The same, once.
 pub(super) fn offer_once(
     load: &Load,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Offered, TrialError> {
-    offer_by(load, station, tools, &|host| {
+    offer_by(load, setup, tools, &|host| {
         End::packet(
             &host.namespace,
             host.interface,
@@ -190,11 +185,11 @@ pub(super) fn offer_once(
 /// The same, between ends that `open` makes.
 pub(super) fn offer_by(
     load: &Load,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
     open: &dyn Fn(&Host) -> Result<End, Failure>,
 ) -> Result<Offered, TrialError> {
-    let bench = &station.bench;
+    let bench = &setup.bench;
     introduce(bench, load)?;
     let hosts = &bench.hosts()[..2 * load.pairs];
     let ends = hosts.iter().map(open);
@@ -353,7 +348,7 @@ impl Offered {
             Some(refusal) => without(&reading, &too_slow(refusal)),
             None => reading,
         };
-        let mut measured = Measured::new(Outcome::Reading(reading), self.conditions);
+        let mut measured = Measured::new(reading, self.conditions);
         doubts.tell(&mut measured);
         measured
     }

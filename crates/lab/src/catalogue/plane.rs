@@ -18,13 +18,13 @@ use openflow::{Message, Version};
 use record::{Conditions, OpenFlowEvidence};
 use testbed::Failure;
 
-use super::Point;
 use super::offered::{Load, Offered, again, offer, offer_once};
-use crate::cores::Watch;
+use crate::catalogue::prelude::*;
 use crate::frame_echo::{self, FrameEcho, FrameEchoes};
 use crate::frames::UdpFrame;
-use crate::scenario::Tools;
-use crate::station::Station;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 use crate::trial::{Measured, TrialError};
 
 /// Whether the counts of rules need not be waited for any longer.
@@ -114,14 +114,14 @@ impl Ask for dyn Plane + '_ {
 }
 
 /// Does an experiment on the device of a station.
-pub(super) fn on_station(
+pub(super) fn on_setup(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
     experiment: fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>,
 ) -> Result<Measured, TrialError> {
     let mut live = Live {
-        station,
+        setup,
         tools,
         watch: None,
     };
@@ -130,7 +130,7 @@ pub(super) fn on_station(
 
 /// A real one.
 struct Live<'a> {
-    station: &'a mut Station,
+    setup: &'a mut TestSetup,
     tools: &'a Tools<'a>,
     watch: Option<Watch<'a>>,
 }
@@ -138,17 +138,17 @@ struct Live<'a> {
 impl Live<'_> {
     fn controller(&self) -> Result<&Controller, ControllerError> {
         let none = || ControllerError::Down("it has no controller".to_owned());
-        self.station.controller().ok_or_else(none)
+        self.setup.controller().ok_or_else(none)
     }
 }
 
 impl Plane for Live<'_> {
     fn speaks_openflow(&self) -> bool {
-        self.station.kind().speaks_openflow()
+        self.setup.kind().speaks_openflow()
     }
 
     fn install(&mut self, rules: &[FlowMod]) -> Result<(), ControllerError> {
-        self.station.install(rules)
+        self.setup.install(rules)
     }
 
     fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
@@ -157,15 +157,15 @@ impl Plane for Live<'_> {
     }
 
     fn evidence(&mut self, enough: &Enough<'_>) -> Result<Option<OpenFlowEvidence>, TrialError> {
-        Ok(self.station.evidence(self.tools.clock, enough)?)
+        Ok(self.setup.evidence(self.tools.clock, enough)?)
     }
 
     fn offer_once(&mut self, load: &Load) -> Result<Offered, TrialError> {
-        offer_once(load, self.station, self.tools)
+        offer_once(load, self.setup, self.tools)
     }
 
     fn offer(&mut self, load: &Load) -> Result<Offered, TrialError> {
-        offer(load, self.station, self.tools)
+        offer(load, self.setup, self.tools)
     }
 
     fn offer_and_pull(
@@ -173,8 +173,8 @@ impl Plane for Live<'_> {
         load: &Load,
         Pull { after, down }: Pull,
     ) -> Result<(Offered, Duration), TrialError> {
-        let (station, tools) = (&*self.station, self.tools);
-        let [client, server] = [station.bench.client(), station.bench.server()];
+        let (setup, tools) = (&*self.setup, self.tools);
+        let [client, server] = [setup.bench.client(), setup.bench.server()];
         let (address, mac) = (client.address, client.mac);
         thread::scope(|scope| {
             let pulling = scope.spawn(|| {
@@ -190,7 +190,7 @@ impl Plane for Live<'_> {
                 namespace.add_neighbour(interface, address, mac)?;
                 Ok::<_, Failure>(pulled)
             });
-            let offered = offer_once(load, station, tools);
+            let offered = offer_once(load, setup, tools);
             let pulled = pulling
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -199,7 +199,7 @@ impl Plane for Live<'_> {
     }
 
     fn addresses(&self) -> [Ipv4Addr; 2] {
-        let bench = &self.station.bench;
+        let bench = &self.setup.bench;
         [bench.client().address, bench.server().address]
     }
 
@@ -210,25 +210,25 @@ impl Plane for Live<'_> {
             interrupt,
             ..
         } = *self.tools;
-        let bench = &self.station.bench;
+        let bench = &self.setup.bench;
         let echoes = frame_echo::run(bench, echo, &cores.tester, clock, interrupt)?;
         Ok(echoes)
     }
 
     fn come_out(&mut self, frames: &[UdpFrame], patience: Duration) -> Result<usize, TrialError> {
         let (clock, interrupt) = (self.tools.clock, self.tools.interrupt);
-        let mut ends = frame_echo::open(&self.station.bench, clock)?;
+        let mut ends = frame_echo::open(&self.setup.bench, clock)?;
         let out = frame_echo::come_out(&mut ends, frames, patience, clock, interrupt)?;
         Ok(out)
     }
 
     fn resident_bytes(&self) -> Result<Option<u64>, TrialError> {
-        let usage = self.station.bench.device().usage()?;
+        let usage = self.setup.bench.device().usage()?;
         Ok(usage.map(|usage| usage.resident_bytes))
     }
 
     fn price(&self) -> Option<f64> {
-        let described = self.station.description()?;
+        let described = self.setup.description()?;
         described.inventory.price
     }
 
@@ -243,13 +243,13 @@ impl Plane for Live<'_> {
 
     fn watch(&mut self) -> Result<(), TrialError> {
         let Tools { cores, clock, .. } = *self.tools;
-        self.watch = Some(Watch::begin(&self.station.bench, cores, clock)?);
+        self.watch = Some(Watch::begin(&self.setup.bench, cores, clock)?);
         Ok(())
     }
 
     fn conditions(&mut self) -> Result<Conditions, TrialError> {
         match self.watch.take() {
-            Some(watch) => Ok(watch.end(&self.station.bench)?),
+            Some(watch) => Ok(watch.end(&self.setup.bench)?),
             None => Ok(Conditions::default()),
         }
     }

@@ -1,9 +1,12 @@
-//! What goes wrong in the field: many flows, new flows, flows made against caches, cables that
-//! are pulled, hours under load.
+//! Robustness: many flows, new flows, flows that defeat caches, link failures, hours under load,
+//! and overload.
 
 pub(super) mod controller_loss;
 pub(super) mod flows;
+pub(super) mod forwarding_rate;
 pub(super) mod link_flap;
 pub(super) mod masks;
+pub(super) mod meters;
 pub(super) mod soak;
 pub(super) mod storm;
+pub(super) mod tcp_requests;

@@ -18,7 +18,7 @@ use trafficgen::{
 
 use super::bisection::Bisection;
 use super::lines::{DRAIN, Offer, fell_short, is_void, offer_well};
-use super::{Bound, Own, Parameter, Point, Values};
+use crate::catalogue::prelude::*;
 use crate::trial::{Measured, TrialError};
 
 #[cfg(test)]
@@ -36,60 +36,41 @@ fn star(hosts: usize) -> Topology {
 }
 
 /// A device that forwards by itself.
-fn legacy() -> Own {
-    Own {
+fn legacy() -> DedicatedSetup {
+    DedicatedSetup {
         mode: Some(Mode::Legacy),
-        ..Own::default()
+        ..DedicatedSetup::default()
     }
 }
 
 /// Frame sizes of RFC 2889, 4.
 const SIZE: Parameter = Parameter::axis(
     "size",
-    "bytes of a frame, its checksum (FCS) included",
-    Values::Numbers {
-        quick: &[64],
-        paper: &[64, 512, 1_518],
-        rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518],
-        bound: Bound {
-            least: 64,
-            most: 1_518,
-        },
-    },
+    "frame size in bytes, with the checksum (FCS)",
+    Values::numbers(
+        &[64],
+        &[64, 512, 1_518],
+        &[64, 128, 256, 512, 1_024, 1_280, 1_518],
+        [64, 1_518],
+    ),
 );
 
 /// A virtual line, so that a virtual cable has an end as a real one has.
 const LINE: Parameter = Parameter::constant(
     "line",
-    "Mbit/s of each port's line, preambles and gaps included: no more is offered",
-    Values::Numbers {
-        quick: &[1_000],
-        paper: &[1_000],
-        rfc: &[1_000],
-        bound: Bound {
-            least: 10,
-            most: 400_000,
-        },
-    },
+    "rate of each virtual line in Mbit/s, preambles and gaps included; the upper limit of the load",
+    Values::numbers(&[1_000], &[1_000], &[1_000], [10, 400_000]),
 );
 
 const TRIAL_MILLIS: Parameter = Parameter::constant(
     "trial-millis",
-    "milliseconds of a trial (RFC 2889 has 30 s)",
-    Values::Numbers {
-        quick: &[40],
-        paper: &[1_000],
-        rfc: &[30_000],
-        bound: Bound {
-            least: 10,
-            most: 300_000,
-        },
-    },
+    "duration of a trial in milliseconds (RFC 2889: 30 s)",
+    Values::numbers(&[40], &[1_000], &[30_000], [10, 300_000]),
 );
 
 const WIDTH_PERCENT: Parameter = Parameter::constant(
     "width-percent",
-    "how far apart the bounds of a search may be in the end, in per cent of the upper",
+    "final width of the search interval in per cent of its upper bound",
     Values::Numbers {
         quick: &[30],
         paper: &[5],
@@ -196,7 +177,7 @@ fn note_open(found: &Bisection, measured: &mut Measured) {
 
 #[cfg(test)]
 mod tests {
-    use crate::catalogue::{Experiment, Point};
+    use crate::catalogue::prelude::*;
     use record::Profile;
     use record::Settings;
 

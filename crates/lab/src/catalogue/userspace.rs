@@ -1,6 +1,7 @@
-//! Yasuda's userspace switch in a 48-port box: VLAN interfaces for ports, several switches in a
-//! row, a controller that learns, and what the switch tells of its flows.
+//! Yasuda's userspace switch in a 48-port box: TCP throughput, ports that are VLAN interfaces,
+//! chains of switches, and a learning controller with its flow statistics.
 
 pub(super) mod chain;
 pub(super) mod learning;
+pub(super) mod tcp_throughput;
 pub(super) mod vlan_ports;

@@ -100,7 +100,7 @@ pub fn agent_record(polls: &Polls) -> AgentRecord {
         description: polls.description.clone(),
         answers: polls.switch.len(),
         unanswered: polls.unanswered,
-        senseless: polls.senseless,
+        malformed: polls.senseless,
         reason: polls.reason.clone(),
         interfaces: interfaces(polls),
         load_max,

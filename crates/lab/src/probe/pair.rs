@@ -11,7 +11,7 @@ use std::time::Duration;
 use testbed::{Clock, Failure, pin_current_thread};
 use trafficgen::Time;
 
-use super::{Echoes, Ends, PATIENCE, ProbeError, Tally};
+use super::{Echoes, Ends, ProbeError, TIMEOUT, Tally};
 
 /// How often an idle server looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(20);
@@ -50,7 +50,7 @@ fn ask(
 ) -> Result<Echoes, ProbeError> {
     let failure = || Failure::to("send echoes");
     pin_current_thread(core.map_or(&[], std::slice::from_ref))?;
-    socket.set_read_timeout(Some(PATIENCE)).map_err(failure())?;
+    socket.set_read_timeout(Some(TIMEOUT)).map_err(failure())?;
     let mut room = [0; 2048];
     while let Some(datagram) = tally.next() {
         socket.send(datagram).map_err(failure())?;
@@ -63,7 +63,7 @@ fn ask(
                 _ => {}
             }
         };
-        tally.book(returned)?;
+        tally.record(returned)?;
     }
     Ok(tally.finish(0))
 }

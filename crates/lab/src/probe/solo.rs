@@ -43,7 +43,7 @@ pub(super) fn between<D: Datagrams, T: Time>(
     while let Some(datagram) = tally.next() {
         ends[0].send(datagram).map_err(failure())?;
         let returned = exchange(ends, tally, &mut served).map_err(failure())?;
-        tally.book(returned)?;
+        tally.record(returned)?;
     }
     Ok(tally.finish(served))
 }

@@ -72,11 +72,11 @@ fn silence_is_told_before_patience_runs_out_ten_thousand_times() {
         prober: Prober::Solo,
     };
     let mut tally = Tally::new(request, &clock, &interrupt);
-    let outcome = (0..SILENCE).try_for_each(|_| {
+    let outcome = (0..LOSSES_MAX).try_for_each(|_| {
         assert!(tally.next().is_some());
-        tally.book(None)
+        tally.record(None)
     });
-    assert!(matches!(outcome, Err(ProbeError::Silence)));
+    assert!(matches!(outcome, Err(ProbeError::NoReply)));
     assert_eq!(tally.round_trip_ns.len(), 20);
 }
 
@@ -230,5 +230,5 @@ fn a_cable_that_carries_nothing_is_silent() {
         prober: Prober::Solo,
     };
     let outcome = over(forth, Path::default(), request);
-    assert!(matches!(outcome, Err(ProbeError::Silence)));
+    assert!(matches!(outcome, Err(ProbeError::NoReply)));
 }

@@ -1,40 +1,54 @@
-//! Whole runs, small ones: their records, interruption and resumption.
+//! Whole runs, short ones: their records, interruption and resumption.
 
-use record::MatchSet;
-use record::Outcome;
+use record::{Profile, Trial};
 use testbed::DeviceKind;
 
 use super::*;
-use crate::Scenario;
+use crate::names::ExperimentId;
 use crate::progress::Silent;
 
-/// A whole run of a few seconds, on devices that need nothing but the kernel, and
-/// on Open vSwitch where that is installed.
+/// Experiments of a short run.
+const EXPERIMENTS: [&str; 7] = [
+    "echo",
+    "tcp-throughput",
+    "forwarding-rate",
+    "flow-table",
+    "meters",
+    "changes",
+    "tcp-requests",
+];
+
+/// Returns a run of a few seconds, on devices that need the kernel only.
 fn short(name: &str) -> Options {
+    let experiments = EXPERIMENTS.map(|name| name.parse::<ExperimentId>().unwrap());
     let mut options = Options {
-        scenarios: Scenario::OWN.to_vec(),
+        experiments: experiments.to_vec(),
         devices: vec![DeviceKind::Direct, DeviceKind::LinuxBridge],
         runs: 1,
         directory: std::env::temp_dir().join(format!("lab-{}-{name}", std::process::id())),
-        ..Options::default()
+        ..Options::of(Profile::Quick)
     };
-    options.parameters.echo.packets = 100;
-    options.parameters.echo.warm_up = 10;
-    options.parameters.echo.frame_bytes = vec![64];
-    options.parameters.echo.match_sets = vec![MatchSet::Udp, MatchSet::Exact];
-    options.parameters.tcp_throughput.seconds = 1;
-    options.parameters.forwarding_rate.milliseconds = 100;
-    options.parameters.forwarding_rate.paced_pps = vec![2_000];
-    options.parameters.flow_table.flows = 500;
-    options.parameters.meters.seconds = 2;
-    options.parameters.meters.pps = vec![1_000];
-    options.parameters.changes.milliseconds = 500;
-    options.parameters.changes.pps = Some(5_000);
-    options.parameters.changes.dump_flows = 500;
+    for setting in [
+        "packets=100",
+        "echo.warm-up=10",
+        "echo.frame_bytes=64",
+        "match_set=udp,exact",
+        "tcp-throughput.seconds=1",
+        "forwarding-rate.millis=100",
+        "offer=2000,flat-out",
+        "flows=500",
+        "meters.seconds=2",
+        "meters.pps=1000",
+        "changes.millis=500",
+        "rate=5000",
+        "dump-flows=500",
+    ] {
+        options.settings.parse(setting).unwrap();
+    }
     options
 }
 
-/// Whether this machine can do `options`; says what it lacks if not.
+/// Returns true if this machine meets the requirements of `options`; prints what is missing.
 fn possible(options: &Options) -> bool {
     match testbed::check(&requirements(options)) {
         Ok(()) => true,
@@ -51,7 +65,7 @@ fn trials(options: &Options) -> Vec<Trial> {
 }
 
 #[test]
-fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
+fn run_measures_records_reports_and_resumes() {
     let mut options = short("whole");
     if !possible(&options) {
         return;
@@ -69,14 +83,15 @@ fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
     let summary = run(&options, &interrupt, &mut Silent).unwrap();
     assert_eq!((summary.trials, summary.exit_code()), (tests, 0));
     for trial in trials(&options) {
-        // A busy machine may make a rate be missed; nothing else may go wrong.
-        let busy = ["the generator offered", "the hypervisor gave"];
+        // A busy machine may miss a rate; other flaws are errors.
+        let busy = ["the generator offered", "steal time"];
         let excused =
             |flaw: &Flaw| !flaw.void || busy.iter().any(|text| flaw.reason.starts_with(text));
         assert!(trial.flaws.iter().all(excused), "{trial:?}");
-        if let Some(Outcome::Echo(echo)) = &trial.outcome {
-            assert_eq!(echo.openflow.is_some(), trial.device == "ovs");
-            assert_eq!(echo.round_trip_ns.len(), 100);
+        if trial.experiment == "echo" {
+            let reading = trial.reading.as_ref().unwrap();
+            assert_eq!(reading.openflow.is_some(), trial.device == "ovs");
+            assert_eq!(reading.samples["round_trip_ns"].len(), 100);
         }
     }
     let report = fs::read_to_string(&summary.report).unwrap();
@@ -87,13 +102,13 @@ fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
     options.resume = true;
     let resumed = run(&options, &interrupt, &mut Silent).unwrap();
     assert_eq!(resumed.trials, tests);
-    options.parameters.echo.packets = 200;
+    options.settings.parse("packets=200").unwrap();
     let other = run(&options, &interrupt, &mut Silent).unwrap_err();
     assert!(matches!(other, LabError::OtherParameters { .. }), "{other}");
     fs::remove_dir_all(&options.directory).unwrap();
 }
 
-/// Asks to stop when the second test begins.
+/// Progress that interrupts the run when the second trial begins.
 struct StopsAtSecond {
     interrupt: Interrupt,
     begun: usize,
@@ -113,7 +128,7 @@ impl Progress for StopsAtSecond {
 }
 
 #[test]
-fn an_interrupted_run_keeps_and_reports_what_it_has() {
+fn interrupted_run_keeps_and_reports_completed_trials() {
     let options = short("interrupted");
     if !possible(&options) {
         return;
@@ -131,15 +146,12 @@ fn an_interrupted_run_keeps_and_reports_what_it_has() {
 }
 
 #[test]
-fn there_is_nothing_to_go_on_with_in_an_empty_directory() {
+fn empty_directory_has_no_run_to_resume() {
     let options = Options {
         resume: true,
         directory: PathBuf::from("/nonexistent"),
         ..Options::default()
     };
     let error = open(&options).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "/nonexistent holds no run to go on with: leave out --resume"
-    );
+    assert_eq!(error, "/nonexistent has no run to resume: omit --resume");
 }

@@ -1,36 +1,38 @@
-//! A comparison as a page of Markdown: for a terminal, and for a job's summary.
+//! Comparison as Markdown, for a terminal and for the summary of a CI job.
 
 use std::fmt::Write as _;
 
 use super::{Change, Comparison, Finding, Row};
 use crate::format::figure;
 
-/// Rows of what is the same, or cannot be told, are many and say little: so many are shown.
-const UNCERTAIN_ROWS_MAX: usize = 30;
+/// Greatest number of rows without a significant change that are shown.
+const INSIGNIFICANT_ROWS_MAX: usize = 30;
 
-/// `comparison` in words and a table.
+/// Returns the comparison in words and a table.
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = headline(comparison);
-    let certain = |row: &&Row| row.finding < Finding::Inconclusive;
+    let is_significant = |row: &&Row| row.finding < Finding::Inconclusive;
     let all = comparison.rows.iter();
-    let shown = all.clone().filter(certain);
-    let rest = all.filter(|row| !certain(row));
-    let rows: Vec<&Row> = shown.chain(rest.clone().take(UNCERTAIN_ROWS_MAX)).collect();
+    let shown = all.clone().filter(is_significant);
+    let rest = all.filter(|row| !is_significant(row));
+    let rows: Vec<&Row> = shown
+        .chain(rest.clone().take(INSIGNIFICANT_ROWS_MAX))
+        .collect();
     if !rows.is_empty() {
         text.push_str(
-            "\n| | scenario | device | point | figure | before | after | change (99 %) | p |\n",
+            "\n| | experiment | device | point | figure | before | after | change (99 %) | p |\n",
         );
         text.push_str("|---|---|---|---|---|---:|---:|---:|---:|\n");
     }
     for row in rows {
         let _ = writeln!(text, "{}", line(row));
     }
-    let left = rest.count().saturating_sub(UNCERTAIN_ROWS_MAX);
+    let left = rest.count().saturating_sub(INSIGNIFICANT_ROWS_MAX);
     if left > 0 {
         let _ = writeln!(
             text,
-            "\n{left} more rows, none of them certain, are not shown."
+            "\n{left} more rows without a significant change are not shown."
         );
     }
     text
@@ -41,22 +43,22 @@ fn headline(comparison: &Comparison) -> String {
     let counts = Finding::ALL.map(|finding| comparison.count(finding));
     let [worse, better, different, open, same] = counts;
     let mut text = format!(
-        "**{worse} worse, {better} better**, {different} different, {same} the same within {}, \
-         {open} that cannot be told, of {rows} figures; certain at 99 % among all of them \
-         (Holm), runs {}.\n",
+        "**{worse} worse, {better} better**, {different} different, {same} equal within {}, \
+         {open} inconclusive, of {rows} figures; significant at 99 % with Holm's correction, \
+         runs {}.\n",
         percent(comparison.margin),
         if comparison.paired {
-            "taken in pairs"
+            "paired"
         } else {
             "not paired"
         },
     );
-    for (count, where_from) in [
+    for (count, run) in [
         (comparison.only_before, "first"),
         (comparison.only_after, "second"),
     ] {
         if count > 0 {
-            let _ = writeln!(text, "{count} figures are in the {where_from} run only.");
+            let _ = writeln!(text, "{count} figures are in the {run} run only.");
         }
     }
     text
@@ -77,7 +79,7 @@ fn line(row: &Row) -> String {
         with_unit(row.before),
         with_unit(row.after),
         row.change.map_or_else(
-            || format!("{} and {} runs: too few", row.runs[0], row.runs[1]),
+            || format!("too few runs: {} and {}", row.runs[0], row.runs[1]),
             |change| change_text(change, row.unit)
         ),
     )

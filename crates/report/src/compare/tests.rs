@@ -1,30 +1,35 @@
-//! Comparisons of runs whose difference is known.
+//! Comparisons of runs with a known difference.
 
 use base::SplitMix64;
-use record::MatchSet;
-use record::fixture;
-use record::{Entry, Outcome};
+use record::{Entry, RoundTrips, Trial, fixture};
 
 use super::*;
 
-/// Echoes of `device` in eight runs, each round trip `factor` times what it would be, with a
-/// level of each run's own.
+/// Returns echo trials of `device` in eight runs, with round trips that are multiplied by `factor`
+/// and by a level of each run.
 fn runs(device: &str, seed: u64, factor: f64) -> Vec<Entry> {
     let mut random = SplitMix64::new(seed);
     let run = |run| {
-        let mut trial = fixture::echo_trial(device, run, MatchSet::Ip, 64);
+        let mut trial = fixture::echo_trial(device, run, "ip", 64);
         let level = factor * (1.0 + 0.004 * random.normal());
-        let Some(Outcome::Echo(echo)) = &mut trial.outcome else {
-            panic!("an echo")
-        };
-        for (index, trip) in echo.round_trip_ns.iter_mut().enumerate() {
-            let ns = 40_000.0 * level * (1.0 + index as f64 / 1_000.0);
-            *trip = u32::try_from(fixture::whole(ns)).ok();
-        }
+        scale(&mut trial, |index, _| {
+            40_000.0 * level * (1.0 + index as f64 / 1_000.0)
+        });
         trial.conditions = None;
         Entry::Trial(Box::new(trial))
     };
     (1..=8).map(run).collect()
+}
+
+/// Replaces each round trip by a function of its index and of itself.
+fn scale(trial: &mut Trial, by: impl Fn(usize, f64) -> f64) {
+    let reading = trial.reading.as_mut().unwrap();
+    let samples = reading.samples.remove("round_trip_ns").unwrap();
+    let scaled = samples.iter().enumerate().map(|(index, trip)| {
+        let ns = by(index, f64::from(trip.unwrap_or(0)));
+        u32::try_from(fixture::whole(ns)).ok()
+    });
+    RoundTrips::new(scaled.collect()).put_into(reading);
 }
 
 fn changed(before: Vec<Entry>, after: Vec<Entry>) -> Comparison {
@@ -41,7 +46,7 @@ fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a Row {
 }
 
 #[test]
-fn what_got_slower_is_worse_and_comes_first() {
+fn slower_run_is_worse_and_comes_first() {
     let found = changed(runs("ovs", 1, 1.0), runs("ovs", 2, 1.1));
     let mean = of(&found, "mean_us");
     assert_eq!(mean.finding, Finding::Worse);
@@ -52,7 +57,7 @@ fn what_got_slower_is_worse_and_comes_first() {
     );
     assert_eq!(found.regression(), Some(true));
     assert_eq!(found.rows[0].finding, Finding::Worse);
-    // Nothing was lost in either: that is the same, with no doubt.
+    // Neither run has losses.
     assert_eq!(of(&found, "loss").finding, Finding::Same);
     let back = changed(runs("ovs", 2, 1.1), runs("ovs", 1, 1.0));
     assert_eq!(of(&back, "mean_us").finding, Finding::Better);
@@ -60,15 +65,15 @@ fn what_got_slower_is_worse_and_comes_first() {
 }
 
 #[test]
-fn what_is_the_same_is_said_to_be() {
+fn equal_runs_are_the_same() {
     let found = changed(runs("ovs", 1, 1.0), runs("ovs", 2, 1.0));
     assert_eq!(of(&found, "mean_us").finding, Finding::Same);
     assert_eq!(found.regression(), Some(false));
 }
 
 #[test]
-fn equal_runs_are_seldom_told_apart_however_many_cells_there_are() {
-    // A hundred comparisons of some six figures each; one in a hundred may be wrong.
+fn equal_runs_seldom_differ_significantly() {
+    // A hundred comparisons of several figures each; one in a hundred may be wrong.
     let wrong = (0..100).filter(|seed| {
         let found = changed(runs("ovs", 2 * seed, 1.0), runs("ovs", 2 * seed + 1, 1.0));
         found.count(Finding::Worse) + found.count(Finding::Better) > 0
@@ -78,7 +83,7 @@ fn equal_runs_are_seldom_told_apart_however_many_cells_there_are() {
 }
 
 #[test]
-fn few_runs_tell_nothing_and_say_so() {
+fn few_runs_are_inconclusive() {
     let two = |seed| {
         runs("ovs", seed, 1.0)
             .into_iter()
@@ -89,11 +94,11 @@ fn few_runs_tell_nothing_and_say_so() {
     let mean = of(&found, "mean_us");
     assert_eq!((mean.finding, mean.change), (Finding::Inconclusive, None));
     assert_eq!(found.regression(), None);
-    assert!(markdown(&found).contains("2 and 2 runs: too few"));
+    assert!(markdown(&found).contains("too few runs: 2 and 2"));
 }
 
 #[test]
-fn runs_with_nothing_in_common_are_not_taken_for_equal() {
+fn runs_without_common_cells_are_not_equal() {
     let found = changed(runs("ovs", 1, 1.0), runs("comporta", 2, 1.0));
     assert!(found.rows.is_empty());
     assert!(found.only_before > 0 && found.only_before == found.only_after);
@@ -102,27 +107,22 @@ fn runs_with_nothing_in_common_are_not_taken_for_equal() {
 }
 
 #[test]
-fn pairs_see_what_is_less_than_the_difference_of_runs() {
-    // The same level in the same run: three per cent stand out of a scatter of ten.
+fn paired_comparison_finds_changes_below_the_spread_of_runs() {
+    // Runs of the same number have the same level: three per cent within a spread of ten.
     let scattered = |factor: f64| {
         let mut entries = runs("ovs", 1, factor);
         for entry in &mut entries {
             let Entry::Trial(trial) = entry else { continue };
-            let mood = 1.0 + 0.1 * f64::from(trial.run % 4);
-            let Some(Outcome::Echo(echo)) = &mut trial.outcome else {
-                continue;
-            };
-            for trip in echo.round_trip_ns.iter_mut().flatten() {
-                *trip = u32::try_from(fixture::whole(f64::from(*trip) * mood)).unwrap();
-            }
+            let level = 1.0 + 0.1 * f64::from(trial.run % 4);
+            scale(trial, |_, ns| ns * level);
         }
         fixture::results(entries)
     };
     let (before, after) = (scattered(1.0), scattered(1.03));
     let method = Method::default();
-    let apart = compare(&before, &after, method);
-    assert_eq!(of(&apart, "mean_us").finding, Finding::Inconclusive);
-    assert_eq!(apart.regression(), None);
+    let unpaired = compare(&before, &after, method);
+    assert_eq!(of(&unpaired, "mean_us").finding, Finding::Inconclusive);
+    assert_eq!(unpaired.regression(), None);
     let method = Method {
         paired: true,
         ..method
@@ -132,7 +132,7 @@ fn pairs_see_what_is_less_than_the_difference_of_runs() {
 }
 
 #[test]
-fn the_page_and_the_json_say_the_same() {
+fn markdown_and_json_agree() {
     let found = changed(runs("ovs", 1, 1.0), runs("ovs", 2, 1.1));
     let page = markdown(&found);
     let rows = page.lines().filter(|line| line.starts_with("| worse"));

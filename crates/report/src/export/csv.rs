@@ -1,19 +1,17 @@
-//! Comma-separated values (RFC 4180) in tidy form: a row for each trial and figure, the
-//! scenario's parameters in columns of their own. What has no value has a row with
-//! the reason.
+//! Comma-separated values (RFC 4180) in tidy form: a row for each trial and figure, with a column
+//! for each parameter of the experiment. A figure without a value has a row with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::Better;
-use record::Results;
+use record::{Better, Results};
 
 use crate::figures::{Observation, observe, parameters};
 
-/// The columns before and behind those of the parameters.
+/// Columns before and after those of the parameters.
 const BEFORE: [&str; 6] = ["scenario", "device", "run", "trial", "started", "valid"];
-const BEHIND: [&str; 5] = ["figure", "value", "unit", "better", "note"];
+const AFTER: [&str; 5] = ["figure", "value", "unit", "better", "note"];
 
-/// The tables, by the names of their scenarios.
+/// Returns the tables by the names of their experiments.
 #[must_use]
 pub fn csv(results: &Results) -> BTreeMap<String, String> {
     let trials = results.trials().iter();
@@ -24,28 +22,28 @@ pub fn csv(results: &Results) -> BTreeMap<String, String> {
 
 fn table(results: &Results, experiment: &str) -> String {
     let trials = results.trials().iter();
-    let seen: Vec<Observation<'_>> = trials
+    let observations: Vec<Observation<'_>> = trials
         .filter(|trial| trial.experiment == experiment)
         .map(|trial| observe(trial, results.catalogue()))
         .collect();
     let description = results.catalogue().find(experiment);
     let mut columns: Vec<&str> = description.map(parameters).unwrap_or_default();
-    // A record of another time may have parameters that the experiment no longer has.
-    for (name, _) in seen.iter().flat_map(|one| one.point.iter()) {
+    // Older records may have parameters that the experiment no longer has.
+    for (name, _) in observations.iter().flat_map(|one| one.point.iter()) {
         if !columns.contains(&name) {
             columns.push(name);
         }
     }
-    let head: Vec<&str> = [&BEFORE[..], &columns, &BEHIND].concat();
+    let head: Vec<&str> = [&BEFORE[..], &columns, &AFTER].concat();
     let mut text = line(head.into_iter());
-    for one in &seen {
+    for one in &observations {
         rows(one, &columns, &mut text);
     }
     text
 }
 
-fn rows(seen: &Observation<'_>, columns: &[&str], text: &mut String) {
-    let trial = seen.trial;
+fn rows(observation: &Observation<'_>, columns: &[&str], text: &mut String) {
+    let trial = observation.trial;
     let run = trial.run.to_string();
     let valid = if trial.is_valid() { "true" } else { "false" };
     let before = [
@@ -57,7 +55,8 @@ fn rows(seen: &Observation<'_>, columns: &[&str], text: &mut String) {
         valid,
     ];
     let value = |name: &&str| {
-        seen.point
+        observation
+            .point
             .get(name)
             .map_or_else(String::new, ToString::to_string)
     };
@@ -68,11 +67,11 @@ fn rows(seen: &Observation<'_>, columns: &[&str], text: &mut String) {
         .map(|flaw| flaw.reason.as_str())
         .collect();
     let flaws = flaws.join("; ");
-    let mut add = |behind: [&str; 5]| {
+    let mut add = |after: [&str; 5]| {
         let cells = before.into_iter().chain(point.iter().map(String::as_str));
-        text.push_str(&line(cells.chain(behind)));
+        text.push_str(&line(cells.chain(after)));
     };
-    for measure in &seen.measures {
+    for measure in &observation.measures {
         let number = measure.value.to_string();
         add([
             &measure.name,
@@ -82,10 +81,10 @@ fn rows(seen: &Observation<'_>, columns: &[&str], text: &mut String) {
             &flaws,
         ]);
     }
-    for (name, reason) in &seen.absent {
+    for (name, reason) in &observation.absent {
         add([name, "", "", "", reason]);
     }
-    if seen.measures.is_empty() && seen.absent.is_empty() {
+    if observation.measures.is_empty() && observation.absent.is_empty() {
         add(["", "", "", "", &flaws]);
     }
 }
@@ -98,7 +97,7 @@ const fn word(better: Better) -> &'static str {
     }
 }
 
-/// Cells that need it stand in quotes; a line ends as the RFC has it.
+/// Returns a line, with quotes around cells that need them (RFC 4180, 2).
 fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     let cells = cells.map(|cell| {
         if cell.contains(['"', ',', '\n', '\r']) {

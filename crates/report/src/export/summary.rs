@@ -1,25 +1,23 @@
-//! A page of Markdown: what was measured, and the figure that matters most of each
-//! experiment, for a job's summary or a README. Tables only, and never more than
-//! a page.
+//! A page of Markdown with the first figure of each experiment, for the summary of a CI job or a
+//! README.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Better, Point};
-use record::{Description, ExperimentKey, Results};
+use record::{Better, Description, ExperimentKey, Point, Results};
 
 use crate::figures::{Cell, CellKey, cells, declared};
 use crate::format::figure;
 
-/// Lines of the page, at most.
+/// Greatest number of lines of the page.
 pub const SUMMARY_LINES_MAX: usize = 60;
 
-/// Lines that are no rows of the table: the head, the table's, and what is said of the rest.
+/// Number of lines besides the rows of the table.
 const FRAME_LINES: usize = 12;
 
-/// Columns for devices; more do not fit on a page.
+/// Greatest number of devices.
 const DEVICES_MAX: usize = 8;
 
-/// The page.
+/// Returns the page.
 #[must_use]
 pub fn summary(results: &Results) -> String {
     let cells = cells(results);
@@ -55,13 +53,12 @@ pub fn summary(results: &Results) -> String {
     }
     lines.push(String::new());
     lines.push(
-        "Means of runs with their 99 % intervals over runs; without one, of too few runs."
-            .to_owned(),
+        "Means with their 99 % intervals over runs; no interval for too few runs.".to_owned(),
     );
     if left > 0 || shown.len() < devices.len() {
         let hidden = devices.len() - shown.len();
         lines.push(format!(
-            "{left} rows and {hidden} devices more: see the tables by `comporta lab export --csv`."
+            "{left} more rows and {hidden} more devices: see the tables of `comporta lab export --csv`."
         ));
     }
     lines.join("\n") + "\n"
@@ -72,11 +69,11 @@ fn experiments(results: &Results) -> BTreeSet<ExperimentKey> {
     trials.map(|trial| results.key(trial)).collect()
 }
 
-/// The first figure that can be better or worse.
+/// Returns the first figure with a better direction.
 fn head_figure(experiment: &Description) -> Option<&'static str> {
     let figures = declared(experiment).into_iter();
-    let mut judged = figures.filter(|figure| figure.better != Better::Neither);
-    judged.next().map(|figure| figure.name)
+    let mut figures = figures.filter(|figure| figure.better != Better::Neither);
+    figures.next().map(|figure| figure.name)
 }
 
 fn head(results: &Results) -> Vec<String> {
@@ -95,20 +92,20 @@ fn head(results: &Results) -> Vec<String> {
         ));
     }
     lines.push(format!(
-        "{} tests, of which {void} are void.",
+        "{} trials, of which {void} are void.",
         results.trials().len()
     ));
     lines.push(String::new());
     lines
 }
 
-/// Room for each, the same for all as far as they want it; one at least.
-fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
-    let mut given = vec![0; wanted.len()];
+/// Shares out the lines equally, as far as they are needed.
+fn shares(needed: &[usize], room: usize) -> Vec<usize> {
+    let mut given = vec![0; needed.len()];
     let mut room = room;
-    while room > 0 && given != wanted {
-        for (given, wanted) in given.iter_mut().zip(wanted) {
-            if *given < *wanted && room > 0 {
+    while room > 0 && given != needed {
+        for (given, needed) in given.iter_mut().zip(needed) {
+            if *given < *needed && room > 0 {
                 *given += 1;
                 room -= 1;
             }
@@ -161,7 +158,7 @@ fn row(
     )
 }
 
-/// What would end a cell is taken out of it.
+/// Escapes a text for a cell.
 fn safe(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }

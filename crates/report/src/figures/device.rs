@@ -1,92 +1,77 @@
-//! What a device spent: the figures that every experiment has, where the device is a process.
+//! Figures of the device's processes, which every experiment has.
 
 use std::borrow::Cow;
 
-use record::ManagementRecord;
-use record::Trial;
-use record::{Better, Figure};
+use record::{Better, Figure, ManagementRecord, Trial};
 
 use super::{Measure, Observation};
 use crate::analysis;
 
-const fn figure(
-    name: &'static str,
-    title: &'static str,
-    unit: &'static str,
-    better: Better,
-) -> Figure {
-    Figure {
-        name,
-        title,
-        unit,
-        better,
-    }
-}
+const CPU_PERCENT: &str = "device_cpu_percent";
 
-const PROCESSOR: &str = "device_cpu_percent";
+/// Figure, and its value in a management record.
+type Source = (Figure, fn(&ManagementRecord) -> Option<f64>);
 
-/// What is told, and of what.
-type Told = (Figure, fn(&ManagementRecord) -> Option<f64>);
-
-const TOLD: [Told; 4] = [
+const SOURCES: [Source; 4] = [
     (
-        figure(
-            PROCESSOR,
+        Figure::new(
+            CPU_PERCENT,
             "processor time of the device",
             "%",
             Better::Lower,
         ),
-        |seen| Some(seen.cores()? * 100.0),
+        |record| Some(record.cores()? * 100.0),
     ),
     (
-        figure(
+        Figure::new(
             "device_frame_ns",
-            "processor time of the device for each frame",
+            "processor time of the device per frame",
             "ns",
             Better::Lower,
         ),
         ManagementRecord::ns_per_frame,
     ),
     (
-        figure(
+        Figure::new(
             "device_memory_mib",
             "memory of the device",
             "MiB",
             Better::Lower,
         ),
-        |seen| {
-            seen.cores()?;
-            Some(seen.resident_bytes_max as f64 / f64::from(1 << 20))
+        |record| {
+            record.cores()?;
+            Some(record.resident_bytes_max as f64 / f64::from(1 << 20))
         },
     ),
     (
-        figure(
+        Figure::new(
             "device_switches_s",
             "context switches of the device",
             "/s",
             Better::Neither,
         ),
-        ManagementRecord::switches_a_second,
+        ManagementRecord::switches_per_second,
     ),
 ];
 
-/// The figures.
+/// Returns the figures.
 pub(super) fn declared() -> impl Iterator<Item = Figure> {
-    TOLD.into_iter().map(|(figure, _)| figure)
+    SOURCES.into_iter().map(|(figure, _)| figure)
 }
 
-/// Puts what `trial` tells of its device into `seen`.
-pub(super) fn observe(trial: &Trial, seen: &mut Observation<'_>) {
+/// Adds the figures of the device's processes in `trial`.
+pub(super) fn observe(trial: &Trial, observation: &mut Observation<'_>) {
     let conditions = trial.conditions.as_ref();
     let management = conditions.and_then(|conditions| conditions.management.as_deref());
-    for (figure, of) in TOLD {
+    for (figure, value_in) in SOURCES {
         let value = match management {
-            Some(management) => of(management),
-            None if figure.name == PROCESSOR => before(trial),
+            Some(management) => value_in(management),
+            // Old records have the processor time alone.
+            None if figure.name == CPU_PERCENT => analysis::process_percent(trial),
             None => None,
         };
         if let Some(value) = value {
-            seen.measures.push(Measure {
+            observation.measures.push(Measure {
                 name: Cow::Borrowed(figure.name),
                 unit: figure.unit,
                 better: figure.better,
@@ -96,21 +81,16 @@ pub(super) fn observe(trial: &Trial, seen: &mut Observation<'_>) {
             continue;
         }
         let reason = match management {
-            Some(seen) if seen.cores().is_some() => {
-                "too few frames passed, or segments that stand for many"
+            Some(record) if record.cores().is_some() => {
+                "too few frames, or segments that the kernel counts as one frame"
             }
             None if conditions.is_some_and(|conditions| conditions.process.is_some()) => {
-                "the device was not watched so closely"
+                "the monitors did not record it"
             }
-            _ => "the device is no process of its own",
+            _ => "the device has no process",
         };
-        seen.absent
+        observation
+            .absent
             .insert(figure.name.to_owned(), reason.to_owned());
     }
-}
-
-/// Processor time by what old records tell of the process that forwards.
-fn before(trial: &Trial) -> Option<f64> {
-    let (user, system) = analysis::process_percent(trial)?;
-    Some(user + system)
 }

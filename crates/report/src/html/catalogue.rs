@@ -1,25 +1,26 @@
-//! The experiments of the catalogue: a section for each family, with the method of each
-//! experiment, and what came of it in the views that it asks for.
+//! Sections of the experiments: one for each family, with the method of each experiment and its
+//! views.
 
+mod against;
 mod curves;
 mod drawings;
 mod load;
 mod main_figure;
-mod material;
 mod multiples;
+mod precision;
+mod readings;
 mod reference;
 mod runs;
 mod tables;
 
 use maud::{Markup, html};
-use record::Results;
-use record::{Description, Family, View};
+use record::{Description, Family, Results, View};
 
-use material::Material;
+use readings::Readings;
 
-pub(super) use main_figure::{MainFigure, mains};
+pub(super) use main_figure::{MainFigure, Row, main_figures, rows};
 
-/// The families of which there is anything, each with its place in the page.
+/// Returns the families that were measured, with their anchors.
 pub(super) fn contents(results: &Results) -> Vec<(Family, &'static str)> {
     families(results)
         .map(|family| (family, family.name()))
@@ -27,7 +28,7 @@ pub(super) fn contents(results: &Results) -> Vec<(Family, &'static str)> {
 }
 
 fn families(results: &Results) -> impl Iterator<Item = Family> {
-    let present = |family: &Family| !materials(results, *family).is_empty();
+    let present = |family: &Family| !readings(results, *family).is_empty();
     Family::ALL.into_iter().filter(present)
 }
 
@@ -36,17 +37,17 @@ pub(super) fn sections(results: &Results) -> Markup {
         @for (family, id) in contents(results) {
             section id=(id) {
                 h2 { (family.title()) }
-                @for material in materials(results, family) { (experiment(&material)) }
+                @for readings in readings(results, family) { (experiment(&readings)) }
             }
         }
     }
 }
 
-/// The rates without loss and the delays below them, as the head of a report shows them; nothing
-/// if they were not measured.
+/// Returns the table of throughput and of the latency below it, for the overview; empty if it was
+/// not measured.
 pub(super) fn rates_and_delays(results: &Results) -> Markup {
     let throughput = results.catalogue().find("throughput");
-    let material = throughput.and_then(|one| Material::of(results, one));
+    let readings = throughput.and_then(|one| Readings::of(results, one));
     let figures = [
         "lossless_kpps",
         "throughput_kpps",
@@ -59,77 +60,93 @@ pub(super) fn rates_and_delays(results: &Results) -> Markup {
         "p99_at_90_us",
     ];
     html! {
-        @if let Some(material) = material {
-            (tables::table(&material, "Throughput, and latency below it", &figures))
+        @if let Some(readings) = readings {
+            (tables::table(&readings, "Throughput, and latency below it", &figures))
         }
     }
 }
 
-fn materials(results: &Results, family: Family) -> Vec<Material<'_>> {
+/// Returns the readings of each experiment of a family that was measured.
+fn readings(results: &Results, family: Family) -> Vec<Readings<'_>> {
     let all = results.catalogue().iter();
     all.filter(|one| one.family == family && !one.views.is_empty())
-        .filter_map(|one| Material::of(results, one))
+        .filter_map(|one| Readings::of(results, one))
         .collect()
 }
 
-fn experiment(material: &Material<'_>) -> Markup {
-    let experiment = material.experiment;
+/// Returns the readings of all experiments in the order of the report.
+pub(super) fn all_readings(results: &Results) -> Vec<Readings<'_>> {
+    let families = families(results);
+    families
+        .flat_map(|family| readings(results, family))
+        .collect()
+}
+
+fn experiment(readings: &Readings<'_>) -> Markup {
+    let experiment = readings.experiment;
     html! {
         h3 id=(experiment.name) { (experiment.title) }
-        p { (experiment.question) " After " (experiment.source) "." }
-        (method(material))
+        @if !experiment.question.is_empty() {
+            p { (experiment.question) " Source: " (experiment.source) "." }
+        }
+        (method(readings))
         @for views in experiment.views.chunk_by(|one, next| is_drawing(one) && is_drawing(next)) {
             @if is_drawing(&views[0]) {
-                div.drawings { @for view in views { (draw(material, view)) } }
+                div.drawings { @for view in views { (draw(readings, view)) } }
             } @else {
-                @for view in views { (draw(material, view)) }
+                @for view in views { (draw(readings, view)) }
             }
         }
         (reference::results(experiment.name))
-        (tables::reasons(material))
+        (tables::reasons(readings))
     }
 }
 
-/// Whether a view is a drawing, which stands beside others, and no table.
+/// Returns true if a view is a drawing and no table: several drawings share a row of the page.
 const fn is_drawing(view: &View) -> bool {
     !matches!(
         view,
-        View::Matrix { .. } | View::Table { .. } | View::Ratio { .. }
+        View::Matrix { .. }
+            | View::Table { .. }
+            | View::Ratio { .. }
+            | View::AboveLink { .. }
+            | View::Precision { .. }
     )
 }
 
-/// What was done, for whoever wants to know or to repeat it.
-fn method(material: &Material<'_>) -> Markup {
-    let experiment: &Description = material.experiment;
+/// Returns the steps and constants of an experiment.
+fn method(readings: &Readings<'_>) -> Markup {
+    let experiment: &Description = readings.experiment;
+    let constants = readings.constants();
     html! {
         details {
-            summary { "How it is measured" }
+            summary { "Method" }
             ol { @for step in experiment.steps { li { (step) } } }
-            @if !material.constants().is_empty() {
+            @if !constants.is_empty() {
                 p {
-                    "Set for all tests: "
-                    @for (index, (about, value)) in material.constants().iter().enumerate() {
+                    "The same in all trials: "
+                    @for (index, (about, value)) in constants.iter().enumerate() {
                         @if index > 0 { "; " }
                         (about) " " (value)
                     }
                     "."
                 }
             }
-            p { "Again: " code { "comporta lab run " (experiment.name) } }
+            p { "To repeat: " code { "comporta lab run " (experiment.name) } }
         }
     }
 }
 
-/// One view, once for each combination of the axes that it does not show.
-fn draw(material: &Material<'_>, view: &View) -> Markup {
+/// Returns a view, once for each combination of the axes that it does not show.
+fn draw(readings: &Readings<'_>, view: &View) -> Markup {
     match *view {
         View::Matrix {
             title,
             figure,
             across,
             published,
-        } => tables::matrix(material, title, figure, across, published),
-        View::Table { title, figures } => tables::table(material, title, figures),
+        } => tables::matrix(readings, title, figure, across, published),
+        View::Table { title, figures } => tables::table(readings, title, figures),
         View::Ratio {
             title,
             figure,
@@ -137,30 +154,44 @@ fn draw(material: &Material<'_>, view: &View) -> Markup {
             of,
             to,
             published,
-        } => tables::ratio(material, title, figure, (parameter, of, to), published),
+        } => tables::ratio(readings, title, figure, (parameter, of, to), published),
+        View::AboveLink {
+            title,
+            figure,
+            across,
+        } => tables::above_link(readings, title, figure, across),
+        View::Precision { title, samples, at } => precision::table(readings, title, samples, at),
         View::Bars {
             title,
             figure,
             across,
-        } => drawings::bars(material, title, figure, across),
+        } => drawings::bars(readings, title, figure, across),
         View::Lines {
             title,
             figure,
             along,
             log,
-        } => drawings::lines(material, title, figure, along, log),
+        } => drawings::lines(readings, title, figure, along, log),
+        View::Against {
+            title,
+            x,
+            y,
+            along,
+            diagonal,
+        } => against::draw(readings, title, (x, y), along, diagonal),
         View::Load {
             title,
             delay,
             lost,
             along,
-        } => load::pair(material, title, (delay, lost), along),
+        } => load::pair(readings, title, (delay, lost), along),
         View::Runs {
             title,
             figure,
             across,
-        } => runs::runs(material, title, figure, across),
-        View::Shares { title, histogram } => curves::shares(material, title, histogram),
-        View::Percentiles { title, histogram } => curves::percentiles(material, title, histogram),
+        } => runs::runs(readings, title, figure, across),
+        View::Shares { title, values } => curves::shares(readings, title, values),
+        View::Variations { title, samples } => curves::variations(readings, title, samples),
+        View::Percentiles { title, values } => curves::percentiles(readings, title, values),
     }
 }

@@ -1,16 +1,16 @@
-//! The devices and where they stand: an inventory, and the topologies drawn.
+//! The devices, and drawings of the topologies.
 
 mod others;
 mod topology;
 
 use maud::{Markup, html};
-use record::DeviceRecord;
-use record::Results;
+use record::{DeviceRecord, Results};
 
 use super::parts;
 
 pub(super) fn section(results: &Results) -> Markup {
-    let caption = html! { "What was tested, as it says of itself, and how it was set up." };
+    let caption =
+        html! { "Devices under test, with the versions that they report, and their setup." };
     let has_prices = results
         .devices()
         .iter()
@@ -19,8 +19,8 @@ pub(super) fn section(results: &Results) -> Markup {
         tr {
             th scope="col" { "Device" }
             th scope="col" { "Version" }
-            @if has_prices { th scope="col" { "Costs" } }
-            th scope="col" { "Forwards by" }
+            @if has_prices { th scope="col" { "Price" } }
+            th scope="col" { "Forwarding" }
             th scope="col" { "Offloads of the hosts" }
         }
     };
@@ -30,8 +30,8 @@ pub(super) fn section(results: &Results) -> Markup {
                 tr.calibration[device.calibration] {
                     th scope="row" { span.device.{ (parts::class(&device.name)) } { (device.name) } }
                     td { (device.version) }
-                    @if has_prices { td { (costs(device)) } }
-                    td { (forwards_by(device)) }
+                    @if has_prices { td { (price(device)) } }
+                    td { (forwarding(device)) }
                     td { (offloads(device)) }
                 }
             }
@@ -46,7 +46,7 @@ pub(super) fn section(results: &Results) -> Markup {
             @for device in results.devices() {
                 @if !device.commands.is_empty() {
                     details {
-                        summary { "How " (device.name) " was started" }
+                        summary { "Commands that started " (device.name) }
                         pre { @for command in &device.commands { (command) "\n" } }
                     }
                 }
@@ -55,40 +55,40 @@ pub(super) fn section(results: &Results) -> Markup {
     }
 }
 
-/// What a device of the user's costs, and what of that is a port's share.
-fn costs(device: &DeviceRecord) -> String {
+/// Returns the price of an external switch, and its share per port.
+fn price(device: &DeviceRecord) -> String {
     let Some(inventory) = &device.inventory else {
-        return "not told".to_owned();
+        return "not known".to_owned();
     };
     let currency = inventory.currency.as_deref().unwrap_or_default();
     match (inventory.price, inventory.price_per_port()) {
         (Some(price), Some(share)) => {
             let ports = inventory.ports.unwrap_or_default();
-            format!("{price:.2} {currency}: {share:.2} for each of {ports} ports")
+            format!("{price:.2} {currency}: {share:.2} per port ({ports} ports)")
         }
         (Some(price), None) => format!("{price:.2} {currency}"),
-        (None, _) => "not told".to_owned(),
+        (None, _) => "not known".to_owned(),
     }
 }
 
-fn forwards_by(device: &DeviceRecord) -> &'static str {
+fn forwarding(device: &DeviceRecord) -> &'static str {
     if device.calibration {
-        "a cable: what the tester itself costs"
+        "bare link, for calibration"
     } else if device.openflow {
         "OpenFlow 1.0 rules of the lab’s controller"
     } else {
-        "its own address table (legacy mode)"
+        "own address table (legacy mode)"
     }
 }
 
-/// The offloads that decide what a TCP figure means.
+/// Returns the offloads of the hosts, which determine the meaning of TCP figures.
 fn offloads(device: &DeviceRecord) -> Markup {
     let on = |name: &str| device.host_offloads.iter().any(|offload| offload == name);
     html! {
         @if on("tx") && on("tso") {
-            "on: checksums and TCP segments are left to the device"
+            "on: the device receives TCP segments without checksums"
         } @else {
-            "off: hosts finish checksums and segments, as this device needs"
+            "off: the hosts compute checksums and segment TCP, as this device requires"
         }
         span.fine { " (" (device.host_offloads.join(", ")) ")" }
     }
@@ -97,14 +97,13 @@ fn offloads(device: &DeviceRecord) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::fixture;
-    use record::{Entry, InventoryRecord};
+    use record::{Entry, InventoryRecord, fixture};
 
     #[test]
-    fn what_a_device_costs_is_told_where_its_user_told_it() {
+    fn price_is_shown_if_the_user_has_given_it() {
         let mut entries = fixture::entries();
         let shown = section(&fixture::results(entries.clone())).into_string();
-        assert!(!shown.contains("Costs"));
+        assert!(!shown.contains("per port"));
         let Some(Entry::Session(session)) = entries.first_mut() else {
             panic!("a session comes first");
         };
@@ -117,7 +116,7 @@ mod tests {
             ports: Some(24),
         });
         let shown = section(&fixture::results(entries)).into_string();
-        assert!(shown.contains("240.00 USD: 10.00 for each of 24 ports"));
-        assert!(shown.contains("not told"));
+        assert!(shown.contains("240.00 USD: 10.00 per port (24 ports)"));
+        assert!(shown.contains("not known"));
     }
 }

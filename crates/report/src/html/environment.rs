@@ -1,11 +1,9 @@
-//! How it was measured, what the words mean, and on which machine: what somebody
-//! else needs to do it again, or to doubt it.
+//! Method, definitions and machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use record::Results;
-use record::{Outcome, Session};
+use record::{Results, Session};
 
 use crate::format::decimal;
 
@@ -26,20 +24,21 @@ fn method() -> Markup {
     html! {
         h3 { "Method" }
         p {
-            "All devices are up during the whole run. Tests come in blocks: a block does the same test once on every device, "
-            "in an order that the seed determines, so that whatever drifts falls on all alike, and a calibration over a bare cable "
-            "stands beside every result. The lab’s controller installs fresh rules before each test, waits for the barrier, and is silent during it."
+            "All devices run during the whole measurement. Trials are in blocks: a block has the same trial once on every device, "
+            "in an order that the seed determines, so that drift affects all devices equally, and a calibration over a bare link "
+            "accompanies every result. The controller of the lab installs new rules before each trial, waits for the barrier reply, and sends nothing during the trial, "
+            "except in experiments of the control plane."
         }
         p {
             "The unit of inference is the run. Packets of one run are correlated, and intervals over packets are narrower than the "
-            "difference between two runs of one device (the published tables show it: the same cell measured twice gives intervals that do not touch). "
-            "So each run gives one number, and the interval is Student’s t over the runs, at 99\u{a0}%; with fewer than three runs none is shown. "
-            "Comparisons are ratios within a run, averaged geometrically."
+            "difference between two runs of one device: in the published tables, the same cell measured twice has intervals that do not overlap. "
+            "Therefore each run yields one number, and the interval is that of Student’s t over runs, at 99\u{a0}%; for fewer than three runs there is none. "
+            "Comparisons are ratios within a run, with the geometric mean over runs."
         }
         p {
-            "Echoes are a closed loop, one under way at a time, as in the publication: a stall costs one sample, "
-            "however many packets an open stream would have sent meanwhile. Means are shown because the publication has them; "
-            "a single stall of the machine moves them, and not the median."
+            "Echoes are a closed loop with one packet outstanding, as published: a stall costs one sample, "
+            "independent of the number of packets that an open loop would have sent meanwhile. Means are shown because the publication has them; "
+            "a single stall of the machine changes a mean, and not the median."
         }
     }
 }
@@ -48,36 +47,39 @@ fn definitions() -> Markup {
     let rows: [(&str, &str); 9] = [
         (
             "Frame size",
-            "Ethernet header to checksum (FCS), both included: 64 bytes carry 18 bytes of UDP payload.",
+            "From the Ethernet header to the checksum (FCS), both included: 64 bytes carry 18 bytes of UDP payload.",
         ),
         (
             "Round trip",
-            "From before the client’s send call to after its receive call, by CLOCK_MONOTONIC_RAW, both hosts’ stacks included.",
+            "From before the client’s send call to after its receive call, by CLOCK_MONOTONIC_RAW, the stacks of both hosts included.",
         ),
-        ("Lost", "Not back within 100 ms."),
+        (
+            "Loss",
+            "Packets that did not arrive; for round trips, within 100 ms.",
+        ),
         (
             "Jitter (IPDV)",
-            "The absolute difference of the round trips of two consecutive echoes (RFC 3393; RFC 5481, 4.1).",
+            "The absolute difference of the delays of two consecutive packets (RFC 3393; RFC 5481, 4.1).",
         ),
         (
             "Variation (PDV)",
-            "The difference of a round trip to the least of its run (RFC 5481, 4.2); its 99th percentile is shown.",
+            "The difference between a delay and the least delay of its run (RFC 5481, 4.2).",
         ),
         (
-            "Above the cable",
-            "The device’s median less the cable’s in the same block.",
+            "Above the bare link",
+            "The figure of the device minus that of the bare link in the same block.",
         ),
         (
-            "Effective",
-            "Independent echoes that would say as much as the run’s: n / (1 + 2 Σρ), over the lags of significant correlation.",
+            "Effective samples",
+            "The number of independent packets with the same information as the run’s: n / (1 + 2 Σρ), over the lags with significant correlation, as a share.",
         ),
         (
             "Exact match",
-            "All twelve fields of OpenFlow 1.0. The frames bear no VLAN tag, which is matched as “none” and leaves no priority to match.",
+            "All twelve fields of OpenFlow 1.0. The frames have no VLAN tag, which a rule matches as “none”; there is no priority to match.",
         ),
         (
             "Percentile",
-            "The least measured value that the given share of values does not exceed; nothing is interpolated.",
+            "The least measured value that the given share of values does not exceed, without interpolation.",
         ),
     ];
     html! {
@@ -91,7 +93,7 @@ fn machine(session: &Session) -> Markup {
         let numbers: Vec<String> = cores.iter().map(usize::to_string).collect();
         numbers.join(", ")
     };
-    let shared = session
+    let is_shared = session
         .tester_cores
         .iter()
         .any(|core| session.device_cores.contains(core));
@@ -108,7 +110,7 @@ fn machine(session: &Session) -> Markup {
             dt { "Cores" } dd {
                 "lab, hosts and their programs on " (list(&session.tester_cores))
                 "; devices on " (list(&session.device_cores))
-                @if shared { ": shared, so the devices had to wait for the lab" }
+                @if is_shared { "; shared, so that the devices wait for the lab" }
             }
             dt { "Order" } dd { "seed " (session.seed) ", " (session.runs) " runs" }
             dt { "Programs" } dd {
@@ -119,25 +121,26 @@ fn machine(session: &Session) -> Markup {
     }
 }
 
-/// By which ways frames were sent and stamped, where records say so.
+/// Returns the socket types and timestamp sources of the tester, with their experiments.
 fn instrument(results: &Results) -> Markup {
     let readings = results.trials().iter().filter_map(|trial| {
-        let Some(Outcome::Reading(reading)) = &trial.outcome else {
-            return None;
-        };
-        Some((reading.instrument.as_deref()?, trial.experiment.as_str()))
+        let instrument = trial.reading.as_ref()?.instrument.as_deref()?;
+        Some((instrument, trial.experiment.as_str()))
     });
-    let mut means: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (how, scenario) in readings {
-        means.entry(how).or_default().insert(scenario);
+    let mut experiments: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (instrument, experiment) in readings {
+        experiments
+            .entry(instrument)
+            .or_default()
+            .insert(experiment);
     }
     html! {
-        @if !means.is_empty() {
+        @if !experiments.is_empty() {
             h3 { "Instrument" }
             dl {
-                @for (how, scenarios) in means {
-                    dt { "Frames " (how) }
-                    dd { (scenarios.into_iter().collect::<Vec<_>>().join(", ")) }
+                @for (instrument, names) in experiments {
+                    dt { "Frames " (instrument) }
+                    dd { (names.into_iter().collect::<Vec<_>>().join(", ")) }
                 }
             }
         }
@@ -148,10 +151,10 @@ fn data() -> Markup {
     html! {
         h3 { "Raw data" }
         p {
-            "Every test is a line of " code { (record::journal::RECORDS) }
-            " beside this file, with each echo’s round trip in nanoseconds, in order. For example, the round trips of one test:"
+            "Every trial is a line of " code { (record::journal::RECORDS) }
+            " in the directory of this file, with its samples in nanoseconds in the order of transmission. For example, the round trips of one trial:"
         }
-        pre { "jq -c 'select(.id == \"echo/exact/64/direct/1\") | .outcome.echo.round_trip_ns' " (record::journal::RECORDS) }
-        p { "The logs of the devices are in the directory " code { "devices" } " beside it." }
+        pre { "jq -c 'select(.id == \"echo/match_set=exact/frame_bytes=64/direct/1\") | .outcome.reading.samples.round_trip_ns' " (record::journal::RECORDS) }
+        p { "The directory " code { "devices" } " next to it has the logs of the devices." }
     }
 }

@@ -1,8 +1,8 @@
-//! The report in other languages: a page of English text goes in, the same page comes out.
+//! Translation of a finished page.
 //!
-//! The sections are written in English alone. Here each text of the finished page is looked up
-//! in a file of phrases, one file for each language; what is not there stays English and says
-//! so by its `lang`. Numbers and dates are rewritten as the language has them.
+//! The sections are in English. Each text of the page is looked up in the phrases of a language; a
+//! text without a phrase stays English and has the attribute `lang`. Numbers and dates follow the
+//! conventions of the language.
 
 mod document;
 mod numbers;
@@ -13,23 +13,23 @@ use std::str::FromStr;
 
 use phrases::Phrases;
 
-/// A language of reports.
+/// Language of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
     /// English.
     #[default]
     English,
-    /// Portuguese, as in Brazil.
+    /// Brazilian Portuguese.
     Portuguese,
     /// Japanese.
     Japanese,
 }
 
 impl Language {
-    /// Every language.
+    /// All languages.
     pub const ALL: [Self; 3] = [Self::English, Self::Portuguese, Self::Japanese];
 
-    /// The name by which it is asked for.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Language {
         }
     }
 
-    /// Its tag in a page (BCP 47).
+    /// Returns the tag in a page (BCP 47).
     const fn tag(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -48,7 +48,7 @@ impl Language {
         }
     }
 
-    /// Its phrases: those of the report itself, and those of experiments.
+    /// Returns the phrases of the report, and those of experiments.
     const fn phrases(self) -> [&'static str; 2] {
         match self {
             Self::English => ["", ""],
@@ -65,11 +65,12 @@ impl Language {
 }
 
 impl Language {
-    /// True if the report's phrases translate the whole of `text`, or if it needs no translation.
+    /// Returns true if the phrases translate the whole of `text`, or if it needs no translation.
     #[must_use]
     pub fn translates(self, text: &str) -> bool {
-        let told = Phrases::of(self).tell(text);
-        !text.contains(char::is_alphabetic) || matches!(told, phrases::Told::Translated(_))
+        let translation = Phrases::of(self).translate(text);
+        !text.contains(char::is_alphabetic)
+            || matches!(translation, phrases::Translation::Translated(_))
     }
 }
 
@@ -85,16 +86,11 @@ impl FromStr for Language {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|one| one.name() == text);
         let known = || Self::ALL.map(Self::name).join(", ");
-        found.ok_or_else(|| {
-            format!(
-                "there is no language '{text}': one of {} is wanted",
-                known()
-            )
-        })
+        found.ok_or_else(|| format!("unknown language '{text}': expected one of {}", known()))
     }
 }
 
-/// The page `html` in `language`.
+/// Translates a page.
 pub(super) fn translate(html: &str, language: Language) -> String {
     match language {
         Language::English => html.to_owned(),

@@ -1,32 +1,32 @@
-//! What devices spent while load was offered, and between which places frames were lost.
+//! Resources of the devices during the trials, and the location of losses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use record::ExperimentKey;
-use record::ManagementRecord;
-use record::Results;
-use record::{DeviceRecord, PassageRecord, Trial};
+use record::{DeviceRecord, ExperimentKey, ManagementRecord, PathCounters, Results, Trial};
 
 use super::parts;
 use crate::format::{count, decimal, decimals, percent};
 
-/// Whether there is anything to tell: old records say nothing of it.
-pub(super) fn is_told(results: &Results) -> bool {
-    results.trials().iter().any(|trial| seen(trial).is_some())
+/// Returns true if any trial has a management record; old ones have none.
+pub(super) fn is_recorded(results: &Results) -> bool {
+    results
+        .trials()
+        .iter()
+        .any(|trial| management(trial).is_some())
 }
 
 pub(super) fn section(results: &Results) -> Markup {
     html! {
-        @if is_told(results) {
-            section #spent {
-                h2 { "What the device spent" }
+        @if is_recorded(results) {
+            section #resources {
+                h2 { "Resources of the devices" }
                 p {
-                    "Beside each test it is looked at what the device’s processes use, and what hosts, cables "
-                    "and the device’s own OpenFlow ports count. Where the kernel itself forwards there is no process: what it "
-                    "spends is among the soft interrupts, on whichever core they come."
+                    "During each trial, monitors record the resource usage of the device’s processes and the counters of hosts, links "
+                    "and OpenFlow ports. A device in the kernel has no process: its processor time is part of the "
+                    "soft interrupts of any core."
                 }
-                (spent(results))
+                (resources(results))
                 (agents(results))
                 (losses(results))
             }
@@ -34,36 +34,36 @@ pub(super) fn section(results: &Results) -> Markup {
     }
 }
 
-fn seen(trial: &Trial) -> Option<&ManagementRecord> {
+fn management(trial: &Trial) -> Option<&ManagementRecord> {
     trial.conditions.as_ref()?.management.as_deref()
 }
 
-fn passage(trial: &Trial) -> Option<&PassageRecord> {
-    trial.conditions.as_ref()?.passage.as_deref()
+fn path_counters(trial: &Trial) -> Option<&PathCounters> {
+    trial.conditions.as_ref()?.path_counters.as_deref()
 }
 
-/// Names of the experiments, in the order in which they first occur.
+/// Returns the names of the experiments in the order of their first trials.
 fn experiments(results: &Results) -> Vec<&str> {
-    let mut met = BTreeSet::new();
+    let mut known = BTreeSet::new();
     let all = results.trials().iter();
     let all = all.map(|trial| trial.experiment.as_str());
-    all.filter(|name| met.insert(*name)).collect()
+    all.filter(|name| known.insert(*name)).collect()
 }
 
-/// A row for each device and experiment.
-fn spent(results: &Results) -> Markup {
+/// Returns a table with a row for each device and experiment.
+fn resources(results: &Results) -> Markup {
     let caption = html! {
         b { "Processor, memory, context switches. " }
-        "Means over all valid tests of an experiment, and their least and greatest. Processor time is that of all of the "
-        "device’s processes, in per cent of one core and for each frame that hosts sent meanwhile; waiting is how long "
-        "its threads were ready and had no core."
+        "Mean, least and greatest of all valid trials of an experiment. Processor time is that of all processes of the "
+        "device, in per cent of one core and per frame that the hosts sent; waiting is the time in which "
+        "its threads were runnable without a core."
     };
     let head = html! {
         tr {
             th scope="col" { "Experiment" }
             th scope="col" { "Device" }
             th scope="col" { "Processor" span.unit { "%" } }
-            th scope="col" { "A frame" span.unit { "ns" } }
+            th scope="col" { "Per frame" span.unit { "ns" } }
             th scope="col" { "Waiting" span.unit { "%" } }
             th scope="col" { "Memory" span.unit { "MiB" } }
             th scope="col" { "Context switches" span.unit { "1/s" } }
@@ -84,7 +84,7 @@ fn row(results: &Results, experiment: &str, device: &DeviceRecord) -> Markup {
     let trials = || {
         let all = results.trials().iter();
         let all = all.filter(|trial| trial.experiment == experiment && trial.device == device.name);
-        all.filter(|trial| trial.is_valid()).filter_map(seen)
+        all.filter(|trial| trial.is_valid()).filter_map(management)
     };
     let of = |number: fn(&ManagementRecord) -> Option<f64>| -> Vec<f64> {
         trials().filter_map(number).collect()
@@ -98,20 +98,20 @@ fn row(results: &Results, experiment: &str, device: &DeviceRecord) -> Markup {
                 (spread(&of(ManagementRecord::ns_per_frame)))
                 (spread(&of(waiting_percent)))
                 (spread(&of(|one| one.cores().map(|_| one.resident_bytes_max as f64 / f64::from(1 << 20)))))
-                (spread(&of(ManagementRecord::switches_a_second)))
+                (spread(&of(ManagementRecord::switches_per_second)))
                 (spread(&of(|one| one.softirq.iter().copied().reduce(f64::max).map(|share| share * 100.0))))
             }
         }
     }
 }
 
-fn waiting_percent(seen: &ManagementRecord) -> Option<f64> {
-    seen.cores()?;
-    let waited = seen.wait_seconds?;
-    (seen.seconds > 0.0).then(|| waited / seen.seconds * 100.0)
+fn waiting_percent(record: &ManagementRecord) -> Option<f64> {
+    record.cores()?;
+    let waited = record.wait_seconds?;
+    (record.seconds > 0.0).then(|| waited / record.seconds * 100.0)
 }
 
-/// The mean, and under it the least and the greatest.
+/// Returns the cell of a mean, with the least and the greatest value below.
 fn spread(values: &[f64]) -> Markup {
     if values.is_empty() {
         return html! { td.none { "–" } };
@@ -130,24 +130,24 @@ fn spread(values: &[f64]) -> Markup {
     }
 }
 
-/// What switches told by SNMP: a line for each.
+/// Returns a line for each switch with an SNMP agent.
 fn agents(results: &Results) -> Markup {
-    let mut told: BTreeMap<&str, (u64, u64, u8, Option<&str>)> = BTreeMap::new();
+    let mut agents: BTreeMap<&str, (u64, u64, u8, Option<&str>)> = BTreeMap::new();
     for trial in results.trials() {
-        let Some(agent) = seen(trial).and_then(|seen| seen.agent.as_ref()) else {
+        let Some(agent) = management(trial).and_then(|record| record.agent.as_ref()) else {
             continue;
         };
-        let sum = told.entry(trial.device.as_str()).or_default();
+        let sum = agents.entry(trial.device.as_str()).or_default();
         sum.0 += agent.answers as u64;
-        sum.1 += agent.unanswered + agent.senseless;
+        sum.1 += agent.unanswered + agent.malformed;
         sum.2 = sum.2.max(agent.load_max.iter().copied().max().unwrap_or(0));
         sum.3 = agent.reason.as_deref().or(sum.3);
     }
     html! {
-        @for (device, (answers, failed, load, reason)) in told {
+        @for (device, (answers, failed, load, reason)) in agents {
             p {
-                (device) " was asked by SNMP: " (count(answers)) " answers, of which the busiest processor told "
-                (load) " %; " (count(failed)) " questions were not answered as they should be"
+                (device) ", by SNMP: " (count(answers)) " responses, with a processor load of at most "
+                (load) " %; " (count(failed)) " requests without a valid response"
                 @if let Some(reason) = reason { " (" (reason) ")" }
                 "."
             }
@@ -155,35 +155,35 @@ fn agents(results: &Results) -> Markup {
     }
 }
 
-/// Frames lost between two places, over all tests of an experiment.
+/// Frames lost between two points of the path, over all trials of an experiment.
 #[derive(Default)]
 struct Lost {
     frames: u64,
     of: u64,
-    tests: u64,
+    trials: u64,
 }
 
-/// What tells one row from another: experiment, device, and between which places.
+/// Identity of a row: experiment, device, and points of the path.
 type Step<'a> = (ExperimentKey, &'a str, String);
 
 fn losses(results: &Results) -> Markup {
     let mut steps: BTreeMap<Step<'_>, Lost> = BTreeMap::new();
     for trial in results.trials().iter().filter(|trial| trial.is_valid()) {
-        let Some(passage) = passage(trial) else {
+        let Some(counters) = path_counters(trial) else {
             continue;
         };
-        for (step, frames) in passage.losses() {
+        for (step, frames) in counters.losses() {
             let key = (results.key(trial), trial.device.as_str(), step);
             let lost = steps.entry(key).or_default();
             lost.frames += frames;
-            lost.of += passage.sent();
-            lost.tests += 1;
+            lost.of += counters.sent();
+            lost.trials += 1;
         }
     }
     let caption = html! {
-        b { "Where frames were lost. " }
-        "By the counters at each place, of all valid tests in which some were; what was refused or dropped "
-        "on purpose is among it. Who copies frames meanwhile hides as many."
+        b { "Location of losses. " }
+        "By the counters along the path, in all valid trials with losses, intended drops included. "
+        "Frames that are copied between two counters hide as many lost ones."
     };
     let head = html! {
         tr {
@@ -191,8 +191,8 @@ fn losses(results: &Results) -> Markup {
             th scope="col" { "Device" }
             th scope="col" { "Frames" }
             th scope="col" { "Lost" }
-            th scope="col" { "Of those sent" }
-            th scope="col" { "Tests" }
+            th scope="col" { "Of the sent frames" }
+            th scope="col" { "Trials" }
         }
     };
     let body = html! {
@@ -204,7 +204,7 @@ fn losses(results: &Results) -> Markup {
                     td { (step) }
                     td { (count(lost.frames)) }
                     td { (percent(lost.frames as f64 / (lost.of as f64).max(1.0))) }
-                    td { (count(lost.tests)) }
+                    td { (count(lost.trials)) }
                 }
             }
         }
@@ -217,23 +217,22 @@ fn losses(results: &Results) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::Entry;
-    use record::fixture;
+    use record::{Entry, fixture};
 
     #[test]
-    fn what_was_spent_and_where_frames_were_lost_is_told_in_numbers() {
+    fn resources_and_losses_are_those_of_the_records() {
         let results = fixture::results(fixture::entries());
         let text = section(&results).into_string();
         // 0.9271 s of a core in a second, over 200,000 frames.
         assert!(text.contains("92.7"), "{text}");
         assert!(text.contains(&decimal(4_635.5, 0)), "{text}");
-        assert!(text.contains("before they were counted in by it"), "{text}");
+        assert!(text.contains("not counted in by the device"), "{text}");
         // Five of a thousand.
         assert!(text.contains(&percent(0.005)), "{text}");
     }
 
     #[test]
-    fn records_that_say_nothing_of_it_have_no_such_section() {
+    fn old_records_have_no_such_section() {
         let entries = fixture::entries().into_iter().map(|entry| match entry {
             Entry::Trial(mut trial) => {
                 if let Some(conditions) = &mut trial.conditions {

@@ -1,5 +1,4 @@
-//! What several sections of the report are made of: device names with their
-//! colour, intervals, captions.
+//! Elements of several sections: names of devices with their colours, cells, captions.
 
 use maud::{Markup, html};
 use record::DeviceRecord;
@@ -7,10 +6,9 @@ use stats::{CONFIDENCE, Interval, zero_events_bound};
 
 use super::svg::round;
 use crate::analysis::ByRun;
-use crate::format::{decimal, decimals, percent};
+use crate::format::{decimal, decimals};
 
-/// The class that gives a device its colour and its dashes. Devices that a style
-/// does not know share one.
+/// Returns the style class of a device's colour and dashes. Other devices share one.
 pub(super) fn class(device: &str) -> &'static str {
     match device {
         "comporta" => "d-comporta",
@@ -22,7 +20,7 @@ pub(super) fn class(device: &str) -> &'static str {
     }
 }
 
-/// A device's name behind its mark.
+/// Returns the name of a device after its mark.
 pub(super) fn device_name(device: &DeviceRecord) -> Markup {
     html! {
         span.device.{ (class(&device.name)) } { (device.name) }
@@ -30,118 +28,85 @@ pub(super) fn device_name(device: &DeviceRecord) -> Markup {
     }
 }
 
-/// What to know of a device in every table.
 fn remark(device: &DeviceRecord) -> Option<&'static str> {
     if device.calibration {
-        Some("cable only, for calibration")
+        Some("bare link, for calibration")
     } else if device.openflow {
         None
     } else {
-        Some("its own forwarding, no rules")
+        Some("own forwarding, without rules")
     }
 }
 
-/// A number over runs: the mean, and under it the interval or why there is none.
-/// `unit` converts from what was recorded.
-pub(super) fn cell(values: &ByRun, unit: f64) -> Markup {
-    match mean_and_interval(values, unit) {
-        Some(content) => html! { td { (content) } },
-        None => html! { td.none { "–" } },
-    }
+/// Returns the cell of a value over runs: the mean, and below it the interval or the reason why
+/// there is none.
+pub(super) fn cell(values: &ByRun) -> Markup {
+    cell_with(values, None)
 }
 
-/// The same, with another number over the same runs at the end.
-pub(super) fn cell_with(values: &ByRun, name: &str, other: &ByRun, unit: f64) -> Markup {
-    let number = other.mean().map(|mean| mean / unit);
-    match (mean_and_interval(values, unit), number) {
-        (Some(content), Some(number)) => html! {
-            td {
-                (content)
-                span.also { (name) " " (decimal(number, decimals(number))) }
+/// As [`cell`], with `below` in place of the interval.
+pub(super) fn cell_with(values: &ByRun, below: Option<String>) -> Markup {
+    let Some(mean) = values.mean() else {
+        return html! { td.none { "–" } };
+    };
+    let digits = digits(values);
+    html! {
+        td {
+            span.value { (decimal(mean, digits)) }
+            span.interval {
+                @match (below, values.interval(), values.runs()) {
+                    (Some(text), ..) => (text),
+                    (None, Some(_), _) if are_equal(values) => "all runs equal",
+                    (None, Some(interval), _) => (range(&interval, digits)),
+                    (None, None, 1) => "one run",
+                    (None, None, _) => "two runs",
+                }
             }
-        },
-        _ => html! { td.none { "–" } },
-    }
-}
-
-fn mean_and_interval(values: &ByRun, unit: f64) -> Option<Markup> {
-    let mean = values.mean()? / unit;
-    let digits = digits(values, unit);
-    Some(html! {
-        span.value { (decimal(mean, digits)) }
-        @match (values.interval(), values.runs()) {
-            (Some(_), _) if alike(values) => span.interval { "all runs alike" },
-            (Some(interval), _) => span.interval { (range(&interval, unit, digits)) },
-            (None, 1) => span.interval { "one run" },
-            (None, _) => span.interval { "two runs" },
         }
-    })
-}
-
-/// Digits after the point: none where every run came to a whole number and they are alike.
-fn digits(values: &ByRun, unit: f64) -> usize {
-    let mean = values.mean().unwrap_or_default();
-    match alike(values) && (mean / unit).fract() == 0.0 {
-        true => 0,
-        false => decimals(mean / unit),
     }
 }
 
-/// Whether all runs came to the same number, but for the rounding of its computation.
-fn alike(values: &ByRun) -> bool {
+/// Returns the cell of a value over runs, without its interval.
+pub(super) fn plain(values: &ByRun) -> Markup {
+    match values.mean() {
+        None => html! { td.none { "–" } },
+        Some(mean) => html! { td { (decimal(mean, digits(values))) } },
+    }
+}
+
+/// Returns the number of decimal places of a mean: none for equal integers.
+fn digits(values: &ByRun) -> usize {
+    let mean = values.mean().unwrap_or_default();
+    match are_equal(values) && mean.fract() == 0.0 {
+        true => 0,
+        false => decimals(mean),
+    }
+}
+
+/// Returns true if all runs have the same value, except for rounding.
+fn are_equal(values: &ByRun) -> bool {
     let mean = values.mean().unwrap_or_default();
     let near = |value: &f64| (value - mean).abs() <= mean.abs() * 1e-9;
     values.values().iter().all(near)
 }
 
-/// Both ends of an interval.
-pub(super) fn range(interval: &Interval, unit: f64, digits: usize) -> String {
-    let (low, high) = (interval.low / unit, interval.high / unit);
+/// Returns both ends of an interval as text.
+pub(super) fn range(interval: &Interval, digits: usize) -> String {
+    let (low, high) = (interval.low, interval.high);
     format!("{} – {}", decimal(low, digits), decimal(high, digits))
 }
 
-/// A share of what was lost. That nothing was lost proves no more than that little is.
-pub(super) fn lost_cell(lost: u64, sent: u64) -> Markup {
-    match (lost, sent) {
-        (_, 0) => html! { td.none { "–" } },
-        (0, sent) => html! {
-            td {
-                "0\u{a0}%"
-                span.interval { (not_excluded(sent)) }
-            }
-        },
-        (lost, sent) => html! { td { (percent(lost as f64 / sent as f64)) } },
-    }
+/// Caption of the upper bounds of losses of zero.
+pub(super) const ZERO_LOSS: &str =
+    " Below a loss of zero: its upper bound at 99\u{a0}% confidence.";
+
+/// Returns the upper bound of the loss if none of `sent` packets was lost.
+pub(super) fn zero_loss_bound(sent: u64) -> String {
+    let percent = zero_events_bound(sent, CONFIDENCE) * 100.0;
+    format!("< {} %", decimal(percent, decimals(percent)))
 }
 
-/// What stands under a loss of zero, for captions.
-pub(super) const NOT_EXCLUDED: &str =
-    " Where nothing was lost, under it the share that this does not exclude (99\u{a0}%).";
-
-/// The share that none of so many does not exclude.
-pub(super) fn not_excluded(sent: u64) -> String {
-    let most = zero_events_bound(sent, CONFIDENCE) * 100.0;
-    format!("< {} %", figure_of(most))
-}
-
-/// A small share in per cent, to two digits.
-fn figure_of(share: f64) -> String {
-    let digits = (1.0 - share.max(1e-9).log10().floor()).max(0.0);
-    let digits = (0..12_u8).find(|&count| f64::from(count) >= digits);
-    decimal(share, usize::from(digits.unwrap_or(12)))
-}
-
-/// A plain number over runs, without its interval.
-pub(super) fn plain(values: &ByRun, unit: f64) -> Markup {
-    match values.mean() {
-        None => html! { td.none { "–" } },
-        Some(mean) => {
-            html! { td { (decimal(mean / unit, digits(values, unit))) } }
-        }
-    }
-}
-
-/// A table under its caption; it scrolls sideways where it does not fit, and the caption stays.
+/// Returns a table under its caption, in an area that scrolls horizontally.
 pub(super) fn table(caption: &Markup, head: &Markup, body: &Markup) -> Markup {
     html! {
         div.sheet {
@@ -157,7 +122,7 @@ pub(super) fn table(caption: &Markup, head: &Markup, body: &Markup) -> Markup {
     }
 }
 
-/// A figure: what it shows above it, what it means under it.
+/// Returns a figure: title, legend, plot, caption.
 pub(super) fn figure(title: &str, legend: &Markup, plot: &Markup, caption: &Markup) -> Markup {
     html! {
         figure {
@@ -170,17 +135,17 @@ pub(super) fn figure(title: &str, legend: &Markup, plot: &Markup, caption: &Mark
     }
 }
 
-/// Where the script puts what can be done with a table or a figure.
+/// Returns the element in which the script puts the buttons of a table or a figure.
 pub(super) fn tools() -> Markup {
     html! { div.tools {} }
 }
 
-/// The marks of devices, for under a figure's title. The script makes buttons of them.
+/// Returns the legend of devices. The script makes buttons of its entries.
 pub(super) fn legend(devices: &[&DeviceRecord]) -> Markup {
     legend_with(devices, &html! {})
 }
 
-/// The same, with marks of something else behind them.
+/// As [`legend`], with more entries at the end.
 pub(super) fn legend_with(devices: &[&DeviceRecord], others: &Markup) -> Markup {
     html! {
         ul.legend {
@@ -188,7 +153,7 @@ pub(super) fn legend_with(devices: &[&DeviceRecord], others: &Markup) -> Markup 
                 li class=(class(&device.name)) data-series=(device.name) {
                     svg.key viewBox="0 0 24 8" aria-hidden="true" { path.line d="M0 4H24" {} }
                     (device.name)
-                    @if device.calibration { " " span.fine { "the tester alone" } }
+                    @if device.calibration { " " span.fine { "bare link" } }
                 }
             }
             (others)
@@ -196,28 +161,47 @@ pub(super) fn legend_with(devices: &[&DeviceRecord], others: &Markup) -> Markup 
     }
 }
 
-/// A value in a drawing that can be pointed at.
+/// Mark of a value in a drawing, with its text for the pointer.
 pub(super) struct Point<'a> {
-    /// Whose it is.
+    /// Name of the device.
     pub(super) series: &'a str,
-    /// Where it is, in words.
+    /// Position in words.
     pub(super) x: &'a str,
-    /// What it is.
+    /// Value.
     pub(super) y: f64,
-    /// The unit of that.
+    /// Unit of the value.
     pub(super) unit: &'a str,
 }
 
 impl Point<'_> {
-    /// Its mark.
+    /// Returns the mark at a position of the drawing.
     pub(super) fn at(&self, x: f64, y: f64) -> Markup {
-        let told = decimal(self.y, decimals(self.y));
+        let value = decimal(self.y, decimals(self.y));
         let space = if self.unit.is_empty() { "" } else { " " };
         html! {
             circle.dot.point cx=(round(x)) cy=(round(y)) r="3.4"
                 data-series=(self.series) data-x=(self.x) data-y=(self.y) {
-                title { (self.series) ", " (self.x) ": " (told) (space) (self.unit) }
+                title { (self.series) ", " (self.x) ": " (value) (space) (self.unit) }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_integers_have_no_decimal_places() {
+        let text = |values: [f64; 3]| cell(&ByRun::new((1..).zip(values))).into_string();
+        assert!(text([3.0; 3]).contains(">3<"), "{}", text([3.0; 3]));
+        assert!(text([3.0; 3]).contains("all runs equal"));
+        assert!(text([3.0, 4.0, 3.5]).contains(">3.50<"));
+    }
+
+    #[test]
+    fn bound_of_zero_loss_falls_with_the_number_of_packets() {
+        assert_eq!(zero_loss_bound(30_000), "< 0.015 %");
+        assert_eq!(zero_loss_bound(300), "< 1.54 %");
     }
 }

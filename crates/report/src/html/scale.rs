@@ -1,43 +1,43 @@
-//! From numbers to places: scales with ticks that people would have chosen.
+//! Scales of axes, with round ticks.
 
 use crate::format::decimal;
 
-/// A line of numbers, from one end of an axis to the other.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// Equal steps.
+    /// Linear.
     Linear {
-        /// The number at the beginning.
+        /// Value at the start.
         low: f64,
-        /// The number at the end.
+        /// Value at the end.
         high: f64,
     },
-    /// Equal factors; both ends are positive.
+    /// Logarithmic; both ends are positive.
     Log {
-        /// The number at the beginning.
+        /// Value at the start.
         low: f64,
-        /// The number at the end.
+        /// Value at the end.
         high: f64,
     },
-    /// Shares by their nines (see [`nines`]): 0 %, 90 %, 99 % and so on.
+    /// Shares by nines (see [`nines`]): 0 %, 90 %, 99 % and so on.
     Nines {
-        /// How many there are at the end.
+        /// Nines at the end.
         most: f64,
     },
-    /// Groups side by side; they bear their names themselves.
+    /// Groups side by side, without ticks.
     Groups {
-        /// How many there are.
+        /// Number of groups.
         count: usize,
     },
 }
 
-/// How many nines a share has: 1 for 90 %, 2 for 99 %.
+/// Returns the number of nines of a share: 1 for 90 %, 2 for 99 %.
 pub(super) fn nines(share: f64) -> f64 {
     -(1.0 - share).max(1e-12).log10()
 }
 
 impl Scale {
-    /// From zero to a round number not below `most`.
+    /// Returns a linear scale from zero to a round number not below `most`.
     pub(super) fn from_zero(most: f64) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let step = step(most, 5.0);
@@ -47,7 +47,7 @@ impl Scale {
         }
     }
 
-    /// By factors, with room for everything from `least` to `most`.
+    /// Returns a logarithmic scale from `least` to `most`, rounded outwards.
     pub(super) fn log(least: f64, most: f64) -> Self {
         let least = if least > 0.0 { least } else { 1.0 };
         let most = most.max(least);
@@ -57,18 +57,18 @@ impl Scale {
         }
     }
 
-    /// Where `value` is, from 0 at the beginning to 1 at the end; what lies outside is put there.
-    pub(super) fn place(&self, value: f64) -> f64 {
-        let place = match *self {
+    /// Returns the position of `value`, from 0 at the start to 1 at the end, clamped.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        let position = match *self {
             Self::Linear { low, high } => (value - low) / (high - low),
             Self::Log { low, high } => (value.max(low) / low).ln() / (high / low).ln(),
             Self::Nines { most } => value / most,
             Self::Groups { count } => value / count as f64,
         };
-        place.clamp(0.0, 1.0)
+        position.clamp(0.0, 1.0)
     }
 
-    /// Whether `value` lies behind the end.
+    /// Returns true if `value` is beyond the end.
     pub(super) fn is_beyond(&self, value: f64) -> bool {
         value > self.end()
     }
@@ -77,7 +77,7 @@ impl Scale {
         self.ends().1
     }
 
-    /// The numbers at the beginning and at the end.
+    /// Returns the values at the start and at the end.
     pub(super) const fn ends(&self) -> (f64, f64) {
         match *self {
             Self::Linear { low, high } | Self::Log { low, high } => (low, high),
@@ -86,7 +86,7 @@ impl Scale {
         }
     }
 
-    /// How a tick is written.
+    /// Returns the label of a tick.
     pub(super) fn label(&self, tick: f64) -> String {
         match self {
             Self::Linear { .. } | Self::Log { .. } => label(tick),
@@ -101,7 +101,7 @@ impl Scale {
         }
     }
 
-    /// Numbers to write at the axis, in order.
+    /// Returns the ticks in ascending order.
     pub(super) fn ticks(&self) -> Vec<f64> {
         match *self {
             Self::Linear { low, high } => {
@@ -128,7 +128,7 @@ impl Scale {
     }
 }
 
-/// How a tick is written.
+/// Returns a number as the label of a tick.
 pub(super) fn label(value: f64) -> String {
     let digits = match value.abs() {
         zero if zero < 1e-12 => 0,
@@ -139,7 +139,7 @@ pub(super) fn label(value: f64) -> String {
     decimal(value, digits)
 }
 
-/// 1, 2 or 5 times a power of ten, such that about `count` of them span `range`.
+/// Returns 1, 2 or 5 times a power of ten, such that about `count` steps span `range`.
 fn step(range: f64, count: f64) -> f64 {
     let raw = range / count;
     let power = 10_f64.powf(raw.log10().floor());
@@ -152,7 +152,7 @@ fn step(range: f64, count: f64) -> f64 {
     factor * power
 }
 
-/// The round numbers of a decade.
+/// Round numbers of a decade.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
 fn round_down(value: f64) -> f64 {
@@ -173,7 +173,7 @@ fn round_up(value: f64) -> f64 {
     found.unwrap_or(10.0 * power)
 }
 
-/// 1, 2 and 5 of each decade, or powers of ten alone where there are many.
+/// Returns 1, 2 and 5 of each decade, or powers of ten only for many decades.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (high / low).log10();
     let factors: &[f64] = if decades > 3.5 { &ROUND[..1] } else { &ROUND };
@@ -218,29 +218,29 @@ mod tests {
     }
 
     #[test]
-    fn nines_are_told_as_shares() {
+    fn nines_are_labelled_as_shares() {
         let scale = Scale::Nines { most: 4.0 };
-        let told: Vec<String> = scale
+        let labels: Vec<String> = scale
             .ticks()
             .iter()
             .map(|tick| scale.label(*tick))
             .collect();
-        assert_eq!(told, ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
+        assert_eq!(labels, ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
         assert!((nines(0.999) - 3.0).abs() < 1e-9);
         assert!(nines(1.0) >= 12.0);
     }
 
     #[test]
-    fn places_run_from_end_to_end() {
+    fn positions_are_clamped() {
         let log = Scale::log(10.0, 1_000.0);
-        assert_eq!((log.place(10.0), log.place(1_000.0)), (0.0, 1.0));
-        assert!((log.place(100.0) - 0.5).abs() < 1e-12);
-        assert_eq!((log.place(0.0), log.place(1e9)), (0.0, 1.0));
-        assert_eq!(Scale::from_zero(10.0).place(5.0), 0.5);
+        assert_eq!((log.position(10.0), log.position(1_000.0)), (0.0, 1.0));
+        assert!((log.position(100.0) - 0.5).abs() < 1e-12);
+        assert_eq!((log.position(0.0), log.position(1e9)), (0.0, 1.0));
+        assert_eq!(Scale::from_zero(10.0).position(5.0), 0.5);
     }
 
     #[test]
-    fn nothing_to_show_still_has_an_axis() {
+    fn empty_range_has_ticks() {
         assert!(Scale::from_zero(0.0).ticks().len() > 1);
         assert!(Scale::log(0.0, 0.0).ticks().len() > 1);
     }

@@ -1,6 +1,5 @@
-// What a report does where scripts run: values are told where one points, series go on and
-// off, tables are sorted and copied, drawings are saved. Nothing is fetched, and nothing is
-// missing without it.
+// Script of a report: values at the pointer, series on and off, sorting and copying of tables,
+// download of drawings. It requests nothing, and the page is complete without it.
 "use strict";
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -39,7 +38,7 @@
     tip.hidden = true;
   }
 
-  // A figure is one stop of the tab key; arrows go from point to point.
+  // A figure is one tab stop; arrow keys move between its points.
   function readable(figure) {
     const points = all(".point", figure);
     const seen = () => points.filter((point) => !point.closest(".off"));
@@ -95,7 +94,7 @@
     lines([["series", "x", "y"], ...all(".point", figure).map(({ dataset }) => [dataset.series, dataset.x, dataset.y])]);
 
   function copy(button, csv) {
-    // Where the browser gives no clipboard to a page of a file, the old way still works.
+    // For browsers without clipboard access for local files.
     const area = make("textarea", csv, document.body);
     area.className = "unseen";
     area.select();
@@ -140,7 +139,7 @@
     return found ? Number(found[0].replace("−", "-")) : null;
   };
 
-  // Rows stay within their group, and published ones below.
+  // Rows stay in their group, and published rows below.
   function sort(table, column, down) {
     for (const body of all("tbody:not(.published)", table)) {
       const rows = [...body.rows].filter((row) => !row.classList.contains("group"));
@@ -187,7 +186,7 @@
     sortable(table);
     tool(sheet, "csv", (button) => copy(button, ofTable(table)));
   }
-  // Who comes by a link to what stands behind a click sees it.
+  // A link into a closed element opens it.
   const open = () => {
     const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
     target?.closest("details")?.setAttribute("open", "");

@@ -1,4 +1,4 @@
-//! Runs as dots in rows, a row for each device, with a box where there are enough of them.
+//! Strip charts: runs as dots, a row for each device, with a box plot for enough runs.
 
 use maud::{Markup, html};
 use record::DeviceRecord;
@@ -7,48 +7,48 @@ use super::parts::{self, Point};
 use super::scale::Scale;
 use super::svg::round;
 
-/// With fewer runs than this a box would pretend to know more than its dots.
+/// Least number of runs for a box: the dots of fewer say as much.
 const BOX_RUNS_MIN: usize = 5;
 
-/// Distance between two devices' rows, in pixels.
+/// Distance between the rows of two devices, in pixels.
 const ROW: f64 = 15.0;
-/// The widest that groups' names may be, above the first row, and right of the last tick.
-const NAMES_MOST: f64 = 150.0;
+/// Greatest width of the groups' names, margin above the first row, and after the last tick.
+const NAMES_MAX: f64 = 150.0;
 const TOP: f64 = 8.0;
 const RIGHT: f64 = 30.0;
 const WIDTH: f64 = 520.0;
 
-/// A drawing of runs.
+/// Strip chart.
 pub(super) struct Strip<'a> {
-    /// What it shows.
+    /// Title.
     pub(super) title: String,
-    /// What is to the right, with its unit.
+    /// Name of the horizontal axis, with its unit.
     pub(super) axis: String,
-    /// What groups are values of; told where there is one group, whose name says little by itself.
-    pub(super) what: &'static str,
-    /// The unit alone.
+    /// Parameter of the groups; a single group has it in its name.
+    pub(super) parameter: &'static str,
+    /// Unit of the values.
     pub(super) unit: &'static str,
-    /// The devices, in the order of rows.
+    /// Devices in the order of rows.
     pub(super) devices: &'a [&'a DeviceRecord],
-    /// The groups, from above.
+    /// Groups from top to bottom.
     pub(super) groups: Vec<Group>,
 }
 
-/// The rows of one group.
+/// Rows of one group.
 pub(super) struct Group {
-    /// Its name.
+    /// Name.
     pub(super) name: String,
-    /// For each device, what its runs came to.
+    /// Values of the runs of each device.
     pub(super) rows: Vec<Vec<f64>>,
 }
 
 impl Strip<'_> {
-    /// Whether there is any run.
-    pub(super) fn is_there(&self) -> bool {
+    /// Returns true if there is any run.
+    pub(super) fn has_runs(&self) -> bool {
         self.values().next().is_some()
     }
 
-    /// An axis that holds all of `strips`: by factors where they span more than a few.
+    /// Returns a scale for all of `strips`: logarithmic if they span more than a factor of three.
     pub(super) fn common_scale(strips: &[Self]) -> Scale {
         let all = || strips.iter().flat_map(Self::values);
         let least = all().fold(f64::INFINITY, f64::min);
@@ -64,21 +64,21 @@ impl Strip<'_> {
         rows.flatten().copied()
     }
 
-    /// The drawing, by an axis that other drawings may share.
+    /// Draws the strip on a scale that other strips may share.
     pub(super) fn draw(&self, x: Scale) -> Markup {
-        let alone = self.groups.len() == 1 && !self.what.is_empty();
+        let alone = self.groups.len() == 1 && !self.parameter.is_empty();
         let label = |group: &Group| match alone {
-            true => format!("{} {}", self.what, group.name),
+            true => format!("{} {}", self.parameter, group.name),
             false => group.name.clone(),
         };
         let longest = self.groups.iter().map(|group| label(group).chars().count());
-        // What groups are of is longer in some languages.
+        // The parameter is longer in some languages.
         let longest = longest.max().unwrap_or(0) + if alone { 4 } else { 0 };
         let names = longest as f64 * 7.0 + 20.0;
-        let left = names.clamp(50.0, NAMES_MOST);
+        let left = names.clamp(50.0, NAMES_MAX);
         let group = ROW * (self.devices.len() as f64 + 0.9);
         let height = TOP + group * self.groups.len() as f64;
-        let at = |value: f64| round(left + x.place(value) * (WIDTH - left - RIGHT));
+        let at = |value: f64| round(left + x.position(value) * (WIDTH - left - RIGHT));
         let content = html! {
             svg viewBox={ "0 0 " (WIDTH) " " (round(height + 44.0)) } role="group" aria-label=(self.title) {
                 g.grid {
@@ -104,8 +104,8 @@ impl Strip<'_> {
         let boxed = self.groups.iter().flat_map(|group| &group.rows);
         let boxed = boxed.clone().any(|values| values.len() >= BOX_RUNS_MIN);
         let caption = html! {
-            "Each dot is one run: what scatters here is what intervals are made of."
-            @if boxed { " A box holds the middle half of a device’s runs, the line in it is their median." }
+            "Each dot is one run. The intervals over runs follow from this spread."
+            @if boxed { " A box contains the middle half of a device’s runs, with a line at the median." }
         };
         parts::figure(
             &self.title,
@@ -137,8 +137,8 @@ impl Strip<'_> {
     }
 }
 
-/// The first quartile, the median and the third, between values where they fall there; none
-/// for fewer than [`BOX_RUNS_MIN`].
+/// Returns the first quartile, the median and the third quartile, interpolated; `None` for fewer
+/// than [`BOX_RUNS_MIN`] values.
 fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     if values.len() < BOX_RUNS_MIN {
         return None;
@@ -146,7 +146,7 @@ fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |quarters: usize| {
-        // Places are counted in quarters, so that they stay whole.
+        // Positions are in quarters, and so integers.
         let place = quarters * (sorted.len() - 1);
         let (index, rest) = (place / 4, place % 4);
         let next = sorted[(index + 1).min(sorted.len() - 1)];
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_fall_between_values() {
+    fn quartiles_are_interpolated() {
         assert_eq!(quartiles(&[5.0, 1.0, 3.0, 2.0, 4.0]), Some([2.0, 3.0, 4.0]));
         let six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         assert_eq!(quartiles(&six), Some([2.25, 3.5, 4.75]));

@@ -1,7 +1,6 @@
-//! Plots as inline SVG. Shapes bear classes and no colours, so that one drawing
-//! follows the page's light, dark and printed styles, and the page's typeface.
-//!
-//! (Not by `plotters`, since it writes a colour and a font into every shape.)
+//! Plots as inline SVG. Shapes have classes and no colours, so that a drawing follows the page's
+//! light, dark and print styles, and its typeface. `plotters` writes a colour and a font into each
+//! shape.
 
 use std::fmt::Write;
 
@@ -9,53 +8,52 @@ use maud::{Markup, html};
 
 use super::scale::Scale;
 
-/// Space for the axes' numbers and names, in the drawing's own units (pixels at
-/// full size).
+/// Margins for ticks and names of the axes, in units of the drawing.
 const LEFT_LEAST: f64 = 52.0;
 const RIGHT: f64 = 24.0;
-/// About the width of a digit.
+/// Approximate width of a digit.
 const DIGIT: f64 = 6.8;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
 
-/// An area with two axes.
+/// Plot with two axes.
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
-    /// The whole drawing's width.
+    /// Width of the drawing.
     pub(super) width: f64,
-    /// The whole drawing's height.
+    /// Height of the drawing.
     pub(super) height: f64,
-    /// The horizontal axis.
+    /// Horizontal axis.
     pub(super) x: Scale,
-    /// What it shows, with its unit.
-    pub(super) x_name: &'static str,
-    /// The vertical axis.
+    /// Name of the horizontal axis, with its unit.
+    pub(super) x_name: String,
+    /// Vertical axis.
     pub(super) y: Scale,
-    /// What it shows, with its unit.
+    /// Name of the vertical axis, with its unit.
     pub(super) y_name: String,
 }
 
 impl Plot {
-    /// Where the frame begins: long numbers at the axis need room beside its name.
+    /// Returns the left end of the frame, after the ticks and the name of the axis.
     fn left(&self) -> f64 {
         let ticks = self.y.ticks().into_iter();
         let longest = ticks.map(|tick| self.y.label(tick).chars().count()).max();
         LEFT_LEAST.max(longest.unwrap_or(0) as f64 * DIGIT + 30.0)
     }
 
-    /// Where a value is on the horizontal axis.
+    /// Returns the position of a value on the horizontal axis.
     pub(super) fn at_x(&self, value: f64) -> f64 {
         let left = self.left();
-        left + self.x.place(value) * (self.width - left - RIGHT)
+        left + self.x.position(value) * (self.width - left - RIGHT)
     }
 
-    /// Where a value is on the vertical axis.
+    /// Returns the position of a value on the vertical axis.
     pub(super) fn at_y(&self, value: f64) -> f64 {
         let bottom = self.height - BOTTOM;
-        bottom - self.y.place(value) * (bottom - TOP)
+        bottom - self.y.position(value) * (bottom - TOP)
     }
 
-    /// The plot with `content` over its grid. `description` is for who cannot see it.
+    /// Draws `content` over the grid. `description` is for screen readers.
     pub(super) fn draw(&self, description: &str, content: &Markup) -> Markup {
         let (left, right, bottom) = (self.left(), self.width - RIGHT, self.height - BOTTOM);
         let middle_x = f64::midpoint(left, right);
@@ -83,8 +81,8 @@ impl Plot {
         }
     }
 
-    /// A curve that steps up at each point, as shares of measured values do. It
-    /// leaves the frame where its points do.
+    /// Returns the path of a curve that steps up at each point, for cumulative distributions, up to
+    /// the end of the frame.
     pub(super) fn steps(&self, points: &[(f64, f64)]) -> String {
         let mut path = String::new();
         for (index, &(value, y)) in points.iter().enumerate() {
@@ -102,7 +100,7 @@ impl Plot {
         path
     }
 
-    /// The area between `edge` and the lower end of the frame, or the upper.
+    /// Returns the path of the area between `edge` and the lower end of the frame, or the upper.
     pub(super) fn area(&self, edge: &[(f64, f64)], above: bool) -> String {
         let (Some(&(first, _)), Some(&(last, _))) = (edge.first(), edge.last()) else {
             return String::new();
@@ -112,7 +110,7 @@ impl Plot {
         format!("{}L{last} {end}L{first} {end}Z", self.line(edge))
     }
 
-    /// Straight lines from point to point.
+    /// Returns the path of straight lines from point to point.
     pub(super) fn line(&self, points: &[(f64, f64)]) -> String {
         let mut path = String::new();
         for (index, &(x, y)) in points.iter().enumerate() {
@@ -124,7 +122,7 @@ impl Plot {
     }
 }
 
-/// To a tenth of a pixel: more digits only make the file longer.
+/// Rounds to a tenth of a pixel, for a short file.
 pub(super) fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -138,21 +136,21 @@ mod tests {
             width: 176.0,
             height: 154.0,
             x: Scale::from_zero(10.0),
-            x_name: "time",
+            x_name: "time".to_owned(),
             y: Scale::from_zero(1.0),
             y_name: "share".to_owned(),
         }
     }
 
     #[test]
-    fn places_are_within_the_frame() {
+    fn positions_are_within_the_frame() {
         let plot = plot();
         assert_eq!((plot.at_x(0.0), plot.at_x(10.0)), (52.0, 152.0));
         assert_eq!((plot.at_y(0.0), plot.at_y(1.0)), (110.0, 10.0));
     }
 
     #[test]
-    fn a_share_steps_and_a_line_does_not() {
+    fn steps_and_lines_differ() {
         let points = [(0.0, 0.5), (10.0, 1.0)];
         assert_eq!(plot().steps(&points), "M52 110V60H152V10");
         assert_eq!(plot().line(&points), "M52 60L152 10");
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_area_ends_at_the_frame() {
+    fn area_ends_at_the_frame() {
         let edge = [(0.0, 0.5), (10.0, 1.0)];
         assert_eq!(plot().area(&edge, false), "M52 60L152 10L152 110L52 110Z");
         assert_eq!(plot().area(&edge, true), "M52 60L152 10L152 10L52 10Z");
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_see_is_told() {
+    fn description_is_for_screen_readers() {
         let drawn = plot().draw("a curve & more", &html! {}).into_string();
         assert!(drawn.contains("aria-label=\"a curve &amp; more\""));
     }

@@ -1,16 +1,14 @@
-//! What is wrong with the run, as far as it knows itself: void tests, notes, and
-//! tests that are missing.
+//! Void trials, notes, and missing trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use record::Results;
-use record::{Flaw, Outcome, Trial};
+use record::{Flaw, Results, Trial};
 
-use crate::format::count;
+use crate::format::{count, percent};
 
-/// Tests named for one reason; the rest are counted.
-const NAMED: usize = 6;
+/// Greatest number of trials that are named for one reason.
+const NAMED_MAX: usize = 6;
 
 pub(super) fn section(results: &Results) -> Markup {
     let trials = results.trials();
@@ -20,45 +18,35 @@ pub(super) fn section(results: &Results) -> Markup {
         section #validity {
             h2 { "Validity" }
             p {
-                (count(valid as u64)) " of " (count(trials.len() as u64)) " tests count. "
+                (count(valid as u64)) " of " (count(trials.len() as u64)) " trials are valid. "
                 @if proven > 0 {
-                    "In all " (count(proven as u64)) " echo tests by rules the device’s own counters prove that it forwarded by them: "
-                    "no frame went to the controller, and the rules counted the very frames that the tester did."
+                    "In " (count(proven as u64)) " trials the counters of the device prove that its rules forwarded: "
+                    "no packet was sent to the controller, and the rules counted as many packets as the tester."
                 }
             }
             @if let Some((done, planned)) = missing(results) {
                 p.warning {
                     "The run is not complete: " (count(done)) " of " (count(planned))
-                    " planned tests were done. Go on with it by the same command and " code { "--resume" } "."
+                    " planned trials were done. The same command with " code { "--resume" } " continues it."
                 }
             }
-            (flaws(trials, true, "Void", "Not in any table or figure above."))
-            (flaws(trials, false, "To be noted", "Counted, but worth knowing."))
+            (flaws(trials, true, "Void trials", "They are in no table or figure above."))
+            (flaws(trials, false, "Notes", "These trials are valid."))
             (super::steadiness::notes(results))
-            (by_steal(trials))
+            (steal(trials))
         }
     }
 }
 
-/// Whether a valid echo test's rules were checked: those that fail are void.
+/// Returns true if a trial is valid and the counters of its rules were checked: a failed check makes
+/// a trial void.
 fn is_proven(trial: &Trial) -> bool {
-    let openflow = match &trial.outcome {
-        Some(Outcome::Echo(echo)) => echo.openflow,
-        Some(
-            Outcome::TcpThroughput(_)
-            | Outcome::ForwardingRate(_)
-            | Outcome::FlowTable(_)
-            | Outcome::Meter(_)
-            | Outcome::Change(_)
-            | Outcome::Requests(_)
-            | Outcome::Reading(_),
-        )
-        | None => None,
-    };
-    openflow.is_some() && trial.is_valid()
+    let reading = trial.reading.as_ref();
+    trial.is_valid() && reading.is_some_and(|reading| reading.openflow.is_some())
 }
 
-/// How many tests were done, and planned by the last session; none if all were.
+/// Returns the numbers of done trials and of those that the last session planned; `None` if all were
+/// done.
 fn missing(results: &Results) -> Option<(u64, u64)> {
     let session = results.sessions().last()?;
     let planned = session.planned;
@@ -66,7 +54,7 @@ fn missing(results: &Results) -> Option<(u64, u64)> {
     (done < planned).then_some((done, planned))
 }
 
-/// Flaws of a kind, one line for all that differ in nothing but their numbers.
+/// Returns the flaws of a kind, in one line for all that differ in their numbers only.
 fn flaws(trials: &[Trial], void: bool, title: &str, meaning: &str) -> Markup {
     let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
     let of_kind = |flaw: &&Flaw| flaw.void == void;
@@ -96,12 +84,12 @@ struct Group<'a> {
 impl Group<'_> {
     fn line(&self) -> Markup {
         let (reasons, ids) = (&self.reasons, &self.ids);
-        let rest = ids.len().saturating_sub(NAMED);
+        let rest = ids.len().saturating_sub(NAMED_MAX);
         html! {
-            @if ids.len() > 1 { (ids.len()) " tests, " @if reasons.len() > 1 { "for example " } }
+            @if ids.len() > 1 { (ids.len()) " trials" @if reasons.len() > 1 { ", for example" } ": " }
             @if let Some(reason) = reasons.first() { (reason) }
             ": "
-            @for (index, id) in ids.iter().take(NAMED).enumerate() {
+            @for (index, id) in ids.iter().take(NAMED_MAX).enumerate() {
                 @if index > 0 { ", " }
                 code { (id) }
             }
@@ -110,7 +98,7 @@ impl Group<'_> {
     }
 }
 
-/// `reason` without its numbers.
+/// Returns `reason` without its numbers.
 fn pattern(reason: &str) -> String {
     let mut pattern = String::new();
     for part in reason.split(|c: char| c.is_ascii_digit() || c == '.') {
@@ -122,8 +110,8 @@ fn pattern(reason: &str) -> String {
     pattern
 }
 
-/// How much of the time the machine was somebody else's.
-fn by_steal(trials: &[Trial]) -> Markup {
+/// Returns the share of steal time in all trials.
+fn steal(trials: &[Trial]) -> Markup {
     let (stolen, seconds) = trials
         .iter()
         .filter_map(|trial| trial.conditions.as_ref())
@@ -136,8 +124,8 @@ fn by_steal(trials: &[Trial]) -> Markup {
     html! {
         @if seconds > 0.0 {
             p.fine {
-                "While load was offered, the hypervisor gave "
-                (crate::format::percent(stolen / seconds)) " of the cores’ time to others."
+                "Steal time during the trials: the hypervisor gave "
+                (percent(stolen / seconds)) " of the cores’ time to others."
             }
         }
     }
@@ -148,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_do_not_make_another_reason() {
+    fn pattern_ignores_numbers() {
         assert_eq!(pattern("lost 3 of 10.5 %"), pattern("lost 31 of 0.25 %"));
         assert_ne!(pattern("lost 3 of 10"), pattern("kept 3 of 10"));
     }

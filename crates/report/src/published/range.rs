@@ -1,10 +1,10 @@
-//! What was published of one number: the number, an interval, or a side of it.
+//! Published number: one value, an interval, or a bound.
 
 use serde::Deserialize;
 
 use crate::format::{decimal, decimals};
 
-/// Both ends of a number, of which one may not have been told.
+/// Interval with one or two known ends.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "[Option<f64>; 2]")]
 pub struct Range {
@@ -17,32 +17,32 @@ impl TryFrom<[Option<f64>; 2]> for Range {
 
     fn try_from([low, high]: [Option<f64>; 2]) -> Result<Self, String> {
         match (low, high) {
-            (None, None) => Err("a number without both ends is none".to_owned()),
-            (Some(low), Some(high)) if low > high => Err(format!("{low} is more than {high}")),
+            (None, None) => Err("a range needs an end".to_owned()),
+            (Some(low), Some(high)) if low > high => Err(format!("{low} is greater than {high}")),
             _ => Ok(Self { low, high }),
         }
     }
 }
 
 impl Range {
-    /// The lower end; none if it is only known to be less than the upper.
+    /// Returns the lower end; `None` if only an upper bound is known.
     #[must_use]
     pub const fn low(&self) -> Option<f64> {
         self.low
     }
 
-    /// The upper end; none if it is only known to be more than the lower.
+    /// Returns the upper end; `None` if only a lower bound is known.
     #[must_use]
     pub const fn high(&self) -> Option<f64> {
         self.high
     }
 
-    /// The ends that there are.
+    /// Returns the known ends.
     pub(crate) fn ends(&self) -> impl Iterator<Item = f64> {
         self.low.into_iter().chain(self.high)
     }
 
-    /// `30 – 90`, `< 10` or `157`.
+    /// Returns the range as text: `30 – 90`, `< 10` or `157`.
     pub(crate) fn text(&self) -> String {
         let whole = |value: f64| value.fract() == 0.0;
         let number = |value: f64| decimal(value, if whole(value) { 0 } else { decimals(value) });
@@ -64,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_were_not_told_are_not_made_up() {
-        let told = ["[30, 90]", "[157, 157]", "[null, 10]", "[10, null]"];
-        let texts = told.map(|text| read(text).unwrap().text());
+    fn range_with_one_end_is_a_bound() {
+        let ranges = ["[30, 90]", "[157, 157]", "[null, 10]", "[10, null]"];
+        let texts = ranges.map(|text| read(text).unwrap().text());
         assert_eq!(texts, ["30 – 90", "157", "< 10", "> 10"]);
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn range_without_ends_or_with_swapped_ends_is_rejected() {
         assert_eq!(read("[null, null]"), None);
         assert_eq!(read("[2, 1]"), None);
     }

@@ -1,10 +1,9 @@
-//! Thresholds held against what was measured.
+//! Verdicts on thresholds.
 
 use std::collections::BTreeMap;
 
-use record::Results;
 use record::journal::{self, JournalError};
-use record::{Better, Point};
+use record::{Better, Point, Results};
 use stats::{CONFIDENCE, Interval, mean_interval, ratio_interval};
 
 use super::{Judgement, Limit, Threshold, Verdict};
@@ -13,10 +12,10 @@ use crate::compare::{Method, compare};
 use crate::figures::{Cell, CellKey, cells, observe};
 use crate::format::figure;
 
-/// Holds each of `thresholds` against each figure of `results` that it is for.
+/// Judges each of `thresholds` on each figure of `results` that it applies to.
 ///
 /// # Errors
-/// The run that a threshold takes for its baseline cannot be read.
+/// The baseline of a threshold cannot be read.
 pub fn judge(thresholds: &[Threshold], results: &Results) -> Result<Vec<Judgement>, JournalError> {
     let cells = cells(results);
     let mut judgements = Vec::new();
@@ -33,7 +32,7 @@ pub fn judge(thresholds: &[Threshold], results: &Results) -> Result<Vec<Judgemen
                 regression,
             } => {
                 let entries = journal::read(directory)?;
-                scope.against_run(
+                scope.judge_against(
                     &Results::new(entries, results.catalogue()),
                     *regression,
                     &mut judgements,
@@ -48,7 +47,7 @@ pub fn judge(thresholds: &[Threshold], results: &Results) -> Result<Vec<Judgemen
     Ok(judgements)
 }
 
-/// A threshold and what there is.
+/// Threshold and results.
 struct Scope<'a> {
     threshold: &'a Threshold,
     results: &'a Results,
@@ -59,7 +58,7 @@ impl<'a> Scope<'a> {
     fn cells(&self) -> impl Iterator<Item = &'a Cell> {
         let fits = |cell: &&Cell| {
             let figure = self.threshold.figure.as_ref();
-            self.takes(&cell.key.device, &cell.key.point)
+            self.applies_to(&cell.key.device, &cell.key.point)
                 && self
                     .threshold
                     .experiment
@@ -69,23 +68,24 @@ impl<'a> Scope<'a> {
         self.cells.values().filter(fits)
     }
 
-    /// A bare cable is judged only where it is named, and no device by itself.
-    fn takes(&self, device: &str, point: &Point) -> bool {
+    /// Returns true if the threshold applies to a device at a point: to the bare link only if it is
+    /// named, and never to the device of the limit.
+    fn applies_to(&self, device: &str, point: &Point) -> bool {
         let devices = self.results.devices();
-        let cable = devices
+        let is_link = devices
             .iter()
             .any(|one| one.calibration && one.name == device);
         let other = match &self.threshold.limit {
             Limit::Device { device, .. } => Some(device.as_str()),
             Limit::Number { .. } | Limit::Baseline { .. } => None,
         };
-        let wanted = match &self.threshold.device {
-            Some(wanted) => wanted == device,
-            None => !cable && other != Some(device),
+        let is_device = match &self.threshold.device {
+            Some(named) => named == device,
+            None => !is_link && other != Some(device),
         };
         let value = |name: &str| point.get(name).map(ToString::to_string);
         let mut values = self.threshold.point.iter();
-        wanted && values.all(|(name, wanted)| value(name).as_ref() == Some(wanted))
+        is_device && values.all(|(name, required)| value(name).as_ref() == Some(required))
     }
 
     fn judge(&self, cell: &Cell) -> Judgement {
@@ -93,7 +93,7 @@ impl<'a> Scope<'a> {
             Limit::Number { side, number } => match cell.interval() {
                 Some(interval) => {
                     let verdict = side.judge(&interval, *number);
-                    self.told(&cell.key, verdict, interval, cell.unit.to_owned())
+                    self.judged(&cell.key, verdict, interval, cell.unit.to_owned())
                 }
                 None => self.unknown(&cell.key, too_few(cell.runs.len())),
             },
@@ -119,22 +119,23 @@ impl<'a> Scope<'a> {
                 }
                 if let Some(ratio) = ratio_interval(&pairs, CONFIDENCE) {
                     let verdict = side.judge(&ratio, *factor);
-                    return self.told(&cell.key, verdict, ratio, format!("times {device}"));
+                    return self.judged(&cell.key, verdict, ratio, format!("× {device}"));
                 }
-                // Where one is zero there is no ratio, but which is more can be told.
+                // There is no ratio to zero, but a difference.
                 let above: Vec<f64> = pairs
                     .iter()
                     .map(|(own, other)| own - factor * other)
                     .collect();
-                let above = mean_interval(&above, CONFIDENCE).expect("there are three or more");
-                let unit = format!("{} more than {factor} times {device}", cell.unit);
-                self.told(&cell.key, side.judge(&above, 0.0), above, unit)
+                let above =
+                    mean_interval(&above, CONFIDENCE).expect("there are at least three runs");
+                let unit = format!("{} above {factor} × {device}", cell.unit);
+                self.judged(&cell.key, side.judge(&above, 0.0), above, unit)
             }
             Limit::Baseline { .. } => unreachable!("runs are compared as a whole"),
         }
     }
 
-    fn against_run(&self, before: &Results, regression: f64, judgements: &mut Vec<Judgement>) {
+    fn judge_against(&self, before: &Results, regression: f64, judgements: &mut Vec<Judgement>) {
         let method = Method {
             margin: regression,
             paired: false,
@@ -143,7 +144,7 @@ impl<'a> Scope<'a> {
         for cell in self.cells().filter(|cell| cell.better != Better::Neither) {
             let row = comparison.rows.iter().find(|row| row.key == cell.key);
             let judgement = match row.map(|row| (row, row.change)) {
-                None => self.unknown(&cell.key, "the baseline does not have it".to_owned()),
+                None => self.unknown(&cell.key, "the baseline has no such figure".to_owned()),
                 Some((row, None)) => self.unknown(&cell.key, too_few(row.runs[0].min(row.runs[1]))),
                 Some((row, Some(change))) => {
                     let interval = Interval {
@@ -152,33 +153,39 @@ impl<'a> Scope<'a> {
                         high: change.high,
                         runs: row.runs[0].min(row.runs[1]),
                     };
-                    let certain = change.p <= 1.0 - CONFIDENCE;
-                    let verdict = match (row.may_be_worse, row.surely_worse && certain) {
+                    let is_certain = change.p <= 1.0 - CONFIDENCE;
+                    let verdict = match (row.may_be_worse, row.surely_worse && is_certain) {
                         (_, true) => Verdict::NotMet,
                         (false, _) => Verdict::Met,
                         (true, false) => Verdict::Inconclusive,
                     };
                     let unit = if change.relative {
-                        "of the baseline more"
+                        "of the baseline, as a change"
                     } else {
-                        "more"
+                        "as a change"
                     };
-                    self.told(&cell.key, verdict, interval, unit.to_owned())
+                    self.judged(&cell.key, verdict, interval, unit.to_owned())
                 }
             };
             judgements.push(judgement);
         }
     }
 
-    fn told(&self, key: &CellKey, verdict: Verdict, interval: Interval, unit: String) -> Judgement {
+    fn judged(
+        &self,
+        key: &CellKey,
+        verdict: Verdict,
+        interval: Interval,
+        unit: String,
+    ) -> Judgement {
         let [mean, low, high] = [interval.mean, interval.low, interval.high].map(figure);
-        let said = format!("{mean} ({low} … {high}) {unit}, {} runs", interval.runs);
+        let measured = format!("{mean} ({low} … {high}) {unit}, {} runs", interval.runs);
         Judgement {
             threshold: self.threshold.to_string(),
             cell: Some(key.clone()),
             verdict,
             interval: Some(interval),
-            said: said.replace(" ,", ","),
+            measured: measured.replace(" ,", ","),
         }
     }
 
@@ -189,7 +196,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Why there is nothing: a trial's own words, if one fits.
+    /// Returns the judgement without a cell, with the recorded reason if there is one.
     fn nothing(&self) -> Judgement {
         let experiment = self.threshold.experiment;
         let device = self.threshold.device.as_ref();
@@ -200,15 +207,15 @@ impl<'a> Scope<'a> {
         let reason = trials.map(|trial| {
             let flaw = trial.flaws.iter().find(|flaw| flaw.void);
             let absent = self.threshold.figure.as_ref().and_then(|name| {
-                let seen = observe(trial, self.results.catalogue());
-                self.takes(&trial.device, &seen.point)
-                    .then(|| seen.absent.get(name).cloned())?
+                let observation = observe(trial, self.results.catalogue());
+                self.applies_to(&trial.device, &observation.point)
+                    .then(|| observation.absent.get(name).cloned())?
             });
             let reason = flaw.map(|flaw| flaw.reason.clone()).or(absent)?;
             Some(format!("{}: {reason}", trial.id))
         });
         let reason = reason.flatten().next();
-        self.not_measured(reason.unwrap_or_else(|| "nothing of the kind was measured".to_owned()))
+        self.not_measured(reason.unwrap_or_else(|| "not measured".to_owned()))
     }
 
     fn not_measured(&self, reason: String) -> Judgement {
@@ -217,11 +224,11 @@ impl<'a> Scope<'a> {
             cell: None,
             verdict: Verdict::Inconclusive,
             interval: None,
-            said: reason,
+            measured: reason,
         }
     }
 }
 
 fn too_few(runs: usize) -> String {
-    format!("{runs} runs, where {RUNS_MIN} at least make an interval")
+    format!("{runs} runs; an interval needs {RUNS_MIN}")
 }

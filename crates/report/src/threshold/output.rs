@@ -1,11 +1,10 @@
-//! Judgements for those who decide by them: a table for people, JUnit's XML for the
-//! programs that show tests.
+//! Judgements as a Markdown table, and as JUnit XML for continuous integration.
 
 use std::fmt::Write as _;
 
 use super::{Judgement, Verdict};
 
-/// A headline and a table; what is not met comes first.
+/// Returns a headline and a table, in which thresholds that are not met come first.
 #[must_use]
 pub fn markdown(judgements: &[Judgement]) -> String {
     let [not_met, open, met] = counts(judgements);
@@ -25,7 +24,7 @@ pub fn markdown(judgements: &[Judgement]) -> String {
             cell.map_or_else(String::new, |key| key.device.clone()),
             cell.map_or_else(String::new, super::CellKey::point_text),
             cell.map_or_else(String::new, |key| key.figure.clone()),
-            judgement.said.clone(),
+            judgement.measured.clone(),
         ];
         let columns = columns.map(|column| column.replace('|', "\\|").replace('\n', " "));
         let _ = writeln!(text, "| {} |", columns.join(" | "));
@@ -33,7 +32,7 @@ pub fn markdown(judgements: &[Judgement]) -> String {
     text
 }
 
-/// The judgements as JUnit has tests: not met is a failure, inconclusive an error.
+/// Returns the judgements as JUnit tests: not met is a failure, inconclusive an error.
 #[must_use]
 pub fn junit(judgements: &[Judgement]) -> String {
     let [not_met, open, _] = counts(judgements);
@@ -55,14 +54,14 @@ pub fn junit(judgements: &[Judgement]) -> String {
             format!(" ({} {} {})", key.device, key.point_text(), key.figure)
         });
         let name = format!("{}{place}", judgement.threshold);
-        let (class, name, said) = (xml(&class), xml(&name), xml(&judgement.said));
+        let (class, name, measured) = (xml(&class), xml(&name), xml(&judgement.measured));
         let _ = write!(text, "    <testcase classname=\"{class}\" name=\"{name}\"");
         let _ = match judgement.verdict {
             Verdict::Met => writeln!(text, "/>"),
-            Verdict::NotMet => writeln!(text, "><failure message=\"{said}\"/></testcase>"),
+            Verdict::NotMet => writeln!(text, "><failure message=\"{measured}\"/></testcase>"),
             Verdict::Inconclusive => writeln!(
                 text,
-                "><error type=\"inconclusive\" message=\"{said}\"/></testcase>"
+                "><error type=\"inconclusive\" message=\"{measured}\"/></testcase>"
             ),
         };
     }
@@ -77,7 +76,7 @@ fn counts(judgements: &[Judgement]) -> [usize; 3] {
     })
 }
 
-/// Text as XML 1.0 takes it in an attribute; what it cannot hold is left out.
+/// Escapes a text for an attribute of XML 1.0, without control characters.
 fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

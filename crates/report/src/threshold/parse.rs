@@ -1,30 +1,30 @@
-//! Thresholds as they are typed.
+//! Parser of thresholds in one line.
 //!
 //! ```text
-//! threshold = scenario [ "[" name "=" value { "," name "=" value } "]" ] "." figure side limit
-//! scenario  = NAME | "*"          figure = NAME | "*"          side = "<" | "<=" | ">" | ">="
-//! limit     = NUMBER [ "%" ] | [ NUMBER "*" ] DEVICE
+//! threshold  = experiment [ "[" name "=" value { "," name "=" value } "]" ] "." figure side limit
+//! experiment = NAME | "*"         figure = NAME | "*"         side = "<" | "<=" | ">" | ">="
+//! limit      = NUMBER [ "%" ] | [ NUMBER "*" ] DEVICE
 //! ```
 
 use record::Catalogue;
 
 use super::{Limit, Side, Threshold};
 
-/// A text that is no threshold: what is wrong, and where.
+/// Syntax error in a threshold, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}\n  {text}\n  {:>place$}", "^", place = at + 1)]
 pub struct BadThreshold {
     text: String,
-    /// How many characters stand before the place.
+    /// Number of characters before the error.
     pub(super) at: usize,
     reason: String,
 }
 
 impl Threshold {
-    /// Parses a threshold of an experiment of `catalogue`, as typed.
+    /// Parses a threshold of an experiment of `catalogue`.
     ///
     /// # Errors
-    /// The text is no threshold, or names something that the catalogue does not have.
+    /// The syntax is wrong, or a name is unknown.
     pub fn parse(text: &str, catalogue: Catalogue) -> Result<Self, BadThreshold> {
         let mut reader = Reader {
             text,
@@ -39,8 +39,8 @@ impl Threshold {
     }
 }
 
-/// Where it went wrong, in bytes, and why.
-type Wrong = (usize, String);
+/// Position of an error in bytes, and its reason.
+type SyntaxError = (usize, String);
 
 struct Reader<'a> {
     text: &'a str,
@@ -49,9 +49,9 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn threshold(&mut self) -> Result<Threshold, Wrong> {
+    fn threshold(&mut self) -> Result<Threshold, SyntaxError> {
         let start = self.here();
-        let experiment = match self.word("a scenario, as echo, or *")? {
+        let experiment = match self.word("an experiment, as echo, or *")? {
             "*" => None,
             name => {
                 let found = self.catalogue.parse(name);
@@ -81,17 +81,17 @@ impl<'a> Reader<'a> {
         threshold.limit = self.limit()?;
         match self.rest().is_empty() {
             true => Ok(threshold),
-            false => Err((self.at, "nothing more is expected here".to_owned())),
+            false => Err((self.at, "expected the end of the threshold".to_owned())),
         }
     }
 
-    fn filters(&mut self, threshold: &mut Threshold) -> Result<(), Wrong> {
+    fn filters(&mut self, threshold: &mut Threshold) -> Result<(), SyntaxError> {
         loop {
             let start = self.here();
             let name = self.word("device or a parameter's name")?;
             self.expect("=", "'=' and a value")?;
             let value = self.word("a value")?.to_owned();
-            let repeated = match name {
+            let is_repeated = match name {
                 "device" => threshold.device.replace(value).is_some(),
                 name => {
                     let known = threshold.point.iter().any(|(known, _)| known == name);
@@ -102,8 +102,8 @@ impl<'a> Reader<'a> {
                     known
                 }
             };
-            if repeated {
-                return Err((start, format!("{name} is given twice")));
+            if is_repeated {
+                return Err((start, format!("{name} is set twice")));
             }
             if !self.take(",") {
                 return self.expect("]", "',' or ']'");
@@ -111,10 +111,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn limit(&mut self) -> Result<Limit, Wrong> {
+    fn limit(&mut self) -> Result<Limit, SyntaxError> {
         self.here();
         let side = Side::ALL.into_iter().find(|side| self.take(side.sign()));
-        let side = side.ok_or_else(|| (self.at, "one of <, <=, >, >= is expected".to_owned()))?;
+        let side = side.ok_or_else(|| (self.at, "expected one of <, <=, >, >=".to_owned()))?;
         let start = self.here();
         let word = self.word("a number, or a device, as 2.5 * ovs")?;
         let Some(number) = number(word) else {
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
             return Ok(Limit::Number { side, number });
         }
         if number <= 0.0 {
-            return Err((start, "a device is multiplied by more than 0".to_owned()));
+            return Err((start, "the factor of a device must be above 0".to_owned()));
         }
         let device = self.word("a device, as ovs")?.to_owned();
         Ok(Limit::Device {
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The place behind any spaces.
+    /// Skips spaces and returns the position.
     fn here(&mut self) -> usize {
         self.at += self.rest().len() - self.rest().trim_start().len();
         self.at
@@ -161,35 +161,35 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn expect(&mut self, sign: &str, wanted: &str) -> Result<(), Wrong> {
+    fn expect(&mut self, sign: &str, expected: &str) -> Result<(), SyntaxError> {
         match self.take(sign) {
             true => Ok(()),
-            false => Err((self.at, format!("{wanted} is expected"))),
+            false => Err((self.at, format!("expected {expected}"))),
         }
     }
 
-    /// A name, a number or `*`. A point belongs to a number only.
-    fn word(&mut self, wanted: &str) -> Result<&'a str, Wrong> {
+    /// Reads a name, a number or `*`. Only a number can contain a point.
+    fn word(&mut self, expected: &str) -> Result<&'a str, SyntaxError> {
         let start = self.here();
         let rest = self.rest();
-        let numeric = rest.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
+        let is_numeric = rest.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
         let belongs = |(at, c): (usize, char)| match c {
-            '.' => numeric,
-            '+' | '-' => !numeric || at == 0 || rest[..at].ends_with(['e', 'E']),
+            '.' => is_numeric,
+            '+' | '-' => !is_numeric || at == 0 || rest[..at].ends_with(['e', 'E']),
             c => c.is_alphanumeric() || c == '_' || c == '/' || c == ':',
         };
         let length = rest.char_indices().find(|&one| !belongs(one));
         let length = length.map_or(rest.len(), |(at, _)| at);
         let length = if rest.starts_with('*') { 1 } else { length };
         if length == 0 {
-            return Err((start, format!("{wanted} is expected")));
+            return Err((start, format!("expected {expected}")));
         }
         self.at += length;
         Ok(&rest[..length])
     }
 }
 
-/// Digits may be set apart by `_`.
+/// Parses a number, which may have `_` between digits.
 fn number(word: &str) -> Option<f64> {
     let begins = word.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
     let number: f64 = word.replace('_', "").parse().ok()?;

@@ -1,5 +1,4 @@
-//! Thresholds in a file, for those that stand for long. A rule of the file may say more than one
-//! thing of a figure, and each is a threshold.
+//! Thresholds in a TOML file. A rule may have several limits, and each is a threshold.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +9,7 @@ use serde::Deserialize;
 
 use super::{Limit, Side, Threshold};
 
-/// A file of rules that cannot be used.
+/// Error in a file of rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct BadRules {
@@ -25,7 +24,7 @@ struct File {
     rule: Vec<Rule>,
 }
 
-/// A rule as it is written.
+/// Rule of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -43,10 +42,10 @@ struct Rule {
     max_regression: Option<String>,
 }
 
-/// Reads the thresholds of the file `path`. Baselines are directories, told from where it lies.
+/// Reads the thresholds of the file `path`. The directories of baselines are relative to it.
 ///
 /// # Errors
-/// It cannot be read, or a rule makes no sense: which, and why.
+/// The file cannot be read, or a rule is invalid.
 pub fn read_rules(path: &Path, catalogue: Catalogue) -> Result<Vec<Threshold>, BadRules> {
     let bad = |reason: String| BadRules {
         path: path.display().to_string(),
@@ -57,7 +56,7 @@ pub fn read_rules(path: &Path, catalogue: Catalogue) -> Result<Vec<Threshold>, B
     thresholds(&text, base, catalogue).map_err(bad)
 }
 
-/// The thresholds of `text`.
+/// Parses the thresholds in `text`.
 pub(super) fn thresholds(
     text: &str,
     base: &Path,
@@ -65,7 +64,7 @@ pub(super) fn thresholds(
 ) -> Result<Vec<Threshold>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     if file.rule.is_empty() {
-        return Err("it has no [[rule]]".to_owned());
+        return Err("there is no [[rule]]".to_owned());
     }
     let mut all = Vec::new();
     for (number, rule) in (1..).zip(file.rule) {
@@ -90,8 +89,8 @@ impl Rule {
         threshold.check_names(catalogue)?;
         let limits = self.limits(base)?;
         if limits.is_empty() {
-            let wanted = "one of min, max, min_ratio_to, max_ratio_to, baseline is wanted";
-            return Err(wanted.to_owned());
+            let expected = "expected one of min, max, min_ratio_to, max_ratio_to, baseline";
+            return Err(expected.to_owned());
         }
         let with = |limit| Threshold {
             limit,
@@ -114,7 +113,7 @@ impl Rule {
         let values = self.point.iter().map(|(name, value)| match value {
             toml::Value::String(word) => Ok((name.clone(), word.clone())),
             toml::Value::Integer(number) => Ok((name.clone(), number.to_string())),
-            _ => Err(format!("where.{name}: a word or a whole number is wanted")),
+            _ => Err(format!("where.{name}: expected a word or an integer")),
         });
         values.collect()
     }
@@ -124,11 +123,11 @@ impl Rule {
             |side, number: Option<f64>| number.map(|number| Limit::Number { side, number });
         let factor = self.ratio.unwrap_or(1.0);
         if !(factor.is_finite() && factor > 0.0) {
-            return Err("ratio: more than 0 is wanted".to_owned());
+            return Err("ratio: expected a number above 0".to_owned());
         }
-        let compared = self.min_ratio_to.is_some() || self.max_ratio_to.is_some();
-        if self.ratio.is_some() && !compared {
-            return Err("ratio: to what, min_ratio_to or max_ratio_to says".to_owned());
+        let has_device = self.min_ratio_to.is_some() || self.max_ratio_to.is_some();
+        if self.ratio.is_some() && !has_device {
+            return Err("ratio: needs min_ratio_to or max_ratio_to".to_owned());
         }
         let ratio = |side, device: Option<String>| {
             device.map(|device| Limit::Device {
@@ -144,7 +143,7 @@ impl Rule {
             }),
             (None, None) => None,
             (None, Some(_)) => {
-                return Err("max_regression: against which run, baseline says".to_owned());
+                return Err("max_regression: needs baseline".to_owned());
             }
         };
         let limits = [
@@ -158,9 +157,9 @@ impl Rule {
     }
 }
 
-/// A share, as `5%`.
+/// Parses a share, as `5%`.
 fn percent(text: &str) -> Result<f64, String> {
     crate::format::read_percent(text).ok_or_else(|| {
-        format!("max_regression: '{text}': per cent from 0 to 1000 are wanted, as '5%'")
+        format!("max_regression: '{text}': expected a percentage from 0 to 1000, as '5%'")
     })
 }

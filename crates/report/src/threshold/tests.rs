@@ -1,9 +1,8 @@
-//! Thresholds as they are typed and held against runs that never happened.
+//! Parsing of thresholds, and verdicts on the fixture.
 
 use std::path::Path;
 
-use record::fixture;
-use record::{Entry, Flaw};
+use record::{Entry, Flaw, fixture};
 
 use super::*;
 
@@ -18,7 +17,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_is_typed_is_read_and_printed_again() {
+fn threshold_is_parsed_and_printed() {
     for text in [
         "echo.p99_us < 50",
         "echo[device=comporta,match_set=ip].p99_us <= 50.5",
@@ -41,51 +40,57 @@ fn what_is_typed_is_read_and_printed_again() {
 }
 
 #[test]
-fn what_cannot_be_read_is_pointed_at_with_the_nearest_name() {
-    let told = refused("echo.p99us<50");
+fn syntax_error_has_its_position_and_the_nearest_name() {
+    let error = refused("echo.p99us<50");
     assert!(
-        told.starts_with("echo has no figure 'p99us' (did you mean 'p99_us'?): one of mean_us,"),
-        "{told}"
+        error.starts_with(
+            "echo has no figure 'p99us' (did you mean 'p99_us'?): expected one of mean_us,"
+        ),
+        "{error}"
     );
-    assert!(told.ends_with("\n  echo.p99us<50\n       ^"), "{told}");
-    let told = refused("ecko.p99_us<50");
-    assert!(told.contains("did you mean 'echo'?"), "{told}");
-    let told = refused("echo[match_sets=ip].p99_us<50");
-    assert!(told.starts_with("echo has no parameter 'match_sets' (did you mean 'match_set'?)"));
-    assert!(told.ends_with("\n       ^"), "{told}");
+    assert!(error.ends_with("\n  echo.p99us<50\n       ^"), "{error}");
+    let error = refused("ecko.p99_us<50");
+    assert!(error.contains("did you mean 'echo'?"), "{error}");
+    let error = refused("echo[match_sets=ip].p99_us<50");
+    assert!(error.starts_with("echo has no parameter 'match_sets' (did you mean 'match_set'?)"));
+    assert!(error.ends_with("\n       ^"), "{error}");
     for (text, reason, at) in [
-        ("", "a scenario, as echo, or * is expected", 0),
-        ("echo", "'.' and a figure, as .p99_us is expected", 4),
-        ("echo.p99_us", "one of <, <=, >, >= is expected", 11),
-        ("echo.p99_us = 5", "one of <, <=, >, >= is expected", 12),
+        ("", "expected an experiment, as echo, or *", 0),
+        ("echo", "expected '.' and a figure, as .p99_us", 4),
+        ("echo.p99_us", "expected one of <, <=, >, >=", 11),
+        ("echo.p99_us = 5", "expected one of <, <=, >, >=", 12),
         (
             "echo.p99_us <",
-            "a number, or a device, as 2.5 * ovs is expected",
+            "expected a number, or a device, as 2.5 * ovs",
             13,
         ),
-        ("echo.p99_us < 5 us", "nothing more is expected here", 16),
+        (
+            "echo.p99_us < 5 us",
+            "expected the end of the threshold",
+            16,
+        ),
         (
             "echo.p99_us < 0 * ovs",
-            "a device is multiplied by more than 0",
+            "the factor of a device must be above 0",
             14,
         ),
         (
             "echo[device=ovs,device=x].p99_us<1",
-            "device is given twice",
+            "device is set twice",
             16,
         ),
-        ("echo[device=ovs.p99_us<1", "',' or ']' is expected", 15),
-        ("écho.p99", "there is no scenario 'écho'", 0),
+        ("echo[device=ovs.p99_us<1", "expected ',' or ']'", 15),
+        ("écho.p99", "unknown experiment 'écho'", 0),
     ] {
-        let told = refused(text);
-        assert!(told.starts_with(reason), "{text}: {told}");
-        let caret = told.lines().last().unwrap();
-        assert_eq!(caret.len(), 2 + at + 1, "{text}: {told}");
+        let error = refused(text);
+        assert!(error.starts_with(reason), "{text}: {error}");
+        let caret = error.lines().last().unwrap();
+        assert_eq!(caret.len(), 2 + at + 1, "{text}: {error}");
     }
 }
 
 #[test]
-fn whatever_is_typed_is_read_or_refused_at_a_place_within_it() {
+fn any_text_is_parsed_or_rejected_at_a_position_within_it() {
     let mut random = base::SplitMix64::new(12);
     let parts = [
         "echo", "*", ".", "p99_us", "[", "]", "device", "=", ",", "<", ">=", "5", "%", "µ", " ",
@@ -116,7 +121,7 @@ fn whatever_is_typed_is_read_or_refused_at_a_place_within_it() {
     );
 }
 
-/// The fixture's devices, and their verdicts on `text`.
+/// Returns the fixture's devices, and the verdicts on `text`.
 fn verdicts(text: &str) -> Vec<(String, Verdict)> {
     let results = fixture::results(fixture::entries());
     let judged = judge(&[read(text)], &results).unwrap();
@@ -135,9 +140,9 @@ fn each(wanted: &[(&str, Verdict)]) -> Vec<(String, Verdict)> {
 }
 
 #[test]
-fn a_limit_is_met_by_the_whole_interval_or_not_at_all() {
+fn limit_is_met_by_the_whole_interval() {
     use Verdict::{Inconclusive, Met, NotMet};
-    // About 41, 106 and 12 microseconds, and some per cent from run to run; the cable is no device.
+    // About 41, 12 and 106 microseconds, and some per cent from run to run.
     let point = "echo[match_set=exact,frame_bytes=64]";
     assert_eq!(
         verdicts(&format!("{point}.p50_us < 60")),
@@ -155,7 +160,7 @@ fn a_limit_is_met_by_the_whole_interval_or_not_at_all() {
 }
 
 #[test]
-fn another_device_is_a_measure_run_by_run() {
+fn limit_relative_to_a_device_is_judged_run_by_run() {
     use Verdict::{Met, NotMet};
     assert_eq!(
         verdicts("tcp-throughput.bit_s >= 2.5 * ovs"),
@@ -165,7 +170,7 @@ fn another_device_is_a_measure_run_by_run() {
         verdicts("tcp-throughput[device=comporta].bit_s >= 25 * ovs"),
         each(&[("comporta", NotMet)])
     );
-    // Neither lost anything, which is no more than nothing.
+    // Neither has losses, and zero is not above zero.
     assert_eq!(
         verdicts("echo[device=comporta,match_set=exact,frame_bytes=64].loss <= ovs"),
         each(&[("comporta", Met)])
@@ -173,9 +178,9 @@ fn another_device_is_a_measure_run_by_run() {
 }
 
 #[test]
-fn what_was_not_measured_is_inconclusive_and_says_why() {
+fn missing_figure_is_inconclusive_with_the_reason() {
     let results = fixture::results(fixture::entries());
-    let said = |text: &str| {
+    let reason = |text: &str| {
         let judged = judge(&[read(text)], &results).unwrap();
         assert!(
             judged
@@ -184,21 +189,18 @@ fn what_was_not_measured_is_inconclusive_and_says_why() {
             "{judged:?}"
         );
         assert_eq!(exit_code(&judged), INCONCLUSIVE);
-        judged[0].said.clone()
+        judged[0].measured.clone()
     };
-    assert_eq!(
-        said("echo[device=comport].p50_us < 1"),
-        "nothing of the kind was measured"
-    );
+    assert_eq!(reason("echo[device=comport].p50_us < 1"), "not measured");
     assert!(
-        said("tcp-throughput[device=comporta].bit_s > 2 * ovss").contains("did you mean 'ovs'?")
+        reason("tcp-throughput[device=comporta].bit_s > 2 * ovss").contains("did you mean 'ovs'?")
     );
     // Two hundred echoes have no 99.9th percentile.
-    assert!(said("echo[device=ovs,match_set=ip].p999_us < 1").contains("too few came back"));
+    assert!(reason("echo[device=ovs,match_set=ip].p999_us < 1").contains("too few packets"));
 }
 
 #[test]
-fn void_runs_do_not_count_and_too_few_make_no_interval() {
+fn void_runs_are_excluded_and_two_have_no_interval() {
     let mut entries = fixture::entries();
     for entry in &mut entries {
         if let Entry::Trial(trial) = entry
@@ -213,18 +215,18 @@ fn void_runs_do_not_count_and_too_few_make_no_interval() {
         &fixture::results(entries),
     )
     .unwrap();
-    let said: Vec<&str> = judged.iter().map(|one| one.said.as_str()).collect();
-    assert_eq!(said, ["2 runs, where 3 at least make an interval"; 3]);
+    let reasons: Vec<&str> = judged.iter().map(|one| one.measured.as_str()).collect();
+    assert_eq!(reasons, ["2 runs; an interval needs 3"; 3]);
 }
 
 #[test]
-fn the_worst_verdict_is_the_exit_code() {
+fn exit_code_is_that_of_the_worst_verdict() {
     let judgement = |verdict| Judgement {
         threshold: "echo.p99_us < 5".to_owned(),
         cell: None,
         verdict,
         interval: None,
-        said: "a \"<&>\" | of\nthings".to_owned(),
+        measured: "a \"<&>\" | of\nthings".to_owned(),
     };
     let of = |verdicts: &[Verdict]| {
         exit_code(&verdicts.iter().copied().map(judgement).collect::<Vec<_>>())
@@ -276,7 +278,7 @@ max_regression = "5%"
 "#;
 
 #[test]
-fn a_file_of_rules_says_the_same_as_lines() {
+fn rules_of_a_file_are_thresholds() {
     let all = rules::thresholds(RULES, Path::new("runs"), fixture::CATALOGUE).unwrap();
     let texts: Vec<String> = all.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -291,21 +293,21 @@ fn a_file_of_rules_says_the_same_as_lines() {
 }
 
 #[test]
-fn a_rule_that_makes_no_sense_is_refused_by_its_number() {
-    let told = |rule: &str| {
+fn invalid_rule_is_rejected_with_its_number() {
+    let error = |rule: &str| {
         let text = format!("[[rule]]\nscenario = \"echo\"\nmetric = \"p99_us\"\n{rule}");
         rules::thresholds(&text, Path::new(""), fixture::CATALOGUE).unwrap_err()
     };
-    assert!(told("").starts_with("rule 1: one of min, max,"));
-    assert!(told("dut = \"ovs\"\nmax = 1.0").contains("unknown field `dut`"));
+    assert!(error("").starts_with("rule 1: expected one of min, max,"));
+    assert!(error("dut = \"ovs\"\nmax = 1.0").contains("unknown field `dut`"));
     assert!(
-        told("max = 1.0\nwhere = { size = 64 }")
+        error("max = 1.0\nwhere = { size = 64 }")
             .starts_with("rule 1: echo has no parameter 'size'")
     );
-    assert!(told("max = 1.0\nwhere = { frame_bytes = 6.5 }").contains("a whole number is wanted"));
-    assert!(told("max_regression = \"5%\"").contains("against which run"));
-    assert!(told("baseline = \"x\"\nmax_regression = \"5\"").contains("as '5%'"));
-    assert!(told("max = 1.0\nratio = 2.0").contains("to what"));
+    assert!(error("max = 1.0\nwhere = { frame_bytes = 6.5 }").contains("or an integer"));
+    assert!(error("max_regression = \"5%\"").contains("needs baseline"));
+    assert!(error("baseline = \"x\"\nmax_regression = \"5\"").contains("as '5%'"));
+    assert!(error("max = 1.0\nratio = 2.0").contains("needs min_ratio_to"));
     assert!(
         rules::thresholds("", Path::new(""), fixture::CATALOGUE)
             .unwrap_err()
@@ -316,7 +318,7 @@ fn a_rule_that_makes_no_sense_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_run_is_no_worse_than_itself_and_worse_than_a_better_one() {
+fn baseline_finds_a_regression_and_none_in_the_same_run() {
     let directory = std::env::temp_dir().join(format!("threshold-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let entries = fixture::entries();
@@ -334,9 +336,10 @@ fn a_run_is_no_worse_than_itself_and_worse_than_a_better_one() {
     let mut slower = entries;
     for entry in &mut slower {
         if let Entry::Trial(trial) = entry
-            && let Some(record::Outcome::Requests(requests)) = &mut trial.outcome
+            && let Some(reading) = &mut trial.reading
+            && let Some(rate) = reading.figures.get_mut("requests_s")
         {
-            requests.seconds *= 1.2;
+            *rate /= 1.2;
         }
     }
     let worse = judge(&[threshold.clone()], &fixture::results(slower)).unwrap();

@@ -2,60 +2,40 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use stats::mlrsearch::{Goal, LoadRange, TrialInput};
 use trafficgen::{Pace, Rate};
 
 use super::{LINE, SIZE, line_rate, output, searched};
 use crate::catalogue::offered::{Doubts, Load, figure};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const BACK_TO_BACK: Experiment = Experiment {
     description: Description {
         name: "back-to-back",
-        title: "The longest burst without loss",
+        title: "Back-to-back frames",
         family: Family::Benchmarking,
-        question: "How many frames in a row, at the greatest rate, does the device take without losing one?",
+        question: "How many back-to-back frames does the device forward without loss?",
         source: "RFC 2544, 26.4, and RFC 9004",
         steps: &[
-            "Bursts of frames of UDP are sent at the rate of the virtual line, or as fast as the tester can.",
-            "The longest burst without loss is searched for; a burst that lost something may be repeated once.",
-            "The time that a burst takes at that rate is the implied buffer time; what the device forwards meanwhile makes the rest of it.",
-            "One rule a direction matches the port of arrival.",
+            "Bursts of UDP frames are sent at the rate of the virtual line, or at that of the tester if it is lower.",
+            "A bisection finds the longest burst without loss; a burst with loss is repeated once.",
+            "The duration of a burst at that rate is the implied buffer time (RFC 9004), which includes what the device forwards meanwhile.",
+            "One rule per direction matches the ingress port.",
         ],
         parameters: &[
             SIZE,
             LINE,
             Parameter::constant(
                 "longest",
-                "frames of the longest burst that is tried",
-                Values::Numbers {
-                    quick: &[20_000],
-                    paper: &[2_000_000],
-                    rfc: &[3_000_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 20_000_000,
-                    },
-                },
+                "greatest burst length in frames",
+                Values::numbers(&[20_000], &[2_000_000], &[3_000_000], [10, 20_000_000]),
             ),
             Parameter::constant(
                 "searches",
-                "how often it is searched for, for the mean",
-                Values::Numbers {
-                    quick: &[1],
-                    paper: &[10],
-                    rfc: &[50],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000,
-                    },
-                },
+                "number of searches, for the mean",
+                Values::numbers(&[1], &[10], &[50], [1, 1_000]),
             ),
         ],
         figures: FIGURES,
@@ -69,20 +49,19 @@ pub(crate) const BACK_TO_BACK: Experiment = Experiment {
                 "implied_buffer_ms",
             ],
         }],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| point.number("searches") as f64 * 4.0,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("burst", "Mean burst", "frames", Better::Higher),
-    figure("burst_least", "Shortest", "frames", Better::Higher),
-    figure("burst_most", "Longest", "frames", Better::Higher),
-    figure("rate_kpps", "At", "kpps", Better::Neither),
+    figure("burst_least", "Minimum burst", "frames", Better::Higher),
+    figure("burst_most", "Maximum burst", "frames", Better::Higher),
+    figure("rate_kpps", "Burst rate", "kpps", Better::Neither),
     figure("implied_buffer_ms", "Implied buffer time", "ms", Better::Higher),
 ];
 
@@ -109,7 +88,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     if rate <= 0.0 {
         let reading = Reading::lacking(point, FIGURES, "the tester sent nothing");
         let conditions = plane.conditions()?;
-        return Ok(Measured::new(Outcome::Reading(reading), conditions));
+        return Ok(Measured::new(reading, conditions));
     }
     let longest = point.number("longest");
     let mut doubts = Doubts::default();
@@ -124,7 +103,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
         found.push(bursts.longest(plane, &mut doubts)?);
     }
     let conditions = plane.conditions()?;
-    let mut measured = Measured::new(Outcome::Reading(bursts.reading(point, &found)), conditions);
+    let mut measured = Measured::new(bursts.reading(point, &found), conditions);
     if found.iter().any(|burst| *burst >= longest) {
         measured.note(format!(
             "bursts of {longest} frames, the longest tried, lost nothing"

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use trafficgen::{Pace, Rate};
 
 use super::{LINE, SIZE, line_rate};
 use crate::catalogue::offered::{Doubts, Load, Offered, figure, too_slow};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const LOSS: Experiment = Experiment {
@@ -19,33 +15,25 @@ pub(crate) const LOSS: Experiment = Experiment {
         name: "loss-rate",
         title: "Frame loss rate",
         family: Family::Benchmarking,
-        question: "What share of frames is lost at each share of the greatest rate?",
+        question: "What share of the frames is lost at each share of the greatest rate?",
         source: "RFC 2544, 26.3",
         steps: &[
-            "The greatest rate is that of the virtual line, or what the tester can send, if that is less.",
-            "Frames of UDP are offered at 100 per cent of it, then at ten per cent less each time, until two trials in a row lose nothing.",
-            "One rule a direction matches the port of arrival.",
+            "The greatest rate is that of the virtual line, or that of the tester if it is lower.",
+            "UDP frames are offered at 100 per cent of it, then in steps of ten per cent less, until two successive trials have no loss.",
+            "One rule per direction matches the ingress port.",
         ],
         parameters: &[
             SIZE,
             LINE,
             Parameter::constant(
                 "millis",
-                "milliseconds a trial",
-                Values::Numbers {
-                    quick: &[200],
-                    paper: &[2_000],
-                    rfc: &[60_000],
-                    bound: Bound {
-                        least: 50,
-                        most: 3_600_000,
-                    },
-                },
+                "milliseconds per trial",
+                Values::numbers(&[200], &[2_000], &[60_000], [50, 3_600_000]),
             ),
         ],
         figures: FIGURES,
         views: &[View::Table {
-            title: "Loss at and below the greatest rate",
+            title: "Loss by share of the greatest rate",
             figures: &[
                 "greatest_kpps",
                 "loss_at_100_percent",
@@ -54,20 +42,19 @@ pub(crate) const LOSS: Experiment = Experiment {
                 "received_at_100_kpps",
             ],
         }],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| 0.5 + (point.number("millis") as f64 / 1e3 + 0.3) * 8.0,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("greatest_kpps", "Greatest rate", "kpps", Better::Neither),
-    figure("loss_at_100_percent", "Lost at 100 %", "%", Better::Lower),
-    figure("loss_at_50_percent", "Lost at 50 %", "%", Better::Lower),
-    figure("lossless_percent", "Lossless from", "% down", Better::Higher),
+    figure("loss_at_100_percent", "Loss at 100 %", "%", Better::Lower),
+    figure("loss_at_50_percent", "Loss at 50 %", "%", Better::Lower),
+    figure("lossless_percent", "Without loss from", "% down", Better::Higher),
     figure("received_at_100_kpps", "Received at 100 %", "kpps", Better::Higher),
 ];
 
@@ -92,7 +79,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     }
     let conditions = plane.conditions()?;
     let (reading, doubts) = trials.finish();
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     doubts.tell(&mut measured);
     Ok(measured)
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use trafficgen::{
     EndNo, Keep, Kept, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
 };
@@ -11,45 +10,34 @@ use super::{LINE, RATE_MIN, SIZE, line_rate};
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{DRAIN, Lines, Offer, fell_short, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const RECOVERY: Experiment = Experiment {
     description: Description {
         name: "recovery",
-        title: "Recovery from an overload",
+        title: "System recovery",
         family: Family::Benchmarking,
-        question: "How long after an overload has ended does a device still lose frames, and when is its delay what it was?",
-        source: "RFC 2544, 26.5; VSPERF overloads by half in place of a tenth",
+        question: "How long after an overload does a device still lose frames, and when is its delay normal again?",
+        source: "RFC 2544, 26.5, with the overload of VSPERF (a half instead of a tenth)",
         steps: &[
-            "The throughput is searched for by halves and single trials without loss, to a tenth, up to the rate of the virtual line or what the tester can send, if that is less.",
-            "The median delay at half of it is taken while the device is at rest.",
-            "Frames are then offered at the overload, and from one moment on at half the throughput; an overload that the tester cannot send is cut to what it can, and said so.",
-            "The recovery is the time from that moment until the last lost frame was due.",
-            "The delay is settled when, for two milliseconds of frames, its median is no more than a tenth above that at rest.",
-            "One rule a direction matches the port of arrival.",
+            "A bisection with single trials without loss finds the throughput to a tenth, up to the rate of the virtual line or of the tester.",
+            "The median delay at half the throughput is measured before the overload.",
+            "Then frames are offered at the overload, and after it at half the throughput; an overload above the limit of the tester is reduced to it, with a note.",
+            "The recovery time runs from the end of the overload to the time at which the last lost frame was due.",
+            "The delay is normal when its median over two milliseconds of frames is at most a tenth above that before the overload.",
+            "One rule per direction matches the ingress port.",
         ],
         parameters: &[
             SIZE,
             LINE,
             Parameter::constant(
                 "overload",
-                "per cent of the throughput that are offered at first",
-                Values::Numbers {
-                    quick: &[150],
-                    paper: &[110],
-                    rfc: &[110],
-                    bound: Bound {
-                        least: 101,
-                        most: 1_000,
-                    },
-                },
+                "overload in per cent of the throughput",
+                Values::numbers(&[150], &[110], &[110], [101, 1_000]),
             ),
             TRIAL_MILLIS,
             OVERLOAD_MILLIS,
@@ -58,13 +46,13 @@ pub(crate) const RECOVERY: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Recovery against frame size",
+                title: "Recovery time by frame size",
                 figure: "recovery_ms",
                 along: "size",
                 log: true,
             },
             View::Table {
-                title: "Recovery",
+                title: "Recovery time",
                 figures: &[
                     "recovery_ms",
                     "settled_ms",
@@ -75,20 +63,19 @@ pub(crate) const RECOVERY: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| {
         let of = |name| point.number(name) as f64 / 1e3;
         0.5 + 6.0 * (of("trial-millis") + 0.07) + of("overload-millis") + 2.0 * of("after-millis")
     },
     measure,
+    ..Experiment::BASE
 };
 
 const TRIAL_MILLIS: Parameter = Parameter::constant(
     "trial-millis",
-    "milliseconds of a trial of the search",
+    "duration of a trial of the search in milliseconds",
     Values::Numbers {
         quick: &[50],
         paper: &[1_000],
@@ -99,7 +86,7 @@ const TRIAL_MILLIS: Parameter = Parameter::constant(
 
 const OVERLOAD_MILLIS: Parameter = Parameter::constant(
     "overload-millis",
-    "milliseconds of the overload",
+    "duration of the overload in milliseconds",
     Values::Numbers {
         quick: &[100],
         paper: &[5_000],
@@ -110,7 +97,7 @@ const OVERLOAD_MILLIS: Parameter = Parameter::constant(
 
 const AFTER_MILLIS: Parameter = Parameter::constant(
     "after-millis",
-    "milliseconds of frames behind the overload, and of those at rest before",
+    "duration of the load before and after the overload in milliseconds",
     Values::Numbers {
         quick: &[150],
         paper: &[2_000],
@@ -126,12 +113,12 @@ const MILLIS: Bound = Bound {
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("recovery_ms", "Recovery", "ms", Better::Lower),
-    figure("settled_ms", "Delay settled after", "ms", Better::Lower),
+    figure("recovery_ms", "Recovery time", "ms", Better::Lower),
+    figure("settled_ms", "Delay normal after", "ms", Better::Lower),
     figure("throughput_kpps", "Throughput", "kpps", Better::Higher),
     figure("overload_kpps", "Overload", "kpps", Better::Neither),
-    figure("overload_loss_percent", "Lost, of the overload", "%", Better::Lower),
-    figure("rest_p50_us", "Median delay at rest", "µs", Better::Lower),
+    figure("overload_loss_percent", "Lost during the overload", "%", Better::Lower),
+    figure("rest_p50_us", "Median delay before", "µs", Better::Lower),
 ];
 
 /// The tester's limit is approached to this share of it: at the very limit it falls short.
@@ -153,13 +140,13 @@ const LATE_NS: u64 = 1_000_000;
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
     let mut reading = Reading::at(point);
-    let mut lines = Lines::open(&station.bench, point_size(point), tools)?;
-    greet(&station.bench, 0..2)?;
+    let mut lines = Lines::open(&setup.bench, point_size(point), tools)?;
+    greet(&setup.bench, 0..2)?;
     let limits = limits(point, &mut lines)?;
     let mut notes = Vec::new();
     match overload(limits, point.number("overload")) {
@@ -182,8 +169,8 @@ fn measure(
             notes.extend(recover(&plan, &mut lines, &mut reading)?);
         }
     }
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(reading, conditions);
     for note in notes {
         match note {
             Note::Void(reason) => measured.void(reason),

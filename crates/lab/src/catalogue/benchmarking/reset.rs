@@ -3,84 +3,60 @@
 use std::thread;
 use std::time::Duration;
 
+use crate::rules::MatchSet;
 use base::Instant;
-use record::MatchSet;
-use record::{Outcome, Reading};
 use testbed::Ending;
 use trafficgen::{EndNo, Keep, Kept, Length, Measurement, Pace, Rate, Request, Stream, Template};
 
 use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values,
-    View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::{Restarted, Station};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::Watch;
+use crate::setup::{Restarted, TestSetup};
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const RESET: Experiment = Experiment {
     description: Description {
         name: "reset",
-        title: "A device that is ended and started again",
+        title: "Reset",
         family: Family::Benchmarking,
-        question: "How long does a device that is started again forward nothing, and what of that time does it wait for its controller?",
+        question: "How long is the outage of a device that is restarted, and which part of it is due to the controller connection?",
         source: "RFC 2544, 26.6, and RFC 6201: planned and unplanned resets of the process",
         steps: &[
-            "The device is started for this test alone, and forwards before anything is done to it; frames of 64 bytes go from the client to the server at equal gaps, and each one's arrival is kept.",
-            "Amid them its process is asked to end (SIGTERM) or killed (SIGKILL), and started again at once; the cables stay, and Open vSwitch's database goes on. The kernel's bridge is taken away and made again, which counts as killed.",
-            "The controller waits for the device's call, to within five milliseconds, and gives it its rules again.",
-            "The outage is the longest silence at the server, from the last frame before to the first frame behind it; by lost frames it is their number by the gap between two.",
-            "All other times are counted from when the device was told to end.",
+            "The device is started for this trial and forwards before the reset; frames of 64 bytes are sent from the client to the server at equal gaps, and the arrival of each is recorded.",
+            "Meanwhile its process is terminated (SIGTERM) or killed (SIGKILL), and restarted at once; the links remain, and the database of Open vSwitch keeps running. The Linux bridge is deleted and created again, which counts as killed.",
+            "The controller accepts the device's connection to within five milliseconds and installs its rules again.",
+            "The outage is the longest time without frames at the server; by lost frames it is their number times the gap.",
+            "All other times run from the signal to the process.",
         ],
         parameters: &[
             Parameter::axis(
                 "ending",
-                "how the device is ended",
-                Values::Words {
-                    quick: &["killed"],
-                    all: &["killed", "asked"],
-                },
+                "end of the device: terminated (asked) or killed",
+                Values::words(&["killed"], &["killed", "asked"]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
-                Values::Numbers {
-                    quick: &[10_000],
-                    paper: &[10_000],
-                    rfc: &[10_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 20_000,
-                    },
-                },
+                "frames per second",
+                Values::numbers(&[10_000], &[10_000], &[10_000], [100, 20_000]),
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds within which it has to forward again",
-                Values::Numbers {
-                    quick: &[600],
-                    paper: &[10_000],
-                    rfc: &[60_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 60_000,
-                    },
-                },
+                "time limit for forwarding in milliseconds",
+                Values::numbers(&[600], &[10_000], &[60_000], [100, 60_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Matrix {
-                title: "Outage by how the device was ended",
+                title: "Outage by end of the device",
                 figure: "outage_ms",
                 across: "ending",
                 published: "",
             },
             View::Table {
-                title: "What the outage is made of",
+                title: "Parts of the outage",
                 figures: &[
                     "outage_ms",
                     "loss_outage_ms",
@@ -92,29 +68,30 @@ pub(crate) const RESET: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| Own {
+    setup: SetupKind::Dedicated(|_| DedicatedSetup {
         // The usual place, and yet one of its own: the run's device is to live on.
-        apart: true,
-        ..Own::default()
+        separate: true,
+        ..DedicatedSetup::default()
     }),
-    takes: |device, point| {
+    applies_to: |device, point| {
         let killed = point.word("ending") == "killed";
         device.can_restart() && (killed || !device.is_in_kernel())
     },
     seconds: |point| point.number("millis") as f64 / 1e3 + 0.8,
     measure,
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("outage_ms", "Outage", "ms", Better::Lower),
     figure("loss_outage_ms", "Outage, by lost frames", "ms", Better::Lower),
-    figure("ended_ms", "Gone", "ms", Better::Lower),
-    figure("called_ms", "Called its controller", "ms", Better::Lower),
-    figure("ruled_ms", "Had its rules", "ms", Better::Lower),
-    figure("first_frame_ms", "First frame out again", "ms", Better::Lower),
+    figure("ended_ms", "Process ended", "ms", Better::Lower),
+    figure("called_ms", "Connected", "ms", Better::Lower),
+    figure("ruled_ms", "Rules installed", "ms", Better::Lower),
+    figure("first_frame_ms", "First frame forwarded", "ms", Better::Lower),
     figure("lost", "Lost", "frames", Better::Lower),
 ];
 
@@ -126,7 +103,7 @@ const BEFORE: Duration = Duration::from_millis(100);
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let ending = match point.word("ending") {
@@ -135,16 +112,16 @@ fn measure(
     };
     let length = BEFORE + Duration::from_millis(point.number("millis"));
     let request = request(point.number("pps"), length);
-    let mut lines = Lines::open(&station.bench, 64, tools)?;
-    greet(&station.bench, 0..2)?;
+    let mut lines = Lines::open(&setup.bench, 64, tools)?;
+    greet(&setup.bench, 0..2)?;
     forwards(point.number("pps"), &mut lines)?;
     // What is watched is the machine: the process that is ended takes its account with it.
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
     let (measured, restarted) = thread::scope(|scope| {
-        let station = &mut *station;
+        let setup = &mut *setup;
         let restarted = scope.spawn(move || {
             tools.clock.sleep_until(tools.clock.now() + BEFORE);
-            station.restart(ending, MatchSet::Port, tools.spawner, tools.clock)
+            setup.restart(ending, MatchSet::Port, tools)
         });
         let measured = lines.offer(&request);
         let restarted = restarted.join();
@@ -155,11 +132,11 @@ fn measure(
     });
     let measurement = measured?;
     let restarted = restarted.map_err(|error| TrialError::Impossible(error.to_string()))?;
-    let mut conditions = watch.end(&station.bench)?;
+    let mut conditions = watch.end(&setup.bench)?;
     conditions.process = None;
     let mut reading = Reading::at(point);
     tell(&measurement, &restarted, point.number("pps"), &mut reading);
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     if let Some(reason) = is_void(&measurement) {
         measured.void(reason);
     }
@@ -201,8 +178,8 @@ fn tell(measurement: &Measurement, restarted: &Restarted, pps: u64, reading: &mu
     reading.put("loss_outage_ms", stream.lost as f64 / pps as f64 * 1e3);
     reading.put("ended_ms", since(restarted.stopped.gone));
     for (name, when) in [
-        ("called_ms", restarted.called),
-        ("ruled_ms", restarted.ruled),
+        ("called_ms", restarted.connected),
+        ("ruled_ms", restarted.rules_installed),
     ] {
         match when {
             Some(when) => reading.put(name, since(when)),

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use stats::mlrsearch::{End, Found, SearchOutcome};
 use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
 use super::{DIRECTION, GOAL, LINE, SIZE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const THROUGHPUT: Experiment = Experiment {
@@ -20,20 +16,20 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
         name: "throughput",
         title: "Throughput, and latency below it",
         family: Family::Benchmarking,
-        question: "What is the highest rate at which nothing is lost, and what does a frame take below it?",
-        source: "RFC 2544, 26.1 and 26.2, searched as RFC 9971 (MLRsearch) has it",
+        question: "What is the highest rate without loss, and what is the latency below it?",
+        source: "RFC 2544, 26.1 and 26.2, with the search of RFC 9971 (MLRsearch)",
         steps: &[
-            "Frames of UDP go through the device at one rate after the other, none above what the virtual line carries; one rule a direction matches the port of arrival.",
-            "A goal says how long a trial is, how much time is spent at a rate, and how much may be lost: without loss (NDR), half a per cent (PDR), or RFC 2544's one trial of 60 seconds.",
-            "The throughput lies between the greatest rate that met the goal and the least that did not; shown is the former.",
-            "A trial in which the tester fell short judges nothing; where the search ends at the tester's own limit, it says so.",
-            "Then frames are offered at 10, 50 and 90 per cent of the throughput of the last goal, and each one's delay is taken.",
+            "UDP frames are offered at one rate after another, up to that of the virtual line; one rule per direction matches the ingress port.",
+            "A goal defines the trial duration, the total time at a rate, and the permitted loss: none (NDR), half a per cent (PDR), or the single trial of 60 seconds of RFC 2544.",
+            "The throughput is between the greatest rate that met the goal and the least that did not; the former is shown.",
+            "A trial in which the tester missed the intended load is repeated; if the search ends at the limit of the tester, a note says so.",
+            "Then frames are offered at 10, 50 and 90 per cent of the throughput of the last goal, and the delay of each is measured.",
         ],
         parameters: &[SIZE, DIRECTION, GOAL, LINE, LATENCY_MILLIS],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Throughput against frame size",
+                title: "Throughput by frame size",
                 figure: "throughput_mbit",
                 along: "size",
                 log: false,
@@ -55,7 +51,7 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
                 ],
             },
             View::Table {
-                title: "Delay below it",
+                title: "Delay below the throughput",
                 figures: &[
                     "p50_at_10_us",
                     "p99_at_10_us",
@@ -66,30 +62,21 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| match point.word("goal") {
         "quick" => 10.0,
         "ndr-pdr" => 420.0,
         _ => 900.0,
     },
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const LATENCY_MILLIS: Parameter = Parameter::constant(
     "latency-millis",
-    "milliseconds for which delays are taken at each share of the throughput",
-    Values::Numbers {
-        quick: &[300],
-        paper: &[5_000],
-        rfc: &[120_000],
-        bound: Bound {
-            least: 50,
-            most: 3_600_000,
-        },
-    },
+    "duration of the delay measurement at each share of the throughput, in milliseconds",
+    Values::numbers(&[300], &[5_000], &[120_000], [50, 3_600_000]),
 );
 
 #[rustfmt::skip]
@@ -97,7 +84,7 @@ const FIGURES: &[Figure] = &[
     figure("throughput_kpps", "Throughput, last goal", "kpps", Better::Higher),
     figure("lossless_kpps", "First goal", "kpps", Better::Higher),
     figure("throughput_mbit", "On the line", "Mbit/s", Better::Higher),
-    figure("line_percent", "Of the line", "%", Better::Higher),
+    figure("line_percent", "Share of the line", "%", Better::Higher),
     figure("trials", "Trials", "", Better::Neither),
     figure("p50_at_10_us", "Median at 10 %", "µs", Better::Lower),
     figure("p99_at_10_us", "99 % at 10 %", "µs", Better::Lower),
@@ -134,7 +121,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
         }
     }
     let conditions = plane.conditions()?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     for found in &outcome.found {
         if let Some(words) = in_words(found) {
             measured.note(words);

@@ -39,7 +39,7 @@ fn what_the_tester_does_not_reach_is_told_and_not_left_out() {
 
 #[test]
 fn only_a_cable_is_calibrated_with() {
-    let of = |experiment: &Experiment, kind| (experiment.takes)(kind, &Point::default());
+    let of = |experiment: &Experiment, kind| (experiment.applies_to)(kind, &Point::default());
     for experiment in [&size::SIZE, &load::LOAD] {
         assert!(of(experiment, DeviceKind::Direct));
         assert!(!of(experiment, DeviceKind::Comporta));

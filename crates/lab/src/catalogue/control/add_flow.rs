@@ -6,76 +6,76 @@ use super::changes::{self, Change, RULES};
 use super::flows::{Flows, TABLE, delete_all, drop_rest};
 use super::rig::{Rig, settle};
 use super::{Found, PPS, VERSION, on_device, takes};
-use crate::catalogue::{Description, Experiment, Family, Point, Setting, View};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const ADD_FLOW: Experiment = Experiment {
     description: Description {
         name: "add-flow",
-        title: "Adding rules",
+        title: "Flow insertion delay",
         family: Family::Oflops,
-        question: "How long after they are sent are rules in force?",
+        question: "How long does a rule take from its flow-mod until it forwards packets?",
         source: "OFLOPS, module openflow_add_flow",
         steps: &[
-            "One rule drops everything; frames of as many flows as there will be rules come in one after the other, and none comes out.",
-            "All rules are sent at once, with a barrier behind them.",
-            "A rule is in force when the first frame of its flow comes out; a frame's way through the device is in that time, and so is the time between two frames of a flow.",
-            "A frame that was sent after the barrier's reply and does not come out shows that the reply came too early.",
-            "A rule that the device refuses is told with the device's own words.",
+            "One rule drops all packets; frames of as many flows as rules will be added are sent in turn, and none is forwarded.",
+            "All rules are sent at once, followed by a barrier request.",
+            "A rule is active when the first frame of its flow arrives at the server; this time includes the delay of the device and the interval between two frames of a flow.",
+            "A frame that was sent after the barrier reply and is lost shows that the reply was too early.",
+            "The error message of a rejected rule is reported.",
         ],
         parameters: &[RULES, TABLE, VERSION, PPS],
         figures: changes::FIGURES,
         views: CHANGE_VIEWS,
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds,
-    measure: |point, station, tools| on_device(point, station, tools, add),
+    measure: |point, setup, tools| on_device(point, setup, tools, add),
+    ..Experiment::BASE
 };
 
 /// Rules modified.
 pub(crate) const MOD_FLOW: Experiment = Experiment {
     description: Description {
         name: "mod-flow",
-        title: "Modifying rules",
+        title: "Flow modification delay",
         family: Family::Oflops,
-        question: "How long after they are sent are modifications in force?",
+        question: "How long does a modification take from its flow-mod until it applies to packets?",
         source: "OFLOPS, module openflow_mod_flow",
         steps: &[
-            "There are rules that write a code point into the frames of their flows, which come in one after the other.",
-            "All rules are modified at once to write another, with a barrier behind them.",
-            "A modification is in force when the first frame of its flow comes out with the new code point.",
-            "A frame that was sent after the barrier's reply and comes out with the old one shows that the reply came too early.",
+            "Rules set a DSCP in the frames of their flows, which are sent in turn.",
+            "All rules are modified at once to set another DSCP, followed by a barrier request.",
+            "A modification is active when the first frame of its flow arrives with the new DSCP.",
+            "A frame that was sent after the barrier reply and has the old DSCP shows that the reply was too early.",
         ],
         parameters: &[RULES, TABLE, VERSION, PPS],
         figures: changes::FIGURES,
         views: CHANGE_VIEWS,
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds,
-    measure: |point, station, tools| on_device(point, station, tools, modify),
+    measure: |point, setup, tools| on_device(point, setup, tools, modify),
+    ..Experiment::BASE
 };
 
 const CHANGE_VIEWS: &[View] = &[
     View::Lines {
-        title: "Until the last rule is met, by how many there are",
+        title: "Time until the last rule is active, by number of rules",
         figure: "last_ms",
         along: "rules",
         log: true,
     },
     View::Lines {
-        title: "Until the barrier is answered",
+        title: "Time until the barrier reply",
         figure: "barrier_ms",
         along: "rules",
         log: true,
     },
     View::Shares {
-        title: "From a message to its effect",
-        histogram: "effect_ns",
+        title: "Time from a message to its effect",
+        values: "effect_ns",
     },
     View::Table {
         title: "All figures",

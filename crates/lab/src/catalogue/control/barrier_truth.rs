@@ -10,51 +10,33 @@ use super::flows::{Flows, MARKS, TABLE};
 use super::rig::{Few, Order, Rig, Settled, pass_over};
 use super::traffic::{Seen, Traffic};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
     description: Description {
         name: "barrier-truth",
-        title: "Whether barriers tell the truth",
+        title: "Correctness of barrier replies",
         family: Family::Oflops,
-        question: "When a device says that rules are in force, are they?",
+        question: "Are rules active when a device sends the barrier reply?",
         source: "OFLOPS, section on flow-mods; Kuzniar, Peresini and Kostic, PAM 2015",
         steps: &[
-            "Frames of a few flows come in one after the other, and each flow's rule writes one of two code points into them.",
-            "All rules are modified to write the other, with a barrier behind; when its reply has come and all frames bear the new one, the next change follows after a while of random length.",
-            "The lag of a change is the time from the barrier's reply until the last flow was met by its new rule; none if that was before.",
-            "A barrier is convicted when a frame that was sent after its reply comes out by an old rule.",
+            "Frames of several flows are sent in turn, and the rule of each flow sets one of two DSCPs.",
+            "All rules are modified to set the other DSCP, followed by a barrier request; when the reply has arrived and all frames have the new DSCP, the next change follows after a random pause.",
+            "The lag of a change is the time from the barrier reply until the last flow has its new rule; zero if that was earlier.",
+            "A barrier reply is wrong if a frame that was sent after it is forwarded by an old rule.",
         ],
         parameters: &[
             Parameter::axis(
                 "batch",
                 "rules that are modified before a barrier",
-                Values::Numbers {
-                    quick: &[1],
-                    paper: &[1, 10, 100],
-                    rfc: &[1, 10, 100],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000,
-                    },
-                },
+                Values::numbers(&[1], &[1, 10, 100], &[1, 10, 100], [1, 1_000]),
             ),
             Parameter::constant(
                 "changes",
-                "changes in a test",
-                Values::Numbers {
-                    quick: &[50],
-                    paper: &[200],
-                    rfc: &[1_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 100_000,
-                    },
-                },
+                "changes per trial",
+                Values::numbers(&[50], &[200], &[1_000], [1, 100_000]),
             ),
             TABLE,
             VERSION,
@@ -63,17 +45,17 @@ pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "Frames that came out by an old rule after the barrier's reply",
+                title: "Frames forwarded by an old rule after the barrier reply",
                 figure: "late",
                 across: "batch",
             },
             View::Shares {
-                title: "From the change to its effect",
-                histogram: "effect_ns",
+                title: "Time from a change to its effect",
+                values: "effect_ns",
             },
             View::Shares {
-                title: "From the change to the barrier's reply",
-                histogram: "barrier_ns",
+                title: "Time from a change to the barrier reply",
+                values: "barrier_ns",
             },
             View::Table {
                 title: "All figures",
@@ -89,29 +71,29 @@ pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| {
         let batch = point.number("batch") as f64;
         let round = batch / point.number("pps") as f64;
         0.4 + point.number("changes") as f64 * (4e-3 + round + batch * 50e-6)
     },
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    bad("convicted", "Barriers convicted"),
-    bad("late", "Frames by an old rule after the reply"),
+    bad("convicted", "Wrong barrier replies"),
+    bad("late", "Frames by an old rule after the barrier reply"),
     time("barrier_mean_us", "Barrier, mean", "µs"),
     time("barrier_p50_us", "Barrier, median", "µs"),
     time("barrier_p99_us", "Barrier, 99 %", "µs"),
-    time("barrier_max_us", "Barrier, longest", "µs"),
+    time("barrier_max_us", "Barrier, maximum", "µs"),
     time("effect_mean_us", "Effect, mean", "µs"),
     time("effect_p50_us", "Effect, median", "µs"),
     time("effect_p99_us", "Effect, 99 %", "µs"),
-    time("effect_max_us", "Effect, longest", "µs"),
+    time("effect_max_us", "Effect, maximum", "µs"),
     time("lag_max_us", "Longest lag", "µs"),
     plain("changes", "Changes", ""),
 ];

@@ -14,7 +14,7 @@ use super::flows::MARKS;
 use super::poll::Poll;
 use super::rig::{Few, Order, Rig, Settled};
 use super::traffic::{Seen, Traffic, Unsettled};
-use crate::catalogue::{Bound, Figure, Parameter, Values};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// Frames go on for so long behind the barrier's reply, if all changes are met.
@@ -27,18 +27,15 @@ const EFFECT: Duration = Duration::from_secs(2);
 pub(super) const RULES: Parameter = Parameter::axis(
     "rules",
     "rules that are changed at once",
-    Values::Numbers {
-        quick: &[100],
-        paper: &[
+    Values::numbers(
+        &[100],
+        &[
             1, 10, 25, 50, 75, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 900,
             1_000,
         ],
-        rfc: &[1, 10, 100, 1_000, 10_000],
-        bound: Bound {
-            least: 1,
-            most: 50_000,
-        },
-    },
+        &[1, 10, 100, 1_000, 10_000],
+        [1, 50_000],
+    ),
 );
 
 /// What is changed, and by what a frame tells that it has met the change.
@@ -204,17 +201,17 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
 
 /// What of changes is told.
 pub(super) const FIGURES: &[Figure] = &[
-    time("first_ms", "First rule met", "ms"),
-    time("last_ms", "Last rule met", "ms"),
-    time("barrier_ms", "Barrier answered", "ms"),
-    time("said_ms", "All said", "ms"),
-    rate("rules_s", "Rules a second", "/s"),
+    time("first_ms", "First rule active", "ms"),
+    time("last_ms", "Last rule active", "ms"),
+    time("barrier_ms", "Barrier reply", "ms"),
+    time("said_ms", "All messages sent", "ms"),
+    rate("rules_s", "Rules per second", "/s"),
     time("effect_p50_us", "Effect, median", "µs"),
     time("effect_p99_us", "Effect, 99 %", "µs"),
-    time("lag_ms", "Last rule met after the barrier", "ms"),
-    bad("late", "Frames by the old state after the barrier"),
-    bad("never", "Rules that no frame met"),
-    plain("resolution_us", "Time between looks", "µs"),
+    time("lag_ms", "Last rule active after the barrier reply", "ms"),
+    bad("late", "Frames by the old state after the barrier reply"),
+    bad("never", "Rules never active"),
+    plain("resolution_us", "Sampling interval per rule", "µs"),
 ];
 
 impl Changed {

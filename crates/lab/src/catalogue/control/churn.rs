@@ -5,103 +5,78 @@ use std::time::Duration;
 use base::Instant;
 use flow::FlowModCommand;
 use openflow::Message;
-use record::Reading;
 
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
 use super::flows::{Flows, delete_all, drop_rest};
 use super::rig::{Few, Rig, settle};
 use super::traffic::{Seen, Traffic};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const CHURN: Experiment = Experiment {
     description: Description {
         name: "churn",
-        title: "Rules of others that come and go",
+        title: "Forwarding during flow table updates",
         family: Family::Robustness,
-        question: "Are frames lost or late while rules that they do not meet are added and deleted?",
+        question: "Are frames lost or delayed while other rules are added and deleted?",
         source: "RFC 8204, CPDPCoupling",
         steps: &[
-            "The table holds so many rules, of which a few are met by frames, each of 64 bytes and of one flow in turn.",
-            "It is waited until every frame comes out, and for as long as set nothing happens.",
-            "Then, for as long again, while frames go on at the same rate, rules that none of them meets are deleted and as many others added, the oldest first, at equal gaps: what is set is the sum of both.",
-            "What there is no room to say is withheld and counted; at the end a barrier tells how far behind the device is.",
+            "The table has the given number of rules; frames of 64 bytes match some of them in turn.",
+            "When all frames are forwarded, the first half of the trial has no changes.",
+            "In the second half, at the same load, rules that no frame matches are deleted, the oldest first, and as many others added, at equal gaps: the rate is the sum of both.",
+            "If the device does not read, messages are withheld and counted; a final barrier shows the backlog of the device.",
         ],
         parameters: &[
             Parameter::axis(
                 "rate",
-                "rules a second that are added or deleted",
-                Values::Numbers {
-                    quick: &[10_000],
-                    paper: &[0, 1, 100, 1_000, 10_000],
-                    rfc: &[0, 1, 100, 1_000, 10_000],
-                    bound: Bound {
-                        least: 0,
-                        most: 1_000_000,
-                    },
-                },
+                "rules per second that are added or deleted",
+                Values::numbers(
+                    &[10_000],
+                    &[0, 1, 100, 1_000, 10_000],
+                    &[0, 1, 100, 1_000, 10_000],
+                    [0, 1_000_000],
+                ),
             ),
             Parameter::axis(
                 "resident",
-                "rules that are there all the time",
-                Values::Numbers {
-                    quick: &[1_000],
-                    paper: &[10, 1_000, 100_000],
-                    rfc: &[10, 1_000, 100_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000_000,
-                    },
-                },
+                "rules in the table",
+                Values::numbers(
+                    &[1_000],
+                    &[10, 1_000, 100_000],
+                    &[10, 1_000, 100_000],
+                    [1, 1_000_000],
+                ),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
-                Values::Numbers {
-                    quick: &[50_000],
-                    paper: &[50_000],
-                    rfc: &[50_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 1_000_000,
-                    },
-                },
+                "frames per second",
+                Values::numbers(&[50_000], &[50_000], &[50_000], [100, 1_000_000]),
             ),
             Parameter::constant(
                 "milliseconds",
-                "milliseconds of churn, and as many before it",
-                Values::Numbers {
-                    quick: &[150],
-                    paper: &[5_000],
-                    rfc: &[30_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 40_000,
-                    },
-                },
+                "duration of each half in milliseconds",
+                Values::numbers(&[150], &[5_000], &[30_000], [10, 40_000]),
             ),
             VERSION,
         ],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Lost by rules a second",
+                title: "Lost frames by rules per second",
                 figure: "lost_percent",
                 along: "rate",
                 log: false,
             },
             View::Lines {
-                title: "99 % delay by rules a second",
+                title: "99 % delay by rules per second",
                 figure: "p99_us",
                 along: "rate",
                 log: true,
             },
             View::Lines {
-                title: "Median delay by rules a second, in delays before",
+                title: "Median delay by rules per second, relative to before",
                 figure: "delay_ratio",
                 along: "rate",
                 log: true,
@@ -124,34 +99,34 @@ pub(crate) const CHURN: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| {
         let rules = point.number("resident") as f64;
         0.4 + 2.0 * point.number("milliseconds") as f64 / 1e3 + rules * 30e-6
     },
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
     rate("received_kpps", "Received", "kpps"),
     time("lost_percent", "Lost", "%"),
     time("quiet_lost_percent", "Before: lost", "%"),
-    time("delay_ratio", "Median, by that before", ""),
+    time("delay_ratio", "Median relative to before", ""),
     time("quiet_mean_us", "Before: mean", "µs"),
     time("quiet_p50_us", "Before: median", "µs"),
     time("quiet_p99_us", "Before: 99 %", "µs"),
-    time("quiet_max_us", "Before: longest", "µs"),
+    time("quiet_max_us", "Before: maximum", "µs"),
     time("mean_us", "Mean", "µs"),
     time("p50_us", "Median", "µs"),
     time("p99_us", "99 %", "µs"),
-    time("max_us", "Longest", "µs"),
-    plain("changes_s", "Rules a second", "/s"),
-    bad("withheld", "Not said for want of room"),
-    bad("refused", "Refused"),
-    time("behind_ms", "Barrier at the end", "ms"),
+    time("max_us", "Maximum", "µs"),
+    plain("changes_s", "Rules per second", "/s"),
+    bad("withheld", "Withheld messages"),
+    bad("refused", "Rejected"),
+    time("behind_ms", "Final barrier", "ms"),
 ];
 
 /// Flows of the frames.

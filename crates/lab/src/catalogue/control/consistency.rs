@@ -5,23 +5,23 @@ use super::figures::{bad, lack_all, ms, plain, time};
 use super::flows::{Flows, TABLE};
 use super::rig::Rig;
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{Description, Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const CONSISTENCY: Experiment = Experiment {
     description: Description {
         name: "consistency",
-        title: "Frames during an update",
+        title: "Consistency of forwarding during an update",
         family: Family::Oflops,
-        question: "Is each frame handled by the old rules or by the new ones, and none lost, while all rules change?",
+        question: "While all rules change, is each frame forwarded by the old or by the new rule, without loss?",
         source: "OFLOPS for NetFPGA SUME, module openflow_consistency; Kuzniar, Peresini and Kostic, PAM 2015",
         steps: &[
-            "There are rules that write a code point into the frames of their flows, which come in one after the other.",
-            "All rules are modified at once to write another, with a barrier behind them, while frames go on.",
-            "Of every frame it is known when it was sent and which rule it met; lost is one that met none.",
-            "The device is mixed from the first frame by a new rule until the last by an old one.",
-            "A change has overtaken another that was sent before it, if it was met earlier by more than the time between two frames of a flow.",
+            "Rules set a DSCP in the frames of their flows, which are sent in turn.",
+            "All rules are modified at once to set another DSCP, followed by a barrier request, while frames are sent.",
+            "For each frame, the time of transmission and the rule that forwarded it are known; a frame without a rule is lost.",
+            "The device is in a mixed state from the first frame by a new rule to the last frame by an old one.",
+            "A change has overtaken an earlier one if it was active before it by more than the interval between two frames of a flow.",
         ],
         parameters: &[RULES, TABLE, VERSION, PPS],
         figures: FIGURES,
@@ -33,7 +33,7 @@ pub(crate) const CONSISTENCY: Experiment = Experiment {
                 log: false,
             },
             View::Lines {
-                title: "How long old and new rules were mixed",
+                title: "Duration of the mixed state",
                 figure: "mixed_ms",
                 along: "rules",
                 log: true,
@@ -50,21 +50,21 @@ pub(crate) const CONSISTENCY: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: add_flow::seconds,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
     bad("lost", "Frames lost"),
-    bad("late", "Frames by an old rule after the barrier"),
-    plain("overtaken", "Changes that overtook earlier ones", ""),
+    bad("late", "Frames by an old rule after the barrier reply"),
+    plain("overtaken", "Reordered changes", ""),
     bad("foreign", "Frames by no rule"),
-    time("mixed_ms", "Old and new mixed", "ms"),
-    bad("duplicates", "Frames twice"),
+    time("mixed_ms", "Mixed state", "ms"),
+    bad("duplicates", "Duplicate frames"),
 ];
 
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {

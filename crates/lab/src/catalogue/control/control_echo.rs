@@ -9,83 +9,70 @@ use super::flows::delete_all;
 use super::poll::Poll;
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const CONTROL_ECHO: Experiment = Experiment {
     description: Description {
         name: "control-echo",
-        title: "Echoes of the control channel",
+        title: "Echo of the control channel",
         family: Family::Oflops,
-        question: "How long does a device take to answer its controller when it has nothing else to do?",
+        question: "How long does an idle device take to reply to an echo request of its controller?",
         source: "OFLOPS, module openflow_echo_delay",
         steps: &[
             "There are no rules and no frames.",
-            "Echo requests of 64 bytes are sent at a fixed period, whether the last was answered or not.",
-            "The time is from handing a request to the system until its answer has come.",
-            "A request without an answer within ten seconds is lost.",
+            "Echo requests of 64 bytes are sent at a fixed interval, independent of the replies.",
+            "The echo time runs from the transmission of a request to the arrival of its reply.",
+            "A request without a reply within ten seconds is lost.",
         ],
         parameters: &[
             Parameter::axis(
                 "period-us",
-                "microseconds from one request to the next",
-                Values::Numbers {
-                    quick: &[1_000],
-                    paper: &[1_000, 10_000, 250_000],
-                    rfc: &[1_000, 10_000, 250_000, 500_000, 1_000_000, 4_000_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 60_000_000,
-                    },
-                },
+                "microseconds between two requests",
+                Values::numbers(
+                    &[1_000],
+                    &[1_000, 10_000, 250_000],
+                    &[1_000, 10_000, 250_000, 500_000, 1_000_000, 4_000_000],
+                    [10, 60_000_000],
+                ),
             ),
             Parameter::constant(
                 "echoes",
-                "echoes in a test",
-                Values::Numbers {
-                    quick: &[300],
-                    paper: &[100],
-                    rfc: &[15],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000_000,
-                    },
-                },
+                "echoes per trial",
+                Values::numbers(&[300], &[100], &[15], [1, 1_000_000]),
             ),
             VERSION,
         ],
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "Median echo by period",
+                title: "Median echo time by interval",
                 figure: "p50_us",
                 across: "period-us",
             },
             View::Percentiles {
                 title: "Echoes",
-                histogram: "echo_ns",
+                values: "echo_ns",
             },
             View::Table {
                 title: "All figures",
                 figures: &["mean_us", "p50_us", "p99_us", "max_us", "lost", "echoes"],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 0.3 + point.number("echoes") as f64 * point.number("period-us") as f64 / 1e6,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
     time("mean_us", "Mean", "µs"),
     time("p50_us", "Median", "µs"),
     time("p99_us", "99 %", "µs"),
-    time("max_us", "Longest", "µs"),
+    time("max_us", "Maximum", "µs"),
     bad("lost", "Lost"),
     plain("echoes", "Echoes", ""),
 ];

@@ -5,46 +5,26 @@ use std::time::Duration;
 use record::Reading;
 use stats::Histogram;
 
-use crate::catalogue::{Better, Figure};
+use crate::catalogue::prelude::*;
 
 /// A time, of which less is better.
 pub(super) const fn time(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
-    Figure {
-        name,
-        title,
-        unit,
-        better: Better::Lower,
-    }
+    Figure::new(name, title, unit, Better::Lower)
 }
 
 /// A rate, of which more is better.
 pub(super) const fn rate(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
-    Figure {
-        name,
-        title,
-        unit,
-        better: Better::Higher,
-    }
+    Figure::new(name, title, unit, Better::Higher)
 }
 
 /// A count of what should not be.
 pub(super) const fn bad(name: &'static str, title: &'static str) -> Figure {
-    Figure {
-        name,
-        title,
-        unit: "",
-        better: Better::Lower,
-    }
+    Figure::new(name, title, "", Better::Lower)
 }
 
 /// A number that says what was.
 pub(super) const fn plain(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
-    Figure {
-        name,
-        title,
-        unit,
-        better: Better::Neither,
-    }
+    Figure::new(name, title, unit, Better::Neither)
 }
 
 /// Nanoseconds of a time.

@@ -7,7 +7,7 @@ use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, MatchBui
 use openflow::{Message, Version};
 use packet::MacAddr;
 
-use crate::catalogue::{Parameter, Point, Values};
+use crate::catalogue::prelude::*;
 use crate::frames::UdpFrame;
 
 /// The stations that frames are between: neither of the hosts, whose stacks would answer.
@@ -37,11 +37,8 @@ const PORTS: (u16, u16) = (40_011, 7_711);
 /// What kind of rules there are.
 pub(super) const TABLE: Parameter = Parameter::axis(
     "table",
-    "whether rules match one address or all twelve fields of OpenFlow 1.0",
-    Values::Words {
-        quick: &["wildcard"],
-        all: &["wildcard", "exact"],
-    },
+    "fields that the rules match: one address (wildcard) or all twelve fields of OpenFlow 1.0 (exact)",
+    Values::words(&["wildcard"], &["wildcard", "exact"]),
 );
 
 /// Rules of one kind in one version.

@@ -11,58 +11,37 @@ use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::statistics::{of_all, of_each};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const INTERACTION: Experiment = Experiment {
     description: Description {
         name: "interaction",
-        title: "Statistics against changes",
+        title: "Interaction of statistics and flow insertion",
         family: Family::Oflops,
-        question: "Are rules in force later when statistics are asked for meanwhile?",
+        question: "Are rules active later if statistics are requested meanwhile?",
         source: "OFLOPS, module openflow_interaction_test",
         steps: &[
-            "There are rules of others, which no frame is of; statistics are asked for at a fixed period, or not at all.",
-            "Meanwhile rules are added under traffic, as in the experiment on adding rules.",
+            "The table has other rules, which no frame matches; statistics are requested at a fixed interval, or not at all.",
+            "Meanwhile rules are added under traffic, as in the experiment add-flow.",
         ],
         parameters: &[
             Parameter::axis(
                 "polling",
-                "what is asked for meanwhile",
-                Values::Words {
-                    quick: &["none", "flow"],
-                    all: &["none", "aggregate", "flow"],
-                },
+                "statistics that are requested meanwhile",
+                Values::words(&["none", "flow"], &["none", "aggregate", "flow"]),
             ),
             RULES_ADDED,
             Parameter::constant(
                 "others",
-                "rules of others",
-                Values::Numbers {
-                    quick: &[1_000],
-                    paper: &[1_000],
-                    rfc: &[10_000],
-                    bound: Bound {
-                        least: 0,
-                        most: 1_000_000,
-                    },
-                },
+                "other rules in the table",
+                Values::numbers(&[1_000], &[1_000], &[10_000], [0, 1_000_000]),
             ),
             Parameter::constant(
                 "period-ms",
-                "milliseconds from one question to the next",
-                Values::Numbers {
-                    quick: &[5],
-                    paper: &[10],
-                    rfc: &[10],
-                    bound: Bound {
-                        least: 1,
-                        most: 60_000,
-                    },
-                },
+                "milliseconds between two requests",
+                Values::numbers(&[5], &[10], &[10], [1, 60_000]),
             ),
             VERSION,
             PPS,
@@ -70,7 +49,7 @@ pub(crate) const INTERACTION: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Ratio {
-                title: "Until the last rule is met: statistics of all flows by none",
+                title: "Time until the last rule is active: with flow statistics, relative to none",
                 figure: "last_ms",
                 parameter: "polling",
                 of: "flow",
@@ -78,13 +57,13 @@ pub(crate) const INTERACTION: Experiment = Experiment {
                 published: "",
             },
             View::Bars {
-                title: "Until the last rule is met",
+                title: "Time until the last rule is active",
                 figure: "last_ms",
                 across: "polling",
             },
             View::Shares {
-                title: "From a message to its effect",
-                histogram: "effect_ns",
+                title: "Time from a message to its effect",
+                values: "effect_ns",
             },
             View::Table {
                 title: "All figures",
@@ -100,25 +79,17 @@ pub(crate) const INTERACTION: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| add_flow::seconds(point) + point.number("others") as f64 * 30e-6,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 /// As many as make a difference, and no more.
 const RULES_ADDED: Parameter = Parameter {
-    values: Values::Numbers {
-        quick: &[100],
-        paper: &[10, 100, 1_000],
-        rfc: &[10, 100, 1_000],
-        bound: Bound {
-            least: 1,
-            most: 50_000,
-        },
-    },
+    values: Values::numbers(&[100], &[10, 100, 1_000], &[10, 100, 1_000], [1, 50_000]),
     ..RULES
 };
 
@@ -134,9 +105,9 @@ const FIGURES: &[Figure] = &[
     changes::FIGURES[8],
     changes::FIGURES[9],
     changes::FIGURES[10],
-    plain("answers", "Answers meanwhile", ""),
-    time("answer_max_ms", "Longest answer", "ms"),
-    bad("unanswered", "Questions without an answer"),
+    plain("answers", "Responses meanwhile", ""),
+    time("answer_max_ms", "Longest response", "ms"),
+    bad("unanswered", "Requests without a response"),
 ];
 
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {

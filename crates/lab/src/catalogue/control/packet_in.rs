@@ -12,9 +12,7 @@ use super::flows::{delete_all, sized};
 use super::rig::{PATIENCE, Rig, Told, settle};
 use super::traffic::{QUIET, Traffic};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::frames;
 use crate::trial::TrialError;
 
@@ -22,34 +20,34 @@ use crate::trial::TrialError;
 pub(crate) const PACKET_IN: Experiment = Experiment {
     description: Description {
         name: "packet-in",
-        title: "Frames to the controller",
+        title: "Packet-in rate and delay",
         family: Family::Oflops,
-        question: "How many frames a second reach the controller, and how late?",
+        question: "How many frames per second reach the controller, and with which delay?",
         source: "OFLOPS, module openflow_packet_in",
         steps: &[
-            "No rule takes the frames: in 1.0 they come to the controller by themselves, from 1.3 on by the rule for what matches no other.",
-            "Frames come in at a fixed rate, each of another flow than the one before it, whether the last came up or not.",
-            "The delay is from sending a frame until the packet-in with it has come.",
-            "Frames that did not come up are lost; those that came up twice are counted apart.",
+            "No rule matches the frames: by OpenFlow 1.0 they are sent to the controller, from 1.3 on the table-miss rule sends them.",
+            "Frames are offered at a fixed rate, each of another flow than the previous one, independent of the packet-ins.",
+            "The delay runs from the transmission of a frame to the arrival of its packet-in.",
+            "Frames without a packet-in are lost; those with two are counted separately.",
         ],
         parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Packet-ins a second by frames a second",
+                title: "Packet-ins per second by frames per second",
                 figure: "packet_ins_s",
                 along: "rate",
                 log: false,
             },
             View::Lines {
-                title: "Median delay by frames a second",
+                title: "Median delay by frames per second",
                 figure: "p50_us",
                 along: "rate",
                 log: true,
             },
             View::Percentiles {
-                title: "From a frame to its packet-in",
-                histogram: "packet_in_ns",
+                title: "Delay from a frame to its packet-in",
+                values: "packet_in_ns",
             },
             View::Table {
                 title: "All figures",
@@ -65,67 +63,48 @@ pub(crate) const PACKET_IN: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 pub(super) const RATE: Parameter = Parameter::axis(
     "rate",
-    "frames a second",
-    Values::Numbers {
-        quick: &[1_000, 20_000],
-        paper: &[
+    "frames per second",
+    Values::numbers(
+        &[1_000, 20_000],
+        &[
             10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000,
         ],
-        rfc: &[
+        &[
             10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000,
         ],
-        bound: Bound {
-            least: 1,
-            most: 1_000_000,
-        },
-    },
+        [1, 1_000_000],
+    ),
 );
 pub(super) const SIZE: Parameter = Parameter::axis(
     "size",
-    "bytes of a frame, its checksum (FCS) included",
-    Values::Numbers {
-        quick: &[150],
-        paper: &[150, 1_500],
-        rfc: &[64, 150, 1_500],
-        bound: Bound {
-            least: 64,
-            most: 1_518,
-        },
-    },
+    "frame size in bytes, with the checksum (FCS)",
+    Values::numbers(&[150], &[150, 1_500], &[64, 150, 1_500], [64, 1_518]),
 );
 pub(super) const MILLISECONDS: Parameter = Parameter::constant(
     "milliseconds",
-    "milliseconds of frames",
-    Values::Numbers {
-        quick: &[250],
-        paper: &[5_000],
-        rfc: &[60_000],
-        bound: Bound {
-            least: 10,
-            most: 600_000,
-        },
-    },
+    "duration of the load in milliseconds",
+    Values::numbers(&[250], &[5_000], &[60_000], [10, 600_000]),
 );
 
 pub(super) const FIGURES: &[Figure] = &[
-    rate("packet_ins_s", "Packet-ins a second", "/s"),
-    bad("loss", "Share lost"),
+    rate("packet_ins_s", "Packet-ins per second", "/s"),
+    bad("loss", "Loss"),
     time("mean_us", "Mean", "µs"),
     time("p50_us", "Median", "µs"),
     time("p99_us", "99 %", "µs"),
-    time("max_us", "Longest", "µs"),
-    bad("duplicates", "Twice"),
-    plain("sent_s", "Frames a second sent", "/s"),
+    time("max_us", "Maximum", "µs"),
+    bad("duplicates", "Duplicates"),
+    plain("sent_s", "Frames sent per second", "/s"),
 ];
 
 /// Frames a second that show whether rules of before are gone.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use base::{Instant, PortNo, Xid};
 use controller::packet_out;
 use flow::Action;
-use record::Reading;
 
 use super::figures::{bad, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, drop_rest, sized};
@@ -13,7 +12,7 @@ use super::packet_in::{MILLISECONDS, RATE, SIZE};
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::{BURST, FRAMES_MAX, QUIET};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Description, Experiment, Family, Figure, Point, Setting, View};
+use crate::catalogue::prelude::*;
 use crate::frames::{self, UdpFrame};
 use crate::trial::TrialError;
 
@@ -21,33 +20,33 @@ use crate::trial::TrialError;
 pub(crate) const PACKET_OUT: Experiment = Experiment {
     description: Description {
         name: "packet-out",
-        title: "Frames from the controller",
+        title: "Packet-out rate and delay",
         family: Family::Oflops,
-        question: "How many frames a second does a device send for its controller, and how soon?",
+        question: "How many packet-outs per second does a device execute, and with which delay?",
         source: "OFLOPS, module openflow_packet_out",
         steps: &[
-            "Packet-outs with a frame each are sent at a fixed rate, whether the last frame came out or not; where the device does not read, they are withheld and counted, and no memory grows.",
-            "The delay is from handing a packet-out to the system until its frame comes out.",
-            "Frames that did not come out are lost.",
+            "Packet-outs with one frame each are sent at a fixed rate, independent of the frames; if the device does not read, they are withheld and counted, so that the tester's queue does not grow.",
+            "The delay runs from the transmission of a packet-out to the arrival of its frame at the server.",
+            "Frames that do not arrive are lost.",
         ],
         parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Frames out a second by packet-outs a second",
+                title: "Frames per second by packet-outs per second",
                 figure: "frames_s",
                 along: "rate",
                 log: false,
             },
             View::Lines {
-                title: "Median delay by packet-outs a second",
+                title: "Median delay by packet-outs per second",
                 figure: "p50_us",
                 along: "rate",
                 log: true,
             },
             View::Percentiles {
-                title: "From a packet-out to its frame",
-                histogram: "packet_out_ns",
+                title: "Delay from a packet-out to its frame",
+                values: "packet_out_ns",
             },
             View::Table {
                 title: "All figures",
@@ -57,23 +56,23 @@ pub(crate) const PACKET_OUT: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    rate("frames_s", "Frames a second", "/s"),
-    bad("loss", "Share lost"),
-    bad("withheld", "Not sent for want of room"),
+    rate("frames_s", "Frames per second", "/s"),
+    bad("loss", "Loss"),
+    bad("withheld", "Withheld packet-outs"),
     time("mean_us", "Mean", "µs"),
     time("p50_us", "Median", "µs"),
     time("p99_us", "99 %", "µs"),
-    time("max_us", "Longest", "µs"),
-    plain("sent_s", "Packet-outs a second", "/s"),
+    time("max_us", "Maximum", "µs"),
+    plain("sent_s", "Packet-outs per second", "/s"),
 ];
 
 /// A packet-out on its way.

@@ -11,68 +11,55 @@ use super::flows::delete_all;
 use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const PORT_STATS: Experiment = Experiment {
     description: Description {
         name: "port-stats-rate",
-        title: "Rate of port statistics",
+        title: "Port statistics rate",
         family: Family::Oflops,
-        question: "How many questions after the counters of its ports does a device answer in a second?",
+        question: "How many port statistics requests per second does a device answer?",
         source: "OFLOPS, module openflow_port_status (port statistics at doubling rates)",
         steps: &[
             "There are no rules and no frames.",
-            "The counters of all ports are asked for at a fixed rate, whether the last question was answered or not; the rates double from test to test.",
-            "Where the device does not read, questions are withheld and counted, and no memory grows.",
-            "What was answered is told as a rate, from the first question to the last answer.",
+            "The statistics of all ports are requested at a fixed rate, independent of the replies; the rate doubles from trial to trial.",
+            "If the device does not read, requests are withheld and counted, so that the tester's queue does not grow.",
+            "The rate of responses is that from the first request to the last response.",
         ],
         parameters: &[
             Parameter::axis(
                 "rate",
-                "questions a second",
-                Values::Numbers {
-                    quick: &[1_000, 16_000],
-                    paper: &[
+                "requests per second",
+                Values::numbers(
+                    &[1_000, 16_000],
+                    &[
                         125, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
                     ],
-                    rfc: &[
+                    &[
                         125, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
                     ],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000_000,
-                    },
-                },
+                    [1, 1_000_000],
+                ),
             ),
             Parameter::constant(
                 "milliseconds",
-                "milliseconds of questions",
-                Values::Numbers {
-                    quick: &[250],
-                    paper: &[5_000],
-                    rfc: &[10_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 600_000,
-                    },
-                },
+                "duration of the requests in milliseconds",
+                Values::numbers(&[250], &[5_000], &[10_000], [10, 600_000]),
             ),
             VERSION,
         ],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Answers a second by questions a second",
+                title: "Responses per second by requests per second",
                 figure: "answers_s",
                 along: "rate",
                 log: false,
             },
             View::Lines {
-                title: "Median answer by questions a second",
+                title: "Median response time by requests per second",
                 figure: "p50_us",
                 along: "rate",
                 log: true,
@@ -91,23 +78,23 @@ pub(crate) const PORT_STATS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 0.3 + point.number("milliseconds") as f64 / 1e3,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    rate("answers_s", "Answers a second", "/s"),
+    rate("answers_s", "Responses per second", "/s"),
     time("mean_us", "Mean", "µs"),
     time("p50_us", "Median", "µs"),
     time("p99_us", "99 %", "µs"),
-    time("max_us", "Longest", "µs"),
-    bad("unanswered", "Without an answer"),
-    bad("withheld", "Not asked for want of room"),
-    plain("asked", "Questions", ""),
+    time("max_us", "Maximum", "µs"),
+    bad("unanswered", "Without a response"),
+    bad("withheld", "Withheld requests"),
+    plain("asked", "Requests", ""),
 ];
 
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {

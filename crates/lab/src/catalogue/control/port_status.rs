@@ -10,87 +10,52 @@ use testbed::{Bench, DeviceKind, Namespace};
 use super::figures::{bad, lack_all, ms, plain, time};
 use super::flows::delete_all;
 use super::rig::{Caught, Few, Live, Rig, Told, settle};
-use super::{Found, VERSION, on_rig};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use super::{Found, VERSION, on_rig, version};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const PORT_STATUS: Experiment = Experiment {
     description: Description {
         name: "port-status",
-        title: "News of a port",
+        title: "Port-status delay and correctness",
         family: Family::Oflops,
-        question: "How soon is the controller told that the cable of a port is gone or back, is it told once, and what is right?",
-        source: "OFLOPS, the state of a port; OF 1.0.1, 5.4.3, and OF 1.3.5, 7.4.3",
+        question: "How soon does the controller receive a port-status message after a link change, is it sent once, and is it correct?",
+        source: "OFLOPS, port state; OpenFlow 1.0.1, 5.4.3, and OpenFlow 1.3.5, 7.4.3",
         steps: &[
-            "The far end of the cable of port 2 is taken down, and up again when the device has told of it, as often as set; a device that says nothing within three seconds never does.",
-            "The kernel notices a cable some time after it has changed, at times a second: when it shows so to whoever looks at the device's end is told beside, and how much later the device tells.",
-            "After each message it is waited whether another comes, and each is compared with what is so: the port, the reason, and whether there is a carrier.",
-            "At last the cable goes and comes in quick succession: how many of these changes are told, and whether the last message says what is so in the end.",
+            "The far end of the link of port 2 is set down, and up again after the port-status message, as often as given; a message that is three seconds late counts as missing.",
+            "The kernel detects a link change after some time, sometimes a second: the time at which the device's end shows it is a separate figure, and so is the delay of the message after it.",
+            "After each message there is a pause for further ones, and each is compared with the actual state: port, reason, and carrier.",
+            "Finally the link changes in quick succession: the figures are the share of these changes that are reported, and whether the last message is correct.",
         ],
         parameters: &[
             Parameter::constant(
                 "times",
-                "times that the cable goes and comes",
-                Values::Numbers {
-                    quick: &[1],
-                    paper: &[10],
-                    rfc: &[20],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000,
-                    },
-                },
+                "number of link changes",
+                Values::numbers(&[1], &[10], &[20], [1, 1_000]),
             ),
             Parameter::constant(
                 "watch-millis",
-                "milliseconds after each message in which no other should come",
-                Values::Numbers {
-                    quick: &[50],
-                    paper: &[500],
-                    rfc: &[1_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 60_000,
-                    },
-                },
+                "pause after each message in milliseconds",
+                Values::numbers(&[50], &[500], &[1_000], [1, 60_000]),
             ),
             Parameter::constant(
                 "burst",
-                "changes in quick succession",
-                Values::Numbers {
-                    quick: &[0],
-                    paper: &[200],
-                    rfc: &[200],
-                    bound: Bound {
-                        least: 0,
-                        most: 10_000,
-                    },
-                },
+                "quick changes",
+                Values::numbers(&[0], &[200], &[200], [0, 10_000]),
             ),
             Parameter::constant(
                 "burst-rate",
-                "changes a second of these",
-                Values::Numbers {
-                    quick: &[100],
-                    paper: &[100],
-                    rfc: &[100],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000,
-                    },
-                },
+                "quick changes per second",
+                Values::numbers(&[100], &[100], &[100], [1, 1_000]),
             ),
             VERSION,
         ],
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "Told that the cable is gone",
+                title: "Delay of the message of a link failure",
                 figure: "down_ms",
                 across: "version",
             },
@@ -110,34 +75,29 @@ pub(crate) const PORT_STATUS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device: DeviceKind, _| device.speaks_openflow() && !device.makes_taps(),
+    applies_to: |device: DeviceKind, _| device.speaks_openflow() && !device.makes_taps(),
     seconds: |point| {
         let each = 0.6 + 2.0 * point.number("watch-millis") as f64 / 1e3;
         let burst = point.number("burst") as f64 / point.number("burst-rate") as f64;
         0.8 + point.number("times") as f64 * each + burst
     },
-    measure: |point, station, tools| on_cable(point, station, tools),
+    measure: |point, setup, tools| on_cable(point, setup, tools),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    time("down_ms", "Gone: told after", "ms"),
-    plain("down_seen_ms", "Gone: the kernel showed it after", "ms"),
-    time("up_ms", "Back: told after", "ms"),
-    plain("up_seen_ms", "Back: the kernel showed it after", "ms"),
-    time("lag_ms", "Told after the kernel, the longest", "ms"),
-    bad("never", "Changes never told"),
-    bad("again", "Messages too many"),
-    bad("wrong", "Messages that say what is not so"),
-    Figure {
-        name: "burst_told_percent",
-        title: "Told of quick changes",
-        unit: "%",
-        better: crate::catalogue::Better::Neither,
-    },
-    bad("burst_wrong", "Wrong in the end"),
+    time("down_ms", "Down: message after", "ms"),
+    plain("down_seen_ms", "Down: kernel after", "ms"),
+    time("up_ms", "Up: message after", "ms"),
+    plain("up_seen_ms", "Up: kernel after", "ms"),
+    time("lag_ms", "Message after the kernel, maximum", "ms"),
+    bad("never", "Changes without a message"),
+    bad("again", "Surplus messages"),
+    bad("wrong", "Wrong messages"),
+    plain("burst_told_percent", "Reported quick changes", "%"),
+    bad("burst_wrong", "Wrong finally"),
 ];
 
 /// The port whose cable it is.
@@ -221,10 +181,10 @@ impl Rig for Wired<'_, '_> {
     }
 }
 
-fn on_cable(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
-    let bench = &station.bench;
+fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measured, TrialError> {
+    let bench = &setup.bench;
     let has_ends = !bench.counters_of_ports()?.is_empty();
-    let measured = on_rig(point, station, tools, |live| {
+    let measured = on_rig(version(point), setup, tools, |live| {
         let inside = has_ends.then(|| (bench.device_namespace(), "p2"));
         let mut wired = Wired {
             live,

@@ -12,64 +12,51 @@ use super::packet_in::{ask_for_frames, number};
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const REACTIVE: Experiment = Experiment {
     description: Description {
         name: "reactive",
-        title: "Reactive set-up of flows",
+        title: "Reactive path provisioning",
         family: Family::Oflops,
-        question: "How long until a new flow goes by its own rule, when the controller answers each first frame with one?",
+        question: "How long does a new flow take until its own rule forwards it, if the controller installs a rule at each packet-in?",
         source: "OFLOPS, module openflow_reactive; RFC 8456, 5.1.5 and 5.1.6",
         steps: &[
-            "No rule takes the frames; each that comes to the controller is answered with a rule for its flow and sent on by a packet-out.",
-            "Frames of as many flows come in one after the other, again and again.",
-            "A flow is set up when a frame of it comes out that never came to the controller; the time is from its first frame's sending.",
-            "Of that time, the way up to the controller is told apart.",
+            "No rule matches the frames; for each packet-in the controller sends a rule for its flow, and a packet-out with the frame.",
+            "Frames of all flows are sent in turn, again and again.",
+            "A flow is set up when a frame of it arrives that was not sent to the controller; the time runs from the transmission of its first frame.",
+            "The part of this time up to the packet-in is a separate figure.",
         ],
         parameters: &[
             Parameter::axis(
                 "flows",
-                "flows that are new at once",
-                Values::Numbers {
-                    quick: &[100],
-                    paper: &[1, 10, 100, 1_000],
-                    rfc: &[1, 10, 100, 1_000, 10_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 50_000,
-                    },
-                },
+                "new flows at once",
+                Values::numbers(
+                    &[100],
+                    &[1, 10, 100, 1_000],
+                    &[1, 10, 100, 1_000, 10_000],
+                    [1, 50_000],
+                ),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second, of all flows",
-                Values::Numbers {
-                    quick: &[50_000],
-                    paper: &[50_000],
-                    rfc: &[50_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 1_000_000,
-                    },
-                },
+                "frames per second of all flows",
+                Values::numbers(&[50_000], &[50_000], &[50_000], [10, 1_000_000]),
             ),
             VERSION,
         ],
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "Until a flow goes by its own rule, median",
+                title: "Flow setup time, median",
                 figure: "setup_p50_us",
                 across: "flows",
             },
             View::Shares {
-                title: "Until a flow goes by its own rule",
-                histogram: "setup_ns",
+                title: "Flow setup time",
+                values: "setup_ns",
             },
             View::Table {
                 title: "All figures",
@@ -87,28 +74,28 @@ pub(crate) const REACTIVE: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 0.4 + 4.0 * point.number("flows") as f64 / point.number("pps") as f64,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    time("setup_mean_us", "Set-up, mean", "µs"),
-    time("setup_p50_us", "Set-up, median", "µs"),
-    time("setup_p99_us", "Set-up, 99 %", "µs"),
-    time("setup_max_us", "Set-up, longest", "µs"),
-    time("up_mean_us", "Way up, mean", "µs"),
-    time("up_p50_us", "Way up, median", "µs"),
-    time("up_p99_us", "Way up, 99 %", "µs"),
-    time("up_max_us", "Way up, longest", "µs"),
+    time("setup_mean_us", "Setup, mean", "µs"),
+    time("setup_p50_us", "Setup, median", "µs"),
+    time("setup_p99_us", "Setup, 99 %", "µs"),
+    time("setup_max_us", "Setup, maximum", "µs"),
+    time("up_mean_us", "To the controller, mean", "µs"),
+    time("up_p50_us", "To the controller, median", "µs"),
+    time("up_p99_us", "To the controller, 99 %", "µs"),
+    time("up_max_us", "To the controller, maximum", "µs"),
     time("all_ms", "All flows set up", "ms"),
-    rate("flows_s", "Flows a second", "/s"),
+    rate("flows_s", "Flows per second", "/s"),
     bad("never", "Flows never set up"),
-    plain("packet_ins", "Frames to the controller", ""),
-    plain("resolution_us", "Time between looks", "µs"),
+    plain("packet_ins", "Packet-in rate and delay", ""),
+    plain("resolution_us", "Sampling interval per rule", "µs"),
 ];
 
 /// A flow that is being set up.

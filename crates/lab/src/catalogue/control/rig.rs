@@ -10,8 +10,8 @@ use controller::{Ask, Kind, Lent, Link};
 use openflow::{Message, Version, VersionSet};
 use testbed::{Clock, Failure, RawSocket};
 
-use crate::scenario::Tools;
-use crate::station::Station;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 use crate::trial::TrialError;
 use crate::{Interrupt, generator};
 
@@ -270,13 +270,13 @@ enum Connection {
 }
 
 impl Connection {
-    fn open(station: &Station, version: Version, clock: &Clock) -> Result<Self, TrialError> {
-        let socket = station.directory.join(SOCKET);
+    fn open(setup: &TestSetup, version: Version, clock: &Clock) -> Result<Self, TrialError> {
+        let socket = setup.directory.join(SOCKET);
         if socket.exists() {
             let link = Link::call(&socket, VersionSet::only(version), clock)?;
             return Ok(Self::Own(link));
         }
-        let Some(controller) = station.controller() else {
+        let Some(controller) = setup.controller() else {
             let reason = "the device has no controller in this mode".to_owned();
             return Err(TrialError::Impossible(reason));
         };
@@ -325,13 +325,13 @@ pub(super) struct Live<'a> {
 impl<'a> Live<'a> {
     /// Opens a connection to the station's device, and a socket at either host.
     pub(super) fn open(
-        station: &Station,
+        setup: &TestSetup,
         version: Version,
         tools: &Tools<'a>,
     ) -> Result<Self, TrialError> {
-        let (client, server) = (station.bench.client(), station.bench.server());
+        let (client, server) = (setup.bench.client(), setup.bench.server());
         Ok(Self {
-            link: Connection::open(station, version, tools.clock)?,
+            link: Connection::open(setup, version, tools.clock)?,
             client: client.namespace.raw_sender(client.interface)?,
             server: server.namespace.raw_receiver(server.interface)?,
             clock: *tools.clock,

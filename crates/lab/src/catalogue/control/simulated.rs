@@ -1,5 +1,5 @@
-//! A switch that does exactly what a test says, faults and all, in a time of its own: each
-//! look at it takes a microsecond. What an experiment reports of it must be what was put in.
+//! Simulated switch under control, with configured speed and faults, on simulated time. An
+//! experiment must report what is configured.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -15,46 +15,62 @@ use packet::{Depth, Frame, Headers};
 use record::Profile;
 
 use super::rig::{Caught, Rig, Told};
-use crate::catalogue::{Experiment, Point};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 use record::{Settings, Value};
 
-/// What a look takes.
+/// Time that passes at each look for a message or a frame.
 pub(super) const TICK: Duration = Duration::from_micros(1);
 
-/// What is wrong with a device, and how slow it is.
+/// Resident memory of the switch without rules.
+const EMPTY_BYTES: u64 = 1_000_000;
+
+/// Speed and faults of the switch.
 #[derive(Clone, Debug)]
 pub(super) struct Faults {
-    /// What every message takes it.
+    /// Processing time of a message.
     pub(super) per_message: Duration,
-    /// How much later than that a change is in force.
+    /// Additional processing time of a flow-mod for each rule in the table.
+    pub(super) per_rule: Duration,
+    /// Time from the processing of a flow-mod until it is in force.
     pub(super) apply: Duration,
-    /// Whether it answers a barrier before that.
+    /// Whether barrier replies do not wait for changes to be in force.
     pub(super) lies: bool,
-    /// Whether the later half of changes is in force at once, before the earlier.
+    /// Whether every second change is in force at once, and so before earlier ones.
     pub(super) reorders: bool,
-    /// Frames are dropped for so long when their rule is modified.
+    /// Time for which frames are dropped when their rule is modified.
     pub(super) gap: Duration,
-    /// Rules that it has room for.
+    /// Greatest number of rules.
     pub(super) capacity: usize,
-    /// What an echo, statistics, a frame, and a frame to the controller take.
+    /// One flow-mod in so many has no effect.
+    pub(super) ignores_one_in: u64,
+    /// Rules that a deletion of all leaves.
+    pub(super) keeps: usize,
+    /// Memory of a rule, and the part of it that remains after its deletion.
+    pub(super) rule_bytes: u64,
+    pub(super) kept_bytes: u64,
+    /// Time for an echo, for statistics, for a frame, and for a frame to the controller.
     pub(super) echo: Duration,
     pub(super) statistics: Duration,
     pub(super) forward: Duration,
     pub(super) up: Duration,
-    /// Frames to the controller: one in so many comes up.
+    /// Least time between two forwarded frames; others wait.
+    pub(super) per_frame: Duration,
+    /// One frame in so many is lost.
+    pub(super) loses_one_in: u64,
+    /// One frame in so many reaches the controller.
     pub(super) up_one_in: u64,
-    /// Frames of packet-outs: one in so many comes out.
+    /// One packet-out in so many is executed.
     pub(super) out_one_in: u64,
-    /// How late timeouts are.
+    /// Delay of timeouts.
     pub(super) timer_late: Duration,
-    /// It says nothing more after so many messages.
+    /// Number of messages after which it replies no more.
     pub(super) silent_after: u64,
-    /// It closes the connection after so many.
+    /// Number of messages after which it closes the connection.
     pub(super) closes_after: u64,
-    /// It tells of so many rules too few.
+    /// Number of rules that are missing in statistics.
     pub(super) forgets: u32,
-    /// It takes so many messages and then reads no more.
+    /// Number of messages after which it reads no more.
     pub(super) reads: u64,
 }
 
@@ -62,15 +78,22 @@ impl Default for Faults {
     fn default() -> Self {
         Self {
             per_message: Duration::from_micros(5),
+            per_rule: Duration::ZERO,
             apply: Duration::ZERO,
             lies: false,
             reorders: false,
             gap: Duration::ZERO,
             capacity: usize::MAX,
+            ignores_one_in: u64::MAX,
+            keeps: 0,
+            rule_bytes: 0,
+            kept_bytes: 0,
             echo: Duration::ZERO,
             statistics: Duration::ZERO,
             forward: Duration::from_micros(10),
             up: Duration::from_micros(50),
+            per_frame: Duration::ZERO,
+            loses_one_in: u64::MAX,
             up_one_in: 1,
             out_one_in: 1,
             timer_late: Duration::ZERO,
@@ -105,7 +128,11 @@ pub(super) struct Simulated {
     handed: Vec<Instant>,
     told: BTreeMap<(Instant, u64), Told>,
     out: VecDeque<Caught>,
+    last_out: Instant,
+    frames: u64,
     count: u64,
+    /// Greatest number of rules so far.
+    peak: usize,
     ups: u64,
     outs: u64,
     key: FlowKey,
@@ -137,11 +164,45 @@ impl Simulated {
             handed: Vec::new(),
             told: BTreeMap::new(),
             out: VecDeque::new(),
+            last_out: Instant::START,
+            frames: 0,
             count: 0,
+            peak: 0,
             ups: 0,
             outs: 0,
             key: FlowKey::new(),
         }
+    }
+
+    pub(super) const fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Lets time pass.
+    pub(super) fn advance(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// Lets time pass until all messages are processed.
+    pub(super) fn work_off(&mut self) {
+        self.now = self.now.max(self.busy_until);
+    }
+
+    /// Returns the number of rules.
+    pub(super) fn rule_count(&self) -> usize {
+        self.rules.iter().filter(|one| one.until.is_none()).count()
+    }
+
+    /// Returns the number of rules in a listing.
+    pub(super) fn flows_listed(&self) -> u64 {
+        self.rule_count() as u64 - u64::from(self.faults.forgets)
+    }
+
+    /// Returns the resident memory.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let there = self.rule_count();
+        let (rules, freed) = (there as u64, (self.peak - there) as u64);
+        EMPTY_BYTES + self.faults.rule_bytes * rules + self.faults.kept_bytes * freed
     }
 
     fn tell(&mut self, at: Instant, kind: Kind, xid: Xid, message: Option<Message>) {
@@ -163,7 +224,15 @@ impl Simulated {
         self.told.insert((at, order), told);
     }
 
-    fn flow_mod(&mut self, rule: &FlowMod, xid: Xid, done: Instant) {
+    fn flow_mod(&mut self, rule: &FlowMod, xid: Xid) {
+        if !self.faults.per_rule.is_zero() {
+            let rules = u32::try_from(self.rule_count()).unwrap();
+            self.busy_until += self.faults.per_rule * rules;
+        }
+        if self.count.is_multiple_of(self.faults.ignores_one_in) {
+            return;
+        }
+        let done = self.busy_until;
         let is_early = self.faults.reorders && self.count.is_multiple_of(2);
         let delay = if is_early {
             Duration::ZERO
@@ -174,7 +243,7 @@ impl Simulated {
         self.last_apply = self.last_apply.max(from);
         match rule.command {
             FlowModCommand::Add => {
-                let there = self.rules.iter().filter(|one| one.until.is_none()).count();
+                let there = self.rule_count();
                 if there >= self.faults.capacity {
                     let full = Refusal::FlowModTableFull;
                     let error = ErrorMessage::new(full, self.version, Vec::new());
@@ -183,9 +252,10 @@ impl Simulated {
                 }
                 self.has_timeouts |= rule.hard_timeout_s + rule.idle_timeout_s > 0;
                 self.put(rule.clone(), from, from);
+                self.peak = self.peak.max(there + 1);
             }
             FlowModCommand::Delete => {
-                for one in &mut self.rules {
+                for one in self.rules.iter_mut().skip(self.faults.keeps) {
                     one.until.get_or_insert(from);
                 }
             }
@@ -220,8 +290,7 @@ impl Simulated {
 
     fn statistics(&mut self, request: &MultipartRequest, xid: Xid, done: Instant) {
         let at = done + self.faults.statistics;
-        let there = self.rules.iter().filter(|one| one.until.is_none()).count();
-        let flows = u32::try_from(there).unwrap() - self.faults.forgets;
+        let flows = u32::try_from(self.flows_listed()).unwrap();
         let reply = match request {
             MultipartRequest::Aggregate(..) => {
                 let sums = AggregateStats {
@@ -240,8 +309,12 @@ impl Simulated {
         self.tell(at, Kind::Statistics, xid, Some(Message::reply(reply)));
     }
 
-    /// What becomes of a frame that came in by port 1.
+    /// Forwards a frame that arrived at port 1.
     fn handle(&mut self, frame: &[u8]) {
+        self.frames += 1;
+        if self.frames.is_multiple_of(self.faults.loses_one_in) {
+            return;
+        }
         let packet = Frame::from_bytes(frame);
         let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
         self.key.fill(&headers, &PipelineFields::new(PortNo(1)));
@@ -283,7 +356,9 @@ impl Simulated {
                 } => self.send_up(&bytes),
                 Action::Output { port, .. } => {
                     assert_eq!(*port, PortNo(2));
-                    let at = self.now + self.faults.forward;
+                    let free = self.last_out + self.faults.per_frame;
+                    let at = (self.now + self.faults.forward).max(free);
+                    self.last_out = at;
                     let bytes = bytes.clone();
                     self.out.push_back(Caught { at, bytes });
                 }
@@ -386,7 +461,7 @@ impl Rig for Simulated {
         self.busy_until = self.busy_until.max(self.now) + self.faults.per_message;
         let done = self.busy_until;
         match message {
-            Message::FlowMod(rule) => self.flow_mod(rule, xid, done),
+            Message::FlowMod(rule) => self.flow_mod(rule, xid),
             Message::BarrierRequest => {
                 let at = match self.faults.lies {
                     true => done,

@@ -13,22 +13,20 @@ use super::poll::Poll;
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, PPS, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// Statistics of each flow.
 pub(crate) const FLOW_STATS: Experiment = Experiment {
     description: Description {
         name: "flow-stats",
-        title: "Statistics of flows",
-        question: "How long does a device take to tell what its rules have counted, and do frames suffer from it?",
+        title: "Flow statistics delay",
+        question: "How long does a device take to return flow statistics, and what is the effect on forwarding?",
         source: "OFLOPS, module openflow_flow_stats",
         ..OF_EITHER.description
     },
-    measure: |point, station, tools| {
-        on_device(point, station, tools, |point, rig| {
+    measure: |point, setup, tools| {
+        on_device(point, setup, tools, |point, rig| {
             measure(point, rig, of_each())
         })
     },
@@ -39,13 +37,13 @@ pub(crate) const FLOW_STATS: Experiment = Experiment {
 pub(crate) const AGGREGATE_STATS: Experiment = Experiment {
     description: Description {
         name: "aggregate-stats",
-        title: "Sums over flows",
-        question: "How long does a device take to tell the sums over all rules, and do frames suffer from it?",
+        title: "Aggregate statistics delay",
+        question: "How long does a device take to return aggregate statistics of all rules, and what is the effect on forwarding?",
         source: "OFLOPS, module openflow_aggr_flow_stats",
         ..OF_EITHER.description
     },
-    measure: |point, station, tools| {
-        on_device(point, station, tools, |point, rig| {
+    measure: |point, setup, tools| {
+        on_device(point, setup, tools, |point, rig| {
             measure(point, rig, of_all())
         })
     },
@@ -60,27 +58,27 @@ const OF_EITHER: Experiment = Experiment {
         question: "",
         source: "",
         steps: &[
-            "There are rules for as many flows, and frames of each in turn, which all are forwarded.",
-            "For the first half of the test nothing is asked; in the second half all statistics are asked for at a fixed period, whether the last question was answered or not.",
-            "An answer's time is from handing the question to the system until its last part has come.",
-            "The delays of the frames of both halves stand beside each other, and what of each was lost.",
+            "The table has a rule for each flow, and frames of all flows are sent in turn and forwarded.",
+            "There are no requests in the first half of the trial; in the second half all statistics are requested at a fixed interval, independent of the replies.",
+            "The response time runs from the transmission of the request to the arrival of the last part of the reply.",
+            "Delay and loss of the frames of both halves are compared.",
         ],
         parameters: &[RULES, PERIOD, MILLISECONDS, VERSION, PPS],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Mean answer by how many rules there are",
+                title: "Mean response time by number of rules",
                 figure: "answer_mean_us",
                 along: "rules",
                 log: true,
             },
             View::Percentiles {
                 title: "Answers",
-                histogram: "answer_ns",
+                values: "answer_ns",
             },
             View::Percentiles {
-                title: "Frames while statistics are asked for",
-                histogram: "asked_frame_ns",
+                title: "Forwarding during statistics requests",
+                values: "asked_frame_ns",
             },
             View::Table {
                 title: "All figures",
@@ -100,76 +98,70 @@ const OF_EITHER: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 0.5 + 2.0 * point.number("milliseconds") as f64 / 1e3,
-    measure: |point, station, tools| {
-        on_device(point, station, tools, |point, rig| {
+    measure: |point, setup, tools| {
+        on_device(point, setup, tools, |point, rig| {
             measure(point, rig, of_all())
         })
     },
+    ..Experiment::BASE
 };
 
 /// OFLOPS' own numbers.
 const RULES: Parameter = Parameter::axis(
     "rules",
-    "rules that there are",
-    Values::Numbers {
-        quick: &[256],
-        paper: &[1, 8, 64, 256, 512, 1_024],
-        rfc: &[1, 8, 64, 256, 512, 1_024, 10_000, 100_000],
-        bound: Bound {
-            least: 1,
-            most: 1_000_000,
-        },
-    },
+    "rules in the table",
+    Values::numbers(
+        &[256],
+        &[1, 8, 64, 256, 512, 1_024],
+        &[1, 8, 64, 256, 512, 1_024, 10_000, 100_000],
+        [1, 1_000_000],
+    ),
 );
 const PERIOD: Parameter = Parameter::axis(
     "period-ms",
-    "milliseconds from one question to the next",
-    Values::Numbers {
-        quick: &[20],
-        paper: &[1_000, 250, 20],
-        rfc: &[4_000, 1_000, 500, 250],
-        bound: Bound {
-            least: 1,
-            most: 60_000,
-        },
-    },
+    "milliseconds between two requests",
+    Values::numbers(
+        &[20],
+        &[1_000, 250, 20],
+        &[4_000, 1_000, 500, 250],
+        [1, 60_000],
+    ),
 );
 const MILLISECONDS: Parameter = Parameter::constant(
     "milliseconds",
-    "milliseconds of either half",
-    Values::Numbers {
-        quick: &[250],
-        paper: &[5_000],
-        rfc: &[60_000],
-        bound: Bound {
-            least: 10,
-            most: 600_000,
-        },
-    },
+    "duration of each half in milliseconds",
+    Values::numbers(&[250], &[5_000], &[60_000], [10, 600_000]),
 );
 
 const FIGURES: &[Figure] = &[
-    time("answer_mean_us", "Answer, mean", "µs"),
-    time("answer_p50_us", "Answer, median", "µs"),
-    time("answer_p99_us", "Answer, 99 %", "µs"),
-    time("answer_max_us", "Answer, longest", "µs"),
-    plain("answer_bytes", "Bytes of an answer", "bytes"),
-    bad("unanswered", "Without an answer"),
-    time("quiet_frame_mean_us", "Frame, nothing asked, mean", "µs"),
-    time("quiet_frame_p50_us", "Frame, nothing asked, median", "µs"),
-    time("quiet_frame_p99_us", "Frame, nothing asked, 99 %", "µs"),
-    time("quiet_frame_max_us", "Frame, nothing asked, longest", "µs"),
-    time("asked_frame_mean_us", "Frame, asked, mean", "µs"),
-    time("asked_frame_p50_us", "Frame, asked, median", "µs"),
-    time("asked_frame_p99_us", "Frame, asked, 99 %", "µs"),
-    time("asked_frame_max_us", "Frame, asked, longest", "µs"),
-    bad("quiet_lost", "Lost, nothing asked"),
-    bad("asked_lost", "Lost, asked"),
+    time("answer_mean_us", "Response, mean", "µs"),
+    time("answer_p50_us", "Response, median", "µs"),
+    time("answer_p99_us", "Response, 99 %", "µs"),
+    time("answer_max_us", "Response, maximum", "µs"),
+    plain("answer_bytes", "Bytes per response", "bytes"),
+    bad("unanswered", "Without a response"),
+    time("quiet_frame_mean_us", "Frame, without requests, mean", "µs"),
+    time(
+        "quiet_frame_p50_us",
+        "Frame, without requests, median",
+        "µs",
+    ),
+    time("quiet_frame_p99_us", "Frame, without requests, 99 %", "µs"),
+    time(
+        "quiet_frame_max_us",
+        "Frame, without requests, maximum",
+        "µs",
+    ),
+    time("asked_frame_mean_us", "Frame, with requests, mean", "µs"),
+    time("asked_frame_p50_us", "Frame, with requests, median", "µs"),
+    time("asked_frame_p99_us", "Frame, with requests, 99 %", "µs"),
+    time("asked_frame_max_us", "Frame, with requests, maximum", "µs"),
+    bad("quiet_lost", "Lost without requests"),
+    bad("asked_lost", "Lost with requests"),
 ];
 
 /// The question for each flow.

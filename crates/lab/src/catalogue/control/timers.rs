@@ -11,79 +11,50 @@ use super::flows::{Flows, delete_all, drop_rest};
 use super::rig::{Few, Order, Rig, Told};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const TIMERS: Experiment = Experiment {
     description: Description {
         name: "timers",
-        title: "Timeouts of rules",
+        title: "Accuracy of flow timeouts",
         family: Family::Oflops,
-        question: "How exactly do rules end when their time is over?",
+        question: "How accurately do rules expire after their timeout?",
         source: "OFLOPS, module openflow_timer",
         steps: &[
-            "Rules are added with a timeout, and with the wish to be told of their end; frames of each flow come in one after the other.",
-            "With a hard timeout frames go on until the rule is gone: its life is from the first frame that came out to the last.",
-            "With an idle timeout frames stop after half a second: the time is from the last frame until the device tells of the end.",
-            "Told is also the duration in the flow-removed message, against the time from the rule's handing over to that message.",
+            "Rules are added with a timeout and the flag SEND_FLOW_REM; frames of all flows are sent in turn.",
+            "With a hard timeout, frames are sent until the rule has expired: its lifetime is that from its first to its last forwarded frame.",
+            "With an idle timeout, frames stop after half a second: the time runs from the last frame to the flow-removed message.",
+            "The duration in the flow-removed message is compared with the time from the transmission of the rule to that message.",
         ],
         parameters: &[
             Parameter::axis(
                 "timeout",
-                "which timeout the rules have",
-                Values::Words {
-                    quick: &["hard", "idle"],
-                    all: &["hard", "idle"],
-                },
+                "type of the timeout: hard or idle",
+                Values::words(&["hard", "idle"], &["hard", "idle"]),
             ),
             Parameter::axis(
                 "seconds",
-                "seconds of the timeout",
-                Values::Numbers {
-                    quick: &[1],
-                    paper: &[1, 10],
-                    rfc: &[1, 10, 60],
-                    bound: Bound {
-                        least: 1,
-                        most: 600,
-                    },
-                },
+                "timeout in seconds",
+                Values::numbers(&[1], &[1, 10], &[1, 10, 60], [1, 600]),
             ),
             Parameter::constant(
                 "rules",
-                "rules in a test",
-                Values::Numbers {
-                    quick: &[10],
-                    paper: &[100],
-                    rfc: &[1_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 10_000,
-                    },
-                },
+                "rules per trial",
+                Values::numbers(&[10], &[100], &[1_000], [1, 10_000]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second, of all flows",
-                Values::Numbers {
-                    quick: &[10_000],
-                    paper: &[20_000],
-                    rfc: &[20_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 1_000_000,
-                    },
-                },
+                "frames per second of all flows",
+                Values::numbers(&[10_000], &[20_000], &[20_000], [10, 1_000_000]),
             ),
             VERSION,
         ],
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "How much later than asked rules end, mean",
+                title: "Lateness of the timeout, mean",
                 figure: "late_mean_ms",
                 across: "timeout",
             },
@@ -99,21 +70,21 @@ pub(crate) const TIMERS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| 1.5 + point.number("seconds") as f64 + LATE_MAX.as_secs_f64() / 2.0,
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    time("late_mean_ms", "Late, mean", "ms"),
+    time("late_mean_ms", "Lateness, mean", "ms"),
     time("late_max_ms", "Latest", "ms"),
     time("early_max_ms", "Earliest", "ms"),
-    time("told_mean_ms", "Told after the end, mean", "ms"),
-    time("duration_error_ms", "Error of the duration told", "ms"),
-    bad("untold", "Rules whose end was not told"),
+    time("told_mean_ms", "Flow-removed after the end, mean", "ms"),
+    time("duration_error_ms", "Error of the reported duration", "ms"),
+    bad("untold", "Rules without flow-removed"),
 ];
 
 /// A rule whose end is not told so long after it was due is given up.

@@ -10,7 +10,7 @@ use crate::frames;
 use crate::trial::TrialError;
 
 /// Frames of a test at most: what is known of them is kept until it ends.
-pub(super) const FRAMES_MAX: usize = 4_000_000;
+pub(super) const FRAMES_MAX: usize = 20_000_000;
 
 /// Nothing more for so long behind the last frame, and nothing more comes.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
@@ -127,7 +127,7 @@ impl Traffic {
             return Ok(());
         }
         let flow = count % self.frames.len();
-        let number = u32::try_from(count).expect("there are few millions");
+        let number = u32::try_from(count).expect("there are fewer than 2^32");
         let frame = self.frames[flow].bytes(number);
         let at = rig.now();
         if rig.send(&frame)? {

@@ -14,9 +14,7 @@ use super::flows::{COOKIE, FAR, NEAR, delete_all, drop_rest};
 use super::rig::{Rig, pass_over, settle};
 use super::traffic::{QUIET, Seen, Traffic};
 use super::{Found, PPS, VERSION, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::frames::{Tag, UdpFrame};
 use crate::trial::TrialError;
 
@@ -24,28 +22,25 @@ use crate::trial::TrialError;
 pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
     description: Description {
         name: "tuple-matrix",
-        title: "Fields alone and in pairs",
+        title: "Match fields and pairs of them",
         family: Family::Oflops,
-        question: "Which fields does a device take in a rule, alone and in pairs, and does a frame take longer by some of them?",
+        question: "Which match fields does a device accept, alone and in pairs, and does the delay depend on them?",
         source: "OFLOPS, branch devel, module snmp_tuple_test",
         steps: &[
-            "For each of the twelve fields of OpenFlow 1.0 there is one rule that matches the field alone, and one each that matches it and another; with fields of IP go the type of the frame, and with ports the protocol, as versions from 1.2 on demand.",
-            "All rules go before the next comes, and it is waited until no frame comes out; then until every frame does.",
-            "Frames of 64 bytes come at a set rate; where a field of the VLAN is matched they bear a tag, which the rule takes off.",
-            "The median is taken of the frames that follow; a cell is empty where the device refuses the rule, or where no frame comes out by it.",
+            "For each of the twelve fields of OpenFlow 1.0, one rule matches the field alone, and others match it together with another field; the prerequisites (Ethernet type, IP protocol) are included, as required from OpenFlow 1.2 on.",
+            "All rules are deleted before the next is added; the load starts after no frame was forwarded, and then all frames.",
+            "Frames of 64 bytes are offered at a given rate; for the VLAN fields they have a tag, which the rule removes.",
+            "The median is that of the following frames; a cell is empty if the device rejects the rule, or does not forward by it.",
         ],
         parameters: &[
             Parameter::axis(
                 "field",
-                "the field that each rule matches",
-                Values::Words {
-                    quick: &["nw-dst"],
-                    all: NAMES,
-                },
+                "field that each rule matches",
+                Values::words(&["nw-dst"], NAMES),
             ),
             Parameter::constant(
                 "with",
-                "whether there are rules of the field and each other, or of the field alone",
+                "rules: of the field alone, or also of its pairs with each other field",
                 Values::Choice {
                     quick: "none",
                     paper: "each",
@@ -55,16 +50,8 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
             ),
             Parameter::constant(
                 "packets",
-                "frames of each rule",
-                Values::Numbers {
-                    quick: &[200],
-                    paper: &[10_000],
-                    rfc: &[100_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 200_000,
-                    },
-                },
+                "frames per rule",
+                Values::numbers(&[200], &[10_000], &[100_000], [10, 200_000]),
             ),
             PPS,
             VERSION,
@@ -72,12 +59,12 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "Median delay by a rule of one field",
+                title: "Median delay with a rule of one field",
                 figure: "alone_us",
                 across: "field",
             },
             View::Table {
-                title: "Median delay by the field alone, and with each of the port and the frame",
+                title: "Median delay by field, alone and with fields of the port and of Ethernet",
                 figures: &[
                     "alone_us",
                     "in_port_us",
@@ -89,7 +76,7 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
                 ],
             },
             View::Table {
-                title: "Median delay by the field and each of the packet",
+                title: "Median delay by field, with fields of IP and of the transport protocol",
                 figures: &[
                     "nw_src_us",
                     "nw_dst_us",
@@ -100,14 +87,13 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
                 ],
             },
             View::Table {
-                title: "Over all of them",
+                title: "Over all rules",
                 figures: &["fastest_us", "slowest_us", "refused", "lost"],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| {
         let each = point.number("packets") as f64 / point.number("pps") as f64;
         let rules = if point.word("with") == "each" {
@@ -117,7 +103,8 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
         };
         0.3 + rules * (each + 0.06)
     },
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 /// The fields, as the axis calls them.
@@ -167,9 +154,9 @@ const FIGURES: &[Figure] = &[
     time("nw_proto_us", "nw_proto", "µs"),
     time("tp_src_us", "tp_src", "µs"),
     time("tp_dst_us", "tp_dst", "µs"),
-    plain("fastest_us", "Fastest", "µs"),
-    time("slowest_us", "Slowest", "µs"),
-    bad("refused", "Refused"),
+    plain("fastest_us", "Minimum", "µs"),
+    time("slowest_us", "Maximum", "µs"),
+    bad("refused", "Rejected"),
     bad("lost", "Frames lost"),
 ];
 

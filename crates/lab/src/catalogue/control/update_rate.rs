@@ -12,80 +12,53 @@ use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::statistics::of_all;
 use super::{Found, VERSION, control_echo, on_device, takes};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
 /// The experiment.
 pub(crate) const UPDATE_RATE: Experiment = Experiment {
     description: Description {
         name: "update-rate",
-        title: "Rate of changes",
+        title: "Flow table update rate",
         family: Family::Oflops,
-        question: "How many rules are added, modified or deleted in a second, by how many there are and by their priorities?",
+        question: "How many rules per second can be added, modified or deleted, by occupancy of the table and by priorities?",
         source: "Kuzniar, Peresini and Kostic, PAM 2015; Computer Networks 2018",
         steps: &[
-            "There are as many rules as the occupancy says, their priorities as the order says.",
-            "Batches of rules are added, modified or deleted, each with a barrier behind it, one batch under way at a time.",
-            "The rate is that of all batches, from handing over the first message until the last barrier's reply.",
-            "At the end the sums over all rules are asked for: a device that says that all is done and has another number of rules voids the test.",
+            "The table has as many rules as the occupancy, with priorities in the given order.",
+            "Batches of rules are added, modified or deleted, each followed by a barrier request, with one batch outstanding at a time.",
+            "The rate is that of all batches, from the transmission of the first message to the last barrier reply.",
+            "Finally the aggregate statistics are requested: if the number of rules is wrong, the trial is void.",
         ],
         parameters: &[
             Parameter::axis(
                 "operation",
-                "what is done to rules",
-                Values::Words {
-                    quick: &["add", "modify"],
-                    all: &["add", "modify", "delete"],
-                },
+                "operation: add, modify or delete",
+                Values::words(&["add", "modify"], &["add", "modify", "delete"]),
             ),
             Parameter::axis(
                 "occupancy",
-                "rules that there are",
-                Values::Numbers {
-                    quick: &[1_000],
-                    paper: &[0, 100, 1_000, 10_000],
-                    rfc: &[0, 100, 1_000, 10_000, 100_000],
-                    bound: Bound {
-                        least: 0,
-                        most: 1_000_000,
-                    },
-                },
+                "rules in the table",
+                Values::numbers(
+                    &[1_000],
+                    &[0, 100, 1_000, 10_000],
+                    &[0, 100, 1_000, 10_000, 100_000],
+                    [0, 1_000_000],
+                ),
             ),
             Parameter::axis(
                 "priorities",
-                "in which order the priorities of rules are that come one after the other",
-                Values::Words {
-                    quick: &["same"],
-                    all: &["same", "ascending", "descending", "random"],
-                },
+                "order of the priorities of consecutive rules",
+                Values::words(&["same"], &["same", "ascending", "descending", "random"]),
             ),
             Parameter::constant(
                 "batches",
-                "batches in a test",
-                Values::Numbers {
-                    quick: &[20],
-                    paper: &[100],
-                    rfc: &[100],
-                    bound: Bound {
-                        least: 1,
-                        most: 10_000,
-                    },
-                },
+                "batches per trial",
+                Values::numbers(&[20], &[100], &[100], [1, 10_000]),
             ),
             Parameter::constant(
                 "batch",
-                "rules in a batch",
-                Values::Numbers {
-                    quick: &[50],
-                    paper: &[100],
-                    rfc: &[100],
-                    bound: Bound {
-                        least: 1,
-                        most: 10_000,
-                    },
-                },
+                "rules per batch",
+                Values::numbers(&[50], &[100], &[100], [1, 10_000]),
             ),
             TABLE,
             VERSION,
@@ -93,19 +66,19 @@ pub(crate) const UPDATE_RATE: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Changes a second by occupancy",
+                title: "Changes per second by occupancy",
                 figure: "changes_s",
                 along: "occupancy",
                 log: false,
             },
             View::Bars {
-                title: "Changes a second by operation",
+                title: "Changes per second by operation",
                 figure: "changes_s",
                 across: "operation",
             },
             View::Percentiles {
                 title: "A batch",
-                histogram: "batch_ns",
+                values: "batch_ns",
             },
             View::Table {
                 title: "All figures",
@@ -120,26 +93,26 @@ pub(crate) const UPDATE_RATE: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes,
+    applies_to: takes,
     seconds: |point| {
         let changes = point.number("batches") * point.number("batch");
         0.3 + (changes + 2 * point.number("occupancy")) as f64 * 40e-6
     },
-    measure: |point, station, tools| on_device(point, station, tools, measure),
+    measure: |point, setup, tools| on_device(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    rate("changes_s", "Changes a second", "/s"),
+    rate("changes_s", "Changes per second", "/s"),
     time("batch_mean_us", "Batch, mean", "µs"),
     time("batch_p50_us", "Batch, median", "µs"),
     time("batch_p99_us", "Batch, 99 %", "µs"),
-    time("batch_max_us", "Batch, longest", "µs"),
-    time("fill_ms", "Filling to the occupancy", "ms"),
-    bad("refused", "Changes refused"),
-    plain("told", "Rules told of in the end", ""),
+    time("batch_max_us", "Batch, maximum", "µs"),
+    time("fill_ms", "Time to fill the table", "ms"),
+    bad("refused", "Rejected changes"),
+    plain("told", "Rules listed finally", ""),
 ];
 
 /// Priorities that rules are given.

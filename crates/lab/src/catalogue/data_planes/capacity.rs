@@ -5,71 +5,48 @@ use std::time::Duration;
 use base::SplitMix64;
 use controller::Ask;
 use flow::FlowStatsRequest;
-use record::{Outcome, Reading};
 
 use super::echo;
 use super::filling::{self, Kind};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 use crate::frames::UdpFrame;
-use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const CAPACITY: Experiment = Experiment {
     description: Description {
         name: "table-capacity",
-        title: "How many rules a device takes",
+        title: "Flow table capacity",
         family: Family::DataPlanes,
-        question: "How many rules does a device take, and do frames meet all of them?",
+        question: "How many rules does a device accept, and do all of them forward frames?",
         source: "Costa et al., scenario 3, table 4",
         steps: &[
-            "Rules are added a thousand and a barrier at a time, until the device refuses one, or as many as set are there.",
-            "The device is asked how many it has (aggregate statistics).",
-            "For rules chosen at random a frame is sent that only this rule takes to the server: the share of those that come out is effective.",
-            "Memory is what the device's process has grown by.",
+            "Rules are added in batches of a thousand with a barrier, until the device rejects one, or up to the given number.",
+            "The number of rules is read by aggregate statistics.",
+            "For random rules a frame is sent that only this rule forwards to the server: the effective share is that of received frames.",
+            "Memory is the growth of the device's process.",
         ],
         parameters: &[
             Parameter::axis(
                 "kind",
-                "what rules match on: twelve exact fields, prefixes of 24 bits, or each by another mask",
-                Values::Words {
-                    quick: &["exact"],
-                    all: &["exact", "prefix", "masks"],
-                },
+                "match of the rules: twelve exact fields, prefixes of 24 bits, or a different mask each",
+                Values::words(&["exact"], &["exact", "prefix", "masks"]),
             ),
             Parameter::constant(
                 "most",
-                "rules at most, fewer where there are not so many of a kind",
-                Values::Numbers {
-                    quick: &[20_000],
-                    paper: &[1_000_000],
-                    rfc: &[1_000_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 4_000_000,
-                    },
-                },
+                "greatest number of rules; fewer if there are not so many of a type",
+                Values::numbers(&[20_000], &[1_000_000], &[1_000_000], [1, 4_000_000]),
             ),
             Parameter::constant(
                 "sample",
-                "rules that are tried by a frame",
-                Values::Numbers {
-                    quick: &[100],
-                    paper: &[1_000],
-                    rfc: &[1_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 100_000,
-                    },
-                },
+                "rules that are checked by a frame",
+                Values::numbers(&[100], &[1_000], &[1_000], [1, 100_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Matrix {
-                title: "Rules that the device took",
+                title: "Rules that the device accepted",
                 figure: "accepted",
                 across: "kind",
                 published: "capacity",
@@ -85,47 +62,22 @@ pub(crate) const CAPACITY: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| device.speaks_openflow(),
+    applies_to: |device, _| device.speaks_openflow(),
     seconds: |point| {
         1.0 + point.number("most") as f64 * 30e-6 + point.number("sample") as f64 * 1e-3
     },
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
-    Figure {
-        name: "accepted",
-        title: "Accepted",
-        unit: "rules",
-        better: Better::Higher,
-    },
-    Figure {
-        name: "listed",
-        title: "Listed",
-        unit: "rules",
-        better: Better::Higher,
-    },
-    Figure {
-        name: "effective_percent",
-        title: "Effective",
-        unit: "%",
-        better: Better::Higher,
-    },
-    Figure {
-        name: "rules_s",
-        title: "Added",
-        unit: "rules/s",
-        better: Better::Higher,
-    },
-    Figure {
-        name: "bytes_per_rule",
-        title: "Memory",
-        unit: "bytes a rule",
-        better: Better::Lower,
-    },
+    Figure::new("accepted", "Accepted", "rules", Better::Higher),
+    Figure::new("listed", "Listed", "rules", Better::Higher),
+    Figure::new("effective_percent", "Effective", "%", Better::Higher),
+    Figure::new("rules_s", "Added", "rules/s", Better::Higher),
+    Figure::new("bytes_per_rule", "Memory", "bytes per rule", Better::Lower),
 ];
 
 /// A barrier may be answered before frames meet the rules: they are given so long.
@@ -161,7 +113,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
             reading.put("rules_s", f64::from(accepted) / seconds);
         }
     }
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     if let Some(reason) = &filled.refused {
         measured.note(format!("at {} rules: {reason}", filled.accepted));
     }

@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use base::PortNo;
 use controller::ControllerError;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
-use record::{Conditions, OpenFlowEvidence, Outcome, Reading};
+use record::{Conditions, OpenFlowEvidence, Reading};
 use stats::Distribution;
 use testbed::DeviceKind;
 
 use crate::catalogue::plane::Plane;
-use crate::catalogue::{Better, Figure, Point, View};
+use crate::catalogue::prelude::*;
 use crate::frame_echo::{FrameEcho, FrameEchoes, Leg};
 use crate::frames::{Tag, UdpFrame};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
@@ -29,36 +29,11 @@ const SETTLED_NOTED_MS: f64 = 20.0;
 
 /// What every one of these experiments tells.
 pub(in crate::catalogue) const FIGURES: &[Figure] = &[
-    Figure {
-        name: "mean_us",
-        title: "Mean",
-        unit: "µs",
-        better: Better::Lower,
-    },
-    Figure {
-        name: "p50_us",
-        title: "Median",
-        unit: "µs",
-        better: Better::Lower,
-    },
-    Figure {
-        name: "p99_us",
-        title: "99 %",
-        unit: "µs",
-        better: Better::Lower,
-    },
-    Figure {
-        name: "p999_us",
-        title: "99.9 %",
-        unit: "µs",
-        better: Better::Lower,
-    },
-    Figure {
-        name: "lost",
-        title: "Lost",
-        unit: "echoes",
-        better: Better::Lower,
-    },
+    Figure::new("mean_us", "Mean", "µs", Better::Lower),
+    Figure::new("p50_us", "Median", "µs", Better::Lower),
+    Figure::new("p99_us", "99 %", "µs", Better::Lower),
+    Figure::new("p999_us", "99.9 %", "µs", Better::Lower),
+    Figure::new("lost", "Lost", "echoes", Better::Lower),
 ];
 
 /// Its whole table, for the end of a section.
@@ -125,7 +100,7 @@ pub(super) fn install(
 /// A test that came to nothing, for the same reason in every figure.
 pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
     let reading = Reading::lacking(point, FIGURES, reason);
-    Measured::new(Outcome::Reading(reading), Conditions::default())
+    Measured::new(reading, Conditions::default())
 }
 
 /// Measures the echo of `request`, which should come out as `changed`, by rules that are in
@@ -152,7 +127,7 @@ pub(in crate::catalogue) fn measure(
     let echoes = plane.echo(&echo)?;
     let conditions = plane.conditions()?;
     let reading = reading(point, &echoes);
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     measured.note_pressure();
     judge(&echo, &echoes, plane, &mut measured)?;
     Ok(measured)

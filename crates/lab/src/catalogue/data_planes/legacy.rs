@@ -4,33 +4,29 @@ use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{Description, Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
-use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const LEGACY: Experiment = Experiment {
     description: Description {
         name: "echo-legacy",
-        title: "OpenFlow against legacy mode",
+        title: "OpenFlow mode and legacy mode",
         family: Family::DataPlanes,
-        question: "Is a device slower by OpenFlow's rules than by its own forwarding?",
+        question: "Is a device slower with OpenFlow rules than with its own forwarding?",
         source: "Costa et al., scenario 2, figure 6",
         steps: &[
-            "In mode openflow one rule a direction matches the port of arrival and outputs to the other port.",
-            "In mode legacy the device forwards by the addresses that it has learnt: its own pipeline, which OpenFlow calls NORMAL; devices without OpenFlow know no other.",
-            "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
-            "The speed-up is the mean round trip in legacy mode divided by that in OpenFlow mode: 1 means that rules cost nothing.",
+            "In mode openflow, one rule per direction matches the ingress port and forwards to the other port.",
+            "In mode legacy, the device forwards by learned addresses, with its own pipeline, which OpenFlow calls NORMAL; devices without OpenFlow have this mode only.",
+            "A busy-polling thread sends UDP frames from the client to the server and back, with one outstanding at a time.",
+            "The speedup is the mean round trip in legacy mode divided by that in OpenFlow mode: at 1, rules add no delay.",
         ],
         parameters: &[
             Parameter::axis(
                 "mode",
-                "what the device forwards by",
-                Values::Words {
-                    quick: MODES,
-                    all: MODES,
-                },
+                "forwarding mode: openflow or legacy",
+                Values::words(MODES, MODES),
             ),
             SIZE,
             PACKETS,
@@ -49,7 +45,7 @@ pub(crate) const LEGACY: Experiment = Experiment {
                 across: "mode",
             },
             View::Ratio {
-                title: "Speed-up: legacy mode's mean round trip by OpenFlow mode's",
+                title: "Speedup: mean round trip in legacy mode, relative to OpenFlow mode",
                 figure: "mean_us",
                 parameter: "mode",
                 of: "legacy",
@@ -58,12 +54,12 @@ pub(crate) const LEGACY: Experiment = Experiment {
             },
             echo::ALL_FIGURES,
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, point| echo::takes(device, point.word("mode") == "openflow"),
+    applies_to: |device, point| echo::takes(device, point.word("mode") == "openflow"),
     seconds: echo::seconds,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const MODES: &[&str] = &["openflow", "legacy"];

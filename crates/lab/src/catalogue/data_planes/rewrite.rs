@@ -5,34 +5,30 @@ use packet::MacAddr;
 use testbed::DeviceKind;
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{Description, Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 use crate::frames::{Tag, UdpFrame};
-use crate::trial::{Measured, TrialError};
 
 /// The experiment.
 pub(crate) const REWRITE: Experiment = Experiment {
     description: Description {
         name: "echo-rewrite",
-        title: "Rewriting header fields",
+        title: "Header rewriting",
         family: Family::DataPlanes,
-        question: "What does it cost to rewrite a header field?",
+        question: "How much delay does the rewriting of a header field add?",
         source: "Costa et al., scenario 4, table 6",
         steps: &[
-            "One rule a direction matches the port of arrival; the one towards the server rewrites one field.",
-            "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
-            "Every frame that comes out is compared byte for byte with what the rewriting should have made of it, the checksums of IPv4 and UDP included.",
-            "For the VLAN priority, frames bear a tag; the others bear none.",
-            "A rule that the device refuses leaves the cell empty, with the device's own words.",
+            "One rule per direction matches the ingress port; the one towards the server rewrites one field.",
+            "A busy-polling thread sends UDP frames from the client to the server and back, with one outstanding at a time.",
+            "Each received frame is compared byte for byte with the expected result, including the checksums of IPv4 and UDP.",
+            "For the VLAN priority, frames have a tag; otherwise they have none.",
+            "A rule that the device rejects has an empty cell with the error message.",
         ],
         parameters: &[
             Parameter::axis(
                 "rewrite",
-                "the field that is rewritten",
-                Values::Words {
-                    quick: FIELDS,
-                    all: FIELDS,
-                },
+                "field that is rewritten",
+                Values::words(FIELDS, FIELDS),
             ),
             SIZE_64,
             PACKETS,
@@ -41,7 +37,7 @@ pub(crate) const REWRITE: Experiment = Experiment {
         figures: echo::FIGURES,
         views: &[
             View::Matrix {
-                title: "Mean round trip by what is rewritten",
+                title: "Mean round trip by rewritten field",
                 figure: "mean_us",
                 across: "rewrite",
                 published: "rewrite",
@@ -53,16 +49,16 @@ pub(crate) const REWRITE: Experiment = Experiment {
             },
             View::Percentiles {
                 title: "Round trips",
-                histogram: "round_trip_ns",
+                values: "round_trip_ns",
             },
             echo::ALL_FIGURES,
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
+    applies_to: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
     seconds: echo::seconds,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 pub(super) const FIELDS: &[&str] = &[

@@ -5,55 +5,38 @@ use openflow::Message;
 
 use super::filling::{self, Kind};
 use super::{PACKETS, WARM_UP, echo};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const RULES: Experiment = Experiment {
     description: Description {
         name: "echo-rules",
-        title: "One rule against a full table",
+        title: "One rule and a full table",
         family: Family::DataPlanes,
-        question: "Does a frame take longer when the table is full of rules that it does not match?",
+        question: "Is the round trip longer if the table is full of rules that the frames do not match?",
         source: "Costa et al., scenario 3, table 5",
         steps: &[
-            "One rule a direction matches all twelve fields of OpenFlow 1.0.",
-            "In a full table there are others besides, of the same twelve fields, each for another destination: so many as the device was found to take (table-capacity), or as set.",
-            "The rule towards the server is sent behind all others, before them, or amid them.",
-            "UDP frames of 64 bytes go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
+            "One rule per direction matches all twelve fields of OpenFlow 1.0.",
+            "A full table has further rules of the same twelve fields, each for another destination: as many as the device accepts (table-capacity), or as given.",
+            "The rule towards the server is added after all others, before them, or in the middle.",
+            "A busy-polling thread sends UDP frames of 64 bytes from the client to the server and back, with one outstanding at a time.",
         ],
         parameters: &[
             Parameter::axis(
                 "table",
-                "rules beside those that frames match: none, or as many as set",
-                Values::Words {
-                    quick: TABLES,
-                    all: TABLES,
-                },
+                "further rules: none (one), or as many as given (full)",
+                Values::words(TABLES, TABLES),
             ),
             Parameter::axis(
                 "place",
-                "when the rule that frames match is sent",
-                Values::Words {
-                    quick: &["last"],
-                    all: &["last", "first", "random"],
-                },
+                "order in which the matching rule is added",
+                Values::words(&["last"], &["last", "first", "random"]),
             ),
             Parameter::constant(
                 "rules",
                 "rules of a full table",
-                Values::Numbers {
-                    quick: &[10_000],
-                    paper: &[100_000],
-                    rfc: &[100_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 4_000_000,
-                    },
-                },
+                Values::numbers(&[10_000], &[100_000], &[100_000], [1, 4_000_000]),
             ),
             PACKETS,
             WARM_UP,
@@ -61,13 +44,13 @@ pub(crate) const RULES: Experiment = Experiment {
         figures: echo::FIGURES,
         views: &[
             View::Matrix {
-                title: "Mean round trip by what the table holds",
+                title: "Mean round trip by occupancy of the table",
                 figure: "mean_us",
                 across: "table",
                 published: "rules",
             },
             View::Ratio {
-                title: "What a full table costs: the median round trip with it, by that with one rule",
+                title: "Median round trip with a full table, relative to one rule",
                 figure: "p50_us",
                 parameter: "table",
                 of: "full",
@@ -81,21 +64,21 @@ pub(crate) const RULES: Experiment = Experiment {
             },
             View::Percentiles {
                 title: "Round trips",
-                histogram: "round_trip_ns",
+                values: "round_trip_ns",
             },
             echo::ALL_FIGURES,
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| device.speaks_openflow(),
+    applies_to: |device, _| device.speaks_openflow(),
     seconds: |point| {
         let full = point.word("table") == "full";
         let rules = if full { point.number("rules") } else { 0 };
         // Added, and deleted before the next test.
         echo::seconds(point) + rules as f64 * 30e-6
     },
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 const TABLES: &[&str] = &["one", "full"];

@@ -14,7 +14,7 @@ use crate::catalogue::plane::Plane;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
 };
-use crate::catalogue::{Experiment, Point};
+use crate::catalogue::prelude::*;
 use crate::trial::{Measured, TrialError};
 use record::Value;
 

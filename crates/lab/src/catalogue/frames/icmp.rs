@@ -2,35 +2,31 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use testbed::Program;
 
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const ICMP: Experiment = Experiment {
     description: Description {
         name: "icmp",
-        title: "Pings of large payloads",
+        title: "ICMP echo with large payloads",
         family: Family::Whitebox,
-        question: "How long do pings of large payloads take, how many are answered, and what does the device spend meanwhile?",
+        question: "What are the round trip and the loss of pings with large payloads, and which resources does the device use?",
         source: "vSDNBox, section 2: Manggala et al., ICMP with payloads of 100 to 51,200 bytes",
         steps: &[
-            "The client pings the server with iputils' ping, at equal gaps; hosts answer by their own stacks.",
-            "What does not fit into one packet goes in fragments, both ways: a rule by the port of arrival takes them all, and if one is lost so is the ping.",
-            "Told are round trips as ping measures them, both hosts' stacks included, and the processor time and memory of the device's process.",
+            "The client pings the server with the ping of iputils at equal gaps; the hosts' stacks reply.",
+            "Payloads above the MTU are fragmented in both directions: a rule that matches the ingress port forwards all fragments, and a ping is lost with one of them.",
+            "The figures are the round trips that ping measures, the hosts' stacks included, and the processor time and memory of the device's process.",
         ],
         parameters: &[
             Parameter::axis(
                 "payload",
-                "bytes behind ICMP's header",
+                "payload in bytes, after the ICMP header",
                 Values::numbers(
                     &[51_200],
                     &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
@@ -45,7 +41,7 @@ pub(crate) const ICMP: Experiment = Experiment {
             ),
             Parameter::constant(
                 "gap-millis",
-                "milliseconds between two",
+                "milliseconds between two pings",
                 Values::numbers(&[2], &[2], &[2], [1, 1_000]),
             ),
         ],
@@ -72,24 +68,23 @@ pub(crate) const ICMP: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| 0.2 + length(point).as_secs_f64(),
     measure,
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("answered", "Answered", "pings", Better::Higher),
     figure("lost_percent", "Not answered", "%", Better::Lower),
-    figure("least_us", "Fastest", "µs", Better::Lower),
+    figure("least_us", "Minimum", "µs", Better::Lower),
     figure("mean_us", "Mean", "µs", Better::Lower),
-    figure("most_us", "Slowest", "µs", Better::Lower),
-    figure("deviation_us", "Deviation", "µs", Better::Lower),
-    figure("mbit", "Payload each way", "Mbit/s", Better::Neither),
-    figure("processor_percent", "Processor, of a core", "%", Better::Lower),
+    figure("most_us", "Maximum", "µs", Better::Lower),
+    figure("deviation_us", "Standard deviation", "µs", Better::Lower),
+    figure("mbit", "Payload per direction", "Mbit/s", Better::Neither),
+    figure("processor_percent", "Processor time", "%", Better::Lower),
     figure("memory_mb", "Memory", "MB", Better::Lower),
 ];
 
@@ -102,19 +97,19 @@ fn length(point: &Point) -> Duration {
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let bench = &station.bench;
+    let bench = &setup.bench;
     let gap = Duration::from_millis(point.number("gap-millis"));
     let (pings, payload) = (point.number("pings"), point.number("payload"));
-    let output = station.directory.join("icmp.txt");
+    let output = setup.directory.join("icmp.txt");
     let program = Program::new("ping")
         .args(["-n", "-q", "-W", "1", "-i", &gap.as_secs_f64().to_string()])
         .args(["-s", &payload.to_string(), "-c", &pings.to_string()])
         .arg(bench.server().address.to_string())
         .output(&output)
-        .log(station.directory.join("icmp.log"))
+        .log(setup.directory.join("icmp.log"))
         .on_cores(&tools.cores.tester)
         .inside(&bench.client().namespace);
     let watch = Watch::begin(bench, tools.cores, tools.clock)?;
@@ -142,7 +137,7 @@ fn measure(
             }
         }
     }
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     if pinged.duplicates > 0 {
         let count = pinged.duplicates;
         measured.note(format!("{count} pings were answered more than once"));

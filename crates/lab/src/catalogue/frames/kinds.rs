@@ -7,61 +7,55 @@ use trafficgen::{BadTemplate, Mix, Pace, Rate, Template};
 
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
-use crate::catalogue::{
-    Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const KINDS: Experiment = Experiment {
     description: Description {
         name: "frame-kinds",
-        title: "Frames of every kind",
+        title: "Frame types and encapsulations",
         family: Family::Whitebox,
-        question: "Does a frame take longer, is it lost or changed, by what it carries and what stands before that?",
+        question: "Do delay, loss and modification of frames depend on their protocols and encapsulation?",
         source: "vSDNBox, section 6, and RFC 6985 for mixed sizes",
         steps: &[
-            "One rule a direction matches the port of arrival: the device need not look at what a frame carries.",
-            "Frames of one kind are offered at a set rate, all of the same size; the mix has 7 of 64 bytes, 4 of 570 and 1 of 1518 in turns.",
-            "Every frame that comes out is compared with what was sent, up to its payload, and all of its checksums are verified, those inside of tunnels too.",
+            "One rule per direction matches the ingress port: the device does not need to parse the frames.",
+            "Frames of one type are offered at a given rate, all of the same size; the mix (IMIX) has 7 of 64 bytes, 4 of 570 and 1 of 1518 in turn.",
+            "Each received frame is compared with the sent one up to its payload, and all checksums are verified, including those inside tunnels.",
         ],
         parameters: &[
             Parameter::axis(
                 "kind",
-                "what frames are: IPv4 with UDP, TCP or ICMP, IPv6 with UDP; UDP behind a tag, two tags or a label, or inside of a tunnel; the mix of sizes",
-                Values::Words {
-                    quick: &["vxlan"],
-                    all: NAMES,
-                },
+                "type of the frames: IPv4 with UDP, TCP or ICMP, IPv6 with UDP; UDP after one or two VLAN tags or an MPLS label, or in a tunnel; IMIX",
+                Values::words(&["vxlan"], NAMES),
             ),
             Parameter::constant(
                 "size",
-                "bytes of a frame, its checksum (FCS) included",
+                "frame size in bytes, with the checksum (FCS)",
                 Values::numbers(&[150], &[150], &[150], [128, 1_514]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
+                "frames per second",
                 Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds for which frames are offered",
+                "duration of the load in milliseconds",
                 Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Matrix {
-                title: "Median delay by kind",
+                title: "Median delay by frame type",
                 figure: "p50_us",
                 across: "kind",
                 published: "",
             },
             View::Matrix {
-                title: "Lost by kind",
+                title: "Lost frames by frame type",
                 figure: "loss_percent",
                 across: "kind",
                 published: "",
@@ -80,12 +74,11 @@ pub(crate) const KINDS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| 0.3 + point.number("millis") as f64 / 1e3,
     measure,
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
@@ -99,7 +92,7 @@ const NAMES: &[&str] = &[
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
@@ -109,7 +102,7 @@ fn measure(
     let length = Duration::from_millis(point.number("millis"));
     let mut load = Load::udp(size.into(), pace, length);
     load.frames = frames;
-    let offered = offer(&load, station, tools)?;
+    let offered = offer(&load, setup, tools)?;
     let reading = offered.reading(point);
     Ok(measured(&offered, reading))
 }

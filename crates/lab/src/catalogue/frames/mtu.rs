@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use base::PortNo;
 use controller::Ask;
-use record::{Outcome, Reading};
 use testbed::{DeviceKind, Host, Topology};
 use trafficgen::{
     End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,
@@ -12,32 +11,29 @@ use trafficgen::{
 };
 
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const MTU: Experiment = Experiment {
     description: Description {
         name: "mtu",
-        title: "Frames longer than a port takes",
+        title: "Frames above the MTU",
         family: Family::LatencyAndLoss,
-        question: "What becomes of frames that are longer than the port they should leave by takes: are they forwarded, fragmented, dropped and counted, or do they harm those that fit?",
+        question: "What happens to frames above the MTU of the egress port: are they forwarded, fragmented, or dropped and counted, and do they affect other frames?",
         source: "OFLOPS with NetFPGA, section 3: frames above the MTU",
         steps: &[
-            "The client's cable takes frames of 9,216 bytes and more, the server's has the MTU that is set; the device is started so.",
-            "Four streams of UDP are offered at the same time and rate: of 64 bytes, of frames that just fit, of such with one byte more, and with 500 more.",
-            "What comes out at the server and is none of these is a part of one, and what comes back to the client was told by the device.",
-            "The device's own counters of port 2 are asked before and after: frames dropped and in error, by OpenFlow.",
+            "The client's link has an MTU of 9,216 bytes or more, the server's has the given MTU, before the device starts.",
+            "Four UDP streams are offered at the same time and rate: of 64 bytes, of the MTU, of one byte above it, and of 500 bytes above it.",
+            "Other frames at the server are fragments, and frames at the client are messages of the device.",
+            "The port statistics of port 2 (dropped frames and errors) are requested by OpenFlow before and after the load.",
         ],
         parameters: &[
             Parameter::axis(
                 "mtu",
-                "bytes above Ethernet that the port takes",
+                "MTU of the port in bytes",
                 Values::numbers(
                     &[1_500],
                     &[1_500, 4_000, 8_400],
@@ -47,19 +43,19 @@ pub(crate) const MTU: Experiment = Experiment {
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
+                "frames per second",
                 Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds for which frames of each size are offered",
+                "duration of the load in milliseconds",
                 Values::numbers(&[50], &[2_000], &[60_000], [10, 3_600_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Table {
-                title: "What came out, and what was told of the rest",
+                title: "Received frames and port statistics",
                 figures: &[
                     "fits_percent",
                     "over_percent",
@@ -72,7 +68,7 @@ pub(crate) const MTU: Experiment = Experiment {
                 ],
             },
             View::Bars {
-                title: "Frames of 64 bytes, beside others that do not fit",
+                title: "Frames of 64 bytes during oversized frames",
                 figure: "beside_percent",
                 across: "mtu",
             },
@@ -82,26 +78,28 @@ pub(crate) const MTU: Experiment = Experiment {
                 .with_mtu(CABLE)
                 .expect("cables take as much")
         }),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| Own::default()),
-    takes: |device, _| {
+    setup: SetupKind::Dedicated(|_| DedicatedSetup::default()),
+    applies_to: |device, _| {
         let has_cables = !device.makes_taps() && !matches!(device, DeviceKind::External(_));
         has_cables && device != DeviceKind::Direct
     },
     seconds: |point| 1.0 + point.number("millis") as f64 / 1e3,
     measure,
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("fits_percent", "Just fit: came", "%", Better::Higher),
-    figure("over_percent", "One byte more: came", "%", Better::Neither),
-    figure("far_percent", "500 bytes more: came", "%", Better::Neither),
-    figure("beside_percent", "Of 64 bytes, beside those: came", "%", Better::Higher),
-    figure("fragments", "Frames that are none of ours", "", Better::Neither),
-    figure("told", "Frames back to the client", "", Better::Neither),
-    figure("counted_percent", "Missing frames that the port counted", "%", Better::Higher),
-    figure("changed", "Changed", "frames", Better::Lower),
+    figure("fits_percent", "Frames of the MTU: received", "%", Better::Higher),
+    figure("over_percent", "One byte above: received", "%", Better::Neither),
+    figure("far_percent", "500 bytes above: received", "%", Better::Neither),
+    figure("beside_percent", "64 bytes: received", "%", Better::Higher),
+    figure("fragments", "Foreign frames", "", Better::Neither),
+    figure("told", "Frames to the client", "", Better::Neither),
+    figure("counted_percent", "Missing frames in port statistics", "%", Better::Higher),
+    figure("changed", "Modified", "frames", Better::Lower),
 ];
 
 /// What cables take above Ethernet.
@@ -124,18 +122,18 @@ const SETTLE: Duration = Duration::from_millis(600);
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    narrow(station, point.small("mtu"))?;
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let before = counted(station)?;
-    let measurement = offer(&request(point, tools), station, tools)?;
+    narrow(setup, point.small("mtu"))?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let before = counted(setup)?;
+    let measurement = offer(&request(point, tools), setup, tools)?;
     let missing = measurement.streams.iter().map(|one| one.lost).sum();
-    let counted = await_counts(before, missing, station, tools)?;
-    let conditions = watch.end(&station.bench)?;
+    let counted = await_counts(before, missing, setup, tools)?;
+    let conditions = watch.end(&setup.bench)?;
     let reading = reading(point, &measurement, counted);
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     for refusal in &measurement.refusals {
         measured.note(refusal.to_string());
     }
@@ -165,12 +163,12 @@ fn request(point: &Point, tools: &Tools<'_>) -> Request {
 /// Offers them, by a thread on the tester's first core.
 fn offer(
     request: &Request,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measurement, TrialError> {
     let longest = u16::try_from(CABLE).expect("it is a frame's size");
     let open = |host: &Host| End::packet(&host.namespace, host.interface, longest, *tools.clock);
-    let hosts = station.bench.hosts()[..2].iter();
+    let hosts = setup.bench.hosts()[..2].iter();
     let mut ends: Vec<End> = hosts.map(open).collect::<Result<_, _>>()?;
     let measured = std::thread::scope(|scope| {
         let measuring = scope.spawn(|| {
@@ -190,16 +188,16 @@ fn offer(
 }
 
 /// Has the server's cable take no more than so many bytes above Ethernet.
-fn narrow(station: &Station, mtu: u32) -> Result<(), TrialError> {
-    let server = station.bench.server();
+fn narrow(setup: &TestSetup, mtu: u32) -> Result<(), TrialError> {
+    let server = setup.bench.server();
     server.namespace.set_mtu(server.interface, mtu)?;
-    station.bench.device_namespace().set_mtu(NARROW, mtu)?;
+    setup.bench.device_namespace().set_mtu(NARROW, mtu)?;
     Ok(())
 }
 
 /// What the device says that port 2 could not send; none without OpenFlow.
-fn counted(station: &Station) -> Result<Option<u64>, TrialError> {
-    let Some(mut controller) = station.controller() else {
+fn counted(setup: &TestSetup) -> Result<Option<u64>, TrialError> {
+    let Some(mut controller) = setup.controller() else {
         return Ok(None);
     };
     let ports = controller.port_counts(PortNo(2))?;
@@ -221,12 +219,12 @@ const fn known(counter: u64) -> u64 {
 fn await_counts(
     before: Option<u64>,
     missing: u64,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Option<Counted>, TrialError> {
     let deadline = tools.clock.now() + SETTLE;
     loop {
-        let (Some(before), Some(after)) = (before, counted(station)?) else {
+        let (Some(before), Some(after)) = (before, counted(setup)?) else {
             return Ok(None);
         };
         let counted = after.saturating_sub(before);

@@ -6,56 +6,50 @@ use base::PortNo;
 use controller::{Ask, Link};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::{Message, Version, VersionSet};
-use record::{Conditions, Outcome, Reading};
+use record::Conditions;
 use trafficgen::template::{Encapsulation, Label, Tag};
 use trafficgen::{Pace, Rate, Template};
 
 use super::{CHANGED, DAMAGED, measured};
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
-use crate::catalogue::{
-    Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const TAGS: Experiment = Experiment {
     description: Description {
         name: "tags-and-labels",
-        title: "Tags and labels put on and taken off",
+        title: "Push and pop of VLAN tags and MPLS labels",
         family: Family::Whitebox,
-        question: "What does it cost to push or pop a tag or a label, and is what comes out right?",
-        source: "vSDNBox, section 6; OF 1.3.5, 5.12",
+        question: "How much delay does the push or pop of a tag or label add, and is its result correct?",
+        source: "vSDNBox, section 6; OpenFlow 1.3.5, 5.12",
         steps: &[
-            "The device is told its rules by OpenFlow 1.3: one matches what the action presupposes, pushes or pops, writes all fields of what it pushed, and outputs to the server.",
-            "It is waited until a frame that these rules alone drop comes out no more.",
-            "Every frame that comes out is compared with what should have become of it, up to its payload, and its checksums are verified.",
-            "What the device refuses leaves the cells empty, with the device's own words.",
+            "The rules are installed by OpenFlow 1.3: one matches the prerequisites of the action, pushes or pops, sets all fields of a pushed header, and forwards to the server.",
+            "The load starts when a frame that only these rules drop is no longer forwarded.",
+            "Each received frame is compared with the expected result up to its payload, and its checksums are verified.",
+            "An action that the device rejects has empty cells with the error message.",
         ],
         parameters: &[
             Parameter::axis(
                 "action",
-                "what is pushed or popped: a tag (802.1Q), a tag before a tag (802.1ad), a label",
-                Values::Words {
-                    quick: &["push-mpls"],
-                    all: NAMES,
-                },
+                "pushed or popped header: a tag (802.1Q), a second tag (802.1ad), a label",
+                Values::words(&["push-mpls"], NAMES),
             ),
             Parameter::constant(
                 "size",
-                "bytes of a frame as it is sent, its checksum (FCS) included",
+                "size of the sent frame in bytes, with the checksum (FCS)",
                 Values::numbers(&[150], &[150], &[150], [72, 1_500]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
+                "frames per second",
                 Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds for which frames are offered",
+                "duration of the load in milliseconds",
                 Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
             ),
         ],
@@ -68,7 +62,7 @@ pub(crate) const TAGS: Experiment = Experiment {
                 published: "",
             },
             View::Matrix {
-                title: "Frames that are not what they should be",
+                title: "Wrong frames",
                 figure: "changed",
                 across: "action",
                 published: "",
@@ -86,12 +80,12 @@ pub(crate) const TAGS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| device.speaks_openflow(),
+    applies_to: |device, _| device.speaks_openflow(),
     seconds: |point| 0.4 + point.number("millis") as f64 / 1e3,
     measure,
+    ..Experiment::BASE
 };
 
 const FIGURES: &[Figure] = &[
@@ -129,27 +123,27 @@ const SOCKET: &str = "br0.mgmt";
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let case = Case::of(point.word("action"), size);
     let rules = case.rules().expect("fields follow their prerequisites");
-    if let Some(reason) = install(rules, station, tools)? {
+    if let Some(reason) = install(rules, setup, tools)? {
         let mut reading = Reading::at(point);
         for figure in FIGURES {
             reading.lack(figure.name, reason.clone());
         }
         let nothing = Conditions::default();
-        return Ok(Measured::new(Outcome::Reading(reading), nothing));
+        return Ok(Measured::new(reading, nothing));
     }
-    in_force::wait(station, tools)?;
+    in_force::wait(setup, tools)?;
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let length = Duration::from_millis(point.number("millis"));
     let mut load = Load::udp(size.into(), pace, length);
     load.frames = case.sent.into();
     load.rewritten = Some(case.becomes.into());
-    let offered = offer(&load, station, tools)?;
+    let offered = offer(&load, setup, tools)?;
     let reading = offered.reading(point);
     Ok(measured(&offered, reading))
 }
@@ -157,17 +151,17 @@ fn measure(
 /// Leaves the device with these rules and no others, by OpenFlow 1.3. Why not, if it will not.
 fn install(
     rules: Vec<FlowMod>,
-    station: &Station,
+    setup: &TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Option<String>, TrialError> {
     let messages = rules.into_iter().map(Message::FlowMod).collect();
-    let socket = station.directory.join(SOCKET);
+    let socket = setup.directory.join(SOCKET);
     let done = if socket.exists() {
         let mut link = Link::call(&socket, VersionSet::only(Version::V13), tools.clock)?;
         link.clear()?;
         link.request(messages)?
     } else {
-        let Some(mut controller) = station.controller() else {
+        let Some(mut controller) = setup.controller() else {
             return Ok(Some("it has no controller in this mode".to_owned()));
         };
         if controller.version() < Version::V13 {

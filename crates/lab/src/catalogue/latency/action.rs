@@ -4,67 +4,45 @@ use base::PortNo;
 use controller::ControllerError;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 use packet::MacAddr;
-use record::{Conditions, Outcome, Reading};
+use record::Conditions;
 use trafficgen::template::{Encapsulation, Tag};
 use trafficgen::{Pace, Template};
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const ACTION: Experiment = Experiment {
     description: Description {
         name: "action-delay",
-        title: "What an action costs",
+        title: "Action delay",
         family: Family::LatencyAndLoss,
-        question: "How much longer does a frame take, and are any lost, when its rule changes it?",
+        question: "How much delay and loss does an action of a rule add?",
         source: "OFLOPS, module openflow_action_delay, and OFLOPS with NetFPGA, section 2",
         steps: &[
-            "One rule matches what comes from the client, changes it by one action of OpenFlow 1.0, and outputs it to the server.",
-            "Frames of UDP follow each other at equal gaps, more than 30,000 in a test of the profile paper.",
-            "Every frame that comes out is compared with what the action should have made of it, its checksums included.",
-            "Actions on a tag are tried on frames that bear one; the others bear none.",
-            "An action that the device refuses leaves its cells empty, with the device's own words.",
+            "One rule matches the frames of the client, modifies them with one action of OpenFlow 1.0, and forwards them to the server.",
+            "UDP frames are sent at equal gaps, more than 30,000 per trial in the profile paper.",
+            "Each received frame is compared with the expected result of the action, including its checksums.",
+            "Actions on a VLAN tag are measured with tagged frames; others with untagged frames.",
+            "An action that the device rejects has empty cells with the error message.",
         ],
         parameters: &[
             Parameter::axis(
                 "action",
-                "what the rule does before it outputs the frame",
-                Values::Words {
-                    quick: &["none", "vlan-id", "dl-dst", "nw-dst", "tp-dst"],
-                    all: ACTIONS,
-                },
+                "action of the rule before it forwards the frame",
+                Values::words(&["none", "vlan-id", "dl-dst", "nw-dst", "tp-dst"], ACTIONS),
             ),
             Parameter::constant(
                 "mbit",
-                "megabits a second of the line",
-                Values::Numbers {
-                    quick: &[10],
-                    paper: &[20],
-                    rfc: &[20],
-                    bound: Bound {
-                        least: 1,
-                        most: 100_000,
-                    },
-                },
+                "load in Mbit/s on the line",
+                Values::numbers(&[10], &[20], &[20], [1, 100_000]),
             ),
             Parameter::constant(
                 "size",
-                "bytes of a frame, its checksum (FCS) included",
-                Values::Numbers {
-                    quick: &[150],
-                    paper: &[150],
-                    rfc: &[150],
-                    bound: Bound {
-                        least: 68,
-                        most: 1_500,
-                    },
-                },
+                "frame size in bytes, with the checksum (FCS)",
+                Values::numbers(&[150], &[150], &[150], [68, 1_500]),
             ),
             MILLIS,
         ],
@@ -99,12 +77,12 @@ pub(crate) const ACTION: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, point| device.speaks_openflow() || point.word("action") == "none",
+    applies_to: |device, point| device.speaks_openflow() || point.word("action") == "none",
     seconds,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 pub(super) const ACTIONS: &[&str] = &[
@@ -132,7 +110,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
         match plane.install(&[rule(1, actions), rule(2, Vec::new())]) {
             Err(ControllerError::Refused { fault, .. }) => {
                 let reading = Reading::lacking(point, FIGURES, &format!("refused: {fault}"));
-                let outcome = Outcome::Reading(reading);
+                let outcome = reading;
                 return Ok(Measured::new(outcome, Conditions::default()));
             }
             outcome => outcome?,

@@ -2,59 +2,48 @@
 
 use super::{MILLIS, measure, seconds};
 use crate::catalogue::offered::FIGURES;
-use crate::catalogue::plane::on_station;
-use crate::catalogue::{Bound, Description, Experiment, Family, Parameter, Setting, Values, View};
+use crate::catalogue::plane::on_setup;
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const SIZE: Experiment = Experiment {
     description: Description {
         name: "latency-vs-size",
-        title: "Latency and loss against frame size",
+        title: "Latency and loss by frame size",
         family: Family::LatencyAndLoss,
-        question: "How does latency grow with the size of frames, and are any lost, while there is little load?",
+        question: "How do latency and loss depend on the frame size at low load?",
         source: "OFLOPS with NetFPGA, figures 2, 4 and 5",
         steps: &[
-            "Frames of UDP go from the client to the server at equal gaps, at the set rate of a line with its preambles and gaps (OFLOPS counted neither).",
-            "One rule a direction matches the port of arrival.",
-            "Each frame carries its number and the time of its sending in its last 12 bytes; delay is from there to where the kernel received it at the other end.",
-            "The device 'direct' is the instrument alone: its curve is the floor of all others.",
+            "UDP frames are sent from the client to the server at equal gaps, at the given rate of the line with preambles and gaps (OFLOPS counted neither).",
+            "One rule per direction matches the ingress port.",
+            "Each frame carries its number and its time of transmission in its last 12 bytes; the delay runs from there to the receive timestamp of the kernel at the server.",
+            "The device 'direct' is the bare link: its curve is the lower limit of all others.",
         ],
         parameters: &[
             Parameter::axis(
                 "size",
-                "bytes of a frame, its checksum (FCS) included",
-                Values::Numbers {
-                    quick: &[64, 256, 512, 1_024, 1_518],
-                    paper: &[
+                "frame size in bytes, with the checksum (FCS)",
+                Values::numbers(
+                    &[64, 256, 512, 1_024, 1_518],
+                    &[
                         64, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000, 1_100, 1_200,
                         1_300, 1_400, 1_518,
                     ],
-                    rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518],
-                    bound: Bound {
-                        least: 64,
-                        most: 1_518,
-                    },
-                },
+                    &[64, 128, 256, 512, 1_024, 1_280, 1_518],
+                    [64, 1_518],
+                ),
             ),
             Parameter::constant(
                 "mbit",
-                "megabits a second of the line",
-                Values::Numbers {
-                    quick: &[10],
-                    paper: &[10],
-                    rfc: &[10],
-                    bound: Bound {
-                        least: 1,
-                        most: 100_000,
-                    },
-                },
+                "load in Mbit/s on the line",
+                Values::numbers(&[10], &[10], &[10], [1, 100_000]),
             ),
             MILLIS,
         ],
         figures: FIGURES,
         views: &[
             View::Load {
-                title: "Median delay and loss against frame size",
+                title: "Median delay and loss by frame size",
                 delay: "p50_us",
                 lost: "loss_percent",
                 along: "size",
@@ -77,10 +66,10 @@ pub(crate) const SIZE: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    is_calibrated: true,
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };

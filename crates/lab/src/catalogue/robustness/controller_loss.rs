@@ -7,59 +7,49 @@ use base::PortNo;
 use controller::{Ask, Controller, ControllerError, Listener, Manner};
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
 use openflow::Version;
-use record::{Outcome, Reading};
 use testbed::{Clock, DeviceKind, FailMode, Failure};
 use trafficgen::{Pace, Rate};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer_once};
-use crate::catalogue::{
-    Better, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
-};
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
     description: Description {
         name: "controller-loss",
-        title: "The controller goes and comes back",
+        title: "Loss of the controller connection",
         family: Family::Robustness,
-        question: "What becomes of frames and rules while the controller is gone, and how soon is the device under control again?",
-        source: "OF 1.0.1, 4.3, and OF 1.3.5, 6.3.2 and 6.4: fail secure and fail standalone mode",
+        question: "What happens to frames and rules without a controller connection, and how soon is it re-established?",
+        source: "OpenFlow 1.0.1, 4.3, and OpenFlow 1.3.5, 6.3.2 and 6.4: fail secure and fail standalone mode",
         steps: &[
-            "One rule takes frames from the client to the server, and one below drops the rest; it is waited until they are in force.",
-            "Frames of 64 bytes go both ways at equal gaps: those from the server come out only if the device forwards by itself.",
-            "Amid them the controller closes its connection, and listens again after a while; or it reads and answers nothing more, and listens for another call at once.",
-            "How long the device takes to call and to agree is told from when it could; then it is asked which rules it has.",
-            "The outage is the longest run of lost frames by the gap between two.",
+            "One rule forwards frames from the client to the server, and one of lower priority drops the others; the load starts when both are active.",
+            "Frames of 64 bytes are sent in both directions at equal gaps: those from the server are forwarded only in standalone operation.",
+            "Meanwhile the controller closes its connection and listens again later; or it stops reading and replying, and listens for a new connection at once.",
+            "The reconnection time runs from the start of listening to the end of the handshake; then the rules of the device are requested.",
+            "The outage is the longest sequence of lost frames times their gap.",
         ],
         parameters: &[
             Parameter::axis(
                 "loss",
-                "whether the connection is closed, or the controller falls silent",
-                Values::Words {
-                    quick: &["closed"],
-                    all: &["closed", "silent"],
-                },
+                "loss of the connection: closed, or silent",
+                Values::words(&["closed"], &["closed", "silent"]),
             ),
             Parameter::axis(
                 "fail",
-                "what the device is told to do without its controller",
-                Values::Words {
-                    quick: &["secure"],
-                    all: &["secure", "standalone"],
-                },
+                "fail mode: secure or standalone",
+                Values::words(&["secure"], &["secure", "standalone"]),
             ),
             Parameter::constant(
                 "away-millis",
-                "milliseconds for which nobody listens, where the connection is closed",
+                "time without a listener in milliseconds, for a closed connection",
                 Values::numbers(&[100], &[20_000], &[20_000], [1, 600_000]),
             ),
             Parameter::constant(
                 "after-millis",
-                "milliseconds for which frames go on when somebody listens again",
+                "duration of the load after the controller listens, in milliseconds",
                 Values::numbers(&[1_000], &[20_000], &[20_000], [10, 600_000]),
             ),
             Parameter::constant(
@@ -71,7 +61,7 @@ pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "Under control again after",
+                title: "Reconnected after",
                 figure: "called_ms",
                 across: "loss",
             },
@@ -87,13 +77,13 @@ pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|point| Own {
+    setup: SetupKind::Dedicated(|point| DedicatedSetup {
         fail_mode: fail_mode(point),
-        ..Own::default()
+        ..DedicatedSetup::default()
     }),
-    takes: |device, _| device.speaks_openflow() && !matches!(device, DeviceKind::External(_)),
+    applies_to: |device, _| device.speaks_openflow() && !matches!(device, DeviceKind::External(_)),
     seconds: |point| {
         let own = match fail_mode(point) {
             FailMode::Secure => 0.0,
@@ -102,16 +92,17 @@ pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
         own + 0.4 + length(point).as_secs_f64()
     },
     measure,
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("called_ms", "Under control again after", "ms", Better::Lower),
+    figure("called_ms", "Reconnected after", "ms", Better::Lower),
     figure("outage_ms", "Outage", "ms", Better::Lower),
     figure("lost", "Lost", "frames", Better::Lower),
     figure("p99_us", "99 % delay", "µs", Better::Lower),
-    figure("rules_kept_percent", "Rules still there", "%", Better::Higher),
-    figure("by_itself_ms", "Forwarded by itself for", "ms", Better::Neither),
+    figure("rules_kept_percent", "Rules kept", "%", Better::Higher),
+    figure("by_itself_ms", "Standalone for", "ms", Better::Neither),
 ];
 
 /// Before the controller goes.
@@ -156,18 +147,18 @@ struct Back {
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let rules = rules();
-    station.install(&rules)?;
-    in_force::wait(station, tools)?;
+    setup.install(&rules)?;
+    in_force::wait(setup, tools)?;
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(point));
     load.both_ways = true;
-    let socket = station.directory.join("br0.controller");
-    let gone = station.take_controllers();
-    let here: &Station = station;
+    let socket = setup.directory.join("br0.controller");
+    let gone = setup.take_controllers();
+    let here: &TestSetup = setup;
     let (offered, back) = thread::scope(|scope| {
         let absence = scope.spawn(|| {
             tools.clock.sleep_until(tools.clock.now() + BEFORE);
@@ -181,11 +172,11 @@ fn measure(
         )
     });
     let back = back?;
-    station.give_controllers(back.controllers);
+    setup.give_controllers(back.controllers);
     let offered = offered?;
     let kept = back.rules as f64 / rules.len() as f64;
     let reading = reading(point, &offered, back.called, kept);
-    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions.clone());
+    let mut measured = Measured::new(reading, offered.conditions.clone());
     if offered.fell_short() {
         measured.note("the tester did not quite reach its rate".to_owned());
     }

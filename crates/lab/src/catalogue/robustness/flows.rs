@@ -8,93 +8,65 @@ use trafficgen::template::{FlowField, Flows};
 use trafficgen::{Pace, Rate, Template};
 
 use crate::catalogue::offered::{FIGURES, Load};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const FLOWS: Experiment = Experiment {
     description: Description {
         name: "flow-scaling",
-        title: "More flows, new flows, hostile flows",
+        title: "Flow scalability",
         family: Family::Robustness,
-        question: "Does what a device forwards depend on how many flows there are, or only on its rules?",
+        question: "Does the forwarding rate depend on the number of flows, or on the rules only?",
         source: "RFC 8204, flow scalability, and the tuple space explosion attack (doi:10.1145/3359989.3365431)",
         steps: &[
-            "Rules are one that matches the port of arrival, or an access list of three: a port of UDP, a host, a source port, and the rest, all of which go to the server.",
-            "Frames of 64 bytes come as fast as set, of so many flows: in order again and again, or each of another flow by chance.",
-            "Flows differ in the lowest bits of the addresses and ports that the list asks for, so that each way of missing a rule occurs.",
-            "A device that keeps a cache of flows or of masks pays for those; one that looks up its rules does not.",
+            "The rules are one that matches the ingress port, or an access list that matches a UDP port, a host, a source port, and the rest; all forward to the server.",
+            "Frames of 64 bytes are offered at the given rate, of the given number of flows: in cyclic order, or in random order.",
+            "Flows differ in the lowest bits of the addresses and ports that the list matches, so that each combination of mismatches occurs.",
+            "A device with a cache of flows or masks becomes slower with their number; one that looks up its rules does not.",
         ],
         parameters: &[
             Parameter::axis(
                 "rules",
-                "what frames meet",
-                Values::Words {
-                    quick: &["list"],
-                    all: &["port", "list"],
-                },
+                "rules: one of the ingress port, or an access list",
+                Values::words(&["list"], &["port", "list"]),
             ),
             Parameter::axis(
                 "flows",
-                "flows that frames are of",
-                Values::Numbers {
-                    quick: &[1, 100_000],
-                    paper: &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000],
-                    rfc: &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000],
-                    bound: Bound {
-                        least: 1,
-                        most: 1_000_000,
-                    },
-                },
+                "number of flows",
+                Values::numbers(
+                    &[1, 100_000],
+                    &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000],
+                    &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000],
+                    [1, 1_000_000],
+                ),
             ),
             Parameter::axis(
                 "order",
-                "in which order flows come",
-                Values::Words {
-                    quick: &["random"],
-                    all: &["sequential", "random"],
-                },
+                "order of the flows: cyclic or random",
+                Values::words(&["random"], &["sequential", "random"]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
-                Values::Numbers {
-                    quick: &[100_000],
-                    paper: &[100_000],
-                    rfc: &[100_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 10_000_000,
-                    },
-                },
+                "frames per second",
+                Values::numbers(&[100_000], &[100_000], &[100_000], [100, 10_000_000]),
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds for which frames are offered",
-                Values::Numbers {
-                    quick: &[600],
-                    paper: &[3_000],
-                    rfc: &[60_000],
-                    bound: Bound {
-                        least: 50,
-                        most: 3_600_000,
-                    },
-                },
+                "duration of the load in milliseconds",
+                Values::numbers(&[600], &[3_000], &[60_000], [50, 3_600_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Received by the number of flows",
+                title: "Received frames by number of flows",
                 figure: "received_kpps",
                 along: "flows",
                 log: false,
             },
             View::Lines {
-                title: "99 % delay by the number of flows",
+                title: "99 % delay by number of flows",
                 figure: "p99_us",
                 along: "flows",
                 log: true,
@@ -111,12 +83,12 @@ pub(crate) const FLOWS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| device.speaks_openflow(),
+    applies_to: |device, _| device.speaks_openflow(),
     seconds: |point| 0.6 + point.number("millis") as f64 / 1e3,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {

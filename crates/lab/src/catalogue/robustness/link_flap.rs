@@ -2,55 +2,35 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use trafficgen::{EndNo, Pace, Rate, Refusal};
 
 use crate::catalogue::offered::{Doubts, Load, figure};
-use crate::catalogue::plane::{Plane, Pull, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, Pull, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const LINK_FLAP: Experiment = Experiment {
     description: Description {
         name: "link-flap",
-        title: "A cable pulled and put back",
+        title: "Link flap",
         family: Family::Robustness,
-        question: "How long after its cable is back does a port forward again?",
-        source: "RFC 2544, 26.6, and RFC 6201, of a port in place of the device",
+        question: "How long does a port take to forward again after its link is up?",
+        source: "RFC 2544, 26.6, and RFC 6201, for a port instead of the device",
         steps: &[
-            "Frames of 64 bytes go from the client to the server at equal gaps.",
-            "Amid them the server's interface is taken down, and up again after a while.",
-            "The outage is the longest run of lost frames by the gap between two; what it is longer than the interface was down, the device took to come back.",
+            "Frames of 64 bytes are sent from the client to the server at equal gaps.",
+            "Meanwhile the server's interface is set down and up again.",
+            "The outage is the number of consecutive lost frames times their gap; the part beyond the time in which the interface was down is due to the device.",
         ],
         parameters: &[
             Parameter::constant(
                 "down-millis",
-                "milliseconds for which the interface is down",
-                Values::Numbers {
-                    quick: &[100],
-                    paper: &[500],
-                    rfc: &[1_000],
-                    bound: Bound {
-                        least: 10,
-                        most: 60_000,
-                    },
-                },
+                "time in which the interface is down, in milliseconds",
+                Values::numbers(&[100], &[500], &[1_000], [10, 60_000]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
-                Values::Numbers {
-                    quick: &[10_000],
-                    paper: &[10_000],
-                    rfc: &[10_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 1_000_000,
-                    },
-                },
+                "frames per second",
+                Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
             ),
         ],
         figures: FIGURES,
@@ -58,18 +38,18 @@ pub(crate) const LINK_FLAP: Experiment = Experiment {
             title: "Outage and recovery",
             figures: &["outage_ms", "recovery_ms", "lost"],
         }],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| !device.makes_taps(),
+    applies_to: |device, _| !device.makes_taps(),
     seconds: |point| point.number("down-millis") as f64 / 1e3 + 2.0,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("outage_ms", "Outage", "ms", Better::Lower),
-    figure("recovery_ms", "Beyond the time that the cable was out", "ms", Better::Lower),
+    figure("recovery_ms", "Beyond the downtime of the link", "ms", Better::Lower),
     figure("lost", "Lost", "frames", Better::Lower),
 ];
 
@@ -109,7 +89,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
         reading.put("recovery_ms", (outage_ms - down_ms).max(0.0));
         reading
     };
-    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions);
+    let mut measured = Measured::new(reading, offered.conditions);
     if late_ms > down_ms * LATE_NOTED {
         measured.note(format!(
             "the tester sent frames up to {late_ms:.1} ms late: the outage is known no better"

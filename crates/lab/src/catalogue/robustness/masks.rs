@@ -10,29 +10,28 @@ use trafficgen::{BadTemplate, Mix, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES, Load, offer, offer_once};
-use crate::catalogue::{Description, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const MASKS: Experiment = Experiment {
     description: Description {
         name: "mask-explosion",
-        title: "Rules each with a mask of its own",
+        title: "Number of masks",
         family: Family::Robustness,
-        question: "Does a frame take longer the more different masks the rules have?",
+        question: "Does the delay grow with the number of masks of the rules?",
         source: "the tuple space explosion attack (doi:10.1145/3359989.3365431)",
         steps: &[
-            "Each rule matches a prefix of the source address and one of the destination address, and no two rules have the same pair of lengths; no frame meets two of them.",
-            "It is waited until a frame that these rules alone drop comes out no more.",
-            "Frames of 64 bytes are offered at a set rate, of a million flows by chance: both their ports differ. Each meets another rule, by lot and in turns; or all meet the rule of the lowest priority.",
-            "Before those that count, each rule is met twice.",
+            "Each rule matches a prefix of the source and one of the destination address, with a different pair of lengths; no frame matches two rules.",
+            "The load starts when a frame that only these rules drop is no longer forwarded.",
+            "Frames of 64 bytes are offered at a given rate, of a million flows in random order with different ports. Each matches another rule, in shuffled order; or all match the rule of the lowest priority.",
+            "Before the load, each rule is matched twice.",
         ],
         parameters: &[
             Parameter::axis(
                 "rules",
-                "rules, each with a mask of its own",
+                "rules, each with a different mask",
                 Values::numbers(
                     &[1_000],
                     &[1, 10, 100, 300, 1_000],
@@ -42,33 +41,30 @@ pub(crate) const MASKS: Experiment = Experiment {
             ),
             Parameter::axis(
                 "hit",
-                "which rules frames meet",
-                Values::Words {
-                    quick: &["each"],
-                    all: &["each", "last"],
-                },
+                "rules that frames match: all in turn, or the last",
+                Values::words(&["each"], &["each", "last"]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
+                "frames per second",
                 Values::numbers(&[50_000], &[100_000], &[100_000], [100, 10_000_000]),
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds for which frames are offered",
+                "duration of the load in milliseconds",
                 Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Received by the number of masks",
+                title: "Received frames by number of masks",
                 figure: "received_kpps",
                 along: "rules",
                 log: false,
             },
             View::Lines {
-                title: "Median delay by the number of masks",
+                title: "Median delay by number of masks",
                 figure: "p50_us",
                 along: "rules",
                 log: true,
@@ -85,14 +81,14 @@ pub(crate) const MASKS: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| device.speaks_openflow(),
+    applies_to: |device, _| device.speaks_openflow(),
     seconds: |point| {
         0.6 + point.number("millis") as f64 / 1e3 + point.number("rules") as f64 * 60e-6
     },
     measure,
+    ..Experiment::BASE
 };
 
 /// Lengths of a prefix.
@@ -101,12 +97,12 @@ const RULES_MAX: u64 = (LENGTHS * LENGTHS) as u64;
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let count = point.small("rules");
-    station.install(&rules(count).expect("fields follow their prerequisites"))?;
-    in_force::wait(station, tools)?;
+    setup.install(&rules(count).expect("fields follow their prerequisites"))?;
+    in_force::wait(setup, tools)?;
     let met = match point.word("hit") {
         "last" => count - 1..count,
         _ => 0..count,
@@ -121,10 +117,10 @@ fn measure(
             length: twice.max(Duration::from_millis(1)),
             ..load.clone()
         },
-        station,
+        setup,
         tools,
     )?;
-    let offered = offer(&load, station, tools)?;
+    let offered = offer(&load, setup, tools)?;
     let reading = offered.reading(point);
     Ok(offered.measured(reading))
 }

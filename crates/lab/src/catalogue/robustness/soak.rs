@@ -2,60 +2,40 @@
 
 use std::time::Duration;
 
-use record::Reading;
 use trafficgen::{Pace, Rate};
 
 use crate::catalogue::offered::{Load, NOTHING, figure};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const SOAK: Experiment = Experiment {
     description: Description {
         name: "soak",
-        title: "Load for a long time",
+        title: "Soak test",
         family: Family::Robustness,
-        question: "Is anything lost at little load over a long time, and does the device's process grow?",
+        question: "Are frames lost at low load over a long time, and does the memory of the device's process grow?",
         source: "RFC 8204, soak test",
         steps: &[
-            "Frames of 64 bytes go from the client to the server at equal gaps, for the whole time.",
-            "Memory of the device's process is read before and after; growth is by the hour.",
-            "Zero loss of n frames bounds the share that is lost at 4.6 / n with 99 per cent of certainty, if losses are independent.",
+            "Frames of 64 bytes are sent from the client to the server at equal gaps for the whole time.",
+            "The memory of the device's process is read before and after; its growth is per hour.",
+            "If none of n frames is lost, the loss is below 4.6 / n at 99 per cent confidence, provided that losses are independent.",
         ],
         parameters: &[
             Parameter::constant(
                 "seconds",
-                "seconds for which frames are offered",
-                Values::Numbers {
-                    quick: &[2],
-                    paper: &[600],
-                    rfc: &[86_400],
-                    bound: Bound {
-                        least: 1,
-                        most: 604_800,
-                    },
-                },
+                "duration of the load in seconds",
+                Values::numbers(&[2], &[600], &[86_400], [1, 604_800]),
             ),
             Parameter::constant(
                 "pps",
-                "frames a second",
-                Values::Numbers {
-                    quick: &[20_000],
-                    paper: &[20_000],
-                    rfc: &[20_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 10_000_000,
-                    },
-                },
+                "frames per second",
+                Values::numbers(&[20_000], &[20_000], &[20_000], [100, 10_000_000]),
             ),
         ],
         figures: FIGURES,
         views: &[View::Table {
-            title: "In the end",
+            title: "Finally",
             figures: &[
                 "frames",
                 "lost",
@@ -65,22 +45,21 @@ pub(crate) const SOAK: Experiment = Experiment {
                 "grown_mb",
             ],
         }],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |_, _| true,
     seconds: |point| point.number("seconds") as f64 + 0.5,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("frames", "Frames", "", Better::Neither),
     figure("lost", "Lost", "frames", Better::Lower),
-    figure("loss_bound_ppm", "Lost at most, 99 %", "ppm", Better::Lower),
+    figure("loss_bound_ppm", "Upper bound of the loss, 99 %", "ppm", Better::Lower),
     figure("p999_us", "99.9 % delay", "µs", Better::Lower),
-    figure("most_ms", "Longest delay", "ms", Better::Lower),
-    figure("grown_mb", "Process grew by", "MB", Better::Lower),
+    figure("most_ms", "Maximum delay", "ms", Better::Lower),
+    figure("grown_mb", "Growth of the process", "MB", Better::Lower),
 ];
 
 fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {

@@ -5,38 +5,34 @@ use std::time::Duration;
 
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
-use record::Reading;
 use trafficgen::template::{FLOWS_MAX, FlowField, Flows, Party};
 use trafficgen::{self, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer, offer_once};
-use crate::catalogue::{
-    Better, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const STORM: Experiment = Experiment {
     description: Description {
         name: "new-flow-storm",
-        title: "A storm of new flows",
+        title: "Delay of new flows",
         family: Family::Robustness,
-        question: "What does a frame of a flow that was never seen take longer than one of a flow that is there, and is it lost sooner?",
+        question: "How much longer is the delay of the first frame of a flow than that of others, and is it lost more often?",
         source: "RFC 8204, InitialPacketProcessingLatency",
         steps: &[
-            "Rules are an access list of as many as set, each of which matches two fields of addresses and ports, and one below that matches the port of arrival; all of them output to the server.",
-            "It is waited until a frame that the list alone drops comes out no more.",
-            "Frames of 64 bytes are offered at a set rate, all of one flow.",
-            "The same is done with frames of a million flows by chance, so that hardly one is of a flow that was there: both addresses and both ports differ in their lowest five bits.",
-            "A device that decides once for each flow and remembers it decides for nearly each frame; one that looks up its rules does what it always does.",
+            "The rules are an access list of the given length, each of which matches two fields of addresses and ports, and one of lower priority that matches the ingress port; all forward to the server.",
+            "The load starts when a frame that only the list drops is no longer forwarded.",
+            "Frames of 64 bytes are offered at a given rate, all of one flow.",
+            "Then frames of a million flows are offered in random order, so that nearly every frame is the first of its flow: both addresses and both ports differ in their lowest five bits.",
+            "A device with a flow cache misses it for nearly every frame; one that looks up its rules has the same work for every frame.",
         ],
         parameters: &[
             Parameter::axis(
                 "rules",
-                "rules of the access list; without any, one rule matches the port of arrival",
+                "length of the access list; 0 for one rule that matches the ingress port",
                 Values::numbers(
                     &[1_000],
                     &[0, 100, 1_000, 4_000],
@@ -46,7 +42,7 @@ pub(crate) const STORM: Experiment = Experiment {
             ),
             Parameter::axis(
                 "pps",
-                "frames a second",
+                "frames per second",
                 Values::numbers(
                     &[50_000],
                     &[10_000, 50_000, 100_000, 200_000],
@@ -56,27 +52,27 @@ pub(crate) const STORM: Experiment = Experiment {
             ),
             Parameter::constant(
                 "millis",
-                "milliseconds for which frames are offered, each time",
+                "duration of each load in milliseconds",
                 Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
             ),
         ],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Received of new flows, by frames a second",
+                title: "Received frames of new flows by frames per second",
                 figure: "storm_received_kpps",
                 along: "pps",
                 log: false,
             },
             View::Lines {
-                title: "Median delay of new flows, in delays of one flow",
+                title: "Median delay of new flows, relative to one flow",
                 figure: "delay_ratio",
                 along: "pps",
                 log: true,
             },
             View::Percentiles {
-                title: "Delays of frames of new flows",
-                histogram: "storm_delay_ns",
+                title: "Delay of the frames of new flows",
+                values: "storm_delay_ns",
             },
             View::Table {
                 title: "All figures",
@@ -95,20 +91,20 @@ pub(crate) const STORM: Experiment = Experiment {
                 ],
             },
         ],
-        topology: None,
+        ..Description::EMPTY
     },
-    setting: Setting::Usual,
-    takes: |device, _| device.speaks_openflow(),
+    applies_to: |device, _| device.speaks_openflow(),
     seconds: |point| {
         0.4 + 2.0 * point.number("millis") as f64 / 1e3 + point.number("rules") as f64 * 60e-6
     },
     measure,
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("delay_ratio", "Median delay, new by old", "", Better::Lower),
-    figure("received_ratio", "Received, new by old", "", Better::Higher),
+    figure("delay_ratio", "Median delay, new relative to known", "", Better::Lower),
+    figure("received_ratio", "Received, new relative to known", "", Better::Higher),
     figure("storm_received_kpps", "New flows: received", "kpps", Better::Higher),
     figure("storm_loss_percent", "New flows: lost", "%", Better::Lower),
     figure("storm_p50_us", "New flows: median", "µs", Better::Lower),
@@ -117,7 +113,7 @@ const FIGURES: &[Figure] = &[
     figure("one_loss_percent", "One flow: lost", "%", Better::Lower),
     figure("one_p50_us", "One flow: median", "µs", Better::Lower),
     figure("one_p99_us", "One flow: 99 %", "µs", Better::Lower),
-    figure("new_percent", "Frames that begin a flow", "%", Better::Neither),
+    figure("new_percent", "First frames of flows", "%", Better::Neither),
 ];
 
 /// What flows differ in, in this order: the lowest bits of a flow's number are the first's.
@@ -139,16 +135,16 @@ const ATTEMPTS: u64 = 3;
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let length = Duration::from_millis(point.number("millis"));
     let one = Template::udp(64);
     let rules = list(&one, point.small("rules")).expect("fields follow their prerequisites");
-    station.install(&rules)?;
-    in_force::wait(station, tools)?;
-    let before = offer(&Load::udp(64, pace, length), station, tools)?;
+    setup.install(&rules)?;
+    in_force::wait(setup, tools)?;
+    let before = offer(&Load::udp(64, pace, length), setup, tools)?;
     let mut attempt = 1;
     let (after, flows) = loop {
         let flows = Flows::random(FLOWS_MAX, attempt, &FIELDS);
@@ -158,7 +154,7 @@ fn measure(
             ..one.clone()
         }
         .into();
-        let offered = offer_once(&load, station, tools)?;
+        let offered = offer_once(&load, setup, tools)?;
         if !offered.fell_short() || attempt == ATTEMPTS {
             break (offered, flows);
         }

@@ -1,71 +1,55 @@
 //! Address caching capacity (RFC 2889, 5.7).
 
-use record::{Outcome, Reading};
-
 use super::stations::{HOSTS, KNOWN, Stations, Tested};
 use super::{is_switch, legacy, star};
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
     description: Description {
         name: "address-caching",
-        title: "Stations that a switch remembers",
+        title: "Address caching capacity",
         family: Family::Benchmarking,
-        question: "How many addresses does a switch remember, before it floods frames for stations that it has heard?",
+        question: "How many addresses does a switch cache before it floods frames to learned addresses?",
         source: "RFC 2889, 5.7",
         steps: &[
-            "The device forwards by itself between three hosts: one where stations are, one that sends frames to them, and one where nothing should come out.",
-            "Each of n stations sends a frame to the second host; while some of these are lost, all are sent again, three times at most.",
-            "Then each station is sent a frame. What comes out at the third host was flooded: its station is not known.",
-            "Frames that come out nowhere are sent again, more slowly, twice at most. Where something was flooded or lost nevertheless both steps are done once more at half the rate, and if something is lost again, at a quarter; the last count.",
-            "The number of stations is doubled until something is flooded or lost, or to the greatest number that is asked for.",
-            "Where something was flooded, the stations that are still known were counted by it: all but those of flooded frames. The second host's own station takes a place, too.",
+            "The device is in legacy mode between three hosts: the learning port with the addresses, the test port, and the monitoring port.",
+            "Each of n addresses sends a frame from the learning port to the test port; if some are lost, all are sent again, up to three times.",
+            "Then a frame is sent from the test port to each address. Frames at the monitoring port were flooded: their addresses are not cached.",
+            "Lost frames are sent again more slowly, up to twice. If frames were flooded or lost nevertheless, both steps are repeated at half the rate, and then at a quarter; the last result counts.",
+            "The number of addresses is doubled until frames are flooded or lost, up to the greatest given number.",
+            "After flooding, the cached addresses are all except those of flooded frames. The address of the test port also takes an entry.",
         ],
         parameters: &[
-            stations("least", "stations at first", &[4_096], &[1_024]),
-            stations(
-                "most",
-                "stations that are tried at most",
-                &[8_192],
-                &[131_072],
-            ),
+            stations("least", "initial number of addresses", &[4_096], &[1_024]),
+            stations("most", "greatest number of addresses", &[8_192], &[131_072]),
             Parameter::constant(
                 "pps",
-                "frames a second of both steps",
-                Values::Numbers {
-                    quick: &[60_000],
-                    paper: &[10_000],
-                    rfc: &[5_000],
-                    bound: Bound {
-                        least: 100,
-                        most: 1_000_000,
-                    },
-                },
+                "frames per second of both steps",
+                Values::numbers(&[60_000], &[10_000], &[5_000], [100, 1_000_000]),
             ),
         ],
         figures: FIGURES,
         views: &[View::Table {
-            title: "Stations that are remembered",
+            title: "Cached addresses",
             figures: &["capacity", "tried", "flooded", "known", "unanswered"],
         }],
         topology: Some(|_| star(HOSTS)),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| legacy()),
-    takes: is_switch,
+    setup: SetupKind::Dedicated(|_| legacy()),
+    applies_to: is_switch,
     seconds: |point| {
         let frames = 4.0 * point.number("most").max(point.number("least")) as f64;
         0.6 + frames / point.number("pps") as f64
     },
     measure,
+    ..Experiment::BASE
 };
 
 const fn stations(
@@ -91,11 +75,11 @@ const fn stations(
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("capacity", "Stations without flooding", "", Better::Higher),
-    figure("tried", "Stations at last", "", Better::Neither),
-    figure("flooded", "Flooded at last", "frames", Better::Lower),
-    figure("known", "Stations known at last", "", Better::Higher),
-    figure("unanswered", "Came out nowhere at last", "frames", Better::Lower),
+    figure("capacity", "Addresses without flooding", "", Better::Higher),
+    figure("tried", "Addresses finally", "", Better::Neither),
+    figure("flooded", "Flooded finally", "frames", Better::Lower),
+    figure("known", "Addresses cached finally", "", Better::Higher),
+    figure("unanswered", "Lost finally", "frames", Better::Lower),
 ];
 
 /// How often stations send while some of their frames are lost.
@@ -103,12 +87,12 @@ const PASSES: u32 = 3;
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let mut lines = Lines::open(&station.bench, 64, tools)?;
-    greet(&station.bench, KNOWN)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let mut lines = Lines::open(&setup.bench, 64, tools)?;
+    greet(&setup.bench, KNOWN)?;
     let search = Search {
         least: point.number("least"),
         most: point.number("most"),
@@ -116,11 +100,9 @@ fn measure(
     };
     let mut reading = Reading::at(point);
     search.run(&mut lines, &mut reading)?;
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
-    let Outcome::Reading(reading) = &measured.outcome else {
-        return Ok(measured);
-    };
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(reading, conditions);
+    let reading = &measured.reading;
     if [reading.figures["flooded"], reading.figures["unanswered"]] == [0.0; 2] {
         let most = reading.figures["tried"];
         measured.note(format!(

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use trafficgen::{EndNo, Length, Measurement, Pace, Rate, Stream};
 
 use super::{
@@ -12,36 +11,35 @@ use super::{
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet, offer_well};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{Better, Description, Experiment, Family, Figure, Point, Setting, View};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const BROADCAST: Experiment = Experiment {
     description: Description {
         name: "broadcast",
-        title: "Frames for all",
+        title: "Broadcast frame forwarding",
         family: Family::Benchmarking,
-        question: "How many broadcast frames a second does a switch copy to three ports without loss, and when do they come out there?",
+        question: "How many broadcast frames per second does a switch copy to three ports without loss, and with which delay?",
         source: "RFC 2889, 5.10",
         steps: &[
-            "The device forwards by itself between four hosts; the first sends broadcast frames, and the other three should each have all of them.",
-            "The greatest rate without loss is searched for by halves and single trials, up to that of the virtual line or of the tester.",
-            "At half of that rate the delay is taken at each of the three ports, one after the other; shown are the port with the least median and that with the greatest.",
+            "The device is in legacy mode between four hosts; the first sends broadcast frames, and each of the other three must receive all of them.",
+            "A bisection with single trials finds the greatest rate without loss, up to that of the virtual line or of the tester.",
+            "At half of that rate the delay is measured at each of the three ports in turn; the ports with the least and with the greatest median are shown.",
         ],
         parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Broadcast frames against their size",
+                title: "Broadcast rate by frame size",
                 figure: "broadcast_kpps",
                 along: "size",
                 log: false,
             },
             View::Table {
-                title: "Broadcast frames",
+                title: "Broadcast rate and delay",
                 figures: &[
                     "broadcast_kpps",
                     "copies_kpps",
@@ -53,11 +51,13 @@ pub(crate) const BROADCAST: Experiment = Experiment {
             },
         ],
         topology: Some(|_| star(HOSTS)),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| legacy()),
-    takes: is_switch,
+    setup: SetupKind::Dedicated(|_| legacy()),
+    applies_to: is_switch,
     seconds: |point| 0.9 + 9.0 * (trial_length(point).as_secs_f64() + 0.1),
     measure,
+    ..Experiment::BASE
 };
 
 const HOSTS: usize = 4;
@@ -71,23 +71,23 @@ const FIGURES: &[Figure] = &[
     figure("broadcast_kpps", "Broadcast", "kpps", Better::Higher),
     figure("copies_kpps", "Copies", "kpps", Better::Higher),
     figure("line_mbit", "On the line", "Mbit/s", Better::Higher),
-    figure("first_p50_us", "Median, earliest port", "µs", Better::Lower),
-    figure("last_p50_us", "Median, latest port", "µs", Better::Lower),
-    figure("last_p99_us", "99 %, latest port", "µs", Better::Lower),
+    figure("first_p50_us", "Median, fastest port", "µs", Better::Lower),
+    figure("last_p50_us", "Median, slowest port", "µs", Better::Lower),
+    figure("last_p99_us", "99 %, slowest port", "µs", Better::Lower),
 ];
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let mut lines = Lines::open(&station.bench, point_size(point), tools)?;
-    greet(&station.bench, 0..HOSTS)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let mut lines = Lines::open(&setup.bench, point_size(point), tools)?;
+    greet(&setup.bench, 0..HOSTS)?;
     let mut reading = Reading::at(point);
     let found = search(point, &mut lines, &mut reading)?;
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(reading, conditions);
     note_open(&found, &mut measured);
     Ok(measured)
 }

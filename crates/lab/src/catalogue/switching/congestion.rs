@@ -1,6 +1,5 @@
 //! Congestion control (RFC 2889, 5.5).
 
-use record::{Outcome, Reading};
 use trafficgen::{Length, Pace, Rate, Stream, StreamOutcome};
 
 use super::{
@@ -8,25 +7,24 @@ use super::{
 };
 use crate::catalogue::lines::{Lines, Offer, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{Better, Description, Experiment, Family, Figure, Point, Setting, View};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const CONGESTION: Experiment = Experiment {
     description: Description {
         name: "congestion",
-        title: "A port that has too much, and one that has not",
+        title: "Congestion control",
         family: Family::Benchmarking,
-        question: "What does a port that has little lose because another has too much, and does the switch hold its senders back?",
+        question: "Does an uncongested port lose frames because another port is congested, and does the switch apply backpressure?",
         source: "RFC 2889, 5.5",
         steps: &[
-            "The device forwards by itself between four hosts, and has heard all of them.",
-            "The first host sends one half to the third and one half to the fourth; the second sends all to the fourth, which so has three times what the third has.",
-            "Together they send as much as the tester or the virtual lines can. A virtual cable has no speed of its own, so what is overloaded is what the device's core can do.",
-            "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Where nothing is lost and less was sent than was to be, the device holds its senders back, or the tester was late.",
+            "The device is in legacy mode between four hosts and has learned their addresses.",
+            "The first host sends one half to the third and one half to the fourth host; the second sends all to the fourth, whose port has three times the load of the third's.",
+            "Together they send at the rate of the tester or of the virtual lines. A virtual link has no rate of its own, so that the core of the device is congested.",
+            "Loss at the third port indicates head-of-line blocking. If less was sent than intended and nothing is lost, the device applies backpressure, or the tester was late.",
         ],
         parameters: &[SIZE, LINE, TRIAL_MILLIS],
         figures: FIGURES,
@@ -42,11 +40,13 @@ pub(crate) const CONGESTION: Experiment = Experiment {
             ],
         }],
         topology: Some(|_| star(HOSTS)),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| legacy()),
-    takes: is_switch,
+    setup: SetupKind::Dedicated(|_| legacy()),
+    applies_to: is_switch,
     seconds: |point| 0.9 + 2.0 * (trial_length(point).as_secs_f64() + 0.2),
     measure,
+    ..Experiment::BASE
 };
 
 const HOSTS: usize = 4;
@@ -60,27 +60,27 @@ const HELD_BACK: f64 = 99.0;
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("free_loss_percent", "Lost at the port with little", "%", Better::Lower),
-    figure("full_loss_percent", "Lost at the port with too much", "%", Better::Lower),
-    figure("offered_kpps", "Offered in all", "kpps", Better::Neither),
-    figure("sent_percent", "Sent of what was to be", "%", Better::Neither),
-    figure("free_p50_us", "Median, little", "µs", Better::Lower),
-    figure("full_p50_us", "Median, too much", "µs", Better::Lower),
+    figure("free_loss_percent", "Lost at the uncongested port", "%", Better::Lower),
+    figure("full_loss_percent", "Lost at the congested port", "%", Better::Lower),
+    figure("offered_kpps", "Total offered load", "kpps", Better::Neither),
+    figure("sent_percent", "Share of the intended load", "%", Better::Neither),
+    figure("free_p50_us", "Median, uncongested port", "µs", Better::Lower),
+    figure("full_p50_us", "Median, congested port", "µs", Better::Lower),
 ];
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
     let size = u16::try_from(point.number("size")).expect("the bound says so");
-    let mut lines = Lines::open(&station.bench, size, tools)?;
-    greet(&station.bench, 0..HOSTS)?;
+    let mut lines = Lines::open(&setup.bench, size, tools)?;
+    greet(&setup.bench, 0..HOSTS)?;
     let mut reading = Reading::at(point);
     let verdict = congest(point, &mut lines, &mut reading)?;
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(reading, conditions);
     match verdict {
         Ok(words) => measured.note(words.to_owned()),
         Err(reason) => measured.void(reason),

@@ -1,63 +1,50 @@
 //! Address learning rate (RFC 2889, 5.8).
 
-use record::{Outcome, Reading};
-
 use super::stations::{HOSTS, KNOWN, SETS, Stations, Tested};
 use super::{WIDTH_PERCENT, is_switch, legacy, note_open, star, width};
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const LEARNING_RATE: Experiment = Experiment {
     description: Description {
         name: "learning-rate",
-        title: "How fast a switch learns addresses",
+        title: "Address learning rate",
         family: Family::Benchmarking,
-        question: "How many new stations a second does a switch learn, without flooding for one of them later?",
+        question: "How many new addresses per second does a switch learn without flooding frames to them later?",
         source: "RFC 2889, 5.8",
         steps: &[
-            "The device forwards by itself between three hosts, as for address-caching; the number of stations is one that it remembers.",
-            "Stations that were never heard before send a frame each, at a rate; then each is sent a frame, slowly, and what comes out at the third host was flooded. Where some of these frames come out nowhere they are sent again, more slowly, twice at most.",
-            "The greatest rate without flooding, and with all frames answered, is searched for by halves, down from the greatest that is asked for, with other stations in each trial.",
-            "What a device keeps in its buffers it may learn later than it comes: the rate is that of so many stations in a row.",
+            "The device is in legacy mode between three hosts, as in address-caching; the number of addresses is below its caching capacity.",
+            "New addresses send one frame each at a given rate; then a frame is sent slowly to each, and frames at the monitoring port were flooded. Lost frames are sent again more slowly, up to twice.",
+            "A bisection finds the greatest rate without flooding and without loss, from the greatest given rate downwards, with other addresses in each trial.",
+            "A device may learn buffered frames after their arrival: the rate applies to this number of successive addresses.",
         ],
         parameters: &[
             Parameter::constant(
                 "stations",
-                "stations of a trial",
-                Values::Numbers {
-                    quick: &[500],
-                    paper: &[4_000],
-                    rfc: &[4_000],
-                    bound: Bound {
-                        least: 16,
-                        most: 100_000,
-                    },
-                },
+                "addresses per trial",
+                Values::numbers(&[500], &[4_000], &[4_000], [16, 100_000]),
             ),
             rate(
                 "least",
-                "new stations a second, at least",
+                "least rate in new addresses per second",
                 &[5_000],
                 &[1_000],
             ),
             rate(
                 "most",
-                "new stations a second, at most",
+                "greatest rate in new addresses per second",
                 &[200_000],
                 &[500_000],
             ),
             rate(
                 "test-pps",
-                "frames a second to stations afterwards",
+                "frames per second to the addresses afterwards",
                 &[25_000],
                 &[5_000],
             ),
@@ -65,7 +52,7 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
         ],
         figures: FIGURES,
         views: &[View::Table {
-            title: "Learning",
+            title: "Learning rate",
             figures: &[
                 "learned_per_s",
                 "flooded_above",
@@ -75,15 +62,17 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
             ],
         }],
         topology: Some(|_| star(HOSTS)),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| legacy()),
-    takes: is_switch,
+    setup: SetupKind::Dedicated(|_| legacy()),
+    applies_to: is_switch,
     seconds: |point| {
         let stations = point.number("stations") as f64;
         let trial = stations / point.number("test-pps") as f64 + 0.15;
         0.6 + 3.0 * trial + 2.0 * stations / point.number("least") as f64
     },
     measure,
+    ..Experiment::BASE
 };
 
 const fn rate(
@@ -110,10 +99,10 @@ const fn rate(
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("learned_per_s", "Learned", "stations/s", Better::Higher),
-    figure("flooded_above", "Flooded at the next rate above", "frames", Better::Lower),
-    figure("unanswered", "Came out nowhere", "frames", Better::Lower),
+    figure("flooded_above", "Flooded at the next higher rate", "frames", Better::Lower),
+    figure("unanswered", "Lost", "frames", Better::Lower),
     figure("trials", "Trials", "", Better::Neither),
-    figure("late", "Repeated, the tester being late", "", Better::Neither),
+    figure("late", "Repeated because the tester was late", "", Better::Neither),
 ];
 
 /// How often stations are introduced that the tester introduced too slowly.
@@ -121,12 +110,12 @@ const ATTEMPTS: u32 = 4;
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let mut lines = Lines::open(&station.bench, 64, tools)?;
-    greet(&station.bench, KNOWN)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let mut lines = Lines::open(&setup.bench, 64, tools)?;
+    greet(&setup.bench, KNOWN)?;
     let search = Search {
         stations: point.number("stations"),
         test_pps: point.number("test-pps"),
@@ -134,8 +123,8 @@ fn measure(
     };
     let mut reading = Reading::at(point);
     let found = search.run(&mut lines, &mut reading)?;
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(reading, conditions);
     note_open(&found, &mut measured);
     Ok(measured)
 }

@@ -1,6 +1,5 @@
 //! Fully meshed traffic (RFC 2889, 5.1).
 
-use record::{Outcome, Reading};
 use trafficgen::{Measurement, Pace, Stream};
 
 use super::{
@@ -10,45 +9,46 @@ use super::{
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
-use crate::catalogue::{Better, Description, Experiment, Family, Figure, Point, Setting, View};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const MESHED: Experiment = Experiment {
     description: Description {
         name: "meshed",
-        title: "Every port to every other",
+        title: "Fully meshed throughput",
         family: Family::Benchmarking,
-        question: "What does a switch carry without loss when each of four ports sends to each other?",
+        question: "What is the throughput of a switch if each of four ports sends to all others?",
         source: "RFC 2889, 5.1",
         steps: &[
-            "The device forwards by itself between four hosts, and has heard all of them; each sends to the three others alike, twelve streams in all.",
-            "The greatest rate at which none of them loses a frame is searched for by halves and single trials, up to that of the virtual lines or of the tester.",
-            "Frames that came out at a port that they were not for were flooded, and are counted.",
+            "The device is in legacy mode between four hosts and has learned their addresses; each sends at the same rate to the three others, in twelve streams.",
+            "A bisection with single trials finds the greatest rate at which no stream has loss, up to that of the virtual lines or of the tester.",
+            "Frames at a port other than that of their destination were flooded, and are counted.",
         ],
         parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Throughput of a mesh against frame size",
+                title: "Fully meshed throughput by frame size",
                 figure: "meshed_kpps",
                 along: "size",
                 log: false,
             },
             View::Table {
-                title: "Meshed traffic",
+                title: "Fully meshed traffic",
                 figures: &["meshed_kpps", "port_mbit", "flooded"],
             },
         ],
         topology: Some(|_| star(HOSTS)),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| legacy()),
-    takes: is_switch,
+    setup: SetupKind::Dedicated(|_| legacy()),
+    applies_to: is_switch,
     seconds: |point| 0.8 + 7.0 * (trial_length(point).as_secs_f64() + 0.12),
     measure,
+    ..Experiment::BASE
 };
 
 const HOSTS: usize = 4;
@@ -63,17 +63,17 @@ const FIGURES: &[Figure] = &[
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
     let size = u16::try_from(point.number("size")).expect("the bound says so");
-    let mut lines = Lines::open(&station.bench, size, tools)?;
-    greet(&station.bench, 0..HOSTS)?;
+    let mut lines = Lines::open(&setup.bench, size, tools)?;
+    greet(&setup.bench, 0..HOSTS)?;
     let mut reading = Reading::at(point);
     let found = search(point, &mut lines, &mut reading)?;
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let conditions = watch.end(&setup.bench)?;
+    let mut measured = Measured::new(reading, conditions);
     note_open(&found, &mut measured);
     Ok(measured)
 }

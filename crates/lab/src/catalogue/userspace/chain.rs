@@ -3,28 +3,25 @@
 use testbed::Topology;
 
 use crate::catalogue::data_planes::{PACKETS, WARM_UP, echo};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Bound, Description, Experiment, Family, Own, Parameter, Point, Setting, Values, View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
 
 /// The experiment.
 pub(crate) const CHAIN: Experiment = Experiment {
     description: Description {
         name: "chain",
-        title: "Switches in a row",
+        title: "Chain of switches",
         family: Family::UserspaceSwitch,
-        question: "What does each further switch in one box add to a round trip?",
-        source: "Yasuda, section 4.2: several OpenFlow switches in one box",
+        question: "How much does each further switch in one machine add to a round trip?",
+        source: "Yasuda, section 4.2: several OpenFlow switches in one machine",
         steps: &[
-            "One process has so many bridges, joined in a row by cables; each has its own controller, and one rule a direction that matches the port of arrival.",
-            "UDP frames of 64 bytes go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
+            "One process has several bridges, which veth links connect to a chain; each has its own controller, and one rule per direction that matches the ingress port.",
+            "A busy-polling thread sends UDP frames of 64 bytes from the client to the server and back, with one outstanding at a time.",
         ],
         parameters: &[
             Parameter::axis(
                 "switches",
-                "switches in a row",
+                "switches in the chain",
                 Values::Numbers {
                     quick: &[1, 4],
                     paper: &[1, 2, 4, 8],
@@ -38,7 +35,7 @@ pub(crate) const CHAIN: Experiment = Experiment {
         figures: echo::FIGURES,
         views: &[
             View::Lines {
-                title: "Median round trip by switches in a row",
+                title: "Median round trip by number of switches",
                 figure: "p50_us",
                 along: "switches",
                 log: false,
@@ -49,11 +46,13 @@ pub(crate) const CHAIN: Experiment = Experiment {
             let switches = usize::try_from(point.number("switches")).expect("the bound says so");
             Topology::chain(switches).expect("the bound says so")
         }),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| Own::default()),
-    takes: |device, _| device.speaks_openflow() && !device.makes_taps(),
+    setup: SetupKind::Dedicated(|_| DedicatedSetup::default()),
+    applies_to: |device, _| device.speaks_openflow() && !device.makes_taps(),
     seconds: |point| echo::seconds(point) * (1.0 + point.number("switches") as f64 / 2.0) + 1.0,
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {

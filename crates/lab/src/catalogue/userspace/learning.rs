@@ -6,45 +6,33 @@ use std::time::Duration;
 
 use controller::{Application, Ask, learning::Learning};
 use flow::{Field, FlowStats, FlowStatsRequest};
-use record::{Conditions, Outcome, Reading};
+use record::Conditions;
 use testbed::{Program, Topology};
 
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values,
-    View,
-};
-use crate::cores::Watch;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::setup::Watch;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const LEARNING: Experiment = Experiment {
     description: Description {
         name: "learning",
-        title: "Four hosts under a controller that learns",
+        title: "Four hosts with a learning controller",
         family: Family::UserspaceSwitch,
-        question: "Do four hosts reach each other by a controller that learns, what does a first ping take, and does the switch count what was sent?",
+        question: "Do four hosts reach each other with a learning controller, how long does a first ping take, and does the switch count all packets?",
         source: "Yasuda, sections 3.1 to 3.3: NOX with pyswitch, show and dump-flows while two hosts ping",
         steps: &[
-            "The controller learns addresses from frames that come up, floods for those it does not know, and installs rules of all twelve fields that go when they have been idle for 60 seconds.",
-            "Each of four hosts pings each other once; nobody knows anybody's hardware address before, so ARP comes first.",
-            "The first host then pings the second as often as published, and the switch is asked for its flows of ICMP between the two.",
-            "Each ping is a frame of 98 bytes either way: the switch should have counted exactly these, but for one that the controller sent itself.",
+            "The controller learns addresses from packet-ins, floods packets to unknown addresses, and installs rules of all twelve fields with an idle timeout of 60 seconds.",
+            "Each of four hosts pings each other host once; their ARP caches are empty, so that ARP comes first.",
+            "Then the first host pings the second as often as published, and the counters of the ICMP flows between them are read from the switch.",
+            "Each ping is a frame of 98 bytes per direction: the switch must have counted exactly these, except one that the controller sent.",
         ],
         parameters: &[Parameter::constant(
             "pings",
             "pings from the first host to the second",
-            Values::Numbers {
-                quick: &[78],
-                paper: &[78],
-                rfc: &[78],
-                bound: Bound {
-                    least: 2,
-                    most: 10_000,
-                },
-            },
+            Values::numbers(&[78], &[78], &[78], [2, 10_000]),
         )],
         figures: FIGURES,
         views: &[View::Table {
@@ -54,26 +42,29 @@ pub(crate) const LEARNING: Experiment = Experiment {
             ],
         }],
         topology: Some(|_| Topology::star(HOSTS).expect("there are no more")),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| Own {
+    setup: SetupKind::Dedicated(|_| DedicatedSetup {
         application: Application::Learning(Learning::default()),
-        ..Own::default()
+        ..DedicatedSetup::default()
     }),
-    takes: |device, _| device.speaks_openflow() && !device.makes_taps(),
+    applies_to: |device, _| device.speaks_openflow() && !device.makes_taps(),
     seconds: |point| 6.0 + point.number("pings") as f64 * 0.004,
     measure,
+    programs: &[("ping", "iputils-ping"), ("ip", "iproute2")],
+    ..Experiment::BASE
 };
 
 const HOSTS: usize = 4;
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
-    figure("reached", "Pairs that reached each other", "of 12", Better::Higher),
-    figure("first_ms", "First ping, the slowest", "ms", Better::Lower),
-    figure("later_us", "Later pings, the mean", "µs", Better::Lower),
+    figure("reached", "Pairs with connectivity", "of 12", Better::Higher),
+    figure("first_ms", "Slowest first ping", "ms", Better::Lower),
+    figure("later_us", "Later pings, mean", "µs", Better::Lower),
     figure("answered", "Pings answered", "", Better::Higher),
-    figure("frames", "Counted each way, the fewest", "frames", Better::Neither),
-    figure("bytes", "And their bytes", "bytes", Better::Neither),
+    figure("frames", "Counted per direction, minimum", "frames", Better::Neither),
+    figure("bytes", "Bytes of these packets", "bytes", Better::Neither),
     figure("flows", "Flows of ICMP", "", Better::Neither),
 ];
 
@@ -86,12 +77,12 @@ const SETTLE: Duration = Duration::from_secs(3);
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let found = found(point, &mut Live { station, tools })?;
-    let conditions = watch.end(&station.bench)?;
+    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let found = found(point, &mut Live { setup, tools })?;
+    let conditions = watch.end(&setup.bench)?;
     Ok(found.measured(conditions))
 }
 
@@ -114,7 +105,7 @@ struct Found {
 
 impl Found {
     fn measured(self, conditions: Conditions) -> Measured {
-        let mut measured = Measured::new(Outcome::Reading(self.reading), conditions);
+        let mut measured = Measured::new(self.reading, conditions);
         self.notes.into_iter().for_each(|note| measured.note(note));
         measured
     }
@@ -205,17 +196,17 @@ struct Pinged {
 
 /// Real ones.
 struct Live<'a> {
-    station: &'a Station,
+    setup: &'a TestSetup,
     tools: &'a Tools<'a>,
 }
 
 impl Hosts for Live<'_> {
     fn forget(&mut self) -> Result<(), TrialError> {
-        for host in self.station.bench.hosts() {
+        for host in self.setup.bench.hosts() {
             let interface = host.interface;
             let program = Program::new("ip")
                 .args(["neighbour", "flush", "dev", interface, "nud", "permanent"])
-                .log(self.station.directory.join("ip.log"))
+                .log(self.setup.directory.join("ip.log"))
                 .inside(&host.namespace);
             self.tools.spawner.run(program, PATIENCE)?;
         }
@@ -226,14 +217,14 @@ impl Hosts for Live<'_> {
         if self.tools.interrupt.is_set() {
             return Err(TrialError::Interrupted);
         }
-        let hosts = self.station.bench.hosts();
+        let hosts = self.setup.bench.hosts();
         let (from, to) = (&hosts[from], &hosts[to]);
-        let output = self.station.directory.join("ping.txt");
+        let output = self.setup.directory.join("ping.txt");
         let program = Program::new("ping")
             .args(["-n", "-q", "-i", "0.002", "-W", "2", "-c"])
             .args([count.to_string(), to.address.to_string()])
             .output(&output)
-            .log(self.station.directory.join("ping.log"))
+            .log(self.setup.directory.join("ping.log"))
             .inside(&from.namespace);
         let mut process = self.tools.spawner.start(program)?;
         // It fails where nothing is answered, which is a result.
@@ -242,12 +233,12 @@ impl Hosts for Live<'_> {
     }
 
     fn flows(&mut self, enough: u64) -> Result<Vec<FlowStats>, TrialError> {
-        let hosts = self.station.bench.hosts();
+        let hosts = self.setup.bench.hosts();
         let two = [hosts[0].address, hosts[1].address];
         let clock = self.tools.clock;
         let deadline = clock.now() + SETTLE;
         loop {
-            let Some(mut controller) = self.station.controller() else {
+            let Some(mut controller) = self.setup.controller() else {
                 return Err(TrialError::Impossible("it has no controller".to_owned()));
             };
             let mut flows = controller.flows(FlowStatsRequest::all())?;

@@ -1,41 +1,42 @@
-//! TCP by ports that are VLAN interfaces, beside ports that are cables.
+//! TCP throughput through ports that are VLAN interfaces, compared with veth ports.
 
-use record::{Outcome, Reading};
+use record::Conditions;
 use testbed::{PortKind, Topology};
 
+use super::tcp_throughput::{DIRECTION, SECONDS, STREAMS, Streams, TcpOutcome};
+use crate::catalogue::IPERF3;
 use crate::catalogue::offered::figure;
-use crate::catalogue::{
-    Better, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
-};
-use crate::scenario::{Tools, tcp_throughput};
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::prelude::*;
+use crate::setup::TestSetup;
+use crate::tools::Tools;
 
 /// The experiment.
 pub(crate) const VLAN_PORTS: Experiment = Experiment {
     description: Description {
         name: "vlan-ports",
-        title: "Ports that are VLAN interfaces",
+        title: "VLAN interfaces as ports",
         family: Family::UserspaceSwitch,
-        question: "What does TCP lose when each port of the switch is a VLAN interface of the box, as where one VLAN stands for one port?",
+        question: "How much lower is the throughput of TCP if each port of the switch is a VLAN interface of the machine?",
         source: "Yasuda, figures 2 and 3",
         steps: &[
-            "Each host's cable is the access port of a VLAN of its own at a Linux bridge, and the switch has the bridge's VLAN interfaces for ports; or the switch has the cables themselves.",
-            "One rule a direction matches the port of arrival.",
-            "iperf3 sends one TCP stream, for as many seconds as tcp-throughput is set to; the processor time of the switch's process is taken meanwhile.",
+            "Each host's link is the access port of a VLAN of a Linux bridge, and the ports of the switch are the VLAN interfaces of this bridge; for comparison, the links themselves are the ports.",
+            "One rule per direction matches the ingress port.",
+            "iperf3 sends TCP streams from the client to the server; the processor time of the switch's process is measured meanwhile.",
         ],
-        parameters: &[Parameter::axis(
-            "ports",
-            "what the switch's ports are",
-            Values::Words {
-                quick: PORTS,
-                all: PORTS,
-            },
-        )],
+        parameters: &[
+            Parameter::axis(
+                "ports",
+                "ports of the switch: VLAN interfaces or the links themselves",
+                Values::words(PORTS, PORTS),
+            ),
+            SECONDS,
+            STREAMS,
+            DIRECTION,
+        ],
         figures: FIGURES,
         views: &[
             View::Bars {
-                title: "TCP throughput by what ports are",
+                title: "TCP throughput by type of port",
                 figure: "mbit_s",
                 across: "ports",
             },
@@ -51,11 +52,14 @@ pub(crate) const VLAN_PORTS: Experiment = Experiment {
             };
             Topology::default().with_ports(ports)
         }),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|_| Own::default()),
-    takes: |device, _| device.speaks_openflow() && !device.makes_taps() && !device.polls(),
-    seconds: |_| 5.0,
+    setup: SetupKind::Dedicated(|_| DedicatedSetup::default()),
+    applies_to: |device, _| device.speaks_openflow() && !device.makes_taps() && !device.polls(),
+    programs: &[IPERF3],
+    seconds: |point| 1.0 + point.number("seconds") as f64,
     measure,
+    ..Experiment::BASE
 };
 
 const PORTS: &[&str] = &["veth", "vlan"];
@@ -63,57 +67,40 @@ const PORTS: &[&str] = &["veth", "vlan"];
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("mbit_s", "TCP", "Mbit/s", Better::Higher),
-    figure("retransmits", "Sent again", "segments", Better::Lower),
-    figure("process_percent", "Switch's process", "% of a core", Better::Lower),
+    figure("retransmits", "TCP retransmissions", "segments", Better::Lower),
+    figure("process_percent", "Processor time", "% of a core", Better::Lower),
 ];
 
 fn measure(
     point: &Point,
-    station: &mut Station,
+    setup: &mut TestSetup,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    told(point, tcp_throughput::measure(station, tools)?)
+    let streams = Streams::at(point);
+    let (outcome, conditions) = streams.run(setup, tools)?;
+    let mut measured = Measured::new(reading(point, &outcome, &conditions), conditions);
+    streams.judge(outcome.seconds, setup, tools, &mut measured)?;
+    Ok(measured)
 }
 
-/// A TCP stream as this experiment tells it.
-fn told(point: &Point, mut measured: Measured) -> Result<Measured, TrialError> {
-    let Outcome::TcpThroughput(tcp) = &measured.outcome else {
-        return Err(TrialError::Impossible(
-            "no TCP stream came of it".to_owned(),
-        ));
-    };
+fn reading(point: &Point, tcp: &TcpOutcome, conditions: &Conditions) -> Reading {
     let mut reading = Reading::at(point);
     reading.put("mbit_s", tcp.bits_per_second / 1e6);
     reading.put("retransmits", tcp.retransmits as f64);
-    match measured.conditions.process {
+    match conditions.process {
         Some(used) => {
             let seconds = used.user_seconds + used.system_seconds;
-            reading.put(
-                "process_percent",
-                seconds / measured.conditions.seconds * 100.0,
-            );
+            reading.put("process_percent", seconds / conditions.seconds * 100.0);
         }
-        None => reading.lack("process_percent", "the kernel itself forwards"),
+        None => reading.lack("process_percent", "the kernel forwards"),
     }
-    measured.outcome = Outcome::Reading(reading);
-    Ok(measured)
+    reading
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Conditions, ProcessUse, TcpOutcome};
-
-    fn stream() -> TcpOutcome {
-        TcpOutcome {
-            bits_per_second: 125e6,
-            seconds: 4.0,
-            retransmits: 17,
-            sender_cpu_percent: 80.0,
-            receiver_cpu_percent: 40.0,
-            each_second: vec![125e6; 4],
-        }
-    }
+    use record::ProcessUse;
 
     fn figures(process: Option<ProcessUse>) -> Reading {
         let conditions = Conditions {
@@ -121,15 +108,17 @@ mod tests {
             process,
             ..Conditions::default()
         };
-        let measured = Measured::new(Outcome::TcpThroughput(stream()), conditions);
-        match told(&Point::default(), measured).unwrap().outcome {
-            Outcome::Reading(reading) => reading,
-            other => panic!("{other:?}"),
-        }
+        let tcp = TcpOutcome {
+            bits_per_second: 125e6,
+            seconds: 4.0,
+            retransmits: 17,
+            ..TcpOutcome::default()
+        };
+        reading(&Point::default(), &tcp, &conditions)
     }
 
     #[test]
-    fn a_stream_is_told_with_the_share_of_a_core_that_the_switch_took() {
+    fn processor_time_is_a_share_of_a_core() {
         let reading = figures(Some(ProcessUse {
             user_seconds: 1.0,
             system_seconds: 0.5,
@@ -140,7 +129,6 @@ mod tests {
         assert_eq!(of("retransmits"), 17.0);
         assert_eq!(of("process_percent"), 37.5);
         let reading = figures(None);
-        let reason = &reading.absent["process_percent"];
-        assert_eq!(reason, "the kernel itself forwards");
+        assert_eq!(reading.absent["process_percent"], "the kernel forwards");
     }
 }

@@ -2,66 +2,48 @@
 
 use std::time::Duration;
 
-use record::{Outcome, Reading};
 use stats::mlrsearch::End;
 use testbed::Topology;
 use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
 use crate::catalogue::benchmarking::{GOAL, LINE, goals, line_rate, rates};
 use crate::catalogue::offered::{Doubts, Load, figure};
-use crate::catalogue::plane::{Plane, on_station};
-use crate::catalogue::{
-    Better, Bound, Description, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values,
-    View,
-};
-use crate::trial::{Measured, TrialError};
+use crate::catalogue::plane::{Plane, on_setup};
+use crate::catalogue::prelude::*;
+
+/// Frame sizes in bytes, with the checksum (FCS).
+const SIZES: &[u64] = &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000];
 
 /// The experiment.
 pub(crate) const BRIDGES: Experiment = Experiment {
     description: Description {
         name: "bridges",
-        title: "One bridge with two ports, three bridges with six",
+        title: "Throughput of one and of three bridges",
         family: Family::Whitebox,
-        question: "What does a device carry without loss at each frame size, by one bridge and by three at once, and what does that cost?",
+        question: "What is the throughput of one bridge and of three parallel bridges at each frame size, and what is the price per Gbit/s?",
         source: "vSDNBox, scenarios 1 and 2, figures 6 and 7, by the method of RFC 2544",
         steps: &[
-            "Each bridge joins two hosts, and both send at once; all bridges are loaded alike.",
-            "The highest rate a port without loss is searched for, up to that of the virtual line.",
-            "Then each port is offered half of that, and each frame's delay is taken.",
-            "The device has cores of its own, or shares those of the tester: a machine without isolated cores.",
-            "The price of a gigabit and of a million frames a second is known where the device's description tells its own.",
+            "Each bridge connects two hosts, and both send at once; all bridges have the same load.",
+            "MLRsearch finds the highest rate per port without loss, up to the rate of the virtual line.",
+            "Then half of this rate is offered to each port, and the delay of each frame is measured.",
+            "The device has dedicated cores, or shares those of the tester, as on a machine without isolated cores.",
+            "The price per Gbit/s and per million frames per second is known if the device's description file has its price.",
         ],
         parameters: &[
             Parameter::axis(
                 "bridges",
-                "bridges in the device, of two ports each",
-                Values::Numbers {
-                    quick: &[1, 3],
-                    paper: &[1, 3],
-                    rfc: &[1, 3],
-                    bound: Bound { least: 1, most: 8 },
-                },
+                "bridges of the device, with two ports each",
+                Values::numbers(&[1, 3], &[1, 3], &[1, 3], [1, 8]),
             ),
             Parameter::axis(
                 "size",
-                "bytes of a frame, its checksum (FCS) included",
-                Values::Numbers {
-                    quick: &[512],
-                    paper: &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000],
-                    rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518, 9_000],
-                    bound: Bound {
-                        least: 64,
-                        most: 9_000,
-                    },
-                },
+                "frame size in bytes, with the checksum (FCS)",
+                Values::numbers(&[512], SIZES, SIZES, [64, 9_000]),
             ),
             Parameter::axis(
                 "cores",
-                "the device's cores: its own, or the tester's as well",
-                Values::Words {
-                    quick: &["own"],
-                    all: &["own", "shared"],
-                },
+                "cores of the device: its own, or shared with the tester",
+                Values::words(&["own"], &["own", "shared"]),
             ),
             GOAL,
             LINE,
@@ -69,13 +51,13 @@ pub(crate) const BRIDGES: Experiment = Experiment {
         figures: FIGURES,
         views: &[
             View::Lines {
-                title: "Throughput of all ports against frame size",
+                title: "Throughput of all ports by frame size",
                 figure: "throughput_mbit",
                 along: "size",
                 log: false,
             },
             View::Lines {
-                title: "Median delay at half of it",
+                title: "Median delay at half the throughput",
                 figure: "p50_us",
                 along: "size",
                 log: true,
@@ -94,30 +76,32 @@ pub(crate) const BRIDGES: Experiment = Experiment {
             },
         ],
         topology: Some(topology),
+        ..Description::EMPTY
     },
-    setting: Setting::Own(|point| Own {
+    setup: SetupKind::Dedicated(|point| DedicatedSetup {
         on_all_cores: point.word("cores") == "shared",
-        ..Own::default()
+        ..DedicatedSetup::default()
     }),
     // A cable has no bridges.
-    takes: |device, _| device != testbed::DeviceKind::Direct && !device.makes_taps(),
+    applies_to: |device, _| device != testbed::DeviceKind::Direct && !device.makes_taps(),
     seconds: |point| match point.word("goal") {
         "quick" => 9.0,
         "ndr-pdr" => 420.0,
         _ => 900.0,
     },
-    measure: |point, station, tools| on_station(point, station, tools, measure),
+    measure: |point, setup, tools| on_setup(point, setup, tools, measure),
+    ..Experiment::BASE
 };
 
 #[rustfmt::skip]
 const FIGURES: &[Figure] = &[
     figure("throughput_mbit", "Throughput", "Mbit/s", Better::Higher),
     figure("throughput_kpps", "In frames", "kpps", Better::Higher),
-    figure("line_percent", "Of the lines", "%", Better::Higher),
+    figure("line_percent", "Share of the lines", "%", Better::Higher),
     figure("p50_us", "Median at half", "µs", Better::Lower),
     figure("p99_us", "99 % at half", "µs", Better::Lower),
-    figure("price_per_gbit", "Price of a Gbit/s", "", Better::Lower),
-    figure("price_per_mpps", "Price of a Mpps", "", Better::Lower),
+    figure("price_per_gbit", "Price per Gbit/s", "", Better::Lower),
+    figure("price_per_mpps", "Price per Mpps", "", Better::Lower),
 ];
 
 fn topology(point: &Point) -> Topology {
@@ -166,7 +150,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
         }
     };
     let conditions = plane.conditions()?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    let mut measured = Measured::new(reading, conditions);
     if found.is_some_and(|found| found.end == End::AboveGenerator) {
         measured.note("the tester's own limit was reached, the device may carry more".to_owned());
     }

@@ -58,7 +58,7 @@ fn looks_come_to_what_was_used_between_them() {
     assert_eq!(record.run_seconds, Some(0.8));
     assert_eq!(record.wait_seconds, Some(1.0));
     assert_eq!((record.cores(), record.ns_per_frame()), (Some(0.8), None));
-    assert_eq!(record.switches_a_second(), Some(2_200.0));
+    assert_eq!(record.switches_per_second(), Some(2_200.0));
     record.host_frames = Some(400_000);
     assert_eq!(record.ns_per_frame(), Some(2_000.0));
     record.run_seconds = None;

@@ -1,53 +1,61 @@
-//! Distributions of the catalogue's experiments: curves of shares and of percentiles.
+//! Curves of distributions.
 
 use maud::{Markup, html};
-use record::Better;
-use record::DeviceRecord;
-use stats::Histogram;
+use record::{Better, DeviceRecord};
 
 use super::drawings::{SIZE, limit};
-use super::material::{Facet, Material, words};
 use super::multiples;
+use super::readings::{Facet, Readings, Spread, suffix};
 use crate::html::parts::{self, Point};
 use crate::html::scale::{self, Scale, nines};
 use crate::html::svg::Plot;
 
-/// The most nines that are drawn: 99.99 %.
+/// Greatest number of nines on the axis: 99.99 %.
 const NINES_MAX: f64 = 4.0;
-/// The share up to which a curve of shares is drawn.
-const SHOWN: f64 = 0.999;
-/// Shares that have a mark on each curve, with their names.
-const MARKS: [(f64, &str); 4] = [
-    (0.5, "50 %"),
-    (0.9, "90 %"),
-    (0.99, "99 %"),
-    (0.999, "99.9 %"),
+/// Quantile, in ten-thousandths, up to which a cumulative distribution is drawn.
+const CURVE_END: u16 = 9_990;
+/// Least difference of consecutive round trips that is drawn, in microseconds: zero has no
+/// logarithm.
+const VARIATION_MIN: f64 = 0.1;
+/// Quantiles with a mark on each curve, in ten-thousandths, with their names.
+const MARKS: [(u16, &str); 4] = [
+    (5_000, "50 %"),
+    (9_000, "90 %"),
+    (9_900, "99 %"),
+    (9_990, "99.9 %"),
 ];
+/// Least number of values beyond a quantile that is shown.
+const BEYOND_MIN: f64 = 20.0;
 
-/// A device's curve.
+/// Curve of a device.
 struct Curve<'a> {
     device: &'a DeviceRecord,
-    values: Histogram,
+    values: Spread,
 }
 
 impl Curve<'_> {
-    /// The marks that at least twenty values lie beyond.
+    /// Returns the marks that enough values lie beyond: share, name, microseconds.
     fn marks(&self) -> impl Iterator<Item = (f64, &'static str, f64)> {
         let count = self.values.count() as f64;
-        let told = MARKS.into_iter();
-        told.filter(move |(share, _)| (1.0 - share) * count >= 20.0)
-            .map(|(share, name)| (share, name, micros(self.values.quantile(share))))
+        MARKS.into_iter().filter_map(move |(quantile, name)| {
+            let share = f64::from(quantile) / 1e4;
+            let is_supported = (1.0 - share) * count >= BEYOND_MIN;
+            is_supported.then(|| (share, name, micros(self.values.quantile(quantile))))
+        })
     }
 }
 
-/// The curves at one place.
+/// Curves at a facet.
 type Panel<'a> = (Facet, Vec<Curve<'a>>);
 
-fn panels<'a>(material: &Material<'a>, histogram: &str) -> Vec<Panel<'a>> {
-    let facets = material.facets(&[]).into_iter();
+fn panels<'a>(
+    readings: &Readings<'a>,
+    values: impl Fn(&str, &Facet) -> Option<Spread>,
+) -> Vec<Panel<'a>> {
+    let facets = readings.facets(&[]).into_iter();
     let panels = facets.map(|facet| {
-        let curves = material.devices.iter().filter_map(|&device| {
-            let values = material.histogram(&device.name, histogram, &facet)?;
+        let curves = readings.devices.iter().filter_map(|&device| {
+            let values = values(&device.name, &facet)?;
             Some(Curve { device, values })
         });
         let curves = curves.collect();
@@ -58,11 +66,11 @@ fn panels<'a>(material: &Material<'a>, histogram: &str) -> Vec<Panel<'a>> {
         .collect()
 }
 
-/// The least and the most of what all curves have at these shares.
-fn ends(panels: &[Panel<'_>], low: f64, high: f64) -> (f64, f64) {
-    let at = |share: f64| {
+/// Returns the least and the greatest value of all curves at two quantiles.
+fn ends(panels: &[Panel<'_>], low: u16, high: u16) -> (f64, f64) {
+    let at = |quantile: u16| {
         let curves = panels.iter().flat_map(|(_, curves)| curves);
-        curves.map(move |one| micros(one.values.quantile(share)))
+        curves.map(move |one| micros(one.values.quantile(quantile)))
     };
     (
         at(low).fold(f64::INFINITY, f64::min),
@@ -70,19 +78,39 @@ fn ends(panels: &[Panel<'_>], low: f64, high: f64) -> (f64, f64) {
     )
 }
 
-/// The share of values up to each.
-pub(super) fn shares(material: &Material<'_>, title: &'static str, histogram: &str) -> Markup {
-    let panels = panels(material, histogram);
-    let (least, most) = ends(&panels, 0.001, SHOWN);
+/// Returns the cumulative distributions.
+pub(super) fn shares(readings: &Readings<'_>, title: &'static str, name: &str) -> Markup {
+    let panels = panels(readings, |device, facet| {
+        readings.distribution(device, name, facet)
+    });
+    let caption = html! { "Share of the values up to the time on the axis (logarithmic), all runs together." };
+    cumulative(title, "µs", &panels, &caption)
+}
+
+/// Returns the cumulative distributions of the differences between consecutive samples.
+pub(super) fn variations(readings: &Readings<'_>, title: &'static str, name: &str) -> Markup {
+    let panels = panels(readings, |device, facet| {
+        readings.variations(device, name, facet)
+    });
+    let caption = html! {
+        "Share of consecutive packets whose round trips differ by up to the time on the axis "
+        "(logarithmic; IPDV, RFC 5481), all runs together."
+    };
+    let x_name = "difference of consecutive round trips, µs";
+    cumulative(title, x_name, &panels, &caption)
+}
+
+fn cumulative(title: &'static str, x_name: &str, panels: &[Panel<'_>], caption: &Markup) -> Markup {
+    let (least, most) = ends(panels, 10, CURVE_END);
+    let least = if least > 0.0 { least } else { VARIATION_MIN };
     let plot = Plot {
         width: SIZE.0,
         height: SIZE.1,
         x: Scale::log(least, most),
-        x_name: "µs",
+        x_name: x_name.to_owned(),
         y: Scale::from_zero(1.0),
-        y_name: "share of all".to_owned(),
+        y_name: "share of the values".to_owned(),
     };
-    let caption = html! { "Share of all that take no longer than the time on the axis (logarithmic), all runs together." };
     let path = |curve: &Curve<'_>| {
         let points = curve.values.shares().into_iter();
         let points: Vec<(f64, f64)> = points.map(|(ns, share)| (micros(ns), share)).collect();
@@ -91,6 +119,38 @@ pub(super) fn shares(material: &Material<'_>, title: &'static str, histogram: &s
     let at = |share: f64, micros: f64| (plot.at_x(micros), plot.at_y(share));
     let figures = panels.iter().map(|panel| {
         let content = drawn(&panel.1, path, at);
+        let plot = plot.draw(&description(title, &panel.1), &content);
+        figure(title, panel, &plot, caption)
+    });
+    multiples::grid(title, &figures.collect::<Vec<_>>(), 1)
+}
+
+/// Returns the percentiles on an axis of nines.
+pub(super) fn percentiles(readings: &Readings<'_>, title: &'static str, name: &str) -> Markup {
+    let panels = panels(readings, |device, facet| {
+        readings.distribution(device, name, facet)
+    });
+    let (least, most) = ends(&panels, 10, 9_999);
+    let plot = Plot {
+        width: SIZE.0,
+        height: SIZE.1,
+        x: Scale::Nines { most: NINES_MAX },
+        x_name: "percentile".to_owned(),
+        y: Scale::log(least, most),
+        y_name: "µs".to_owned(),
+    };
+    let path = |curve: &Curve<'_>| plot.line(&by_nines(curve, 1.0));
+    let at = |share: f64, micros: f64| (plot.at_x(nines(share)), plot.at_y(micros));
+    let figures = panels.iter().map(|panel| {
+        let link = panel.1.iter().find(|curve| curve.device.calibration);
+        let content = html! {
+            @if let Some(link) = link { path.limit d=(plot.area(&by_nines(link, 2.0), false)) {} }
+            (drawn(&panel.1, path, at))
+        };
+        let caption = html! {
+            "Time by percentile, as far as twenty values lie beyond it; all runs together."
+            @if link.is_some() { " " (limit(Better::Lower)) }
+        };
         figure(
             title,
             panel,
@@ -101,48 +161,19 @@ pub(super) fn shares(material: &Material<'_>, title: &'static str, histogram: &s
     multiples::grid(title, &figures.collect::<Vec<_>>(), 1)
 }
 
-/// Values by how many nines of all stay below.
-pub(super) fn percentiles(material: &Material<'_>, title: &'static str, histogram: &str) -> Markup {
-    let panels = panels(material, histogram);
-    let (least, most) = ends(&panels, 0.001, 0.9999);
-    let plot = Plot {
-        width: SIZE.0,
-        height: SIZE.1,
-        x: Scale::Nines { most: NINES_MAX },
-        x_name: "share of all that take no longer",
-        y: Scale::log(least, most),
-        y_name: "µs".to_owned(),
-    };
-    let path = |curve: &Curve<'_>| plot.line(&by_nines(curve, 1.0));
-    let at = |share: f64, micros: f64| (plot.at_x(nines(share)), plot.at_y(micros));
-    let figures = panels.iter().map(|panel| {
-        let floor = panel.1.iter().find(|curve| curve.device.calibration);
-        let content = html! {
-            @if let Some(floor) = floor { path.limit d=(plot.area(&by_nines(floor, 2.0), false)) {} }
-            (drawn(&panel.1, path, at))
-        };
-        let caption = html! {
-            "Time against the share of all that take no longer, in nines, as far as twenty values lie beyond; all runs together."
-            @if floor.is_some() { " " (limit(Better::Lower)) }
-        };
-        figure(title, panel, &plot.draw(&description(title, &panel.1), &content), &caption)
-    });
-    multiples::grid(title, &figures.collect::<Vec<_>>(), 1)
-}
-
-/// A curve by nines, its times multiplied by `factor`. A share that fewer than twenty values
-/// lie beyond is not told.
+/// Returns a curve by nines, with its times multiplied by `factor`, as far as enough values lie
+/// beyond.
 fn by_nines(curve: &Curve<'_>, factor: f64) -> Vec<(f64, f64)> {
-    let supported = nines(1.0 - 20.0 / curve.values.count() as f64);
-    let points = curve.values.shares().into_iter();
+    let supported = nines(1.0 - BEYOND_MIN / curve.values.count() as f64);
+    let points = curve.values.shares_with_tail().into_iter();
     points
         .map(|(ns, share)| (nines(share), micros(ns) * factor))
-        .take_while(|(place, _)| *place <= supported.min(NINES_MAX))
+        .take_while(|(position, _)| *position <= supported.min(NINES_MAX))
         .collect()
 }
 
-fn micros(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e3
+fn micros(nanoseconds: f64) -> f64 {
+    nanoseconds / 1e3
 }
 
 fn drawn(
@@ -166,7 +197,7 @@ fn drawn(
 
 fn description(title: &str, curves: &[Curve<'_>]) -> String {
     let described = curves.iter().map(|curve| {
-        let median = scale::label(micros(curve.values.quantile(0.5)));
+        let median = scale::label(micros(curve.values.quantile(5_000)));
         format!("{}: median {median} µs", curve.device.name)
     });
     format!("{title}. {}", described.collect::<Vec<_>>().join("; "))
@@ -174,6 +205,6 @@ fn description(title: &str, curves: &[Curve<'_>]) -> String {
 
 fn figure(title: &str, (facet, curves): &Panel<'_>, plot: &Markup, caption: &Markup) -> Markup {
     let devices: Vec<&DeviceRecord> = curves.iter().map(|curve| curve.device).collect();
-    let title = format!("{title}{}", words(facet));
+    let title = format!("{title}{}", suffix(facet));
     parts::figure(&title, &parts::legend(&devices), plot, caption)
 }

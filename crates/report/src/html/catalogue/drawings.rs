@@ -1,11 +1,11 @@
-//! Drawings of the catalogue's experiments by a parameter: lines with their intervals, and bars.
+//! Drawings of a figure by a parameter: lines with intervals, and bars.
 
 use maud::{Markup, html};
 use record::DeviceRecord;
 use record::{Better, Figure, Parameter, Value};
 
-use super::material::{Facet, Material, shown, with, words};
 use super::multiples;
+use super::readings::{Facet, Readings, shown, suffix, with};
 use super::reference::{Reach, Reference};
 use super::runs;
 use crate::analysis::ByRun;
@@ -13,49 +13,49 @@ use crate::html::parts::{self, Point};
 use crate::html::scale::{self, Scale};
 use crate::html::svg::{Plot, round};
 
-/// The size of a drawing in a column.
+/// Width and height of a drawing in a column.
 pub(super) const SIZE: (f64, f64) = (520.0, 330.0);
 
-/// What a line shows: a figure against a parameter.
+/// Figure against a parameter.
 #[derive(Clone, Copy)]
 pub(super) struct Against {
     pub(super) figure: &'static Figure,
     pub(super) along: &'static Parameter,
-    /// Whether the figure goes by factors.
+    /// True for a logarithmic axis of the figure.
     pub(super) log: bool,
 }
 
-/// A figure against a parameter.
+/// Returns lines of a figure against a parameter.
 pub(super) fn lines(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &'static str,
     figure: &str,
     along: &'static str,
     log: bool,
 ) -> Markup {
     let against = Against {
-        figure: material.figure(figure),
-        along: material.axis(along),
+        figure: readings.figure(figure),
+        along: readings.axis(along),
         log,
     };
-    // A line of one place is none: then the runs at that place say more.
-    if material.values(against.along).len() < 2 {
-        return runs::runs(material, title, against.figure.name, against.along.name);
+    // For a single value of the parameter, the runs are drawn instead.
+    if readings.values(against.along).len() < 2 {
+        return runs::runs(readings, title, against.figure.name, against.along.name);
     }
-    let figures: Vec<Markup> = panels(material, against)
+    let figures: Vec<Markup> = panels(readings, against)
         .iter()
         .map(|panel| panel.draw(title))
         .collect();
     multiples::grid(title, &figures, 1)
 }
 
-/// A device's places on a line: the parameter, and the figure over runs.
+/// Line of a device: the parameter, and the figure over runs.
 struct Line<'a> {
     device: &'a DeviceRecord,
     points: Vec<(f64, ByRun)>,
 }
 
-/// One of several drawings with axes in common.
+/// One of several drawings with common scales.
 pub(super) struct Panel<'a> {
     facet: Facet,
     against: Against,
@@ -66,15 +66,15 @@ pub(super) struct Panel<'a> {
     y: Scale,
 }
 
-/// A panel for each combination of what is not shown, as far as there is anything.
-pub(super) fn panels<'a>(material: &Material<'a>, against: Against) -> Vec<Panel<'a>> {
-    let facets = material.facets(&[against.along.name]).into_iter();
-    let drawn = facets.map(|facet| (lines_of(material, against, &facet), facet));
+/// Returns a panel for each combination of the axes that are not shown.
+pub(super) fn panels<'a>(readings: &Readings<'a>, against: Against) -> Vec<Panel<'a>> {
+    let facets = readings.facets(&[against.along.name]).into_iter();
+    let drawn = facets.map(|facet| (lines_of(readings, against, &facet), facet));
     let drawn: Vec<(Vec<Line<'a>>, Facet)> = drawn.filter(|(lines, _)| !lines.is_empty()).collect();
     let all: Vec<&Line<'a>> = drawn.iter().flat_map(|(lines, _)| lines).collect();
     let reference = || {
         let (figure, along) = (against.figure.name, against.along.name);
-        Reference::of(material.experiment.name, figure, along)
+        Reference::of(readings.experiment.name, figure, along)
     };
     let Some((reach, x, y)) = scales(&all, reference().as_ref(), against.log) else {
         return Vec::new();
@@ -98,19 +98,19 @@ impl Panel<'_> {
             width: SIZE.0,
             height: SIZE.1,
             x: self.x,
-            x_name: self.against.along.about,
+            x_name: self.against.along.about.to_owned(),
             y: self.y,
             y_name: y_name(figure),
         };
-        // Where the tester itself loses nothing there is no limit to show.
-        let says = |line: &&Line<'_>| {
+        // A link without loss has no limit to show.
+        let has_limit = |line: &&Line<'_>| {
             let mut means = line.points.iter().filter_map(|(_, runs)| runs.mean());
             line.device.calibration && line.points.len() > 1 && means.any(|mean| mean > 0.0)
         };
-        let floor = self.lines.iter().find(says);
+        let link = self.lines.iter().find(has_limit);
         let content = html! {
-            @if let Some(floor) = floor { (shade(&plot, floor, figure.better)) }
-            @if let Some(reference) = &self.reference { (reference.draw(&plot, self.reach, figure.unit)) }
+            @if let Some(link) = link { (shade(&plot, link, figure.better)) }
+            @if let Some(reference) = &self.reference { (reference.draw(&plot, self.reach, figure.shown_unit())) }
             @for line in &self.lines { (drawn_line(&plot, line, figure)) }
         };
         let described = self.lines.iter().filter_map(|line| {
@@ -122,12 +122,12 @@ impl Panel<'_> {
         let devices: Vec<&DeviceRecord> = self.lines.iter().map(|line| line.device).collect();
         let caption = html! {
             "Means over runs, with their 99\u{a0}% intervals."
-            @if floor.is_some() { " " (limit(figure.better)) }
-            @if let Some(reference) = &self.reference { (reference.caption(self.reach, figure.unit)) }
+            @if link.is_some() { " " (limit(figure.better)) }
+            @if let Some(reference) = &self.reference { (reference.caption(self.reach, figure.shown_unit())) }
         };
         let others = self.reference.as_ref().map(Reference::legend);
         parts::figure(
-            &format!("{title}{}", words(&self.facet)),
+            &format!("{title}{}", suffix(&self.facet)),
             &parts::legend_with(&devices, &others.unwrap_or_default()),
             &plot.draw(&description, &content),
             &caption,
@@ -135,44 +135,44 @@ impl Panel<'_> {
     }
 }
 
-/// What the shade about the tester's own curve means.
+/// Returns the caption of the shaded area beside the curve of the bare link.
 pub(super) const fn limit(better: Better) -> &'static str {
     match better {
         Better::Higher => {
-            "The grey curve is the cable: what the tester itself reaches. Shaded, down to half of that: limited by the tester."
+            "Grey curve: bare link, the limit of the tester. Shaded, down to half of it: the tester may be the limit."
         }
         Better::Lower | Better::Neither => {
-            "The grey curve is the cable: what the tester itself takes. Shaded, up to twice of that: limited by the tester."
+            "Grey curve: bare link, the contribution of the tester. Shaded, up to twice of it: the tester may be the limit."
         }
     }
 }
 
-/// Everything within twice of what the tester itself comes to.
-fn shade(plot: &Plot, floor: &Line<'_>, better: Better) -> Markup {
+/// Returns the shaded area: within a factor of two of the bare link.
+fn shade(plot: &Plot, link: &Line<'_>, better: Better) -> Markup {
     let factor = if better == Better::Higher { 0.5 } else { 2.0 };
-    let means = floor.points.iter();
+    let means = link.points.iter();
     let means = means.filter_map(|(x, runs)| Some((*x, runs.mean()? * factor)));
     let edge: Vec<(f64, f64)> = means.collect();
     html! { path.limit d=(plot.area(&edge, better == Better::Higher)) {} }
 }
 
-/// A line for each device that has any point.
-fn lines_of<'a>(material: &Material<'a>, against: Against, facet: &Facet) -> Vec<Line<'a>> {
-    let numbers = material.values(against.along);
+/// Returns a line for each device that has any point.
+fn lines_of<'a>(readings: &Readings<'a>, against: Against, facet: &Facet) -> Vec<Line<'a>> {
+    let numbers = readings.values(against.along);
     let line = |device: &'a DeviceRecord| {
         let points = numbers.iter().filter_map(|value| {
             let facet = with(facet, against.along, value);
-            let runs = material.by_run(&device.name, against.figure.name, &facet);
+            let runs = readings.by_run(&device.name, against.figure, &facet);
             (runs.runs() > 0).then_some((value.number()? as f64, runs))
         });
         let points = points.collect();
         Line { device, points }
     };
-    let lines = material.devices.iter().map(|device| line(device));
+    let lines = readings.devices.iter().map(|device| line(device));
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// From where to where was measured, and the axes that hold all of `lines`; none if there is nothing to hold.
+/// Returns the measured range and the scales for all `lines`; `None` if there are no points.
 fn scales(
     lines: &[&Line<'_>],
     reference: Option<&Reference>,
@@ -182,12 +182,12 @@ fn scales(
     let means = || all().filter_map(|(_, runs)| runs.mean());
     let first = all().map(|(x, _)| *x).reduce(f64::min)?;
     let last = all().map(|(x, _)| *x).reduce(f64::max)?;
-    // Sizes and counts that span decades are told apart by factors.
+    // Sizes and counts over several decades have a logarithmic axis.
     let x = match first > 0.0 && last / first > 30.0 {
         true => Scale::log(first, last),
         false => Scale::from_zero(last),
     };
-    // A single place has the whole axis.
+    // A single value has the whole axis.
     let reach = if first < last {
         (first, last)
     } else {
@@ -218,61 +218,61 @@ fn drawn_line(plot: &Plot, line: &Line<'_>, figure: &Figure) -> Markup {
                     path.spread d={ "M" (round(plot.at_x(*x))) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
                 }
                 @if let Some(mean) = runs.mean() {
-                    (Point { series: name, x: &scale::label(*x), y: mean, unit: figure.unit }.at(plot.at_x(*x), plot.at_y(mean)))
+                    (Point { series: name, x: &scale::label(*x), y: mean, unit: figure.shown_unit() }.at(plot.at_x(*x), plot.at_y(mean)))
                 }
             }
         }
     }
 }
 
-/// One figure as bars, a group for each value of a parameter.
+/// Returns bars of a figure, a group for each value of a parameter.
 pub(super) fn bars(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &'static str,
     figure: &str,
     across: &'static str,
 ) -> Markup {
-    let (figure, axis) = (material.figure(figure), material.axis(across));
-    let facets = material.facets(&[across]).into_iter();
-    let drawn = facets.map(|facet| (bars_of(material, figure, axis, &facet), facet));
+    let (figure, axis) = (readings.figure(figure), readings.axis(across));
+    let facets = readings.facets(&[across]).into_iter();
+    let drawn = facets.map(|facet| (bars_of(readings, figure, axis, &facet), facet));
     let drawn: Vec<(Vec<Bar<'_>>, Facet)> = drawn.collect();
     let ends = drawn.iter().flat_map(|(bars, _)| bars).filter_map(|bar| {
         let high = bar.runs.interval().map(|interval| interval.high);
-        // One wide interval must not make all bars small.
+        // A wide interval does not make all bars small.
         let mean = bar.runs.mean()?;
         Some(high.unwrap_or(mean).min(2.0 * mean))
     });
     let y = Scale::from_zero(ends.fold(0.0, f64::max));
     let figures = drawn
         .iter()
-        .map(|(bars, facet)| bar_figure(material, title, (figure, axis), (bars, facet), y));
+        .map(|(bars, facet)| bar_figure(readings, title, (figure, axis), (bars, facet), y));
     multiples::grid(title, &figures.collect::<Vec<_>>(), 1)
 }
 
-/// A bar: where it stands, and how high it is.
+/// Bar of a device at a value of the parameter.
 struct Bar<'a> {
     device: &'a DeviceRecord,
     value: Value,
-    /// From the left end of the axis, in groups.
+    /// Left and right side, in groups from the left end of the axis.
     sides: [f64; 2],
     runs: ByRun,
 }
 
 fn bar_figure(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &'static str,
     (figure, across): (&'static Figure, &'static Parameter),
     (bars, facet): (&[Bar<'_>], &Facet),
     y: Scale,
 ) -> Markup {
-    let groups = material.values(across);
+    let groups = readings.values(across);
     let plot = Plot {
         width: SIZE.0,
         height: SIZE.1,
         x: Scale::Groups {
             count: groups.len(),
         },
-        x_name: across.about,
+        x_name: across.about.to_owned(),
         y,
         y_name: y_name(figure),
     };
@@ -284,14 +284,14 @@ fn bar_figure(
         @for bar in bars { (drawn_bar(&plot, bar, figure)) }
     };
     parts::figure(
-        &format!("{title}{}", words(facet)),
-        &parts::legend(&material.devices),
+        &format!("{title}{}", suffix(facet)),
+        &parts::legend(&readings.devices),
         &plot.draw(title, &content),
-        &html! { "Means over runs, with their 99\u{a0}% intervals; one that leaves the frame is cut off there." },
+        &html! { "Means over runs, with their 99\u{a0}% intervals, which end at the frame." },
     )
 }
 
-/// The name of a group, on two lines where it has no room on one.
+/// Returns the name of a group, in two lines if one is too short.
 fn label(name: &str, x: f64, y: f64, room: f64) -> Markup {
     let fits = name.chars().count() as f64 * 6.4 <= room;
     let middle = name.len() / 2;
@@ -309,15 +309,15 @@ fn label(name: &str, x: f64, y: f64, room: f64) -> Markup {
 }
 
 fn bars_of<'a>(
-    material: &Material<'a>,
+    readings: &Readings<'a>,
     figure: &Figure,
     across: &'static Parameter,
     facet: &Facet,
 ) -> Vec<Bar<'a>> {
-    let width = 0.8 / material.devices.len() as f64;
-    let groups = material.values(across).into_iter();
+    let width = 0.8 / readings.devices.len() as f64;
+    let groups = readings.values(across).into_iter();
     let places = (0_u8..).zip(groups).flat_map(|(group, value)| {
-        let devices = (0_u8..).zip(&material.devices);
+        let devices = (0_u8..).zip(&readings.devices);
         devices.map(move |(place, device)| (group, value.clone(), place, *device))
     });
     let bars = places.map(|(group, value, place, device)| {
@@ -325,7 +325,7 @@ fn bars_of<'a>(
         let facet = with(facet, across, &value);
         Bar {
             device,
-            runs: material.by_run(&device.name, figure.name, &facet),
+            runs: readings.by_run(&device.name, figure, &facet),
             value,
             sides: [left, left + width],
         }
@@ -347,14 +347,14 @@ fn drawn_bar(plot: &Plot, bar: &Bar<'_>, figure: &Figure) -> Markup {
             @if let Some(interval) = bar.runs.interval() {
                 path.whisker d={ "M" (round(middle)) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
             }
-            (Point { series: name, x: &shown(&bar.value), y: mean, unit: figure.unit }.at(middle, top))
+            (Point { series: name, x: &shown(&bar.value), y: mean, unit: figure.shown_unit() }.at(middle, top))
         }
     }
 }
 
-/// What stands at the axis: the figure with its unit.
+/// Returns the name of an axis: the figure with its unit.
 pub(super) fn y_name(figure: &'static Figure) -> String {
-    match figure.unit {
+    match figure.shown_unit() {
         "" => figure.title.to_owned(),
         unit => format!("{}, {unit}", figure.title),
     }

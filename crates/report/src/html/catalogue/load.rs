@@ -1,27 +1,27 @@
-//! Delay and loss against load, beside each other: the one bends up where the other begins.
+//! Delay and loss against load, side by side.
 
 use maud::{Markup, html};
 
 use super::drawings::{Against, panels};
-use super::material::Material;
 use super::multiples;
+use super::readings::Readings;
 
-/// Two drawings for each combination of what is not shown.
+/// Returns two drawings for each combination of the axes that are not shown.
 pub(super) fn pair(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &'static str,
     (delay, lost): (&str, &str),
     along: &'static str,
 ) -> Markup {
-    let along = material.axis(along);
+    let along = readings.axis(along);
     let against = |name, log| Against {
-        figure: material.figure(name),
+        figure: readings.figure(name),
         along,
         log,
     };
-    let delays = panels(material, against(delay, true));
-    let losses = panels(material, against(lost, false));
-    let titles = [delay, lost].map(|name| format!("{title} · {}", material.figure(name).title));
+    let delays = panels(readings, against(delay, true));
+    let losses = panels(readings, against(lost, false));
+    let titles = [delay, lost].map(|name| format!("{title} · {}", readings.figure(name).title));
     let pairs = delays.iter().zip(&losses);
     let pairs: Vec<Markup> = pairs
         .map(|(above, below)| {

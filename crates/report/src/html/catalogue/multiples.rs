@@ -1,20 +1,21 @@
-//! The same drawing for each value of what it does not show: a few open, the rest on request.
+//! Small multiples: the same drawing for each value of an axis, with common scales.
 
 use maud::{Markup, html};
 
-/// So many drawings stand open; they have their axes in common, so that they can be compared.
-const OPEN: usize = 4;
+/// Greatest number of drawings that are visible at first.
+const VISIBLE: usize = 4;
 
-/// Drawings in columns. Each counts for `each` of those that may stand open.
-pub(super) fn grid(title: &str, figures: &[Markup], each: usize) -> Markup {
-    let open = (OPEN / each).min(figures.len());
-    // One that would be alone behind a click is shown with the others.
-    let open = if figures.len() == open + 1 {
+/// Returns the drawings in columns, the first ones visible and the others on request. Each counts
+/// as `weight` drawings.
+pub(super) fn grid(title: &str, figures: &[Markup], weight: usize) -> Markup {
+    let visible = (VISIBLE / weight).min(figures.len());
+    // A single hidden drawing is shown with the others.
+    let visible = if figures.len() == visible + 1 {
         figures.len()
     } else {
-        open
+        visible
     };
-    let (first, rest) = figures.split_at(open);
+    let (first, rest) = figures.split_at(visible);
     html! {
         @if !first.is_empty() { div.figures { @for figure in first { (figure) } } }
         @if !rest.is_empty() {

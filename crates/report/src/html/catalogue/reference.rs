@@ -1,31 +1,31 @@
-//! What others published: within the drawings, hollow and marked by letters, and in tables under
-//! an experiment. It is other hardware and other years, and says so wherever it stands.
+//! Published results: hollow marks with letters in drawings, and tables below an experiment. They
+//! are of other hardware and other years, and are labelled so.
 
 use maud::{Markup, html};
 
-use super::material::shown_number;
+use super::readings::shown_number;
 use crate::html::parts;
 use crate::html::svg::{Plot, round};
 use crate::published::{PublishedCurve, PublishedSpan, Range, published};
 
-/// What was drawn of a figure against a parameter.
+/// Published curves of a figure against a parameter.
 pub(super) struct Reference {
     source: String,
     note: String,
     curves: Vec<PublishedCurve>,
 }
 
-/// From where to where was measured: what was published elsewhere is told in words.
+/// Measured range of a parameter. Published values outside of it are in the caption.
 pub(super) type Reach = (f64, f64);
 
-/// The letters that tell curves apart.
+/// Letters of the curves.
 const LETTERS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// The radius of a letter's circle.
+/// Radius of a letter's circle.
 const RADIUS: f64 = 7.0;
 
 impl Reference {
-    /// What there is for a figure of an experiment along a parameter.
+    /// Returns the curves of a figure of an experiment against a parameter; `None` without any.
     pub(super) fn of(experiment: &str, figure: &str, along: &str) -> Option<Self> {
         let drawn = published().curves.remove(experiment)?;
         let fits = |curve: &PublishedCurve| {
@@ -39,14 +39,14 @@ impl Reference {
         })
     }
 
-    /// The numbers that an axis must have room for, where was measured.
+    /// Returns the values in the measured range, for the scale of the axis.
     pub(super) fn values(&self, x: Reach) -> Vec<f64> {
         let spans = self.curves.iter().flat_map(|curve| &curve.spans);
         let within = spans.filter(|span| clipped(span, x).is_some());
         within.flat_map(|span| span.is.ends()).collect()
     }
 
-    /// The shapes.
+    /// Returns the shapes.
     pub(super) fn draw(&self, plot: &Plot, x: Reach, unit: &str) -> Markup {
         let count = self.curves.len();
         html! {
@@ -54,7 +54,7 @@ impl Reference {
                 g.series.reference data-series=(letter) {
                     @for span in &curve.spans {
                         @if let Some((from, to)) = clipped(span, x) {
-                            // Where curves lie on each other their letters stand beside each other.
+                            // The letters of equal curves are side by side.
                             @let share = (f64::from(index) + 1.0) / (count as f64 + 1.0);
                             @let sides = [plot.at_x(from), plot.at_x(to)];
                             @let at = sides[0] + share * (sides[1] - sides[0]);
@@ -75,7 +75,7 @@ impl Reference {
         }
     }
 
-    /// The letters with their meaning, for the legend.
+    /// Returns the entries of the legend.
     pub(super) fn legend(&self) -> Markup {
         html! {
             @for (curve, letter) in self.curves.iter().zip(LETTERS) {
@@ -90,7 +90,7 @@ impl Reference {
         }
     }
 
-    /// Whose it is, and what lies outside of the drawing.
+    /// Returns the source and the values outside of the drawing.
     pub(super) fn caption(&self, x: Reach, unit: &str) -> Markup {
         let all = self.curves.iter().zip(LETTERS);
         let spans = all.clone().flat_map(|(curve, letter)| {
@@ -114,25 +114,25 @@ impl Reference {
                 @if what.is_empty() {
                     " Outside of the drawing: " (letter) " at " (from) "."
                 } @else {
-                    " Outside of the drawing: " (letter) " from " (from) " on, " (what.trim_end()) "."
+                    " Outside of the drawing: " (letter) " from " (from) ", " (what.trim_end()) "."
                 }
             }
         }
     }
 }
 
-/// As much of a span as lies where was measured; none if nothing does.
+/// Returns the part of a span in the measured range; `None` if there is none.
 fn clipped(span: &PublishedSpan, (first, last): Reach) -> Option<(f64, f64)> {
     let (from, to) = (span.at[0].max(first), span.at[1].min(last));
     (from < to).then_some((from, to))
 }
 
-/// Where the letter of a range stands: at its upper edge, or at the only end that there is.
+/// Returns the position of a range's letter: its upper end, or its only one.
 fn edge(range: &Range) -> f64 {
     range.high().or_else(|| range.low()).unwrap_or_default()
 }
 
-/// A band, a line, or a line with an arrow to the side that was not told.
+/// Returns a band, a line, or a line with arrows towards the unknown end.
 fn drawn_span(plot: &Plot, range: &Range, [left, right]: [f64; 2]) -> Markup {
     let width = right - left;
     match (range.low(), range.high()) {
@@ -159,7 +159,7 @@ fn drawn_span(plot: &Plot, range: &Range, [left, right]: [f64; 2]) -> Markup {
     }
 }
 
-/// A letter in its circle, which tells what it stands for.
+/// Returns a letter in its circle, with a text for the pointer.
 fn mark(
     letter: &str,
     device: &str,
@@ -179,7 +179,7 @@ fn mark(
     }
 }
 
-/// Single results of an experiment as a table; nothing if none were published.
+/// Returns the published single results of an experiment; empty if there are none.
 pub(super) fn results(experiment: &str) -> Markup {
     let Some(results) = published().results.remove(experiment) else {
         return html! {};
@@ -189,7 +189,7 @@ pub(super) fn results(experiment: &str) -> Markup {
     let head = html! {
         tr {
             th scope="col" { "Device" }
-            th scope="col" { "What was measured" }
+            th scope="col" { "Quantity" }
             th scope="col" { "Result" }
         }
     };
@@ -201,7 +201,7 @@ pub(super) fn results(experiment: &str) -> Markup {
                     td { (row.what) }
                     td {
                         @if let Some(range) = &row.range { (range.text()) " " (row.unit) }
-                        @if let Some(told) = &row.told { (told) }
+                        @if let Some(words) = &row.words { (words) }
                     }
                 }
             }
@@ -220,14 +220,14 @@ mod tests {
             width: 520.0,
             height: 330.0,
             x: Scale::from_zero(last),
-            x_name: "load",
+            x_name: "load".to_owned(),
             y: Scale::log(1.0, 10_000.0),
             y_name: String::new(),
         }
     }
 
     #[test]
-    fn what_is_known_by_one_end_has_arrows_to_the_other() {
+    fn range_with_one_end_has_arrows_towards_the_other() {
         let reference = Reference::of("latency-vs-load", "p50_us", "mbit").unwrap();
         let drawn = reference
             .draw(&plot(1_000.0), (10.0, 1_000.0), "µs")
@@ -241,33 +241,30 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_told_and_makes_no_axis_longer() {
+    fn values_outside_of_the_drawing_are_in_the_caption() {
         let reference = Reference::of("latency-vs-load", "p50_us", "mbit").unwrap();
         let measured = (10.0, 400.0);
         assert_eq!(reference.values(measured), [10.0]);
         let drawn = reference.draw(&plot(400.0), measured, "µs").into_string();
         assert!(!drawn.contains("10\u{202f}000 µs"), "{drawn}");
-        let told = reference.caption(measured, "µs").into_string();
+        let caption = reference.caption(measured, "µs").into_string();
         assert!(
-            told.contains("Outside of the drawing: b from 500 on, 10\u{202f}000 µs."),
-            "{told}"
+            caption.contains("Outside of the drawing: b from 500, 10\u{202f}000 µs."),
+            "{caption}"
         );
     }
 
     #[test]
-    fn a_break_is_a_line_where_something_changes() {
+    fn break_is_a_vertical_line() {
         let reference = Reference::of("latency-vs-load", "loss_percent", "mbit").unwrap();
         let drawn = reference
             .draw(&plot(400.0), (10.0, 400.0), "%")
             .into_string();
-        assert!(
-            drawn.contains("a little is lost from here on, 125"),
-            "{drawn}"
-        );
+        assert!(drawn.contains("small loss from here, 125"), "{drawn}");
     }
 
     #[test]
-    fn no_experiment_borrows_what_was_published_of_another() {
+    fn reference_is_of_the_same_experiment_and_parameter() {
         assert!(Reference::of("latency-vs-load", "p50_us", "size").is_none());
         assert!(results("soak").into_string().is_empty());
         assert!(results("bridges").into_string().contains("&lt; 100 µs"));

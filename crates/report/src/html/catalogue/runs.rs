@@ -1,28 +1,28 @@
-//! What single runs came to.
+//! Strips of single runs.
 
 use maud::Markup;
 
 use super::drawings::y_name;
-use super::material::{Material, shown, with, words};
 use super::multiples;
+use super::readings::{Readings, shown, suffix, with};
 use crate::html::strip::{Group, Strip};
 
-/// A strip of runs for each combination of what is not shown.
+/// Returns a strip of runs for each combination of the axes that are not shown.
 pub(super) fn runs(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &'static str,
     figure: &str,
     across: &'static str,
 ) -> Markup {
-    let (figure, axis) = (material.figure(figure), material.axis(across));
-    let values = material.values(axis);
-    let strips = material.facets(&[across]).into_iter().map(|facet| {
+    let (figure, axis) = (readings.figure(figure), readings.axis(across));
+    let values = readings.values(axis);
+    let strips = readings.facets(&[across]).into_iter().map(|facet| {
         let groups = values.iter().map(|value| {
             let at = with(&facet, axis, value);
-            let of = |name: &str| material.by_run(name, figure.name, &at).values();
+            let of = |name: &str| readings.by_run(name, figure, &at).values();
             Group {
                 name: shown(value),
-                rows: material
+                rows: readings
                     .devices
                     .iter()
                     .map(|device| of(&device.name))
@@ -30,15 +30,15 @@ pub(super) fn runs(
             }
         });
         Strip {
-            title: format!("{title}{}", words(&facet)),
+            title: format!("{title}{}", suffix(&facet)),
             axis: y_name(figure),
-            what: axis.name,
-            unit: figure.unit,
-            devices: &material.devices,
+            parameter: axis.name,
+            unit: figure.shown_unit(),
+            devices: &readings.devices,
             groups: groups.collect(),
         }
     });
-    let strips: Vec<Strip<'_>> = strips.filter(Strip::is_there).collect();
+    let strips: Vec<Strip<'_>> = strips.filter(Strip::has_runs).collect();
     let scale = Strip::common_scale(&strips);
     let figures: Vec<Markup> = strips.iter().map(|strip| strip.draw(scale)).collect();
     multiples::grid(title, &figures, 1)

@@ -1,29 +1,35 @@
-//! Tables of the catalogue's experiments, with published rows under them where there are any.
+//! Tables of an experiment, with published rows below.
+
+use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use record::DeviceRecord;
-use record::Figure;
+use record::{DeviceRecord, Figure};
 
-use super::material::{Facet, Material, shown, with, words};
+use super::readings::{Facet, Readings, heading, shown, suffix, with};
 use crate::analysis::ByRun;
 use crate::format::{decimal, decimals};
 use crate::html::parts;
 use crate::published::{self, PublishedTable};
 
-/// What every caption says of the small numbers.
-const INTERVALS: &str = "Under each mean its 99\u{a0}% interval over runs.";
+/// Caption of intervals.
+const INTERVALS: &str = "Below each mean: its 99\u{a0}% interval over runs.";
 
-/// One figure: devices down, values of a parameter across.
+/// Greatest number of points of a table that is visible at first.
+const POINTS_VISIBLE: usize = 6;
+
+/// Title of a percentile that a run does not support.
+const UNSUPPORTED: &str = "fewer than twenty values of a run lie beyond this percentile";
+
+/// Returns a table of one figure: a row for each device, a column for each value of a parameter.
 pub(super) fn matrix(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &str,
     figure: &str,
     across: &'static str,
     published: &str,
 ) -> Markup {
-    let (figure, axis) = (material.figure(figure), material.axis(across));
-    let columns = material.values(axis);
-    let reference = published::table(published);
+    let (figure, axis) = (readings.figure(figure), readings.axis(across));
+    let columns = readings.values(axis);
     let head = html! {
         tr {
             th scope="col" { "Device" }
@@ -31,18 +37,19 @@ pub(super) fn matrix(
         }
     };
     html! {
-        @for facet in material.facets(&[across]) {
+        @for facet in readings.facets(&[across]) {
+            @let reference = published::table(published).filter(|one| applies(one, readings, &facet, across));
             @let caption = html! {
-                b { (title) (words(&facet)) (unit(figure)) ". " } (INTERVALS) (legend(material, &[figure]))
+                b { (title) (suffix(&facet)) (unit(figure)) ". " } (INTERVALS) (notes(readings, &[figure]))
                 @if let Some(reference) = &reference { (source(reference)) }
             };
             @let body = html! {
                 tbody {
-                    @for device in &material.devices {
+                    @for device in &readings.devices {
                         tr.calibration[device.calibration] {
                             th scope="row" { (parts::device_name(device)) }
                             @for value in &columns {
-                                (cell(material, device, figure, &with(&facet, axis, value)))
+                                (cell(readings, device, figure, &with(&facet, axis, value)))
                             }
                         }
                     }
@@ -57,65 +64,79 @@ pub(super) fn matrix(
     }
 }
 
-/// Several figures: devices and points down, figures across.
-pub(super) fn table(material: &Material<'_>, title: &str, figures: &[&str]) -> Markup {
-    let figures: Vec<&Figure> = figures.iter().map(|name| material.figure(name)).collect();
-    let caption = html! { b { (title) ". " } (INTERVALS) (legend(material, &figures)) };
+/// Returns true if a published table has the parameters of a facet.
+fn applies(
+    reference: &PublishedTable,
+    readings: &Readings<'_>,
+    facet: &Facet,
+    across: &str,
+) -> bool {
+    let whole = readings.whole(facet, &[across]);
+    reference.at.iter().all(|(name, value)| {
+        let here = whole.iter().find(|(axis, _)| axis.name == *name);
+        here.is_some_and(|(_, here)| here.to_string() == *value)
+    })
+}
+
+/// Returns a table of several figures: a row for each device and point, a column for each figure.
+pub(super) fn table(readings: &Readings<'_>, title: &str, figures: &[&str]) -> Markup {
+    let figures: Vec<&Figure> = figures.iter().map(|name| readings.figure(name)).collect();
+    let caption = html! { b { (title) ". " } (INTERVALS) (notes(readings, &figures)) };
     let head = html! {
         tr {
             th scope="col" { "Device" }
             @for figure in &figures {
-                th scope="col" { (figure.title) @if !figure.unit.is_empty() { span.unit { (figure.unit) } } }
+                th scope="col" {
+                    (figure.title)
+                    @if !figure.shown_unit().is_empty() { span.unit { (figure.shown_unit()) } }
+                }
             }
         }
     };
-    let facets = material.facets(&[]);
+    let facets = readings.facets(&[]);
     let span = figures.len() + 1;
     let body = html! {
         @for facet in &facets {
             tbody {
                 @if !facet.is_empty() {
-                    tr.group { th scope="rowgroup" colspan=(span) { (words(facet).trim_start_matches(" · ")) } }
+                    tr.group { th scope="rowgroup" colspan=(span) { (heading(facet)) } }
                 }
-                @for device in takers(material, facet) {
+                @for device in devices_at(readings, facet) {
                     tr.calibration[device.calibration] {
                         th scope="row" { span.device.{ (parts::class(&device.name)) } { (device.name) } }
-                        @for figure in &figures { (cell(material, device, figure, facet)) }
+                        @for figure in &figures { (cell(readings, device, figure, facet)) }
                     }
                 }
             }
         }
     };
     let table = parts::table(&caption, &head, &body);
-    if facets.len() > FACETS_OPEN {
+    if facets.len() > POINTS_VISIBLE {
         html! { details.more { summary { span { (title) } ": " span { (facets.len()) " points" } } (table) } }
     } else {
         table
     }
 }
 
-/// So many points are shown at once; more are shown when asked for.
-const FACETS_OPEN: usize = 6;
-
-/// One figure at a value of a parameter, by the same at another.
+/// Returns the ratio of a figure at two values of a parameter.
 pub(super) fn ratio(
-    material: &Material<'_>,
+    readings: &Readings<'_>,
     title: &str,
     figure: &str,
     (parameter, of, to): (&'static str, &str, &str),
     published: &str,
 ) -> Markup {
-    let (figure, axis) = (material.figure(figure), material.axis(parameter));
-    let facets = material.facets(&[parameter]);
+    let (figure, axis) = (readings.figure(figure), readings.axis(parameter));
+    let facets = readings.facets(&[parameter]);
     let reference = published::table(published);
     let [of, to] = [of, to].map(record::Value::word);
     let ratio = |device: &DeviceRecord, facet: &Facet| {
-        let at = |value| material.by_run(&device.name, figure.name, &with(facet, axis, value));
+        let at = |value| readings.by_run(&device.name, figure, &with(facet, axis, value));
         (at(&of), at(&to))
     };
     let places = facets
         .iter()
-        .map(|facet| material.whole(facet, &[parameter]));
+        .map(|facet| readings.whole(facet, &[parameter]));
     let heads: Vec<String> = places.map(|place| heading(&place)).collect();
     let caption = html! {
         b { (title) ". " }
@@ -128,13 +149,13 @@ pub(super) fn ratio(
             @for head in &heads { th scope="col" { @if head.is_empty() { "Ratio" } @else { (head) } } }
         }
     };
-    let both = |device: &&&DeviceRecord| {
+    let has_both = |device: &&&DeviceRecord| {
         let mut all = facets.iter().map(|facet| ratio(device, facet));
         all.any(|(of, to)| of.runs() > 0 && to.runs() > 0)
     };
     let body = html! {
         tbody {
-            @for device in material.devices.iter().filter(both) {
+            @for device in readings.devices.iter().filter(has_both) {
                 tr {
                     th scope="row" { (parts::device_name(device)) }
                     @for facet in &facets { (ratio_cell(ratio(device, facet))) }
@@ -151,7 +172,7 @@ fn ratio_cell((of, to): (ByRun, ByRun)) -> Markup {
         (Some(interval), ..) => html! {
             td {
                 span.value { (decimal(interval.mean, 2)) }
-                span.interval { (parts::range(&interval, 1.0, 2)) }
+                span.interval { (parts::range(&interval, 2)) }
             }
         },
         (None, Some(of), Some(to)) if to > 0.0 => html! {
@@ -161,112 +182,157 @@ fn ratio_cell((of, to): (ByRun, ByRun)) -> Markup {
     }
 }
 
-/// Why cells are empty, where that was told.
-pub(super) fn reasons(material: &Material<'_>) -> Markup {
-    let mut told: Vec<String> = Vec::new();
-    for facet in material.facets(&[]) {
-        for device in &material.devices {
-            for figure in material.experiment.figures {
-                let values = material.by_run(&device.name, figure.name, &facet);
-                let reason = material.reason(&device.name, figure.name, &facet);
-                let (0, Some(reason)) = (values.runs(), reason) else {
-                    continue;
-                };
-                let at = heading(&facet);
-                let line = match at.as_str() {
-                    "" => format!("{}: {reason}", device.name),
-                    at => format!("{}, {at}: {reason}", device.name),
-                };
-                if !told.contains(&line) {
-                    told.push(line);
+/// Returns the differences of a figure from that of the bare link; empty if the link was not
+/// measured.
+pub(super) fn above_link(
+    readings: &Readings<'_>,
+    title: &str,
+    figure: &str,
+    across: &'static str,
+) -> Markup {
+    let Some(link) = readings.link() else {
+        return html! {};
+    };
+    let (figure, axis) = (readings.figure(figure), readings.axis(across));
+    let columns = readings.values(axis);
+    let head = html! {
+        tr {
+            th scope="col" { "Device" }
+            @for value in &columns { th scope="col" { (shown(value)) } }
+        }
+    };
+    let above = |device: &DeviceRecord, facet: &Facet| {
+        let of = |name: &str| readings.by_run(name, figure, facet);
+        of(&device.name).above(&of(&link.name))
+    };
+    html! {
+        @for facet in readings.facets(&[across]) {
+            @let caption = html! {
+                b { (title) (suffix(&facet)) (unit(figure)) ". " }
+                "Difference within each run. " (INTERVALS)
+            };
+            @let body = html! {
+                tbody {
+                    @for device in readings.devices.iter().filter(|one| !one.calibration) {
+                        tr {
+                            th scope="row" { (parts::device_name(device)) }
+                            @for value in &columns { (parts::cell(&above(device, &with(&facet, axis, value)))) }
+                        }
+                    }
+                }
+            };
+            (parts::table(&caption, &head, &body))
+        }
+    }
+}
+
+/// Returns the recorded reasons for cells without a value.
+pub(super) fn reasons(readings: &Readings<'_>) -> Markup {
+    let facets = readings.facets(&[]);
+    let mut places: BTreeMap<&str, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+    for facet in &facets {
+        for device in &readings.devices {
+            for figure in readings.experiment.figures {
+                let values = readings.by_run(&device.name, figure, facet);
+                let reason = readings.reason(&device.name, figure.name, facet);
+                if let (0, Some(reason)) = (values.runs(), reason) {
+                    let devices = places.entry(reason).or_default();
+                    let headings = devices.entry(&device.name).or_default();
+                    let heading = heading(facet);
+                    if !headings.contains(&heading) {
+                        headings.push(heading);
+                    }
                 }
             }
         }
     }
     html! {
-        @if !told.is_empty() {
-            p.fine { "Cells without a value, and why:" }
-            ul.flaws { @for line in &told { li { (line) } } }
-        }
-    }
-}
-
-/// A figure of a device at a point; an empty cell says why.
-fn cell(material: &Material<'_>, device: &DeviceRecord, figure: &Figure, facet: &Facet) -> Markup {
-    let values = material.by_run(&device.name, figure.name, facet);
-    let nothing_lost =
-        LOSSES.contains(&figure.name) && values.values().iter().all(|one| *one == 0.0);
-    match material.reason(&device.name, figure.name, facet) {
-        Some(reason) if values.runs() == 0 => html! { td.none title=(reason) { "–" } },
-        _ if values.runs() > 0 && nothing_lost => {
-            match material.values_of(&device.name, facet) {
-                // Where nothing was lost, what came is what was sent.
-                Some((_, sent)) => html! {
-                    td {
-                        span.value { "0" }
-                        span.interval { (parts::not_excluded(sent)) }
+        @if !places.is_empty() {
+            p.fine { "Cells without a value, and the reasons:" }
+            ul.flaws {
+                @for (reason, devices) in &places {
+                    li {
+                        span { (reason) } ": "
+                        @for (index, (device, headings)) in devices.iter().enumerate() {
+                            @if index > 0 { "; " }
+                            span { (place(device, headings)) }
+                        }
                     }
-                },
-                None => parts::cell(&values, 1.0),
+                }
             }
         }
-        _ if values.runs() > 0 && !material.supports(&device.name, figure, facet) => {
-            let shown = values.mean().map(|mean| decimal(mean, decimals(mean)));
-            html! { td.weak title=(WEAK) { (shown.unwrap_or_default()) } }
-        }
-        _ => parts::cell(&values, 1.0),
     }
 }
 
-/// Figures that say how much was lost of what has a distribution.
-const LOSSES: [&str; 2] = ["loss_percent", "lost"];
-/// Why a percentile is grey.
-const WEAK: &str = "fewer than twenty values of a run lie beyond: the luck of a few";
+/// Returns the cells of a device in words.
+fn place(device: &str, headings: &[String]) -> String {
+    match headings {
+        [only] if only.is_empty() => device.to_owned(),
+        [only] => format!("{device}, {only}"),
+        several => format!("{device} ({} points)", several.len()),
+    }
+}
 
-/// What a table's small and grey numbers mean, besides intervals.
-fn legend(material: &Material<'_>, figures: &[&Figure]) -> Markup {
-    let facets = material.facets(&[]);
+/// Returns the cell of a figure; an empty one has the reason as its title.
+fn cell(readings: &Readings<'_>, device: &DeviceRecord, figure: &Figure, facet: &Facet) -> Markup {
+    let values = readings.by_run(&device.name, figure, facet);
+    match readings.reason(&device.name, figure.name, facet) {
+        Some(reason) if values.runs() == 0 => html! { td.none title=(reason) { "–" } },
+        _ if values.runs() == 0 => parts::cell(&values),
+        _ if is_zero(&values) => {
+            let sent = readings.sent(&device.name, figure, facet);
+            parts::cell_with(&values, sent.map(parts::zero_loss_bound))
+        }
+        _ if !readings.supports(&device.name, figure, facet) => {
+            let mean = values.mean().map(|mean| decimal(mean, decimals(mean)));
+            html! { td.weak title=(UNSUPPORTED) { (mean.unwrap_or_default()) } }
+        }
+        _ => parts::cell(&values),
+    }
+}
+
+fn is_zero(values: &ByRun) -> bool {
+    values.values().iter().all(|value| *value == 0.0)
+}
+
+/// Returns the caption of bounds and of grey numbers, as far as the table has any.
+fn notes(readings: &Readings<'_>, figures: &[&Figure]) -> Markup {
+    let facets = readings.facets(&[]);
     let any = |is: &dyn Fn(&DeviceRecord, &Figure, &Facet) -> bool| {
         facets.iter().any(|facet| {
-            let devices = material.devices.iter();
-            devices
-                .clone()
-                .any(|device| figures.iter().any(|figure| is(device, figure, facet)))
+            let mut devices = readings.devices.iter();
+            devices.any(|device| figures.iter().any(|figure| is(device, figure, facet)))
         })
     };
-    let weak = any(&|device, figure, facet| !material.supports(&device.name, figure, facet));
-    let lossless = any(&|device, figure, facet| {
-        let values = material.by_run(&device.name, figure.name, facet).values();
-        LOSSES.contains(&figure.name)
-            && !values.is_empty()
-            && values.iter().all(|one| *one == 0.0)
-            && material.values_of(&device.name, facet).is_some()
+    let is_unsupported = any(&|device, figure, facet| {
+        let values = readings.by_run(&device.name, figure, facet);
+        values.runs() > 0 && !readings.supports(&device.name, figure, facet)
+    });
+    let has_bounds = any(&|device, figure, facet| {
+        let values = readings.by_run(&device.name, figure, facet);
+        let is_zero = values.runs() > 0 && is_zero(&values);
+        is_zero && readings.sent(&device.name, figure, facet).is_some()
     });
     html! {
-        @if weak { " Grey: fewer than twenty values of a run lie beyond, the luck of a few." }
-        @if lossless { (parts::NOT_EXCLUDED) }
+        @if is_unsupported { " Grey: fewer than twenty values of a run lie beyond this percentile." }
+        @if has_bounds { (parts::ZERO_LOSS) }
     }
 }
 
-/// The devices that have anything at this point.
-fn takers<'m>(material: &'m Material<'_>, facet: &'m Facet) -> Vec<&'m DeviceRecord> {
-    let any = |device: &&&DeviceRecord| {
-        let figures = material.experiment.figures.iter();
-        figures.clone().any(|figure| {
-            material.by_run(&device.name, figure.name, facet).runs() > 0
-                || material.reason(&device.name, figure.name, facet).is_some()
+/// Returns the devices that have a value or a reason at a facet.
+fn devices_at<'m>(readings: &'m Readings<'_>, facet: &'m Facet) -> Vec<&'m DeviceRecord> {
+    let has_any = |device: &&&DeviceRecord| {
+        let mut figures = readings.experiment.figures.iter();
+        figures.any(|figure| {
+            readings.by_run(&device.name, figure, facet).runs() > 0
+                || readings.reason(&device.name, figure.name, facet).is_some()
         })
     };
-    material.devices.iter().filter(any).copied().collect()
-}
-
-/// A facet as the head of a column.
-fn heading(facet: &Facet) -> String {
-    words(facet).trim_start_matches(" · ").to_owned()
+    readings.devices.iter().filter(has_any).copied().collect()
 }
 
 fn unit(figure: &Figure) -> String {
-    match figure.unit {
+    match figure.shown_unit() {
         "" => String::new(),
         unit => format!(", in {unit}"),
     }
@@ -276,7 +342,7 @@ fn source(reference: &PublishedTable) -> Markup {
     html! { " ○ Published: " (reference.source) "; " (reference.note) "." }
 }
 
-/// What others measured, in the columns of the same name.
+/// Returns published rows, with values in the columns of the same name.
 fn published_rows(reference: &PublishedTable, columns: &[String]) -> Markup {
     html! {
         tbody.published {
@@ -284,8 +350,8 @@ fn published_rows(reference: &PublishedTable, columns: &[String]) -> Markup {
                 tr {
                     th scope="row" { "○ " (row.device) span.remark { (row.form) } }
                     @for column in columns {
-                        @let place = reference.columns.iter().position(|name| name == column);
-                        @match place.and_then(|index| row.values.get(index)).and_then(Option::as_ref) {
+                        @let position = reference.columns.iter().position(|name| name == column);
+                        @match position.and_then(|index| row.values.get(index)).and_then(Option::as_ref) {
                             Some(range) => td { (range.text()) },
                             None => td.none { "–" },
                         }

@@ -1,5 +1,4 @@
-//! The devices that others measured, with what they cost: the company that every published row in
-//! this report comes from.
+//! Devices of the publications, with their prices.
 
 use maud::{Markup, html};
 
@@ -7,22 +6,22 @@ use crate::format::decimal;
 use crate::html::parts;
 use crate::published::{PublishedDevice, published};
 
-/// The inventory of the publications.
+/// Returns the table of published devices.
 pub(super) fn table() -> Markup {
     let caption = html! {
         b { "Published devices. " }
-        "What others measured with these experiments; rows and drawings marked ○ are theirs. Prices are those of the publication; "
-        "a gigabit’s share is by what all ports carry together, each way."
+        "Devices that others measured in these experiments; their rows and curves are marked with ○. Prices are those of the publication; "
+        "the price per Gbit/s refers to the capacity of all ports together, per direction."
     };
     let head = html! {
         tr {
             th scope="col" { "Device" }
             th scope="col" { "Software" }
-            th scope="col" { "Forwards in" }
+            th scope="col" { "Forwarding in" }
             th scope="col" { "Ports" }
             th scope="col" { "Processor" }
             th scope="col" { "Price" span.unit { "USD" } }
-            th scope="col" { "a Gbit/s" span.unit { "USD" } }
+            th scope="col" { "Per Gbit/s" span.unit { "USD" } }
             th scope="col" { "Published" }
         }
     };

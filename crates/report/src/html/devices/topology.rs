@@ -1,58 +1,57 @@
-//! Where devices stand, drawn: one drawing for each way in which hosts and bridges were joined in
-//! this run, with the experiments that were done there.
+//! Drawings of the topologies of a run, each with its experiments.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use record::Results;
-use record::{Outcome, Trial};
+use record::{Results, Settings, Trial};
 use testbed::{PortKind, Topology};
 
 use crate::html::svg::round;
 
-/// The whole width; hosts are at both edges.
+/// Width; the hosts are at both edges.
 const WIDTH: f64 = 720.0;
 const HOST: (f64, f64) = (126.0, 44.0);
-/// What the device's box has around its bridges, and its ends.
+/// Margin of the device's box around its bridges, and its left and right end.
 const INSIDE: f64 = 12.0;
 const DEVICE: (f64, f64) = (232.0, 488.0);
-/// Where the device begins, under the controller, and the height of a row of hosts.
+/// Top of the device, below the controller, and height of a row of hosts.
 const TOP: f64 = 66.0;
 const ROW: f64 = 58.0;
-/// So many bridges of a row are drawn; of more, the first ones and the last.
+/// Greatest number of bridges of a chain that are drawn; of more, the first ones and the last.
 const CHAIN_DRAWN: usize = 4;
 
-/// What was joined how.
+/// Test setup, as it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Stand {
+struct Layout {
     topology: Topology,
-    /// Whether the device is one of the user's, by its own interfaces.
+    /// True for an external switch, at interfaces of the machine.
     external: bool,
 }
 
-impl Stand {
-    /// Whether it is that of most experiments.
+impl Layout {
+    /// Returns true for the setup of most experiments.
     fn is_usual(&self) -> bool {
         self.topology == Topology::default() && !self.external
     }
 }
 
-/// All drawings of a run.
+/// Returns all drawings of a run.
 pub(super) fn figures(results: &Results) -> Markup {
-    let stands = stands(results);
-    let several = stands.len() > 1;
-    let (usual, others): (Vec<_>, Vec<_>) = stands.iter().partition(|(stand, _)| stand.is_usual());
+    let layouts = layouts(results);
+    let several = layouts.len() > 1;
+    let (usual, others): (Vec<_>, Vec<_>) =
+        layouts.iter().partition(|(layout, _)| layout.is_usual());
     html! {
-        @for (stand, experiments) in usual { (figure(*stand, experiments, several)) }
+        @for (layout, experiments) in usual { (figure(*layout, experiments, several)) }
         @if !others.is_empty() {
-            div.figures { @for (stand, experiments) in others { (figure(*stand, experiments, several)) } }
+            div.figures { @for (layout, experiments) in others { (figure(*layout, experiments, several)) } }
         }
     }
 }
 
-/// The stands that tests were done in, each with its experiments.
-fn stands(results: &Results) -> BTreeMap<Stand, Vec<&str>> {
-    let mut stands: BTreeMap<Stand, Vec<&str>> = BTreeMap::new();
+/// Returns the layouts of a run, each with its experiments.
+fn layouts(results: &Results) -> BTreeMap<Layout, Vec<&str>> {
+    let mut layouts: BTreeMap<Layout, Vec<&str>> = BTreeMap::new();
     let external = |name: &str| {
         let device = results.devices().into_iter().find(|one| one.name == name);
         device.is_some_and(|device| device.inventory.is_some())
@@ -62,16 +61,16 @@ fn stands(results: &Results) -> BTreeMap<Stand, Vec<&str>> {
             continue;
         };
         let external = external(&trial.device);
-        let names = stands.entry(Stand { topology, external }).or_default();
+        let names = layouts.entry(Layout { topology, external }).or_default();
         let name = trial.experiment.as_str();
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    stands
+    layouts
 }
 
-/// A topology as it is drawn: one bridge between two hosts is that, however it came about.
+/// Returns a topology as it is drawn: all with one bridge between two hosts are equal.
 fn plain(topology: Topology) -> Topology {
     match topology.hosts() == 2 && !topology.is_chain() {
         true => Topology::default().with_ports(topology.ports()),
@@ -79,42 +78,43 @@ fn plain(topology: Topology) -> Topology {
     }
 }
 
-/// How hosts and bridges were joined in a test; none if its record does not tell.
+/// Returns the topology of a trial; `None` if its record has values that the experiment does not
+/// accept.
 fn topology(results: &Results, trial: &Trial) -> Option<Topology> {
     let experiment = results.description(trial)?;
     let Some(at) = experiment.topology else {
         return Some(Topology::default());
     };
-    match &trial.outcome {
-        Some(Outcome::Reading(reading)) => {
-            // The lab itself sets only declared values; a damaged record may hold others.
-            let is_known = experiment.parameters.iter().all(|parameter| {
-                let value = reading.point.get(parameter.name);
-                value.is_some_and(|value| parameter.read(&value.to_string()).as_ref() == Ok(value))
-            });
-            is_known.then(|| at(&reading.point))
+    let defaults = Settings::default().points(experiment).ok()?;
+    let mut point = defaults.first()?.clone();
+    for (name, value) in trial.reading.as_ref()?.point.iter() {
+        let parameter = experiment.parameter(name)?;
+        let is_accepted = parameter.parse(&value.to_string()).as_ref() == Ok(value);
+        if !is_accepted {
+            return None;
         }
-        _ => None,
+        point = point.with(name, value.clone());
     }
+    Some(at(&point))
 }
 
-fn figure(stand: Stand, experiments: &[&str], several: bool) -> Markup {
-    let told = description(stand);
+fn figure(layout: Layout, experiments: &[&str], several: bool) -> Markup {
+    let description = description(layout);
     html! {
         figure.wide {
-            h4 { (title(stand)) }
-            div.plot { (draw(stand, &told)) }
+            h4 { (title(layout)) }
+            div.plot { (draw(layout, &description)) }
             figcaption {
-                @if stand.is_usual() {
-                    "Each device has hosts and namespaces of its own, all alike, and all are up during the whole run. "
-                    "The cable for calibration joins the hosts without anything between them."
-                } @else if stand.external {
-                    "The switch is its user’s; the lab has the interfaces at both of its cables."
+                @if layout.is_usual() {
+                    "Each device has its own hosts and namespaces, all equal, during the whole run. "
+                    "For calibration, a bare link connects the hosts directly."
+                } @else if layout.external {
+                    "The lab uses the interfaces that are connected to the external switch."
                 } @else {
-                    "Made for each test alone, and taken down behind it."
+                    "Dedicated setup, built for each trial."
                 }
-                @if several && stand.is_usual() {
-                    " All experiments but those below."
+                @if several && layout.is_usual() {
+                    " All experiments except those below."
                 } @else if several {
                     " "
                     @if experiments.len() > 1 { "Experiments: " } @else { "Experiment: " }
@@ -129,41 +129,41 @@ fn figure(stand: Stand, experiments: &[&str], several: bool) -> Markup {
     }
 }
 
-fn title(stand: Stand) -> String {
-    let topology = stand.topology;
+fn title(layout: Layout) -> String {
+    let topology = layout.topology;
     let bridges = topology.bridges().len();
     let base = match (topology.is_chain(), topology.hosts(), bridges) {
-        (true, _, bridges) => format!("{bridges} bridges in a row"),
+        (true, _, bridges) => format!("Chain of {bridges} bridges"),
         (false, 2, _) => "Two hosts".to_owned(),
-        (false, hosts, 1) => format!("{hosts} hosts around one bridge"),
-        (false, hosts, bridges) => format!("{bridges} bridges side by side, {hosts} hosts"),
+        (false, hosts, 1) => format!("{hosts} hosts at one bridge"),
+        (false, hosts, bridges) => format!("{bridges} parallel bridges with {hosts} hosts"),
     };
-    match (stand.external, topology.ports()) {
-        (true, _) => format!("{base}, a switch of the user’s"),
-        (false, PortKind::Vlan) => format!("{base}, VLAN interfaces for ports"),
+    match (layout.external, topology.ports()) {
+        (true, _) => format!("{base}, external switch"),
+        (false, PortKind::Vlan) => format!("{base}, VLAN interfaces as ports"),
         (false, PortKind::Veth) => base,
     }
 }
 
-/// The drawing in words, for who cannot see it.
-fn description(stand: Stand) -> String {
-    let topology = stand.topology;
-    let cable = if stand.external {
+/// Returns the drawing in words, for screen readers.
+fn description(layout: Layout) -> String {
+    let topology = layout.topology;
+    let cable = if layout.external {
         "a cable"
     } else {
         "a veth pair"
     };
     let joined = match topology.ports() {
-        PortKind::Veth => format!("by {cable} each"),
-        PortKind::Vlan => "by a VLAN of its own at a Linux bridge each".to_owned(),
+        PortKind::Veth => format!("by {cable}"),
+        PortKind::Vlan => "by a VLAN of a Linux bridge".to_owned(),
     };
     format!(
-        "{}: hosts are joined to the device under test {joined}; the controller stands above the device.",
-        title(stand)
+        "{}: each host is connected to the device under test {joined}; the controller is above the device.",
+        title(layout)
     )
 }
 
-/// Boxes with names, and lines between them.
+/// Boxes with names, and links between them.
 #[derive(Default)]
 struct Drawing {
     wires: Vec<(String, bool)>,
@@ -191,19 +191,19 @@ impl Drawing {
     }
 }
 
-fn draw(stand: Stand, told: &str) -> Markup {
-    let topology = stand.topology;
+fn draw(layout: Layout, description: &str) -> Markup {
+    let topology = layout.topology;
     let rows = match topology.is_chain() {
         true => 1,
         false => topology.hosts().div_ceil(2),
     };
     let bottom = TOP + rows as f64 * ROW + 22.0;
     let mut drawing = Drawing::default();
-    hosts(stand, &mut drawing);
+    hosts(layout, &mut drawing);
     let bridges = bridges(topology);
     let middle = WIDTH / 2.0;
     html! {
-        svg.topology viewBox={ "0 0 " (WIDTH) " " (bottom + 4.0) } role="img" aria-label=(told) {
+        svg.topology viewBox={ "0 0 " (WIDTH) " " (bottom + 4.0) } role="img" aria-label=(description) {
             g.wire {
                 path.dashed d={ "M" (middle) " 34V" (TOP - 12.0) } {}
                 @for (path, dashed) in &drawing.wires { path.dashed[*dashed] d=(path) {} }
@@ -218,7 +218,7 @@ fn draw(stand: Stand, told: &str) -> Markup {
             g.wire { @for (path, dashed) in &bridges.wires { path.dashed[*dashed] d=(path) {} } }
             g.name {
                 text x=(middle) y="23" { "controller" }
-                text x=(middle) y=(bottom - 10.0) { @if stand.external { "switch of the user’s" } @else { "device under test" } }
+                text x=(middle) y=(bottom - 10.0) { @if layout.external { "external switch" } @else { "device under test" } }
                 @for (x, y, name) in drawing.names.iter().chain(&bridges.names) {
                     text x=(round(*x)) y=(round(*y)) { (name) }
                 }
@@ -233,11 +233,11 @@ fn draw(stand: Stand, told: &str) -> Markup {
     }
 }
 
-/// The hosts at both sides, and their cables.
-fn hosts(stand: Stand, drawing: &mut Drawing) {
-    let topology = stand.topology;
+/// Adds the hosts at both sides, and their links.
+fn hosts(layout: Layout, drawing: &mut Drawing) {
+    let topology = layout.topology;
     let vlan = topology.ports() == PortKind::Vlan;
-    let cable = if stand.external { "cable" } else { "veth" };
+    let cable = if layout.external { "cable" } else { "veth" };
     for (host, place) in topology.places().into_iter().enumerate() {
         let (row, right) = match topology.is_chain() {
             true => (0, host > 0),
@@ -259,11 +259,11 @@ fn hosts(stand: Stand, drawing: &mut Drawing) {
         let middle = y + HOST.1 / 2.0;
         drawing.wire((near, middle), (far, middle));
         let between = f64::midpoint(near, far);
-        let told = match vlan {
+        let note = match vlan {
             true => format!("VLAN {}", place.port),
             false => cable.to_owned(),
         };
-        drawing.notes.push((between, middle - 6.0, told));
+        drawing.notes.push((between, middle - 6.0, note));
         if vlan {
             drawing
                 .notes
@@ -272,7 +272,7 @@ fn hosts(stand: Stand, drawing: &mut Drawing) {
     }
 }
 
-/// The bridges within the device, with what joins them.
+/// Returns the bridges of the device, and the links between them.
 fn bridges(topology: Topology) -> Drawing {
     let mut drawing = Drawing::default();
     let (left, right) = (DEVICE.0 + INSIDE, DEVICE.1 - INSIDE);
@@ -320,22 +320,21 @@ fn bridges(topology: Topology) -> Drawing {
 
 #[cfg(test)]
 mod tests {
-    use record::{Catalogue, Description, MatchSet, Parameter, Point, Reading, Values};
+    use record::{Catalogue, Description, Parameter, Point, Reading, Value, Values};
 
     use super::*;
-    use record::fixture;
-    use record::{Entry, InventoryRecord};
+    use record::{Entry, InventoryRecord, fixture};
 
     fn text(topology: Topology) -> String {
-        let stand = Stand {
+        let layout = Layout {
             topology,
             external: false,
         };
-        draw(stand, &description(stand)).into_string()
+        draw(layout, &description(layout)).into_string()
     }
 
     #[test]
-    fn every_host_and_every_bridge_has_a_box() {
+    fn hosts_and_bridges_have_boxes() {
         for (topology, hosts, bridges) in [
             (Topology::default(), 2, 1),
             (Topology::star(4).unwrap(), 4, 1),
@@ -351,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_are_vlans_and_switches_of_users_are_told_apart() {
+    fn vlan_ports_and_external_switches_are_labelled() {
         let vlan = Topology::default().with_ports(PortKind::Vlan);
         assert!(text(vlan).contains(">VLAN 2<"));
         let mut entries = fixture::entries();
@@ -367,40 +366,50 @@ mod tests {
             ports: None,
         });
         let drawn = figures(&fixture::results(entries)).into_string();
-        assert!(drawn.contains("Two hosts, a switch of the user’s"));
+        assert!(drawn.contains("Two hosts, external switch"));
         assert!(drawn.contains(">cable<") && drawn.contains(">veth<"));
     }
 
     #[test]
-    fn only_what_the_run_used_is_drawn() {
+    fn each_layout_of_a_run_is_drawn_once() {
         let entries = fixture::entries();
         let results = fixture::results(entries);
         let drawn = figures(&results).into_string();
-        let stands = stands(&results);
-        assert_eq!(drawn.matches("<svg").count(), stands.len());
+        let layouts = layouts(&results);
+        assert_eq!(drawn.matches("<svg").count(), layouts.len());
         assert!(
-            stands
+            layouts
                 .keys()
-                .any(|stand| stand.topology == Topology::default())
+                .any(|layout| layout.topology == Topology::default())
         );
     }
 
     #[test]
-    fn damaged_record_is_not_drawn() {
+    fn record_with_an_invalid_value_is_not_drawn() {
         const EXPERIMENT: Description = Description {
             name: "chain",
             parameters: &[Parameter::axis(
                 "switches",
-                "switches in a row",
-                Values::numbers(&[1], &[1], &[1], [1, 16]),
+                "switches in the chain",
+                Values::numbers(&[2], &[2], &[2], [1, 16]),
             )],
-            topology: Some(|point| Topology::chain(point.number("switches") as usize).unwrap()),
-            ..record::own::DESCRIPTIONS[0]
+            topology: Some(|point| {
+                let switches = point.small("switches").try_into().unwrap();
+                Topology::chain(switches).unwrap()
+            }),
+            ..Description::EMPTY
         };
-        let mut trial = fixture::echo_trial("ovs", 1, MatchSet::Ip, 64);
-        trial.experiment = EXPERIMENT.name.into();
-        trial.outcome = Some(Outcome::Reading(Reading::at(&Point::default())));
         let results = Results::new(Vec::new(), Catalogue::new(&[&EXPERIMENT]));
-        assert_eq!(topology(&results, &trial), None);
+        let drawn = |point: Point| {
+            let mut trial = fixture::echo_trial("ovs", 1, "ip", 64);
+            trial.experiment = EXPERIMENT.name.into();
+            trial.reading = Some(Reading::at(&point));
+            topology(&results, &trial)
+        };
+        let switches = |count| Point::default().with("switches", Value::Number(count));
+        assert_eq!(drawn(switches(4)), Some(Topology::chain(4).unwrap()));
+        assert_eq!(drawn(switches(17)), None);
+        // An older record may lack a parameter.
+        assert_eq!(drawn(Point::default()), Some(Topology::chain(2).unwrap()));
     }
 }

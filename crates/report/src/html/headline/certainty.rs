@@ -1,5 +1,5 @@
-//! All comparisons as numbers: how great each difference is, how sure, and what is left of that
-//! when one asks so many questions at once.
+//! Table of all comparisons: size, precision and significance, with the correction for multiple
+//! comparisons.
 
 use maud::{Markup, html};
 use stats::{CONFIDENCE, holm};
@@ -8,11 +8,10 @@ use super::comparison::{Comparison, Verdict};
 use crate::format::{decimal, decimals};
 use crate::html::parts;
 
-/// A probability below this is told as being below.
-const LEAST_TOLD: f64 = 0.0001;
+/// Least probability that is shown as a number.
+const P_MIN: f64 = 0.0001;
 
-/// For each comparison its probability corrected for their number (Holm); none for those of too
-/// few runs.
+/// Returns the probability of each comparison after Holm's correction; `None` for too few runs.
 pub(super) fn corrected(comparisons: &[Comparison]) -> Vec<Option<f64>> {
     let known: Vec<f64> = comparisons.iter().filter_map(|one| one.p).collect();
     let mut all = holm(&known).into_iter();
@@ -20,19 +19,19 @@ pub(super) fn corrected(comparisons: &[Comparison]) -> Vec<Option<f64>> {
     comparisons.iter().map(next).collect()
 }
 
-/// How many comparisons are still proven, all together.
-pub(super) fn proven_together(comparisons: &[Comparison]) -> usize {
+/// Returns the number of comparisons that are significant after the correction.
+pub(super) fn significant_together(comparisons: &[Comparison]) -> usize {
     let corrected = corrected(comparisons).into_iter();
-    let proven = corrected.filter(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
-    proven.count()
+    let significant = corrected.filter(|p| p.is_some_and(|p| p < 1.0 - CONFIDENCE));
+    significant.count()
 }
 
 pub(super) fn table(comparisons: &[Comparison]) -> Markup {
     let caption = html! {
         b { "All comparisons in numbers. " }
-        "The ratio with its 99\u{a0}% interval over runs; how much oftener a run lies above one of the other device than below it, "
-        "from −1 to 1 (Cliff’s delta); how likely such a ratio is by chance (p), and that corrected for the number of comparisons (Holm). "
-        "No difference is proven where the interval holds 1."
+        "Ratio with its 99\u{a0}% interval over runs; Cliff’s delta: by how much more often a run exceeds one of the other device than the other way round, from −1 to 1; "
+        "p: probability of such a ratio for equal devices, and after Holm’s correction for multiple comparisons. "
+        "There is no significant difference if the interval contains 1."
     };
     let head = html! {
         tr {
@@ -61,18 +60,18 @@ fn row(one: &Comparison, corrected: Option<f64>) -> Markup {
     let (ratio, interval) = one.ratio;
     let digits = decimals(ratio).max(1);
     let probability = |p: Option<f64>| match p {
-        Some(p) if p < LEAST_TOLD => html! { td { "< " (decimal(LEAST_TOLD, 4)) } },
+        Some(p) if p < P_MIN => html! { td { "< " (decimal(P_MIN, 4)) } },
         Some(p) => html! { td { (decimal(p, 4)) } },
         None => html! { td.none { "–" } },
     };
     html! {
         tr {
-            th scope="row" { a href={ "#" (one.place) } { (one.name()) } }
+            th scope="row" { a href={ "#" (one.anchor) } { (one.name()) } }
             td {
                 span.value { (decimal(ratio, digits)) }
                 span.interval {
                     @match interval {
-                        Some(interval) => (parts::range(&interval, 1.0, digits)),
+                        Some(interval) => (parts::range(&interval, digits)),
                         None => "too few runs",
                     }
                 }
@@ -87,7 +86,7 @@ fn row(one: &Comparison, corrected: Option<f64>) -> Markup {
                 (match one.verdict() {
                     Verdict::Better => "better",
                     Verdict::Worse => "worse",
-                    Verdict::Unsure => "no difference is proven",
+                    Verdict::Unproven => "no significant difference",
                 })
             }
         }

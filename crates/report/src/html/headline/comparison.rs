@@ -1,4 +1,4 @@
-//! One number of two devices, and whether it tells them apart.
+//! Comparison of one figure of two devices.
 
 use maud::{Markup, html};
 use record::Better;
@@ -9,205 +9,160 @@ use crate::format::{decimal, decimals};
 use crate::html::catalogue::MainFigure;
 use crate::html::parts;
 
-/// What a comparison comes to, with the certainty of all intervals.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The first device is better.
     Better,
-    /// The second is.
+    /// The first device is worse.
     Worse,
-    /// The interval leaves a doubt.
-    Unsure,
+    /// The interval contains 1.
+    Unproven,
 }
 
 impl Verdict {
-    /// Its class in the style sheet.
+    /// Returns the class in the style sheet.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
-            Self::Unsure => "unsure",
+            Self::Unproven => "unproven",
         }
     }
 }
 
-/// A device's number.
-pub(super) struct Side {
-    name: String,
-    runs: ByRun,
-    shown: Option<String>,
-}
-
-impl Side {
-    /// `runs` of the device `name`; `show` prints their mean.
-    pub(super) fn of(name: &str, runs: ByRun, show: impl Fn(f64) -> String) -> Self {
-        let shown = runs.mean().map(show);
-        Self {
-            name: name.to_owned(),
-            runs,
-            shown,
-        }
-    }
-}
-
-/// How likely ratios so far from 1 are by chance, run by run; none for too few runs.
-fn chance(ours: &ByRun, theirs: &ByRun) -> Option<f64> {
+/// Returns the probability of such ratios, run by run, if the devices were equal; `None` for too
+/// few runs.
+fn probability(ours: &ByRun, theirs: &ByRun) -> Option<f64> {
     let pairs = ours.paired_with(theirs).into_iter();
     let pairs: Vec<(f64, f64)> = pairs.map(|(_, a, b)| (b.ln(), a.ln())).collect();
-    let sound = pairs.len() >= RUNS_MIN && pairs.iter().all(|(a, b)| (a + b).is_finite());
-    let contrast = sound
+    let is_defined = pairs.len() >= RUNS_MIN && pairs.iter().all(|(a, b)| (a + b).is_finite());
+    let contrast = is_defined
         .then(|| paired_contrast(&pairs, CONFIDENCE))
         .flatten()?;
     Some(contrast.p)
 }
 
-/// One number of two devices.
+/// Comparison of one figure of two devices.
 pub(super) struct Comparison {
-    /// The place in the page that tells more.
-    pub(super) place: &'static str,
-    what: String,
+    /// Anchor of the experiment in the page.
+    pub(super) anchor: &'static str,
+    name: String,
     baseline: String,
     values: [String; 2],
-    test: String,
-    /// The mean of ratios, and its interval for enough runs.
+    /// Figure and points.
+    detail: String,
+    /// Mean of the ratios, and its interval if there are enough runs.
     pub(super) ratio: (f64, Option<Interval>),
-    /// How likely a ratio so far from 1 is by chance, for enough runs.
+    /// Probability of such a ratio if the devices were equal.
     pub(super) p: Option<f64>,
-    /// How much oftener a run of the first exceeds one of the second than the other way round:
-    /// Cliff's delta.
+    /// Cliff's delta: by how much more often a run of the first device exceeds one of the second
+    /// than the other way round.
     pub(super) delta: Option<f64>,
     better: Better,
 }
 
 impl Comparison {
-    /// Of what `ours` and `theirs` say of the same thing; none if either says nothing.
-    pub(super) fn of(
-        (place, what): (&'static str, &str),
-        ours: Side,
-        theirs: Side,
-        test: String,
-        better: Better,
-    ) -> Option<Self> {
-        let (our_mean, their_mean) = (ours.runs.mean()?, theirs.runs.mean()?);
-        let interval = ours.runs.ratio_to(&theirs.runs);
-        let values = [&ours, &theirs].map(|side| {
-            let shown = side.shown.as_deref().unwrap_or_default();
-            format!("{} {shown}", side.name)
-        });
-        Some(Self {
-            place,
-            what: what.to_owned(),
-            baseline: theirs.name.clone(),
-            values,
-            test,
-            ratio: (
-                interval.map_or(our_mean / their_mean, |interval| interval.mean),
-                interval,
-            ),
-            p: chance(&ours.runs, &theirs.runs),
-            delta: cliffs_delta(&theirs.runs.values(), &ours.runs.values()),
-            better,
-        })
-    }
-
-    /// Of an experiment's main figure over several tests, each run's ratio already a mean.
-    pub(super) fn over_tests(
-        main: &MainFigure<'_>,
+    /// Returns the comparison of an experiment's main figure, with the geometric mean of its points
+    /// for each run; `None` if a device has no runs.
+    pub(super) fn over_points(
+        main: &MainFigure<'_, '_>,
         values: [String; 2],
         (baseline, ours, theirs): (&str, &ByRun, &ByRun),
-        tests: usize,
+        points: usize,
     ) -> Option<Self> {
         let (our_mean, their_mean) = (ours.mean()?, theirs.mean()?);
         let interval = ours.ratio_to(theirs);
-        let over = match tests {
-            1 => String::new(),
-            tests => format!(", geometric mean of {tests} tests"),
-        };
+        let mut detail = vec![main.figure.title.to_owned()];
+        match (points, main.place()) {
+            (1, place) if place.is_empty() => {}
+            (1, place) => detail.push(place),
+            (points, _) => detail.push(format!("geometric mean of {points} points")),
+        }
         Some(Self {
-            place: main.experiment.name,
-            what: main.experiment.title.to_owned(),
+            anchor: main.experiment.name,
+            name: main.experiment.title.to_owned(),
             baseline: baseline.to_owned(),
             values,
-            test: format!("{}{over}", main.figure.title),
+            detail: detail.join(", "),
             ratio: (
                 interval.map_or(our_mean / their_mean, |interval| interval.mean),
                 interval,
             ),
-            p: chance(ours, theirs),
+            p: probability(ours, theirs),
             delta: cliffs_delta(&theirs.values(), &ours.values()),
             better: main.figure.better,
         })
     }
 
-    /// Whether the interval leaves a doubt which of the two is better.
+    /// Returns which device is better.
     pub(super) fn verdict(&self) -> Verdict {
         let Some(interval) = self.ratio.1 else {
-            return Verdict::Unsure;
+            return Verdict::Unproven;
         };
         match (interval.high < 1.0, interval.low > 1.0, self.better) {
             (true, _, Better::Lower) | (_, true, Better::Higher) => Verdict::Better,
             (true, _, Better::Higher) | (_, true, Better::Lower) => Verdict::Worse,
-            (false, false, _) | (_, _, Better::Neither) => Verdict::Unsure,
+            (false, false, _) | (_, _, Better::Neither) => Verdict::Unproven,
         }
     }
 
-    /// What is compared with what, in few words.
-    pub(super) fn claim(&self) -> String {
-        match self.what.starts_with("the ") {
-            true => format!("{} of {}", self.what, self.baseline),
-            false => format!("{}, as a multiple of {}", self.what, self.baseline),
-        }
+    /// Returns the meaning of the ratio in words.
+    fn claim(&self) -> String {
+        format!("{}, relative to {}", self.name, self.baseline)
     }
 
-    /// What is compared, for the head of a row.
+    /// Returns the title of the experiment.
     pub(super) fn name(&self) -> &str {
-        self.what.strip_prefix("the ").unwrap_or(&self.what)
+        &self.name
     }
 
-    /// Which way is better.
+    /// Returns the direction in which the figure is better, in words.
     pub(super) const fn direction(&self) -> &'static str {
         match self.better {
             Better::Lower => "lower is better",
             Better::Higher => "higher is better",
-            Better::Neither => "neither way is better",
+            Better::Neither => "neither direction is better",
         }
     }
 
+    /// Returns the comparison in one line, for the terminal.
     pub(super) fn line(&self) -> String {
         let (ratio, interval) = self.ratio;
         let digits = decimals(ratio).max(1);
-        let sure = interval.map_or_else(
+        let precision = interval.map_or_else(
             || "too few runs for an interval".to_owned(),
             |interval| {
-                let range = parts::range(&interval, 1.0, digits);
+                let range = parts::range(&interval, digits);
                 format!("99 % interval {range}, {} runs", interval.runs)
             },
         );
         format!(
-            "{:>5} × {}: {} ({sure})",
+            "{:>5} × {}: {} ({precision})",
             decimal(ratio, digits),
             self.claim(),
             self.values.join(", "),
         )
     }
 
+    /// Returns the comparison as a card.
     pub(super) fn card(&self) -> Markup {
         let (ratio, interval) = self.ratio;
         let digits = decimals(ratio).max(1);
         html! {
             div.card.{ (self.verdict().class()) } {
                 p.ratio { (decimal(ratio, digits)) span.times { "×" } }
-                p.claim { a href={ "#" (self.place) } { (self.claim()) } }
+                p.claim { a href={ "#" (self.anchor) } { (self.claim()) } }
                 p.values { span { (self.values[0]) } ", " span { (self.values[1]) } }
-                p.test { span { (self.test) } "; " span { (self.direction()) } }
+                p.test { span { (self.detail) } "; " span { (self.direction()) } }
                 p.sure {
                     @match interval {
                         Some(interval) => {
-                            "99\u{a0}% interval " (parts::range(&interval, 1.0, digits)) ", "
+                            "99\u{a0}% interval " (parts::range(&interval, digits)) ", "
                             (interval.runs) " runs"
-                            @if self.verdict() == Verdict::Unsure { ": no difference is proven" }
+                            @if self.verdict() == Verdict::Unproven { ": no significant difference" }
                         },
-                        None => "too few runs for an interval: nothing is proven",
+                        None => "too few runs for an interval",
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! All comparisons in one drawing: ratios with their intervals about the line of no difference.
+//! Forest plot of all comparisons: ratios with their intervals.
 
 use maud::{Markup, html};
 
@@ -8,11 +8,11 @@ use crate::html::parts;
 use crate::html::scale::Scale;
 use crate::html::svg::round;
 
-/// The whole width, where the names end, and the room behind the last tick.
+/// Width, end of the names, and margin after the last tick.
 const WIDTH: f64 = 800.0;
 const NAMES: f64 = 360.0;
 const RIGHT: f64 = 30.0;
-/// The height of a row, and of the axis under the last.
+/// Height of a row, and of the axis below the last.
 const ROW: f64 = 24.0;
 const AXIS: f64 = 42.0;
 
@@ -33,7 +33,7 @@ pub(super) fn figure(comparisons: &[Comparison]) -> Markup {
         ends.iter().copied().fold(0.5, f64::min),
         ends.iter().copied().fold(2.0, f64::max),
     );
-    let at = |ratio: f64| round(NAMES + x.place(ratio) * (WIDTH - NAMES - RIGHT));
+    let at = |ratio: f64| round(NAMES + x.position(ratio) * (WIDTH - NAMES - RIGHT));
     let bottom = ROW * comparisons.len() as f64 + 6.0;
     let drawing = html! {
         svg.forest viewBox={ "0 0 " (WIDTH) " " (bottom + AXIS) } role="group" aria-label="All comparisons" {
@@ -49,7 +49,7 @@ pub(super) fn figure(comparisons: &[Comparison]) -> Markup {
         }
     };
     let caption = html! {
-        "One row a comparison, with its 99\u{a0}% interval; at 1 there is no difference. Green: better; red: worse; grey: no difference is proven."
+        "One row per comparison, with its 99\u{a0}% interval; at 1 there is no difference. Green: better; red: worse; grey: no significant difference."
     };
     html! {
         figure.wide {
@@ -64,8 +64,8 @@ pub(super) fn figure(comparisons: &[Comparison]) -> Markup {
 fn row(one: &Comparison, y: f64, at: &impl Fn(f64) -> f64) -> Markup {
     let (ratio, interval) = one.ratio;
     let digits = decimals(ratio).max(1);
-    let told = interval.map_or_else(String::new, |interval| {
-        format!(" ({})", parts::range(&interval, 1.0, digits))
+    let range = interval.map_or_else(String::new, |interval| {
+        format!(" ({})", parts::range(&interval, digits))
     });
     html! {
         g.{ (one.verdict().class()) } {
@@ -78,7 +78,7 @@ fn row(one: &Comparison, y: f64, at: &impl Fn(f64) -> f64) -> Markup {
             }
             circle.dot.point cx=(at(ratio)) cy=(round(y)) r="4.5"
                 data-series=(one.name()) data-x=(decimal(ratio, digits)) data-y="" {
-                title { (one.name()) ": " (decimal(ratio, digits)) " ×" (told) }
+                title { (one.name()) ": " (decimal(ratio, digits)) " ×" (range) }
             }
         }
     }

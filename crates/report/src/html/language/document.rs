@@ -1,21 +1,21 @@
-//! A page walked through: its texts go out, their translations come in, its tags stay.
+//! Translation of the texts and attributes of a page; its tags stay.
 //!
-//! It reads what this program writes, not any HTML: tags are well formed, and `<` and `>`
-//! stand for themselves nowhere else.
+//! It parses the HTML of this program only: tags are well formed, and other `<` and `>` are
+//! escaped.
 
 use super::Language;
-use super::phrases::{Phrases, Told};
+use super::phrases::{Phrases, Translation};
 
-/// Tags that a sentence goes on over.
+/// Tags within a sentence.
 const INLINE: [&str; 2] = ["a", "code"];
-/// Blocks in which they do; elsewhere a link is a text of its own.
+/// Blocks with such sentences; elsewhere a link is a separate text.
 const SENTENCES: [&str; 3] = ["p", "li", "figcaption"];
-/// What is left as it is, tags and all.
-const LEFT: [&str; 3] = ["style", "script", "pre"];
-/// Attributes that are read to people.
-const READ: [&str; 2] = ["aria-label", "data-x"];
+/// Elements that are not translated.
+const OPAQUE: [&str; 3] = ["style", "script", "pre"];
+/// Attributes that are translated.
+const ATTRIBUTES: [&str; 2] = ["aria-label", "data-x"];
 
-/// The page in `language`.
+/// Returns the page in `language`.
 pub(super) fn translate(html: &str, language: Language, phrases: &mut Phrases) -> String {
     let mut walk = Walk {
         phrases,
@@ -35,7 +35,7 @@ pub(super) fn translate(html: &str, language: Language, phrases: &mut Phrases) -
         let tag = &rest[at..end];
         rest = &rest[end..];
         let name = name(tag);
-        if LEFT.contains(&name) {
+        if OPAQUE.contains(&name) {
             let close = format!("</{name}>");
             let end = rest
                 .find(&close)
@@ -59,19 +59,19 @@ fn name(tag: &str) -> &str {
     &inner[..end]
 }
 
-/// A text with the inline tags that stand in it, in order of their numbers.
+/// Text with its inline tags, in the order of their numbers.
 #[derive(Default)]
 struct Run {
     text: String,
     tags: Vec<(String, String)>,
-    /// The tag that is open.
+    /// Number of the open tag.
     within: Option<usize>,
 }
 
 struct Walk<'p> {
     phrases: &'p mut Phrases,
     out: String,
-    /// Block elements that are open, outermost first.
+    /// Open block elements, outermost first.
     open: Vec<String>,
     run: Run,
 }
@@ -87,8 +87,8 @@ impl Walk<'_> {
             .open
             .last()
             .is_some_and(|open| SENTENCES.contains(&open.as_str()));
-        let goes_on = in_sentence || self.run.within.is_some();
-        if INLINE.contains(&name) && goes_on {
+        let is_continued = in_sentence || self.run.within.is_some();
+        if INLINE.contains(&name) && is_continued {
             self.inline(tag, closes);
             return;
         }
@@ -116,7 +116,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Writes the text so far, in the language.
+    /// Writes the translation of the text so far.
     fn flush(&mut self) {
         let run = std::mem::take(&mut self.run);
         let text = run.text.trim();
@@ -125,10 +125,10 @@ impl Walk<'_> {
             return;
         }
         let start = run.text.len() - run.text.trim_start().len();
-        let (before, behind) = (&run.text[..start], &run.text[start + text.len()..]);
-        let told = self.phrases.tell(text);
-        // No line begins with a sign of per cent.
-        let mut shown = told.text().replace(" %", "\u{a0}%");
+        let (before, after) = (&run.text[..start], &run.text[start + text.len()..]);
+        let translation = self.phrases.translate(text);
+        // No line begins with a percent sign.
+        let mut shown = translation.text().replace(" %", "\u{a0}%");
         for (index, (open, close)) in run.tags.iter().enumerate() {
             let number = index + 1;
             shown = shown.replace(&format!("<{number}>"), open);
@@ -138,20 +138,20 @@ impl Walk<'_> {
             .open
             .iter()
             .any(|open| matches!(open.as_str(), "svg" | "title"));
-        let marked = matches!(told, Told::Missing(_)) && !in_drawing;
-        let shown = match marked {
+        let is_marked = matches!(translation, Translation::Missing(_)) && !in_drawing;
+        let shown = match is_marked {
             true => format!("<span lang=\"en\">{shown}</span>"),
             false => shown,
         };
         self.out.push_str(before);
         self.out.push_str(&shown);
-        self.out.push_str(behind);
+        self.out.push_str(after);
     }
 
-    /// `tag` with what is read of it in the language.
+    /// Returns `tag` with its attributes translated.
     fn attributes(&mut self, tag: &str) -> String {
         let mut tag = tag.to_owned();
-        for name in READ {
+        for name in ATTRIBUTES {
             let opening = format!(" {name}=\"");
             let Some(start) = tag.find(&opening).map(|at| at + opening.len()) else {
                 continue;
@@ -159,8 +159,8 @@ impl Walk<'_> {
             let Some(end) = tag[start..].find('"').map(|end| start + end) else {
                 continue;
             };
-            let told = self.phrases.tell(&tag[start..end]);
-            tag.replace_range(start..end, told.text());
+            let translation = self.phrases.translate(&tag[start..end]);
+            tag.replace_range(start..end, translation.text());
         }
         tag
     }

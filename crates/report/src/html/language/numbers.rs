@@ -1,39 +1,39 @@
-//! Numbers and dates by a language's custom.
+//! Numbers and dates in the conventions of a language.
 
 use super::Language;
 use crate::format::GROUP;
 
-/// Names that a number behind belongs to.
+/// Names whose number stays as it is.
 const NAMES: [&str; 8] = [
     "OpenFlow", "RFC", "Linux", "vSwitch", "iperf", "lab", "Core", "GHz",
 ];
 
-/// `text` with its numbers and dates as `language` writes them. Those of versions, addresses
-/// and names stay.
+/// Returns `text` with its numbers and dates in the conventions of `language`, except those of
+/// versions, addresses and names.
 pub(super) fn localized(text: &str, language: Language) -> String {
-    let mut told = String::with_capacity(text.len());
+    let mut localized = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, from) = rest.split_at(at);
-        told.push_str(before);
-        let (number, behind) = token(from);
-        let stays = is_part_of_a_name(&told, behind);
-        match (date(from), stays) {
+        localized.push_str(before);
+        let (number, after) = token(from);
+        let is_name = is_part_of_a_name(&localized, after);
+        match (date(from), is_name) {
             (Some((parts, left)), false) => {
-                told.push_str(&dated(parts, language));
+                localized.push_str(&dated(parts, language));
                 rest = left;
                 continue;
             }
-            (_, true) => told.push_str(number),
-            (_, false) => told.push_str(&written(number, language)),
+            (_, true) => localized.push_str(number),
+            (_, false) => localized.push_str(&written(number, language)),
         }
-        rest = behind;
+        rest = after;
     }
-    told.push_str(rest);
-    told
+    localized.push_str(rest);
+    localized
 }
 
-/// Digits with what stands between them, and what follows.
+/// Splits a number from the text after it.
 fn token(text: &str) -> (&str, &str) {
     let within = |c: char| c.is_ascii_digit() || c == '.' || c == GROUP;
     let end = text.find(|c| !within(c)).unwrap_or(text.len());
@@ -41,12 +41,12 @@ fn token(text: &str) -> (&str, &str) {
     text.split_at(number.len())
 }
 
-fn is_part_of_a_name(before: &str, behind: &str) -> bool {
-    let joined = |c: char| c.is_alphanumeric() || matches!(c, '-' | '/' | '_' | '=');
-    let ends_a_name = before.ends_with(joined);
-    let begins_one = behind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+fn is_part_of_a_name(before: &str, after: &str) -> bool {
+    let is_joined = |c: char| c.is_alphanumeric() || matches!(c, '-' | '/' | '_' | '=');
+    let follows_name = before.ends_with(is_joined);
+    let precedes_name = after.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let word = before.trim_end().rsplit(' ').next().unwrap_or_default();
-    ends_a_name || begins_one || (before.ends_with(' ') && NAMES.contains(&word))
+    follows_name || precedes_name || (before.ends_with(' ') && NAMES.contains(&word))
 }
 
 fn written(number: &str, language: Language) -> String {
@@ -66,7 +66,7 @@ fn written(number: &str, language: Language) -> String {
     each.collect()
 }
 
-/// `2026-01-02` at the beginning: year, month, day, and what follows.
+/// Splits a date, `2026-01-02`, from the text after it: year, month, day.
 fn date(text: &str) -> Option<([&str; 3], &str)> {
     let parts = [text.get(..4)?, text.get(5..7)?, text.get(8..10)?];
     let dashes = text.get(4..5)? == "-" && text.get(7..8)? == "-";
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn points_and_groups_follow_the_language() {
+    fn points_and_groups_are_localized() {
         check(
             "1\u{202f}069.5 – 2.25 µs",
             "1.069,5 – 2,25 µs",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_follow_the_language() {
+    fn dates_are_localized() {
         check(
             "2026-01-02 03:04 UTC",
             "02/01/2026 03:04 UTC",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_addresses_and_names_stay() {
+    fn versions_addresses_and_names_are_unchanged() {
         for text in [
             "OpenFlow 1.0",
             "10.98.0.1",

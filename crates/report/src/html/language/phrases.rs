@@ -1,24 +1,24 @@
-//! The phrases of a language, and how a text is made of them.
+//! Phrases of a language, and the translation of texts with them.
 //!
-//! A phrase is a sentence or a title. In it `{1}`, `{2}` stand for what differs from report to
-//! report, and are translated by themselves; `<1>` and `</1>` for a link or a piece of code.
+//! A phrase is a sentence or a title. Its placeholders `{1}`, `{2}` are variable parts, which are
+//! translated separately; `<1>` and `</1>` are the tags of a link or a piece of code.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Language, numbers};
 
-/// What a text came to.
+/// Translation of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    /// In the language.
+pub(super) enum Translation {
+    /// Translated.
     Translated(String),
-    /// There was nothing to translate: numbers, names.
+    /// Numbers and names, which need no translation.
     Plain(String),
-    /// English, since the language has no phrase for it.
+    /// English, without a phrase.
     Missing(String),
 }
 
-impl Told {
+impl Translation {
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Translated(text) | Self::Plain(text) | Self::Missing(text) => text,
@@ -26,27 +26,27 @@ impl Told {
     }
 }
 
-/// What stands between parts that have phrases of their own.
+/// Separators between parts with separate phrases.
 const SEPARATORS: [&str; 5] = [" · ", "; ", ": ", ", ", " "];
 
-/// The phrases of a language.
+/// Phrases of a language.
 pub(super) struct Phrases {
     language: Language,
     exact: HashMap<String, String>,
-    /// Those with something in them that differs, those with the most text first.
+    /// Phrases with placeholders, those with the most fixed text first.
     patterns: Vec<(Pattern, String)>,
-    known: HashMap<String, Told>,
+    known: HashMap<String, Translation>,
 }
 
 impl Phrases {
-    /// Those of `language`.
+    /// Returns the phrases of `language`.
     ///
     /// # Panics
-    /// Never: the phrases are part of the program and read by a test.
+    /// Never: a test parses the phrases.
     pub(super) fn of(language: Language) -> Self {
         let files = language.phrases().into_iter();
         let all = files.flat_map(|file| -> BTreeMap<String, String> {
-            toml::from_str(file).expect("the phrases are part of the program")
+            toml::from_str(file).expect("a test parses the phrases")
         });
         let (patterns, exact) = all.partition::<Vec<_>, _>(|(key, _)| key.contains('{'));
         let patterns = patterns.into_iter();
@@ -62,28 +62,28 @@ impl Phrases {
         }
     }
 
-    /// `text` in the language, as far as there are phrases.
-    pub(super) fn tell(&mut self, text: &str) -> Told {
-        // Whoever translates need not know which spaces a line may not be broken at.
+    /// Translates `text`.
+    pub(super) fn translate(&mut self, text: &str) -> Translation {
+        // Phrases have no non-breaking spaces.
         if text.contains('\u{a0}') {
-            return self.tell(&text.replace('\u{a0}', " "));
+            return self.translate(&text.replace('\u{a0}', " "));
         }
         if let Some(known) = self.known.get(text) {
             return known.clone();
         }
-        let told = self.find(text);
-        self.known.insert(text.to_owned(), told.clone());
-        told
+        let translation = self.find(text);
+        self.known.insert(text.to_owned(), translation.clone());
+        translation
     }
 
-    fn find(&mut self, text: &str) -> Told {
+    fn find(&mut self, text: &str) -> Translation {
         if let Some(phrase) = self.exact.get(text) {
-            return Told::Translated(phrase.clone());
+            return Translation::Translated(phrase.clone());
         }
         if !text.contains(char::is_alphabetic) {
-            return Told::Plain(numbers::localized(text, self.language));
+            return Translation::Plain(numbers::localized(text, self.language));
         }
-        // A title ends with a full stop where a sentence follows.
+        // A title before a sentence ends with a full stop.
         let title = text
             .strip_suffix('.')
             .and_then(|title| self.exact.get(title));
@@ -93,52 +93,62 @@ impl Phrases {
             } else {
                 "."
             };
-            return Told::Translated(format!("{phrase}{stop}"));
+            return Translation::Translated(format!("{phrase}{stop}"));
         }
-        if let Some(told) = self.with_value(text) {
-            return told;
+        if let Some(translation) = self.with_value(text) {
+            return translation;
         }
         if let Some(inner) = wrapped(text) {
             return self.wrap(text, inner);
         }
         if let Some((first, rest)) = first_sentence(text) {
-            let (first, rest) = (self.tell(first), self.tell(rest));
-            let between = if self.language == Language::Japanese {
-                ""
-            } else {
-                " "
-            };
-            return match (first, rest) {
-                // A text is of one language.
-                (Told::Missing(_), _) | (_, Told::Missing(_)) => Told::Missing(text.to_owned()),
-                (first, rest) => {
-                    Told::Translated(format!("{}{between}{}", first.text(), rest.text()))
-                }
-            };
+            return self.sentences(text, first, rest);
         }
         if text.contains(SEPARATORS[0]) {
             return self.in_parts(text);
         }
-        let found = self.patterns.iter().find_map(|(pattern, phrase)| {
+        self.by_pattern(text).unwrap_or_else(|| self.in_parts(text))
+    }
+
+    /// Translates a first sentence and the rest.
+    fn sentences(&mut self, text: &str, first: &str, rest: &str) -> Translation {
+        let (first, rest) = (self.translate(first), self.translate(rest));
+        let between = match self.language {
+            Language::Japanese => "",
+            Language::English | Language::Portuguese => " ",
+        };
+        match (first, rest) {
+            // A text has one language.
+            (Translation::Missing(_), _) | (_, Translation::Missing(_)) => {
+                Translation::Missing(text.to_owned())
+            }
+            (first, rest) => {
+                Translation::Translated(format!("{}{between}{}", first.text(), rest.text()))
+            }
+        }
+    }
+
+    /// Translates a text by a phrase with placeholders; `None` if no phrase matches.
+    fn by_pattern(&mut self, text: &str) -> Option<Translation> {
+        let (parts, phrase) = self.patterns.iter().find_map(|(pattern, phrase)| {
             let parts = pattern.parts(text)?;
             let parts: Vec<String> = parts.into_iter().map(ToOwned::to_owned).collect();
             Some((parts, phrase.clone()))
-        });
-        if let Some((parts, phrase)) = found {
-            let parts: Vec<Told> = parts.iter().map(|part| self.tell(part)).collect();
-            if parts.iter().any(|part| matches!(part, Told::Missing(_))) {
-                return Told::Missing(text.to_owned());
-            }
-            let fill = |phrase: String, (index, part): (usize, &Told)| {
-                phrase.replace(&format!("{{{}}}", index + 1), part.text())
-            };
-            return Told::Translated(parts.iter().enumerate().fold(phrase, fill));
+        })?;
+        let parts: Vec<Translation> = parts.iter().map(|part| self.translate(part)).collect();
+        let is_missing = |part: &Translation| matches!(part, Translation::Missing(_));
+        if parts.iter().any(is_missing) {
+            return Some(Translation::Missing(text.to_owned()));
         }
-        self.in_parts(text)
+        let fill = |phrase: String, (index, part): (usize, &Translation)| {
+            phrase.replace(&format!("{{{}}}", index + 1), part.text())
+        };
+        let filled = parts.iter().enumerate().fold(phrase, fill);
+        Some(Translation::Translated(filled))
     }
 
-    /// What a parameter is, with its value behind: `frames a second 1000`.
-    fn with_value(&self, text: &str) -> Option<Told> {
+    /// Translates a parameter with its value: `frames per second 1000`.
+    fn with_value(&self, text: &str) -> Option<Translation> {
         let (about, value) = text.rsplit_once(' ')?;
         let about = self.exact.get(about)?;
         let between = match (self.language, value.starts_with('(')) {
@@ -149,31 +159,30 @@ impl Phrases {
             Some(word) => word.clone(),
             None => numbers::localized(value, self.language),
         };
-        Some(Told::Translated(format!("{about}{between}{value}")))
+        Some(Translation::Translated(format!("{about}{between}{value}")))
     }
 
-    /// A text that is a link, or a piece of code, as a whole.
-    fn wrap(&mut self, text: &str, inner: &str) -> Told {
+    /// Translates a text that is a link or a piece of code as a whole.
+    fn wrap(&mut self, text: &str, inner: &str) -> Translation {
         let (open, close) = (
             text.find('>').map_or(0, |at| at + 1),
             text.rfind('<').unwrap_or(0),
         );
         let put = |inner: &str| format!("{}{inner}{}", &text[..open], &text[close..]);
-        // What is typed is typed so in every language.
-        let is_typed =
-            |c: char| c.is_ascii_lowercase() || "-_./=".contains(c) || c.is_ascii_digit();
-        if inner.chars().all(is_typed) {
-            return Told::Plain(text.to_owned());
+        // Commands and names are the same in all languages.
+        let is_code = |c: char| c.is_ascii_lowercase() || "-_./=".contains(c) || c.is_ascii_digit();
+        if inner.chars().all(is_code) {
+            return Translation::Plain(text.to_owned());
         }
-        match self.tell(inner) {
-            Told::Translated(inner) => Told::Translated(put(&inner)),
-            Told::Plain(inner) => Told::Plain(put(&inner)),
-            Told::Missing(inner) => Told::Missing(put(&inner)),
+        match self.translate(inner) {
+            Translation::Translated(inner) => Translation::Translated(put(&inner)),
+            Translation::Plain(inner) => Translation::Plain(put(&inner)),
+            Translation::Missing(inner) => Translation::Missing(put(&inner)),
         }
     }
 
-    /// What stands between parts in this language.
-    fn between(&self, separator: &'static str) -> &'static str {
+    /// Returns a separator in this language.
+    fn separator(&self, separator: &'static str) -> &'static str {
         match (self.language, separator) {
             (Language::Japanese, "; ") => "；",
             (Language::Japanese, ": ") => "：",
@@ -182,8 +191,8 @@ impl Phrases {
         }
     }
 
-    /// A text of which some part may have a phrase.
-    fn in_parts(&mut self, text: &str) -> Told {
+    /// Translates the parts of a text.
+    fn in_parts(&mut self, text: &str) -> Translation {
         for separator in SEPARATORS {
             let Some((first, rest)) = text.split_once(separator) else {
                 continue;
@@ -191,17 +200,25 @@ impl Phrases {
             if separator == " " && text.split(' ').count() > 3 {
                 break;
             }
-            let (first, rest) = (self.tell(first), self.tell(rest));
+            let (first, rest) = (self.translate(first), self.translate(rest));
             let parts = [&first, &rest];
-            let missing = parts.iter().any(|told| matches!(told, Told::Missing(_)));
-            let any = parts.iter().any(|told| matches!(told, Told::Translated(_)));
-            if any && !missing {
-                let between = self.between(separator);
-                return Told::Translated(format!("{}{between}{}", first.text(), rest.text()));
+            let is_missing = parts
+                .iter()
+                .any(|part| matches!(part, Translation::Missing(_)));
+            let is_any = parts
+                .iter()
+                .any(|part| matches!(part, Translation::Translated(_)));
+            if is_any && !is_missing {
+                let between = self.separator(separator);
+                return Translation::Translated(format!(
+                    "{}{between}{}",
+                    first.text(),
+                    rest.text()
+                ));
             }
         }
         let plain = numbers::localized(text, self.language);
-        // Names are no language; a sentence is.
+        // Names need no translation; sentences do.
         let words = text.split(' ').filter(|word| {
             word.chars().count() > 1
                 && word
@@ -209,13 +226,13 @@ impl Phrases {
                     .all(|c| c.is_lowercase() || ",;:.’'".contains(c))
         });
         match words.count() {
-            0..=2 => Told::Plain(plain),
-            _ => Told::Missing(text.to_owned()),
+            0..=2 => Translation::Plain(plain),
+            _ => Translation::Missing(text.to_owned()),
         }
     }
 }
 
-/// What stands in a tag that holds all of `text`.
+/// Returns the content of a tag that contains all of `text`.
 fn wrapped(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('<')?.strip_suffix('>')?;
     let (number, inner) = inner.split_once('>')?;
@@ -223,7 +240,7 @@ fn wrapped(text: &str) -> Option<&str> {
     (!inner.contains('<')).then_some(inner)
 }
 
-/// The first sentence, where another follows: a full stop, a space, and a capital.
+/// Splits the first sentence from the next: a full stop, a space, and a capital letter.
 fn first_sentence(text: &str) -> Option<(&str, &str)> {
     let ends = text.match_indices(['.', '?']).map(|(at, _)| at + 1);
     for end in ends {
@@ -237,7 +254,7 @@ fn first_sentence(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A phrase with places for what differs.
+/// Phrase with placeholders.
 pub(super) struct Pattern {
     literals: Vec<String>,
 }
@@ -257,12 +274,12 @@ impl Pattern {
         Self { literals }
     }
 
-    /// How much of it is fixed.
+    /// Returns the length of the fixed text.
     fn weight(&self) -> usize {
         self.literals.iter().map(String::len).sum()
     }
 
-    /// What stands in its places, if `text` is of this pattern.
+    /// Returns the parts in the placeholders, if `text` matches the pattern.
     pub(super) fn parts<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
         let (first, others) = self.literals.split_first()?;
         let (last, between) = others.split_last()?;

@@ -1,5 +1,4 @@
-//! What translations must be: whole where the report's own words are concerned, and true to
-//! the places and tags of the English.
+//! Translations: complete for the texts of the report, with the placeholders and tags of the English.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +14,13 @@ fn phrases(language: Language) -> BTreeMap<String, String> {
     for file in language.phrases() {
         for (key, phrase) in toml::from_str::<BTreeMap<String, String>>(file).unwrap() {
             let before = all.insert(key.clone(), phrase);
-            assert!(before.is_none(), "{language}: '{key}' stands in both files");
+            assert!(before.is_none(), "{language}: '{key}' is in both files");
         }
     }
     all
 }
 
-/// The texts of a page that were left in English.
+/// Returns the texts of a page without a translation.
 fn missing(html: &str) -> BTreeSet<&str> {
     let marked = html.split("<span lang=\"en\">").skip(1);
     marked
@@ -30,12 +29,11 @@ fn missing(html: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn the_words_of_the_report_itself_are_translated() {
+fn texts_of_the_report_are_translated() {
     let results = fixture::results(fixture::entries());
     for language in TRANSLATED {
         let html = super::super::render(&results, language);
         let missing = missing(&html);
-        // What devices and the machine say is theirs.
         let own: Vec<&&str> = missing
             .iter()
             .filter(|text| !is_of_the_machine(text))
@@ -45,38 +43,41 @@ fn the_words_of_the_report_itself_are_translated() {
     }
 }
 
-/// What devices, programs and tests say, and how the lab was called.
+/// Returns true for texts of devices and programs.
 fn is_of_the_machine(text: &str) -> bool {
-    let said = [
+    let texts = [
         "the hypervisor gave",
         "the device sent",
         "comporta lab",
         "(rx, ",
     ];
-    said.iter().any(|said| text.contains(said))
+    texts.iter().any(|part| text.contains(part))
 }
 
 #[test]
-fn a_value_stands_behind_what_it_is_of() {
-    let tell = |language, text| Phrases::of(language).tell(text).text().to_owned();
+fn parameter_with_a_value_is_translated() {
+    let translate = |language, text| {
+        let translation = Phrases::of(language).translate(text);
+        translation.text().to_owned()
+    };
     let about = "rules of a full table 10\u{202f}000";
     assert_eq!(
-        tell(Language::Portuguese, about),
+        translate(Language::Portuguese, about),
         "regras de uma tabela cheia: 10.000"
     );
     assert_eq!(
-        tell(Language::Japanese, about),
+        translate(Language::Japanese, about),
         "満杯のテーブルのルール数 10,000"
     );
-    let list = "TCP throughput (10.6×); Rate of changes (1.97×)";
+    let list = "TCP throughput (10.6×); Flow table update rate (1.97×)";
     assert_eq!(
-        tell(Language::Portuguese, list),
+        translate(Language::Portuguese, list),
         "Vazão TCP (10,6×); Taxa de mudanças (1,97×)"
     );
 }
 
 #[test]
-fn places_and_tags_are_those_of_the_english() {
+fn placeholders_and_tags_are_those_of_the_english() {
     for language in TRANSLATED {
         for (key, phrase) in phrases(language) {
             let marks = |text: &str| {
@@ -94,7 +95,7 @@ fn places_and_tags_are_those_of_the_english() {
 }
 
 #[test]
-fn the_languages_have_the_same_phrases() {
+fn languages_have_the_same_phrases() {
     let keys = |language| phrases(language).into_keys().collect::<BTreeSet<_>>();
     let (one, other) = (keys(Language::Portuguese), keys(Language::Japanese));
     let differ: Vec<&String> = one.symmetric_difference(&other).collect();
@@ -102,19 +103,22 @@ fn the_languages_have_the_same_phrases() {
 }
 
 #[test]
-fn a_pattern_finds_what_differs() {
-    let pattern = Pattern::new("{1} of {2} tests count.");
-    assert_eq!(pattern.parts("3 of 12 tests count."), Some(vec!["3", "12"]));
+fn pattern_finds_its_parts() {
+    let pattern = Pattern::new("{1} of {2} trials are valid.");
+    assert_eq!(
+        pattern.parts("3 of 12 trials are valid."),
+        Some(vec!["3", "12"])
+    );
     assert_eq!(pattern.parts("none of it"), None);
-    assert_eq!(pattern.parts(" of 12 tests count."), None);
+    assert_eq!(pattern.parts(" of 12 trials are valid."), None);
 }
 
 #[test]
-fn what_has_no_phrase_stays_english_and_says_so() {
+fn text_without_a_phrase_is_marked_as_english() {
     let page = "<html lang=\"en\"><p>nobody has a phrase for this here</p><td>x 1.5</td></html>";
-    let told = translate(page, Language::Portuguese);
+    let translated = translate(page, Language::Portuguese);
     assert_eq!(
-        told,
+        translated,
         "<html lang=\"pt-BR\"><p><span lang=\"en\">nobody has a phrase for this here</span></p><td>x 1,5</td></html>"
     );
 }

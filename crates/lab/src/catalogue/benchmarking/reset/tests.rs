@@ -25,8 +25,8 @@ fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
             told: at(dead.start),
             gone: at(dead.start + 5),
         },
-        called: controller.then_some(at(dead.start + 120)),
-        ruled: controller.then_some(at(dead.start + 130)),
+        connected: controller.then_some(at(dead.start + 120)),
+        rules_installed: controller.then_some(at(dead.start + 130)),
     };
     let measured = device.offer(&request(PPS, LENGTH)).unwrap();
     let mut reading = Reading::at(&Point::default());

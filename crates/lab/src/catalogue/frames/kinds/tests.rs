@@ -1,7 +1,5 @@
 //! Each kind is what its name says, and a device in memory that changes frames is found out.
 
-use record::Outcome;
-
 use super::*;
 use crate::catalogue::memory::{Decide, offer, point};
 
@@ -84,9 +82,7 @@ fn a_device_that_changes_frames_is_told_of_and_not_void() {
     let offered = offer(&load("qinq"), decide);
     let reading = offered.reading(&point(&KINDS, &[]));
     let measured = measured(&offered, reading);
-    let Outcome::Reading(reading) = measured.outcome else {
-        panic!("it is a reading");
-    };
+    let reading = measured.reading;
     assert_eq!(reading.figures["changed"], 100.0);
     assert_eq!(reading.figures["damaged"], 0.0);
     assert_eq!(reading.figures["loss_percent"], 0.0);

@@ -1,9 +1,8 @@
 //! What a test asks of an experiment's outcome.
 
 use record::Profile;
-use record::{Outcome, Reading};
 
-use crate::catalogue::{Experiment, Point};
+use crate::catalogue::prelude::*;
 use crate::trial::Measured;
 use record::{Settings, Value};
 
@@ -22,10 +21,7 @@ pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Valu
 
 /// What a test came to.
 pub(in crate::catalogue) fn reading(measured: &Measured) -> &Reading {
-    match &measured.outcome {
-        Outcome::Reading(reading) => reading,
-        other => panic!("{other:?}"),
-    }
+    &measured.reading
 }
 
 /// A figure.

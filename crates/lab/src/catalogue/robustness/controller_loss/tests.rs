@@ -1,6 +1,6 @@
 //! A device in memory that loses frames while its controller is gone, and then forwards by itself.
 
-use testbed::Topology;
+use testbed::DeviceKind;
 
 use super::*;
 use crate::catalogue::memory::{Decide, met, offer_both, point};
@@ -99,12 +99,10 @@ fn a_silent_controller_is_waited_for_longer_than_a_probe_takes() {
 }
 
 #[test]
-fn a_device_that_is_to_stand_alone_is_set_up_apart() {
-    let Setting::Own(own) = CONTROLLER_LOSS.setting else {
-        panic!("it has a setting of its own");
-    };
+fn standalone_device_has_a_dedicated_setup() {
+    let setup = |point: &Point| CONTROLLER_LOSS.dedicated_setup(DeviceKind::Ovs, point);
     let point = at(100);
-    assert!(own(&point).is_usual(Topology::default()));
-    let alone = point.with("fail", Value::word("standalone"));
-    assert!(!own(&alone).is_usual(Topology::default()));
+    assert!(setup(&point).is_none());
+    let standalone = point.with("fail", Value::word("standalone"));
+    assert!(setup(&standalone).is_some());
 }
