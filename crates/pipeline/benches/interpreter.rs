@@ -1,5 +1,5 @@
-//! What the interpreter costs a worker, in nanoseconds a frame: some set-ups, each the
-//! best of several rounds. `cargo bench -p pipeline`.
+//! Time of the interpreter per packet, in nanoseconds: the best of several rounds for each setup.
+//! `cargo bench -p pipeline`.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

@@ -1,24 +1,32 @@
-//! Counts that several threads write and anybody reads, without a lock and
-//! without an atomic read-modify-write: each writer has a cell of its own, and
-//! whoever reads adds the cells up.
+//! Statistics counters that several threads write without a lock and without an atomic
+//! read-modify-write: each writer has its own cell, and a reader adds the cells up.
 //!
-//! A reader may see a frame in one cell's packets and not yet in its bytes; a
-//! writer that has passed on (its next batch) has written both.
+//! ```text
+//!   block   | writer 0: rule 0, 1, 2, ... n | writer 1: rule 0, 1, 2, ... n | ...
+//!             whole cache lines               whole cache lines
+//! ```
 //!
-//! Cells lie in sheets, which many counters share: there may be a million. A sheet goes
-//! with the last of its counters, and none of its cells is used twice.
+//! A reader may see a packet before its bytes. A writer that has begun its next batch has written
+//! both.
+//!
+//! A million rules have counters, so the cells of many counters share one block, where the cells of
+//! one writer are adjacent and share no cache line with those of another writer: writers do not
+//! disturb each other, and a batch that hits many rules touches few lines. A block is freed with
+//! the last of its counters, and no cell is reused. A counter costs 16 bytes in the rule and 24
+//! bytes per writer. (Per-CPU counters in Linux and the per-PMD statistics of Open vSwitch follow
+//! the same idea.)
 
 use std::sync::Arc;
 
 use base::Instant;
 use base::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of one writer.
+/// The counter of one writer.
 #[derive(Debug, Default)]
 struct CounterCell {
     packets: AtomicU64,
     bytes: AtomicU64,
-    /// When it was written last, in nanoseconds; zero for never.
+    /// Time of the last use, in nanoseconds; zero for never.
     used: AtomicU64,
 }
 
@@ -34,75 +42,73 @@ impl CounterCell {
     }
 }
 
-/// Cells that a sheet has in itself: 3 kB. It is what one counter can keep from being freed.
-const SHEET: usize = 128;
+/// Number of cells in a block itself: 3 kB. One counter can keep as much from being freed.
+const BLOCK_CELLS: usize = 128;
 
-/// Counters of a sheet at least: the cells of each of its writers are three cache lines of 64
-/// bytes then.
-const SIDE_MIN: usize = 8;
+/// Minimum number of counters in a block: then the cells of each writer fill three cache lines of
+/// 64 bytes.
+const STRIDE_MIN: usize = 8;
 
-/// Cells of one writer that begin where a cache line does.
+/// Cells of one writer, aligned to cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct CounterLine([CounterCell; SIDE_MIN]);
+struct CounterLine([CounterCell; STRIDE_MIN]);
 
-/// Cells of several counters. Those of one writer lie side by side, and in no cache line with
-/// those of another: so writers do not disturb each other, and what one of them counts for
-/// many rules takes few lines.
+/// The cells of several counters: for each writer, one cell of each counter.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct CounterBlock {
-    cells: [CounterCell; SHEET],
-    /// Those of more writers than have room.
+    cells: [CounterCell; BLOCK_CELLS],
+    /// Cells of further writers, if they exceed the block.
     rest: Box<[CounterLine]>,
 }
 
 impl CounterBlock {
-    /// With room for so many cells.
+    /// Creates a block of at least this many cells.
     fn new(cells: usize) -> Self {
-        let rest = SHEET..cells;
+        let rest = BLOCK_CELLS..cells;
         Self {
             cells: std::array::from_fn(|_| CounterCell::default()),
             rest: rest
-                .step_by(SIDE_MIN)
+                .step_by(STRIDE_MIN)
                 .map(|_| CounterLine::default())
                 .collect(),
         }
     }
 
     #[inline]
-    fn cell(&self, place: usize) -> Option<&CounterCell> {
+    fn cell(&self, index: usize) -> Option<&CounterCell> {
         let rest = || {
-            let CounterLine(cells) = self.rest.get((place - SHEET) / SIDE_MIN)?;
-            cells.get(place % SIDE_MIN)
+            let CounterLine(cells) = self.rest.get((index - BLOCK_CELLS) / STRIDE_MIN)?;
+            cells.get(index % STRIDE_MIN)
         };
-        self.cells.get(place).or_else(rest)
+        self.cells.get(index).or_else(rest)
     }
 }
 
-/// The counts of a rule or a table. A clone is the same counts.
+/// The counter of a rule, group, meter or table. A clone refers to the same cells.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    sheet: Arc<CounterBlock>,
-    /// Where the cell of the first writer is, ...
+    block: Arc<CounterBlock>,
+    /// Index of the cell of writer 0.
     first: u8,
-    /// ... how far it is from there to that of the next, ...
-    side: u8,
-    /// ... and how many writers there are.
+    /// Distance to the cell of the next writer.
+    stride: u8,
+    /// Number of writers.
     writers: u16,
 }
 
-/// Where counters come from.
+/// Allocates counters.
 #[derive(Debug)]
 pub(crate) struct CounterAllocator {
-    /// Counters that share a sheet.
-    side: u8,
+    /// Number of counters that share a block.
+    stride: u8,
     writers: u16,
-    /// The sheet that is not full, and how many counters have it.
+    /// The block that has free cells, and how many of its counters are allocated.
     open: Option<(Arc<CounterBlock>, u8)>,
 }
 
-/// A clone gives other counters, of as many writers.
+/// A clone allocates other counters, for as many writers.
 impl Clone for CounterAllocator {
     fn clone(&self) -> Self {
         Self {
@@ -113,57 +119,58 @@ impl Clone for CounterAllocator {
 }
 
 impl CounterAllocator {
-    /// For counters of so many writers.
+    /// Creates an allocator for this number of writers.
     ///
     /// # Panics
-    /// If they are more than 65,535.
+    /// If there are more than 65,535.
     pub(crate) fn new(writers: usize) -> Self {
-        let room = SHEET / writers.clamp(1, SHEET / SIDE_MIN);
+        let cells_per_writer = BLOCK_CELLS / writers.clamp(1, BLOCK_CELLS / STRIDE_MIN);
         Self {
-            side: u8::try_from(1_usize << room.ilog2()).expect("a sheet has not so many cells"),
+            stride: u8::try_from(1_usize << cells_per_writer.ilog2())
+                .expect("a block has not so many cells"),
             writers: u16::try_from(writers).expect("there are not so many cores"),
             open: None,
         }
     }
 
-    /// Counters at zero.
+    /// Returns a counter at zero.
     pub(crate) fn allocate(&mut self) -> Counters {
-        let (side, writers) = (self.side, self.writers);
-        let open = self.open.take().filter(|(_, used)| *used < side);
-        let cells = || usize::from(side) * usize::from(writers);
-        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(CounterBlock::new(cells())), 0));
-        self.open = Some((Arc::clone(&sheet), first + 1));
+        let (stride, writers) = (self.stride, self.writers);
+        let open = self.open.take().filter(|(_, used)| *used < stride);
+        let cells = || usize::from(stride) * usize::from(writers);
+        let (block, first) = open.unwrap_or_else(|| (Arc::new(CounterBlock::new(cells())), 0));
+        self.open = Some((Arc::clone(&block), first + 1));
         Counters {
-            sheet,
+            block,
             first,
-            side,
+            stride,
             writers,
         }
     }
 }
 
-/// The number of one who looks on: what it counts is nobody's.
+/// The writer of a trace, whose packets are not counted.
 pub(crate) const OBSERVER: usize = usize::MAX;
 
-/// What all writers have counted.
+/// The sum over all writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Frames, as they are on the wire.
+    /// Packets, counted as on the wire.
     pub packets: u64,
-    /// Bytes of those frames.
+    /// Bytes of these packets.
     pub bytes: u64,
 }
 
 impl Counters {
-    /// Whether they are the same counts, not only equal ones.
+    /// True if both refer to the same cells.
     #[inline]
     #[must_use]
     pub fn is_same_as(&self, others: &Self) -> bool {
-        Arc::ptr_eq(&self.sheet, &others.sheet) && self.first == others.first
+        Arc::ptr_eq(&self.block, &others.block) && self.first == others.first
     }
 
-    /// Takes note of a use that is not counted. Only the last writer, the one who
-    /// changes the tables, may do so.
+    /// Stores a use that is not counted. Only the last writer, which changes the tables, may call
+    /// this.
     pub(crate) fn touch(&self, now: Instant) {
         if let Some(last) = self.cells().last()
             && last.used.load(Ordering::Relaxed) < now.as_nanos()
@@ -172,22 +179,22 @@ impl Counters {
         }
     }
 
-    /// All cells, by writer.
+    /// Returns all cells, by writer.
     fn cells(&self) -> impl Iterator<Item = &CounterCell> {
         (0..usize::from(self.writers)).filter_map(|writer| self.cell(writer))
     }
 
-    /// The cell of `writer`, if it has one.
+    /// Returns the cell of `writer`.
     #[inline]
     fn cell(&self, writer: usize) -> Option<&CounterCell> {
         if writer >= usize::from(self.writers) {
             return None;
         }
-        let place = usize::from(self.first) + writer * usize::from(self.side);
-        self.sheet.cell(place)
+        let index = usize::from(self.first) + writer * usize::from(self.stride);
+        self.block.cell(index)
     }
 
-    /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
+    /// Adds to the cell of `writer`. Only that writer may call this.
     #[inline]
     pub fn add(&self, writer: usize, more: Totals, now: Instant) {
         if let Some(cell) = self.own_cell(writer) {
@@ -196,8 +203,7 @@ impl Counters {
         }
     }
 
-    /// The same of what was counted elsewhere, up to `used`: more may have been counted here
-    /// since.
+    /// Adds counts that were deferred until `used`; the cell may have been used since.
     #[inline]
     pub fn add_until(&self, writer: usize, more: Totals, used: Instant) {
         if let Some(cell) = self.own_cell(writer) {
@@ -207,7 +213,7 @@ impl Counters {
         }
     }
 
-    /// The cell of `writer`, if it counts.
+    /// Returns the cell of `writer`, which must exist unless it is [`OBSERVER`].
     #[inline]
     fn own_cell(&self, writer: usize) -> Option<&CounterCell> {
         let cell = self.cell(writer);
@@ -215,14 +221,14 @@ impl Counters {
         cell
     }
 
-    /// Where `writer` counts, for those who want that memory near beforehand.
+    /// Returns the cell of `writer`, for a prefetch.
     #[inline]
     #[must_use]
     pub fn prefetch_target(&self, writer: usize) -> Option<&impl Sized> {
         self.cell(writer)
     }
 
-    /// The sums over all writers.
+    /// Returns the sums over all writers.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let sum = |counter: fn(&CounterCell) -> &AtomicU64| {
@@ -237,7 +243,7 @@ impl Counters {
         }
     }
 
-    /// When somebody counted last; the start of time if nobody has.
+    /// Returns the time of the last use; the start of time if there was none.
     #[must_use]
     pub fn last_used(&self) -> Instant {
         let used = self.cells().map(|cell| cell.used.load(Ordering::Relaxed));
@@ -252,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_writers_share_a_cache_line() {
+    fn writers_share_no_cache_line() {
         for writers in [1, 2, 3, 5, 16, 17, 40] {
             let mut allocator = CounterAllocator::new(writers);
             let mut owners = BTreeMap::new();
@@ -265,22 +271,22 @@ mod tests {
                         assert_eq!(*owners.entry(line).or_insert(writer), writer);
                     }
                 }
-                let nobodys = [writers, OBSERVER].map(|writer| counters.cell(writer));
-                assert!(nobodys.iter().all(Option::is_none));
+                let missing = [writers, OBSERVER].map(|writer| counters.cell(writer));
+                assert!(missing.iter().all(Option::is_none));
             }
         }
     }
 
     #[test]
-    fn what_rules_have_of_them_is_small() {
+    fn counters_take_sixteen_bytes_of_a_rule() {
         assert_eq!(size_of::<Counters>(), 16);
-        assert_eq!(CounterAllocator::new(2).side, 64);
-        assert_eq!(CounterAllocator::new(3).side, 32);
-        assert_eq!(CounterAllocator::new(100).side, 8);
+        assert_eq!(CounterAllocator::new(2).stride, 64);
+        assert_eq!(CounterAllocator::new(3).stride, 32);
+        assert_eq!(CounterAllocator::new(100).stride, 8);
     }
 
     #[test]
-    fn no_two_counters_share_a_cell() {
+    fn counters_share_no_cell() {
         for writers in [1, 2, 3, 7, 31, 33, 200] {
             let mut allocator = CounterAllocator::new(writers);
             let counters: Vec<_> = (0..300).map(|_| allocator.allocate()).collect();
@@ -303,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_adds_up_what_the_writers_counted() {
+    fn totals_are_sums_over_all_writers() {
         let counters = CounterAllocator::new(2).allocate();
         assert_eq!(counters.totals(), Totals::default());
         let one = Totals {
@@ -322,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_elsewhere_before_does_not_take_back_the_last_use() {
+    fn deferred_counts_keep_a_later_last_use() {
         let counters = CounterAllocator::new(1).allocate();
         let one = Totals {
             packets: 1,

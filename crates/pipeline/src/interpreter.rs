@@ -1,8 +1,19 @@
-//! Running one frame through the tables, by the letter (OF 1.3.5, 5.1 to 5.12).
+//! The interpreter: runs one packet through the tables by the letter of the specification (OF
+//! 1.3.5, 5.1 to 5.12).
 //!
-//! The frame is changed in place. An output does not copy it; it promises that
-//! the frame will leave in the state it has, and only a change after a promise
-//! makes a copy that keeps it.
+//! ```text
+//!    receive                                          packet_out
+//!       |                                                 |
+//!    walk: table 0 -> look_up -> rule -> follow           |
+//!       ^                                  |              v
+//!       |            meter, apply_actions, clear, write, metadata
+//!       +--- goto -------------------------+
+//!                                          | no goto
+//!                                   execute_set -> end -> Verdict
+//! ```
+//!
+//! The packet is modified in place. An output does not copy it: it records that the packet leaves
+//! in its present state, and only a later modification makes a copy that keeps that state.
 
 use base::{Cookie, Instant, PortNo, Priority, TableId};
 use flow::field::Depth;
@@ -20,11 +31,12 @@ use crate::lookup::{Lookup, LookupResult, LookupTables};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rules::Rule;
 use crate::trace::Trace;
-use crate::verdict::{Cause, Destination, DropReason, Egress, Verdict};
+use crate::verdict::{Cause, Destination, DropReason, Verdict};
 use pause::{FinalActionSet, Pause};
 
 mod actions;
 mod conjunction;
+mod egress;
 mod encap;
 mod extension;
 mod group_actions;
@@ -36,20 +48,18 @@ mod registers;
 pub(crate) mod resume;
 mod submit;
 
-/// A frame that is to be run.
+/// A packet to run.
 #[derive(Debug)]
 pub struct InputFrame {
     /// The frame.
     pub frame: Frame,
-    /// The port it came in by. Of a packet-out, what the controller says, and
-    /// [`PortNo::CONTROLLER`] for none.
+    /// Ingress port. For a packet-out, the controller's choice, or [`PortNo::CONTROLLER`].
     pub in_port: PortNo,
-    /// When.
+    /// Time of its arrival.
     pub now: Instant,
 }
 
-/// What a worker keeps from frame to frame: its place among those who count, and
-/// memory that is used again.
+/// An interpreter: its index among the writers of counters, and memory that is reused.
 #[derive(Debug)]
 pub struct Interpreter {
     writer: usize,
@@ -59,8 +69,8 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// One that counts as `writer`, which must be less than the pipeline's number
-    /// of writers, and no other's.
+    /// Creates an interpreter that counts as `writer`, which is below the pipeline's number of
+    /// writers and used by no other.
     #[must_use]
     pub fn new(writer: usize) -> Self {
         Self {
@@ -71,14 +81,13 @@ impl Interpreter {
         }
     }
 
-    /// One that tells a frame's fate and leaves no trace of it in any count or meter.
+    /// Creates an interpreter that counts nothing and takes no tokens of meters, for traces.
     #[must_use]
     pub fn observer() -> Self {
         Self::new(OBSERVER)
     }
 
-    /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
-    /// which forgets the frame before.
+    /// Runs a packet from a port. The result replaces the contents of `verdict`.
     pub fn run<'a>(
         &'a mut self,
         tables: impl Into<LookupTables<'a>>,
@@ -93,8 +102,7 @@ impl Interpreter {
         run.end(frame, result);
     }
 
-    /// Carries out a packet-out, of which [`Pipeline::check_packet_out`] said
-    /// that it can be.
+    /// Executes a packet-out that [`Pipeline::check_packet_out`] has accepted.
     pub fn packet_out<'a>(
         &'a mut self,
         tables: impl Into<LookupTables<'a>>,
@@ -142,7 +150,7 @@ impl Interpreter {
             stack: &mut self.stack,
             writer: self.writer,
             now: arrival.now,
-            from: arrival.in_port,
+            in_port: arrival.in_port,
             weight: Totals {
                 packets: arrival.frame.wire_frames(),
                 bytes: arrival.frame.wire_bytes(),
@@ -152,7 +160,7 @@ impl Interpreter {
             rule: None,
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
-            promised: false,
+            egress_pending: false,
             priority: arrival.frame.priority,
             depth: Depth::Link,
             exited: false,
@@ -165,7 +173,7 @@ impl Interpreter {
     }
 }
 
-/// One frame's way.
+/// The state of one packet in execution.
 pub(crate) struct Execution<'a> {
     pub(crate) pipeline: &'a Pipeline,
     lookup: &'a dyn Lookup,
@@ -173,49 +181,49 @@ pub(crate) struct Execution<'a> {
     pub(crate) trace: &'a mut dyn Trace,
     pub(crate) verdict: &'a mut Verdict,
     pub(crate) key: &'a mut FlowKey,
-    /// Whether the frame has changed since the key was filled.
+    /// True if the packet was modified since the key was filled.
     key_is_stale: bool,
     pub(crate) set: &'a mut ActionSet,
-    /// What `push` has put aside.
+    /// The stack of `push` and `pop`.
     pub(crate) stack: &'a mut Vec<Wide>,
     pub(crate) writer: usize,
     pub(crate) now: Instant,
-    /// The port it came in by.
-    pub(crate) from: PortNo,
-    /// What it counts for: itself, as it came.
+    /// Ingress port.
+    pub(crate) in_port: PortNo,
+    /// Packets and bytes to count: those of the packet as received.
     pub(crate) weight: Totals,
-    /// What else goes with it; of the port and the set's output it knows when they
-    /// were gathered.
+    /// Pipeline fields. Ingress port and output of the action set are as of the last
+    /// [`Execution::sync_registers`].
     pub(crate) registers: PipelineFields,
     pub(crate) table: TableId,
-    /// The rule whose actions are done; none of a packet-out.
+    /// The rule whose actions are executed; `None` for a packet-out.
     pub(crate) rule: Option<&'a Rule>,
-    /// Of the rule whose actions are done; of a packet-out, none.
+    /// The cookie of that rule.
     pub(crate) cookie: Cookie,
-    /// Why an output to the controllers is one.
+    /// The cause of packet-ins.
     pub(crate) cause: Cause,
-    /// Whether the frame is to leave in the state it has now.
-    promised: bool,
+    /// True if the packet leaves in its present state.
+    egress_pending: bool,
     pub(crate) priority: Priority,
-    /// How deep it was read.
+    /// Parse depth.
     pub(crate) depth: Depth,
-    /// Whether nothing more is to be done with it.
+    /// True if processing ends.
     pub(crate) exited: bool,
-    /// How many resubmissions we are in that did not lead to a later table.
+    /// Nesting of resubmissions that did not lead to a later table.
     pub(crate) recursion: usize,
-    /// How many resubmissions and clones we are in.
+    /// Nesting of resubmissions and clones.
     pub(crate) nesting: usize,
-    /// How many lookups there were beyond the first.
+    /// Number of lookups beyond the first.
     pub(crate) resubmits: usize,
-    /// How many buckets may still be looked at for it.
+    /// Number of buckets that may still be examined.
     pub(crate) buckets_left: u32,
-    /// What is being put together of a frame that is to wait for a controller; while
-    /// it is, nothing else is done to that frame.
+    /// The continuation of a packet that is being paused. Until it is complete, no other action is
+    /// executed.
     pub(crate) pause: Option<Pause>,
 }
 
 impl<'a> Execution<'a> {
-    /// A frame from a port: let in, if the port is open, and through the tables.
+    /// Runs a packet from a port: through the tables, if the port receives.
     pub(crate) fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
         let depth = if pipeline.is_standalone() {
@@ -226,36 +234,35 @@ impl<'a> Execution<'a> {
         self.depth = depth;
         let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
         let dst = packet.headers().link.dst;
-        let ingress = pipeline.port(self.from);
+        let ingress = pipeline.port(self.in_port);
         if !ingress.is_some_and(|port| port.receives(dst)) {
             return Err(DropReason::IngressClosed);
         }
-        self.gather();
+        self.sync_registers();
         self.trace.on_arrival(packet.frame(), &self.registers);
         if pipeline.is_standalone() {
-            self.promise(Destination::Normal);
+            self.record_output(Destination::Normal);
             return Ok(());
         }
-        self.walk(&mut packet)
+        self.run_tables(&mut packet)
     }
 
-    /// A frame from a controller, with what is to be done to it.
+    /// Runs a packet from a controller, with these actions.
     fn send_out(&mut self, frame: &mut Frame, actions: &[Action]) -> Result<(), DropReason> {
-        if self.from == PortNo::ANY {
-            self.from = PortNo::CONTROLLER;
+        if self.in_port == PortNo::ANY {
+            self.in_port = PortNo::CONTROLLER;
         }
         let depth = self.pipeline.depth_for(actions);
         self.depth = depth;
         let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
-        self.gather();
+        self.sync_registers();
         self.trace.on_arrival(packet.frame(), &self.registers);
         self.apply(&mut packet, actions)?;
         self.execute_set(&mut packet)
     }
 
-    /// Through the tables, from the first to where no rule leads on; or not at
-    /// all, if it is a fragment and these are to be dropped.
-    pub(crate) fn walk(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
+    /// Runs the packet through the tables from the first, unless it is a fragment to be dropped.
+    pub(crate) fn run_tables(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
         let whole = matches!(packet.headers().fragment(), None | Some(Fragment::No));
         if !whole && pipeline.fragments() == FragmentHandling::Drop {
@@ -263,23 +270,23 @@ impl<'a> Execution<'a> {
         }
         self.table = TableId::FIRST;
         let found = self.look_up(packet);
-        if self.traverse(packet, found)? {
+        if self.run_rules(packet, found)? {
             self.execute_set(packet)
         } else {
-            self.missed()
+            self.handle_miss()
         }
     }
 
-    /// Does what the rule says that was found, and goes on to where it leads.
-    /// Answers whether the way ended by a rule, not by the want of one.
-    pub(crate) fn traverse(
+    /// Executes the rule that was found, and those of the tables that it leads to. Returns false if
+    /// a table has no matching rule.
+    pub(crate) fn run_rules(
         &mut self,
         packet: &mut Packet<'_>,
         mut found: Option<&'a Rule>,
     ) -> Result<bool, DropReason> {
         while let Some(rule) = found {
-            self.come_to(rule);
-            let next = self.follow(packet, &rule.instructions)?;
+            self.begin_rule(rule);
+            let next = self.execute_instructions(packet, &rule.instructions)?;
             match next {
                 Some(table) if !self.exited => self.table = table,
                 _ => return Ok(true),
@@ -290,8 +297,8 @@ impl<'a> Execution<'a> {
         Ok(false)
     }
 
-    /// This rule's actions are done now.
-    pub(crate) fn come_to(&mut self, rule: &'a Rule) {
+    /// Makes `rule` the rule in execution.
+    pub(crate) fn begin_rule(&mut self, rule: &'a Rule) {
         (self.rule, self.cookie) = (Some(rule), rule.cookie);
         self.cause = match rule.is_table_miss() {
             true => Cause::MissRule,
@@ -299,12 +306,12 @@ impl<'a> Execution<'a> {
         };
     }
 
-    /// The rule of the current table that the frame finds.
+    /// Returns the rule of the current table that the packet matches.
     pub(crate) fn look_up(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
-        self.forget_conjunction();
-        self.gather();
+        self.clear_conjunction();
+        self.sync_registers();
         let lookup = self.lookup;
-        // Compiled tables know Ethernet frames only.
+        // Engines only look up Ethernet frames.
         let found = match self.is_bare() {
             true => LookupResult::Unknown,
             false => lookup.look_up(self.table, packet.headers(), &self.registers),
@@ -312,7 +319,7 @@ impl<'a> Execution<'a> {
         let found = match found {
             LookupResult::Rule(found) => found,
             LookupResult::Conjunction(rule, id) => {
-                self.remember_conjunction(id);
+                self.set_conjunction(id);
                 Some(rule)
             }
             LookupResult::Unknown => self.search(packet),
@@ -327,13 +334,13 @@ impl<'a> Execution<'a> {
         found
     }
 
-    /// Walks along the list.
+    /// Searches the table in priority order.
     fn search(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
         self.refresh(packet);
         let table = self.pipeline.table(self.table)?;
         let found = if table.has_clauses() {
             let (found, conjunction) = conjunction::look_up(table, self.key);
-            self.remember_conjunction(conjunction);
+            self.set_conjunction(conjunction);
             found
         } else {
             table.lookup(self.key)
@@ -341,30 +348,30 @@ impl<'a> Execution<'a> {
         found.map(AsRef::as_ref)
     }
 
-    fn remember_conjunction(&mut self, id: u32) {
+    fn set_conjunction(&mut self, id: u32) {
         self.registers.conjunction = id;
         self.key.set(Field::ConjId, id.into());
     }
 
-    /// What one lookup has satisfied, the next does not know.
-    fn forget_conjunction(&mut self) {
+    /// Clears the conjunction of the previous lookup.
+    fn clear_conjunction(&mut self) {
         if self.registers.conjunction != 0 {
-            self.remember_conjunction(0);
+            self.set_conjunction(0);
         }
     }
 
-    pub(crate) fn missed(&mut self) -> Result<(), DropReason> {
+    pub(crate) fn handle_miss(&mut self) -> Result<(), DropReason> {
         self.cookie = Cookie::NONE;
         self.cause = Cause::Miss;
         match self.pipeline.miss_policy() {
             MissPolicy::Drop => Err(DropReason::NoMatch),
             MissPolicy::Controller if !self.reports_misses() => Err(DropReason::NoPacketIn),
-            MissPolicy::Controller => self.tell_controllers(None),
+            MissPolicy::Controller => self.send_to_controllers(None),
         }
     }
 
-    /// Instructions in the order of OF 1.3.5, 5.9. Answers where to go on.
-    pub(crate) fn follow(
+    /// Executes instructions in the order of OF 1.3.5, 5.9. Returns the next table.
+    pub(crate) fn execute_instructions(
         &mut self,
         packet: &mut Packet<'_>,
         instructions: &Instructions,
@@ -372,11 +379,11 @@ impl<'a> Execution<'a> {
         if let Some(meter) = instructions.meter {
             self.submit_to_meter(packet, meter)?;
         }
-        self.follow_behind(packet, instructions, 0)
+        self.execute_remaining(packet, instructions, 0)
     }
 
-    /// The same, behind the meter and the first actions.
-    pub(crate) fn follow_behind(
+    /// Executes instructions after the meter and the first `done` actions.
+    pub(crate) fn execute_remaining(
         &mut self,
         packet: &mut Packet<'_>,
         instructions: &Instructions,
@@ -384,7 +391,7 @@ impl<'a> Execution<'a> {
     ) -> Result<Option<TableId>, DropReason> {
         self.apply(packet, &instructions.apply[done..])?;
         if self.exited {
-            self.leave_instructions(instructions);
+            self.pause_instructions(instructions);
             return Ok(None);
         }
         self.trace.on_instructions(instructions);
@@ -412,22 +419,22 @@ impl<'a> Execution<'a> {
             self.cause = Cause::ActionSet;
         }
         let result = self.apply(packet, set.actions());
-        // What is left of a set is done; it is not executed again.
-        self.wait(FinalActionSet::Never);
+        // The rest of a set is complete; it is not executed again.
+        self.finish_pause(FinalActionSet::Never);
         *self.set = set;
         result
     }
 
-    /// The fields of the frame as it is now.
+    /// Returns the fields of the packet as it is now.
     pub(crate) fn fields(&mut self, packet: &Packet<'_>) -> &FlowKey {
         self.refresh(packet);
         self.key
     }
 
-    /// Makes the key fit the frame again. The action set changes without a word to the
-    /// key, and is taken away while it is executed.
+    /// Updates the key. The action set changes without a notice, and is taken away while it is
+    /// executed.
     fn refresh(&mut self, packet: &Packet<'_>) {
-        self.gather();
+        self.sync_registers();
         if self.key_is_stale {
             self.key.fill(packet.headers(), &self.registers);
             self.key_is_stale = false;
@@ -437,75 +444,23 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// A field of the frame as it is now.
+    /// Returns a field of the packet as it is now.
     pub(crate) fn field(&mut self, packet: &Packet<'_>, field: Field) -> Option<u128> {
         self.refresh(packet);
         self.key.get(field)
-    }
-
-    /// The frame leaves there, as it is now.
-    pub(crate) fn promise(&mut self, to: Destination) {
-        self.promised = true;
-        self.trace.on_output(&to);
-        let registers = self.pipeline.may_tunnel(&to).then(|| {
-            self.gather();
-            Box::new(self.registers.clone())
-        });
-        self.verdict.egress.push(Egress {
-            frame: self.verdict.frames.len(),
-            to,
-            priority: self.priority,
-            registers,
-        });
-    }
-
-    /// Before a change: if the frame is to leave as it is now, a copy of it will.
-    pub(crate) fn keep(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
-        if self.promised {
-            let copy = self.pool.duplicate(packet.frame());
-            self.verdict.frames.push(copy.ok_or(DropReason::NoBuffer)?);
-            self.promised = false;
-        }
-        Ok(())
-    }
-
-    /// Whether the frame is to leave in the state it has now.
-    pub(crate) const fn set_promised(&mut self, promised: bool) {
-        self.promised = promised;
-    }
-
-    /// The frame is about to be another.
-    pub(crate) const fn changes(&mut self) {
-        self.key_is_stale = true;
-    }
-
-    /// The frame, or one of its copies, ends here.
-    pub(crate) fn drop(&mut self, reason: DropReason) {
-        self.verdict.drops.push(reason);
-        self.trace.on_drop(reason);
-    }
-
-    /// Keeps a promise, or gives the buffer back.
-    pub(crate) fn settle(&mut self, frame: Frame) {
-        if self.promised {
-            self.verdict.frames.push(frame);
-            self.promised = false;
-        } else {
-            self.pool.put(frame);
-        }
     }
 
     pub(crate) fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
         if let Err(reason) = result {
             self.drop(reason);
         }
-        self.wait(FinalActionSet::Executed);
+        self.finish_pause(FinalActionSet::Executed);
         if !self.verdict.has_result() {
             self.drop(DropReason::NoOutput);
         }
-        self.gather();
+        self.sync_registers();
         self.trace.on_end(&frame, &self.registers);
-        self.settle(frame);
+        self.finish_frame(frame);
     }
 }
 

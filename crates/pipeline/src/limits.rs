@@ -1,31 +1,29 @@
-//! What a controller may not exceed.
+//! Limits of a controller's state and of one packet's work, each with its reason.
 
-/// How much a controller may build.
+/// Limits of the state that controllers build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rules in all tables together.
+    /// Maximum number of rules in all tables.
     pub rules: usize,
-    /// Rules in one table.
+    /// Maximum number of rules in one table.
     pub rules_per_table: usize,
-    /// Groups.
+    /// Maximum number of groups.
     pub groups: usize,
-    /// Buckets of all groups together.
+    /// Maximum number of buckets of all groups.
     pub buckets: usize,
-    /// Meters.
+    /// Maximum number of meters.
     pub meters: usize,
 }
 
 impl Limits {
-    /// A million rules and some: what full routing tables come to. At three hundred
-    /// bytes each, and a kilobyte or two more for what one does that no other does, they
-    /// bound the memory that flow-mods can take.
+    /// A million rules: more than a full routing table. At 300 bytes each, and one or two kilobytes
+    /// for distinct instructions, it bounds the memory of flow-mods.
     pub const RULES: usize = 1 << 20;
 
     /// A group for each neighbour of a large router, several times over.
     pub const GROUPS: usize = 65_536;
 
-    /// Four for each group, if there are that many. At half a kilobyte each, they
-    /// bound the memory that group-mods can take.
+    /// Four for each group. At half a kilobyte each, it bounds the memory of group-mods.
     pub const BUCKETS: usize = 4 * Self::GROUPS;
 
     /// A meter for each subscriber of a large access switch.
@@ -44,65 +42,62 @@ impl Default for Limits {
     }
 }
 
-/// How many fields there are for options of tunnels: as many as with Open vSwitch
-/// (`ovs-fields(7)`, "Tunnel Metadata").
+/// Number of `tun_metadata` fields, as in Open vSwitch (`ovs-fields(7)`, "Tunnel Metadata").
 pub(crate) const TLV_FIELDS: u16 = 64;
 
 const _: () = assert!(TLV_FIELDS as usize == flow::field::TUNNEL_OPTIONS);
 
-/// The most bytes of an option's value: Geneve's headers tell its length in five bits, as so
-/// many words of four bytes.
+/// Maximum length of one option's value in bytes: Geneve encodes it as five bits, in units of four
+/// bytes.
 pub(crate) const TLV_LENGTH_MAX: u8 = 124;
 
 const _: () = assert!(TLV_LENGTH_MAX as usize == flow::field::TUNNEL_OPTION_BYTES);
 
-/// The most bytes of all options' values together: what the headers of Geneve have room
-/// for, and as many as with Open vSwitch.
+/// Maximum length of all mapped values together in bytes: the capacity of Geneve headers, and as in
+/// Open vSwitch.
 pub(crate) const TLV_SPACE_MAX: u32 = 256;
 
-/// The most actions that a rule or a packet-out may have: an output to every
-/// port of a large bridge, with a rewrite before each. A frame may leave so
-/// many times in every table, no more often.
+/// Maximum number of actions of a rule or packet-out: an output to every port of a large bridge,
+/// with a rewrite before each. A packet leaves at most this often in each table.
 pub(crate) const ACTIONS_MAX: usize = 1024;
 
-/// The most actions of an action set, which counts one of a kind but for those that
-/// write fields: in the order in which they came, all of them.
+/// Maximum number of actions of an action set: it holds one action of each kind, and all actions
+/// that write fields.
 pub(crate) const ACTION_SET_MAX: usize = ACTIONS_MAX;
 
-/// The most buckets of one group: a select group looks at each of them for each frame.
+/// Maximum number of buckets of one group: a select group examines each of them for each packet.
 pub(crate) const BUCKETS_PER_GROUP_MAX: usize = 1024;
 
-/// The most actions of a bucket. An action set holds one of a kind, and there are
-/// fewer kinds and fields.
+/// Maximum number of actions of a bucket. An action set holds one action of each kind, and there
+/// are fewer kinds and fields.
 pub(crate) const BUCKET_ACTIONS_MAX: usize = 128;
 
-/// How often a group's frame can be handed on from group to group, in a row.
+/// Maximum length of a chain of groups.
 pub(crate) const CHAIN_MAX: usize = 16;
 
-/// How many buckets one frame may go through or ask whether they are alive. Groups
-/// that send to several groups multiply, and so would the work: a chain of sixteen
-/// groups of all, two buckets each, is more than this.
+/// Maximum number of buckets that one packet executes or tests for liveness. Groups that send to
+/// several groups multiply the work: a chain of sixteen `all` groups with two buckets each exceeds
+/// this.
 pub const BUCKETS_PER_FRAME_MAX: u32 = 16_384;
 
-/// The most bands of a meter: every frame is submitted to each.
+/// Maximum number of bands of a meter: every packet is submitted to each.
 pub(crate) const BANDS_MAX: u8 = 8;
 
-/// The most rules that one call to `expire` removes, so that a table that dies
-/// all at once does not keep the control thread from its other duties.
+/// Maximum number of rules that one call of `expire` removes, so that a table that expires at once
+/// does not delay the control thread's other work.
 pub(crate) const EXPIRIES_MAX: usize = 1024;
 
-/// How deep resubmissions that do not lead to a later table may lie in one another
-/// (`ovs-actions(7)`, "Recursion too deep").
+/// Maximum nesting of resubmissions that do not lead to a later table (`ovs-actions(7)`, "Recursion
+/// too deep").
 pub(crate) const RECURSION_MAX: usize = 64;
 
-/// How many lookups a frame may have beyond its first (`ovs-actions(7)`, "Too many
-/// resubmits").
+/// Maximum number of lookups of a packet beyond the first (`ovs-actions(7)`, "Too many resubmits").
 pub(crate) const RESUBMITS_MAX: usize = 4096;
 
-/// How deep resubmissions of any kind, and clones, may lie in one another: through
-/// all tables, and back as often as is allowed. Each takes a piece of the stack.
+/// Maximum nesting of resubmissions of any kind and clones: through all tables, and back as often
+/// as is permitted. Each takes stack memory.
 pub(crate) const NESTING_MAX: usize = 320;
 
-/// The most entries of the stack of `push`: 64 kB of ordinary ones (`ovs-actions(7)`, "Stack too
+/// Maximum number of stack entries of `push`: 64 kB of ordinary ones (`ovs-actions(7)`, "Stack too
 /// deep"), and 512 kB of memory, since an entry may be as wide as a tunnel option.
 pub(crate) const STACK_MAX: usize = 4096;

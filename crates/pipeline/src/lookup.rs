@@ -1,5 +1,5 @@
-//! Who finds the rule that a frame fits: the interpreter, by a walk along the
-//! list, or somebody quicker who must find the same.
+//! The lookup of a rule: by the interpreter, which searches a table in priority order, or by an
+//! engine that finds the same rule faster.
 
 use base::TableId;
 use flow::PipelineFields;
@@ -8,21 +8,21 @@ use packet::Headers;
 use crate::pipeline::Pipeline;
 use crate::rules::Rule;
 
-/// What a lookup has found.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub enum LookupResult<'a> {
-    /// The rule, or that there is none.
+    /// The matching rule, or none.
     Rule(Option<&'a Rule>),
-    /// The rule that the conjunction of this id leads to.
+    /// The rule that matches after the conjunction with this id.
     Conjunction(&'a Rule, u32),
-    /// It cannot tell: the interpreter has to look itself.
+    /// The engine cannot decide; the interpreter searches.
     Unknown,
 }
 
 /// Finds rules in the tables of a pipeline.
 pub trait Lookup {
-    /// The rule of `table` that a frame with these headers fits, and what else is
-    /// known of it: the one that a walk along [`Pipeline::rules`] meets first.
+    /// Returns the rule of `table` that a packet with these headers matches: the first matching one
+    /// of [`Pipeline::rules`].
     fn look_up(
         &self,
         table: TableId,
@@ -31,19 +31,19 @@ pub trait Lookup {
     ) -> LookupResult<'_>;
 }
 
-/// Nobody: the interpreter walks along the lists.
+/// No engine: the interpreter searches.
 impl Lookup for () {
     fn look_up(&self, _: TableId, _: &Headers, _: &PipelineFields) -> LookupResult<'_> {
         LookupResult::Unknown
     }
 }
 
-/// What a frame is run through.
+/// A pipeline, and the engine that searches its tables.
 #[derive(Clone, Copy)]
 pub struct LookupTables<'a> {
-    /// The tables.
+    /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// Who looks into them.
+    /// The engine.
     pub lookup: &'a dyn Lookup,
 }
 

@@ -1,4 +1,4 @@
-//! What the tables need to know of a port: what may pass it.
+//! A port as the tables see it: which packets it receives and forwards.
 
 use flow::{PortConfig, PortState};
 use packet::MacAddr;
@@ -6,25 +6,24 @@ use packet::MacAddr;
 /// The group address of the spanning tree (IEEE 802.1D-2004, table 7-10).
 const SPANNING_TREE: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
 
-/// A port, as the controller wants it and as it is.
+/// The configuration and state of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortView {
-    /// What the controller wants of it.
+    /// The configuration by the controller.
     pub config: PortConfig,
-    /// How it is.
+    /// The state.
     pub state: PortState,
-    /// Whether a spanning tree keeps frames from leaving by it. That OpenFlow calls a port
-    /// blocked keeps flooded frames only (OF 1.3.5, 7.2.1).
+    /// True if the spanning tree blocks output. OpenFlow's `OFPPS_BLOCKED` only excludes the port
+    /// from flooding (OF 1.3.5, 7.2.1).
     pub is_stp_blocked: bool,
-    /// Whether frames do not go from it to another that is protected, too
-    /// (ovs-vswitchd.conf.db(5), `Port`, `protected`).
+    /// True if packets from it are not forwarded to other protected ports (ovs-vswitchd.conf.db(5),
+    /// `Port`, `protected`).
     pub is_protected: bool,
 }
 
 impl PortView {
-    /// Whether a frame to `dst` may come in. Frames of the spanning tree have a
-    /// bit of their own (OF 1.0.1, 5.2.1); where OpenFlow 1.3 bars a port from
-    /// receiving, it bars both.
+    /// True if the port receives packets to `dst`. BPDUs have a bit of their own (OF 1.0.1, 5.2.1);
+    /// OpenFlow 1.3 has one bit for both.
     #[must_use]
     pub fn receives(&self, dst: MacAddr) -> bool {
         let barred = if dst == SPANNING_TREE {
@@ -35,7 +34,7 @@ impl PortView {
         !self.has(PortConfig::DOWN) && !self.has(barred)
     }
 
-    /// Whether every frame may come in.
+    /// True if the port receives all packets.
     #[must_use]
     pub const fn receives_all(&self) -> bool {
         !self.has(PortConfig::DOWN)
@@ -43,7 +42,7 @@ impl PortView {
             && !self.has(PortConfig::NO_RECV_STP)
     }
 
-    /// Whether a frame may go out.
+    /// True if the port forwards packets.
     #[must_use]
     pub const fn forwards(&self) -> bool {
         !self.has(PortConfig::DOWN)
@@ -52,14 +51,14 @@ impl PortView {
             && !self.state.contains(PortState::LINK_DOWN)
     }
 
-    /// Whether a bucket that watches it is alive (OF 1.3.5, 6.5 and 7.2.1). That its
-    /// link is up is all that is known of what `OFPPS_LIVE` says.
+    /// True if a bucket that watches the port is live (OF 1.3.5, 6.5 and 7.2.1). The link state
+    /// decides what `OFPPS_LIVE` reports.
     #[must_use]
     pub const fn is_live(&self) -> bool {
         !self.has(PortConfig::DOWN) && !self.state.contains(PortState::LINK_DOWN)
     }
 
-    /// Whether a flooded frame may go out.
+    /// True if the port forwards flooded packets.
     #[must_use]
     pub const fn floods(&self) -> bool {
         self.forwards()
@@ -67,13 +66,13 @@ impl PortView {
             && !self.state.contains(PortState::BLOCKED)
     }
 
-    /// Whether a frame that came in here and matched nothing may go to the controller.
+    /// True if packets of this port without a matching rule may be sent to the controller.
     #[must_use]
     pub const fn reports_misses(&self) -> bool {
         !self.has(PortConfig::NO_PACKET_IN)
     }
 
-    /// The same, if no spanning tree shut it.
+    /// Returns the port as it is without the spanning tree's block.
     #[must_use]
     pub const fn without_stp_block(self) -> Self {
         match self.is_stp_blocked {

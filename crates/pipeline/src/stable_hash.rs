@@ -1,21 +1,20 @@
-//! Numbers that look like chance and are not: how frames are shared
-//! out. The same on every machine and in every run, so that a test can name them
-//! and a restart moves nobody.
+//! A hash that is equal on every machine and in every run, so that a test can name a bucket and a
+//! restart does not move a flow.
 
 use std::hash::{Hash, Hasher};
 
-/// A hash function in the manner of FNV-1a, a word at a time, with the end mixed
-/// as by SplitMix64 so that all bits are as good as any.
+/// FNV-1a over 64-bit words, with the finalizer of SplitMix64 so that all bits of the result are
+/// usable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StableHasher(u64);
 
 impl StableHasher {
-    /// One that has seen nothing.
+    /// Creates the hasher of the empty input.
     pub(crate) const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// The hash of `value`, behind what was seen before.
+    /// Returns the hash of the previous input and `value`.
     pub(crate) fn of(mut self, value: impl Hash) -> u64 {
         value.hash(&mut self);
         self.finish()
@@ -58,7 +57,7 @@ impl Hasher for StableHasher {
     }
 }
 
-/// SplitMix64's last steps: every bit of the word moves every bit of the result.
+/// The finalizer of SplitMix64: every bit of the input affects every bit of the result.
 const fn mixed(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! What the unit tests share: a switch of a few ports, flows and frames as text.
+//! Fixtures of the unit tests: a pipeline with ports, flows and frames as text.
 
 use base::{Instant, PortNo};
 use flow::text::parse_flow_line;
@@ -15,7 +15,7 @@ use crate::verdict::Verdict;
 
 pub(crate) const NOW: Instant = Instant::from_secs(100);
 
-/// A pipeline with ports 1 to 4 and these flows.
+/// Returns a pipeline with ports 1 to 4 and these flows.
 pub(crate) fn pipeline(flows: &[&str]) -> Pipeline {
     let mut pipeline = Pipeline::new(Limits::default(), 2);
     for number in 1..=4 {
@@ -43,7 +43,7 @@ pub(crate) fn frame(text: &str) -> Frame {
     text.parse::<Stack>().expect(text).build()
 }
 
-/// Runs a frame that came in by port 1.
+/// Runs a packet from port 1.
 pub(crate) fn run(
     pipeline: &Pipeline,
     text: &str,

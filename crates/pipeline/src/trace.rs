@@ -1,5 +1,5 @@
-//! Watching a frame on its way. `()` watches nothing; [`TracePrinter`](crate::TracePrinter)
-//! tells it to a person.
+//! Observation of one packet's processing. `()` observes nothing;
+//! [`TracePrinter`](crate::TracePrinter) prints it.
 
 use base::{GroupId, MeterId, TableId};
 use flow::{Action, Instructions, PipelineFields};
@@ -12,39 +12,39 @@ mod printer;
 
 pub use printer::TracePrinter;
 
-/// Hears each step of one frame, in order.
+/// Receives each step of one packet, in order.
 pub trait Trace {
-    /// The frame was let in, and this is known of it besides.
+    /// The packet was received, with these pipeline fields.
     fn on_arrival(&mut self, _frame: &Frame, _registers: &PipelineFields) {}
 
-    /// A table was asked; it has this rule for the frame, or none.
+    /// A table was looked up, with this result.
     fn on_lookup(&mut self, _table: TableId, _found: Option<&Rule>) {}
 
-    /// An action is done now.
+    /// An action is executed.
     fn on_action(&mut self, _action: &Action) {}
 
-    /// The frame is handed to a bucket of a group, by its place there.
+    /// A bucket of a group is executed, by its index.
     fn on_bucket(&mut self, _group: GroupId, _bucket: usize) {}
 
-    /// The frame was submitted to a meter, and exceeds its rate or does not.
+    /// The packet was submitted to a meter, and exceeds its rate or not.
     fn on_meter(&mut self, _meter: MeterId, _exceeds: bool) {}
 
-    /// The instructions after the actions: the action set, the metadata.
+    /// The instructions after `apply_actions` are executed: action set and metadata.
     fn on_instructions(&mut self, _instructions: &Instructions) {}
 
-    /// The walk is over and the action set is executed.
+    /// The tables end and the action set is executed.
     fn on_action_set(&mut self, _actions: &[Action]) {}
 
-    /// A copy goes there.
+    /// A copy is output.
     fn on_output(&mut self, _to: &Destination) {}
 
-    /// The frame, or a copy of it, ends here.
+    /// The packet, or a copy of it, is dropped.
     fn on_drop(&mut self, _reason: DropReason) {}
 
-    /// One of the ports that a frame goes to which is flooded is left out.
+    /// A port is excluded from a flood.
     fn on_skip(&mut self, _reason: DropReason) {}
 
-    /// The frame is done with; this is how it is in the end.
+    /// Processing ends; the packet is in this state.
     fn on_end(&mut self, _frame: &Frame, _registers: &PipelineFields) {}
 }
 

@@ -1,4 +1,5 @@
-//! What becomes of a frame: where it goes, in which states, and what was lost.
+//! The result of one packet: destinations, the states in which it leaves, drops, and learn
+//! requests.
 
 use base::{Cookie, PortNo, Priority, TableId};
 use flow::{Continuation, FlowMod, MaxLen, PacketInReason, PipelineFields, SampleAction};
@@ -6,17 +7,16 @@ use packet::{Frame, Malformed};
 
 use crate::rules::Rule;
 
-/// What the tables say about one frame. The same one serves frame after frame.
+/// The result of one packet. One verdict is reused for many packets.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// The frame, in each state in which it leaves. Most often one.
+    /// The packet in each state in which it leaves, mostly one.
     pub frames: Vec<Frame>,
-    /// Where it goes, in the order of the actions.
+    /// The outputs, in the order of the actions.
     pub egress: Vec<Egress>,
-    /// What was not done: one entry for each output that could not be made, and
-    /// one for the frame if nothing at all came of it.
+    /// The reason of each output that was dropped, and one for the packet if it has no result.
     pub drops: Vec<DropReason>,
-    /// What the frame wants of whoever writes the tables.
+    /// The requests to change the tables.
     pub learn_requests: Vec<LearnRequest>,
 }
 
@@ -43,7 +43,7 @@ pub enum LearnRequest {
 }
 
 impl Verdict {
-    /// An empty one.
+    /// Creates an empty verdict.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -54,7 +54,8 @@ impl Verdict {
         }
     }
 
-    /// Whether nothing has come of the frame, for which no reason is told.
+    /// True if the packet was output or dropped with a reason. Samples and side effects do not
+    /// count.
     #[must_use]
     pub fn has_result(&self) -> bool {
         let mut egress = self.egress.iter();
@@ -63,22 +64,22 @@ impl Verdict {
     }
 }
 
-/// One way out.
+/// An output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// Which of the verdict's frames.
+    /// Index in [`Verdict::frames`].
     pub frame: usize,
-    /// Where to.
+    /// Destination.
     pub to: Destination,
-    /// Which class of the port's queueing discipline it is for.
+    /// Class of the port's queueing discipline.
     pub priority: Priority,
-    /// What goes with it, if it may leave by a tunnel; none if that is what it came with.
+    /// Pipeline fields, if the packet may be sent by a tunnel and they differ from those that it
+    /// was received with.
     pub registers: Option<Box<PipelineFields>>,
 }
 
 impl Egress {
-    /// One with which nothing goes but what came with the frame, and by no queue that anybody
-    /// has named.
+    /// Creates an output with the pipeline fields that the packet was received with, and no queue.
     #[must_use]
     pub const fn new(frame: usize, to: Destination) -> Self {
         Self {
@@ -90,73 +91,72 @@ impl Egress {
     }
 }
 
-/// Where a frame goes.
+/// The destination of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A port that exists and may send.
+    /// A port that exists and forwards.
     Port(PortNo),
-    /// Wherever an ordinary learning switch would send it.
+    /// Forwarding as a learning switch.
     Normal,
-    /// The controllers of one id.
+    /// The controllers with one id.
     Controller(Box<PacketInMeta>),
-    /// A set of collectors, of as many frames as the sample says; whoever carries it out draws.
+    /// A collector set, for a share of the packets. The caller draws the sample.
     Collectors(Box<SampleAction>),
 }
 
 impl Destination {
-    /// Whether a frame that goes there and nowhere else has come to nothing: it is only told of.
+    /// True for a sample, which is no result of a packet by itself.
     #[must_use]
     pub const fn is_sample(&self) -> bool {
         matches!(self, Self::Collectors(_))
     }
 }
 
-/// What goes with a frame to the controllers.
+/// Metadata of a packet-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketInMeta {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// The table it was looked up in last.
+    /// The table of the last lookup.
     pub table: TableId,
-    /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
+    /// Cookie of the rule, or [`Cookie::NONE`].
     pub cookie: Cookie,
-    /// Its port of arrival, and what else is known of it.
+    /// Ingress port and other pipeline fields.
     pub registers: PipelineFields,
-    /// To controllers that gave themselves this id; zero at first.
+    /// Id of the controllers, zero by default.
     pub controller: u16,
-    /// What the rule sends along.
+    /// User data of the rule's action.
     pub userdata: Vec<u8>,
-    /// What is left to be done with it, if it waits for a controller to say so.
+    /// Continuation, if the packet is paused.
     pub continuation: Option<Continuation>,
-    /// How much of it is wanted; none for what the switch is configured to send
-    /// (`miss_send_len`).
+    /// Maximum length of the excerpt; `None` for the configured `miss_send_len`.
     pub max_len: Option<MaxLen>,
 }
 
-/// Why a frame goes to the controllers, finer than the message tells: versions
-/// and controllers differ in what they want to hear of.
+/// The cause of a packet-in, finer than the message's reason: versions and controllers filter
+/// differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It matched nothing, and the policy is to ask.
+    /// No rule matched, and the policy is to send the packet to the controller.
     Miss,
-    /// The table-miss rule sent it. OpenFlow 1.0 has no such rule; it knows an action.
+    /// An action of the table-miss rule. OpenFlow 1.0 has no such rule; there it is an action.
     MissRule,
-    /// An action that a rule applied sent it.
+    /// An action of a rule's `apply_actions`.
     Action,
-    /// An action of the action set sent it.
+    /// An action of the action set.
     ActionSet,
-    /// An action of a packet-out sent it.
+    /// An action of a packet-out.
     PacketOut,
-    /// An action of a group's bucket sent it.
+    /// An action of a group's bucket.
     Group,
-    /// Its TTL could not be lowered.
+    /// The TTL is too low to be decremented.
     InvalidTtl,
-    /// An action sent it that says itself why (`ovs-actions(7)`, controller: reason).
+    /// An action with an explicit reason (`ovs-actions(7)`, controller: reason).
     Explicit(PacketInReason),
 }
 
 impl Cause {
-    /// The reason, as OpenFlow 1.4 tells it; to older versions all actions are one.
+    /// Returns the reason of OpenFlow 1.4; older versions have one reason for all actions.
     #[must_use]
     pub const fn reason(self) -> PacketInReason {
         match self {
@@ -171,69 +171,69 @@ impl Cause {
     }
 }
 
-/// Why a frame, or one of its copies, did not leave.
+/// The reason for which a packet, or one of its copies, was dropped. `docs/counters.md` describes
+/// the counter of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
-    /// A header that the rules look at is damaged.
+    /// A header that the rules read is malformed.
     Malformed(Malformed),
-    /// The port it came in by is gone, down, or barred from receiving.
+    /// The ingress port does not exist, is down, or does not receive.
     IngressClosed,
-    /// It is a fragment, and the switch is configured to drop fragments.
+    /// The packet is a fragment, and the switch drops fragments.
     Fragment,
-    /// It matched nothing.
+    /// No rule matched.
     NoMatch,
-    /// It matched nothing, and its port is barred from packet-ins.
+    /// No rule matched, and the ingress port permits no packet-ins.
     NoPacketIn,
-    /// What it matched sends it nowhere.
+    /// The rules have no output.
     NoOutput,
-    /// Its TTL could not be lowered.
+    /// The TTL is too low to be decremented.
     InvalidTtl,
-    /// No buffer was left for a copy that was to be changed.
+    /// No buffer was free for a copy to be modified.
     NoBuffer,
-    /// There was no room for another tag.
+    /// The buffer has no space for another tag or header.
     NoRoom,
-    /// An output would send it back where it came from.
+    /// The output names the ingress port.
     OutputToIngress,
-    /// An output names a port that does not exist.
+    /// The output names a port that does not exist.
     OutputNoPort,
-    /// An output names a port that is down or barred from sending.
+    /// The output names a port that is down or does not forward.
     OutputClosed,
-    /// An output names a port that a spanning tree keeps frames from leaving by.
+    /// The output names a port that the spanning tree blocks.
     OutputShut,
-    /// An output leads from a protected port to a protected port.
+    /// The output leads from a protected port to a protected port.
     OutputProtected,
-    /// A group has no bucket for it, or none that is alive.
+    /// The group has no bucket, or no live one.
     NoBucket,
-    /// It has met more buckets of groups than one frame may.
+    /// The packet exceeds [`BUCKETS_PER_FRAME_MAX`](crate::BUCKETS_PER_FRAME_MAX).
     GroupLimit,
-    /// It exceeds the rate of its rule's meter.
+    /// The packet exceeds the rate of its rule's meter.
     Metered,
-    /// It exceeds the rate of the meter of frames for the controllers.
+    /// The packet exceeds the rate of the controller meter.
     ControllerMetered,
-    /// It was to wait for a controller, and what is left to be done with it is more
-    /// than one message holds.
+    /// The continuation of the paused packet exceeds one message.
     ContinuationTooLong,
-    /// Resubmissions lie too deep in one another.
+    /// Resubmissions are nested too deep.
     RecursionTooDeep,
-    /// It has been resubmitted too often.
+    /// The packet was resubmitted too often.
     TooManyResubmits,
-    /// More has been pushed on its stack than the stack holds.
+    /// The stack is full.
     StackTooDeep,
-    /// Its action set has grown beyond what one holds.
+    /// The action set is full.
     ActionSetTooLong,
-    /// A rule was not learned: there are as many of its cookie as there may be.
+    /// A rule was not learned: the limit of its cookie is reached.
     LearnLimit,
-    /// A header was to be put around it, or taken off it, that cannot be of a packet like it.
+    /// The packet's type does not permit the header to be added or removed.
     UnsupportedPacketType,
-    /// It was not reported to a collector of samples: there is none.
+    /// The sample has no collector.
     NoCollector,
 }
 
 impl DropReason {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = OTHERS.len() + Malformed::ALL.len();
 
-    /// All reasons, in the order of their numbers.
+    /// Returns all reasons, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         let malformed = Malformed::ALL.into_iter().map(Self::Malformed);
         OTHERS
@@ -242,7 +242,7 @@ impl DropReason {
             .chain(malformed)
     }
 
-    /// The reason's number, below [`DropReason::COUNT`].
+    /// Returns the reason's number, below [`DropReason::COUNT`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -254,7 +254,7 @@ impl DropReason {
         }
     }
 
-    /// Whether it is a limit on what one frame may ask for, all its copies together.
+    /// True for a limit of one packet and all of its copies together.
     pub(crate) const fn is_limit(self) -> bool {
         matches!(
             self,
@@ -262,12 +262,12 @@ impl DropReason {
         )
     }
 
-    /// Whether something was left undone beside the frame's way, which goes on.
+    /// True if only a side effect was dropped and the packet continues.
     pub(crate) const fn is_side_effect(self) -> bool {
         matches!(self, Self::LearnLimit)
     }
 
-    /// The reason's name, as a counter bears it.
+    /// Returns the name of the reason's counter.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
-//! Every case says what happens.
+//! Runs every case of the corpus in the interpreter.
 
 use std::path::Path;
 
 #[test]
-fn every_case_says_what_happens() {
+fn cases_have_expectations() {
     testkit::case::run_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"));
 }

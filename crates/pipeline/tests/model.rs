@@ -1,6 +1,5 @@
-//! The tables against a model that is simpler still: a list of rules, and matches
-//! of two fields whose meaning is spelled out here anew. Random flow-mods, frames
-//! and pauses; after each, both must tell the same.
+//! The tables compared with a simpler model: a list of rules, and matches of two fields with a
+//! meaning of their own. After each of random flow-mods, packets and pauses, both must be equal.
 
 use std::time::Duration;
 
@@ -19,23 +18,23 @@ use proptest::sample::select;
 
 /// The network part of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Above {
+enum NetworkMatch {
     Any,
     Arp,
     Ip,
-    /// IP to 10.0.0.0 + the byte shifted, so many bits of it.
+    /// IP to 10.0.0.0 plus the shifted byte, with this prefix length.
     Net(u32, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
+struct ModelMatch {
     in_port: Option<u32>,
-    above: Above,
+    network: NetworkMatch,
 }
 
-/// A frame, as the matches see it: its port, and its destination if it is IP.
+/// A packet as the matches see it: ingress port, and destination if it is IP.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct ModelPacket {
     in_port: u32,
     dst: Option<u32>,
 }
@@ -44,21 +43,26 @@ fn same_bits(a: u32, b: u32, bits: u32) -> bool {
     (0..bits).all(|bit| a << bit >> 31 == b << bit >> 31)
 }
 
-impl Wanted {
-    fn accepts(self, frame: Sent) -> bool {
+impl ModelMatch {
+    fn accepts(self, frame: ModelPacket) -> bool {
         let port = self.in_port.is_none_or(|port| port == frame.in_port);
-        port && match (self.above, frame.dst) {
-            (Above::Any, _) | (Above::Arp, None) | (Above::Ip, Some(_)) => true,
-            (Above::Net(net, bits), Some(dst)) => same_bits(net, dst, bits),
+        port && match (self.network, frame.dst) {
+            (NetworkMatch::Any, _) | (NetworkMatch::Arp, None) | (NetworkMatch::Ip, Some(_)) => {
+                true
+            }
+            (NetworkMatch::Net(net, bits), Some(dst)) => same_bits(net, dst, bits),
             _ => false,
         }
     }
 
     fn covers(self, other: Self) -> bool {
         let port = self.in_port.is_none() || self.in_port == other.in_port;
-        port && match (self.above, other.above) {
-            (Above::Any, _) | (Above::Ip, Above::Ip | Above::Net(..)) => true,
-            (Above::Net(a, bits), Above::Net(b, more)) => bits <= more && same_bits(a, b, bits),
+        port && match (self.network, other.network) {
+            (NetworkMatch::Any, _)
+            | (NetworkMatch::Ip, NetworkMatch::Ip | NetworkMatch::Net(..)) => true,
+            (NetworkMatch::Net(a, bits), NetworkMatch::Net(b, more)) => {
+                bits <= more && same_bits(a, b, bits)
+            }
             (mine, theirs) => mine == theirs,
         }
     }
@@ -66,12 +70,14 @@ impl Wanted {
     fn overlaps(self, other: Self) -> bool {
         let ports = self.in_port.zip(other.in_port);
         ports.is_none_or(|(a, b)| a == b)
-            && match (self.above, other.above) {
-                (Above::Any, _) | (_, Above::Any) => true,
-                (Above::Arp, Above::Arp) => true,
-                (Above::Arp, _) | (_, Above::Arp) => false,
-                (Above::Ip, _) | (_, Above::Ip) => true,
-                (Above::Net(a, bits), Above::Net(b, more)) => same_bits(a, b, bits.min(more)),
+            && match (self.network, other.network) {
+                (NetworkMatch::Any, _) | (_, NetworkMatch::Any) => true,
+                (NetworkMatch::Arp, NetworkMatch::Arp) => true,
+                (NetworkMatch::Arp, _) | (_, NetworkMatch::Arp) => false,
+                (NetworkMatch::Ip, _) | (_, NetworkMatch::Ip) => true,
+                (NetworkMatch::Net(a, bits), NetworkMatch::Net(b, more)) => {
+                    same_bits(a, b, bits.min(more))
+                }
             }
     }
 
@@ -81,11 +87,11 @@ impl Wanted {
         if let Some(port) = self.in_port {
             m = with(m, Field::InPort, port.into());
         }
-        match self.above {
-            Above::Any => m,
-            Above::Arp => with(m, Field::EthType, 0x0806),
-            Above::Ip => with(m, Field::EthType, 0x0800),
-            Above::Net(net, bits) => {
+        match self.network {
+            NetworkMatch::Any => m,
+            NetworkMatch::Arp => with(m, Field::EthType, 0x0806),
+            NetworkMatch::Ip => with(m, Field::EthType, 0x0800),
+            NetworkMatch::Net(net, bits) => {
                 let mask = u32::MAX << (32 - bits);
                 with(m, Field::EthType, 0x0800)
                     .with_masked(Field::Ipv4Dst, (net & mask).into(), mask.into())
@@ -99,7 +105,7 @@ impl Wanted {
 struct ModelRule {
     table: u8,
     priority: u16,
-    wanted: Wanted,
+    wanted: ModelMatch,
     cookie: u64,
     out: u32,
     goto: bool,
@@ -116,7 +122,7 @@ struct Command {
     kind: FlowModCommand,
     table: u8,
     priority: u16,
-    wanted: Wanted,
+    wanted: ModelMatch,
     cookie: u64,
     cookie_mask: u64,
     new_cookie: Option<u64>,
@@ -129,11 +135,11 @@ struct Command {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ModelInput {
     Change(Command),
-    /// These are foreseen, and then happen, but for the first so many.
+    /// Flow-mods that are prefetched and then applied, except the first ones.
     Burst(Vec<Command>, usize),
-    Frame(Sent),
+    Frame(ModelPacket),
     Pause(u64),
 }
 
@@ -151,11 +157,11 @@ struct Model {
     now: Instant,
 }
 
-/// What both are compared by: the rule, and why it went.
-type Gone = (u8, u16, Match, FlowRemovedReason, u64);
+/// The compared facts of a removal: the rule, and the reason.
+type ModelRemoval = (u8, u16, Match, FlowRemovedReason, u64);
 
 impl Model {
-    fn change(&mut self, command: &Command) -> Result<Vec<Gone>, Refusal> {
+    fn change(&mut self, command: &Command) -> Result<Vec<ModelRemoval>, Refusal> {
         use FlowModCommand as C;
         let deletes = matches!(command.kind, C::Delete | C::DeleteStrict);
         let modifies = matches!(command.kind, C::Modify | C::ModifyStrict);
@@ -214,7 +220,12 @@ impl Model {
         Ok(Vec::new())
     }
 
-    fn add(&mut self, command: &Command, table: u8, cookie: u64) -> Result<Vec<Gone>, Refusal> {
+    fn add(
+        &mut self,
+        command: &Command,
+        table: u8,
+        cookie: u64,
+    ) -> Result<Vec<ModelRemoval>, Refusal> {
         let in_table = self.rules.iter().filter(|rule| rule.table == table);
         let rival = |rule: &&ModelRule| {
             rule.priority == command.priority && rule.wanted.overlaps(command.wanted)
@@ -251,7 +262,7 @@ impl Model {
         Ok(Vec::new())
     }
 
-    fn pause(&mut self, seconds: u64) -> Vec<Gone> {
+    fn pause(&mut self, seconds: u64) -> Vec<ModelRemoval> {
         self.now += Duration::from_secs(seconds);
         let now = self.now;
         let over = |since: Instant, timeout: u16| {
@@ -267,8 +278,8 @@ impl Model {
         gone
     }
 
-    /// The rules that may be the one that counts: of the highest priority that matches.
-    fn candidates(&self, table: u8, frame: Sent) -> Vec<usize> {
+    /// Returns the rules that may apply: those that match with the highest priority.
+    fn candidates(&self, table: u8, frame: ModelPacket) -> Vec<usize> {
         let matching = |rule: &ModelRule| rule.table == table && rule.wanted.accepts(frame);
         let best = self
             .rules
@@ -284,7 +295,7 @@ impl Model {
     }
 }
 
-fn told(rules: &[ModelRule], reason: FlowRemovedReason) -> Vec<Gone> {
+fn told(rules: &[ModelRule], reason: FlowRemovedReason) -> Vec<ModelRemoval> {
     let tells = rules.iter().filter(|rule| rule.tells);
     tells
         .map(|rule| {
@@ -299,7 +310,7 @@ fn told(rules: &[ModelRule], reason: FlowRemovedReason) -> Vec<Gone> {
         .collect()
 }
 
-fn heard(changes: &Changes) -> Vec<Gone> {
+fn heard(changes: &Changes) -> Vec<ModelRemoval> {
     let events = changes
         .removed
         .iter()
@@ -309,11 +320,11 @@ fn heard(changes: &Changes) -> Vec<Gone> {
         .collect()
 }
 
-/// Notes which rules were found.
+/// Records the matching rules.
 #[derive(Default)]
-struct Found(Vec<(u8, Option<(u16, Match)>)>);
+struct LookupRecorder(Vec<(u8, Option<(u16, Match)>)>);
 
-impl Trace for Found {
+impl Trace for LookupRecorder {
     fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
         let rule = found.map(|rule| (rule.priority(), rule.matching().clone()));
         self.0.push((table.0, rule));
@@ -345,7 +356,7 @@ fn flow_mod(command: &Command) -> FlowMod {
     }
 }
 
-fn frame(sent: Sent) -> Frame {
+fn frame(sent: ModelPacket) -> Frame {
     let text = match sent.dst {
         Some(dst) => format!("eth / ipv4(dst={}) / udp", std::net::Ipv4Addr::from(dst)),
         None => "eth / arp".to_owned(),
@@ -372,24 +383,24 @@ impl Both {
         }
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+    fn step(&mut self, step: &ModelInput) -> Result<(), TestCaseError> {
         match step {
-            Step::Change(command) => self.change(command)?,
-            Step::Burst(commands, but) => {
+            ModelInput::Change(command) => self.change(command)?,
+            ModelInput::Burst(commands, but) => {
                 let flow_mods: Vec<_> = commands.iter().map(flow_mod).collect();
                 self.pipeline.prefetch(flow_mods.iter());
                 for command in commands.iter().skip(*but) {
                     self.change(command)?;
                 }
             }
-            Step::Pause(seconds) => {
+            ModelInput::Pause(seconds) => {
                 let wanted = self.model.pause(*seconds);
                 let happened = heard(&self.pipeline.expire(self.model.now));
                 prop_assert_eq!(sorted(Ok(happened)), sorted(Ok(wanted)));
                 let next = self.pipeline.next_expiry();
                 prop_assert!(next.is_none_or(|next| next > self.model.now));
             }
-            Step::Frame(sent) => self.send(*sent)?,
+            ModelInput::Frame(sent) => self.send(*sent)?,
         }
         self.compare()
     }
@@ -402,8 +413,8 @@ impl Both {
         Ok(())
     }
 
-    fn send(&mut self, sent: Sent) -> Result<(), TestCaseError> {
-        let mut found = Found::default();
+    fn send(&mut self, sent: ModelPacket) -> Result<(), TestCaseError> {
+        let mut found = LookupRecorder::default();
         let arrival = InputFrame {
             frame: self
                 .pool
@@ -446,7 +457,7 @@ impl Both {
         Ok(())
     }
 
-    /// Whether both have the same rules, with the same counts.
+    /// Checks that both have the same rules with the same counters.
     fn compare(&self) -> Result<(), TestCaseError> {
         let line = |table: u8, priority: u16, matching: &Match, rest: &[u64]| {
             format!("{table} {priority} {matching} {rest:?}")
@@ -479,7 +490,7 @@ impl Both {
     }
 }
 
-fn sorted(gone: Result<Vec<Gone>, Refusal>) -> Result<Vec<String>, Refusal> {
+fn sorted(gone: Result<Vec<ModelRemoval>, Refusal>) -> Result<Vec<String>, Refusal> {
     gone.map(|mut gone| {
         gone.sort();
         gone.iter().map(|gone| format!("{gone:?}")).collect()
@@ -488,17 +499,17 @@ fn sorted(gone: Result<Vec<Gone>, Refusal>) -> Result<Vec<String>, Refusal> {
 
 fn commands() -> impl Strategy<Value = Command> {
     use FlowModCommand as C;
-    let above = select(vec![
-        Above::Any,
-        Above::Arp,
-        Above::Ip,
-        Above::Net(0x0a00_0000, 8),
-        Above::Net(0x0a01_0000, 16),
-        Above::Net(0x0a01_0203, 32),
-        Above::Net(0x0b00_0000, 8),
+    let network = select(vec![
+        NetworkMatch::Any,
+        NetworkMatch::Arp,
+        NetworkMatch::Ip,
+        NetworkMatch::Net(0x0a00_0000, 8),
+        NetworkMatch::Net(0x0a01_0000, 16),
+        NetworkMatch::Net(0x0a01_0203, 32),
+        NetworkMatch::Net(0x0b00_0000, 8),
     ]);
-    let wanted = (select(vec![None, None, Some(1), Some(2)]), above);
-    let wanted = wanted.prop_map(|(in_port, above)| Wanted { in_port, above });
+    let wanted = (select(vec![None, None, Some(1), Some(2)]), network);
+    let wanted = wanted.prop_map(|(in_port, network)| ModelMatch { in_port, network });
     let kind = select(vec![
         C::Add,
         C::Add,
@@ -540,7 +551,7 @@ fn commands() -> impl Strategy<Value = Command> {
     )
 }
 
-fn steps() -> impl Strategy<Value = Step> {
+fn steps() -> impl Strategy<Value = ModelInput> {
     let dst = select(vec![
         None,
         Some(0x0a01_0203),
@@ -548,13 +559,14 @@ fn steps() -> impl Strategy<Value = Step> {
         Some(0x0a09_0909),
         Some(0x0c00_0001),
     ]);
-    let frame = (1..4_u32, dst).prop_map(|(in_port, dst)| Step::Frame(Sent { in_port, dst }));
+    let frame =
+        (1..4_u32, dst).prop_map(|(in_port, dst)| ModelInput::Frame(ModelPacket { in_port, dst }));
     let burst = (proptest::collection::vec(commands(), 1..5), 0..3_usize);
     prop_oneof![
-        4 => commands().prop_map(Step::Change),
-        2 => burst.prop_map(|(commands, but)| Step::Burst(commands, but)),
+        4 => commands().prop_map(ModelInput::Change),
+        2 => burst.prop_map(|(commands, but)| ModelInput::Burst(commands, but)),
         3 => frame,
-        1 => (1..3_u64).prop_map(Step::Pause),
+        1 => (1..3_u64).prop_map(ModelInput::Pause),
     ]
 }
 
@@ -562,7 +574,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_tables_do_what_a_list_would(steps in proptest::collection::vec(steps(), 1..40)) {
+    fn tables_behave_like_a_list(steps in proptest::collection::vec(steps(), 1..40)) {
         let mut both = Both::new();
         for number in 1..4 {
             both.pipeline.set_port(&port(number));

@@ -1,17 +1,28 @@
-//! A group: buckets, and which of them a frame goes through (OF 1.3.5, 5.6).
+//! A group: buckets, and the selection of the bucket that a packet passes through (OF 1.3.5, 5.6).
 //!
-//! A group never changes: a modification puts another in its place, which goes on
-//! with the same counters, its buckets with new ones (OF 1.3.5, 6.5).
+//! A group is immutable: a modification replaces it by one with the same counters and with new
+//! buckets (OF 1.3.5, 6.5).
 //!
-//! A select group is read as a lottery with the same outcome each time (weighted
-//! rendezvous hashing): each bucket draws a number from the frame's addresses and
-//! from what the bucket is, and the lowest for its weight wins. So the buckets'
-//! shares are their weights, a flow stays together, and when a bucket comes, goes,
-//! dies or gets another weight, only frames move that come to it or leave it.
-//! Both directions of a connection draw the same.
+//! # Selection: weighted rendezvous hashing
 //!
-//! A group that is told how to choose (`flow::Selection`) draws from the fields that it
-//! is told alone, and from the number beside them; so nothing else of a frame moves it.
+//! D. Thaler, C. Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 1998;
+//! the weights follow C. Schindelhauer, G. Schomaker, "Weighted distributed hash tables", SPAA 2005: bucket *i*
+//! with weight *w* and the uniform hash *u* of packet and bucket scores *-ln(u) / w*, and the
+//! lowest score is selected.
+//!
+//! ```text
+//!   hash(packet) --+-- bucket A, weight 1   score 0.93
+//!                  +-- bucket B, weight 2   score 0.21   <- selected
+//!                  +-- bucket C, dead       excluded
+//! ```
+//!
+//! So the shares of the buckets are their weights, packets of one flow stay together, and when a
+//! bucket is added, removed, dies or changes its weight, only flows move that enter or leave that
+//! bucket. Both directions of a connection select the same bucket. A selection costs one logarithm
+//! per bucket: O(n), with n at most 1,024.
+//!
+//! A group with a selection method (`flow::Selection`) hashes only the fields and the parameter
+//! that it names.
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
@@ -33,7 +44,7 @@ use crate::stable_hash::StableHasher;
 pub struct Group {
     pub(crate) id: GroupId,
     pub(crate) kind: GroupKind,
-    /// How it chooses, if it was told.
+    /// Selection method, if one was specified.
     selection: Option<Selection>,
     pub(crate) buckets: Vec<GroupBucket>,
     pub(crate) created: Instant,
@@ -44,20 +55,20 @@ pub struct Group {
 /// A bucket.
 #[derive(Debug)]
 pub struct GroupBucket {
-    /// As it was given.
+    /// The bucket as it was specified.
     pub(crate) given: flow::Bucket,
-    /// What is done, in the order of an action set.
+    /// The actions, in the order of an action set.
     set: ActionSet,
-    /// Whether the frame is another afterwards.
+    /// True if the actions modify the packet.
     pub(crate) rewrites: bool,
-    /// What the bucket is, as a number: not its weight, nor its place.
+    /// Hash of actions and watched things, without weight and index.
     seed: u64,
     pub(crate) counters: Counters,
 }
 
 impl Group {
-    /// The group that `command` describes. One whose place it takes hands on its
-    /// age and its counters.
+    /// Creates the group that `command` describes. It inherits age and counters of the group that
+    /// it replaces.
     pub(crate) fn new(
         command: &GroupMod,
         old: Option<&Self>,
@@ -81,31 +92,31 @@ impl Group {
         }
     }
 
-    /// Which of its buckets a frame goes through.
+    /// Returns the group's type.
     #[must_use]
     pub const fn kind(&self) -> GroupKind {
         self.kind
     }
 
-    /// Its buckets.
+    /// Returns the buckets.
     #[must_use]
     pub fn buckets(&self) -> &[GroupBucket] {
         &self.buckets
     }
 
-    /// What a compiler has to say of it in a word. It is asked once.
+    /// Returns a word that an engine computes once, by `say`.
     pub fn compiled_word(&self, say: impl FnOnce(&Self) -> u64) -> u64 {
         *self.compiled_word.get_or_init(|| say(self))
     }
 
-    /// Counts a frame, as `writer`.
+    /// Counts a packet, as `writer`.
     pub fn count(&self, writer: usize, weight: Totals, now: Instant) {
         self.counters.add(writer, weight, now);
     }
 
-    /// The bucket that a frame with this hash goes through, of those that are `alive`; of a
-    /// group of all, which is not asked, it is the first. Only a select group asks for the
-    /// hash ([`Group::hash`]).
+    /// Returns the index of the bucket that a packet with this hash passes through, of those that
+    /// are `alive`; for an `all` group, the first. Only a select group uses the hash
+    /// ([`Group::hash`]).
     pub fn select_bucket(
         &self,
         hash: u64,
@@ -118,7 +129,7 @@ impl Group {
         }
     }
 
-    /// The bucket that a frame with this hash draws, of those that are `alive`.
+    /// Returns the bucket with the lowest score for this hash, of those that are `alive`.
     pub(crate) fn draw(
         &self,
         hash: u64,
@@ -134,7 +145,7 @@ impl Group {
         best.map(|(index, _)| index)
     }
 
-    /// How deep a frame must be read for it.
+    /// Returns the parse depth that the group needs.
     pub(crate) fn depth(&self) -> Depth {
         let actions = self.buckets.iter().flat_map(|bucket| &bucket.given.actions);
         let deepest = actions.map(depth_of).max().unwrap_or_default();
@@ -144,7 +155,7 @@ impl Group {
         }
     }
 
-    /// How deep a frame must be read for what is hashed of it.
+    /// Returns the parse depth that the hash needs.
     fn hashed_depth(&self) -> Depth {
         match self.hashed() {
             Some(fields) => fields.depth(),
@@ -152,7 +163,7 @@ impl Group {
         }
     }
 
-    /// The fields that alone are hashed; none if it is what is hashed by default.
+    /// Returns the fields to hash, or `None` for the default.
     fn hashed(&self) -> Option<&SelectionFields> {
         match &self.selection.as_ref()?.method {
             SelectionMethod::Hash(fields) => Some(fields).filter(|fields| !fields.is_empty()),
@@ -160,7 +171,7 @@ impl Group {
         }
     }
 
-    /// The number by which a frame with these fields draws a bucket.
+    /// Returns the selection hash of a packet with these fields.
     #[must_use]
     pub fn hash(&self, key: &FlowKey) -> u64 {
         let param = self
@@ -168,7 +179,7 @@ impl Group {
             .as_ref()
             .map_or(0, |selection| selection.param);
         match (self.hashed(), param) {
-            // A number that nobody gave changes nothing.
+            // The default parameter changes nothing.
             (None, 0) => symmetric_hash(key),
             (None, param) => StableHasher::new().of((param, symmetric_hash(key))),
             (Some(fields), param) => {
@@ -182,19 +193,19 @@ impl Group {
         }
     }
 
-    /// The groups that it sends frames to.
+    /// Returns the groups that it sends packets to.
     pub(crate) fn successors(&self) -> impl Iterator<Item = GroupId> {
         let buckets = self.buckets.iter();
         buckets.flat_map(|bucket| groups_of(&bucket.given.actions))
     }
 
-    /// The groups whose state is a bucket's state.
+    /// Returns the groups that its buckets watch.
     pub(crate) fn watched(&self) -> impl Iterator<Item = GroupId> {
         let watched = self.buckets.iter().map(|bucket| bucket.given.watch_group);
         watched.filter(|group| *group != GroupId::ANY)
     }
 
-    /// The group as it is described.
+    /// Returns the description.
     pub(crate) fn description(&self) -> GroupDesc {
         let buckets = self.buckets.iter().map(|bucket| bucket.given.clone());
         GroupDesc {
@@ -205,7 +216,7 @@ impl Group {
         }
     }
 
-    /// The group as statistics tell it.
+    /// Returns the statistics.
     pub(crate) fn statistics(&self, references: u32, now: Instant) -> GroupStats {
         let totals = self.counters.totals();
         let buckets = self.buckets.iter().map(|bucket| {
@@ -239,28 +250,27 @@ impl GroupBucket {
         }
     }
 
-    /// Whether the frame is another afterwards: what is done is done to a copy then.
+    /// True if the actions modify the packet: then they are executed on a copy.
     #[must_use]
     pub const fn rewrites(&self) -> bool {
         self.rewrites
     }
 
-    /// Counts a frame, as `writer`.
+    /// Counts a packet, as `writer`.
     pub fn count(&self, writer: usize, weight: Totals, now: Instant) {
         self.counters.add(writer, weight, now);
     }
 
-    /// What is done, in order.
+    /// Returns the actions, in order of execution.
     #[must_use]
     pub fn actions(&self) -> &[Action] {
         self.set.actions()
     }
 
-    /// How far the bucket is from winning a frame with this hash; infinitely, if it
-    /// has no weight. The numbers drawn are exponentially distributed, at the rate
-    /// of the weight, which is what makes the chance to draw the lowest the share.
+    /// Returns the bucket's score for a hash; infinite without a weight. Scores are exponentially
+    /// distributed with the weight as rate, so the probability of the lowest score is the share.
     fn score(&self, hash: u64) -> f64 {
-        /// 2 to the 53rd: as many different numbers as a fraction can be.
+        /// 2 to the 53rd: the number of distinct fractions of an `f64`.
         const STEPS: f64 = 9_007_199_254_740_992.0;
         let step = StableHasher::new().of((hash, self.seed)) >> 11;
         let chance = (step as f64 + 0.5) / STEPS;
@@ -268,8 +278,8 @@ impl GroupBucket {
     }
 }
 
-/// The hash of a frame's addresses: the same in both directions, and for all frames of a
-/// connection.
+/// Returns a hash of a packet's addresses and ports: equal in both directions, and for all packets
+/// of a connection.
 #[must_use]
 pub fn symmetric_hash(key: &FlowKey) -> u64 {
     /// Source and destination of each layer.
@@ -282,14 +292,14 @@ pub fn symmetric_hash(key: &FlowKey) -> u64 {
         (Field::SctpSrc, Field::SctpDst),
     ];
     const SINGLE: [Field; 3] = [Field::VlanVid, Field::EthType, Field::IpProto];
-    // The addresses that ARP speaks of are those of IPv4.
+    // The addresses in ARP are IPv4 addresses.
     let address = |field| match field {
         Field::Ipv4Src => key.get(field).or_else(|| key.get(Field::ArpSpa)),
         Field::Ipv4Dst => key.get(field).or_else(|| key.get(Field::ArpTpa)),
         other => key.get(other),
     };
-    // As all pairs and then all others would be hashed, each behind how many they are: where a
-    // flow goes stays as it is, and nothing is put together for it.
+    // The hash equals that of two lists with their lengths, so that flows keep their buckets; no
+    // list is allocated for it.
     let mut mixer = StableHasher::new();
     mixer.write_usize(PAIRS.len());
     for (source, destination) in PAIRS {
@@ -305,9 +315,9 @@ pub fn symmetric_hash(key: &FlowKey) -> u64 {
     mixer.finish()
 }
 
-/// A number for what the bucket does and watches, and for being the so manieth
-/// that does and watches the same. Of the actions' text, which means the same in
-/// every build: an upgrade of the switch moves nobody either.
+/// Returns the hash of a bucket's actions and watched things, and of the number of equal buckets
+/// before it. It hashes the text of the actions, which is the same in every build, so that an
+/// upgrade of the switch moves no flow.
 fn seed(given: &flow::Bucket, twins: usize) -> u64 {
     let flow::Bucket {
         id: _,

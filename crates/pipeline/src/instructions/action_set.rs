@@ -1,40 +1,39 @@
-//! The action set: what `write_actions` collects along the way and the last
-//! table executes, in an order of its own (OF 1.3.5, 5.10).
+//! The action set: `write_actions` adds to it, and the end of the pipeline executes it in the order
+//! of the specification (OF 1.3.5, 5.10).
 
 use std::mem::{Discriminant, discriminant};
 
 use base::PortNo;
 use flow::{Action, Extension, Field, Wide};
 
-/// At most one action of each kind; of those that write fields, as many as were
-/// written, in their order (`ovs-actions(7)`, Action Sets).
+/// At most one action of each kind, and all actions that write fields, in the order in which they
+/// were written (`ovs-actions(7)`, Action Sets).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActionSet {
-    /// In the order of execution.
+    /// The actions, in order of execution.
     actions: Vec<Action>,
 }
 
-/// Of the actions of one kind the set has one.
+/// The kind of an action. The set holds one action of each.
 type ActionKind = (Discriminant<Action>, Option<Discriminant<Extension>>);
 
 fn kind(action: &Action) -> ActionKind {
     match action {
-        // The same, but for who is told.
+        // The two differ only in the controllers that they notify.
         Action::Extended(Extension::DecTtl(_)) => (discriminant(&Action::DecIpTtl), None),
         Action::Extended(extension) => (discriminant(action), Some(discriminant(extension))),
         _ => (discriminant(action), None),
     }
 }
 
-/// The step of what writes fields.
+/// Rank of actions that write fields.
 const WRITES: u8 = 14;
 
-/// The step of groups; behind it are outputs, and what comes to an output. Of these
-/// only the first is taken.
+/// Rank of groups. Outputs and lookups follow; only the first of these is executed.
 const LAST: u8 = 16;
 
-/// The action's step in the order of execution: that of the specification, and where
-/// it leaves it open, Open vSwitch's.
+/// Returns the action's rank in the order of execution: that of the specification, and where it has
+/// none, that of Open vSwitch.
 const fn step(action: &Action) -> u8 {
     match action {
         Action::CopyTtlIn => 1,
@@ -64,13 +63,13 @@ const fn step(action: &Action) -> u8 {
         Action::Meter(_) | Action::SetQueue(_) => 15,
         Action::Group(_) => LAST,
         Action::Output { .. } | Action::Enqueue { .. } => 17,
-        // Open vSwitch looks up again in place of an output.
+        // Open vSwitch resubmits in place of an output.
         Action::Extended(Extension::Resubmit { .. }) => 18,
         Action::Extended(_) => WRITES,
     }
 }
 
-/// The bits of a field that an action writes, whatever they were.
+/// Returns the bits of a field that an action overwrites.
 fn written(action: &Action) -> Option<(Field, u128)> {
     match action {
         Action::SetField { field, mask, .. } => Some((*field, *mask)),
@@ -81,7 +80,7 @@ fn written(action: &Action) -> Option<(Field, u128)> {
     }
 }
 
-/// The bits of a tunnel option that an action writes, whatever they were.
+/// Returns the bits of a tunnel option that an action overwrites.
 fn written_of_option(action: &Action) -> Option<(Field, Wide)> {
     match action {
         Action::Extended(Extension::SetOption(term)) => Some((term.field, term.mask)),
@@ -92,7 +91,7 @@ fn written_of_option(action: &Action) -> Option<(Field, Wide)> {
     }
 }
 
-/// Whether nothing is left to see of `earlier` once `later` is done.
+/// True if `later` overwrites the whole effect of `earlier`.
 fn covers(later: &Action, earlier: &Action) -> bool {
     match (written_of_option(later), written_of_option(earlier)) {
         (Some((field, mask)), Some((old, bits))) => {
@@ -113,9 +112,8 @@ const fn is_move(action: &Action) -> bool {
 }
 
 impl ActionSet {
-    /// Merges `actions` in: each takes the place of the one of its kind. Those that
-    /// write fields come behind each other; the earlier stay as long as anything is to
-    /// be seen of them.
+    /// Merges `actions`: each replaces the one of its kind. Actions that write fields are appended;
+    /// earlier ones stay while they have an effect.
     pub(crate) fn write(&mut self, actions: &[Action]) {
         for action in actions {
             if step(action) == WRITES {
@@ -131,7 +129,7 @@ impl ActionSet {
     }
 
     fn write_field(&mut self, action: &Action) {
-        // Bits that are moved were seen.
+        // A move has read the bits.
         if !self.actions.iter().any(is_move) {
             self.actions
                 .retain(|earlier| step(earlier) != WRITES || !covers(action, earlier));
@@ -146,7 +144,7 @@ impl ActionSet {
         self.actions.insert(at, action.clone());
     }
 
-    /// How many actions there are.
+    /// Returns the number of actions.
     pub(crate) const fn len(&self) -> usize {
         self.actions.len()
     }
@@ -156,8 +154,8 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// The port that the set outputs to; none if it hands the frame to a group
-    /// instead (ONF EXT-233).
+    /// Returns the port that the set outputs to; none if it has a group, which replaces the output
+    /// (ONF EXT-233).
     pub(crate) fn output(&self) -> PortNo {
         match self.actions().last() {
             Some(Action::Output { port, .. } | Action::Enqueue { port, .. }) => *port,
@@ -165,8 +163,7 @@ impl ActionSet {
         }
     }
 
-    /// The actions that are executed, in their order. Where there is a group there
-    /// is no output, which comes behind it.
+    /// Returns the actions to execute, in their order. A group excludes the output after it.
     pub(crate) fn actions(&self) -> &[Action] {
         if self.actions.is_empty() {
             return &[];
@@ -184,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_is_the_specifications() {
+    fn action_set_executes_in_the_order_of_the_specification() {
         let mut set = ActionSet::default();
         let queued = Action::SetQueue(base::QueueId(1));
         set.write(&[
@@ -215,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_takes_the_place_of_outputs() {
+    fn group_replaces_outputs() {
         let mut set = ActionSet::default();
         let group = Action::Group(base::GroupId(1));
         set.write(&[Action::output(PortNo(1)), group.clone(), Action::PopVlan]);
@@ -224,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_takes_the_place_of_a_lookup() {
+    fn output_replaces_a_resubmission() {
         let mut set = ActionSet::default();
         let lookup = Action::Extended(Extension::Resubmit {
             port: PortNo::IN_PORT,
@@ -238,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_written_in_the_order_in_which_it_was_said() {
+    fn field_writes_keep_their_order() {
         use flow::Subfield;
         let part = |offset, value| {
             let to = Subfield::new(Field::Reg0, offset, 8).expect("of 32");
@@ -248,7 +245,7 @@ mod tests {
         let mut set = ActionSet::default();
         set.write(&[part(0, 1), whole.clone(), part(0, 2), part(8, 3)]);
         assert_eq!(set.actions(), [whole.clone(), part(0, 2), part(8, 3)]);
-        // What was moved stays, or other bits would be moved.
+        // The moved bits stay, since later ones would differ.
         let (from, to) = (Subfield::whole(Field::Reg0), Subfield::whole(Field::Reg1));
         let moved = Action::Extended(Extension::Move { from, to });
         set.write(&[moved.clone(), whole.clone()]);
@@ -257,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_kind_the_last_one_stays() {
+    fn last_action_of_a_kind_stays() {
         let mut set = ActionSet::default();
         set.write(&[Action::output(PortNo(1)), Action::set(Field::EthSrc, 1)]);
         set.write(&[Action::set(Field::EthDst, 2), Action::set(Field::EthSrc, 3)]);

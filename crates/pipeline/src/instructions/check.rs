@@ -1,9 +1,8 @@
-//! Whether a rule's instructions, or a packet-out's actions, can be what the
-//! controller means; asked before anything is changed.
+//! Checks of instructions and action lists, before anything is changed.
 //!
-//! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
-//! Nor is a queue: a port without it sends as it does (`ovs-actions(7)`, set_queue).
-//! Whether groups and meters exist, their tables know.
+//! A port that does not exist is no error: it may be added later (OF 1.3.5, 7.3.4.1). Neither is a
+//! queue: a port without it sends regardless (`ovs-actions(7)`, set_queue). The group and meter
+//! tables check that groups and meters exist.
 
 pub(crate) mod extension;
 
@@ -20,19 +19,17 @@ use super::field_facts::FieldFacts;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 use extension::{check_conjunctions, may_be_written};
 
-/// Where actions stand, which decides how they are judged.
+/// The context of an action list, which decides which checks apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ActionContext {
-    /// In `apply_actions`: the match is all that is known before them.
+    /// `apply_actions`: the match and earlier actions are known.
     Apply,
-    /// In `write_actions`: what other tables have done by then is unknown, so
-    /// that anything may fit; but set-field needs its prerequisites in the match
-    /// all the same (OF 1.3.5, 7.2.5).
+    /// `write_actions`: the actions of other tables are unknown, so that any action may fit; but
+    /// set-field needs its prerequisites in the match (OF 1.3.5, 7.2.5).
     Write,
-    /// In a bucket, which meets the frames of whatever rules send there: anything
-    /// may fit.
+    /// A bucket, which receives the packets of any rule: any action may fit.
     Bucket,
-    /// In a packet-out, where there is no match, and `TABLE` is a port.
+    /// A packet-out, which has no match; `TABLE` is a port.
     PacketOut,
 }
 
@@ -54,8 +51,7 @@ pub(crate) fn check_instructions(
     }
 }
 
-/// What is to be said of the actions of a rule whatever its match; none if that depends
-/// on it.
+/// Returns the result of the checks of a rule's actions, if it does not depend on the match.
 pub(crate) fn verdict_on(instructions: &Instructions) -> Option<Result<(), Refusal>> {
     let judge = || check_actions(instructions, FieldFacts::default(), Consistency::Required);
     instructions.actions().all(fits_any).then(judge)
@@ -79,7 +75,7 @@ fn check_actions(
     check_list(set.actions(), &mut known, ActionContext::Write, consistency)
 }
 
-/// Judges the actions of a bucket.
+/// Checks the actions of a bucket.
 pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
     if actions.len() > BUCKET_ACTIONS_MAX {
         return Err(Refusal::ActionTooMany);
@@ -93,7 +89,7 @@ pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
     )
 }
 
-/// Judges the actions of a packet-out.
+/// Checks the actions of a packet-out.
 pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
     check_count(actions.iter())?;
     let mut known = FieldFacts::default();
@@ -105,8 +101,8 @@ pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
     )
 }
 
-/// Judges what is left to be done with a frame that waited: what a packet-out may do,
-/// and what instructions may beside.
+/// Checks the rest of a paused packet's actions: it may hold those of a packet-out and of
+/// instructions.
 pub(crate) fn check_continuation(continuation: &Continuation) -> Result<(), Refusal> {
     let actions = continuation.actions();
     check_count(actions.clone())?;
@@ -139,7 +135,7 @@ pub(crate) fn check_continuation(continuation: &Continuation) -> Result<(), Refu
     Ok(())
 }
 
-/// Judges how many actions there are, those within others among them, and how deep.
+/// Checks the number of actions, inner ones included, and their nesting.
 fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<(), Refusal> {
     let shallow = actions
         .clone()
@@ -148,7 +144,7 @@ fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<
     few.then_some(()).ok_or(Refusal::ActionTooMany)
 }
 
-/// The action, and those within it.
+/// Returns the number of actions in an action, itself included.
 fn count(action: &Action) -> usize {
     match action {
         Action::Extended(Extension::Clone(inside)) => 1 + inside.iter().map(count).sum::<usize>(),
@@ -165,7 +161,7 @@ fn check_list(
     for action in actions {
         check_argument(action, place)?;
         if let Action::Extended(Extension::Clone(inside)) = action {
-            // What is known inside is forgotten outside.
+            // Facts that hold inside do not hold outside.
             check_list(inside, &mut known.clone(), place, consistency)?;
         }
         check_consistency(action, known, place, consistency)?;
@@ -174,7 +170,7 @@ fn check_list(
     Ok(())
 }
 
-/// Judges an action by itself.
+/// Checks an action by itself.
 fn check_argument(action: &Action, place: ActionContext) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match action {
@@ -212,13 +208,13 @@ fn check_argument(action: &Action, place: ActionContext) -> Result<(), Refusal> 
     }
 }
 
-/// Judges whether one of Nicira's actions can stand there.
+/// Checks that a Nicira action is permitted in this context.
 fn check_place(extension: &Extension, place: ActionContext) -> Result<(), Refusal> {
     match place {
         ActionContext::Write | ActionContext::Bucket if !may_be_written(extension) => {
             Err(Refusal::ActionBadExperimenterType)
         }
-        // A clause is a rule's.
+        // Only rules have clauses.
         ActionContext::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
             Err(Refusal::ActionUnsupportedOrder)
         }
@@ -252,10 +248,10 @@ fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal>
         return Err(Refusal::ActionBadSetType);
     }
     let fits = mask != 0 && mask & !field.full_mask() == 0 && value & !mask == 0;
-    // A VLAN id without the bit that there is one would mean to take the tag off.
+    // A VLAN id without the present bit would mean to remove the tag.
     let present = u128::from(VID_PRESENT);
     let untags = field == Field::VlanVid && mask & present != 0 && value & present == 0;
-    // The lower two bits of the byte are not the DSCP's.
+    // The lower two bits of the byte do not belong to the DSCP.
     let spills = field == Field::IpTos && value & 3 != 0;
     if !fits || untags || spills {
         return Err(Refusal::ActionBadSetArgument);
@@ -263,8 +259,7 @@ fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Whether the action fits any frame, and leaves it as it is: then nothing need be
-/// known of the frame.
+/// True if the action fits any packet and does not modify it: no facts are needed.
 const fn fits_any(action: &Action) -> bool {
     matches!(
         action,
@@ -276,7 +271,7 @@ const fn fits_any(action: &Action) -> bool {
     )
 }
 
-/// Judges an action by what is known of the frames it will meet.
+/// Checks an action against the facts of the packets that it will receive.
 fn check_consistency(
     action: &Action,
     known: &FieldFacts,
@@ -296,11 +291,11 @@ fn check_consistency(
     Ok(())
 }
 
-/// Whether the action reads or writes fields with prerequisites.
+/// True if the action reads or writes fields with prerequisites.
 fn needs_oxm(action: &Action) -> bool {
     let needy = |field: &Field| field.info().prerequisite != Prerequisite::None;
     match action {
-        // As Open vSwitch has it, in all versions.
+        // As in Open vSwitch, in all versions.
         Action::Extended(Extension::DecNshTtl) => true,
         Action::SetField { field, .. } => needy(field),
         Action::Extended(extension) => fields_of(extension).iter().any(needy),
@@ -308,12 +303,12 @@ fn needs_oxm(action: &Action) -> bool {
     }
 }
 
-/// Whether the frame certainly has the header that the action changes.
+/// True if every packet has the header that the action modifies.
 fn fits(action: &Action, known: &FieldFacts) -> bool {
     let ip = || known.fulfils(Prerequisite::Ip);
     let mpls = || known.fulfils(Prerequisite::Mpls);
     match action {
-        // "Set the VLAN id" presumes a tag, though its match needs no other field.
+        // Set-field of the VLAN id requires a tag, though a match on it requires no other field.
         Action::SetField {
             field: Field::VlanVid,
             ..

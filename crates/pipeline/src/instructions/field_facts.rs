@@ -1,24 +1,24 @@
-//! What is certain of a frame at a point of an action list: by the match it
-//! satisfied and the actions done to it since.
+//! Facts about the packets at a point of an action list, from the match and the actions before it:
+//! an abstract interpretation of the header fields that prerequisites need.
 
 use flow::field::{Prerequisite, VID_PRESENT};
 use flow::{Action, Encap, Extension, Field, Match, PacketType};
 
 use super::action_facts::written_subfield;
 
-/// What every such frame has.
+/// Facts that hold for every packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FieldFacts {
     eth_type: Option<u128>,
     tag: bool,
     ip_proto: Option<u128>,
     icmpv6_type: Option<u128>,
-    /// Whether it has no Ethernet header, or may have none.
+    /// True if packets have no Ethernet header, or may have none.
     bare: bool,
 }
 
 impl FieldFacts {
-    /// What the match says.
+    /// Returns the facts of a match.
     pub(crate) fn of(matching: &Match) -> Self {
         let present = u128::from(VID_PRESENT);
         let vlan = matching.term(Field::VlanVid);
@@ -31,12 +31,12 @@ impl FieldFacts {
         }
     }
 
-    /// Whether the Ethernet header may be missing.
+    /// True if the Ethernet header may be missing.
     pub(crate) const fn is_bare(&self) -> bool {
         self.bare
     }
 
-    /// Whether the frame certainly has what `needs` asks for.
+    /// True if every packet satisfies the prerequisite.
     pub(crate) fn fulfils(&self, needs: Prerequisite) -> bool {
         let one_of = |known: Option<u128>, wanted: &[u128]| {
             known.is_some_and(|value| wanted.contains(&value))
@@ -66,7 +66,7 @@ impl FieldFacts {
         }
     }
 
-    /// Follows an action. Behind a popped tag there may be another, or none.
+    /// Applies an action. After a popped tag there may be another, or none.
     pub(crate) fn after(&mut self, action: &Action) {
         match action {
             Action::PushVlan(_) | Action::SetVlanVid(_) | Action::SetVlanPcp(_) => self.tag = true,
@@ -100,7 +100,7 @@ impl FieldFacts {
         }
     }
 
-    /// Follows the writing of these bits of a field; none if they come with the frame.
+    /// Applies a write of these bits of a field; `value` is `None` if it depends on the packet.
     fn wrote(&mut self, field: Field, mask: u128, value: Option<u128>) {
         let present = u128::from(VID_PRESENT);
         let whole = value.filter(|_| mask == field.full_mask());
@@ -122,7 +122,7 @@ impl FieldFacts {
         }
     }
 
-    /// Follows a header that is put around: before it nothing is known.
+    /// Applies an added header; nothing is known of it.
     fn become_packet(&mut self, encap: &Encap) {
         let kind = encap.makes();
         match kind.ether_type() {
@@ -134,7 +134,7 @@ impl FieldFacts {
         }
     }
 
-    /// Another frame now: of this type if it is known, and without a tag as far as is known.
+    /// Resets all facts but the EtherType, if it is known.
     fn become_type(&mut self, eth_type: Option<u128>) {
         *self = Self {
             eth_type,
@@ -143,7 +143,7 @@ impl FieldFacts {
     }
 }
 
-/// The type that bare packets are of, if the match is for those.
+/// Returns the EtherType of packets without an Ethernet header, if the match selects them.
 fn of_bare(matching: &Match) -> Option<u128> {
     let kind = u32::try_from(matching.exact(Field::PacketType)?).ok()?;
     PacketType(kind).ether_type().map(u128::from)

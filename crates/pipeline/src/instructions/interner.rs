@@ -1,8 +1,14 @@
-//! What the latest rules do. A controller that adds a million rules has them do a
-//! few hundred different things, so a rule shares its instructions with one before
-//! it that does the same, if that was not too long ago.
+//! Interning of instructions: a rule shares the instructions of an earlier one with equal
+//! instructions, if that is in a direct-mapped table of recent ones.
 //!
-//! Nothing depends on it but the memory that rules take.
+//! ```text
+//!   hash(instructions) mod 1024 --> | weak | weak | weak | ...     equal: share it
+//!                                                                else: replace the entry
+//! ```
+//!
+//! A controller that adds a million rules has them do a few hundred different things. A collision
+//! only costs memory: nothing else depends on the table. A lookup costs one hash and one
+//! comparison.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
@@ -12,20 +18,18 @@ use foldhash::fast::FixedState;
 
 use super::SharedInstructions;
 
-/// How many instructions are remembered: an output to each port of a large bridge,
-/// with a few rewrites before it. They take 8 kB, and what they point to goes with the
-/// last rule that has it.
-const REMEMBERED: usize = 1024;
+/// Number of table entries: an output to each port of a large bridge, with a few rewrites before
+/// it. The table takes 8 kB; instructions are freed with their last rule.
+const ENTRIES: usize = 1024;
 
-/// Instructions, each in the place that its hash names.
+/// The table of recent instructions.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
-    /// Empty until the first rule comes.
-    places: Vec<Weak<SharedInstructions>>,
+    /// Entries by hash; empty until the first rule is added.
+    entries: Vec<Weak<SharedInstructions>>,
 }
 
-/// A clone remembers nothing: a snapshot is not written to, and one that is taken back
-/// learns anew.
+/// A clone starts empty: a snapshot is not written to, and a restored one fills its own table.
 impl Clone for Interner {
     fn clone(&self) -> Self {
         Self::default()
@@ -33,19 +37,19 @@ impl Clone for Interner {
 }
 
 impl Interner {
-    /// `instructions`, or those equal to them that a rule has.
+    /// Returns the shared form of `instructions`.
     pub(crate) fn intern(&mut self, instructions: &Instructions) -> Arc<SharedInstructions> {
-        if self.places.is_empty() {
-            self.places.resize(REMEMBERED, Weak::new());
+        if self.entries.is_empty() {
+            self.entries.resize(ENTRIES, Weak::new());
         }
-        let number = FixedState::default().hash_one(instructions) % REMEMBERED as u64;
-        let place = usize::try_from(number).expect("there are not so many places");
-        let known = self.places[place].upgrade();
+        let slot = FixedState::default().hash_one(instructions) % ENTRIES as u64;
+        let index = usize::try_from(slot).expect("there are not so many entries");
+        let known = self.entries[index].upgrade();
         if let Some(known) = known.filter(|known| ***known == *instructions) {
             return known;
         }
         let new = Arc::new(SharedInstructions::new(instructions.clone()));
-        self.places[place] = Arc::downgrade(&new);
+        self.entries[index] = Arc::downgrade(&new);
         new
     }
 }
@@ -62,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_shared_while_a_rule_has_it() {
+    fn equal_instructions_are_shared_while_a_rule_has_them() {
         let mut recent = Interner::default();
         let first = recent.intern(&output(1));
         assert!(Arc::ptr_eq(&first, &recent.intern(&output(1))));
@@ -74,9 +78,9 @@ mod tests {
     }
 
     #[test]
-    fn more_than_can_be_remembered_is_right_all_the_same() {
+    fn interner_collisions_keep_instructions_correct() {
         let mut recent = Interner::default();
-        let ports = 0..5 * u32::try_from(REMEMBERED).expect("small");
+        let ports = 0..5 * u32::try_from(ENTRIES).expect("small");
         let kept: Vec<_> = ports.map(|port| recent.intern(&output(port))).collect();
         for (port, instructions) in (0..).zip(&kept) {
             assert_eq!(***instructions, output(port));

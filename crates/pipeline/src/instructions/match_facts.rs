@@ -1,11 +1,10 @@
-//! What a match asks for, all of its fields together: how deep a frame must be read, and
-//! whether there are fields among them that are judged apart. Every rule that comes is asked
-//! that, so it is one walk along the bytes, by a table.
+//! Facts of a match: the parse depth that its fields need, and if some need further checks. Every
+//! flow-mod needs them, so they are computed by one pass over the encoded match with a table.
 
 use flow::field::Depth;
 use flow::{Field, Match, TermHead, TermLayout};
 
-/// A bit for each answer.
+/// A bit for each fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MatchFacts(u8);
 
@@ -15,13 +14,13 @@ impl MatchFacts {
     const OPTION: u8 = 1 << 2;
     const INTERNAL: u8 = 1 << 3;
 
-    /// What `matching` asks for.
+    /// Returns the facts of `matching`.
     pub(crate) fn of(matching: &Match) -> Self {
         let (bytes, mut bits, mut at) = (matching.as_bytes(), 0, 0);
         while let Some(head) = bytes.get(at) {
             let row = ROWS[usize::from(*head)];
             if row.length == 0 {
-                // What stands behind all terms, if anything does, is about tunnel options.
+                // Bytes after all terms encode tunnel options.
                 bits |= if *head == 0 { 0 } else { Self::OPTION };
                 break;
             }
@@ -31,7 +30,7 @@ impl MatchFacts {
         Self(bits)
     }
 
-    /// How deep a frame must be read.
+    /// Returns the parse depth.
     pub(crate) const fn depth(self) -> Depth {
         match (self.0 & Self::TRANSPORT, self.0 & Self::NETWORK) {
             (0, 0) => Depth::Link,
@@ -40,12 +39,12 @@ impl MatchFacts {
         }
     }
 
-    /// Whether tunnel options are among it.
+    /// True if a tunnel option is matched.
     pub(crate) const fn has_options(self) -> bool {
         self.0 & Self::OPTION != 0
     }
 
-    /// Whether it asks for what data paths of another kind tell of a frame among themselves.
+    /// True if a field is matched that is internal to data paths of another kind.
     pub(crate) const fn has_internal(self) -> bool {
         self.0 & Self::INTERNAL != 0
     }
@@ -64,13 +63,12 @@ impl MatchFacts {
     }
 }
 
-/// What the latest match asked for: the next is mostly laid out alike, and then asks for the
-/// same.
+/// The facts of the latest match. The next one mostly has the same layout, and then the same facts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MatchFactsCache(Option<(TermLayout, MatchFacts)>);
 
 impl MatchFactsCache {
-    /// What `matching` asks for.
+    /// Returns the facts of `matching`.
     #[inline]
     pub(crate) fn facts_of(&mut self, matching: &Match) -> MatchFacts {
         match &self.0 {
@@ -86,14 +84,14 @@ impl MatchFactsCache {
     }
 }
 
-/// What a term is for, and how many bytes it takes; none if it is no term.
+/// The facts of a term, and its length in bytes; zero if it is no term.
 #[derive(Clone, Copy)]
 struct TermFacts {
     bits: u8,
     length: u8,
 }
 
-/// By the head of a term.
+/// The facts by the head of a term.
 static ROWS: [TermFacts; 256] = {
     let mut rows = [TermFacts { bits: 0, length: 0 }; 256];
     let mut head = u8::MAX;
@@ -119,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_match_asks_for_is_what_its_fields_ask_for() {
+    fn match_facts_are_those_of_the_fields() {
         let lines = [
             "",
             "in_port=1,dl_dst=02:00:00:00:00:01/ff:00:00:00:00:00",

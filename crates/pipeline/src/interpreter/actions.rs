@@ -1,5 +1,5 @@
-//! What each action does to a frame. One that needs a header which the frame
-//! does not have does nothing.
+//! The effect of each OpenFlow action on a packet. An action on a header that the packet does not
+//! have does nothing.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ use crate::instructions::action_facts::is_ethernet_field;
 use crate::verdict::DropReason;
 
 impl Execution<'_> {
-    /// Does the actions, in order; ends with the first that ends the frame.
+    /// Executes actions in order, up to the first that ends the packet.
     pub(crate) fn apply(
         &mut self,
         packet: &mut Packet<'_>,
@@ -26,7 +26,7 @@ impl Execution<'_> {
             self.trace.on_action(action);
             self.act(packet, action)?;
             if self.pause.is_some() {
-                self.leave(&actions[place + 1..]);
+                self.pause_actions(&actions[place + 1..]);
                 break;
             }
         }
@@ -49,20 +49,20 @@ impl Execution<'_> {
             Action::Extended(extension) => self.extend(packet, extension),
             change if self.is_bare() && is_of_frames(change) => Ok(()),
             change => {
-                self.keep(packet)?;
-                self.changes();
+                self.preserve_state(packet)?;
+                self.mark_modified();
                 self.change(packet, change)
             }
         }
     }
 
-    /// From now on it leaves by that queue. Of one that no port can have nothing is noted, as
-    /// Open vSwitch has it.
+    /// Selects the queue for later outputs. As in Open vSwitch, a number that no port can have
+    /// selects none.
     fn set_queue(&mut self, queue: QueueId) {
         self.priority = Priority::for_queue(queue).unwrap_or(self.priority);
     }
 
-    /// Sends it out of the port by that queue, and by no other port.
+    /// Outputs the packet to one port by this queue.
     fn enqueue(
         &mut self,
         packet: &Packet<'_>,
@@ -94,12 +94,12 @@ impl Execution<'_> {
         if self.set_register(field, value) || (self.is_bare() && is_ethernet_field(field)) {
             return Ok(());
         }
-        self.keep(packet)?;
-        self.changes();
-        write_field(packet, field, value).map_err(failed)
+        self.preserve_state(packet)?;
+        self.mark_modified();
+        write_field(packet, field, value).map_err(drop_reason_of)
     }
 
-    /// Every action that changes the frame, but set-field.
+    /// Executes actions that modify the packet, except set-field.
     fn change(&mut self, packet: &mut Packet<'_>, action: &Action) -> Result<(), DropReason> {
         let done = match action {
             Action::SetVlanVid(vid) => tagged(packet).map(|()| packet.set_vlan_vid(*vid)),
@@ -110,22 +110,25 @@ impl Execution<'_> {
             Action::PopMpls(eth_type) => packet.pop_mpls(*eth_type),
             Action::PushPbb(eth_type) => packet.push_pbb(*eth_type),
             Action::PopPbb => packet.pop_pbb(),
-            Action::DecMplsTtl => return self.lowered(packet.dec_mpls_ttl()),
-            Action::DecIpTtl => return self.lowered(packet.dec_ip_ttl()),
+            Action::DecMplsTtl => return self.handle_ttl_result(packet.dec_mpls_ttl()),
+            Action::DecIpTtl => return self.handle_ttl_result(packet.dec_ip_ttl()),
             other => {
                 set(packet, other);
                 Ok(())
             }
         };
-        done.map_err(failed)
+        done.map_err(drop_reason_of)
     }
 
-    pub(crate) fn lowered(&mut self, done: Result<(), TtlExpired>) -> Result<(), DropReason> {
-        done.map_err(|TtlExpired| self.expired())
+    pub(crate) fn handle_ttl_result(
+        &mut self,
+        done: Result<(), TtlExpired>,
+    ) -> Result<(), DropReason> {
+        done.map_err(|TtlExpired| self.handle_expired_ttl())
     }
 }
 
-/// Whether the action is about Ethernet frames, and nothing to a bare packet.
+/// True if the action only applies to Ethernet frames.
 const fn is_of_frames(action: &Action) -> bool {
     matches!(
         action,
@@ -140,14 +143,14 @@ const fn is_of_frames(action: &Action) -> bool {
     )
 }
 
-pub(crate) fn failed(error: RewriteError) -> DropReason {
+pub(crate) fn drop_reason_of(error: RewriteError) -> DropReason {
     match error {
         RewriteError::NoBufferSpace(_) => DropReason::NoRoom,
         RewriteError::Malformed(reason) => DropReason::Malformed(reason),
     }
 }
 
-/// OpenFlow 1.0 sets VLAN id and priority also where there is no tag yet.
+/// OpenFlow 1.0 sets VLAN id and priority also where there is no tag: it adds one.
 fn tagged(packet: &mut Packet<'_>) -> Result<(), RewriteError> {
     match packet.headers().link.tag {
         Some(_) => Ok(()),
@@ -155,7 +158,7 @@ fn tagged(packet: &mut Packet<'_>) -> Result<(), RewriteError> {
     }
 }
 
-/// The actions that cannot fail.
+/// Executes actions that cannot fail.
 fn set(packet: &mut Packet<'_>, action: &Action) {
     match action {
         Action::SetNwSrc(address) => packet.set_ipv4_src(Ipv4Addr::from_bits(*address)),
@@ -171,7 +174,7 @@ fn set(packet: &mut Packet<'_>, action: &Action) {
     }
 }
 
-/// Writes a field whole. The value fits it.
+/// Writes a whole field. The value fits it.
 fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(), RewriteError> {
     let mac = MacAddr::from_u64(low_u64(value));
     let v4 = Ipv4Addr::from_bits(low_u32(value));
@@ -227,13 +230,13 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::NshC2 => packet.set_nsh_context(1, low_u32(value)),
         Field::NshC3 => packet.set_nsh_context(2, low_u32(value)),
         Field::NshC4 => packet.set_nsh_context(3, low_u32(value)),
-        // Another transport's ports; or no field of the frame that may be written.
+        // A port of another transport protocol, or a field that is not writable.
         _ => {}
     }
     Ok(())
 }
 
-/// Writes the whole outermost tag: without the bit that there is one, it goes.
+/// Writes the whole outermost tag. Without the present bit it removes the tag.
 fn write_tci(packet: &mut Packet<'_>, tci: u16) -> Result<(), RewriteError> {
     if tci & VID_PRESENT == 0 {
         return packet.pop_vlan();
@@ -244,7 +247,7 @@ fn write_tci(packet: &mut Packet<'_>, tci: u16) -> Result<(), RewriteError> {
     Ok(())
 }
 
-/// Whether the frame's transport is the one whose ports `field` means.
+/// True if `field` is a port of the packet's transport protocol.
 fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
     match packet.headers().transport {
         Transport::Tcp(_) => matches!(field, Field::TcpSrc | Field::TcpDst),

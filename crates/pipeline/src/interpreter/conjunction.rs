@@ -1,10 +1,20 @@
-//! Conjunctive matches (`ovs-fields(7)`, "Conjunctive Match Fields").
+//! Conjunctive matches (`ovs-fields(7)`, "Conjunctive Match Fields"): a rule whose match is the
+//! product of several lists, at the cost of their sum.
 //!
-//! A rule whose actions are `conjunction(id, k/n)` does nothing itself: it says that
-//! a frame which matches it fulfils clause *k* of *n*. Once clauses of one priority
-//! fulfil all of a conjunction, the frame is looked up anew with the conjunction's
-//! id in `conj_id`, and what it finds then is what it finds. It comes to that only
-//! if no other rule of at least that priority matches.
+//! ```text
+//!   priority 10   nw_src=A  conjunction(7, 1/2)      nw_dst=X  conjunction(7, 2/2)
+//!                 nw_src=B  conjunction(7, 1/2)      nw_dst=Y  conjunction(7, 2/2)
+//!                           \_____ clause 1 ____/              \_____ clause 2 ____/
+//!   priority  9   conj_id=7  actions=output:2        matches {A,B} x {X,Y}
+//! ```
+//!
+//! A rule with the action `conjunction(id, k/n)` has no effect of its own: a packet that matches it
+//! satisfies clause *k* of *n*. If clauses of one priority satisfy all of a conjunction, the packet
+//! is looked up again with the conjunction's id in `conj_id`, and that result counts. This happens
+//! only if no ordinary rule of at least that priority matches.
+//!
+//! This is the reference implementation: it searches all rules, and again for each conjunction that
+//! is satisfied. The fast path records satisfied clauses in bit masks.
 
 use std::sync::Arc;
 
@@ -13,16 +23,15 @@ use flow::{Action, Extension, Field, FlowKey};
 use crate::rules::Rule;
 use crate::rules::table::Table;
 
-/// The rule that a frame finds, and the conjunction by which it finds it; zero for
-/// none.
+/// Returns the rule that a packet matches, and the id of the conjunction that led to it, or zero.
 pub(crate) fn look_up<'t>(table: &'t Table, key: &mut FlowKey) -> (Option<&'t Arc<Rule>>, u32) {
-    let mut heard = SatisfiedClauses::default();
+    let mut satisfied = SatisfiedClauses::default();
     let found = |rule: Option<&'t Arc<Rule>>| (rule, 0);
     for rule in table.rules() {
-        if heard.priority.is_some_and(|p| p != rule.priority())
-            && let Some(by_clauses) = heard.conclude(table, key)
+        if satisfied.priority.is_some_and(|p| p != rule.priority())
+            && let Some(result) = satisfied.resolve(table, key)
         {
-            return by_clauses;
+            return result;
         }
         if !rule.matching().accepts(key) {
             continue;
@@ -30,21 +39,21 @@ pub(crate) fn look_up<'t>(table: &'t Table, key: &mut FlowKey) -> (Option<&'t Ar
         if !rule.is_clause() {
             return found(Some(rule));
         }
-        heard.hear(rule);
+        satisfied.add(rule);
     }
-    heard.conclude(table, key).unwrap_or_else(|| found(None))
+    satisfied.resolve(table, key).unwrap_or_else(|| found(None))
 }
 
-/// The clauses that hold, of one priority.
+/// The clauses of one priority that a packet satisfies.
 #[derive(Default)]
 struct SatisfiedClauses {
     priority: Option<u16>,
-    /// By conjunction: how many clauses there are, and which of them hold.
-    held: Vec<(u32, u8, u64)>,
+    /// For each conjunction: id, number of clauses, and a bit mask of the satisfied ones.
+    masks: Vec<(u32, u8, u64)>,
 }
 
 impl SatisfiedClauses {
-    fn hear(&mut self, rule: &Rule) {
+    fn add(&mut self, rule: &Rule) {
         self.priority = Some(rule.priority());
         for action in &rule.instructions.apply {
             let Action::Extended(Extension::Conjunction {
@@ -55,24 +64,24 @@ impl SatisfiedClauses {
             else {
                 continue;
             };
-            let same = |held: &&mut (u32, u8, u64)| (held.0, held.1) == (*id, *clauses);
-            match self.held.iter_mut().find(same) {
+            let same = |masks: &&mut (u32, u8, u64)| (masks.0, masks.1) == (*id, *clauses);
+            match self.masks.iter_mut().find(same) {
                 Some((.., bits)) => *bits |= 1 << clause,
-                None => self.held.push((*id, *clauses, 1 << clause)),
+                None => self.masks.push((*id, *clauses, 1 << clause)),
             }
         }
     }
 
-    /// What the conjunctions that hold lead to; then all is forgotten.
-    fn conclude<'t>(
+    /// Returns the result of the satisfied conjunctions, and clears all clauses.
+    fn resolve<'t>(
         &mut self,
         table: &'t Table,
         key: &mut FlowKey,
     ) -> Option<(Option<&'t Arc<Rule>>, u32)> {
         self.priority = None;
         let whole = |clauses: u8| u64::MAX >> (64 - u32::from(clauses));
-        let held = std::mem::take(&mut self.held);
-        let ids = held.iter().filter(|(_, n, bits)| *bits == whole(*n));
+        let masks = std::mem::take(&mut self.masks);
+        let ids = masks.iter().filter(|(_, n, bits)| *bits == whole(*n));
         for (id, ..) in ids {
             key.set(Field::ConjId, u128::from(*id));
             let mut rules = table.rules();

@@ -1,5 +1,4 @@
-//! Packets that are no Ethernet frames: how they come to be and end (`ovs-actions(7)`,
-//! encap and decap), and how they are kept and told (OF 1.5.1, 7.2.3.11).
+//! Packets without an Ethernet header: the actions `encap` and `decap` (`ovs-actions(7)`).
 
 use flow::{Encap, NshProperty, PacketType};
 use packet::wire::ethernet::EtherType;
@@ -7,79 +6,79 @@ use packet::wire::nsh::{self, Nsh};
 use packet::{EncapPayload, Network, Packet};
 
 use super::Execution;
-use super::actions::failed;
+use super::actions::drop_reason_of;
 use crate::verdict::DropReason;
 
-/// Bytes of the longest metadata of a network service header.
+/// Maximum metadata of a network service header, in bytes.
 const METADATA_MAX: usize = nsh::LEN_MAX - nsh::BASE_LEN;
 
 impl Execution<'_> {
-    /// Puts a header around the packet.
+    /// Adds a header before the packet.
     pub(crate) fn encap(
         &mut self,
         packet: &mut Packet<'_>,
         encap: &Encap,
     ) -> Result<(), DropReason> {
-        self.keep(packet)?;
-        self.changes();
+        self.preserve_state(packet)?;
+        self.mark_modified();
         let inside = match self.registers.packet_type.is_ethernet() {
             true => EncapPayload::Frame,
             false => EncapPayload::Packet,
         };
         let is_done = match encap {
-            // The addresses that it is kept with are zero.
+            // The stored Ethernet header has zero addresses already.
             Encap::Ethernet => inside == EncapPayload::Packet,
             Encap::Nsh(properties) => push_nsh(packet, inside, properties)?,
             Encap::Mpls => push_mpls(packet, inside, EtherType::MPLS)?,
             Encap::MplsMulticast => push_mpls(packet, inside, EtherType::MPLS_MULTICAST)?,
         };
-        self.becomes(is_done.then(|| encap.makes()))
+        self.set_packet_type(is_done.then(|| encap.makes()))
     }
 
-    /// Takes the outermost header off the packet. What is `left` counts where the header
-    /// does not tell.
+    /// Removes the outermost header. `left` is the type of the inner packet, for a header that does
+    /// not contain it.
     pub(crate) fn decap(
         &mut self,
         packet: &mut Packet<'_>,
         left: Option<PacketType>,
     ) -> Result<(), DropReason> {
-        self.keep(packet)?;
-        self.changes();
+        self.preserve_state(packet)?;
+        self.mark_modified();
         if self.registers.packet_type.is_ethernet() {
             let bare = packet.strip_ethernet();
-            return self.becomes(bare.map(|bare| PacketType::of_ether_type(bare.0)));
+            return self.set_packet_type(bare.map(|bare| PacketType::of_ether_type(bare.0)));
         }
         let left = match packet.headers().network {
             Network::Nsh(_) => {
-                let left = packet.pop_nsh().map_err(failed)?;
+                let left = packet.pop_nsh().map_err(drop_reason_of)?;
                 left.ok().map(|left| match left {
                     Some(bare) => PacketType::of_ether_type(bare.0),
                     None => PacketType::ETHERNET,
                 })
             }
-            Network::Mpls(_) => left.filter(|left| is_told(*left)),
+            Network::Mpls(_) => left.filter(|left| is_storable(*left)),
             _ => None,
         };
         if let (Network::Mpls(_), Some(left)) = (&packet.headers().network, left) {
             let bare = left.ether_type().map(EtherType);
-            packet.decap_mpls(bare).map_err(failed)?;
+            packet.decap_mpls(bare).map_err(drop_reason_of)?;
         }
-        self.becomes(left)
+        self.set_packet_type(left)
     }
 
-    fn becomes(&mut self, kind: Option<PacketType>) -> Result<(), DropReason> {
+    fn set_packet_type(&mut self, kind: Option<PacketType>) -> Result<(), DropReason> {
         self.registers.packet_type = kind.ok_or(DropReason::UnsupportedPacketType)?;
         Ok(())
     }
 
-    /// Whether the packet has no Ethernet header whose fields could be written.
+    /// True if the packet has no Ethernet header.
     pub(crate) const fn is_bare(&self) -> bool {
         !self.registers.packet_type.is_ethernet()
     }
 }
 
-/// Whether packets of this kind can be kept.
-fn is_told(kind: PacketType) -> bool {
+/// True if packets of this type can be stored.
+fn is_storable(kind: PacketType) -> bool {
     kind.is_ethernet() || kind.ether_type().is_some()
 }
 
@@ -88,7 +87,9 @@ fn push_mpls(
     inside: EncapPayload,
     eth_type: EtherType,
 ) -> Result<bool, DropReason> {
-    packet.encap_mpls(inside, eth_type).map_err(failed)?;
+    packet
+        .encap_mpls(inside, eth_type)
+        .map_err(drop_reason_of)?;
     Ok(true)
 }
 
@@ -122,5 +123,7 @@ fn push_nsh(
         nsh::MD_TYPE1 => &[0; nsh::LEN_MD1 - nsh::BASE_LEN][..],
         _ => &metadata[..len],
     };
-    packet.push_nsh(inside, header, metadata).map_err(failed)
+    packet
+        .push_nsh(inside, header, metadata)
+        .map_err(drop_reason_of)
 }

@@ -1,4 +1,4 @@
-//! What each of Nicira's actions does to a frame (`ovs-actions(7)`).
+//! The effect of each Nicira action on a packet (`ovs-actions(7)`).
 
 use base::{MeterId, PortNo, Priority, TableId};
 use flow::field::widen;
@@ -12,7 +12,7 @@ use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
 use crate::verdict::{Cause, Destination, DropReason};
 
 impl Execution<'_> {
-    /// Does one of Nicira's actions.
+    /// Executes a Nicira action.
     pub(crate) fn extend(
         &mut self,
         packet: &mut Packet<'_>,
@@ -28,7 +28,7 @@ impl Execution<'_> {
                 return self.set_wide_part(packet, *to, bits);
             }
             Extension::Move { from, to } => {
-                // A frame that lacks the source's header gives zeros.
+                // A missing source header reads as zero.
                 let bits = self.part(packet, *from);
                 return self.set_part(packet, *to, bits);
             }
@@ -45,7 +45,7 @@ impl Execution<'_> {
             Extension::OutputTruncated { port, max_len } => {
                 return self.output_truncated(packet, *port, *max_len);
             }
-            Extension::Controller(told) => self.tell(told),
+            Extension::Controller(told) => self.execute_controller(told),
             Extension::DecTtl(ids) => return self.dec_ttl_telling(packet, ids),
             Extension::Exit => self.exited = true,
             Extension::Clone(actions) => return self.on_copy(packet, actions),
@@ -56,25 +56,29 @@ impl Execution<'_> {
                 return self.set_part(packet, *to, u128::from(larger));
             }
             Extension::Learn(learn) => return self.learn(packet, learn),
-            Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
+            Extension::FinTimeout { idle_s, hard_s } => {
+                self.request_shorter_timeouts(packet, *idle_s, *hard_s)
+            }
             Extension::Encap(encap) => return self.encap(packet, encap),
             Extension::Decap { left } => return self.decap(packet, *left),
             Extension::SetOption(term) => self.set_option(term.field, term.value, term.mask),
             Extension::DeleteField(field) => self.delete_option(*field),
             Extension::DecNshTtl => {
-                self.keep(packet)?;
-                self.changes();
-                return self.lowered(packet.dec_nsh_ttl());
+                self.preserve_state(packet)?;
+                self.mark_modified();
+                return self.handle_ttl_result(packet.dec_nsh_ttl());
             }
-            Extension::Sample(sample) => self.promise(Destination::Collectors(Box::new(*sample))),
+            Extension::Sample(sample) => {
+                self.record_output(Destination::Collectors(Box::new(*sample)))
+            }
             Extension::PopQueue => self.priority = Priority::NONE,
-            // Met by the lookup; and for nobody's eyes but the controller's.
+            // Conjunctions are evaluated by the lookup; notes have no effect.
             Extension::Conjunction { .. } | Extension::Note(_) => {}
         }
         Ok(())
     }
 
-    /// The bits of a part; zero if the frame lacks the header.
+    /// Returns the bits of a subfield; zero if the header is missing.
     pub(crate) fn part(&mut self, packet: &Packet<'_>, part: Subfield) -> u128 {
         match part.is_tunnel_option() {
             true => part.wide_of(self.option(part.field())).low(),
@@ -82,7 +86,7 @@ impl Execution<'_> {
         }
     }
 
-    /// The same, however wide it is.
+    /// Returns the bits of a subfield of any width.
     pub(crate) fn wide_part(&mut self, packet: &Packet<'_>, part: Subfield) -> Wide {
         match part.is_tunnel_option() {
             true => part.wide_of(self.option(part.field())),
@@ -90,7 +94,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Writes the lower bits of `bits`, as many as the part has.
+    /// Writes the lower bits of `bits` to a subfield.
     fn set_wide_part(
         &mut self,
         packet: &mut Packet<'_>,
@@ -125,8 +129,8 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Looks the frame up again and does what is found. Only the lookup sees the
-    /// other port, so that outputs and `IN_PORT` mean what they meant.
+    /// Looks the packet up again and executes the rule. Only the lookup sees the other port;
+    /// outputs and `IN_PORT` refer to the real one.
     fn resubmit(
         &mut self,
         packet: &mut Packet<'_>,
@@ -147,10 +151,10 @@ impl Execution<'_> {
         self.recursion -= backward;
         self.nesting -= 1;
         match result {
-            // Ends what the resubmission led to, and no more (`ovs-actions(7)`, dec_ttl).
+            // Ends the resubmission, and no more (`ovs-actions(7)`, dec_ttl).
             Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
             Err(reason) => return Err(reason),
-            // A miss is not reported: whoever resubmits asks whether there is a rule.
+            // A miss in a resubmission is not reported.
             Ok(_) => {}
         }
         Ok(())
@@ -158,7 +162,7 @@ impl Execution<'_> {
 
     fn enter(&mut self, packet: &mut Packet<'_>, port: PortNo) -> Result<bool, DropReason> {
         self.count_lookup()?;
-        let from = self.from;
+        let from = self.in_port;
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, port.0.into());
         }
@@ -166,10 +170,10 @@ impl Execution<'_> {
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, from.0.into());
         }
-        self.traverse(packet, found)
+        self.run_rules(packet, found)
     }
 
-    /// Counts a lookup beyond the first: a frame has so many.
+    /// Counts a lookup beyond the first, up to the limit.
     pub(crate) fn count_lookup(&mut self) -> Result<(), DropReason> {
         self.resubmits += 1;
         if self.resubmits > RESUBMITS_MAX {
@@ -178,7 +182,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Sends the frame out of the port of this number, of 16 bits or of 32.
+    /// Outputs the packet to the port with this number of 16 or 32 bits.
     fn output_number(
         &mut self,
         packet: &Packet<'_>,
@@ -191,7 +195,7 @@ impl Execution<'_> {
             _ => PortNo::ANY,
         };
         match port {
-            // No rule may say so, and so no register either.
+            // No rule may name these ports, and so no register may.
             PortNo::TABLE | PortNo::ANY | PortNo::UNSET => {
                 self.drop(DropReason::OutputNoPort);
                 Ok(())
@@ -200,8 +204,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Sends the beginning of the frame. What it owed to the wire is paid before,
-    /// since a part of a segment has no checksum.
+    /// Outputs the beginning of the packet. Pending offloads are completed first, since a part of a
+    /// segment has no valid checksum.
     fn output_truncated(
         &mut self,
         packet: &Packet<'_>,
@@ -212,7 +216,7 @@ impl Execution<'_> {
         if packet.frame().len() <= max_len {
             return self.output(packet, port, MaxLen::WHOLE);
         }
-        self.keep(packet)?;
+        self.preserve_state(packet)?;
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         if matches!(copy.offload.checksum, Checksum::Partial { .. }) {
@@ -221,12 +225,12 @@ impl Execution<'_> {
         copy.offload = Offload::default();
         copy.truncate(max_len);
         let result = self.output(packet, port, MaxLen::WHOLE);
-        self.settle(copy);
+        self.finish_frame(copy);
         result
     }
 
-    /// To controllers of one id; and there the frame waits, if it shall.
-    fn tell(&mut self, told: &ControllerAction) {
+    /// Sends the packet to the controllers with one id, and pauses it there if the action says so.
+    fn execute_controller(&mut self, told: &ControllerAction) {
         let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
         let mut meta = self.packet_in(Some(told.max_len));
         meta.cause = Cause::Explicit(told.reason);
@@ -234,8 +238,8 @@ impl Execution<'_> {
         meta.userdata.clone_from(&told.userdata);
         match self.check_meter(meter) {
             Ok(()) if told.pause => self.begin_pause(meta),
-            Ok(()) => self.promise(Destination::Controller(meta)),
-            // With it goes all that it was to wait for.
+            Ok(()) => self.record_output(Destination::Controller(meta)),
+            // A dropped packet-in also ends the pause.
             Err(reason) => {
                 self.exited |= told.pause;
                 self.drop(reason);
@@ -244,11 +248,11 @@ impl Execution<'_> {
     }
 
     fn dec_ttl_telling(&mut self, packet: &mut Packet<'_>, ids: &[u16]) -> Result<(), DropReason> {
-        self.keep(packet)?;
-        self.changes();
+        self.preserve_state(packet)?;
+        self.mark_modified();
         match packet.dec_ip_ttl() {
             Ok(()) => Ok(()),
-            Err(_) => Err(self.expired_telling(ids)),
+            Err(_) => Err(self.handle_expired_ttl_for(ids)),
         }
     }
 
@@ -287,7 +291,7 @@ impl Execution<'_> {
     }
 }
 
-/// Bytes of the longest frame that this one is on the wire.
+/// Returns the length of the longest frame that this packet becomes on the wire.
 fn longest_segment(packet: &Packet<'_>) -> usize {
     let frame = packet.frame();
     let segments = frame.wire_frames();
@@ -295,7 +299,7 @@ fn longest_segment(packet: &Packet<'_>) -> usize {
         Some(cut) if segments > 1 => {
             let payload = usize::from(cut.size);
             let all = usize::try_from(frame.wire_bytes()).unwrap_or(usize::MAX);
-            // All headers, once for each segment, and all of the payload.
+            // All headers, once for each segment, and the payload.
             let headers = frame
                 .len()
                 .abs_diff(all)

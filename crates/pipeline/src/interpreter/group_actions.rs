@@ -1,8 +1,7 @@
-//! What groups and meters do to a frame on its way (OF 1.3.5, 5.6 and 5.7), and
-//! what is done to copies.
+//! Groups and meters (OF 1.3.5, 5.6 and 5.7), and actions on copies.
 //!
-//! A bucket is given the frame as it is when it comes to the group, and what it
-//! does to it nobody else sees: neither the other buckets nor the actions behind.
+//! A bucket receives the packet as it is when it enters the group. Its modifications are visible
+//! neither to other buckets nor to later actions.
 
 use base::{GroupId, MeterId};
 use flow::{Action, Field, GroupKind, MaxLen};
@@ -18,10 +17,10 @@ use crate::pipeline::spend;
 use crate::verdict::{Cause, Destination, DropReason};
 
 impl Execution<'_> {
-    /// Hands the frame to a group.
+    /// Sends the packet to a group.
     pub(crate) fn group(&mut self, packet: &mut Packet<'_>, id: GroupId) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
-        // A group that a rule names is there, or the rule would not be.
+        // A rule that names a missing group is refused.
         let group = pipeline.groups().find(id).ok_or(DropReason::NoBucket)?;
         group.counters.add(self.writer, self.weight, self.now);
         let hash = match group.kind {
@@ -43,7 +42,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Runs the frame through a bucket.
+    /// Executes a bucket.
     fn bucket(
         &mut self,
         packet: &mut Packet<'_>,
@@ -53,7 +52,7 @@ impl Execution<'_> {
         if !spend(&mut self.buckets_left) {
             return Err(DropReason::GroupLimit);
         }
-        // Buckets may look the frame up again, and so lead back here.
+        // Buckets may resubmit, and so return here.
         if self.nesting >= NESTING_MAX {
             return Err(DropReason::RecursionTooDeep);
         }
@@ -73,11 +72,10 @@ impl Execution<'_> {
         };
         self.nesting -= 1;
         (self.cause, self.priority) = (cause, priority);
-        self.contain(done)
+        self.contain_drop(done)
     }
 
-    /// Does actions to a copy of the frame, with a copy of all that goes with it:
-    /// nobody sees it afterwards but those it was sent to.
+    /// Executes actions on a copy of the packet, with a copy of its pipeline fields.
     pub(crate) fn on_copy(
         &mut self,
         packet: &Packet<'_>,
@@ -86,11 +84,11 @@ impl Execution<'_> {
         if self.nesting >= NESTING_MAX {
             return Err(DropReason::RecursionTooDeep);
         }
-        self.keep(packet)?;
+        self.preserve_state(packet)?;
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         let (set, stack) = (self.set.clone(), self.stack.clone());
-        let (from, registers, exited) = (self.from, self.registers.clone(), self.exited);
+        let (from, registers, exited) = (self.in_port, self.registers.clone(), self.exited);
         let priority = self.priority;
         self.nesting += 1;
         let done = match Packet::parse(&mut copy, self.depth) {
@@ -98,17 +96,17 @@ impl Execution<'_> {
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
         self.nesting -= 1;
-        self.wait(FinalActionSet::Never);
-        self.settle(copy);
+        self.finish_pause(FinalActionSet::Never);
+        self.finish_frame(copy);
         (*self.set, *self.stack) = (set, stack);
-        (self.from, self.registers, self.exited) = (from, registers, exited);
+        (self.in_port, self.registers, self.exited) = (from, registers, exited);
         self.priority = priority;
-        self.changes();
-        self.contain(done)
+        self.mark_modified();
+        self.contain_drop(done)
     }
 
-    /// What ends a copy ends nothing else; but limits are the frame's, not the copy's.
-    fn contain(&mut self, done: Result<(), DropReason>) -> Result<(), DropReason> {
+    /// Ends only the copy, except for limits, which apply to the packet and all of its copies.
+    fn contain_drop(&mut self, done: Result<(), DropReason>) -> Result<(), DropReason> {
         match done {
             Err(reason) if !reason.is_limit() => {
                 self.drop(reason);
@@ -118,7 +116,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Submits the frame to a rule's meter.
+    /// Submits the packet to a rule's meter.
     pub(crate) fn submit_to_meter(
         &mut self,
         packet: &mut Packet<'_>,
@@ -142,27 +140,30 @@ impl Execution<'_> {
         outcome
     }
 
-    /// Raises the frame's drop precedence, if it has one.
+    /// Raises the packet's drop precedence.
     fn remark(&mut self, packet: &mut Packet<'_>, levels: u8) -> Result<(), DropReason> {
         let dscp = self.field(packet, Field::IpDscp);
         let dscp = dscp.and_then(|dscp| u8::try_from(dscp).ok());
         if let Some(raised) = dscp.and_then(|dscp| raise_drop_precedence(dscp, levels)) {
-            self.keep(packet)?;
-            self.changes();
+            self.preserve_state(packet)?;
+            self.mark_modified();
             packet.set_ip_dscp(raised);
         }
         Ok(())
     }
 
-    /// The frame goes to the controllers, if their meter lets it.
-    pub(crate) fn tell_controllers(&mut self, max_len: Option<MaxLen>) -> Result<(), DropReason> {
+    /// Sends the packet to the controllers, if the controller meter permits it.
+    pub(crate) fn send_to_controllers(
+        &mut self,
+        max_len: Option<MaxLen>,
+    ) -> Result<(), DropReason> {
         self.check_meter(MeterId::CONTROLLER)?;
         let meta = self.packet_in(max_len);
-        self.promise(Destination::Controller(meta));
+        self.record_output(Destination::Controller(meta));
         Ok(())
     }
 
-    /// Whether this meter lets a frame go to the controllers. One that is not there does.
+    /// Submits the packet to a meter of packet-ins. A missing meter permits it.
     pub(crate) fn check_meter(&mut self, meter: MeterId) -> Result<(), DropReason> {
         match self.metered(meter) {
             MeterDecision::Pass => Ok(()),

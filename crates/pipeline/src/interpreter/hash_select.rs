@@ -1,8 +1,16 @@
-//! What hashes of frames choose: links of `multipath`, ports of `bundle`.
+//! Selection by hash: links of `multipath`, ports of `bundle` (`ovs-actions(7)`). Groups have their
+//! own selection.
 //!
-//! Nobody prescribes the hash; this one is stable, so that a frame goes the same
-//! way tomorrow, and both directions of a flow hash alike where the fields are said
-//! to be symmetric (`ovs-actions(7)`, multipath). Groups choose by themselves.
+//! ```text
+//!   fields --> hash --+--> modulo_n         hash mod n
+//!                     +--> hash_threshold   which of n equal regions       (RFC 2992)
+//!                     +--> hrw              highest of n hashes            (Thaler, Ravishankar 1998)
+//!                     +--> iter_hash        rehash until below n
+//! ```
+//!
+//! The hash is not standardized. This one is stable, so that a flow keeps its link after a restart,
+//! and both directions of a flow have the same hash where the fields are symmetric. `hrw` costs n
+//! hashes, `iter_hash` two on average, the others one.
 
 use std::hash::Hash;
 
@@ -11,7 +19,7 @@ use flow::{BundleAction, BundleAlgorithm, Field, HashFields, Multipath, Multipat
 
 use crate::stable_hash::StableHasher;
 
-/// The hash of the frame whose fields `field` tells; zero stands for one it lacks.
+/// Returns the hash of a packet, whose fields `field` returns; a missing field is zero.
 pub(crate) fn hash_fields(
     fields: HashFields,
     basis: u16,
@@ -50,20 +58,20 @@ fn address(field: &mut impl FnMut(Field) -> u128, four: Field, six: Field) -> u1
     field(four) ^ field(six)
 }
 
-/// Both addresses, whichever is which.
+/// Returns both addresses combined, regardless of direction.
 fn addresses(field: &mut impl FnMut(Field) -> u128) -> u128 {
     address(field, Field::Ipv4Src, Field::Ipv6Src) ^ address(field, Field::Ipv4Dst, Field::Ipv6Dst)
 }
 
-/// Whether UDP's ports count. Of its fragments only the first has any, and all
-/// must go one way.
+/// Selects if UDP ports are hashed. Only the first fragment has them, and all fragments must take
+/// one link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UdpPorts {
     Included,
     LeftOut,
 }
 
-/// Both ports, whichever is which.
+/// Returns both ports combined, regardless of direction.
 fn ports(field: &mut impl FnMut(Field) -> u128, datagrams: UdpPorts) -> u128 {
     let mut both = field(Field::TcpSrc) ^ field(Field::TcpDst);
     both ^= field(Field::SctpSrc) ^ field(Field::SctpDst);
@@ -73,12 +81,12 @@ fn ports(field: &mut impl FnMut(Field) -> u128, datagrams: UdpPorts) -> u128 {
     both
 }
 
-/// The link that a hash chooses.
+/// Returns the link that a hash selects.
 pub(crate) fn select_link(hash: u64, multipath: &Multipath) -> u16 {
     let links = u64::from(multipath.link_max) + 1;
     let chosen = match multipath.algorithm {
         MultipathAlgorithm::ModuloN => hash % links,
-        // The upper half of the product: which of equal regions the hash lies in.
+        // The upper half of the product: the region of the hash.
         MultipathAlgorithm::HashThreshold => ((hash >> 32) * links) >> 32,
         MultipathAlgorithm::HighestRandomWeight => (0..links)
             .max_by_key(|link| mix(hash, *link))
@@ -88,11 +96,11 @@ pub(crate) fn select_link(hash: u64, multipath: &Multipath) -> u16 {
     u16::try_from(chosen).expect("below the number of links")
 }
 
-/// How often a hash is hashed on, when at least every second one is a link.
+/// Maximum number of iterations; at least every second one succeeds.
 const ITERATIONS: u64 = 64;
 
-/// Hashes on until the result is a link. `modulus` is how many numbers there are;
-/// one that does not suit the number of links is replaced by the next power of two.
+/// Rehashes until the result is a link. `modulus` is the number of values; if it does not suit the
+/// number of links, it is replaced by the next power of two.
 fn iterate(hash: u64, links: u64, modulus: u32) -> u64 {
     let modulus = match u64::from(modulus) {
         suits if suits >= links && suits <= 2 * links => suits,
@@ -104,7 +112,7 @@ fn iterate(hash: u64, links: u64, modulus: u32) -> u64 {
         .unwrap_or(hash % links)
 }
 
-/// The port that a hash chooses among those that are up.
+/// Returns the port that a hash selects among those that are up.
 pub(crate) fn select_member(
     hash: u64,
     bundle: &BundleAction,
@@ -119,7 +127,7 @@ pub(crate) fn select_member(
     }
 }
 
-/// The hash of `word`, behind what was hashed before.
+/// Returns the hash of the previous input and `word`.
 fn mix(hash: u64, word: impl Hash) -> u64 {
     StableHasher::new().of((hash, word))
 }
@@ -148,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_algorithm_gives_each_link_its_share() {
+    fn algorithms_give_each_link_its_share() {
         for (algorithm, name) in MultipathAlgorithm::ALL {
             for links in [1, 2, 3, 7, 16] {
                 for count in choices(algorithm, links) {
@@ -159,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_go_one_way() {
+    fn directions_of_a_flow_select_one_link() {
         use Field as F;
         let there = |field| match field {
             F::EthSrc | F::Ipv4Src | F::TcpSrc => 5,
@@ -186,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_goes_down_moves_only_its_own_frames() {
+    fn port_failure_moves_only_its_own_flows() {
         let bundle = BundleAction {
             fields: HashFields::EthSrc,
             basis: 0,

@@ -1,6 +1,5 @@
-//! Rules that frames make (`ovs-actions(7)`, learn). The tables belong to whoever
-//! writes them, so a frame only says what rule it would have; until that is there,
-//! the frames behind it say the same.
+//! Rules that packets request (`ovs-actions(7)`, learn). Only the control thread changes tables, so
+//! a packet only records a request; until the rule exists, later packets record the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +18,22 @@ use crate::rules::Rule;
 use crate::rules::rule::shorter;
 use crate::verdict::{DropReason, LearnRequest};
 
-/// How long a rule that is learned again is left as it is: its hard timeout begins
-/// anew with each frame, but not to a finer grain than timeouts have.
+/// Minimum age at which a learned rule is renewed: its hard timeout restarts with each packet, but
+/// timeouts are in seconds.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// The flags of TCP by which a connection ends.
+/// The TCP flags that end a connection.
 const FIN_OR_RST: u128 = 0b101;
 
 impl Execution<'_> {
-    /// Says what rule the frame would have, unless it is there. One that cannot be
-    /// is not learned.
+    /// Requests the rule of a `learn` action, unless it exists. An invalid rule is not learned.
     pub(crate) fn learn(
         &mut self,
         packet: &mut Packet<'_>,
         learn: &Learn,
     ) -> Result<(), DropReason> {
-        let is_there = match self.learned(packet, learn) {
-            Ok(command) => self.want(command, learn),
+        let is_there = match self.build_learned_rule(packet, learn) {
+            Ok(command) => self.request_rule(command, learn),
             Err(_) => false,
         };
         match learn.result {
@@ -44,13 +42,13 @@ impl Execution<'_> {
         }
     }
 
-    /// Wants a rule, unless it is there already or there are too many. Answers whether it
-    /// is there or will be.
-    fn want(&mut self, command: FlowMod, learn: &Learn) -> bool {
+    /// Requests a rule, unless it exists or its limit is reached. Returns true if it exists or
+    /// will.
+    fn request_rule(&mut self, command: FlowMod, learn: &Learn) -> bool {
         let pipeline = self.pipeline;
         let limit = learn.limit;
         match pipeline.learned_rule(&command) {
-            Some(rule) if self.is_fresh(rule, &command, learn) => return true,
+            Some(rule) if self.is_up_to_date(rule, &command, learn) => return true,
             Some(_) => {}
             None if limit != 0 && pipeline.is_at_learn_limit(&command, limit) => {
                 self.drop(DropReason::LearnLimit);
@@ -64,8 +62,13 @@ impl Execution<'_> {
         true
     }
 
-    /// A frame that ends a TCP connection shortens the timeouts of the rule at hand.
-    pub(crate) fn end_of_tcp(&mut self, packet: &Packet<'_>, idle_s: u16, hard_s: u16) {
+    /// Requests shorter timeouts of the present rule, if the packet ends a TCP connection.
+    pub(crate) fn request_shorter_timeouts(
+        &mut self,
+        packet: &Packet<'_>,
+        idle_s: u16,
+        hard_s: u16,
+    ) {
         let flags = self.field(packet, Field::TcpFlags).unwrap_or(0);
         if let Some(rule) = self.rule
             && flags & FIN_OR_RST != 0
@@ -80,7 +83,11 @@ impl Execution<'_> {
         }
     }
 
-    fn learned(&mut self, packet: &Packet<'_>, learn: &Learn) -> Result<FlowMod, Refusal> {
+    fn build_learned_rule(
+        &mut self,
+        packet: &Packet<'_>,
+        learn: &Learn,
+    ) -> Result<FlowMod, Refusal> {
         let (mut matching, mut actions) = (Match::any(), Vec::new());
         let (idle_s, hard_s) = (learn.fin_idle_timeout_s, learn.fin_hard_timeout_s);
         if (idle_s, hard_s) != (0, 0) {
@@ -89,10 +96,10 @@ impl Execution<'_> {
         for spec in &learn.specs {
             match *spec {
                 LearnSpec::Match { to, from } => {
-                    matching = asking(matching, to, self.source(packet, from))?;
+                    matching = with_match_bits(matching, to, self.source(packet, from))?;
                 }
                 LearnSpec::Load { to, from } => {
-                    actions.push(writing(to, self.source(packet, from)));
+                    actions.push(write_action(to, self.source(packet, from)));
                 }
                 LearnSpec::Output(from) => {
                     let number = low_u64(self.part(packet, from));
@@ -121,9 +128,9 @@ impl Execution<'_> {
         }
     }
 
-    /// Whether a rule is what is wanted, and its hard timeout needs no new start. One
-    /// whose connection has ended gets none.
-    fn is_fresh(&self, rule: &Rule, wanted: &FlowMod, learn: &Learn) -> bool {
+    /// True if the existing rule equals the requested one and its hard timeout need not restart. A
+    /// rule whose connection has ended is not renewed.
+    fn is_up_to_date(&self, rule: &Rule, wanted: &FlowMod, learn: &Learn) -> bool {
         let given = (wanted.idle_timeout_s, wanted.hard_timeout_s);
         let ended = (
             shorter(given.0, learn.fin_idle_timeout_s),
@@ -136,8 +143,8 @@ impl Execution<'_> {
     }
 }
 
-/// The match that also asks for these bits.
-fn asking(matching: Match, to: Subfield, bits: Wide) -> Result<Match, Refusal> {
+/// Adds these bits to a match.
+fn with_match_bits(matching: Match, to: Subfield, bits: Wide) -> Result<Match, Refusal> {
     if to.is_tunnel_option() {
         let mut building = MatchBuilder::from(&matching);
         building.add_option(to.field(), to.wide_place(bits), to.wide_mask())?;
@@ -146,8 +153,8 @@ fn asking(matching: Match, to: Subfield, bits: Wide) -> Result<Match, Refusal> {
     matching.with_masked(to.field(), to.place(bits.low()), to.mask())
 }
 
-/// The action that writes these bits.
-fn writing(to: Subfield, bits: Wide) -> Action {
+/// Returns the action that writes these bits.
+fn write_action(to: Subfield, bits: Wide) -> Action {
     let field = to.field();
     match u64::try_from(bits.low()) {
         Ok(value) if to.bits() <= 64 => Action::Extended(Extension::Load { to, value }),

@@ -1,4 +1,4 @@
-//! Where an output goes: ports as they are now, and the reserved ones.
+//! Outputs to ports and to the reserved ports (OF 1.3.5, 4.5).
 
 use base::{MeterId, PortNo};
 use flow::MaxLen;
@@ -9,7 +9,7 @@ use crate::port::PortView;
 use crate::verdict::{Cause, Destination, DropReason, PacketInMeta};
 
 impl Execution<'_> {
-    /// Sends the frame out of `port` (OF 1.3.5, 4.5), as it is now.
+    /// Outputs the packet to `port`.
     pub(crate) fn output(
         &mut self,
         packet: &Packet<'_>,
@@ -17,36 +17,36 @@ impl Execution<'_> {
         max_len: MaxLen,
     ) -> Result<(), DropReason> {
         match port {
-            // No port takes another kind of packet than Ethernet.
-            port if self.is_bare() && !beside_ports(port) => {
+            // Ports only send Ethernet frames.
+            port if self.is_bare() && !is_virtual_port(port) => {
                 self.drop(DropReason::UnsupportedPacketType);
             }
-            PortNo::IN_PORT => self.send(self.from),
-            PortNo::TABLE => return self.submit(packet),
-            PortNo::NORMAL => self.promise(Destination::Normal),
-            PortNo::FLOOD => self.spread(PortView::floods),
-            PortNo::ALL => self.spread(PortView::forwards),
-            PortNo::CONTROLLER => self.report(max_len),
-            // The only way back is `IN_PORT`, so that a mistake makes no loop.
-            port if port == self.from => self.drop(DropReason::OutputToIngress),
+            PortNo::IN_PORT => self.send(self.in_port),
+            PortNo::TABLE => return self.submit_to_tables(packet),
+            PortNo::NORMAL => self.record_output(Destination::Normal),
+            PortNo::FLOOD => self.flood_to(PortView::floods),
+            PortNo::ALL => self.flood_to(PortView::forwards),
+            PortNo::CONTROLLER => self.send_packet_in(max_len),
+            // Only `IN_PORT` outputs to the ingress port, so that a mistake makes no loop.
+            port if port == self.in_port => self.drop(DropReason::OutputToIngress),
             port => self.send(port),
         }
         Ok(())
     }
 
     fn send(&mut self, port: PortNo) {
-        match self.pipeline.check_egress(self.from, port) {
-            Ok(()) => self.promise(Destination::Port(port)),
+        match self.pipeline.check_egress(self.in_port, port) {
+            Ok(()) => self.record_output(Destination::Port(port)),
             Err(reason) => self.drop(reason),
         }
     }
 
-    /// To all ports that `takes` a frame, but the one it came in by, and those that are kept
-    /// apart from it.
-    fn spread(&mut self, takes: fn(&PortView) -> bool) {
-        let is_protected = self.pipeline.is_protected(self.from);
+    /// Outputs to all ports that satisfy `takes`, except the ingress port and ports that are
+    /// protected from it.
+    fn flood_to(&mut self, takes: fn(&PortView) -> bool) {
+        let is_protected = self.pipeline.is_protected(self.in_port);
         for (port, view) in self.pipeline.ports() {
-            if port == self.from || !takes(&view.without_stp_block()) {
+            if port == self.in_port || !takes(&view.without_stp_block()) {
                 continue;
             }
             if is_protected && view.is_protected {
@@ -54,38 +54,38 @@ impl Execution<'_> {
             } else if view.is_stp_blocked {
                 self.trace.on_skip(DropReason::OutputShut);
             } else {
-                self.promise(Destination::Port(port));
+                self.record_output(Destination::Port(port));
             }
         }
     }
 
-    /// To the controllers; by the table-miss rule only if the port allows it
-    /// (OF 1.3.5, 7.2.1: `OFPPC_NO_PACKET_IN`).
-    fn report(&mut self, max_len: MaxLen) {
+    /// Sends the packet to the controllers; for the table-miss rule, only if the ingress port
+    /// permits it (OF 1.3.5, 7.2.1: `OFPPC_NO_PACKET_IN`).
+    fn send_packet_in(&mut self, max_len: MaxLen) {
         let done = if self.cause == Cause::MissRule && !self.reports_misses() {
             Err(DropReason::NoPacketIn)
         } else {
-            self.tell_controllers(Some(max_len))
+            self.send_to_controllers(Some(max_len))
         };
         if let Err(reason) = done {
             self.drop(reason);
         }
     }
 
-    /// The TTL is over: the controllers may want to answer the sender, and
-    /// nothing more is done (OF 1.3.5, 5.12).
-    pub(crate) fn expired(&mut self) -> DropReason {
-        self.expired_telling(&[0])
+    /// Handles an expired TTL: the controllers may answer the sender, and processing ends (OF
+    /// 1.3.5, 5.12).
+    pub(crate) fn handle_expired_ttl(&mut self) -> DropReason {
+        self.handle_expired_ttl_for(&[0])
     }
 
-    /// As [`Self::expired`], to the controllers that gave themselves these ids.
-    pub(crate) fn expired_telling(&mut self, controllers: &[u16]) -> DropReason {
+    /// Does the same as [`Self::handle_expired_ttl`], for the controllers with these ids.
+    pub(crate) fn handle_expired_ttl_for(&mut self, controllers: &[u16]) -> DropReason {
         for controller in controllers {
             match self.check_meter(MeterId::CONTROLLER) {
                 Ok(()) => {
                     let mut meta = self.packet_in(None);
                     (meta.cause, meta.controller) = (Cause::InvalidTtl, *controller);
-                    self.promise(Destination::Controller(meta));
+                    self.record_output(Destination::Controller(meta));
                 }
                 Err(reason) => self.drop(reason),
             }
@@ -93,7 +93,7 @@ impl Execution<'_> {
         DropReason::InvalidTtl
     }
 
-    /// What goes with the frame to controllers that gave themselves no id.
+    /// Returns the metadata of a packet-in to controllers without an id.
     pub(crate) fn packet_in(&mut self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
         Box::new(PacketInMeta {
             cause: self.cause,
@@ -107,14 +107,14 @@ impl Execution<'_> {
         })
     }
 
-    /// Whether the port of arrival may cause packet-ins by misses.
+    /// True if the ingress port permits packet-ins by misses.
     pub(crate) fn reports_misses(&self) -> bool {
-        let port = self.pipeline.port(self.from);
+        let port = self.pipeline.port(self.in_port);
         port.is_none_or(|port| port.reports_misses())
     }
 }
 
-/// Whether an output to it does not go out of a port.
-const fn beside_ports(port: PortNo) -> bool {
+/// True if an output to it is no output to a port of the bridge.
+const fn is_virtual_port(port: PortNo) -> bool {
     matches!(port, PortNo::TABLE | PortNo::CONTROLLER)
 }

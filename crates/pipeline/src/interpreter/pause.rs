@@ -1,8 +1,15 @@
-//! Frames that wait for a controller (`ovs-actions(7)`, controller: pause): what is
-//! left to be done with them is put together on the way back from where they stopped,
-//! and is done when they are sent back.
+//! Paused packets (`ovs-actions(7)`, controller: pause): a continuation records the rest of the
+//! processing, from the innermost action list to the outermost, and is executed when the controller
+//! returns the packet.
 //!
-//! What a copy was to do waits with the copy; the frame that was copied goes on.
+//! ```text
+//!   rule A: resubmit(,1), output:3        controller(pause) in rule B
+//!     rule B: controller(pause), output:2       |
+//!                                                v
+//!   continuation: [ rest of B: output:2 ] [ rest of A: output:3 ] [ action set ]
+//! ```
+//!
+//! The rest of a copy's actions is paused with the copy; the original continues.
 
 use base::{Cookie, Instant};
 use flow::{Action, Continuation, ContinuationStep, Instructions, PipelineFields};
@@ -14,38 +21,38 @@ use crate::lookup::LookupTables;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
 
-/// What is being put together of a frame that is to wait.
+/// The continuation of a packet that is being paused.
 #[derive(Debug)]
 pub(crate) struct Pause {
     meta: Box<PacketInMeta>,
     continuation: Continuation,
 }
 
-/// What becomes of the action set in the end.
+/// The treatment of the action set at the end of a continuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinalActionSet {
-    /// It is executed.
+    /// The set is executed.
     Executed,
-    /// Nothing: it is a copy's.
+    /// The set belongs to the original, and is not executed for a copy.
     Never,
 }
 
-/// A frame that waited for a controller and is to go on.
+/// A paused packet that continues.
 #[derive(Debug)]
 pub struct PausedPacket<'a> {
-    /// The frame.
+    /// The packet.
     pub data: &'a [u8],
-    /// What goes with it.
+    /// Its pipeline fields.
     pub registers: PipelineFields,
-    /// How to go on.
+    /// The rest of its processing.
     pub continuation: &'a Continuation,
-    /// When.
+    /// The time.
     pub now: Instant,
 }
 
 impl Interpreter {
-    /// Goes on with a frame that waited, of which [`Pipeline::check_resume`] said that
-    /// it can.
+    /// Continues a paused packet that [`Pipeline::check_resume`](crate::Pipeline::check_resume) has
+    /// accepted.
     pub fn resume_paused<'a>(
         &'a mut self,
         tables: impl Into<LookupTables<'a>>,
@@ -63,13 +70,13 @@ impl Interpreter {
         run.registers = waiting.registers;
         run.stack.extend(&waiting.continuation.stack);
         let mut frame = arrival.frame;
-        let result = run.go_on(&mut frame, waiting.continuation);
+        let result = run.execute_continuation(&mut frame, waiting.continuation);
         run.end(frame, result);
     }
 }
 
 impl Execution<'_> {
-    /// The frame stops here. Whoever was doing something with it says what is left.
+    /// Begins a pause. Each enclosing action list then adds its rest.
     pub(crate) fn begin_pause(&mut self, meta: Box<PacketInMeta>) {
         self.exited = true;
         let continuation = Continuation {
@@ -79,8 +86,8 @@ impl Execution<'_> {
         self.pause = Some(Pause { meta, continuation });
     }
 
-    /// These actions of the rule at hand are left.
-    pub(crate) fn leave(&mut self, actions: &[Action]) {
+    /// Adds these actions of the present rule to the continuation.
+    pub(crate) fn pause_actions(&mut self, actions: &[Action]) {
         let step = ContinuationStep {
             table: self.table,
             cookie: self.cookie,
@@ -91,8 +98,8 @@ impl Execution<'_> {
         }
     }
 
-    /// All that these instructions say behind their actions is left, too.
-    pub(crate) fn leave_instructions(&mut self, instructions: &Instructions) {
+    /// Adds the instructions after `apply_actions` to the continuation.
+    pub(crate) fn pause_instructions(&mut self, instructions: &Instructions) {
         let steps = self.pause.as_mut();
         let step = steps.and_then(|pause| pause.continuation.steps.last_mut());
         if let Some(step) = step {
@@ -105,9 +112,9 @@ impl Execution<'_> {
         }
     }
 
-    /// Sends a frame that stopped to those whom it waits for, now that all is known
-    /// that is left. The frame is as it was when it stopped.
-    pub(crate) fn wait(&mut self, end: FinalActionSet) {
+    /// Sends the paused packet to the controllers, now that its continuation is complete. The
+    /// packet is as it was when the pause began.
+    pub(crate) fn finish_pause(&mut self, end: FinalActionSet) {
         let Some(Pause {
             mut meta,
             mut continuation,
@@ -115,7 +122,7 @@ impl Execution<'_> {
         else {
             return;
         };
-        // The last is where the frame's way ends, and is there if only for that.
+        // The last step is the end of processing.
         let last = continuation.steps.pop();
         let nothing = Instructions::default();
         continuation.steps.retain(|step| step.rest != nothing);
@@ -128,11 +135,11 @@ impl Execution<'_> {
             return;
         }
         meta.continuation = Some(continuation);
-        self.promise(Destination::Controller(meta));
+        self.record_output(Destination::Controller(meta));
     }
 
-    /// Goes on where a frame stopped.
-    pub(crate) fn go_on(
+    /// Executes a continuation.
+    pub(crate) fn execute_continuation(
         &mut self,
         frame: &mut Frame,
         continuation: &Continuation,
@@ -140,35 +147,37 @@ impl Execution<'_> {
         self.depth = self.pipeline.depth_to_resume(continuation);
         let mut packet = Packet::parse(frame, self.depth).map_err(DropReason::Malformed)?;
         self.set.write(continuation.set.as_deref().unwrap_or(&[]));
-        self.gather();
+        self.sync_registers();
         self.trace.on_arrival(packet.frame(), &self.registers);
         let last = continuation.steps.len().saturating_sub(1);
         for (place, step) in continuation.steps.iter().enumerate() {
             if self.pause.is_some() {
-                self.leave_step(step);
+                self.pause_step(step);
                 continue;
             }
             if self.exited {
                 break;
             }
-            match self.take_step(&mut packet, step) {
-                // Ends what a resubmission led to, and no more.
+            match self.execute_step(&mut packet, step) {
+                // Ends the resubmission, and no more.
                 Err(DropReason::InvalidTtl) if place < last => self.drop(DropReason::InvalidTtl),
-                Ok(false) if place == last && continuation.set.is_some() => return self.missed(),
+                Ok(false) if place == last && continuation.set.is_some() => {
+                    return self.handle_miss();
+                }
                 done => drop(done?),
             }
         }
         match continuation.set {
             Some(_) => self.execute_set(&mut packet),
             None => {
-                self.wait(FinalActionSet::Never);
+                self.finish_pause(FinalActionSet::Never);
                 Ok(())
             }
         }
     }
 
-    /// Does what is left of a rule. Answers whether the way ended by a rule.
-    fn take_step(
+    /// Executes the rest of one rule. Returns false if a table has no matching rule.
+    fn execute_step(
         &mut self,
         packet: &mut Packet<'_>,
         step: &ContinuationStep,
@@ -178,19 +187,19 @@ impl Execution<'_> {
             Cookie::NONE => Cause::PacketOut,
             _ => Cause::Action,
         };
-        match self.follow(packet, &step.rest)? {
+        match self.execute_instructions(packet, &step.rest)? {
             Some(table) if !self.exited => {
                 self.table = table;
                 self.count_lookup()?;
                 let found = self.look_up(packet);
-                self.traverse(packet, found)
+                self.run_rules(packet, found)
             }
             _ => Ok(true),
         }
     }
 
-    /// The frame stops again before it came to this step.
-    fn leave_step(&mut self, step: &ContinuationStep) {
+    /// Adds a step to the continuation of a packet that is paused again before it.
+    fn pause_step(&mut self, step: &ContinuationStep) {
         if let Some(pause) = &mut self.pause {
             pause.continuation.steps.push(step.clone());
         }

@@ -1,4 +1,4 @@
-//! What goes with a frame besides its bytes, and how actions write it.
+//! Pipeline fields of a packet in execution, and the actions that write them.
 
 use base::PortNo;
 use flow::field::{FieldView, widen};
@@ -8,20 +8,19 @@ use super::Execution;
 use super::actions::{low_u16, low_u32};
 
 impl Execution<'_> {
-    /// What is known of the frame besides its bytes.
+    /// Returns the pipeline fields.
     pub(crate) fn registers(&mut self) -> PipelineFields {
-        self.gather();
+        self.sync_registers();
         self.registers.clone()
     }
 
-    /// Puts among the registers what stands elsewhere.
-    pub(crate) fn gather(&mut self) {
-        self.registers.in_port = self.from;
+    /// Copies ingress port and output of the action set to the pipeline fields.
+    pub(crate) fn sync_registers(&mut self) {
+        self.registers.in_port = self.in_port;
         self.registers.set_output = self.set.output();
     }
 
-    /// Writes `field` whole, if it is one that goes with the frame and no tunnel option's; else
-    /// answers false.
+    /// Writes a whole pipeline field. Returns false for a field of the packet or a tunnel option.
     pub(crate) fn set_register(&mut self, field: Field, value: u128) -> bool {
         if let Some(FieldView::Registers { first, count }) = field.view() {
             for above in 0..count {
@@ -31,12 +30,12 @@ impl Execution<'_> {
             return true;
         }
         match field {
-            Field::InPort => self.from = PortNo(low_u32(value)),
+            Field::InPort => self.in_port = PortNo(low_u32(value)),
             Field::NxInPort => {
                 let port = widen(low_u16(value));
                 return self.set_register(Field::InPort, port.into());
             }
-            // It is the lookup that writes it.
+            // Only the lookup writes it.
             Field::ConjId => return false,
             field if self.registers.set(field, value) => {}
             _ => return false,
@@ -45,13 +44,13 @@ impl Execution<'_> {
         true
     }
 
-    /// The value of a tunnel option; zero without it.
+    /// Returns the value of a tunnel option; zero if it is absent.
     pub(crate) fn option(&self, field: Field) -> Wide {
         self.registers.options.value(field).unwrap_or_default()
     }
 
-    /// Writes the masked bits of a tunnel option, no more than it has room for. With that it is
-    /// there, unless nothing is bound to the field.
+    /// Writes the masked bits of a tunnel option, up to its mapped length. The option is present
+    /// from then on, if the field is mapped.
     pub(crate) fn set_option(&mut self, field: Field, value: Wide, mask: Wide) {
         if let Some(room) = self.pipeline.tunnel_option_mask(field) {
             let written = self.option(field) & !mask | value & mask;
@@ -60,7 +59,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Takes a tunnel option away.
+    /// Removes a tunnel option.
     pub(crate) fn delete_option(&mut self, field: Field) {
         self.registers.options.remove(field);
         self.key.set_options(&self.registers.options);

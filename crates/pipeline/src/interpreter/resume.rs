@@ -1,6 +1,6 @@
-//! Frames that do not begin with nothing: one comes with what a tunnel tells of it, another was run
-//! so far by somebody quicker, who then came to what only the interpreter knows. Nothing is done
-//! twice: neither counted, nor metered, nor sent.
+//! Entry into the interpreter in the middle of a packet's processing: with the pipeline fields of a
+//! tunnel, or where the fast path has stopped. Nothing is done twice: neither counted, nor metered,
+//! nor sent.
 
 use base::{Priority, TableId};
 use flow::{Action, PipelineFields};
@@ -13,59 +13,58 @@ use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{DropReason, Verdict};
 
-/// How far a frame was run.
+/// The state of a packet at the point where the fast path stopped.
 #[derive(Debug)]
 pub struct ResumeState<'a> {
-    /// What it counts for: itself, as it came.
+    /// Packets and bytes to count: those of the packet as received.
     pub weight: Totals,
-    /// What goes with it now.
+    /// Pipeline fields.
     pub registers: PipelineFields,
-    /// What was written into its action set.
+    /// The action set, which has one action at most.
     pub action_set: Option<&'a Action>,
-    /// Whether it is to leave in the state it has now; where to, is in the verdict.
+    /// True if the packet leaves in its present state; the verdict has the destination.
     pub egress_pending: bool,
-    /// Which class of a port's queueing discipline it is for.
+    /// Class of the port's queueing discipline.
     pub priority: Priority,
-    /// How many lookups there were beyond the first.
+    /// Number of lookups beyond the first.
     pub lookups: usize,
-    /// How many buckets may still be looked at, of [`crate::BUCKETS_PER_FRAME_MAX`].
+    /// Number of buckets that may still be examined, of [`crate::BUCKETS_PER_FRAME_MAX`].
     pub buckets_left: u32,
-    /// What is to be done after that, each behind a resubmission to a later table; the
-    /// first at last. Behind one that is none, there are none.
+    /// Rules to complete after that, each after a resubmission to a later table; the first is
+    /// completed last. The first `None` ends the list.
     pub pending: &'a [Option<PendingRule<'a>>],
-    /// Where to go on.
+    /// The point of continuation.
     pub at: ResumeAt<'a>,
 }
 
-/// What of a rule is to be done behind a resubmission.
+/// A rule to complete after a resubmission.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingRule<'a> {
     /// The rule.
     pub rule: &'a Rule,
-    /// How many of its actions are done, the resubmission among them.
+    /// Number of executed actions, including the resubmission.
     pub actions_done: usize,
 }
 
-/// Where a frame was left.
+/// The point of continuation.
 #[derive(Debug)]
 pub enum ResumeAt<'a> {
-    /// Before it was looked up in this table.
+    /// Before the lookup in this table.
     Table(TableId),
-    /// At a rule that it has found. Of what that applies, so much is done; before, the
-    /// frame is submitted to the rule's meter.
+    /// At a rule that the packet has matched.
     Rule {
         /// The rule.
         rule: &'a Rule,
-        /// Whether the frame was submitted to the rule's meter.
+        /// True if the packet was submitted to the rule's meter.
         metered: bool,
-        /// How many actions are done.
+        /// Number of executed actions of `apply_actions`.
         actions_done: usize,
     },
 }
 
 impl Interpreter {
-    /// Runs a frame that came in by a port, as [`Self::run`] does, with which this goes: what a
-    /// tunnel tells of it, say.
+    /// Runs a packet from a port as [`Self::run`] does, with pipeline fields, for instance those of
+    /// a tunnel.
     pub fn run_with_registers<'a>(
         &'a mut self,
         tables: LookupTables<'a>,
@@ -82,8 +81,7 @@ impl Interpreter {
         run.end(frame, result);
     }
 
-    /// Runs a frame from where it was left. To `verdict`, which says what became of it
-    /// so far, is added what becomes of it now.
+    /// Continues a packet. The result is added to `verdict`, which holds the result so far.
     pub fn resume_slow_path<'a>(
         &'a mut self,
         tables: LookupTables<'a>,
@@ -100,7 +98,7 @@ impl Interpreter {
         run.registers = handover.registers;
         run.set
             .write(handover.action_set.map_or(&[], std::slice::from_ref));
-        run.set_promised(handover.egress_pending);
+        run.set_egress_pending(handover.egress_pending);
         run.priority = handover.priority;
         run.resubmits = handover.lookups;
         run.buckets_left = handover.buckets_left;
@@ -125,25 +123,25 @@ impl<'a> Execution<'a> {
         let behind = behind.iter().map_while(|behind| *behind);
         let behind: Vec<_> = behind.collect();
         self.nesting = behind.len();
-        let mut done = self.go_on_at(packet, stop);
+        let mut done = self.continue_at(packet, stop);
         for behind in behind.iter().rev() {
             match done {
-                // Ends what the resubmission led to, and no more.
+                // Ends the resubmission, and no more.
                 Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
                 Err(reason) => return Err(reason),
                 Ok(_) => {}
             }
             self.nesting -= 1;
-            done = self.come_back(packet, *behind);
+            done = self.continue_after_resubmit(packet, *behind);
         }
         match done? {
             true => self.execute_set(packet),
-            false => self.missed(),
+            false => self.handle_miss(),
         }
     }
 
-    /// Goes on where the frame was left. Answers as [`Self::traverse`].
-    fn go_on_at(
+    /// Continues at the point. Returns as [`Self::run_rules`].
+    fn continue_at(
         &mut self,
         packet: &mut Packet<'_>,
         stop: &ResumeAt<'a>,
@@ -152,7 +150,7 @@ impl<'a> Execution<'a> {
             ResumeAt::Table(table) => {
                 self.table = table;
                 let found = self.look_up(packet);
-                self.traverse(packet, found)
+                self.run_rules(packet, found)
             }
             ResumeAt::Rule {
                 rule,
@@ -160,18 +158,18 @@ impl<'a> Execution<'a> {
                 actions_done,
             } => {
                 self.table = rule.table();
-                self.come_to(rule);
+                self.begin_rule(rule);
                 let next = match metered {
-                    false => self.follow(packet, &rule.instructions)?,
-                    true => self.follow_behind(packet, &rule.instructions, actions_done)?,
+                    false => self.execute_instructions(packet, &rule.instructions)?,
+                    true => self.execute_remaining(packet, &rule.instructions, actions_done)?,
                 };
-                self.lead(packet, next)
+                self.continue_at_table(packet, next)
             }
         }
     }
 
-    /// Goes on behind a resubmission. Answers as [`Self::traverse`].
-    fn come_back(
+    /// Continues after a resubmission. Returns as [`Self::run_rules`].
+    fn continue_after_resubmit(
         &mut self,
         packet: &mut Packet<'_>,
         behind: PendingRule<'a>,
@@ -179,24 +177,28 @@ impl<'a> Execution<'a> {
         let PendingRule { rule, actions_done } = behind;
         let instructions = &rule.instructions;
         self.table = rule.table();
-        self.come_to(rule);
+        self.begin_rule(rule);
         if self.pause.is_some() {
-            self.leave(&instructions.apply[actions_done..]);
-            self.leave_instructions(instructions);
+            self.pause_actions(&instructions.apply[actions_done..]);
+            self.pause_instructions(instructions);
             return Ok(true);
         }
-        let next = self.follow_behind(packet, instructions, actions_done)?;
-        self.lead(packet, next)
+        let next = self.execute_remaining(packet, instructions, actions_done)?;
+        self.continue_at_table(packet, next)
     }
 
-    /// Goes on to the next table, if there is one. Answers as [`Self::traverse`].
-    fn lead(&mut self, packet: &mut Packet<'_>, next: Option<TableId>) -> Result<bool, DropReason> {
+    /// Continues in the next table, if there is one. Returns as [`Self::run_rules`].
+    fn continue_at_table(
+        &mut self,
+        packet: &mut Packet<'_>,
+        next: Option<TableId>,
+    ) -> Result<bool, DropReason> {
         match next {
             Some(table) if !self.exited => self.table = table,
             _ => return Ok(true),
         }
         self.count_lookup()?;
         let found = self.look_up(packet);
-        self.traverse(packet, found)
+        self.run_rules(packet, found)
     }
 }

@@ -1,4 +1,5 @@
-//! What no case can say: buffers that run out, frames shared, counts of several writers.
+//! Properties of the interpreter that no case can state: exhausted buffers, and counters of several
+//! writers.
 
 use base::{BufferId, Instant, PortNo, TableId};
 use flow::{Action, PacketOut, Refusal};
@@ -19,7 +20,7 @@ fn ports(verdict: &Verdict) -> Vec<Destination> {
 }
 
 #[test]
-fn without_buffers_for_a_copy_what_was_promised_is_kept() {
+fn outputs_are_kept_if_buffers_run_out() {
     let pipeline = pipeline(&["in_port=1,actions=output:2,mod_dl_src:02:00:00:00:00:aa,output:3"]);
     let mut pool = Pool::new(1);
     let verdict = run(&pipeline, "eth", &mut pool, &mut ());
@@ -29,7 +30,7 @@ fn without_buffers_for_a_copy_what_was_promised_is_kept() {
 }
 
 #[test]
-fn without_room_for_a_tag_the_frame_is_dropped() {
+fn frame_without_space_for_a_tag_is_dropped() {
     let pushes = "push_vlan:0x8100,".repeat(40);
     let pipeline = pipeline(&[&format!("in_port=1,actions=output:2,{pushes}output:3")]);
     let mut pool = Pool::new(4);
@@ -41,8 +42,8 @@ fn without_room_for_a_tag_the_frame_is_dropped() {
 }
 
 #[test]
-fn an_action_set_has_an_end() {
-    // Of such actions none takes the place of another.
+fn action_set_limit_is_enforced() {
+    // Such actions do not replace each other.
     const COPY: &str = "move:NXM_NX_REG0[]->NXM_NX_REG1[],";
     let write = |more: usize| {
         let written = COPY.repeat(ACTIONS_MAX - 1);
@@ -59,7 +60,7 @@ fn an_action_set_has_an_end() {
 }
 
 #[test]
-fn a_frame_is_for_the_queue_that_was_named_last() {
+fn last_queue_applies_to_later_outputs() {
     let pipeline = pipeline(&[
         "in_port=1,actions=output:2,set_queue:0,output:2,enqueue:3:7,output:4,\
          clone(set_queue:5,output:2),set_queue:61440,resubmit(,1),output:2,pop_queue,output:2",
@@ -88,7 +89,7 @@ fn outputs_of_one_state_share_a_frame() {
 }
 
 #[test]
-fn a_verdict_forgets_the_frame_before() {
+fn verdict_holds_the_last_packet_only() {
     let pipeline = pipeline(&["arp,actions=output:2"]);
     let (mut interpreter, mut verdict, mut pool) =
         (Interpreter::new(0), Verdict::new(), Pool::new(2));
@@ -105,7 +106,7 @@ fn a_verdict_forgets_the_frame_before() {
 }
 
 #[test]
-fn each_writer_counts_for_itself_and_all_together() {
+fn writers_count_separately_and_are_summed() {
     let pipeline = pipeline(&["in_port=1,actions=output:2"]);
     let (mut verdict, mut pool) = (Verdict::new(), Pool::new(2));
     for writer in [0, 1, 1] {
@@ -126,7 +127,7 @@ fn each_writer_counts_for_itself_and_all_together() {
 }
 
 #[test]
-fn a_frame_with_too_much_left_to_be_done_does_not_wait() {
+fn packet_with_too_long_a_continuation_is_not_paused() {
     let wait = |pushes: usize| {
         let pushes = "push:xxreg0,".repeat(pushes);
         let first = format!("in_port=1,actions={pushes}resubmit(,1),output:2");
@@ -141,7 +142,7 @@ fn a_frame_with_too_much_left_to_be_done_does_not_wait() {
 }
 
 #[test]
-fn a_packet_out_of_a_buffer_is_refused() {
+fn packet_out_of_a_buffer_is_refused() {
     let message = PacketOut {
         buffer: Some(BufferId(1)),
         registers: flow::PipelineFields::new(PortNo::CONTROLLER),

@@ -1,20 +1,28 @@
-//! A meter: bands, each a rate that frames may not exceed for long (OF 1.3.5, 5.7).
+//! A meter: bands, each a rate that packets may not exceed for long (OF 1.3.5, 5.7).
 //!
-//! A band is a bucket of tokens, kept as a single number: the time at which the
-//! bucket will be full again (the virtual scheduling form of the generic cell rate
-//! algorithm, ITU-T I.371, annex A). A frame that finds its tokens moves that time on
-//! by what it costs at the band's rate; one that does not exceeds the band and
-//! costs nothing. All workers share the number and change it by
-//! compare-and-exchange: nobody waits for anybody, and the rate holds for all of
-//! them together.
+//! # Token buckets as one number
 //!
-//! Every frame is submitted to every band, and of the bands that it exceeds the
-//! one with the highest rate acts. A frame that costs more than a bucket holds passes
-//! whole where the bucket is full, and those behind it pay for it: so a frame that
-//! stands for many segments passes a meter whose burst is a few of them.
+//! A band is a token bucket (RFC 2697), stored as the time at which it will be full: the virtual
+//! scheduling form of the generic cell rate algorithm (ITU-T I.371, annex A).
 //!
-//! All counts are kept whether `OFPMF_STATS` asks for them or not: they cost no
-//! more than to ask.
+//! ```text
+//!               full_at - burst            now            full_at
+//!   ------------------|---------------------|-----------------|----> time
+//!                     |<------ tokens ----->|<--- missing --->|
+//!
+//!   conforms:  full_at <= now + burst - cost     then  full_at = max(full_at, now) + cost
+//! ```
+//!
+//! All workers share the number and change it by compare-and-exchange: no worker waits for another,
+//! and the rate holds for all of them together. A packet costs one division and one atomic
+//! operation for each band.
+//!
+//! Every packet is submitted to every band; of the bands that it exceeds, the one with the highest
+//! rate acts. A packet that costs more than the bucket's capacity passes if the bucket is full, and
+//! later packets pay for it: a packet of many segments passes a meter whose burst is a few
+//! segments.
+//!
+//! Counters are kept regardless of `OFPMF_STATS`: to test the flag would cost as much.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,16 +31,15 @@ use flow::{BandKind, BandStats, MeterConfig, MeterFlags, MeterMod, MeterStats};
 
 use crate::counters::{CounterAllocator, Counters, OBSERVER, Totals};
 
-/// Ticks of a nanosecond: fine enough that a frame's cost at a million frames a
-/// second is not rounded by more than a ten-thousandth. 64 bits of them are 36 years.
+/// Ticks per nanosecond: at a million packets per second, the cost of a packet is rounded by less
+/// than a ten-thousandth. 64 bits of ticks are 36 years.
 const TICKS_PER_NANO: u64 = 16;
 const TICKS_PER_SEC: u64 = 1_000_000_000 * TICKS_PER_NANO;
 
-/// How long frames may come at any rate where no burst is given: a fortieth of a
-/// second, so that what passes in any second is within three hundredths of the rate,
-/// and a sender or a worker that pauses for no longer loses nothing by it. The
-/// specification leaves it to the switch (OF 1.3.5, 7.3.4.4.1); Open vSwitch gives a
-/// whole second's frames, so that twice the rate passes in the first.
+/// Burst of a band without an explicit one: a fortieth of a second. So the packets that pass in any
+/// second exceed the rate by less than three hundredths, and a sender or worker that pauses for no
+/// longer loses nothing. The specification leaves the value to the switch (OF 1.3.5, 7.3.4.4.1);
+/// Open vSwitch uses a second, so that twice the rate passes in the first.
 const USUAL_BURST: u64 = TICKS_PER_SEC / 40;
 
 /// A meter.
@@ -49,28 +56,28 @@ pub(crate) struct Meter {
 #[derive(Debug)]
 struct MeterBand {
     given: flow::Band,
-    /// Ticks that an empty bucket takes to fill.
+    /// Time in which an empty bucket fills, in ticks.
     burst: u64,
-    /// When the bucket is full, in ticks since the start; in the past if it is.
+    /// Time at which the bucket is full, in ticks since the start; in the past if it is full.
     full_at: AtomicU64,
-    /// The frames it acted on.
+    /// Packets that the band acted on.
     counters: Counters,
 }
 
-/// What a meter says of a frame.
+/// The decision of a meter about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterDecision {
-    /// It passes.
+    /// The packet passes.
     Pass,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
-    /// Its drop precedence is raised by so many levels.
+    /// The packet's drop precedence is raised by this number of levels.
     Remark(u8),
 }
 
 impl Meter {
-    /// The meter that `command` describes. One whose place it takes hands on its
-    /// age and its counters, but not its bands' (OF 1.3.5, 6.6).
+    /// Creates the meter that `command` describes. It inherits age and counters of the meter that
+    /// it replaces, but not those of its bands (OF 1.3.5, 6.6).
     pub(crate) fn new(
         command: &MeterMod,
         old: Option<&Self>,
@@ -88,8 +95,8 @@ impl Meter {
         }
     }
 
-    /// Submits a frame, counted as `writer`. One who only looks on takes nothing from
-    /// the frames to come, and so always passes.
+    /// Submits a packet, counted as `writer`. A packet of an observer takes no tokens and always
+    /// passes.
     pub(crate) fn submit(&self, writer: usize, weight: Totals, now: Instant) -> MeterDecision {
         if writer == OBSERVER {
             return MeterDecision::Pass;
@@ -113,13 +120,13 @@ impl Meter {
         }
     }
 
-    /// Whether it may change a frame.
+    /// True if the meter may remark a packet.
     pub(crate) fn remarks(&self) -> bool {
         let mut kinds = self.bands.iter().map(|band| band.given.kind);
         kinds.any(|kind| matches!(kind, BandKind::DscpRemark(_)))
     }
 
-    /// The meter as it is described.
+    /// Returns the configuration.
     pub(crate) fn config(&self) -> MeterConfig {
         MeterConfig {
             flags: self.flags,
@@ -128,7 +135,7 @@ impl Meter {
         }
     }
 
-    /// The meter as statistics tell it.
+    /// Returns the statistics.
     pub(crate) fn statistics(&self, flows: u32, now: Instant) -> MeterStats {
         let totals = self.counters.totals();
         let bands = self.bands.iter().map(|band| {
@@ -151,7 +158,7 @@ impl Meter {
 
 impl MeterBand {
     fn new(given: flow::Band, flags: MeterFlags, allocator: &mut CounterAllocator) -> Self {
-        // A burst is given in what the rate is a number of in a second.
+        // The burst has the unit of the rate, without "per second".
         let burst = u128::from(given.burst) * u128::from(TICKS_PER_SEC) / u128::from(given.rate);
         let burst = u64::try_from(burst).unwrap_or(u64::MAX);
         Self {
@@ -166,13 +173,13 @@ impl MeterBand {
         }
     }
 
-    /// Takes the frame's tokens, if they are there.
+    /// Takes the packet's tokens, if the bucket has them.
     fn takes(&self, weight: Totals, in_packets: bool, now: Instant) -> bool {
         let rate = u64::from(self.given.rate);
         let cost = if in_packets {
             weight.packets.saturating_mul(TICKS_PER_SEC) / rate
         } else {
-            // Kilobits: eight thousandths of a byte's.
+            // The rate is in kilobits per second.
             (weight.bytes * 8).saturating_mul(TICKS_PER_SEC / 1000) / rate
         };
         let now = now.as_nanos().saturating_mul(TICKS_PER_NANO);
@@ -187,9 +194,9 @@ impl MeterBand {
     }
 }
 
-/// The code point of the same class with the drop precedence raised by `levels`, or
-/// as far as it goes; none for a code point that has no drop precedence. These are
-/// the classes of assured forwarding, four, of three precedences each (RFC 2597, 6).
+/// Returns the code point of the same class with the drop precedence raised by `levels`, or to the
+/// maximum; `None` for a code point without a drop precedence. The classes of assured forwarding
+/// are four, with three precedences each (RFC 2597, 6).
 #[must_use]
 pub fn raise_drop_precedence(dscp: u8, levels: u8) -> Option<u8> {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);

@@ -125,13 +125,13 @@ impl Pipeline {
             .filter(keeps_counters)
             .map_or_else(|| self.allocator.allocate(), |old| old.counters.clone());
         counters.touch(now);
-        let place = old.map_or_else(
+        let position = old.map_or_else(
             || self.rules.next_position(command.priority),
-            |old| old.place,
+            |old| old.position,
         );
         let rule = Rule {
             identity,
-            place,
+            position,
             cookie,
             instructions,
             idle_timeout_s: command.idle_timeout_s,

@@ -71,7 +71,7 @@ impl RuleStore {
         table: TableId,
         last: Option<&Rule>,
     ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
-        let last = last.map(|last| (last.table(), last.place));
+        let last = last.map(|last| (last.table(), last.position));
         let first = last.map_or(TableId::FIRST, |(table, _)| table);
         self.tables
             .range(first..)
@@ -155,7 +155,7 @@ impl RuleStore {
     /// Removes a rule. Returns it, if it was there.
     pub(crate) fn remove(&mut self, rule: &Rule) -> Option<Arc<Rule>> {
         let table = self.tables.entry(rule.table()).or_default();
-        let old = table.remove(rule.place)?;
+        let old = table.remove(rule.position)?;
         self.index.remove(&rule.identity);
         self.expiry.disarm(rule);
         self.uncount(&old);

@@ -107,7 +107,7 @@ pub struct RuleEvent {
 /// Returns the position of a rule in the order of tables and of lookup. A rule that replaces another
 /// inherits its position; a rule that is added again after its removal has a new one.
 pub(crate) const fn position_in_tables(rule: &Rule) -> (TableId, RulePosition) {
-    (rule.table(), rule.place)
+    (rule.table(), rule.position)
 }
 
 /// True if cookie and instructions are equal.

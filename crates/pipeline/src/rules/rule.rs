@@ -1,7 +1,7 @@
-//! A rule (the specification: a flow entry), as it stands in a table.
+//! A rule (OpenFlow: flow entry).
 //!
-//! A rule never changes: a modification puts another in its place, which goes on
-//! with the same counters. So a worker may hold one while the tables move on.
+//! A rule is immutable: a modification replaces it by one with the same counters. A worker may use
+//! a rule while the tables change.
 
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
@@ -17,7 +17,7 @@ use crate::counters::{Counters, Totals};
 use crate::instructions::SharedInstructions;
 use crate::instructions::match_facts::MatchFacts;
 
-/// What makes a rule the one it is.
+/// The identity of a rule: two rules of a pipeline differ in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RuleIdentity {
     pub(crate) table: TableId,
@@ -25,57 +25,56 @@ pub(crate) struct RuleIdentity {
     pub(crate) matching: Match,
 }
 
-/// A rule's place in its table: the higher priority first and, of one priority, the
-/// rule that came first, so that rules that come one after the other lie side by side.
+/// A rule's position in its table: by descending priority, then by age, so that rules added in
+/// sequence are adjacent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RulePosition(u64);
 
 impl RulePosition {
-    /// Bits of the number of a rule: enough for a million a second for nine years.
+    /// Bits of the serial number: enough for a million rules per second for nine years.
     const SERIAL_BITS: u32 = 48;
 
-    /// Before all others.
+    /// The position before all rules.
     pub(crate) const FIRST: Self = Self(0);
 
-    /// The place of the rule of this number.
+    /// Returns the position of the rule with this serial number.
     pub(crate) const fn new(priority: u16, serial: u64) -> Self {
         let serial = serial & (u64::MAX >> (64 - Self::SERIAL_BITS));
         Self((!priority as u64) << Self::SERIAL_BITS | serial)
     }
 
-    /// The first and the last place of a priority.
+    /// Returns the first and the last position of a priority.
     pub(crate) const fn all_of(priority: u16) -> std::ops::RangeInclusive<Self> {
         Self::new(priority, 0)..=Self::new(priority, u64::MAX)
     }
 }
 
-/// A rule. There may be a million, so it is kept small: what it does is shared with
-/// other rules that do the same.
+/// A rule. There may be a million, so it is small: rules with equal instructions share them.
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) identity: RuleIdentity,
-    pub(crate) place: RulePosition,
-    /// The controller's mark.
+    pub(crate) position: RulePosition,
+    /// The controller's identifier.
     pub cookie: Cookie,
-    /// What to do with a frame.
+    /// The instructions.
     pub instructions: Arc<SharedInstructions>,
-    /// Seconds without a frame after which it goes; zero for never.
+    /// Seconds without a packet after which the rule expires; zero for never.
     pub idle_timeout_s: u16,
-    /// Seconds after which it goes; zero for never.
+    /// Seconds after which the rule expires; zero for never.
     pub hard_timeout_s: u16,
-    /// Its importance to eviction.
+    /// Importance for eviction.
     pub importance: u16,
-    /// Its flags.
+    /// Flags.
     pub flags: FlowFlags,
-    /// When it was added.
+    /// Time of its addition.
     pub created: Instant,
-    /// When its instructions were written last.
+    /// Time of the last change of its instructions.
     pub modified: Instant,
-    /// Its counts, and when it was used last; it counts as used when it is added.
+    /// Counters, and the time of the last use; the addition counts as a use.
     pub counters: Counters,
 }
 
-/// A rule among others, in the order of their identities. There is one of each.
+/// A rule ordered by identity, for sets.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleByIdentity(pub(crate) Arc<Rule>);
 
@@ -110,7 +109,7 @@ impl Rule {
     pub(crate) fn copy(&self) -> Self {
         Self {
             identity: self.identity.clone(),
-            place: self.place,
+            position: self.position,
             cookie: self.cookie,
             instructions: Arc::clone(&self.instructions),
             idle_timeout_s: self.idle_timeout_s,
@@ -123,58 +122,57 @@ impl Rule {
         }
     }
 
-    /// The table it is in.
+    /// Returns the table.
     #[must_use]
     pub const fn table(&self) -> TableId {
         self.identity.table
     }
 
-    /// Its priority.
+    /// Returns the priority.
     #[must_use]
     pub fn priority(&self) -> u16 {
         self.identity.priority.0
     }
 
-    /// Which frames it is for.
+    /// Returns the match.
     #[must_use]
     pub fn matching(&self) -> &Match {
         &self.identity.matching
     }
 
-    /// Whether it is its table's table-miss rule: priority zero, and no frame
-    /// that it would not take (OF 1.3.5, 5.4).
+    /// True for the table-miss rule: priority zero and a match of all packets (OF 1.3.5, 5.4).
     #[must_use]
     pub fn is_table_miss(&self) -> bool {
         self.priority() == 0 && self.matching().is_any()
     }
 
-    /// Whether it is tried before `other` in a table that both are in: its priority
-    /// is higher or, where the specification leaves it open, it came first.
+    /// True if it precedes `other` in their table: its priority is higher or, where the
+    /// specification leaves the order open, it is older.
     #[must_use]
     pub fn precedes(&self, other: &Self) -> bool {
-        self.place < other.place
+        self.position < other.position
     }
 
-    /// Whether it is a clause of a conjunction, and does nothing by itself.
+    /// True for a clause of a conjunction, which has no effect of its own.
     #[must_use]
     pub fn is_clause(&self) -> bool {
         self.instructions.facts().is_clause
     }
 
-    /// When a frame matched it last, or it became active.
+    /// Returns the time of the last matching packet, or of the addition.
     #[must_use]
     pub fn last_used(&self) -> Instant {
         self.counters.last_used()
     }
 
-    /// How deep a frame must be read for it.
+    /// Returns the parse depth that the rule needs.
     #[must_use]
     pub fn depth(&self) -> Depth {
         let of_match = MatchFacts::of(self.matching()).depth();
         of_match.max(self.instructions.facts().depth)
     }
 
-    /// Whether it can send a frame to `port`, by an action of its own.
+    /// True if one of its own actions can output a packet to `port`.
     #[must_use]
     pub fn outputs_to(&self, port: PortNo) -> bool {
         self.instructions.actions().any(|action| match action {
@@ -186,7 +184,7 @@ impl Rule {
         })
     }
 
-    /// Whether a request is about it.
+    /// True if a statistics request selects it.
     #[must_use]
     pub fn is_selected_by(&self, request: &FlowStatsRequest) -> bool {
         let in_table = request.table == TableId::ALL || request.table == self.table();
@@ -209,13 +207,13 @@ impl Rule {
         (shorter(idle, idle_s), shorter(hard, hard_s))
     }
 
-    /// What it has counted.
+    /// Returns the counters' sums.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.counters.totals()
     }
 
-    /// The rule as statistics tell it.
+    /// Returns the statistics.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> FlowStats {
         let totals = self.counters.totals();
@@ -237,18 +235,18 @@ impl Rule {
         }
     }
 
-    /// When it goes by its hard timeout.
+    /// Returns the time of the hard timeout.
     pub(crate) fn hard_deadline(&self) -> Option<Instant> {
         after(self.created, self.hard_timeout_s)
     }
 
-    /// When it goes by its idle timeout, if no frame comes.
+    /// Returns the time of the idle timeout, if no further packet matches.
     pub(crate) fn idle_deadline(&self) -> Option<Instant> {
         let idle_timeout_s = (self.idle_timeout_s != 0).then_some(self.idle_timeout_s)?;
         after(self.last_used(), idle_timeout_s)
     }
 
-    /// When it goes next, if no frame comes.
+    /// Returns the earlier of the two, if no further packet matches.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         [self.hard_deadline(), self.idle_deadline()]
             .into_iter()
@@ -274,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_small() {
+    fn rule_takes_120_bytes() {
         assert_eq!(size_of::<Rule>(), 120);
     }
 }

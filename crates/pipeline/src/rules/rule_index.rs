@@ -1,12 +1,20 @@
-//! The rules by what makes each the one it is, so that a flow-mod finds the one it
-//! replaces, changes or deletes, however many there are.
+//! The index of rules by identity: a flow-mod finds the rule that it replaces, modifies or deletes,
+//! at any number of rules. Packets are not looked up in it.
 //!
-//! It is for the one who writes, and no part of the value that tables are: a clone has
-//! none, and makes it when it is written to. Frames are not looked up in it.
+//! ```text
+//!   hash(identity) -- 10 bits --> partition 0 ... 63 -- 32 bits --> number --> slab of rules
+//!                                 (open addressing, sizes differ)
+//! ```
 //!
-//! A hash table that is full is made larger, which takes many milliseconds at a
-//! million rules. So there are many, and no two are for quite as many rules: they
-//! grow one after the other, and of all of them as much is empty at any size.
+//! A hash table that is full is rebuilt at twice the size, which takes many milliseconds at a
+//! million rules. So there are 64 partitions of different sizes, which are rebuilt at different
+//! times: the largest rebuild takes less than a millisecond, and at any size about the same share
+//! of all partitions is free. (Linear hashing, Litwin 1980, and the incremental rehash of Redis
+//! have the same purpose.) The hash is keyed at random, so that a controller cannot choose matches
+//! with equal hashes.
+//!
+//! The index belongs to the writer and is no part of the pipeline's value: a clone has none, and
+//! builds it when it is written to. A lookup costs one or two cache lines beside the rule.
 
 mod partition;
 
@@ -20,51 +28,50 @@ use foldhash::quality::RandomState;
 use super::{Rule, RuleIdentity};
 use partition::IndexPartition;
 
-/// How many tables: the largest of a million rules grows in less than a millisecond.
-const PARTS: usize = 64;
+/// Number of partitions.
+const PARTITIONS: usize = 64;
 
-/// Rules for which there is room at once. None is moved when more come.
+/// Rules per slab chunk. Chunks are never moved.
 const CHUNK: usize = 4096;
 
-/// Every rule, or nothing yet. The hash is keyed by chance, lest a controller choose a
-/// million matches of one hash; nothing else depends on it.
+/// The index, or nothing if it is not built.
 #[derive(Debug, Default)]
 pub(crate) struct RuleIndex {
     hasher: RandomState,
-    /// As many as there are parts, once it is made.
-    parts: Vec<IndexPartition>,
+    /// The partitions; empty if the index is not built.
+    partitions: Vec<IndexPartition>,
     rules: RuleSlab,
-    /// Identities that will be asked for, in this order, and their hashes.
-    coming: VecDeque<(IdentityHash, RuleIdentity)>,
+    /// Prefetched identities and their hashes, in the order of the lookups.
+    prefetched: VecDeque<(IdentityHash, RuleIdentity)>,
 }
 
-/// The hash of an identity: which part, and what is kept of it, since a table that grows
-/// does not ask each of its rules, which lie all over the memory.
+/// The hash of an identity: the partition, and the bits that the partition stores, so that its
+/// growth need not read every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityHash {
-    part: u16,
-    kept: u32,
+    partition: u16,
+    stored: u32,
 }
 
 impl IdentityHash {
     fn of(hash: u64) -> Self {
         let [a, b, c, d, e, f, ..] = hash.to_le_bytes();
         Self {
-            part: u16::from_le_bytes([e, f]),
-            kept: u32::from_le_bytes([a, b, c, d]),
+            partition: u16::from_le_bytes([e, f]),
+            stored: u32::from_le_bytes([a, b, c, d]),
         }
     }
 
-    fn part(self) -> usize {
-        PART_OF[usize::from(self.part) % PART_OF.len()].into()
+    fn partition(self) -> usize {
+        PARTITION_OF[usize::from(self.partition) % PARTITION_OF.len()].into()
     }
 }
 
-/// Rules by number, in the order in which they came.
+/// Rules by number.
 #[derive(Debug, Default)]
 struct RuleSlab {
     chunks: Vec<Vec<Option<Arc<Rule>>>>,
-    /// Numbers that are free again.
+    /// Free numbers.
     free: Vec<u32>,
 }
 
@@ -82,7 +89,7 @@ impl RuleSlab {
         self.chunks[number / CHUNK][number % CHUNK] = rule;
     }
 
-    /// Takes a rule in. Answers its number.
+    /// Adds a rule. Returns its number.
     fn add(&mut self, rule: Arc<Rule>) -> u32 {
         if let Some(number) = self.free.pop() {
             self.put(number, Some(rule));
@@ -98,8 +105,8 @@ impl RuleSlab {
     }
 }
 
-/// Whether a number is that of the rule of this identity.
-fn is_of<'a>(rules: &'a RuleSlab, identity: &'a RuleIdentity) -> impl Fn(u32) -> bool + 'a {
+/// Returns a predicate: the number belongs to the rule with this identity.
+fn has_identity<'a>(rules: &'a RuleSlab, identity: &'a RuleIdentity) -> impl Fn(u32) -> bool + 'a {
     move |number| {
         let rule = rules.get(number);
         rule.is_some_and(|rule| rule.identity == *identity)
@@ -113,12 +120,12 @@ impl Clone for RuleIndex {
 }
 
 impl RuleIndex {
-    /// Whether it is there.
+    /// True if the index is built.
     pub(crate) const fn is_built(&self) -> bool {
-        !self.parts.is_empty()
+        !self.partitions.is_empty()
     }
 
-    /// Makes it, of all rules there are.
+    /// Builds the index of these rules.
     pub(crate) fn build(&mut self, rules: impl Iterator<Item = Arc<Rule>>) {
         self.clear();
         for rule in rules {
@@ -127,103 +134,103 @@ impl RuleIndex {
         }
     }
 
-    /// The hash of an identity.
+    /// Returns the hash of an identity.
     pub(crate) fn hash(&self, identity: &RuleIdentity) -> IdentityHash {
         IdentityHash::of(self.hasher.hash_one(identity))
     }
 
-    /// Looks at the memory in which these are looked for, which of a large index is far
-    /// away: what is asked for together comes together. They are to be asked for in this
-    /// order, by [`RuleIndex::next_prefetched`].
+    /// Prefetches the entries of these identities, so that their memory latencies overlap. The
+    /// lookups must follow in this order, by [`RuleIndex::next_prefetched`].
     pub(crate) fn prefetch(&mut self, identities: impl Iterator<Item = RuleIdentity>) {
         let hasher = &self.hasher;
         let hashed =
             identities.map(|identity| (IdentityHash::of(hasher.hash_one(&identity)), identity));
-        self.coming.clear();
-        self.coming.extend(hashed);
-        let seen = self.coming.iter().map(|(hash, _)| {
-            let part = self.parts.get(hash.part());
-            part.map_or(0, |part| part.glance_at(hash.kept))
+        self.prefetched.clear();
+        self.prefetched.extend(hashed);
+        let seen = self.prefetched.iter().map(|(hash, _)| {
+            let partition = self.partitions.get(hash.partition());
+            partition.map_or(0, |partition| partition.touch(hash.stored))
         });
         black_box(seen.fold(0, u32::wrapping_add));
     }
 
-    /// The next identity that was foreseen, and its hash, if it is the one. If it is not,
-    /// nothing was foreseen.
+    /// Returns the next prefetched identity and its hash, if it is the requested one; otherwise
+    /// discards all of them.
     pub(crate) fn next_prefetched(
         &mut self,
-        is_it: impl Fn(&RuleIdentity) -> bool,
+        is_number: impl Fn(&RuleIdentity) -> bool,
     ) -> Option<(IdentityHash, RuleIdentity)> {
-        let next = self.coming.pop_front()?;
-        if !is_it(&next.1) {
-            self.coming.clear();
+        let next = self.prefetched.pop_front()?;
+        if !is_number(&next.1) {
+            self.prefetched.clear();
             return None;
         }
         Some(next)
     }
 
-    /// The rule of this identity, whose hash that is. Only if it is made: elsewhere there is
-    /// another way.
+    /// Returns the rule with this identity and hash. The index must be built.
     pub(crate) fn get(&self, hash: IdentityHash, identity: &RuleIdentity) -> Option<&Arc<Rule>> {
-        let part = self.parts.get(hash.part())?;
-        let number = part.find(hash.kept, is_of(&self.rules, identity))?;
+        let partition = self.partitions.get(hash.partition())?;
+        let number = partition.find(hash.stored, has_identity(&self.rules, identity))?;
         self.rules.get(number)
     }
 
-    /// Takes a rule in. There is none of its identity.
+    /// Adds a rule with a new identity.
     pub(crate) fn insert(&mut self, hash: IdentityHash, rule: &Arc<Rule>) {
-        if let Some(part) = self.parts.get_mut(hash.part()) {
-            part.insert(hash.kept, self.rules.add(Arc::clone(rule)));
+        if let Some(partition) = self.partitions.get_mut(hash.partition()) {
+            partition.insert(hash.stored, self.rules.add(Arc::clone(rule)));
         }
     }
 
-    /// Takes a rule in, in place of the one of the same identity.
+    /// Replaces the rule with the same identity.
     pub(crate) fn replace(&mut self, hash: IdentityHash, rule: &Arc<Rule>) {
-        let same = is_of(&self.rules, &rule.identity);
-        let part = self.parts.get(hash.part());
-        if let Some(number) = part.and_then(|part| part.find(hash.kept, same)) {
+        let same = has_identity(&self.rules, &rule.identity);
+        let partition = self.partitions.get(hash.partition());
+        if let Some(number) = partition.and_then(|partition| partition.find(hash.stored, same)) {
             self.rules.put(number, Some(Arc::clone(rule)));
         }
     }
 
-    /// Forgets a rule.
+    /// Removes a rule.
     pub(crate) fn remove(&mut self, identity: &RuleIdentity) {
         let hash = self.hash(identity);
-        let is_it = is_of(&self.rules, identity);
-        let part = self.parts.get_mut(hash.part());
-        if let Some(number) = part.and_then(|part| part.remove(hash.kept, is_it)) {
+        let is_number = has_identity(&self.rules, identity);
+        let partition = self.partitions.get_mut(hash.partition());
+        if let Some(number) =
+            partition.and_then(|partition| partition.remove(hash.stored, is_number))
+        {
             self.rules.put(number, None);
             self.rules.free.push(number);
         }
     }
 
-    /// Forgets all rules, and gives back the room for them.
+    /// Removes all rules and frees their memory.
     pub(crate) fn clear(&mut self) {
-        self.parts.clear();
-        self.parts.resize_with(PARTS, IndexPartition::default);
+        self.partitions.clear();
+        self.partitions
+            .resize_with(PARTITIONS, IndexPartition::default);
         self.rules = RuleSlab::default();
     }
 }
 
-/// Bits of a hash that choose a part, above those that are kept.
+/// Bits of the hash that select a partition.
 const BITS: u32 = 10;
 
-/// Which part each value of those bits is for: the last part for twice as many as the first.
-static PART_OF: [u8; 1 << BITS] = {
-    let mut parts = [0; 1 << BITS];
-    let (mut value, mut part, mut shares) = (0, 0_u8, PARTS);
-    // Part by part, one share more than the one before; all of them are three halves
-    // of the square.
-    let all = PARTS * (3 * PARTS - 1) / 2;
-    while value < parts.len() {
-        while shares * parts.len() <= value * all {
-            part += 1;
-            shares += PARTS + part as usize;
+/// The partition of each value of these bits. The last partition has twice the share of the first.
+static PARTITION_OF: [u8; 1 << BITS] = {
+    let mut partitions = [0; 1 << BITS];
+    let (mut value, mut partition, mut shares) = (0, 0_u8, PARTITIONS);
+    // Each partition has one share more than the one before; the sum is three halves of the square.
+    let all = PARTITIONS * (3 * PARTITIONS - 1) / 2;
+    while value < partitions.len() {
+        while shares * partitions.len() <= value * all {
+            partition += 1;
+            shares += PARTITIONS + partition as usize;
         }
-        parts[value] = part;
+        partitions[value] = partition;
         value += 1;
     }
-    parts
+    partitions
 };
 
 #[cfg(test)]
@@ -257,22 +264,22 @@ mod tests {
                 number >= 100
             );
         }
-        // A hundred at once, and so as many numbers.
+        // A hundred rules at a time, and as many numbers.
         assert_eq!(index.rules.chunks.iter().map(Vec::len).sum::<usize>(), 100);
     }
 
     #[test]
-    fn the_last_part_is_for_twice_as_many_as_the_first() {
-        let count = |part| {
-            PART_OF
+    fn last_partition_has_twice_the_share_of_the_first() {
+        let count = |partition| {
+            PARTITION_OF
                 .iter()
-                .filter(|of| usize::from(**of) == part)
+                .filter(|of| usize::from(**of) == partition)
                 .count()
         };
-        let counts: Vec<_> = (0..PARTS).map(count).collect();
-        assert_eq!(counts.iter().sum::<usize>(), PART_OF.len());
+        let counts: Vec<_> = (0..PARTITIONS).map(count).collect();
+        assert_eq!(counts.iter().sum::<usize>(), PARTITION_OF.len());
         let [first, .., last] = counts[..] else {
-            panic!("there are many parts");
+            panic!("there are many partitions");
         };
         assert!((10..=12).contains(&first) && (20..=22).contains(&last));
         assert!(counts.windows(2).all(|two| two[0] <= two[1] + 1));

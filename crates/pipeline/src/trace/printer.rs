@@ -1,4 +1,4 @@
-//! A frame's way told to a person, much as `ovs-appctl ofproto/trace` tells it.
+//! Prints the processing of one packet in the format of `ovs-appctl ofproto/trace`.
 //!
 //! ```text
 //! Flow: tcp,in_port=1,dl_src=02:00:00:00:00:01,...
@@ -25,26 +25,26 @@ use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Destination, DropReason};
 
-/// A story while it is written.
+/// A printer and its text.
 #[derive(Debug, Default)]
 pub struct TracePrinter {
     text: String,
-    /// Where the frame is.
+    /// Heading of the bridge.
     title: String,
-    /// The frame as it was at first.
+    /// The packet as it was received.
     first: String,
-    /// What the spanning tree is called, if there is one.
+    /// Name of the spanning tree protocol, if it runs.
     tree: Option<&'static str>,
 }
 
 impl TracePrinter {
-    /// One that has not begun.
+    /// Creates a printer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One of the bridge of this name that has not begun.
+    /// Creates a printer for the bridge with this name.
     #[must_use]
     pub fn for_bridge(name: &str) -> Self {
         let title = format!("bridge(\"{name}\")");
@@ -55,7 +55,7 @@ impl TracePrinter {
         }
     }
 
-    /// The same, of a bridge whose spanning tree is called this.
+    /// Sets the name of the bridge's spanning tree protocol.
     #[must_use]
     pub fn with_spanning_tree(self, tree: &'static str) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl TracePrinter {
         }
     }
 
-    /// What is said of a port that is left out for a reason of these: what Open vSwitch says.
+    /// Returns Open vSwitch's text for a port that is excluded for this reason.
     #[must_use]
     pub fn skip_text(reason: DropReason, tree: Option<&str>) -> Option<String> {
         match reason {
@@ -78,7 +78,7 @@ impl TracePrinter {
         }
     }
 
-    /// The story so far.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -90,8 +90,8 @@ impl TracePrinter {
     }
 }
 
-/// The fields of a frame as a match: what a person knows from `ovs-ofctl`.
-/// PipelineFields that hold nothing and flags that are not set are left out.
+/// Returns the fields of a packet as a match in the format of `ovs-ofctl`. Registers that are zero
+/// and flags that are not set are omitted.
 fn describe(frame: &Frame, registers: &PipelineFields) -> String {
     let quiet = |field: Field| {
         use Field as F;
@@ -117,12 +117,12 @@ fn describe(frame: &Frame, registers: &PipelineFields) -> String {
         told.add_option(field, value, Wide::ONES)
             .expect("each is there once");
     }
-    // All of a tag that is not there counts, though a match would need only that it is not.
+    // An absent tag is printed whole, though a match would need less.
     let told = told.build().to_string();
     told.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")
 }
 
-/// The fields as deep as the frame can be read.
+/// Returns the fields, as deep as the packet can be parsed.
 fn key(frame: &Frame, registers: &PipelineFields) -> Option<FlowKey> {
     let depths = Depth::ALL.into_iter().rev();
     let headers = depths

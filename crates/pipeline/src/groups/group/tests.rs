@@ -1,4 +1,5 @@
-//! What no case can say of select groups: shares, and who moves when buckets change.
+//! Properties of select groups that no case can state: shares, and the flows that move when buckets
+//! change.
 
 use flow::text::parse_group_line;
 use proptest::collection::vec;
@@ -16,25 +17,25 @@ fn group(line: &str) -> Group {
     )
 }
 
-/// A select group whose buckets send out of these ports, with these weights.
+/// Returns a select group whose buckets output to these ports, with these weights.
 fn select(buckets: &[(u32, u16)]) -> Group {
     let bucket = |(port, weight): &(u32, u16)| format!(",bucket=weight:{weight},output:{port}");
     let buckets: String = buckets.iter().map(bucket).collect();
     group(&format!("group_id=1,type=select{buckets}"))
 }
 
-/// The port that a frame with this hash goes out of.
+/// Returns the action of the bucket that a hash selects.
 fn port(group: &Group, hash: u64) -> Option<&Action> {
     let index = group.draw(hash, |_| true)?;
     group.buckets[index].actions().first()
 }
 
-/// So many different frames.
+/// Returns `count` different hashes.
 fn hashes(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|number| StableHasher::new().of(number))
 }
 
-/// How many frames of `count` each bucket gets.
+/// Returns the share of each bucket among `count` packets.
 fn shares(group: &Group, count: u64) -> Vec<f64> {
     let mut shares = vec![0.0; group.buckets.len()];
     for hash in hashes(count) {
@@ -69,7 +70,7 @@ fn buckets_that_do_the_same_get_their_shares_too() {
 }
 
 #[test]
-fn a_dead_buckets_frames_go_to_the_others_by_their_weights() {
+fn live_buckets_share_the_packets_of_a_dead_one_by_weight() {
     let group = select(&[(1, 1), (2, 1), (3, 2)]);
     let (mut moved, mut to_third) = (0, 0);
     for hash in hashes(40_000) {
@@ -89,7 +90,7 @@ fn a_dead_buckets_frames_go_to_the_others_by_their_weights() {
 }
 
 #[test]
-fn nobody_is_drawn_where_nobody_is_alive() {
+fn group_without_a_live_bucket_selects_none() {
     let group = select(&[(1, 1), (2, 1)]);
     assert_eq!(group.draw(7, |_| false), None);
     assert_eq!(select(&[(1, 0)]).draw(7, |_| true), None);
@@ -97,7 +98,7 @@ fn nobody_is_drawn_where_nobody_is_alive() {
 
 proptest! {
     #[test]
-    fn only_frames_of_a_bucket_that_changes_move(
+    fn bucket_change_moves_only_its_own_packets(
         weights in vec(1..100_u16, 2..20),
         changed in any::<proptest::sample::Index>(),
         weight in 0..200_u16,
@@ -108,7 +109,7 @@ proptest! {
         let changed = changed.index(buckets.len());
         let (moving, old_weight) = buckets[changed];
         buckets[changed].1 = weight;
-        // The places of buckets do not matter.
+        // The order of buckets has no effect.
         let turn = turn % buckets.len();
         buckets.rotate_left(turn);
         let after = select(&buckets);
@@ -123,9 +124,9 @@ proptest! {
     }
 }
 
-/// An upgrade of the switch moves no flow, so the hash is spelled out here once more.
+/// An upgrade of the switch must move no flow, so the test states the hash once more.
 #[test]
-fn a_hash_is_that_of_all_pairs_and_then_of_all_else() {
+fn symmetric_hash_equals_that_of_two_lists() {
     use Field as F;
     let less_first = |a: Option<u128>, b: Option<u128>| (a.min(b), a.max(b));
     let (mut key, registers) = (FlowKey::new(), flow::PipelineFields::new(base::PortNo(1)));

@@ -1,4 +1,4 @@
-//! What no case can say of the group table: limits, and what is remembered.
+//! Properties of the group table that no case can state: limits and references.
 
 use std::fmt::Write;
 
@@ -34,13 +34,13 @@ fn small() -> Pipeline {
 }
 
 #[test]
-fn there_are_so_many_groups_and_no_more() {
+fn group_limit_is_enforced() {
     let mut pipeline = small();
     assert_eq!(refusal(&mut pipeline, "group_id=1,type=all"), None);
     assert_eq!(refusal(&mut pipeline, "group_id=2,type=all"), None);
     let full = Some(Refusal::GroupModOutOfGroups);
     assert_eq!(refusal(&mut pipeline, "group_id=3,type=all"), full);
-    // One that replaces another needs no room.
+    // A replacement needs no space.
     assert_eq!(
         refusal(&mut pipeline, "modify group_id=2,type=select"),
         None
@@ -50,7 +50,7 @@ fn there_are_so_many_groups_and_no_more() {
 }
 
 #[test]
-fn there_are_so_many_buckets_and_no_more() {
+fn bucket_limits_are_enforced() {
     let mut pipeline = small();
     let two = "group_id=1,type=all,bucket=drop,bucket=drop";
     assert_eq!(refusal(&mut pipeline, two), None);
@@ -72,7 +72,7 @@ fn there_are_so_many_buckets_and_no_more() {
 }
 
 #[test]
-fn a_bucket_has_so_many_actions_and_no_more() {
+fn bucket_action_limit_is_enforced() {
     let mut line = "group_id=1,type=all,bucket=output:1".to_owned();
     for _ in 1..BUCKET_ACTIONS_MAX {
         let _ = write!(line, ",output:1");
@@ -84,9 +84,9 @@ fn a_bucket_has_so_many_actions_and_no_more() {
     assert_eq!(refusal(&mut pipeline, &line), too_many);
 }
 
-/// A chain is as long as it is, at whichever end it grows.
+/// The limit of a chain holds at whichever end it grows.
 #[test]
-fn groups_stand_in_a_row_so_long_and_no_longer() {
+fn group_chain_limit_is_enforced() {
     let mut pipeline = pipeline(&[]);
     assert_eq!(refusal(&mut pipeline, "group_id=0,type=all"), None);
     for id in 1..=CHAIN_MAX {
@@ -109,7 +109,7 @@ fn groups_stand_in_a_row_so_long_and_no_longer() {
 }
 
 #[test]
-fn a_frame_meets_so_many_buckets_and_no_more() {
+fn packet_bucket_limit_is_enforced() {
     let mut pipeline = pipeline(&[]);
     let leaf = "group_id=0,type=all,bucket=output:2,bucket=output:2";
     assert_eq!(refusal(&mut pipeline, leaf), None);
@@ -129,7 +129,7 @@ fn a_frame_meets_so_many_buckets_and_no_more() {
 #[test]
 fn asking_who_is_alive_has_an_end() {
     let mut pipeline = pipeline(&[]);
-    // Nobody is: port 9 is not there.
+    // Port 9 does not exist, so no bucket is live.
     let dead = ",bucket=watch_port:9,output:2".repeat(60);
     let leaf = format!("group_id=0,type=ff{dead}");
     assert_eq!(refusal(&mut pipeline, &leaf), None);
@@ -145,7 +145,7 @@ fn asking_who_is_alive_has_an_end() {
 }
 
 #[test]
-fn no_copy_is_left_behind_when_buffers_run_out() {
+fn copies_are_freed_when_buffers_run_out() {
     let mut pipeline = pipeline(&[]);
     let bucket = ",bucket=mod_dl_src:02:00:00:00:00:aa,output:2".repeat(4);
     let line = format!("group_id=1,type=all{bucket}");
@@ -161,7 +161,7 @@ fn no_copy_is_left_behind_when_buffers_run_out() {
 }
 
 #[test]
-fn nothing_is_remembered_of_what_is_gone() {
+fn deleted_groups_leave_no_references() {
     let mut pipeline = pipeline(&[]);
     for _ in 0..3 {
         change(&mut pipeline, "group_id=1,type=select,bucket=output:2").expect("legal");
@@ -188,7 +188,7 @@ fn nothing_is_remembered_of_what_is_gone() {
 }
 
 #[test]
-fn a_clone_keeps_the_group_that_the_other_changes() {
+fn clone_keeps_the_group_that_the_original_changes() {
     let mut pipeline = pipeline(&[]);
     change(&mut pipeline, "group_id=1,type=all,bucket=output:2").expect("legal");
     let snapshot = pipeline.clone();

@@ -1,5 +1,4 @@
-//! Whether one of Nicira's actions can be what the controller means: the part of
-//! [`crate::check`] that is about them.
+//! Checks of Nicira actions.
 
 use base::{PortNo, TableId};
 use flow::{Action, Extension, Learn, LearnSource, LearnSpec, Match, Refusal, Subfield};
@@ -7,13 +6,13 @@ use flow::{Action, Extension, Learn, LearnSource, LearnSpec, Match, Refusal, Sub
 use crate::instructions::action_facts::{is_clause, written_subfield};
 use crate::instructions::field_facts::FieldFacts;
 
-/// The least that an output can be cut down to: an Ethernet header.
+/// Minimum length of a truncated output: an Ethernet header.
 const TRUNCATED_MIN: u32 = 14;
 
-/// How many clauses a conjunction has (`ovs-fields(7)`).
+/// Number of clauses of a conjunction (`ovs-fields(7)`).
 const CLAUSES: std::ops::RangeInclusive<u8> = 2..=64;
 
-/// Judges an action by itself; `clone`'s own actions are judged apart.
+/// Checks an action by itself. The inner actions of `clone` are checked apart.
 pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match extension {
@@ -33,12 +32,12 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         } if clause >= clauses || !CLAUSES.contains(clauses) => Err(Refusal::ActionBadConjunction),
         Extension::Encap(encap) if !encap.is_possible() => Err(Refusal::ActionBadProperty),
         Extension::Sample(sample) => within(sample.probability != 0),
-        // Others than tunnel options cannot be taken away (`ovs-actions(7)`).
+        // Only tunnel options can be deleted (`ovs-actions(7)`).
         Extension::DeleteField(field) if field.option().is_none() => {
             Err(Refusal::ActionBadArgument)
         }
         Extension::Learn(learn) => check_learn(learn),
-        // A clause is a rule's, not a frame's.
+        // Only rules have clauses.
         Extension::Clone(inside) if inside.iter().any(is_clause) => {
             Err(Refusal::ActionUnsupportedOrder)
         }
@@ -66,8 +65,8 @@ fn writable(to: Subfield) -> Result<(), Refusal> {
     writable.then_some(()).ok_or(Refusal::ActionBadSetType)
 }
 
-/// The lines of a rule to be learned need what a rule's own would; only what the
-/// bits will be is not known yet, so that a prerequisite has to be a number.
+/// The specs of a learned rule have the prerequisites of an ordinary rule. Values that are copied
+/// from the packet are unknown, so a prerequisite must be a constant.
 fn check_learn(learn: &Learn) -> Result<(), Refusal> {
     if learn.table > TableId::LAST {
         return Err(Refusal::ActionBadArgument);
@@ -93,8 +92,7 @@ fn check_learn(learn: &Learn) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Judges the whole list: a clause of a conjunction stands beside no other action
-/// but notes.
+/// Checks that a clause of a conjunction is combined with no other action than notes.
 pub(crate) fn check_conjunctions(actions: &[Action]) -> Result<(), Refusal> {
     let is_clause =
         |action: &Action| matches!(action, Action::Extended(Extension::Conjunction { .. }));
@@ -106,8 +104,8 @@ pub(crate) fn check_conjunctions(actions: &[Action]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether it can stand in an action set or a bucket, where most kinds are done once
-/// and in an order of their own (`ovs-actions(7)`, Action Sets).
+/// True if the action may be in an action set or bucket, where most kinds are executed once and in
+/// the order of the set (`ovs-actions(7)`, Action Sets).
 pub(crate) const fn may_be_written(extension: &Extension) -> bool {
     matches!(
         extension,

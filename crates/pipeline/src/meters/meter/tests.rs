@@ -18,13 +18,13 @@ fn meter(line: &str, writers: usize) -> Meter {
     )
 }
 
-/// A frame of so many bytes.
+/// Returns the weight of a packet of this length.
 const fn bytes(bytes: u64) -> Totals {
     Totals { packets: 1, bytes }
 }
 
-/// How much passes in a second of frames that come `every` nanoseconds, to a worker
-/// that looks every so many.
+/// Returns the number of packets that pass in a second, if one arrives every `every` nanoseconds at
+/// a worker that polls every `look` nanoseconds.
 fn passes(meter: &Meter, start: Instant, every: u64, look: u64, weight: Totals) -> u64 {
     let count = 1_000_000_000 / every;
     let passed = (0..count).filter(|index| {
@@ -41,11 +41,11 @@ fn check(passed: u64, rate: u64) {
 }
 
 #[test]
-fn a_rate_in_packets_holds_within_three_percent_over_any_second() {
+fn packet_rate_is_within_three_percent_in_any_second() {
     for rate in [1_000, 3_000, 14_880, 100_000, 333_333, 1_000_000] {
         let line = format!("meter=1,pktps,bands=type=drop,rate={rate}");
         let meter = meter(&line, 1);
-        // Twice the rate and ten times, looked at at once or later, also after a pause.
+        // Twice and ten times the rate, polled immediately or later, also after a pause.
         let loads = [(2, 1), (10, 1), (2, 1_000_000), (10, 1_000_000)];
         for (index, (factor, look)) in (0..).zip(loads) {
             let start = Instant::from_secs(10 * index);
@@ -56,7 +56,7 @@ fn a_rate_in_packets_holds_within_three_percent_over_any_second() {
 }
 
 #[test]
-fn what_keeps_to_the_rate_passes() {
+fn conforming_packets_pass() {
     for rate in [1_000, 1_000_000] {
         let line = format!("meter=1,pktps,bands=type=drop,rate={rate}");
         let meter = meter(&line, 1);
@@ -66,7 +66,7 @@ fn what_keeps_to_the_rate_passes() {
 }
 
 #[test]
-fn a_rate_in_kilobits_holds_for_frames_of_any_length() {
+fn kilobit_rate_holds_for_any_frame_length() {
     for (kbps, length) in [
         (1_000, 125),
         (10_000, 1_514),
@@ -84,9 +84,9 @@ fn a_rate_in_kilobits_holds_for_frames_of_any_length() {
     }
 }
 
-/// A frame may be larger than the burst: it stands for many on the wire.
+/// A packet may exceed the burst, since it stands for many segments.
 #[test]
-fn a_frame_of_many_segments_is_paid_for_afterwards() {
+fn large_packet_is_paid_for_by_later_ones() {
     let meter = meter(
         "meter=1,pktps,burst,bands=type=drop,rate=100,burst_size=1",
         1,
@@ -105,7 +105,7 @@ fn a_frame_of_many_segments_is_paid_for_afterwards() {
 }
 
 #[test]
-fn a_burst_is_as_long_as_it_was_given() {
+fn burst_has_the_configured_size() {
     let meter = meter(
         "meter=1,pktps,burst,bands=type=drop,rate=1000,burst_size=300",
         1,
@@ -117,10 +117,10 @@ fn a_burst_is_as_long_as_it_was_given() {
     }
 }
 
-/// Part of a token is no token, so that a burst lets no frame more pass because a little
-/// time goes by meanwhile.
+/// A part of a token is no token: a burst passes no additional packet because a little time has
+/// passed.
 #[test]
-fn a_burst_that_takes_a_while_is_not_longer_for_it() {
+fn slow_burst_has_the_configured_size() {
     let meter = meter("meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=2", 1);
     let passed = (0..100).filter(|index| {
         let now = Instant::START + Duration::from_millis(index * 9);
@@ -130,7 +130,7 @@ fn a_burst_that_takes_a_while_is_not_longer_for_it() {
 }
 
 #[test]
-fn a_clock_that_is_behind_gives_nothing_twice() {
+fn late_clock_gives_no_tokens_twice() {
     let meter = meter(
         "meter=1,pktps,burst,bands=type=drop,rate=10,burst_size=1",
         1,
@@ -148,7 +148,7 @@ fn a_clock_that_is_behind_gives_nothing_twice() {
 }
 
 #[test]
-fn of_the_bands_exceeded_the_one_of_the_highest_rate_acts() {
+fn exceeded_band_with_the_highest_rate_acts() {
     let line = "meter=1,pktps,burst,bands=type=drop,rate=20,burst_size=2,\
                 type=dscp_remark,rate=10,burst_size=1,prec_level=1";
     let meter = meter(line, 1);
@@ -184,7 +184,7 @@ fn rates_that_are_as_great_as_can_be_do_no_harm() {
     }
 }
 
-/// The rate is the meter's, not each worker's.
+/// The rate is that of the meter, not of each worker.
 #[test]
 fn workers_share_the_rate() {
     const WORKERS: usize = 4;
@@ -207,7 +207,7 @@ fn workers_share_the_rate() {
             .map(|worker| worker.join().expect("no panic"))
             .sum()
     });
-    // A second's worth and the burst; the frame that the fraction at the end lets in.
+    // A second's packets and the burst, and one packet for the fraction at the end.
     assert!((1_400..=1_501).contains(&passed), "{passed}");
     let stats = meter.statistics(0, Instant::START);
     assert_eq!(stats.packets, EACH * WORKERS as u64);
@@ -224,7 +224,7 @@ fn drop_precedence_is_raised_within_its_class() {
     assert_eq!(raise_drop_precedence(10, 255), Some(14));
     // AF41.
     assert_eq!(raise_drop_precedence(34, 1), Some(36));
-    // Best effort, a class selector, expedited forwarding, and what nobody assigned.
+    // Best effort, a class selector, expedited forwarding, and unassigned code points.
     for dscp in [0, 8, 46, 11, 42] {
         assert_eq!(raise_drop_precedence(dscp, 1), None, "{dscp}");
     }

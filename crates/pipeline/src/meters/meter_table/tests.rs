@@ -1,4 +1,4 @@
-//! What no case can say of the meter table: limits, and what is remembered.
+//! Properties of the meter table that no case can state: limits and references.
 
 use flow::text::parse_meter_line;
 
@@ -14,7 +14,7 @@ fn change(pipeline: &mut Pipeline, line: &str) -> Result<Changes, Refusal> {
 }
 
 #[test]
-fn there_are_so_many_meters_and_no_more() {
+fn meter_limit_is_enforced() {
     let limits = Limits {
         meters: 2,
         ..Limits::default()
@@ -43,7 +43,7 @@ fn unknown_flags_are_refused() {
 }
 
 #[test]
-fn a_meter_that_is_not_there_is_not_told_of() {
+fn missing_meter_has_no_statistics() {
     let pipeline = pipeline(&[]);
     let unknown = Refusal::MeterModUnknownMeter;
     assert_eq!(pipeline.meter_stats(MeterId(1), NOW), Err(unknown));
@@ -52,7 +52,7 @@ fn a_meter_that_is_not_there_is_not_told_of() {
 }
 
 #[test]
-fn nothing_is_remembered_of_what_is_gone() {
+fn deleted_meters_leave_no_references() {
     let mut pipeline = pipeline(&[]);
     for _ in 0..3 {
         let line = "meter=1,kbps,bands=type=dscp_remark,rate=1,prec_level=1";

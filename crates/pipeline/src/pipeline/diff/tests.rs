@@ -1,19 +1,19 @@
-//! What a change tells, and what two snapshots do.
+//! Events of changes and of differences between snapshots.
 
 use crate::pipeline::Pipeline;
 use crate::rules::RuleEvent;
 use crate::testing::{NOW, apply, flow, pipeline};
 
-/// What happened, a word and a priority a thing.
+/// Returns a word and a priority for each event.
 fn told(rule_events: impl Iterator<Item = RuleEvent>) -> Vec<String> {
-    let one = |happening: RuleEvent| {
-        let word = format!("{:?}", happening.event);
-        let old = if happening.old.is_some() {
+    let one = |rule_event: RuleEvent| {
+        let word = format!("{:?}", rule_event.event);
+        let old = if rule_event.old.is_some() {
             " again"
         } else {
             ""
         };
-        format!("{} {word}{old}", happening.rule.priority())
+        format!("{} {word}{old}", rule_event.rule.priority())
     };
     rule_events.map(one).collect()
 }
@@ -23,7 +23,7 @@ fn happened(pipeline: &mut Pipeline, line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_change_tells_what_happened_to_each_rule() {
+fn change_reports_the_event_of_each_rule() {
     let mut pipeline = pipeline(&["priority=1,actions=drop"]);
     let again = "priority=1,actions=output:1";
     assert_eq!(happened(&mut pipeline, again), ["1 Added again"]);
@@ -83,9 +83,9 @@ fn between_two_snapshots_each_rule_is_told_once_and_in_pieces() {
     assert_eq!(told(before.diff_since(Some(&before), None)), [""; 0]);
 }
 
-/// Rules of one priority lie in the order in which they came, whatever they match.
+/// Rules of one priority are in the order of their addition, whatever they match.
 #[test]
-fn rules_of_one_priority_are_told_apart_in_whatever_order_they_came() {
+fn rules_of_one_priority_are_distinguished_in_any_order() {
     let ports = [3, 1, 4, 2];
     let mut pipeline = pipeline(&[]);
     for port in ports {
@@ -93,9 +93,9 @@ fn rules_of_one_priority_are_told_apart_in_whatever_order_they_came() {
         apply(&mut pipeline, &line).expect(&line);
     }
     let before = pipeline.clone();
-    let matched = |happening: RuleEvent| {
-        let port = happening.rule.matching().exact(flow::Field::InPort);
-        format!("{:?} {:?}", port.expect("all match one"), happening.event)
+    let matched = |rule_event: RuleEvent| {
+        let port = rule_event.rule.matching().exact(flow::Field::InPort);
+        format!("{:?} {:?}", port.expect("all match one"), rule_event.event)
     };
     let told = |now: &Pipeline| -> Vec<_> {
         let changes = now.diff_since(Some(&before), None);

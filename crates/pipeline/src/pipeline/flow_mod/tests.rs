@@ -1,4 +1,4 @@
-//! What no case can say: limits, buffers, snapshots, deadlines in numbers.
+//! Properties of flow-mods that no case can state: limits, buffers, snapshots, deadlines.
 
 use std::fmt::Write;
 
@@ -11,13 +11,13 @@ use crate::limits::{ACTIONS_MAX, EXPIRIES_MAX, Limits};
 use crate::pipeline::Pipeline;
 use crate::testing::{NOW, apply, flow, pipeline};
 
-/// The refusal of a line.
+/// Returns the refusal of a flow-mod.
 fn refusal(pipeline: &mut Pipeline, line: &str) -> Option<Refusal> {
     apply(pipeline, line).err()
 }
 
 #[test]
-fn a_table_is_full_by_its_own_limit_and_by_that_of_all() {
+fn table_limit_and_total_limit_are_enforced() {
     let limits = Limits {
         rules: 3,
         rules_per_table: 2,
@@ -36,7 +36,7 @@ fn a_table_is_full_by_its_own_limit_and_by_that_of_all() {
         refusal(&mut pipeline, "table=1,in_port=2,actions=drop"),
         full
     );
-    // One that replaces another needs no room.
+    // A replacement needs no space.
     assert_eq!(refusal(&mut pipeline, "in_port=2,actions=output:1"), None);
     assert_eq!(refusal(&mut pipeline, "delete in_port=2"), None);
     assert_eq!(
@@ -47,7 +47,7 @@ fn a_table_is_full_by_its_own_limit_and_by_that_of_all() {
 }
 
 #[test]
-fn more_actions_than_anybody_needs_are_refused() {
+fn action_limit_is_enforced() {
     let mut line = "actions=output:1".to_owned();
     for _ in 1..ACTIONS_MAX {
         let _ = write!(line, ",output:1");
@@ -60,7 +60,7 @@ fn more_actions_than_anybody_needs_are_refused() {
 }
 
 #[test]
-fn a_buffer_is_missed_after_the_tables_have_changed() {
+fn missing_buffer_is_refused_after_the_change() {
     let mut pipeline = pipeline(&[]);
     for line in [
         "in_port=1,actions=drop",
@@ -75,7 +75,7 @@ fn a_buffer_is_missed_after_the_tables_have_changed() {
         );
         assert_eq!(changes.added.len(), 1);
     }
-    // A deletion has no use for one.
+    // A deletion ignores its buffer.
     let mut command = flow("delete in_port=1");
     command.buffer = Some(BufferId(7));
     let changes = pipeline.flow_mod(&command, NOW).expect("legal");
@@ -100,11 +100,11 @@ fn changes_name_what_came_and_what_went() {
 }
 
 #[test]
-fn a_removal_tells_the_counts_that_came_in_until_it_is_asked() {
+fn removal_reports_counts_up_to_the_request() {
     let mut pipeline = pipeline(&["in_port=1,send_flow_rem,actions=drop"]);
     let changes = apply(&mut pipeline, "delete in_port=1").expect("legal");
     let removal = &changes.removed[0];
-    // A worker that still runs the older tables counts a last frame.
+    // A worker that still runs the older tables counts a last packet.
     let last = Totals {
         packets: 1,
         bytes: 60,
@@ -115,7 +115,7 @@ fn a_removal_tells_the_counts_that_came_in_until_it_is_asked() {
 }
 
 #[test]
-fn a_clone_is_a_snapshot_that_shares_the_counters() {
+fn clone_is_a_snapshot_that_shares_the_counters() {
     let mut pipeline = pipeline(&["in_port=1,actions=output:2"]);
     let snapshot = pipeline.clone();
     apply(&mut pipeline, "delete").expect("legal");
@@ -126,14 +126,14 @@ fn a_clone_is_a_snapshot_that_shares_the_counters() {
     assert_eq!(snapshot.next_expiry(), None);
 }
 
-/// The matches of all rules, in their order.
+/// Returns the matches of all rules, in their order.
 fn matches(pipeline: &Pipeline) -> Vec<String> {
     let rules = pipeline.rules(TableId::ALL);
     rules.map(|rule| rule.matching().to_string()).collect()
 }
 
 #[test]
-fn of_one_priority_the_rule_that_came_first_is_tried_first() {
+fn older_rule_of_a_priority_is_first() {
     let mut pipeline = pipeline(&[
         "priority=5,in_port=3,actions=drop",
         "priority=5,in_port=1,actions=drop",
@@ -142,14 +142,14 @@ fn of_one_priority_the_rule_that_came_first_is_tried_first() {
     ]);
     let order = ["in_port=4", "in_port=3", "in_port=1", "in_port=2"];
     assert_eq!(matches(&pipeline), order);
-    // One that takes another's place has its place.
+    // A replacement inherits the position.
     apply(&mut pipeline, "modify in_port=3,actions=output:1").expect("legal");
     apply(&mut pipeline, "priority=5,in_port=1,actions=output:1").expect("legal");
     assert_eq!(matches(&pipeline), order);
 }
 
 #[test]
-fn a_clone_that_is_written_to_finds_its_rules() {
+fn clone_that_is_written_to_finds_its_rules() {
     let mut pipeline = pipeline(&["in_port=1,actions=drop", "table=3,in_port=2,actions=drop"]);
     let mut clone = pipeline.clone();
     apply(&mut pipeline, "delete in_port=1").expect("legal");
@@ -167,7 +167,7 @@ fn a_clone_that_is_written_to_finds_its_rules() {
 }
 
 #[test]
-fn a_table_that_dies_at_once_does_so_in_portions() {
+fn expiry_of_a_whole_table_is_bounded_per_call() {
     let mut pipeline = pipeline(&[]);
     for number in 0..EXPIRIES_MAX + 10 {
         let line = format!(

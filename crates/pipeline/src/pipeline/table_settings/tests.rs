@@ -1,4 +1,4 @@
-//! Full tables: who has to go, and when it is told.
+//! Eviction from full tables, and vacancy events.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::counters::Totals;
 use crate::pipeline::Pipeline;
 use crate::testing::{NOW, apply, flow, pipeline};
 
-/// An empty pipeline whose table 1 holds so many rules.
+/// Returns an empty pipeline whose table 1 has this limit.
 fn holding(limit: usize) -> Pipeline {
     let mut pipeline = pipeline(&[]);
     pipeline.set_flows_max(TableId(1), limit);
@@ -30,21 +30,21 @@ fn watched(down: u8, up: u8) -> TableMod {
     }
 }
 
-/// Adds a rule to table 1, and tells which had to go, by their priorities.
+/// Adds a rule to table 1, and returns the priorities of the evicted rules.
 fn gone(pipeline: &mut Pipeline, rule: &str) -> Result<Vec<u16>, Refusal> {
     let changes = apply(pipeline, &format!("table=1,{rule},actions=drop"))?;
     let rule_events: Vec<_> = changes.rule_events().collect();
     let gone = rule_events
         .iter()
-        .filter_map(|happening| match happening.event {
-            FlowEvent::Removed(FlowRemovedReason::Eviction) => Some(happening.rule.priority()),
+        .filter_map(|rule_event| match rule_event.event {
+            FlowEvent::Removed(FlowRemovedReason::Eviction) => Some(rule_event.rule.priority()),
             _ => None,
         });
     Ok(gone.collect())
 }
 
 #[test]
-fn the_least_important_goes_and_of_those_the_one_that_ends_soonest() {
+fn eviction_selects_by_importance_and_then_by_deadline() {
     let mut pipeline = holding(4);
     pipeline.table_mod(&evicting(TableId(1))).expect("it can");
     for rule in [
@@ -61,13 +61,13 @@ fn the_least_important_goes_and_of_those_the_one_that_ends_soonest() {
     // Rules without timeouts stay.
     let full = Err(Refusal::FlowModTableFull);
     assert_eq!(gone(&mut pipeline, "priority=8"), full);
-    // One that replaces another needs no room.
+    // A replacement needs no space.
     assert_eq!(gone(&mut pipeline, "priority=7"), Ok(vec![]));
     assert_eq!(pipeline.flows_max(TableId(1)), 4);
 }
 
 #[test]
-fn a_rule_that_was_used_ends_later_and_goes_later() {
+fn used_rule_is_evicted_later() {
     let mut pipeline = holding(2);
     pipeline.table_mod(&evicting(TableId::ALL)).expect("it can");
     for rule in ["priority=1,idle_timeout=10", "priority=2,idle_timeout=11"] {
@@ -83,7 +83,7 @@ fn a_rule_that_was_used_ends_later_and_goes_later() {
 }
 
 #[test]
-fn a_table_that_may_not_evict_is_full() {
+fn table_without_eviction_is_full() {
     let mut pipeline = holding(1);
     let full = Err(Refusal::FlowModTableFull);
     assert_eq!(gone(&mut pipeline, "priority=1,hard_timeout=1"), Ok(vec![]));
@@ -137,7 +137,7 @@ fn vacancy_is_told_once_each_way() {
     }
     let down = (TableReason::VacancyDown, 20);
     assert_eq!(told, [down, (TableReason::VacancyUp, 70), down]);
-    // A table that is full already is told of when it empties.
+    // A table that is full already has an event when it empties.
     pipeline.table_mod(&watched(30, 60)).expect("it can");
     assert!(pipeline.take_vacancy_events().is_empty());
     pipeline
@@ -148,7 +148,7 @@ fn vacancy_is_told_once_each_way() {
 }
 
 #[test]
-fn what_a_table_cannot_do_is_refused_and_what_it_does_is_told() {
+fn table_configuration_is_checked_and_reported() {
     let mut pipeline = holding(10);
     let bad = Err(Refusal::TableModBadConfig);
     let by = |flags| TableMod {

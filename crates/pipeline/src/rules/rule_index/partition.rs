@@ -1,7 +1,6 @@
-//! A hash table of numbers that lies in one piece. Who looks for a hash needs a single line
-//! of memory, mostly, whether it is there, is not, or is put there: an entry lies in the
-//! first free place from the one that its hash names on. As the upper bits of the hash
-//! name it, a larger table has the same order, and is filled from front to back.
+//! A hash table of numbers with open addressing and linear probing, in one allocation. A lookup or
+//! insertion mostly touches one cache line. The upper bits of the hash select the slot, so a larger
+//! table has the same order and is filled from front to back.
 
 /// A hash and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +10,7 @@ pub(super) struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// The number that none has.
+    /// The number of a free slot.
     const NONE: u32 = u32::MAX;
 
     const EMPTY: Self = Self {
@@ -24,61 +23,61 @@ impl IndexEntry {
     }
 }
 
-/// Places of the smallest table: a line of memory.
+/// Slots of the smallest table: one cache line.
 const LEAST: usize = 8;
 
-/// See the top of this file.
+/// The table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IndexPartition {
-    places: Box<[IndexEntry]>,
+    slots: Box<[IndexEntry]>,
     used: usize,
 }
 
 impl IndexPartition {
-    /// The place at which the search for a hash begins.
-    fn home(&self, hash: u32) -> usize {
-        let place = (u64::from(hash) * self.places.len() as u64) >> u32::BITS;
-        usize::try_from(place).expect("it is less than there are places")
+    /// Returns the slot at which the search for a hash begins.
+    fn first_slot(&self, hash: u32) -> usize {
+        let slot = (u64::from(hash) * self.slots.len() as u64) >> u32::BITS;
+        usize::try_from(slot).expect("it is less than there are slots")
     }
 
-    /// The place behind this one; behind the last, the first.
-    const fn behind(&self, place: usize) -> usize {
-        let next = place + 1;
-        if next == self.places.len() { 0 } else { next }
+    /// Returns the next slot; after the last, the first.
+    const fn next_slot(&self, slot: usize) -> usize {
+        let next = slot + 1;
+        if next == self.slots.len() { 0 } else { next }
     }
 
-    /// Has the memory near in which an entry of this hash is or would be: mostly some places
-    /// behind the first, perhaps in the next line.
-    pub(super) fn glance_at(&self, hash: u32) -> u32 {
-        let home = self.home(hash);
-        let number = |place: usize| self.places.get(place).map_or(0, |at| at.number);
-        number(home) ^ number(home + LEAST / 2)
+    /// Reads a slot near the entry of this hash, so that it is in the cache: entries are mostly
+    /// some slots after the first, perhaps in the next line.
+    pub(super) fn touch(&self, hash: u32) -> u32 {
+        let first_slot = self.first_slot(hash);
+        let number = |slot: usize| self.slots.get(slot).map_or(0, |at| at.number);
+        number(first_slot) ^ number(first_slot + LEAST / 2)
     }
 
-    /// The number that has this hash and is the one.
-    pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let place = self.place_of(hash, is_it)?;
-        Some(self.places[place].number)
+    /// Returns the number with this hash that satisfies the predicate.
+    pub(super) fn find(&self, hash: u32, is_number: impl Fn(u32) -> bool) -> Option<u32> {
+        let slot = self.place_of(hash, is_number)?;
+        Some(self.slots[slot].number)
     }
 
-    fn place_of(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<usize> {
-        let mut place = self.home(hash);
+    fn place_of(&self, hash: u32, is_number: impl Fn(u32) -> bool) -> Option<usize> {
+        let mut slot = self.first_slot(hash);
         loop {
-            let entry = *self.places.get(place)?;
+            let entry = *self.slots.get(slot)?;
             if entry.is_empty() {
                 return None;
             }
-            if entry.hash == hash && is_it(entry.number) {
-                return Some(place);
+            if entry.hash == hash && is_number(entry.number) {
+                return Some(slot);
             }
-            place = self.behind(place);
+            slot = self.next_slot(slot);
         }
     }
 
-    /// Puts a number in that is not there.
+    /// Inserts a new number.
     pub(super) fn insert(&mut self, hash: u32, number: u32) {
         // A quarter stays free, so that searches are short.
-        if 4 * (self.used + 1) > 3 * self.places.len() {
+        if 4 * (self.used + 1) > 3 * self.slots.len() {
             self.grow();
         }
         self.put(IndexEntry { hash, number });
@@ -86,44 +85,44 @@ impl IndexPartition {
     }
 
     fn put(&mut self, entry: IndexEntry) {
-        let mut place = self.home(entry.hash);
-        while !self.places[place].is_empty() {
-            place = self.behind(place);
+        let mut slot = self.first_slot(entry.hash);
+        while !self.slots[slot].is_empty() {
+            slot = self.next_slot(slot);
         }
-        self.places[place] = entry;
+        self.slots[slot] = entry;
     }
 
     fn grow(&mut self) {
-        let more = (self.places.len() / 2 * 3).max(LEAST);
+        let more = (self.slots.len() / 2 * 3).max(LEAST);
         let larger = vec![IndexEntry::EMPTY; more].into_boxed_slice();
-        let before = std::mem::replace(&mut self.places, larger);
+        let before = std::mem::replace(&mut self.slots, larger);
         for entry in before.iter().filter(|entry| !entry.is_empty()) {
             self.put(*entry);
         }
     }
 
-    /// Takes the number out that has this hash and is the one. What lies behind it for want
-    /// of a place moves up, so that no search ends too early.
-    pub(super) fn remove(&mut self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut free = self.place_of(hash, is_it)?;
-        let number = self.places[free].number;
-        let mut place = self.behind(free);
-        while !self.places[place].is_empty() {
-            if self.is_between(self.home(self.places[place].hash), free, place) {
-                self.places[free] = self.places[place];
-                free = place;
+    /// Removes the number with this hash that satisfies the predicate. Later entries of the same
+    /// run move up, so that no search ends too early (Knuth, TAOCP vol. 3, 6.4, algorithm R).
+    pub(super) fn remove(&mut self, hash: u32, is_number: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut free = self.place_of(hash, is_number)?;
+        let number = self.slots[free].number;
+        let mut slot = self.next_slot(free);
+        while !self.slots[slot].is_empty() {
+            if self.is_between(self.first_slot(self.slots[slot].hash), free, slot) {
+                self.slots[free] = self.slots[slot];
+                free = slot;
             }
-            place = self.behind(place);
+            slot = self.next_slot(slot);
         }
-        self.places[free] = IndexEntry::EMPTY;
+        self.slots[free] = IndexEntry::EMPTY;
         self.used -= 1;
         Some(number)
     }
 
-    /// Whether a search that begins at `home` comes by `free` before it comes to `place`.
-    const fn is_between(&self, home: usize, free: usize, place: usize) -> bool {
-        let len = self.places.len();
-        (place + len - home) % len >= (place + len - free) % len
+    /// True if a search from `first_slot` passes `free` before `slot`.
+    const fn is_between(&self, first_slot: usize, free: usize, slot: usize) -> bool {
+        let len = self.slots.len();
+        (slot + len - first_slot) % len >= (slot + len - free) % len
     }
 }
 
@@ -137,22 +136,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_has_what_a_map_has(
+        fn partition_equals_a_map(
             steps in prop::collection::vec((any::<bool>(), 0..40_u32, prop::sample::select(vec![0, 1, u32::MAX / 2, u32::MAX])), 0..200)
         ) {
-            // Numbers of a few hashes, so that many are in the way of each other, also
-            // around the end.
+            // Numbers with few hashes, so that many collide, also around the end.
             let mut part = IndexPartition::default();
             let mut model = BTreeMap::new();
             for (comes, number, near) in steps {
                 let hash = near ^ (number % 3);
-                let is_it = |other: u32| other == number;
-                prop_assert_eq!(part.find(hash, is_it).is_some(), model.contains_key(&(hash, number)));
+                let is_number = |other: u32| other == number;
+                prop_assert_eq!(part.find(hash, is_number).is_some(), model.contains_key(&(hash, number)));
                 if comes && model.insert((hash, number), ()).is_none() {
                     part.insert(hash, number);
                 } else if !comes {
                     let was = model.remove(&(hash, number)).map(|()| number);
-                    prop_assert_eq!(part.remove(hash, is_it), was);
+                    prop_assert_eq!(part.remove(hash, is_number), was);
                 }
                 prop_assert_eq!(part.used, model.len());
             }

@@ -1,4 +1,4 @@
-//! How a story reads.
+//! The text of traces.
 
 use packet::Pool;
 
@@ -12,7 +12,7 @@ fn story(flows: &[&str], frame: &str) -> String {
 }
 
 #[test]
-fn a_walk_is_told_table_by_table() {
+fn trace_prints_each_table() {
     let flows = [
         "priority=10,ip,cookie=5,actions=dec_ttl,output:2,write_actions(output:3),goto_table:1",
         "table=1,priority=0,actions=mod_dl_src:02:00:00:00:00:aa",
@@ -40,7 +40,7 @@ nw_frag=no,tp_src=1000,tp_dst=2000
 }
 
 #[test]
-fn a_miss_and_a_damaged_frame_are_told() {
+fn trace_prints_misses_and_malformed_frames() {
     let told = story(&["arp,actions=NORMAL"], "eth / ipv4 / udp");
     assert!(told.ends_with(" 0. No match.\n     >> dropped: no_match\n\nFinal flow: unchanged\n"));
     let told = story(&["arp,actions=NORMAL"], "raw(0102)");
