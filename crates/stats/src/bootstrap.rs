@@ -1,22 +1,32 @@
-//! Intervals by resampling runs: for what has no formula, as a percentile of all
-//! packets of all runs.
+//! Confidence intervals by resampling runs: the bootstrap (B. Efron, "Bootstrap methods: another
+//! look at the jackknife", Annals of Statistics 7, 1979), for statistics without a formula, for
+//! instance a percentile of all packets of all runs.
+//!
+//! ```text
+//!   runs      A B C D E F G            statistic = s
+//!   resample  C A G G B E A            s1
+//!             B D A F F C E            s2        interval: the middle 99 % of s1 ... s2000
+//!             ...                      ...
+//! ```
+//!
+//! A run is drawn as a whole, with all correlation in it. The cost is 2,000 evaluations of the
+//! statistic.
 
 use base::SplitMix64;
 
 use super::Interval;
 
-/// How often is resampled. The ends of a 99 % interval are the tenth from either side.
+/// Number of resamples. The ends of a 99 % interval are the tenth values from either end.
 pub const RESAMPLES: usize = 2_000;
 
-/// With fewer runs the ends of a bootstrap interval are the runs themselves, and it holds the
-/// truth less often than it says: for seven, in 97 of 100 cases or fewer.
+/// Minimum number of runs. With fewer, the ends of the interval are the runs themselves, and it
+/// holds the true value less often than it claims: with seven, in 97 of 100 cases or fewer.
 pub const BOOTSTRAP_RUNS_MIN: usize = 7;
 
-/// The `statistic` of `runs`, and the interval of its values when as many runs are drawn from
-/// them again and again (Efron and Tibshirani, 1993, 13.3). What is drawn is a whole
-/// run, with all that correlates in it. The same `seed` draws the same.
+/// Returns the `statistic` of `runs`, and its percentile interval (Efron and Tibshirani, 1993,
+/// 13.3). Equal seeds give equal intervals.
 ///
-/// None for fewer than [`BOOTSTRAP_RUNS_MIN`] runs.
+/// Returns `None` for fewer than [`BOOTSTRAP_RUNS_MIN`] runs.
 #[must_use]
 pub fn bootstrap_runs<T>(
     runs: &[T],
@@ -46,7 +56,7 @@ pub fn bootstrap_runs<T>(
     })
 }
 
-/// The values that leave half of what `confidence` leaves beyond them on either side.
+/// Returns the quantiles that exclude half of the remaining probability on either side.
 pub(super) fn ends(values: &mut [f64], confidence: f64) -> Option<(f64, f64)> {
     let last = values.len().checked_sub(1)?;
     values.sort_unstable_by(f64::total_cmp);
@@ -75,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_and_the_statistic_is_inside() {
+    fn interval_is_reproducible_and_holds_the_statistic() {
         let runs: Vec<f64> = (0..20).map(f64::from).collect();
         let first = bootstrap_runs(&runs, CONFIDENCE, 1, median).unwrap();
         assert_eq!(Some(first), bootstrap_runs(&runs, CONFIDENCE, 1, median));
@@ -90,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_are_not_resampled() {
+    fn bootstrap_needs_enough_runs() {
         assert_eq!(bootstrap_runs(&[1.0; 6], CONFIDENCE, 1, median), None);
         assert_eq!(ends(&mut [], CONFIDENCE), None);
     }

@@ -1,22 +1,34 @@
-//! Two sets of runs held against each other: what the difference is, how sure that
-//! is, and what may be said of it in a word.
+//! Comparisons of two sets of runs: the difference, its interval and its verdict.
+//!
+//! # Families of tests
+//!
+//! A report with many comparisons finds differences by chance: of 100 tests at 99 %, one. [`holm`]
+//! corrects the probabilities of a family (S. Holm, "A simple sequentially rejective multiple test
+//! procedure", Scandinavian Journal of Statistics 6, 1979): the smallest of *m* is multiplied by
+//! *m*, the next by *m - 1*, and so on, never decreasing. All that remain below a level are true
+//! together with that confidence, whatever the dependence between the tests.
+//!
+//! ```text
+//!   sorted p     0.005   0.01   0.03   0.04
+//!   factor           4      3      2      1
+//!   corrected    0.02    0.03   0.06   0.06
+//! ```
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Interval;
 
-/// A difference of means, what it may be, and how likely one so great is by chance.
+/// A difference of means, with its interval and probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
-    /// The second mean less the first.
+    /// The second mean minus the first.
     pub interval: Interval,
-    /// The probability, if there were no difference, of one at least as great.
+    /// Probability of a difference at least as large, if there were none.
     pub p: f64,
 }
 
-/// The mean of `second` less that of `first`, whose runs have nothing to do with each
-/// other: Welch's t (1947), which lets either vary as it does. None for fewer than
-/// two runs of either.
+/// Returns the mean of `second` minus that of `first`, whose runs are independent: Welch's t
+/// (1947), which permits different variances. Returns `None` for fewer than two runs of either.
 #[must_use]
 pub fn contrast(first: &[f64], second: &[f64], confidence: f64) -> Option<Contrast> {
     let (a, b) = (Sample::of(first)?, Sample::of(second)?);
@@ -27,8 +39,8 @@ pub fn contrast(first: &[f64], second: &[f64], confidence: f64) -> Option<Contra
     student(b.mean - a.mean, error, freedom, runs, confidence)
 }
 
-/// The mean of the differences of `pairs`, second less first: what both have in common, the
-/// hour and the machine's mood, falls out. None for fewer than two.
+/// Returns the mean of the differences of `pairs`, second minus first. Common influences, for
+/// instance the load of the machine at that hour, cancel. Returns `None` for fewer than two pairs.
 #[must_use]
 pub fn paired_contrast(pairs: &[(f64, f64)], confidence: f64) -> Option<Contrast> {
     let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
@@ -44,7 +56,7 @@ pub fn paired_contrast(pairs: &[(f64, f64)], confidence: f64) -> Option<Contrast
 }
 
 fn student(mean: f64, error: f64, freedom: f64, runs: usize, confidence: f64) -> Option<Contrast> {
-    // Counts are often the same in all runs: then there is no doubt.
+    // Counts are often equal in all runs: then the difference is certain.
     let certain = error <= mean.abs() * 1e-12;
     let (half_width, p) = if certain {
         (0.0, if mean == 0.0 { 1.0 } else { 0.0 })
@@ -86,37 +98,37 @@ impl Sample {
     }
 }
 
-/// What an interval says of a difference.
+/// The interpretation of an interval of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It is less.
+    /// Smaller.
     Less,
-    /// It is more.
+    /// Larger.
     More,
-    /// It is the same, as far as anybody cares.
+    /// Equal within the margin.
     Equivalent,
-    /// Nobody knows: more runs, or quieter ones, would tell.
+    /// Undecided: it takes more runs, or quieter ones.
     Inconclusive,
 }
 
-/// A difference that nobody cares for.
+/// A difference without practical relevance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// Below no difference.
+    /// Lower limit, not above zero.
     pub low: f64,
-    /// Above it.
+    /// Upper limit.
     pub high: f64,
 }
 
 impl Margin {
-    /// Of logarithms of ratios: a `share` up, and the inverse of that.
+    /// Returns the margin of logarithms of ratios: a `share` up, and its inverse.
     #[must_use]
     pub fn of_ratio(share: f64) -> Self {
         let high = share.ln_1p();
         Self { low: -high, high }
     }
 
-    /// As much in either direction.
+    /// Returns a symmetric margin.
     #[must_use]
     pub fn of_difference(most: f64) -> Self {
         Self {
@@ -126,8 +138,8 @@ impl Margin {
     }
 }
 
-/// What `interval`, of a difference, says. Within the margin it is the same though there be a
-/// proven difference; beyond, it must not include none.
+/// Interprets the interval of a difference. Within the margin it is equivalent, even if the
+/// difference is significant; otherwise the interval must exclude zero.
 #[must_use]
 pub fn verdict(interval: &Interval, margin: Margin) -> Verdict {
     if margin.low <= interval.low && interval.high <= margin.high {
@@ -141,8 +153,13 @@ pub fn verdict(interval: &Interval, margin: Margin) -> Verdict {
     }
 }
 
-/// The probabilities of a family of tests, corrected for their number (Holm, 1979): those
-/// at or below a level are all true at once with that certainty.
+/// Returns the probabilities of a family of tests, corrected for their number (Holm, 1979).
+///
+/// # Examples
+/// ```
+/// let corrected = stats::holm(&[0.01, 0.04, 0.03, 0.005]);
+/// assert_eq!(corrected, [0.03, 0.06, 0.06, 0.02]);
+/// ```
 #[must_use]
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
@@ -164,8 +181,8 @@ mod tests {
 
     #[test]
     fn welchs_formula_is_followed() {
-        // By its formula t is 2.852955 with 27.8873 degrees of freedom; the area beyond under
-        // the density, added up in 400,000 strips, is 0.0080719 on both sides together.
+        // By the formula, t is 2.852955 with 27.8873 degrees of freedom; the area beyond it under
+        // the density, summed in 400,000 strips, is 0.0080719 for both sides together.
         let a = [
             27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
             21.4,
@@ -214,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_follows_from_where_the_interval_lies() {
+    fn verdict_follows_from_interval_and_margin() {
         let of = |low: f64, high: f64| {
             let interval = Interval {
                 mean: f64::midpoint(low, high),
@@ -239,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn many_tests_at_once_must_each_be_surer() {
+    fn holm_corrects_for_the_number_of_tests() {
         let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
-        // Holm's own steps: 4 times the least, 3 times the next, never falling.
+        // Holm's steps: 4 times the smallest, 3 times the next, never decreasing.
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
         assert!(
             close(&corrected, &[0.03, 0.06, 0.06, 0.02]),

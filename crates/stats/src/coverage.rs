@@ -1,8 +1,8 @@
-//! What intervals promise, held against what they keep, on made-up packets whose true
-//! mean is known. `docs/measuring.md` quotes what these tests count.
+//! The coverage of the intervals, by simulation of packets with a known mean. `docs/measuring.md`
+//! quotes these figures.
 //!
-//! Packets follow an AR(1) process, each remembering 0.7 of the one before, and each run
-//! has a level of its own, as real ones have.
+//! Delays follow an AR(1) process with the coefficient 0.7, and each run has a level of its own, as
+//! real runs have.
 
 use base::SplitMix64;
 
@@ -13,7 +13,7 @@ const MEMORY: f64 = 0.7;
 const PACKETS: usize = 1_000;
 const SIMULATIONS: usize = 2_000;
 
-/// The delays of one run about `level`.
+/// Returns the delays of one run around `level`.
 fn packets(random: &mut SplitMix64, level: f64) -> Vec<f64> {
     let mut noise = random.normal() / (1.0 - MEMORY * MEMORY).sqrt();
     let mut next = || {
@@ -23,7 +23,7 @@ fn packets(random: &mut SplitMix64, level: f64) -> Vec<f64> {
     (0..PACKETS).map(|_| next()).collect()
 }
 
-/// The delays of a run with a level of its own.
+/// Returns the delays of a run with a random level.
 fn run(random: &mut SplitMix64) -> Vec<f64> {
     let level = TRUTH + random.normal();
     packets(random, level)
@@ -33,7 +33,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// How many of the simulations gave an interval that holds the truth.
+/// Returns the number of simulations whose interval holds the true value.
 fn held(mut simulate: impl FnMut(u64) -> Interval) -> usize {
     let seeds = 0..SIMULATIONS as u64;
     let intervals = seeds.map(&mut simulate);
@@ -43,7 +43,7 @@ fn held(mut simulate: impl FnMut(u64) -> Interval) -> usize {
 }
 
 #[test]
-fn an_interval_over_runs_holds_the_truth_and_one_over_packets_does_not() {
+fn interval_over_runs_covers_the_truth_and_one_over_packets_does_not() {
     let over_runs = held(|seed| {
         let mut random = SplitMix64::new(seed);
         let runs: Vec<f64> = (0..20).map(|_| mean(&run(&mut random))).collect();
@@ -53,7 +53,7 @@ fn an_interval_over_runs_holds_the_truth_and_one_over_packets_does_not() {
         (1_960..=1_990).contains(&over_runs),
         "{over_runs} of {SIMULATIONS}"
     );
-    // One run, each packet counted as if it told something new: as published intervals are made.
+    // One run, with its packets taken as independent, as published intervals often are.
     let over_packets = held(|seed| {
         let mut random = SplitMix64::new(seed);
         mean_interval(&run(&mut random), CONFIDENCE).unwrap()
@@ -82,8 +82,9 @@ fn within_a_run_batches_and_blocks_hold_its_own_mean_and_packets_do_not() {
 }
 
 #[test]
-fn two_runs_of_one_device_differ_by_more_than_their_packets_admit() {
-    // The same device twice, each time with an interval over packets: how often do they not even touch?
+fn runs_of_one_device_differ_by_more_than_intervals_over_packets() {
+    // The same device twice, each time with an interval over packets: the number of pairs that do
+    // not overlap.
     let apart = (0..SIMULATIONS as u64).filter(|&seed| {
         let mut random = SplitMix64::new(seed);
         let [a, b] = [(); 2].map(|()| mean_interval(&run(&mut random), CONFIDENCE).unwrap());
@@ -94,7 +95,7 @@ fn two_runs_of_one_device_differ_by_more_than_their_packets_admit() {
 }
 
 #[test]
-fn a_percentile_of_each_run_is_held_over_runs_and_one_of_all_packets_is_not() {
+fn percentile_over_runs_covers_the_truth_and_one_over_packets_does_not() {
     let deviation = (1.0 - MEMORY * MEMORY).sqrt().recip();
     let quantile = |values: &mut [f64], share: f64| {
         let rank = bootstrap::whole(values.len() as f64 * share);
@@ -116,7 +117,7 @@ fn a_percentile_of_each_run_is_held_over_runs_and_one_of_all_packets_is_not() {
         let runs = runs.iter();
         runs.map(|run| quantile(&mut run.clone(), 0.9)).collect()
     };
-    // 1.2816 deviations of packets above a run's own level, which is 100 on average.
+    // 1.2816 standard deviations of packets above the run's own level, which is 100 on average.
     let truth = TRUTH + 1.281_552 * deviation;
     let student = held(simulations, truth, &|runs, _| {
         mean_interval(&each(runs), CONFIDENCE).unwrap()
@@ -130,8 +131,8 @@ fn a_percentile_of_each_run_is_held_over_runs_and_one_of_all_packets_is_not() {
         (380..=398).contains(&resampled),
         "{resampled} of {simulations}"
     );
-    // All packets of all runs in one heap: their tail is that of the slowest runs, of which 20
-    // hold too few. Every twentieth packet, to be done sooner.
+    // All packets of all runs together: their tail is that of the slowest runs, of which 20 hold
+    // too few. Every twentieth packet, to save time.
     let truth = TRUTH + 2.326_348 * deviation.hypot(1.0);
     let heap = held(few, truth, &|runs, seed| {
         let thin = |run: &Vec<f64>| run.iter().copied().step_by(20).collect::<Vec<f64>>();
@@ -151,7 +152,7 @@ fn equal_devices_are_seldom_told_apart_and_those_that_differ_are() {
         let mut random = SplitMix64::new(seed);
         let pairs: Vec<(f64, f64)> = (0..20)
             .map(|_| {
-                // What both have in common in a round, and what each has for its own.
+                // The common part of a round, and the part of each device.
                 let round = 0.05 * random.normal();
                 let mut own = || round + 0.01 * random.normal();
                 (own(), own() + f64::ln(factor))
@@ -179,7 +180,8 @@ fn equal_devices_are_seldom_told_apart_and_those_that_differ_are() {
         faster >= 1_990,
         "{faster} of {SIMULATIONS} see five per cent"
     );
-    // At the very margin either may be said, but "equivalent" only once in two hundred times.
+    // Exactly at the margin either verdict is right, but "equivalent" only once in two hundred
+    // times.
     let missed = count(1.02, &[Verdict::Equivalent]);
     assert!(missed <= 25, "{missed} of {SIMULATIONS}");
 }

@@ -1,13 +1,13 @@
-//! All values of a quantity, in order: quantiles and the curve of their shares.
+//! The empirical distribution of a quantity: quantiles and the cumulative curve.
 
-/// Values in ascending order; at least one.
+/// Values in ascending order, at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     sorted: Vec<u32>,
 }
 
 impl Distribution {
-    /// The distribution of `values`; none if there are none.
+    /// Creates the distribution of `values`, or `None` if there are none.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = u32>) -> Option<Self> {
         let mut sorted: Vec<u32> = values.into_iter().collect();
@@ -15,53 +15,53 @@ impl Distribution {
         (!sorted.is_empty()).then_some(Self { sorted })
     }
 
-    /// The values, in ascending order.
+    /// Returns the values, in ascending order.
     #[must_use]
     pub fn values(&self) -> &[u32] {
         &self.sorted
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> usize {
         self.sorted.len()
     }
 
-    /// The mean.
+    /// Returns the mean.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let sum: u64 = self.sorted.iter().map(|&value| u64::from(value)).sum();
         sum as f64 / self.count() as f64
     }
 
-    /// The least value.
+    /// Returns the smallest value.
     #[must_use]
     pub fn min(&self) -> u32 {
         self.sorted[0]
     }
 
-    /// The greatest value.
+    /// Returns the largest value.
     #[must_use]
     pub fn max(&self) -> u32 {
         self.sorted[self.count() - 1]
     }
 
-    /// The least value that `thousandths` of all values do not exceed: the inverse
-    /// of the empirical distribution, so always a value that was measured.
+    /// Returns the smallest value that `thousandths` of all values do not exceed: the inverse of
+    /// the empirical distribution, hence a measured value.
     #[must_use]
     pub fn quantile(&self, thousandths: u16) -> u32 {
         let rank = (self.count() * usize::from(thousandths.min(1000))).div_ceil(1000);
         self.sorted[rank.saturating_sub(1)]
     }
 
-    /// Whether a quantile is more than the luck of a few values: twenty at least lie beyond it.
+    /// True if enough values are beyond the quantile: at least twenty.
     #[must_use]
     pub fn supports(&self, thousandths: u16) -> bool {
         self.count() * usize::from(1000_u16.saturating_sub(thousandths)) >= 20 * 1000
     }
 
-    /// The values as points of a curve: value and share of values that do not
-    /// exceed it, at most `points` of them, with both ends.
+    /// Returns the cumulative curve: values with the share of values that do not exceed them, at
+    /// most `points` of them, including both ends.
     #[must_use]
     pub fn curve(&self, points: usize) -> Vec<(u32, f64)> {
         let count = self.count();
@@ -71,7 +71,7 @@ impl Distribution {
             let index = point * (count - 1) / (points - 1);
             let share = (index + 1) as f64 / count as f64;
             match curve.last_mut() {
-                // One step up for all values that are the same.
+                // One step for all equal values.
                 Some(last) if last.0 == self.sorted[index] => last.1 = share,
                 _ => curve.push((self.sorted[index], share)),
             }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_has_both_ends_and_one_point_a_value() {
+    fn curve_has_both_ends_and_one_point_for_each_value() {
         let values = Distribution::new([5, 5, 5, 7]).unwrap();
         assert_eq!(values.curve(100), [(5, 0.75), (7, 1.0)]);
         let many = Distribution::new(0..10_000).unwrap().curve(101);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_distribution() {
+    fn empty_input_has_no_distribution() {
         assert_eq!(Distribution::new([]), None);
     }
 }

@@ -1,8 +1,14 @@
-//! Histograms of delays: small, mergeable, and exact to a thousandth however long the
-//! tail is (HdrHistogram, three digits).
+//! Histograms of delays: constant size, mergeable, and exact to three digits at any length of the
+//! tail (HdrHistogram, G. Tene).
 //!
-//! In a record a histogram is the text that other tools of that family read: V2,
-//! deflated, base64. One that comes from outside is checked before it is unpacked.
+//! ```text
+//!   value     0 ... 2047 | 2048 ... 4095 | 4096 ... 8191 | ...
+//!   buckets   1 wide     | 2 wide        | 4 wide        | ...      relative error < 0.1 %
+//! ```
+//!
+//! To record a value costs a shift and an increment. A record stores a histogram as the text that
+//! the tools of this family read: V2, deflated, base64. A text from outside is checked before it is
+//! unpacked.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -15,28 +21,28 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 
 use super::supports_quantile;
 
-/// Decimal digits that a value keeps.
+/// Significant decimal digits.
 const DIGITS: u8 = 3;
 
-/// What is longer counts as this: 100 s, in nanoseconds.
+/// Largest value: 100 s, in nanoseconds. Larger values count as this.
 const VALUE_MAX: u64 = 100_000_000_000;
 
-/// The cookies of V2, deflated and not, as `HistogramLogReader` of HdrHistogram knows them.
+/// The cookies of V2, compressed and not, as HdrHistogram's `HistogramLogReader` expects them.
 const DEFLATED: u32 = 0x1c84_9314;
 const PLAIN: u32 = 0x1c84_9313;
 
-/// The header of V2 behind its cookie: length, offset, digits, least, greatest, ratio.
+/// Length of the V2 header after its cookie: length, offset, digits, minimum, maximum, ratio.
 const HEADER: usize = 40;
 
-/// More than a histogram of three digits and all of 64 bits can take: 55,296 counts of nine bytes.
+/// Upper bound of a histogram of three digits over 64 bits: 55,296 counts of nine bytes.
 const UNPACKED_MAX: u64 = 1 << 19;
 
-/// A text that is no histogram of ours.
+/// The text is no valid histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a histogram: {0}")]
 pub struct BadHistogram(&'static str);
 
-/// Counts of values from 0 to 100 s in nanoseconds; what is above counts as 100 s.
+/// Counts of values from 0 to 100 s in nanoseconds; larger values count as 100 s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(Hdr<u64>);
 
@@ -58,7 +64,7 @@ impl From<&hdrhistogram::Histogram<u64>> for Histogram {
 }
 
 impl Histogram {
-    /// The histogram of `values`.
+    /// Creates the histogram of `values`.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = u64>) -> Self {
         let mut all = Self::default();
@@ -68,48 +74,48 @@ impl Histogram {
         all
     }
 
-    /// Counts `value`. It takes no memory.
+    /// Counts `value`, without an allocation.
     pub fn record(&mut self, value: u64) {
         self.0.saturating_record(value);
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The mean; 0 of nothing, as are those that follow.
+    /// Returns the mean. This and the following are 0 without values.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.0.mean()
     }
 
-    /// The standard deviation.
+    /// Returns the standard deviation.
     #[must_use]
     pub fn deviation(&self) -> f64 {
         self.0.stdev()
     }
 
-    /// The least value.
+    /// Returns the smallest value.
     #[must_use]
     pub fn least(&self) -> u64 {
         self.0.min()
     }
 
-    /// The greatest value.
+    /// Returns the largest value.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.0.max()
     }
 
-    /// The least value that this share of all, from 0 to 1, does not exceed.
+    /// Returns the smallest value that this share of all values, from 0 to 1, does not exceed.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         self.0.value_at_quantile(share)
     }
 
-    /// Whether a quantile is more than the luck of a few values ([`supports_quantile`]).
+    /// True if enough values are beyond the quantile ([`supports_quantile`]).
     #[must_use]
     pub fn supports(&self, share: f64) -> bool {
         supports_quantile(self.count(), share)
@@ -123,7 +129,8 @@ impl Histogram {
         }
     }
 
-    /// Values in ascending order, each with the share of all that do not exceed it.
+    /// Returns the values in ascending order, each with the share of all values that do not exceed
+    /// it.
     #[must_use]
     pub fn shares(&self) -> Vec<(u64, f64)> {
         let mut sum = 0;
@@ -134,7 +141,7 @@ impl Histogram {
         steps.collect()
     }
 
-    /// The same, thinned to `points` with both ends.
+    /// Returns the same, reduced to `points` including both ends.
     #[must_use]
     pub fn curve(&self, points: usize) -> Vec<(u64, f64)> {
         let all = self.shares();
@@ -148,8 +155,8 @@ impl Histogram {
             .collect()
     }
 
-    /// The percentiles as HdrHistogram's plotters read them (`.hgrm`), `scale` units of what was
-    /// counted being one of what is shown: 1,000 for microseconds.
+    /// Returns the percentiles in the format of HdrHistogram's plotters (`.hgrm`), divided by
+    /// `scale`: 1,000 for microseconds.
     #[must_use]
     pub fn percentile_text(&self, scale: f64) -> String {
         let mut text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n".to_owned();
@@ -180,7 +187,7 @@ impl Histogram {
         text
     }
 
-    /// As text: HdrHistogram's form V2, deflated, in base64, which its other tools read.
+    /// Returns the text form: HdrHistogram V2, compressed, in base64.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
@@ -190,10 +197,10 @@ impl Histogram {
         STANDARD.encode(bytes)
     }
 
-    /// Reads the text form.
+    /// Parses the text form.
     ///
     /// # Errors
-    /// It is not of that form, or of more digits than ours.
+    /// The text is not in this form, or has more digits.
     pub fn decode(text: &str) -> Result<Self, BadHistogram> {
         let bytes = STANDARD
             .decode(text)
@@ -207,7 +214,8 @@ impl Histogram {
     }
 }
 
-/// What is deflated in `bytes`, with the cookie of what is not: no more than a histogram takes.
+/// Decompresses `bytes`, up to the size of a histogram, and prepends the cookie of the uncompressed
+/// form.
 fn inflate(bytes: &[u8]) -> Result<Vec<u8>, BadHistogram> {
     let cookie = bytes
         .first_chunk()
@@ -226,7 +234,7 @@ fn inflate(bytes: &[u8]) -> Result<Vec<u8>, BadHistogram> {
     Ok(plain)
 }
 
-/// That `plain` can be unpacked with no more memory than it deserves, and its counts added up.
+/// Checks that `plain` can be unpacked in bounded memory, and that its counts do not overflow.
 fn check(plain: &[u8]) -> Result<(), BadHistogram> {
     let word =
         |at: usize| -> Option<u32> { Some(u32::from_be_bytes(*plain.get(at..)?.first_chunk()?)) };
@@ -253,7 +261,7 @@ fn check(plain: &[u8]) -> Result<(), BadHistogram> {
     Ok(())
 }
 
-/// The next number of the form ZigZag LEB128-64b9B, whose ninth byte is whole.
+/// Returns the next number in ZigZag LEB128-64b9B, whose ninth byte has eight bits.
 fn take_zig_zag(rest: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;
     for place in 0..9 {

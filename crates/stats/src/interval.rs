@@ -1,33 +1,49 @@
-//! Means of runs, and how far the true mean may be from them.
+//! Confidence intervals of means over runs (Student, "The probable error of a mean", Biometrika 6,
+//! 1908).
+//!
+//! ```text
+//!   mean +- t(confidence, n - 1) * s / sqrt(n)        s: standard deviation of the n run means
+//! ```
+//!
+//! With a confidence of 99 %, 99 of 100 intervals hold the true mean, if the run means are
+//! independent and about normal; `docs/measuring.md` shows the coverage by simulation.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How sure the lab's intervals are: that of the published tables.
+/// Confidence of the lab's intervals, as in the published tables.
 pub const CONFIDENCE: f64 = 0.99;
 
-/// A mean and the interval that holds the true mean with a given confidence.
+/// A mean and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// The lower end.
+    /// Lower end.
     pub low: f64,
-    /// The upper end.
+    /// Upper end.
     pub high: f64,
-    /// How many runs it is made of.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Interval {
-    /// The greater distance from the mean to an end.
+    /// Returns the larger distance from the mean to an end.
     #[must_use]
     pub fn half_width(&self) -> f64 {
         (self.high - self.mean).max(self.mean - self.low)
     }
 }
 
-/// The mean of `values`, one from each run, with Student's t interval. Two runs
-/// at least are needed; one, or none, says nothing of the next.
+/// Returns the mean of `values`, one from each run, with Student's t interval, or `None` for fewer
+/// than two runs.
+///
+/// # Examples
+/// ```
+/// let interval = stats::mean_interval(&[9.0, 10.0, 11.0], 0.95).unwrap();
+/// assert_eq!(interval.mean, 10.0);
+/// // 4.303 standard errors of 0.577.
+/// assert!((interval.half_width() - 2.484).abs() < 0.001);
+/// ```
 #[must_use]
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let runs = values.len();
@@ -43,10 +59,10 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// The geometric mean of `numerators / denominators`, run by run, with its
-/// interval: t on the logarithms, since a ratio and its inverse should say the same.
+/// Returns the geometric mean of `numerators / denominators`, run by run, with its interval:
+/// Student's t on the logarithms, so that a ratio and its inverse agree.
 ///
-/// None for fewer than two runs, or values that are not positive.
+/// Returns `None` for fewer than two runs, or values that are not positive.
 #[must_use]
 pub fn ratio_interval(pairs: &[(f64, f64)], confidence: f64) -> Option<Interval> {
     let positive = |&(a, b): &(f64, f64)| a > 0.0 && b > 0.0;
@@ -78,7 +94,7 @@ mod tests {
     use base::SplitMix64;
 
     #[test]
-    fn the_published_example_of_nist_is_reproduced() {
+    fn interval_reproduces_the_example_of_nist() {
         // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2: 195 values with a
         // deviation of 0.02278881 about 9.261460 give 9.258242 to 9.264679 at 95 %.
         let half = half_width(0.022_788_81, 195, 0.95).unwrap();
@@ -93,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_interval() {
+    fn interval_needs_two_runs() {
         assert_eq!(mean_interval(&[1.0], CONFIDENCE), None);
         assert_eq!(mean_interval(&[], CONFIDENCE), None);
         assert_eq!(ratio_interval(&[(1.0, 2.0)], CONFIDENCE), None);
     }
 
     #[test]
-    fn a_ratio_and_its_inverse_say_the_same() {
+    fn ratio_and_its_inverse_agree() {
         let pairs = [(2.0, 1.0), (2.2, 1.0), (1.8, 1.0)];
         let inverse = pairs.map(|(a, b)| (b, a));
         let (there, back) = (
@@ -114,7 +130,7 @@ mod tests {
 
     #[test]
     fn intervals_over_runs_hold_the_truth_as_often_as_they_say() {
-        // Runs have means of their own, and packets are correlated within a run.
+        // Runs have their own means, and packets are correlated within a run.
         let mut random = SplitMix64::new(7);
         let trials = 2_000;
         let covered = (0..trials)
@@ -128,7 +144,7 @@ mod tests {
         assert!((0.98..=0.998).contains(&coverage), "{coverage}");
     }
 
-    /// The mean of packets that follow an AR(1) process about a run's own level.
+    /// Returns the mean of packets that follow an AR(1) process around the run's own level.
     fn simulated_run(random: &mut SplitMix64, packets: u32) -> f64 {
         let level = 100.0 + 5.0 * random.normal();
         let mut noise = 0.0;

@@ -1,27 +1,26 @@
-//! In what patterns frames are lost (RFC 3357): alone or together, and how far apart.
+//! Loss patterns (RFC 3357): the lengths of losses and the distances between them.
 
-/// How the losses of a stream lie.
+/// The loss pattern of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LossPattern {
-    /// For each run of frames lost one after the other, how many (loss period lengths,
-    /// section 5.3).
+    /// Lengths of runs of consecutive lost frames (loss period lengths, section 5.3).
     pub periods: Vec<u64>,
-    /// For each but the first frame that was lost, how many sequence numbers it lies behind the
-    /// one before (loss distances, section 3.2): 1 within a period.
+    /// Differences of the sequence numbers of successive lost frames (loss distances, section 3.2);
+    /// 1 within a period.
     pub distances: Vec<u64>,
-    /// Between two periods, how many frames came (inter loss period lengths, section 5.4).
+    /// Numbers of received frames between two periods (inter loss period lengths, section 5.4).
     pub between: Vec<u64>,
 }
 
 impl LossPattern {
-    /// Frames that were lost.
+    /// Returns the number of lost frames.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.periods.iter().sum()
     }
 
-    /// The share of losses that follow another within `delta` sequence numbers: those that a
-    /// listener would notice (section 5.1). None without losses.
+    /// Returns the share of losses within `delta` sequence numbers of the previous one, which a
+    /// listener would notice (section 5.1), or `None` without losses.
     #[must_use]
     pub fn noticeable_share(&self, delta: u64) -> Option<f64> {
         let near = self.distances.iter().filter(|distance| **distance <= delta);
@@ -30,7 +29,7 @@ impl LossPattern {
     }
 }
 
-/// The pattern of losses of a stream, told frame by frame in the order of sending.
+/// Returns the loss pattern of a stream, from the fate of each frame in the order of sending.
 #[must_use]
 pub fn loss_pattern(came: impl IntoIterator<Item = bool>) -> LossPattern {
     let mut pattern = LossPattern::default();
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_losses_has_no_pattern() {
+    fn stream_without_loss_has_no_pattern() {
         let pattern = loss_pattern([true; 5]);
         assert_eq!(pattern, LossPattern::default());
         assert_eq!(pattern.noticeable_share(9), None);

@@ -1,22 +1,55 @@
-//! What throughput means, and how it is found: the search for multiple loss
-//! ratios (MLRsearch, RFC 9971).
+//! MLRsearch: the search for the loads of several loss ratios in one sequence of trials (RFC 9971,
+//! M. Konstantynowicz, V. Polak).
 //!
-//! A device that is a program does not carry every load below its limit, nor lose
-//! at every load above: what a trial shows is noisy. So a load is judged by all its
-//! trials together. A goal says how long a trial must be, how much time must be
-//! spent at a load, which share of frames a trial may lose, and which share of that
-//! time may lose more. By these a load is a lower bound, an upper bound, or undecided;
-//! the throughput lies between the smallest upper bound and the largest
-//! lower bound below that. RFC 2544's search and that of ETSI GS NFV-TST 009 are
-//! goals like others.
+//! A software device neither forwards every load below its limit nor drops at every load above it:
+//! the result of one trial is noisy. A load is therefore judged by all of its trials together. A
+//! [`Goal`] sets the duration of a full trial, the total duration of trials at a load, the loss
+//! ratio that a trial may have, and the share of that duration in which trials may exceed it. By
+//! these, a load is a lower bound, an upper bound or undecided:
 //!
-//! The search asks and is told ([`Search::next`], [`Search::handle`]): it does no I/O
-//! and reads no clock. [`search`] carries it out with a function for trials. What a
-//! load is, is up to that: frames a second, or the frames of a burst.
+//! ```text
+//!   loss ratio                                   o        o   one trial
+//!    goal  - - - - - - - - - - - - - -o- - - - - - -
+//!      0   o----o----o---------o---o----------------------> load
+//!          lower bounds        |   |   upper bounds
+//!                              +---+
+//!                              width: the relevant bounds
+//! ```
 //!
-//! A trial in which the generator fell short says nothing of the device. It is kept,
-//! judges no load, and if it comes again the search goes no higher than what was
-//! offered.
+//! The throughput is between the smallest upper bound and the largest lower bound below it. The
+//! searches of RFC 2544 and ETSI GS NFV-TST 009 are special goals. A search costs about log2(range
+//! / width) loads for each goal, most of them with one short trial, since shorter targets narrow
+//! the range first.
+//!
+//! The search is a state machine without I/O and clock ([`Search::next`], [`Search::handle`]);
+//! [`search`] runs it with a function for trials. The unit of loads is arbitrary: frames per
+//! second, or frames of a burst.
+//!
+//! A trial in which the generator offered less than intended says nothing about the device. It is
+//! recorded, judges no load, and if it is repeated, the search does not exceed the offered load.
+//!
+//! # Examples
+//!
+//! ```
+//! use stats::mlrsearch::{Goal, LoadRange, Search, TrialInput, TrialOutput, search};
+//!
+//! // A device that forwards 500,000 frames/s.
+//! let trial = |input: TrialInput| {
+//!     let offered = (input.load as f64 * input.seconds) as u64;
+//!     let forwarded = (500_000.0 * input.seconds) as u64;
+//!     Ok::<_, std::convert::Infallible>(TrialOutput {
+//!         intended: offered,
+//!         offered,
+//!         lost: offered.saturating_sub(forwarded),
+//!         seconds: input.seconds,
+//!     })
+//! };
+//! let range = LoadRange { min: 1_000, max: 10_000_000 };
+//! let search_state = Search::new(vec![Goal::quick_ndr()], range).unwrap();
+//! let outcome = search(search_state, trial).unwrap();
+//! let result = &outcome.results[0];
+//! assert!(result.lower.unwrap() <= 500_000 && result.upper.unwrap() > 500_000);
+//! ```
 
 mod choose;
 mod classify;
@@ -29,58 +62,58 @@ pub use goal::{BadSearch, Goal};
 
 use choose::{Bounds, Choice, View, first_target};
 
-/// The loads among which is searched.
+/// The range of loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadRange {
-    /// The least load. It should be large enough for a frame in the shortest trial.
+    /// Minimum load, at least a frame in the shortest trial.
     pub min: u64,
-    /// The greatest load: what the link carries, as a rule.
+    /// Maximum load, usually that of the link.
     pub max: u64,
 }
 
-/// What a trial is to be.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrialInput {
-    /// The load to offer.
+    /// Load to offer.
     pub load: u64,
-    /// For how long, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrialOutput {
-    /// Frames that the generator was to send.
+    /// Frames that the generator was to send (intended load).
     pub intended: u64,
-    /// Frames that it did send.
+    /// Frames that it sent (offered load).
     pub offered: u64,
-    /// Frames among those that did not come out.
+    /// Frames of these that did not arrive.
     pub lost: u64,
-    /// What the trial took, in seconds: what counts towards a goal's duration sum.
+    /// Duration in seconds, which counts towards a goal's duration sum.
     pub seconds: f64,
 }
 
 /// A trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchTrial {
-    /// The load that was to be offered.
+    /// Intended load.
     pub load: u64,
-    /// For how long it was to be, in seconds.
+    /// Intended duration in seconds.
     pub intended_seconds: f64,
-    /// What counts of it towards a goal's duration sum, in seconds.
+    /// Duration in seconds, which counts towards a goal's duration sum.
     pub seconds: f64,
     /// Frames that were to be sent.
     pub intended: u64,
-    /// Frames that were.
+    /// Frames that were sent.
     pub offered: u64,
-    /// Frames among those that did not come out.
+    /// Frames of these that did not arrive.
     pub lost: u64,
-    /// Whether the generator fell short, so that the trial judges no load.
+    /// True if the generator offered too little, so that the trial judges no load.
     pub generator_limited: bool,
 }
 
 impl SearchTrial {
-    /// The share of frames that did not come out; all, if there were none.
+    /// Returns the loss ratio; 1 if no frame was sent.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
         if self.offered == 0 {
@@ -91,91 +124,92 @@ impl SearchTrial {
     }
 }
 
-/// Why the search for a goal ended.
+/// The reason for which the search for a goal ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// The bounds are as close as the goal wants: the only regular result.
-    Found,
-    /// The greatest load of the range is a lower bound.
+pub enum SearchEnd {
+    /// The bounds are as close as the goal requires: the only regular result.
+    #[serde(rename = "found")]
+    Converged,
+    /// The maximum load of the range is a lower bound.
     AboveRange,
-    /// The greatest load that the generator offers is a lower bound.
+    /// The maximum load of the generator is a lower bound.
     AboveGenerator,
-    /// The least load of the range is an upper bound.
+    /// The minimum load of the range is an upper bound.
     BelowRange,
-    /// The generator does not offer even the least load.
+    /// The generator does not reach the minimum load.
     NoLoad,
     /// [`TRIALS_MAX`] trials did not suffice.
     TooManyTrials,
-    /// It was stopped: a trial failed, or the user did not want to wait.
+    /// The search was stopped: a trial failed, or the user interrupted it.
     Stopped,
 }
 
-/// What was found for a goal.
+/// The result for a goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct GoalResult {
     /// The goal.
     pub goal: Goal,
-    /// Why the search ended.
-    pub end: End,
-    /// The relevant lower bound: the largest below the relevant upper bound, or, if there is
-    /// none of those, the largest.
+    /// The reason for which its search ended.
+    pub end: SearchEnd,
+    /// The relevant lower bound: the largest below the relevant upper bound, or the largest if
+    /// there is none.
     pub lower: Option<u64>,
     /// The relevant upper bound: the smallest.
     pub upper: Option<u64>,
-    /// What is forwarded at the lower bound, by the goal's quantile of its trials.
+    /// Forwarding rate at the lower bound, by the goal's quantile of its trials.
     pub conditional_throughput: Option<f64>,
 }
 
-/// What a search has come to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchOutcome {
-    /// For each goal, in the order in which they were given.
-    pub found: Vec<Found>,
-    /// All trials, in the order in which they were made.
+    /// The result for each goal, in the order of the goals.
+    #[serde(rename = "found")]
+    pub results: Vec<GoalResult>,
+    /// All trials, in their order.
     pub trials: Vec<SearchTrial>,
 }
 
-/// What a search wants next.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchStep {
     /// A trial.
     Measure(TrialInput),
-    /// Nothing.
+    /// None: the search is complete.
     Done,
 }
 
-/// More trials than any search of a device that is at all the same from trial to
-/// trial takes; with those of RFC 2544 they would last for most of a day.
+/// Maximum number of trials: more than a search needs if the device is at all reproducible; with
+/// those of RFC 2544 they would take most of a day.
 pub const TRIALS_MAX: usize = 1_000;
 
-/// Shortfall of the generator that is still the load that was asked for, as a share
-/// of that.
+/// Maximum shortfall of the generator, as a share of the intended load.
 pub const SHORTFALL_MAX: f64 = 0.001;
 
-/// A generator falls short now and then because the machine does: it is believed to be at
-/// its limit when it did so this often at a load.
+/// Number of trials at a load in which the generator must fall short before it counts as its limit;
+/// single ones are caused by the machine.
 const SHORT_TRIALS_MAX: usize = 2;
 
-/// What is then gone on with, as a share of what it did offer: at its very limit it would
-/// fall short again and again.
+/// Share of the offered load with which the search continues then: exactly at its limit the
+/// generator would fall short again.
 const REACHED: f64 = 0.99;
 
-/// A search under way.
+/// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
     goals: Vec<Goal>,
     range: LoadRange,
-    /// The greatest load that the generator is believed to offer.
+    /// Assumed maximum load of the generator.
     reach: u64,
     trials: Vec<SearchTrial>,
 }
 
 impl Search {
-    /// A search for `goals` among the loads of `range`.
+    /// Creates a search for `goals` in `range`.
     ///
     /// # Errors
-    /// A goal or the range makes no sense.
+    /// A goal or the range is invalid.
     pub fn new(goals: Vec<Goal>, range: LoadRange) -> Result<Self, BadSearch> {
         if goals.is_empty() {
             return Err(BadSearch::NoGoal);
@@ -193,7 +227,7 @@ impl Search {
         })
     }
 
-    /// What is wanted next: the same until it is told of.
+    /// Returns the next step, the same until its result is handled.
     #[must_use]
     pub fn next(&self) -> SearchStep {
         if self.trials.len() >= TRIALS_MAX {
@@ -206,11 +240,11 @@ impl Search {
         wanted.map_or(SearchStep::Done, SearchStep::Measure)
     }
 
-    /// Takes what came of `input`.
+    /// Handles the result of the trial `input`.
     pub fn handle(&mut self, input: TrialInput, output: TrialOutput) {
         let wanted = output.intended as f64 * (1.0 - SHORTFALL_MAX);
         let generator_limited = output.offered == 0 || (output.offered as f64) < wanted;
-        // A clock that stops a hair early must not cost another trial.
+        // A clock that stops slightly early must not cost another trial.
         let nearly = input.seconds * (1.0 - SHORTFALL_MAX)..input.seconds;
         let seconds = if nearly.contains(&output.seconds) {
             input.seconds
@@ -231,12 +265,12 @@ impl Search {
         }
     }
 
-    /// Ends a search, whether or not it is done.
+    /// Ends a search, complete or not.
     #[must_use]
     pub fn finish(self) -> SearchOutcome {
-        let found = self.goals.iter().map(|goal| self.found(goal)).collect();
+        let results = self.goals.iter().map(|goal| self.result_of(goal)).collect();
         SearchOutcome {
-            found,
+            results,
             trials: self.trials,
         }
     }
@@ -255,7 +289,7 @@ impl Search {
 
     fn choose(&self, goal: &Goal) -> Choice {
         if self.reach < self.range.min {
-            return Choice::End(End::NoLoad);
+            return Choice::End(SearchEnd::NoLoad);
         }
         let mut hint = Bounds::default();
         if let Some(target) = first_target(goal) {
@@ -274,25 +308,25 @@ impl Search {
         View::new(&self.trials, goal, LoadRange { min, max }, hint)
     }
 
-    /// An end at the generator's limit is not one at the range's.
+    /// Distinguishes the limit of the generator from that of the range.
     fn named(&self, choice: Choice) -> Choice {
         match choice {
-            Choice::End(End::AboveRange) if self.reach < self.range.max => {
-                Choice::End(End::AboveGenerator)
+            Choice::End(SearchEnd::AboveRange) if self.reach < self.range.max => {
+                Choice::End(SearchEnd::AboveGenerator)
             }
             choice => choice,
         }
     }
 
-    fn found(&self, goal: &Goal) -> Found {
+    fn result_of(&self, goal: &Goal) -> GoalResult {
         let view = self.view(goal, Bounds::default());
         let bounds = view.bounds();
         let end = match self.choose(goal) {
             Choice::End(end) => end,
-            Choice::Measure(_) if self.trials.len() >= TRIALS_MAX => End::TooManyTrials,
-            Choice::Measure(_) => End::Stopped,
+            Choice::Measure(_) if self.trials.len() >= TRIALS_MAX => SearchEnd::TooManyTrials,
+            Choice::Measure(_) => SearchEnd::Stopped,
         };
-        Found {
+        GoalResult {
             goal: goal.clone(),
             end,
             lower: bounds.lower,
@@ -304,28 +338,28 @@ impl Search {
     }
 }
 
-/// A trial failed; what was found until then is not lost.
+/// A failed trial, with the results until then.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failed<E> {
+pub struct FailedSearch<E> {
     /// The reason.
     pub reason: E,
-    /// What there is.
+    /// The results.
     pub outcome: SearchOutcome,
 }
 
-/// Searches for `goals` with `measure` for trials.
+/// Searches for `goals`, with `measure` for trials.
 ///
 /// # Errors
-/// A trial could not be made; the goals' bounds so far come with the reason.
+/// A trial failed; the results until then accompany the reason.
 pub fn search<E>(
     mut search: Search,
     mut measure: impl FnMut(TrialInput) -> Result<TrialOutput, E>,
-) -> Result<SearchOutcome, Failed<E>> {
+) -> Result<SearchOutcome, FailedSearch<E>> {
     while let SearchStep::Measure(input) = search.next() {
         match measure(input) {
             Ok(output) => search.handle(input, output),
             Err(reason) => {
-                return Err(Failed {
+                return Err(FailedSearch {
                     reason,
                     outcome: search.finish(),
                 });

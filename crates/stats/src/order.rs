@@ -1,40 +1,40 @@
-//! Quantiles by rank: intervals that no distribution is assumed for.
+//! Intervals of quantiles by rank, without an assumption about the distribution.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Values beyond a quantile without which it is the luck of a few.
+/// Minimum number of values beyond a quantile; with fewer it depends on single values.
 const BEYOND_MIN: f64 = 20.0;
 
-/// Whether `count` values say anything of the quantile `share` (from 0 to 1): twenty at least
-/// must be expected beyond it. The 99.9th percentile wants 20,000 values.
+/// True if `count` values support the quantile `share` (from 0 to 1): at least twenty are expected
+/// beyond it. The 99.9th percentile needs 20,000 values.
 #[must_use]
 pub fn supports_quantile(count: u64, share: f64) -> bool {
-    // A share like 0.999 is no binary fraction: what is missing for that is no value.
+    // A share like 0.999 is no binary fraction; the rounding error is no value.
     count as f64 * (1.0 - share) >= BEYOND_MIN - 1e-6
 }
 
-/// The ranks, from 0, between which the quantile `share` of what `count` independent values
-/// come from lies, with at least this confidence (David and Nagaraja, Order Statistics, 7.1).
+/// Returns the ranks, from 0, between which the true quantile `share` is with at least this
+/// confidence, for `count` independent values (David and Nagaraja, Order Statistics, 7.1).
 ///
-/// None if no two of so few values can promise that.
+/// Returns `None` if there are too few values.
 #[must_use]
 pub fn quantile_interval(count: u64, share: f64, confidence: f64) -> Option<(u64, u64)> {
     let below = Binomial::new(share, count).ok()?;
     let tail = (1.0 - confidence) / 2.0;
-    // The value of rank r, from 0, exceeds the quantile if no more than r values lie below it.
+    // The value of rank r, from 0, exceeds the quantile if at most r values are below it.
     let low = last_where(count, |rank| below.cdf(rank) <= tail)?;
     let high = first_where(count, |rank| below.sf(rank) <= tail)?;
     Some((low, high))
 }
 
-/// The greatest number below `count` for which `holds`, which holds up to one and not beyond.
+/// Returns the largest number below `count` for which the monotone predicate `holds`.
 fn last_where(count: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     first_where(count, |rank| !holds(rank))
         .unwrap_or(count)
         .checked_sub(1)
 }
 
-/// The least number below `count` for which `holds`, which holds from one on.
+/// Returns the smallest number below `count` for which the monotone predicate `holds`.
 fn first_where(count: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -56,17 +56,18 @@ mod tests {
 
     #[test]
     fn ranks_follow_the_binomial_distribution() {
-        // Of ten values the second and the ninth hold the median with 97.85 %: 1 - 2 (1 + 10) / 1024.
+        // Of ten values, the second and the ninth hold the median with 97.85 %: 1 - 2 (1 + 10) /
+        // 1024.
         assert_eq!(quantile_interval(10, 0.5, 0.978), Some((1, 8)));
         assert_eq!(quantile_interval(10, 0.5, 0.979), Some((0, 9)));
-        // The first and the last of six hold it with 1 - 2/64 = 96.9 %, and no more can be had.
+        // The first and the last of six hold it with 1 - 2/64 = 96.9 %, which is the maximum.
         assert_eq!(quantile_interval(6, 0.5, 0.96), Some((0, 5)));
         assert_eq!(quantile_interval(6, 0.5, CONFIDENCE), None);
         assert_eq!(quantile_interval(0, 0.5, CONFIDENCE), None);
     }
 
     #[test]
-    fn the_quantile_is_held_as_often_as_is_said() {
+    fn quantile_interval_has_the_stated_coverage() {
         let mut random = SplitMix64::new(11);
         let (trials, count, share) = (2_000, 1_000_u64, 0.95);
         let (low, high) = quantile_interval(count, share, CONFIDENCE).unwrap();

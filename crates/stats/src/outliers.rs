@@ -1,15 +1,15 @@
-//! Runs that stand out. They are marked, never left out: a switch that is slow once in
-//! ten runs is slow once in ten runs.
+//! Outliers among runs. They are marked, never removed: a switch that is slow in one of ten runs is
+//! slow in one of ten runs.
 
 use super::shift::median;
 
-/// A score beyond this stands out (Iglewicz and Hoaglin, 1993).
+/// Score beyond which a value is an outlier (Iglewicz and Hoaglin, 1993).
 pub const OUTLIER_SCORE: f64 = 3.5;
 
-/// For each value how far it stands from the median, in units of the median distance, scaled so
-/// that it is like standard deviations for normal values: `0.6745 (x - median) / MAD`
-/// (Iglewicz and Hoaglin, 1993). Where more than half of the values are equal the mean
-/// distance takes the place of the median's, `(x - median) / (1.2533 mean distance)`.
+/// Returns the modified z-score of each value: its distance from the median in units of the median
+/// absolute deviation, `0.6745 (x - median) / MAD`, scaled to standard deviations of normal values
+/// (Iglewicz and Hoaglin, 1993). If more than half of the values are equal, the mean absolute
+/// deviation replaces the median's: `(x - median) / (1.2533 mean deviation)`.
 #[must_use]
 pub fn modified_z_scores(values: &[f64]) -> Vec<f64> {
     let Some(centre) = median(&mut values.to_vec()) else {
@@ -42,10 +42,10 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_out_is_marked() {
+    fn outliers_have_large_scores() {
         assert_eq!(outliers(&[10.0, 10.2, 9.9, 10.1, 14.0, 9.8]), [4]);
         assert!(outliers(&[10.0, 10.2, 9.9, 10.1, 10.3, 9.8]).is_empty());
-        // The median is 3, the median distance 1: (9 - 3) * 0.6745.
+        // The median is 3, the median deviation 1: (9 - 3) * 0.6745.
         let scores = modified_z_scores(&[1.0, 2.0, 3.0, 4.0, 9.0]);
         assert!((scores[4] - 4.047).abs() < 1e-9, "{scores:?}");
     }

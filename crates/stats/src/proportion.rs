@@ -1,22 +1,22 @@
-//! Shares of independent trials, and what none of them proves.
+//! Proportions of independent trials.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// A share and what it may be, each from 0 to 1.
+/// A proportion and its interval, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proportion {
-    /// What was seen.
+    /// The observed share.
     pub share: f64,
-    /// The lower end.
+    /// Lower end.
     pub low: f64,
-    /// The upper end.
+    /// Upper end.
     pub high: f64,
 }
 
-/// The share of `events` among `count` and its interval after Wilson (1927). Events must be
-/// independent: frames that are lost together are not; for those, an interval over runs.
+/// Returns the share of `events` among `count` with the interval of Wilson (1927). Events must be
+/// independent: frames that are lost together are not; use an interval over runs for those.
 ///
-/// None for no trials, or more events than trials.
+/// Returns `None` without trials, or for more events than trials.
 #[must_use]
 pub fn proportion_interval(events: u64, count: u64, confidence: f64) -> Option<Proportion> {
     if count == 0 || events > count {
@@ -36,9 +36,9 @@ pub fn proportion_interval(events: u64, count: u64, confidence: f64) -> Option<P
     })
 }
 
-/// The share below which the truth is, with this confidence, if none of `count` independent
-/// trials was one: `-ln(1 - confidence) / count`, at 99 % 4.6 in `count`. That there was none
-/// does not prove that there never is.
+/// Returns the upper bound of the true share, with this confidence, if none of `count` independent
+/// trials was an event: `-ln(1 - confidence) / count`, at 99 % 4.6 in `count`. No event is no proof
+/// of never.
 #[must_use]
 pub fn zero_events_bound(count: u64, confidence: f64) -> f64 {
     if count == 0 {
@@ -77,20 +77,20 @@ mod tests {
     }
 
     #[test]
-    fn none_in_so_many_is_no_proof_of_never() {
+    fn zero_events_have_an_upper_bound() {
         assert!(close(
             zero_events_bound(1_000, CONFIDENCE) * 1_000.0,
             4.60517
         ));
         assert!(zero_events_bound(2, CONFIDENCE) >= 1.0);
         assert!(zero_events_bound(0, CONFIDENCE) >= 1.0);
-        // With that share, a thousand trials without one happen once in a hundred times.
+        // With that share, a thousand trials without an event happen once in a hundred times.
         let share = zero_events_bound(1_000, CONFIDENCE);
         assert!(((1.0 - share).powi(1_000) - 0.01).abs() < 2e-4);
     }
 
     #[test]
-    fn what_is_no_share_has_no_interval() {
+    fn invalid_share_has_no_interval() {
         assert_eq!(proportion_interval(0, 0, CONFIDENCE), None);
         assert_eq!(proportion_interval(3, 2, CONFIDENCE), None);
     }

@@ -1,11 +1,11 @@
-//! How two distributions differ, without assuming what either is like. These describe;
-//! what is certain is a matter of runs.
+//! Differences of two distributions without an assumption about their shape. They describe;
+//! certainty is a matter of runs.
 
-/// How far `second` lies above `first`: the median of all differences between a value of one and
-/// one of the other (Hodges and Lehmann, 1963). A few wild values do not move it. It
-/// takes memory for each pair: it is meant for runs, not for packets.
+/// Returns the Hodges-Lehmann estimate of the shift from `first` to `second`: the median of all
+/// pairwise differences (Hodges and Lehmann, 1963), which a few outliers do not move. It takes
+/// memory for each pair: it is meant for runs, not for packets.
 ///
-/// None if either is empty.
+/// Returns `None` if either is empty.
 #[must_use]
 pub fn hodges_lehmann(first: &[f64], second: &[f64]) -> Option<f64> {
     let differences = second.iter().flat_map(|b| first.iter().map(move |a| b - a));
@@ -13,8 +13,7 @@ pub fn hodges_lehmann(first: &[f64], second: &[f64]) -> Option<f64> {
     median(&mut differences)
 }
 
-/// The median of `values`, which it puts in order; the mean of the two in the middle of an
-/// even number.
+/// Returns the median of `values`, which it sorts; the mean of the middle two of an even number.
 pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -25,10 +24,10 @@ pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(values[middle - 1], upper))
 }
 
-/// How much oftener a value of `second` exceeds one of `first` than the other way round, from
-/// -1 (never) to 1 (always); 0 for distributions that lie alike (Cliff, 1993).
+/// Returns Cliff's delta (1993): the share of pairs in which `second` exceeds `first` minus the
+/// share of the opposite, from -1 to 1; 0 for equal distributions.
 ///
-/// None if either is empty.
+/// Returns `None` if either is empty.
 #[must_use]
 pub fn cliffs_delta(first: &[f64], second: &[f64]) -> Option<f64> {
     if first.is_empty() || second.is_empty() {
@@ -47,10 +46,10 @@ pub fn cliffs_delta(first: &[f64], second: &[f64]) -> Option<f64> {
     Some(balance / (first.len() as f64 * second.len() as f64))
 }
 
-/// The greatest distance between the two curves of shares (Kolmogorov and Smirnov), from 0
-/// to 1. A probability for it would be fiction where values correlate, as packets do.
+/// Returns the largest distance between the two empirical distribution functions (Kolmogorov and
+/// Smirnov), from 0 to 1. A probability would be meaningless for correlated values, as packets are.
 ///
-/// None if either is empty.
+/// Returns `None` if either is empty.
 #[must_use]
 pub fn kolmogorov_smirnov(first: &[f64], second: &[f64]) -> Option<f64> {
     if first.is_empty() || second.is_empty() {
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_is_found_whatever_a_wild_value_does() {
+    fn shift_is_robust_to_outliers() {
         let first = [1.0, 2.0, 3.0, 4.0, 5.0];
         is(hodges_lehmann(&first, &first.map(|value| value + 2.5)), 2.5);
         is(hodges_lehmann(&first, &[3.5, 4.5, 5.5, 6.5, 9e9]), 2.5);
@@ -92,13 +91,13 @@ mod tests {
         is(cliffs_delta(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         is(cliffs_delta(&[3.0, 4.0], &[1.0, 2.0]), -1.0);
         is(cliffs_delta(&[1.0, 2.0], &[1.0, 2.0]), 0.0);
-        // Of nine pairs four exceed, two are equal, three fall short.
+        // Of nine pairs, four are larger, two equal, three smaller.
         is(cliffs_delta(&[1.0, 2.0, 3.0], &[2.0, 3.0, 1.5]), 1.0 / 9.0);
         assert_eq!(cliffs_delta(&[], &[1.0]), None);
     }
 
     #[test]
-    fn the_greatest_distance_of_two_curves_is_found() {
+    fn kolmogorov_smirnov_is_the_largest_distance() {
         is(kolmogorov_smirnov(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         is(
             kolmogorov_smirnov(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 3.0, 4.0]),

@@ -1,9 +1,8 @@
-//! How delay varies from packet to packet, in the three ways that documents
-//! define, and how much the packets of one run say about each other.
+//! Delay variation by the three definitions of the RFCs, and the correlation of packets within a
+//! run.
 
-/// The absolute difference of each packet's delay to the one's before it
-/// (IPDV: RFC 3393, RFC 5481 section 4.1). A lost packet has no delay and so
-/// breaks two pairs.
+/// Returns the absolute difference of each packet's delay to that of the packet before it (IPDV:
+/// RFC 3393, RFC 5481 section 4.1). A lost packet has no delay and breaks two pairs.
 #[must_use]
 pub fn inter_packet_variations(delays: &[Option<u32>]) -> Vec<u32> {
     delays
@@ -12,16 +11,15 @@ pub fn inter_packet_variations(delays: &[Option<u32>]) -> Vec<u32> {
         .collect()
 }
 
-/// The difference of each packet's delay to the least of all
-/// (PDV: RFC 5481 section 4.2).
+/// Returns the difference of each packet's delay to the minimum (PDV: RFC 5481 section 4.2).
 #[must_use]
 pub fn packet_delay_variations(delays: &[Option<u32>]) -> Vec<u32> {
     let least = delays.iter().flatten().min().copied().unwrap_or(0);
     delays.iter().flatten().map(|delay| delay - least).collect()
 }
 
-/// The smoothed jitter of RTP (RFC 3550, 6.4.1 and A.8), packet by packet:
-/// `J += (|D| - J) / 16`, from zero. D is the difference of two packets' delays.
+/// The smoothed jitter of RTP (RFC 3550, 6.4.1 and A.8), packet by packet: `J += (|D| - J) / 16`,
+/// from zero. D is the difference of two packets' delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Jitter {
     smoothed: f64,
@@ -29,7 +27,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Takes the delay of the next packet; none for one that was lost, which breaks two pairs.
+    /// Handles the delay of the next packet, or `None` for a lost one, which breaks two pairs.
     pub fn handle(&mut self, delay: Option<u64>) {
         if let (Some(last), Some(delay)) = (self.last, delay) {
             self.smoothed += (last.abs_diff(delay) as f64 - self.smoothed) / 16.0;
@@ -37,14 +35,14 @@ impl Jitter {
         self.last = delay;
     }
 
-    /// The jitter after the last packet, in the unit of the delays.
+    /// Returns the jitter after the last packet, in the unit of the delays.
     #[must_use]
     pub const fn value(&self) -> f64 {
         self.smoothed
     }
 }
 
-/// The smoothed jitter of RTP after the last packet ([`Jitter`]).
+/// Returns the smoothed jitter of RTP after the last packet ([`Jitter`]).
 #[must_use]
 pub fn interarrival_jitter(delays: &[Option<u32>]) -> f64 {
     let mut jitter = Jitter::default();
@@ -54,8 +52,8 @@ pub fn interarrival_jitter(delays: &[Option<u32>]) -> f64 {
     jitter.value()
 }
 
-/// How many independent packets would say as much as these: `n / (1 + 2 Σ ρₖ)`,
-/// summed over the lags up to the first whose correlation is within noise.
+/// Returns the number of independent packets with the same information: `n / (1 + 2 Σ ρₖ)`, summed
+/// up to the first lag whose correlation is within noise.
 #[must_use]
 pub fn effective_size(delays: &[Option<u32>]) -> f64 {
     let values: Vec<f64> = delays
@@ -88,7 +86,7 @@ mod tests {
     use base::SplitMix64;
 
     #[test]
-    fn a_lost_packet_breaks_two_pairs() {
+    fn lost_packet_breaks_two_pairs() {
         let delays = [Some(10), Some(14), None, Some(11), Some(9)];
         assert_eq!(inter_packet_variations(&delays), [4, 2]);
         assert_eq!(packet_delay_variations(&delays), [1, 5, 2, 0]);
@@ -119,7 +117,7 @@ mod tests {
             (15_000.0..=20_000.0).contains(&independent),
             "{independent}"
         );
-        // For an AR(1) process the truth is n (1 - memory) / (1 + memory).
+        // For an AR(1) process the true value is n (1 - memory) / (1 + memory).
         let correlated = effective_size(&sample(0.5));
         assert!((5_500.0..=8_000.0).contains(&correlated), "{correlated}");
     }

@@ -1,24 +1,23 @@
-//! What one run says of itself: how far its mean is known though its packets
-//! correlate, and whether it was the same at its end as at its beginning. It says nothing
-//! of another run.
+//! Statistics of a single run: the interval of its mean despite correlated packets, and its drift.
+//! They say nothing about other runs.
 
 use base::SplitMix64;
 
 use super::bootstrap::{RESAMPLES, ends};
 use super::{CONFIDENCE, Contrast, Interval, contrast, mean_interval};
 
-/// Batches of a run. With 30, Student's t is near to the normal and batches are still long.
+/// Number of batches. With 30, Student's t is close to the normal distribution and batches are
+/// still long.
 const BATCHES: usize = 30;
 
-/// Values in the shortest batch that is believed to be independent of its neighbours.
+/// Minimum length of a batch that is assumed to be independent of its neighbours.
 const BATCH_MIN: usize = 10;
 
-/// The mean of one run and its interval by batch means: `values`, in their order, are cut into
-/// 30 batches, whose means are nearly independent however packets correlate within them
-/// (Law, Simulation Modeling and Analysis, 9.5.3). What is left over at the
-/// end, 29 values at most, is left out.
+/// Returns the mean of one run and its interval by batch means: `values`, in their order, are cut
+/// into 30 batches, whose means are nearly independent however packets correlate within them (Law,
+/// Simulation Modeling and Analysis, 9.5.3). The remainder, at most 29 values, is ignored.
 ///
-/// None for fewer than 300 values.
+/// Returns `None` for fewer than 300 values.
 #[must_use]
 pub fn batch_means_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let interval = mean_interval(&batch_means(values, BATCHES)?, confidence)?;
@@ -28,11 +27,11 @@ pub fn batch_means_interval(values: &[f64], confidence: f64) -> Option<Interval>
     })
 }
 
-/// The mean of one run and its interval by moving blocks (Künsch, 1989): as many
-/// blocks of neighbours as make up a run are drawn, again and again. A block is as long as
-/// the square root of the run.
+/// Returns the mean of one run and its interval by the moving block bootstrap (Künsch, 1989): as
+/// many blocks of consecutive values as make up a run are drawn, repeatedly. The length of a block
+/// is the square root of the length of the run.
 ///
-/// None for fewer than 300 values.
+/// Returns `None` for fewer than 300 values.
 #[must_use]
 pub fn block_bootstrap_interval(values: &[f64], confidence: f64, seed: u64) -> Option<Interval> {
     let length = values.len().isqrt();
@@ -66,18 +65,18 @@ pub fn block_bootstrap_interval(values: &[f64], confidence: f64, seed: u64) -> O
     })
 }
 
-/// Whether a run was the same at its end as at its beginning.
+/// The drift within a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// What the last third's mean is of the first's.
+    /// The mean of the last third compared with that of the first.
     pub contrast: Contrast,
-    /// Whether that is more than chance, at 99 %.
+    /// True if the difference is significant at 99 %.
     pub proven: bool,
 }
 
-/// The mean of the last third of `values` held against that of the first, by batch means.
+/// Compares the mean of the last third of `values` with that of the first, by batch means.
 ///
-/// None for fewer than 300 values.
+/// Returns `None` for fewer than 300 values.
 #[must_use]
 pub fn drift(values: &[f64]) -> Option<Drift> {
     let third = values.len() / 3;
@@ -115,8 +114,8 @@ mod tests {
     #[test]
     fn correlation_widens_both_intervals() {
         let (independent, correlated) = (noise(1, 9_000, 0.0), noise(1, 9_000, 0.9));
-        // The variance of an AR(1) mean is greater by (1 + memory) / (1 - memory) about its
-        // own variance, here 100 times in all: ten times the width.
+        // The variance of an AR(1) mean is (1 + memory) / (1 - memory) times that of independent
+        // values with the same variance, here 100 times in all: ten times the width.
         for interval in [
             |values: &[f64]| batch_means_interval(values, CONFIDENCE),
             |values: &[f64]| block_bootstrap_interval(values, CONFIDENCE, 1),
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_drifts_is_told_from_one_that_does_not() {
+    fn drift_is_distinguished_from_noise() {
         let steady = noise(2, 3_000, 0.5);
         assert!(!drift(&steady).unwrap().proven);
         let drifting: Vec<f64> = steady
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_noise_has_no_width() {
+    fn interval_of_a_constant_run_has_no_width() {
         let flat = [7.0; 900];
         assert!(
             batch_means_interval(&flat, CONFIDENCE)

@@ -12,7 +12,7 @@ pub(super) mod throughput;
 use std::time::Duration;
 
 use stats::mlrsearch::{
-    Failed, Goal, LoadRange, Search, SearchOutcome, TrialInput, TrialOutput, search,
+    FailedSearch, Goal, LoadRange, Search, SearchOutcome, TrialInput, TrialOutput, search,
 };
 use trafficgen::{Pace, Rate};
 
@@ -113,7 +113,7 @@ fn searched(
 ) -> Result<SearchOutcome, TrialError> {
     let started = Search::new(goals, range);
     let started = started.map_err(|error| TrialError::Impossible(error.to_string()))?;
-    search(started, trial).map_err(|Failed { reason, .. }| reason)
+    search(started, trial).map_err(|FailedSearch { reason, .. }| reason)
 }
 
 /// One trial, as a search wants to know of it. What the tester itself lost was not offered to

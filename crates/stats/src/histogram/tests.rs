@@ -1,4 +1,4 @@
-//! Histograms as they are kept, merged, written and read again.
+//! Histograms: recording, merging, writing and reading.
 
 use base::SplitMix64;
 
@@ -31,7 +31,7 @@ fn text_and_back_changes_nothing() {
     let mut random = SplitMix64::new(6);
     let histogram = Histogram::of((0..10_000).map(|_| random.next_u64() % 40_000_000_000));
     let text = histogram.encode();
-    // The family's form: its readers look for these first letters.
+    // Readers of the format expect these first letters.
     assert!(text.starts_with("HISTFAAA"), "{text}");
     assert_eq!(Histogram::decode(&text), Ok(histogram));
     let empty = Histogram::default().encode();
@@ -39,8 +39,8 @@ fn text_and_back_changes_nothing() {
 }
 
 #[test]
-fn a_histogram_of_another_program_is_read() {
-    // Written by HdrHistogram's own recorder form: 1 ns to an hour, as wrk2 and others have it.
+fn histogram_of_another_program_is_read() {
+    // Written by HdrHistogram's own recorder: 1 ns to an hour, as wrk2 and others use it.
     let mut other: Hdr<u64> = Hdr::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
     other.record_n(1_000, 7).unwrap();
     other.record(200_000_000_000).unwrap();
@@ -50,7 +50,7 @@ fn a_histogram_of_another_program_is_read() {
         .unwrap();
     let read = Histogram::decode(&STANDARD.encode(bytes)).unwrap();
     assert_eq!((read.count(), read.quantile(0.5)), (8, 1_000));
-    // What is beyond our own bounds counts as their end.
+    // Values beyond the bounds count as the maximum.
     let mut sum = Histogram::default();
     sum.merge(&read);
     assert_eq!(sum.count(), 8);
@@ -68,7 +68,7 @@ fn merging_adds_up() {
 }
 
 #[test]
-fn a_curve_rises_to_all_and_is_as_short_as_wanted() {
+fn curve_rises_to_one_and_is_bounded() {
     let histogram = Histogram::of((1..=5_000).map(|value| value * 7));
     let curve = histogram.curve(50);
     assert_eq!(curve.len(), 50);
@@ -83,7 +83,7 @@ fn a_curve_rises_to_all_and_is_as_short_as_wanted() {
 }
 
 #[test]
-fn nothing_has_no_quantiles() {
+fn empty_histogram_has_no_quantiles() {
     let none = Histogram::default();
     assert_eq!((none.count(), none.least(), none.most()), (0, 0, 0));
     assert_eq!(none.quantile(0.5), 0);
@@ -91,7 +91,7 @@ fn nothing_has_no_quantiles() {
 }
 
 #[test]
-fn what_is_too_long_counts_as_the_longest() {
+fn values_beyond_the_maximum_count_as_the_maximum() {
     let histogram = Histogram::of([1, u64::MAX]);
     assert_eq!(histogram.count(), 2);
     let max = histogram.most();
@@ -160,7 +160,7 @@ fn nonsense_is_refused_whatever_it_is() {
         plain.extend(payload);
         packed(&plain)
     };
-    // The least number that there is, whose opposite is none.
+    // The smallest number, which has no opposite.
     assert_eq!(
         refused(&with(&[0xff; 9])),
         "not a histogram: it has more counts than there can be"

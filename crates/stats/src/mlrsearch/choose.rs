@@ -1,33 +1,32 @@
-//! Which load is tried next, and for how long. Nothing here has a part in what a load
-//! is found to be: that is its trials' alone.
+//! The choice of the next load and duration. It has no influence on the classification of a load,
+//! which follows from the trials alone.
 //!
-//! A goal is come near to by a target first: single short trials with the same loss
-//! ratio. Where that finds its bounds the goal looks first, so most loads
-//! that turn out to be far off cost one short trial each.
+//! A goal is approached by a target: single short trials with the same loss ratio. The goal begins
+//! at the target's bounds, so most loads that are far off cost one short trial each.
 
 use std::collections::BTreeSet;
 
-use super::{Bound, End, Goal, LoadRange, SearchTrial, TrialInput, classify};
+use super::{Bound, Goal, LoadRange, SearchEnd, SearchTrial, TrialInput, classify};
 
-/// What is chosen.
+/// A choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Choice {
     /// A trial.
     Measure(TrialInput),
-    /// None is needed.
-    End(End),
+    /// No further trial.
+    End(SearchEnd),
 }
 
-/// The relevant bounds, as far as there are any.
+/// The relevant bounds, if there are any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// The largest lower bound below the relevant upper one.
+    /// The largest lower bound below the relevant upper bound.
     pub(super) lower: Option<u64>,
     /// The smallest upper bound.
     pub(super) upper: Option<u64>,
 }
 
-/// What comes before `goal`; none if its own trials are no longer.
+/// Returns the target before `goal`, or `None` if the goal's own trials are not longer.
 pub(super) fn first_target(goal: &Goal) -> Option<Goal> {
     let first = Goal {
         final_trial_seconds: goal.initial_trial_seconds,
@@ -37,12 +36,12 @@ pub(super) fn first_target(goal: &Goal) -> Option<Goal> {
     (first.duration_sum_seconds < goal.duration_sum_seconds).then_some(first)
 }
 
-/// All trials so far, as a goal or target sees them.
+/// The trials so far, from the point of view of a goal or target.
 pub(super) struct View<'a> {
     trials: &'a [SearchTrial],
     goal: &'a Goal,
     range: LoadRange,
-    /// Where an earlier target found its bounds.
+    /// The bounds of an earlier target.
     hint: Bounds,
     uppers: BTreeSet<u64>,
     lowers: BTreeSet<u64>,
@@ -74,7 +73,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The trials of `load`.
+    /// Returns the trials of `load`.
     pub(super) fn at(&self, load: u64) -> impl Iterator<Item = &'a SearchTrial> + use<'a> {
         self.trials.iter().filter(move |trial| trial.load == load)
     }
@@ -98,7 +97,7 @@ impl<'a> View<'a> {
             Bounds {
                 lower: None,
                 upper: Some(upper),
-            } if upper <= min => return Choice::End(End::BelowRange),
+            } if upper <= min => return Choice::End(SearchEnd::BelowRange),
             Bounds {
                 lower: None,
                 upper: Some(upper),
@@ -106,7 +105,7 @@ impl<'a> View<'a> {
             Bounds {
                 lower: Some(lower),
                 upper: None,
-            } if lower >= max => return Choice::End(End::AboveRange),
+            } if lower >= max => return Choice::End(SearchEnd::AboveRange),
             Bounds {
                 lower: Some(lower),
                 upper: None,
@@ -114,7 +113,7 @@ impl<'a> View<'a> {
             Bounds {
                 lower: Some(lower),
                 upper: Some(upper),
-            } if self.close(lower, upper) => return Choice::End(End::Found),
+            } if self.close(lower, upper) => return Choice::End(SearchEnd::Converged),
             Bounds {
                 lower: Some(lower),
                 upper: Some(upper),
@@ -132,7 +131,7 @@ impl<'a> View<'a> {
         apart <= 1 || apart as f64 <= self.goal.width * upper as f64
     }
 
-    /// Where no frame may be lost a short trial can spare a long one, which is tried first.
+    /// If no loss is permitted, a short trial can save a long one, and is made first.
     fn seconds(&self, load: u64) -> f64 {
         let new = self.at(load).next().is_none();
         if new && self.goal.exceed_ratio <= 0.0 {
@@ -142,7 +141,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What was forwarded at the upper bound, or less, the more loads failed before.
+    /// Returns the forwarding rate at the upper bound, or less, the more loads have failed.
     fn below(&self, upper: u64) -> u64 {
         if let Some(hint) = self.hint.lower.filter(|&load| load < upper) {
             return hint;
@@ -155,7 +154,7 @@ impl<'a> View<'a> {
         stepped.min(forwarded).min(upper - 1)
     }
 
-    /// More, the more loads were carried before.
+    /// Returns a higher load, the higher the more loads were forwarded.
     fn above(&self, lower: u64) -> u64 {
         let hints = [self.hint.lower, self.hint.upper];
         if let Some(hint) = hints.into_iter().flatten().find(|&load| load > lower) {
@@ -165,7 +164,8 @@ impl<'a> View<'a> {
         whole(lower as f64 * (1.0 + step)).max(lower + 1)
     }
 
-    /// An earlier target's bound, or the middle: of the logarithms where they are far apart.
+    /// Returns a bound of the earlier target, or the middle: of the logarithms, if the bounds are
+    /// far apart.
     fn between(&self, lower: u64, upper: u64) -> u64 {
         let hints = [self.hint.lower, self.hint.upper];
         let inside = |&load: &u64| lower < load && load < upper;
@@ -181,14 +181,14 @@ impl<'a> View<'a> {
         whole(middle).clamp(lower + 1, upper - 1)
     }
 
-    /// The goal's width, doubled with each load that was tried; half a load at most.
+    /// Returns the goal's width, doubled with each load that was tried; at most half of the load.
     fn step(&self, tried: usize) -> f64 {
         let doublings = u32::try_from(tried.saturating_sub(1)).map_or(30, |tried| tried.min(30));
         (self.goal.width * f64::from(1_u32 << doublings)).min(0.5)
     }
 }
 
-/// A load, which is a whole number.
+/// Rounds to a load.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,82 +1,81 @@
-//! What is searched for: goals, and those that standards and others use.
+//! Search goals, and those of standards and other projects.
 
 use serde::{Deserialize, Serialize};
 
-/// A search that makes no sense; the text says what would.
+/// An invalid search, and the permitted values.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BadSearch {
-    /// Nothing is searched for.
+    /// There is no goal.
     #[error("a search has one goal at least")]
     NoGoal,
-    /// Loads from here to there.
+    /// The range of loads is invalid.
     #[error("loads from {0} to {1}: the least is above 0 and no more than the greatest")]
     Range(u64, u64),
-    /// A goal's attribute, and what it should be.
+    /// An attribute of a goal is invalid.
     #[error("goal {goal}: {wanted}")]
     Goal {
-        /// Which.
+        /// The goal.
         goal: String,
-        /// What would make sense.
+        /// The permitted values.
         wanted: &'static str,
     },
 }
 
-/// What is searched for (RFC 9971, Search Goal). Durations are in seconds, ratios from
-/// 0 to 1.
+/// A search goal (RFC 9971). Durations are in seconds, ratios from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Its name, for people.
+    /// Name.
     pub name: String,
-    /// Trials this long judge a load by themselves.
+    /// Duration of a full trial.
     pub final_trial_seconds: f64,
-    /// Trials of this much time together decide.
+    /// Total duration of trials that decides.
     pub duration_sum_seconds: f64,
-    /// A trial that loses more of its frames exceeds.
+    /// Loss ratio above which a trial exceeds.
     pub loss_ratio: f64,
-    /// The share of time in trials that exceed up to which a load is a lower bound.
+    /// Share of the duration in exceeding trials up to which a load is a lower bound.
     pub exceed_ratio: f64,
-    /// The distance of the bounds, as a share of the upper, that is close enough.
+    /// Required distance of the bounds, as a share of the upper one.
     pub width: f64,
-    /// The search begins with trials this long; the same as the final ones for none shorter.
+    /// Duration of the first trials; that of full trials if there are no shorter ones.
     pub initial_trial_seconds: f64,
 }
 
-/// Trials before those that count for a goal with long ones are of this length, in seconds.
+/// Duration of short trials before long ones, in seconds.
 const INITIAL_SECONDS: f64 = 1.0;
 
 impl Goal {
-    /// RFC 2544's throughput (section 26.1): no loss in a trial of 60 s.
+    /// Returns RFC 2544's throughput (section 26.1): no loss in a trial of 60 s.
     #[must_use]
     pub fn rfc2544() -> Self {
         Self::new("RFC 2544", [60.0, 60.0], [0.0, 0.0], 0.005)
     }
 
-    /// The binary search with loss verification of ETSI GS NFV-TST 009 (12.3.3): a trial that
-    /// lost may be repeated once.
+    /// Returns the binary search with loss verification of ETSI GS NFV-TST 009 (12.3.3): a trial
+    /// with loss may be repeated once.
     #[must_use]
     pub fn tst009() -> Self {
         Self::new("TST 009", [60.0, 120.0], [0.0, 0.5], 0.005)
     }
 
-    /// The non-drop rate, as FD.io's CSIT has it.
+    /// Returns the non-drop rate of FD.io CSIT.
     #[must_use]
     pub fn ndr() -> Self {
         Self::new("NDR", [1.0, 21.0], [0.0, 0.5], 0.005)
     }
 
-    /// The partial drop rate, as FD.io's CSIT has it: half a per cent may be lost.
+    /// Returns the partial drop rate of FD.io CSIT: a loss ratio of half a per cent is permitted.
     #[must_use]
     pub fn pdr() -> Self {
         Self::new("PDR", [1.0, 21.0], [0.005, 0.5], 0.005)
     }
 
-    /// A first look at the non-drop rate.
+    /// Returns a short estimate of the non-drop rate.
     #[must_use]
     pub fn quick_ndr() -> Self {
         Self::new("NDR, short trials", [0.25, 0.5], [0.0, 0.5], 0.05)
     }
 
-    /// A first look at the partial drop rate.
+    /// Returns a short estimate of the partial drop rate.
     #[must_use]
     pub fn quick_pdr() -> Self {
         Self::new("PDR, short trials", [0.25, 0.5], [0.005, 0.5], 0.05)
@@ -94,7 +93,7 @@ impl Goal {
         }
     }
 
-    /// Checks that it can be reached.
+    /// Checks that the goal can be reached.
     pub(super) fn check(&self) -> Result<(), BadSearch> {
         let length = |seconds: f64| seconds.is_finite() && seconds > 0.0;
         let rules = [

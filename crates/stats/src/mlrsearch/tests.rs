@@ -1,4 +1,4 @@
-//! Formulas in place of devices, and the example of RFC 9971.
+//! Searches on formulas in place of devices, and the example of RFC 9971.
 
 use base::SplitMix64;
 
@@ -11,8 +11,8 @@ const RANGE: LoadRange = LoadRange {
     max: 1_488_095,
 };
 
-/// A device that loses this share of what is offered in a trial of so many seconds, and
-/// a generator that keeps up.
+/// Searches on a device with this loss ratio for a load and duration, and a generator without a
+/// limit.
 fn run(
     goals: &[Goal],
     mut loss: impl FnMut(f64, f64, &[SearchTrial]) -> f64,
@@ -32,18 +32,21 @@ fn run(
     Ok(search.finish())
 }
 
-fn found(goal: Goal, loss: impl Fn(f64, f64, &[SearchTrial]) -> f64) -> (Found, Vec<SearchTrial>) {
+fn found(
+    goal: Goal,
+    loss: impl Fn(f64, f64, &[SearchTrial]) -> f64,
+) -> (GoalResult, Vec<SearchTrial>) {
     let outcome = run(&[goal], loss).unwrap();
-    (outcome.found[0].clone(), outcome.trials)
+    (outcome.results[0].clone(), outcome.trials)
 }
 
-/// Whether `found` is regular and holds `truth`, and its width is the goal's.
-fn holds(found: &Found, truth: f64) -> bool {
+/// True if the result is regular and holds `truth`, and its width is that of the goal.
+fn holds(found: &GoalResult, truth: f64) -> bool {
     let (Some(lower), Some(upper)) = (found.lower, found.upper) else {
         return false;
     };
     let width = (upper - lower) as f64 / upper as f64;
-    found.end == End::Found
+    found.end == SearchEnd::Converged
         && width <= found.goal.width
         && lower as f64 <= truth
         && truth <= upper as f64
@@ -61,7 +64,7 @@ fn presets() -> [Goal; 6] {
 }
 
 #[test]
-fn a_sharp_edge_is_found_by_every_goal() {
+fn sharp_edge_is_found_by_all_goals() {
     for goal in presets() {
         for edge in [2_345.0, 100_000.0, 733_000.0, 1_480_000.0] {
             let beyond = |load: f64, _: f64, _: &[SearchTrial]| (1.0 - edge / load).max(0.0);
@@ -91,8 +94,8 @@ fn long_trials_are_few_where_short_ones_tell_the_same() {
 }
 
 #[test]
-fn a_device_whose_buffers_hide_loss_from_short_trials_is_judged_by_long_ones() {
-    // Sustains 400 thousand a second, and has a buffer for half a million frames.
+fn buffering_device_is_judged_by_long_trials() {
+    // Sustains 400,000 frames/s, and buffers half a million frames.
     let buffered = |load: f64, seconds: f64, _: &[SearchTrial]| {
         let excess = (load - 400_000.0) * seconds - 500_000.0;
         (excess / (load * seconds)).max(0.0)
@@ -103,7 +106,7 @@ fn a_device_whose_buffers_hide_loss_from_short_trials_is_judged_by_long_ones() {
 
 #[test]
 fn loss_that_grows_slowly_is_held_against_the_goals_ratio() {
-    // A sigmoid: 0.5 % is lost where exp((load - 1e6) / 2e4) = 0.005 / 0.995.
+    // A sigmoid: the loss ratio is 0.5 % where exp((load - 1e6) / 2e4) = 0.005 / 0.995.
     let sigmoid = |load: f64, _: f64, _: &[SearchTrial]| {
         1.0 / (1.0 + (-(load - 1_000_000.0) / 20_000.0).exp())
     };
@@ -113,13 +116,13 @@ fn loss_that_grows_slowly_is_held_against_the_goals_ratio() {
 }
 
 #[test]
-fn a_device_that_always_loses_a_little_has_a_partial_drop_rate_and_no_other() {
+fn lossy_device_has_only_a_partial_drop_rate() {
     let leak = |load: f64, _: f64, _: &[SearchTrial]| (1.0 - 600_000.0 / load).max(0.000_2);
     let outcome = run(&[Goal::ndr(), Goal::pdr()], leak).unwrap();
-    let [ndr, pdr] = &outcome.found[..] else {
+    let [ndr, pdr] = &outcome.results[..] else {
         panic!("two goals")
     };
-    assert_eq!((ndr.end, ndr.lower), (End::BelowRange, None));
+    assert_eq!((ndr.end, ndr.lower), (SearchEnd::BelowRange, None));
     assert!(holds(pdr, 600_000.0 / 0.995), "{pdr:?}");
     assert_eq!(
         pdr.conditional_throughput.map(f64::round),
@@ -136,8 +139,8 @@ fn outcome_loss(outcome: &SearchOutcome, load: u64) -> f64 {
 }
 
 #[test]
-fn a_search_of_noisy_trials_comes_to_the_load_that_half_of_them_pass() {
-    // A trial is lost on with a probability that grows around 800 thousand: at that it is a half.
+fn search_with_noisy_trials_finds_the_load_that_half_of_them_pass() {
+    // A trial has loss with a probability that grows around 800,000, where it is a half.
     let results: Vec<f64> = (1..=20)
         .map(|seed| {
             let mut random = SplitMix64::new(seed);
@@ -146,8 +149,8 @@ fn a_search_of_noisy_trials_comes_to_the_load_that_half_of_them_pass() {
                 if load > passes { 0.01 } else { 0.0 }
             };
             let outcome = run(&[Goal::ndr()], noisy).unwrap();
-            let found = &outcome.found[0];
-            assert_eq!(found.end, End::Found, "seed {seed}: {found:?}");
+            let found = &outcome.results[0];
+            assert_eq!(found.end, SearchEnd::Converged, "seed {seed}: {found:?}");
             found.lower.unwrap() as f64
         })
         .collect();
@@ -160,14 +163,14 @@ fn a_search_of_noisy_trials_comes_to_the_load_that_half_of_them_pass() {
 }
 
 #[test]
-fn a_device_that_gets_worse_is_judged_by_what_it_lost() {
-    // It loses a thousandth of its rate with each trial.
+fn degrading_device_is_judged_by_its_losses() {
+    // The device loses a thousandth of its rate with each trial.
     let tired = |load: f64, _: f64, trials: &[SearchTrial]| {
         let now = 900_000.0 * 0.999_f64.powi(i32::try_from(trials.len()).unwrap());
         (1.0 - now / load).max(0.0)
     };
     let (found, trials) = found(Goal::quick_ndr(), tired);
-    assert_eq!(found.end, End::Found);
+    assert_eq!(found.end, SearchEnd::Converged);
     let (lower, upper) = (found.lower.unwrap(), found.upper.unwrap());
     assert!(lower < upper && upper <= 900_000, "{found:?}");
     let lossy = trials.iter().filter(|trial| trial.lost > 0);
@@ -175,18 +178,18 @@ fn a_device_that_gets_worse_is_judged_by_what_it_lost() {
 }
 
 #[test]
-fn the_ends_of_the_range_are_told_as_what_they_are() {
+fn range_limits_are_reported() {
     let (above, _) = found(Goal::ndr(), |_, _, _| 0.0);
-    assert_eq!((above.end, above.upper), (End::AboveRange, None));
+    assert_eq!((above.end, above.upper), (SearchEnd::AboveRange, None));
     assert_eq!(above.lower, Some(RANGE.max));
     assert_eq!(above.conditional_throughput, Some(RANGE.max as f64));
     let (below, trials) = found(Goal::ndr(), |_, _, _| 1.0);
-    assert_eq!((below.end, below.lower), (End::BelowRange, None));
+    assert_eq!((below.end, below.lower), (SearchEnd::BelowRange, None));
     assert_eq!(below.upper, Some(RANGE.min));
     assert!(trials.len() < 40, "{} trials", trials.len());
 }
 
-/// A generator that sends at most so many frames a second, before a device that loses nothing.
+/// Searches with a generator of this maximum rate and a device without loss.
 fn limited(max_pps: f64) -> SearchOutcome {
     let search = Search::new(vec![Goal::quick_ndr()], RANGE).unwrap();
     let done = super::search(search, |input| {
@@ -202,10 +205,10 @@ fn limited(max_pps: f64) -> SearchOutcome {
 }
 
 #[test]
-fn a_generator_at_its_limit_is_not_taken_for_loss() {
+fn generator_limit_is_not_reported_as_loss() {
     let outcome = limited(700_000.0);
-    let found = &outcome.found[0];
-    assert_eq!((found.end, found.upper), (End::AboveGenerator, None));
+    let found = &outcome.results[0];
+    assert_eq!((found.end, found.upper), (SearchEnd::AboveGenerator, None));
     let lower = found.lower.unwrap();
     assert!((650_000..=700_000).contains(&lower), "{lower}");
     let limited = outcome
@@ -214,11 +217,11 @@ fn a_generator_at_its_limit_is_not_taken_for_loss() {
         .filter(|trial| trial.generator_limited);
     assert!(limited.clone().count() >= 2);
     assert!(limited.clone().all(|trial| trial.load > 700_000));
-    assert_eq!(self::limited(10.0).found[0].end, End::NoLoad);
+    assert_eq!(self::limited(10.0).results[0].end, SearchEnd::NoLoad);
 }
 
 #[test]
-fn a_trial_that_fails_keeps_what_was_found() {
+fn failed_trial_keeps_earlier_results() {
     let search = Search::new(vec![Goal::quick_ndr()], RANGE).unwrap();
     let mut left = 5;
     let done = super::search(search, |input| {
@@ -237,12 +240,12 @@ fn a_trial_that_fails_keeps_what_was_found() {
     let failed = done.unwrap_err();
     assert_eq!(failed.reason, "the device died");
     assert_eq!(failed.outcome.trials.len(), 4);
-    assert_eq!(failed.outcome.found[0].end, End::Stopped);
+    assert_eq!(failed.outcome.results[0].end, SearchEnd::Stopped);
 }
 
 #[test]
-fn a_device_that_never_settles_ends_the_search_all_the_same() {
-    // Trials that take no time never add up to a goal's sum.
+fn search_ends_for_an_unsteady_device() {
+    // Trials without duration never reach a goal's sum.
     let mut search = Search::new(vec![Goal::ndr()], RANGE).unwrap();
     while let SearchStep::Measure(input) = search.next() {
         let output = TrialOutput {
@@ -255,21 +258,21 @@ fn a_device_that_never_settles_ends_the_search_all_the_same() {
     }
     let outcome = search.finish();
     assert_eq!(outcome.trials.len(), TRIALS_MAX);
-    assert_eq!(outcome.found[0].end, End::TooManyTrials);
+    assert_eq!(outcome.results[0].end, SearchEnd::TooManyTrials);
 }
 
 #[test]
-fn whatever_a_device_does_a_search_ends_with_bounds_in_order() {
+fn search_ends_with_ordered_bounds_for_any_device() {
     for seed in 1..=100 {
         let mut random = SplitMix64::new(seed);
         let edge = 1_000.0 * 1_500_f64.powf(random.below(1_000) as f64 / 1_000.0);
         let moody = |load: f64, _: f64, _: &[SearchTrial]| match random.below(4) {
-            // Now and then it loses all, nothing, or what it likes.
+            // Sometimes all frames are lost, or none, or a random share.
             0 => [0.0, 1.0, 0.004, 0.5][random.below(4)],
             _ => (1.0 - edge / load).max(0.0),
         };
         let outcome = run(&presets(), moody).unwrap();
-        for found in &outcome.found {
+        for found in &outcome.results {
             let inside =
                 |load: Option<u64>| load.is_none_or(|load| (RANGE.min..=RANGE.max).contains(&load));
             assert!(
@@ -279,14 +282,14 @@ fn whatever_a_device_does_a_search_ends_with_bounds_in_order() {
             if let (Some(lower), Some(upper)) = (found.lower, found.upper) {
                 assert!(lower < upper, "seed {seed}: {found:?}");
             }
-            assert_ne!(found.end, End::Stopped, "seed {seed}: {found:?}");
+            assert_ne!(found.end, SearchEnd::Stopped, "seed {seed}: {found:?}");
         }
         assert!(outcome.trials.len() <= TRIALS_MAX);
     }
 }
 
 #[test]
-fn a_search_that_makes_no_sense_is_refused_with_what_would() {
+fn invalid_search_is_refused_with_the_permitted_values() {
     let told = |goals, range| Search::new(goals, range).map(drop).unwrap_err().to_string();
     assert_eq!(told(vec![], RANGE), "a search has one goal at least");
     let backwards = LoadRange { min: 5, max: 4 };

@@ -139,7 +139,7 @@ impl Bursts {
             Ok(one)
         };
         let outcome = searched(vec![goal()], range, trial)?;
-        let found = outcome.found.first().and_then(|found| found.lower);
+        let found = outcome.results.first().and_then(|found| found.lower);
         Ok(found.unwrap_or(0))
     }
 

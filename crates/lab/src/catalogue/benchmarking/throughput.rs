@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stats::mlrsearch::{End, Found, SearchOutcome};
+use stats::mlrsearch::{GoalResult, SearchEnd, SearchOutcome};
 use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
 use super::{DIRECTION, GOAL, LINE, SIZE, goals, line_rate, rates};
@@ -122,7 +122,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     }
     let conditions = plane.conditions()?;
     let mut measured = Measured::new(reading, conditions);
-    for found in &outcome.found {
+    for found in &outcome.results {
         if let Some(words) = in_words(found) {
             measured.note(words);
         }
@@ -151,12 +151,12 @@ fn tell(
     reading
         .series
         .insert("loss_by_kpps".to_owned(), trials.collect());
-    let of = |found: Option<&Found>| found.and_then(|found| found.lower);
-    match of(outcome.found.first()) {
+    let of = |found: Option<&GoalResult>| found.and_then(|found| found.lower);
+    match of(outcome.results.first()) {
         Some(rate) => reading.put("lossless_kpps", ways * rate as f64 / 1e3),
         None => reading.lack("lossless_kpps", "even the least rate was not met"),
     }
-    let last = of(outcome.found.last());
+    let last = of(outcome.results.last());
     match last {
         None => {
             let names = ["throughput_kpps", "throughput_mbit", "line_percent"];
@@ -173,16 +173,16 @@ fn tell(
 }
 
 /// What a reader should know of a search that did not end between two bounds.
-fn in_words(found: &Found) -> Option<String> {
+fn in_words(found: &GoalResult) -> Option<String> {
     let name = &found.goal.name;
     match found.end {
-        End::Found | End::AboveRange => None,
-        End::AboveGenerator => Some(format!(
+        SearchEnd::Converged | SearchEnd::AboveRange => None,
+        SearchEnd::AboveGenerator => Some(format!(
             "{name}: the tester's own limit was reached, the device may carry more"
         )),
-        End::BelowRange => Some(format!("{name}: even the least rate was not met")),
-        End::NoLoad => Some(format!("{name}: the tester does not reach the least rate")),
-        End::TooManyTrials => Some(format!("{name}: the search did not come to an end")),
-        End::Stopped => Some(format!("{name}: the search was stopped")),
+        SearchEnd::BelowRange => Some(format!("{name}: even the least rate was not met")),
+        SearchEnd::NoLoad => Some(format!("{name}: the tester does not reach the least rate")),
+        SearchEnd::TooManyTrials => Some(format!("{name}: the search did not come to an end")),
+        SearchEnd::Stopped => Some(format!("{name}: the search was stopped")),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stats::mlrsearch::End;
+use stats::mlrsearch::SearchEnd;
 use testbed::Topology;
 use trafficgen::{OVERHEAD_BYTES, Pace, Rate};
 
@@ -130,7 +130,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     let goals = goals(point.word("goal"));
     let mut doubts = Doubts::default();
     let outcome = rates(goals, line, &load, plane, &mut doubts)?;
-    let found = outcome.found.last();
+    let found = outcome.results.last();
     let reading = match found.and_then(|found| found.lower) {
         None => Reading::lacking(point, FIGURES, "even the least rate was not met"),
         Some(rate) => {
@@ -151,7 +151,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     };
     let conditions = plane.conditions()?;
     let mut measured = Measured::new(reading, conditions);
-    if found.is_some_and(|found| found.end == End::AboveGenerator) {
+    if found.is_some_and(|found| found.end == SearchEnd::AboveGenerator) {
         measured.note("the tester's own limit was reached, the device may carry more".to_owned());
     }
     doubts.tell(&mut measured);

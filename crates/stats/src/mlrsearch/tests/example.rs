@@ -1,11 +1,10 @@
-//! The example of RFC 9971, appendix C: one load of a million frames a second, four
-//! goals, trials that come in six steps; what the load is to each goal after each, and
-//! what is said of it in the end.
+//! The example of RFC 9971, appendix C: one load of a million frames per second, four goals, and
+//! trials that are added in six steps; the classification for each goal after each step, and the
+//! conditional throughput at the end.
 //!
-//! In one place the appendix contradicts itself. For its last goal, whose exceed ratio is
-//! 20 %, it prints "Lower Bound" at points 5 and 6 beneath exceed ratios of 42.857 % and
-//! 27.273 %. A bound is what the code of appendix A makes of a load, and by that,
-//! run as it stands there, this load is an upper bound: that is what is wanted here.
+//! The appendix contradicts itself in one place. For its last goal, whose exceed ratio is 20 %, it
+//! prints "Lower Bound" at points 5 and 6 for exceed ratios of 42.857 % and 27.273 %. By the code
+//! of appendix A, this load is an upper bound there; the test expects that.
 
 use crate::mlrsearch::*;
 
@@ -29,7 +28,8 @@ fn goals() -> [Goal; 4] {
     ]
 }
 
-/// How many trials are added in a step, their seconds, and their loss in thousandths.
+/// For each step, the number of trials added, their duration in seconds, and their loss in
+/// thousandths.
 const STEPS: [(usize, u64, u64); 6] = [
     (59, 1, 0),
     (1, 1, 10),
@@ -56,7 +56,7 @@ fn trials(steps: usize) -> Vec<SearchTrial> {
 }
 
 #[test]
-fn the_published_example_is_classified_as_published() {
+fn example_of_the_rfc_is_classified_as_published() {
     use Bound::{Lower, Undecided, Upper};
     let published = [
         [Undecided, Undecided, Undecided, Undecided],
@@ -74,7 +74,7 @@ fn the_published_example_is_classified_as_published() {
 }
 
 #[test]
-fn the_published_conditional_throughputs_come_out() {
+fn example_of_the_rfc_has_the_published_conditional_throughputs() {
     let trials = trials(6);
     let [_, tst009, one_second, exceed] =
         goals().map(|goal| conditional_throughput(&goal, LOAD, trials.iter()));
@@ -85,18 +85,18 @@ fn the_published_conditional_throughputs_come_out() {
 
 #[test]
 fn time_that_was_not_spent_counts_as_lost() {
-    // A single second of 120 that were wanted.
+    // A single second of the required 120.
     let [_, _, goal, _] = goals();
     let trials = trials(1);
     let one = conditional_throughput(&goal, LOAD, trials[..1].iter());
     assert_eq!(one, Some(0.0));
-    // No trial of full length: nothing is said.
+    // No full-length trial: no result.
     let [rfc2544, ..] = goals();
     assert_eq!(conditional_throughput(&rfc2544, LOAD, trials.iter()), None);
 }
 
 #[test]
-fn a_load_without_trials_is_undecided() {
+fn load_without_trials_is_undecided() {
     for goal in goals() {
         assert_eq!(classify(&goal, [].iter()), Bound::Undecided);
     }
