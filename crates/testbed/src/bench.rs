@@ -1,10 +1,10 @@
-//! A device under test between hosts, each in a namespace of its own. With two of them it is
-//! `client eth0 -- p1 device p2 -- eth0 server`; [`Topology`] has what else there is. Where
-//! the device makes TAP interfaces there are no cables: the hosts have `p1` and `p2` as
-//! theirs. Where it is a switch of its own, the hosts have the machine's network cards.
+//! A device under test between hosts, each in a network namespace: with two hosts `client eth0 --
+//! p1 device p2 -- eth0 server`; [`Topology`] describes the others. If the device creates TAP
+//! interfaces there are no links, and the hosts own `p1` and `p2`. If it is an external switch, the
+//! hosts own network cards of the machine.
 //!
-//! Every bench has the same addresses, so that traffic differs in nothing but the
-//! device it passes; several can be up at once without knowing of each other.
+//! Every test setup has the same addresses, so that traffic differs only in the device that it
+//! passes. Several can exist at the same time.
 
 mod cables;
 
@@ -21,32 +21,32 @@ use crate::{
 };
 use cables::Cables;
 
-/// A host at one end of the device.
+/// A host connected to the device.
 #[derive(Debug)]
 pub struct Host {
-    /// Where it lives.
+    /// Its namespace.
     pub namespace: Namespace,
-    /// Its one interface.
+    /// Its interface.
     pub interface: &'static str,
-    /// The hardware address of that.
+    /// MAC address of the interface.
     pub mac: [u8; 6],
-    /// The IPv4 address of that, in a network of 24 bits.
+    /// IPv4 address of the interface, in a /24 network.
     pub address: Ipv4Addr,
 }
 
 impl Host {
-    /// What its interface has counted.
+    /// Returns the counters of its interface.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist any more.
     pub fn counters(&self) -> Result<InterfaceCounters, Failure> {
         self.namespace.counters(self.interface)
     }
 
-    /// Which offloads of its interface are on.
+    /// Returns the offloads of its interface that are on.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist any more.
     pub fn offloads(&self) -> Result<Vec<DeviceOffload>, Failure> {
         let known = [
             DeviceOffload::RxChecksum,
@@ -66,14 +66,14 @@ impl Host {
     }
 }
 
-/// How long cables may take until they carry frames. The kernel looks after
-/// them once a second at the latest, and network cards that agree on a speed take some more.
+/// Maximum time until links carry frames. The kernel checks them at least once a second, and
+/// network cards that negotiate a speed take longer.
 const READY: Duration = Duration::from_secs(10);
 
-/// A device, running, between its hosts.
+/// A running device between its hosts.
 #[derive(Debug)]
 pub struct Bench {
-    // Dropped first: the device should be stopped before its links vanish.
+    // Dropped first, so that the device stops before its links disappear.
     device: Device,
     nics: Vec<Nic>,
     inside: Namespace,
@@ -82,21 +82,21 @@ pub struct Bench {
     setup: Setup,
 }
 
-/// When a device was told to end, and when it was gone.
+/// The times of a device's end.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopped {
-    /// When it was told.
+    /// Time of the signal.
     pub told: Instant,
-    /// When it was gone.
+    /// Time at which the device had ended.
     pub gone: Instant,
 }
 
 impl Bench {
-    /// Lays the cables between two hosts and starts the device in its usual mode. It may not
-    /// forward yet: OpenFlow devices wait for rules, which their controller must send.
+    /// Connects two hosts and starts the device in its default mode. It may not forward yet:
+    /// OpenFlow devices wait for rules, which their controller must send.
     ///
     /// # Errors
-    /// Whatever of that fails, by name.
+    /// A step failed; the error names it.
     pub fn build(
         spawner: &Spawner,
         clock: &Clock,
@@ -105,10 +105,10 @@ impl Bench {
         Self::build_as(spawner, clock, options, &Setup::default())
     }
 
-    /// Lays the cables and starts the device as `setup` says.
+    /// Connects the hosts and starts the device as `setup` describes.
     ///
     /// # Errors
-    /// The device cannot be that; whatever of it fails, by name.
+    /// The device does not support the setup, or a step failed; the error names it.
     pub fn build_as(
         spawner: &Spawner,
         clock: &Clock,
@@ -149,7 +149,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Whether the cables carry frames, at the hosts' ends and at the device's.
+    /// True if the links carry frames at both ends.
     fn carries(&self) -> Result<bool, Failure> {
         let hosts = self.hosts.iter();
         let hosts = hosts.map(|host| (&host.namespace, host.interface));
@@ -162,7 +162,7 @@ impl Bench {
         Ok(true)
     }
 
-    /// The device's side of the cables that lead to it.
+    /// Returns the device's ends of its links.
     fn cable_ends(&self) -> &'static [&'static str] {
         match cables::are_laid(self.device.kind()) {
             true => self.setup.topology.cable_ends(),
@@ -170,57 +170,57 @@ impl Bench {
         }
     }
 
-    /// The host at port 1.
+    /// Returns the host at port 1.
     #[must_use]
     pub fn client(&self) -> &Host {
         &self.hosts[0]
     }
 
-    /// The host at port 2, or at the other end of a chain.
+    /// Returns the host at port 2, or at the other end of a chain.
     #[must_use]
     pub fn server(&self) -> &Host {
         &self.hosts[1]
     }
 
-    /// All hosts, in the order of [`Topology::places`].
+    /// Returns all hosts, in the order of [`Topology::places`].
     #[must_use]
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// How hosts and bridges are joined.
+    /// Returns the topology.
     #[must_use]
     pub const fn topology(&self) -> &Topology {
         &self.setup.topology
     }
 
-    /// What the device was started with.
+    /// Returns the options of the device.
     #[must_use]
     pub const fn options(&self) -> &DeviceOptions {
         &self.options
     }
 
-    /// What the device was set up as.
+    /// Returns the setup of the device.
     #[must_use]
     pub const fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub const fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The device, to be checked.
+    /// Returns the device, for checks.
     pub const fn device_mut(&mut self) -> &mut Device {
         &mut self.device
     }
 
-    /// Ends the device; its cables stay.
+    /// Stops the device and keeps its links.
     ///
     /// # Errors
-    /// It is none that can be started again ([`DeviceKind::can_restart`]), or it does not end.
+    /// The device cannot be restarted ([`DeviceKind::can_restart`]), or does not end.
     pub fn end_device(&mut self, clock: &Clock, ending: Ending) -> Result<Stopped, Failure> {
         let bridges = self.setup.topology.bridges();
         let plan = Plan::of(&self.options, &self.setup, &self.inside, &bridges);
@@ -230,33 +230,33 @@ impl Bench {
         Ok(Stopped { told, gone })
     }
 
-    /// Starts the device again that was ended, at the same cables and with the same settings.
+    /// Starts a stopped device again, at the same links and with the same settings.
     ///
     /// # Errors
-    /// It is none that can be started again, or it fails.
+    /// The device cannot be restarted, or its start fails.
     pub fn start_device_again(&mut self, spawner: &Spawner) -> Result<(), Failure> {
         let bridges = self.setup.topology.bridges();
         let plan = Plan::of(&self.options, &self.setup, &self.inside, &bridges);
         self.device.start_again(spawner, plan)
     }
 
-    /// The machine's network cards that its hosts have, as they were.
+    /// Returns the borrowed network cards in their original state.
     pub fn nics(&self) -> impl Iterator<Item = &NicState> {
         self.nics.iter().map(Nic::state)
     }
 
-    /// Where the device lives, with its ports `p1` and on; empty if there is no device, or
-    /// if its hosts have them.
+    /// Returns the namespace of the device with its ports `p1` and so on; empty if there is no
+    /// device or its hosts own the ports.
     #[must_use]
     pub const fn device_namespace(&self) -> &Namespace {
         &self.inside
     }
 
-    /// What the device's side of its first two ports has counted, port 1 first; none if
-    /// there is no device, or if no cables lead to it.
+    /// Returns the counters of the device's ends of its first two ports, or `None` if there is no
+    /// device or it has no links.
     ///
     /// # Errors
-    /// A port is gone.
+    /// A port does not exist any more.
     pub fn port_counters(&self) -> Result<Option<[InterfaceCounters; 2]>, Failure> {
         match self.counters_of_ports()?[..] {
             [first, second, ..] => Ok(Some([first, second])),
@@ -264,18 +264,18 @@ impl Bench {
         }
     }
 
-    /// What the device's side of the cable to each host has counted, in the order of hosts;
-    /// nothing if there is no device, or if no cables lead to it.
+    /// Returns the counters of the device's end of the link to each host, in the order of hosts;
+    /// empty if there is no device or it has no links.
     ///
     /// # Errors
-    /// A port is gone.
+    /// A port does not exist any more.
     pub fn counters_of_ports(&self) -> Result<Vec<InterfaceCounters>, Failure> {
         let ports = self.cable_ends().iter();
         ports.map(|port| self.inside.counters(port)).collect()
     }
 }
 
-/// What `kind` comes to be of `setup`: refused, if it cannot.
+/// Returns the complete setup of a device kind, or refuses it.
 fn fit(kind: DeviceKind, setup: &Setup) -> Result<Setup, Failure> {
     let mut setup = setup.clone();
     if matches!(kind, DeviceKind::VlanBridge | DeviceKind::OvsVlanBridge) {

@@ -1,5 +1,5 @@
-//! The one place that reads clocks and waits: `CLOCK_MONOTONIC_RAW` for
-//! durations, since NTP does not slew it, and the calendar for headings.
+//! Clocks and waiting, the only module that uses them: `CLOCK_MONOTONIC_RAW` for durations, since
+//! NTP does not slew it, and the calendar for headings.
 #![expect(
     clippy::disallowed_methods,
     reason = "this module is the clock that everything else takes its time from"
@@ -18,10 +18,10 @@ use crate::Failure;
 pub(crate) use relation::SLEW_PART;
 pub use relation::{Drift, MOVED_NS_MAX, Relation};
 
-/// Readings of both clocks of which the best is kept: an interrupt spoils one now and then.
+/// Number of readings of both clocks, of which the best is used: interrupts disturb some.
 const READINGS: usize = 16;
 
-/// How long to wait between two looks at a condition that nothing announces.
+/// Interval of polling a condition without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A clock that starts at zero.
@@ -31,7 +31,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose start is now.
+    /// Starts a clock.
     #[must_use]
     pub fn start() -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Clock {
         }
     }
 
-    /// The time since the start, to the nanosecond: some 25 ns a reading.
+    /// Returns the time since the start, in nanoseconds; a reading takes some 25 ns.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::from_nanos(monotonic_raw_ns().saturating_sub(self.start_ns))
     }
 
-    /// The time since 1970-01-01 00:00 UTC.
+    /// Returns the time since 1970-01-01 00:00 UTC.
     #[must_use]
     pub fn calendar(&self) -> Duration {
         SystemTime::now()
@@ -53,7 +53,7 @@ impl Clock {
             .unwrap_or_default()
     }
 
-    /// What `CLOCK_REALTIME`, by which the kernel stamps frames, says now.
+    /// Relates `CLOCK_REALTIME`, by which the kernel timestamps frames, to this clock.
     #[must_use]
     pub fn relate(&self) -> Relation {
         let reading = |_| {
@@ -72,14 +72,14 @@ impl Clock {
             .expect("there are some readings")
     }
 
-    /// How both clocks went since `before`.
+    /// Returns the drift of the two clocks since `before`.
     #[must_use]
     pub fn drift_since(&self, before: Relation) -> Drift {
         let after = self.relate();
         Drift { before, after }
     }
 
-    /// Sleeps until `deadline`; returns at once if it is past.
+    /// Sleeps until `deadline`; returns immediately if it is past.
     pub fn sleep_until(&self, deadline: Instant) {
         let rest = deadline.since(self.now());
         if !rest.is_zero() {
@@ -87,10 +87,10 @@ impl Clock {
         }
     }
 
-    /// Looks every 5 ms until `look` finds something.
+    /// Polls `look` every 5 ms until it returns a value.
     ///
     /// # Errors
-    /// [`Failure::Timeout`], naming `what`, if nothing is found within `limit`; the errors of `look`.
+    /// [`Failure::Timeout`] with `what`, if `limit` passes; the errors of `look`.
     pub fn wait_for<T>(
         &self,
         what: &str,
@@ -149,7 +149,7 @@ mod tests {
         let drift = clock.drift_since(relation);
         assert!(relation.at >= earliest && drift.after.at >= relation.at);
         let apart = u128::from(relation.real_ns).abs_diff(real.as_nanos());
-        // A calendar that is set meanwhile is off by more than any of this takes.
+        // A calendar that is set meanwhile differs by more than this takes.
         assert!(apart < 3_600_000_000_000, "{apart}");
         let at = drift.instant_of(relation.real_ns);
         assert_eq!(at, relation.at);

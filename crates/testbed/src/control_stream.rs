@@ -1,7 +1,5 @@
-//! The connection between a controller and a device, by TCP or a Unix socket, with the
-//! time at which bytes came. It never blocks.
-//!
-//! Not here: what the bytes mean, and who waits for them.
+//! A non-blocking connection between a controller and a device, by TCP or a Unix socket, with the
+//! arrival times of its bytes.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,17 +13,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{Clock, Failure};
 
-/// Who says when bytes came.
+/// The source of an arrival time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stamp {
-    /// The kernel, as it received them from the network (`SO_TIMESTAMPNS`).
+    /// The kernel, on reception from the network (`SO_TIMESTAMPNS`).
     Kernel,
-    /// Whoever read them, afterwards.
+    /// The reader, after the read.
     Read,
 }
 
 impl Stamp {
-    /// In words, for records.
+    /// Returns its name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,26 +33,26 @@ impl Stamp {
     }
 }
 
-/// When bytes came.
+/// The arrival of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// By the tester's clock.
+    /// Time by the tester's clock.
     pub at: Instant,
-    /// According to whom.
+    /// Source of the time.
     pub by: Stamp,
 }
 
-/// Bytes that were read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// How many.
+    /// Number of bytes.
     pub length: usize,
-    /// When the last of them came: those before it may have waited for the reader.
+    /// Arrival of the last byte; earlier ones may have waited for the reader.
     pub arrival: Arrival,
 }
 
-/// Has the kernel note when bytes come from whoever calls this socket: it begins some moments
-/// after it is asked, and so has begun when they do.
+/// Enables kernel timestamps for the connections of a listener. The kernel begins some moments
+/// after the call, and thus before a peer connects.
 ///
 /// # Errors
 /// Those of setsockopt(2).
@@ -75,17 +73,17 @@ enum Socket {
 }
 
 impl ControlStream {
-    /// Calls whoever listens at this path.
+    /// Connects to the socket at this path.
     ///
     /// # Errors
-    /// Nobody does.
+    /// There is no listener.
     pub fn call(path: &Path) -> Result<Self, Failure> {
         UnixStream::connect(path)
             .and_then(Self::unix)
             .map_err(Failure::to(format!("call {}", path.display())))
     }
 
-    /// A connection by a Unix socket.
+    /// Wraps a Unix socket.
     ///
     /// # Errors
     /// The system refuses to make it non-blocking.
@@ -95,8 +93,7 @@ impl ControlStream {
         Ok(Self { socket })
     }
 
-    /// A connection by TCP. Small messages are not held back, and the kernel notes when
-    /// bytes come.
+    /// Wraps a TCP socket, without Nagle's algorithm and with kernel timestamps.
     ///
     /// # Errors
     /// The system refuses one of these.
@@ -108,10 +105,10 @@ impl ControlStream {
         Ok(Self { socket })
     }
 
-    /// Reads what there is; none if there is nothing.
+    /// Reads the available bytes; returns `None` if there are none.
     ///
     /// # Errors
-    /// The connection is over; `UnexpectedEof` if the other end has closed it.
+    /// The connection has ended; `UnexpectedEof` if the peer closed it.
     pub fn read(&self, room: &mut [u8], clock: &Clock) -> io::Result<Option<Chunk>> {
         let received = match sys::stream_socket::receive(self, room) {
             Err(error) if is_later(&error) => return Ok(None),
@@ -126,10 +123,10 @@ impl ControlStream {
         Ok(Some(Chunk { length, arrival }))
     }
 
-    /// Writes what there is room for, and says how much.
+    /// Writes as much as the socket accepts, and returns its length.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection has ended.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let outcome = match &mut self.socket {
             Socket::Unix(socket) => socket.write(bytes),
@@ -141,8 +138,8 @@ impl ControlStream {
         }
     }
 
-    /// What was written and is still held for the other end: of TCP the bytes that it has
-    /// not acknowledged, of a Unix socket the memory of what it has not read.
+    /// Returns the bytes that are not delivered yet: for TCP those that are not acknowledged, for a
+    /// Unix socket the memory of those that the peer has not read.
     ///
     /// # Errors
     /// Those of ioctl(2).
@@ -150,8 +147,7 @@ impl ControlStream {
         sys::stream_socket::send_queue_len(self)
     }
 
-    /// Sleeps until there is something to read, or room to write if that is `wanted`, for
-    /// `limit` at most; without one for as long as it takes.
+    /// Sleeps until the socket is ready as `wanted` says, at most for `limit`.
     ///
     /// # Errors
     /// Those of poll(2).
@@ -159,7 +155,7 @@ impl ControlStream {
         self.wait_also(wanted, None, limit)
     }
 
-    /// As [`Self::wait`], and until there is something to read at `also`.
+    /// Does the same as [`Self::wait`], and also returns if `also` is readable.
     ///
     /// # Errors
     /// Those of poll(2).
@@ -189,12 +185,12 @@ impl ControlStream {
     }
 }
 
-/// What is waited for.
+/// The readiness to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Something to read.
+    /// Readable.
     Bytes,
-    /// That, or room to write.
+    /// Readable or writable.
     BytesOrRoom,
 }
 
@@ -209,7 +205,7 @@ impl AsFd for ControlStream {
 
 impl Drop for ControlStream {
     fn drop(&mut self) {
-        // The other end may have gone first.
+        // The peer may have closed the connection first.
         let _ = match &self.socket {
             Socket::Unix(socket) => socket.shutdown(Shutdown::Both),
             Socket::Tcp(socket) => socket.shutdown(Shutdown::Both),
@@ -217,8 +213,8 @@ impl Drop for ControlStream {
     }
 }
 
-/// The calendar's time of arrival by the tester's clock, which at `now` was `today` by the
-/// calendar. A calendar that was set meanwhile is not believed.
+/// Converts a calendar time of arrival to the tester's clock, which showed `now` when the calendar
+/// showed `today`. The time is rejected if the calendar was set meanwhile.
 fn arrival(calendar: Option<Duration>, now: Instant, today: Duration) -> Arrival {
     let age = calendar.and_then(|then| today.checked_sub(then));
     let by_kernel = age.filter(|age| *age < AGE_MAX).and_then(|age| {
@@ -237,7 +233,7 @@ fn arrival(calendar: Option<Duration>, now: Instant, today: Duration) -> Arrival
     }
 }
 
-/// Bytes that seem to have waited for longer than this came while the calendar was set.
+/// Maximum plausible age; older bytes mean that the calendar was set.
 const AGE_MAX: Duration = Duration::from_secs(60);
 
 fn is_later(error: &io::Error) -> bool {
@@ -275,7 +271,7 @@ mod tests {
             assert_eq!(arrival(Some(then), now, today), read);
         }
         assert_eq!(arrival(None, now, today), read);
-        // Before the clock began nothing came.
+        // Nothing arrived before the clock started.
         let early = Instant::from_millis(1);
         let told = arrival(Some(today - Duration::from_secs(1)), early, today);
         assert_eq!(told.by, Stamp::Read);
@@ -291,7 +287,7 @@ mod tests {
         let mut room = [0; 16];
         assert_eq!(near.read(&mut room, &clock).unwrap(), None);
 
-        // The kernel begins to note a moment after it was asked, if nobody had asked before.
+        // The kernel begins a moment after the request, if it is the first.
         let stamped = (0..TRIES).any(|_| {
             assert_eq!(far.write(b"seven").unwrap(), 5);
             near.wait(Wanted::Bytes, None).unwrap();

@@ -1,8 +1,8 @@
-//! Devices under test: what joins the hosts of a [`Bench`](crate::Bench), started the way
-//! its users start it.
+//! Devices under test: they connect the hosts of a [`Bench`](crate::Bench), and are started as
+//! their users start them.
 //!
-//! One file a kind; the set is closed, since each is set up with care for a fair
-//! comparison. Rules and traffic are the caller's business.
+//! Each kind has a file. The set is closed, since each is configured with care for a fair
+//! comparison. Rules and traffic are the caller's.
 
 mod comporta;
 mod described;
@@ -32,48 +32,48 @@ pub use kind::{DeviceKind, UnknownDevice};
 pub use mode::{FailMode, Mode};
 pub use restart::Ending;
 
-/// How long a device may take to come up, and a tool of its to end.
+/// Maximum time of a device's start, and of a tool.
 const START: Duration = Duration::from_secs(20);
 
-/// What a device is set up of.
+/// Options of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
-    /// Which.
+    /// Kind.
     pub kind: DeviceKind,
-    /// An existing directory for its sockets, files and logs.
+    /// Existing directory for its sockets, files and logs.
     pub directory: PathBuf,
-    /// The cores it may use.
+    /// Cores that it may use.
     pub cores: Vec<usize>,
     /// The program `comporta`.
     pub comporta: PathBuf,
 }
 
-/// What it is set up as.
+/// The setup of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// How its bridges and its hosts are joined.
+    /// Topology of bridges and hosts.
     pub topology: Topology,
-    /// How it decides where frames go; its usual mode, if none is said.
+    /// Forwarding mode; the default mode if `None`.
     pub mode: Option<Mode>,
-    /// What it does while its controller is gone.
+    /// Behaviour without its controller.
     pub fail_mode: FailMode,
-    /// What its file says, if it has one.
+    /// Settings from its description file.
     pub settings: Settings,
 }
 
-/// What a file says of a device.
+/// Settings from a device's description file.
 #[derive(Clone, Debug, Default)]
 pub enum Settings {
-    /// It has none.
+    /// No file.
     #[default]
     None,
     /// The faults of [`DeviceKind::Impaired`].
     Impairments(Box<Impairments>),
-    /// What [`DeviceKind::External`] is.
+    /// The description of [`DeviceKind::External`].
     External(Box<External>),
 }
 
-/// A device to be, among its cables.
+/// A device to start, and its links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan<'a> {
     options: &'a DeviceOptions,
@@ -104,8 +104,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Its bridges' ports: those of one bridge after those of the one before, each with its
-    /// OpenFlow number and a number that no other port of the device has, from 1.
+    /// Returns the ports of a bridge, each with its OpenFlow number and a number that is unique in
+    /// the device, from 1.
     fn ports<'a>(&self, bridge: &'a BridgePlan) -> impl Iterator<Item = Port<'a>> {
         let before = self
             .bridges
@@ -130,14 +130,14 @@ struct Port<'a> {
 }
 
 impl DeviceOptions {
-    /// The socket on which the device's first bridge expects its controller. Listen there
-    /// before the device is started.
+    /// Returns the socket on which the device's first bridge expects its controller. Listen there
+    /// before the device starts.
     #[must_use]
     pub fn controller_socket(&self) -> PathBuf {
         self.controller_socket_of("br0")
     }
 
-    /// The same of each bridge: the names are those that Open vSwitch insists on.
+    /// Returns the controller socket of a bridge. Open vSwitch dictates the names.
     #[must_use]
     pub fn controller_socket_of(&self, bridge: &str) -> PathBuf {
         self.directory.join(format!("{bridge}.controller"))
@@ -152,7 +152,7 @@ impl DeviceOptions {
     }
 }
 
-/// What forwards as a thread of this process.
+/// A thread of this process that forwards.
 #[derive(Debug)]
 enum Worker {
     Forwarder(Forwarder),
@@ -174,7 +174,7 @@ pub struct Device {
     kind: DeviceKind,
     mode: Mode,
     version: String,
-    // Dropped in this order: what forwards goes before what it depends on.
+    // Dropped in this order: the data path before its dependencies.
     thread: Option<Worker>,
     forwarding: Option<Process>,
     helpers: Vec<Process>,
@@ -182,7 +182,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Nothing of it but what it is.
+    /// Creates a device without processes.
     fn bare(plan: Plan<'_>, version: impl Into<String>) -> Self {
         Self {
             kind: plan.options.kind,
@@ -195,13 +195,13 @@ impl Device {
         }
     }
 
-    /// The same, and what else there is to say of how it was set up.
+    /// Adds a note about its setup.
     fn noting(mut self, note: Option<&str>) -> Self {
         self.commands.extend(note.map(|note| format!("# {note}")));
         self
     }
 
-    /// Starts the device of `options` among the cables that lie in `inside`.
+    /// Starts the device of `options` at the links in `inside`.
     pub(crate) fn start(
         spawner: &Spawner,
         clock: &Clock,
@@ -240,19 +240,19 @@ impl Device {
         }
     }
 
-    /// Its kind.
+    /// Returns the kind.
     #[must_use]
     pub const fn kind(&self) -> DeviceKind {
         self.kind
     }
 
-    /// How it decides where frames go.
+    /// Returns the forwarding mode.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Its faults, and what has come of them; none if it has no known ones.
+    /// Returns its faults and their counts, or `None` if it has no known faults.
     #[must_use]
     pub const fn impairment(&self) -> Option<&Impairment> {
         match &self.thread {
@@ -261,29 +261,29 @@ impl Device {
         }
     }
 
-    /// The numbers of its processes, that which forwards first.
+    /// Returns the ids of its processes, the data path first.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         let all = self.forwarding.iter().chain(&self.helpers);
         all.map(Process::id).collect()
     }
 
-    /// What it says of its version.
+    /// Returns its version text.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The commands that set it up, as one would type them.
+    /// Returns the commands of its setup, as a user would type them.
     #[must_use]
     pub fn commands(&self) -> &[String] {
         &self.commands
     }
 
-    /// Checks that its programs still run.
+    /// Checks that its programs are running.
     ///
     /// # Errors
-    /// The first that has ended, with its last words.
+    /// A program has ended; the error has the end of its log.
     pub fn check(&mut self) -> Result<(), Failure> {
         if let Some(thread) = &self.thread {
             thread.check()?;
@@ -297,16 +297,16 @@ impl Device {
         Ok(())
     }
 
-    /// The end of what the process that forwards wrote to its log; none if there is no such process.
+    /// Returns the end of the data path's log, or `None` if it is no process.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
         self.forwarding.as_ref().map(Process::last_words)
     }
 
-    /// What the process that forwards has used; none if that is the kernel itself.
+    /// Returns the resource usage of the data path, or `None` if that is the kernel.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn usage(&self) -> Result<Option<Usage>, Failure> {
         self.forwarding
             .as_ref()
@@ -316,7 +316,7 @@ impl Device {
     }
 }
 
-/// The first line that `program --version` prints.
+/// Returns the first line of `program --version`.
 fn version(spawner: &Spawner, program: &str, options: &DeviceOptions) -> Result<String, Failure> {
     let file = options.file("version.txt");
     let asked = Program::new(program).arg("--version").output(&file);

@@ -1,44 +1,44 @@
-//! How the world fails a test bench, each with what was being attempted.
+//! Failures of a test setup, with the attempted operation.
 
 use std::io;
 use std::time::Duration;
 
-/// A failure of the system, a program, or somebody's patience.
+/// A failure of the system or a program, or a timeout.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was attempted, as in "cannot ...".
+        /// The attempted operation, as in "cannot ...".
         what: String,
         /// The reason.
         source: io::Error,
     },
-    /// A program ended in failure.
+    /// A program failed.
     #[error("{program} failed ({status}){}", said(.output))]
     Program {
         /// The program.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The last lines it wrote; may be empty.
+        /// The last lines of its output; may be empty.
         output: String,
     },
-    /// A device cannot be what was asked of it.
+    /// The device does not support the request.
     #[error("{0}")]
     Unfit(String),
-    /// Something did not come to pass.
+    /// A condition did not become true.
     #[error("waited {limit:?} for {what} in vain")]
     Timeout {
-        /// What was waited for.
+        /// The condition.
         what: String,
-        /// For how long.
+        /// The time limit.
         limit: Duration,
     },
 }
 
 impl Failure {
-    /// For `map_err`: puts what was attempted beside an error of the system.
+    /// Adds the attempted operation to a system error, for `map_err`.
     pub fn to<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
         move |error| Self::System {

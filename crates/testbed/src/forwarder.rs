@@ -1,9 +1,8 @@
-//! The smallest forwarder there is: what comes in by one interface leaves by the other,
-//! by one system call for up to 64 frames each way. What a switch on packet sockets can
-//! come near and not, on these links, exceed.
+//! A minimal forwarder: frames received from one interface are sent by the other, with one system
+//! call for up to 64 frames in each direction. It is the upper bound for switches on packet sockets
+//! over these links.
 //!
-//! Not a switch: it reads nothing of a frame. A thread of this process, in place of a
-//! process of its own, since there is nothing to set up.
+//! It reads nothing of a frame, and runs as a thread of this process, since it needs no setup.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -14,14 +13,14 @@ use rustix::io::Errno;
 
 use crate::{Failure, Namespace, RawSocket};
 
-/// Frames a system call.
+/// Maximum number of frames of a system call.
 const BURST: usize = 64;
 
-/// What a frame has beside what its MTU counts: a header with two tags. Hosts are asked to
-/// leave no segmentation to a forwarder.
+/// Bytes of a frame beyond the MTU: a header with two tags. Hosts leave no segmentation to a
+/// forwarder.
 pub(crate) const HEADER: usize = 22;
 
-/// A running forwarder. Dropping it ends it.
+/// A running forwarder. Its drop ends it.
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     stop: Arc<AtomicBool>,
@@ -29,7 +28,7 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Forwards between two interfaces of `inside`, on these cores.
+    /// Starts forwarding between two interfaces of `inside`, on these cores.
     pub(crate) fn start(
         inside: &Namespace,
         interfaces: [&str; 2],
@@ -56,7 +55,7 @@ impl Forwarder {
         })
     }
 
-    /// Whether it still forwards.
+    /// Checks that it is running.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match &self.thread {
             Some(thread) if thread.is_finished() => {
@@ -72,13 +71,13 @@ impl Drop for Forwarder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Why it ended is of interest only while it is used.
+            // The reason of its end only matters while it is used.
             let _ = thread.join();
         }
     }
 }
 
-/// Forwards until it is told to stop, or cannot.
+/// Forwards until it is stopped or fails.
 fn forward(ends: &[RawSocket; 2], room: usize, stop: &AtomicBool) -> io::Error {
     let mut rooms = vec![vec![0; room]; BURST];
     let mut lengths = [0; BURST];
@@ -105,7 +104,7 @@ fn shift(
     while !rest.is_empty() {
         match to.send(rest) {
             Ok(sent) => rest = &rest[sent..],
-            // What finds no room is dropped: it would have to wait for the far end.
+            // A frame without space is dropped; otherwise it would wait for the peer.
             Err(error) if is_full(&error) => rest = &rest[1..],
             Err(error) => return Err(error),
         }

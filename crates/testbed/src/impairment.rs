@@ -1,9 +1,14 @@
-//! A forwarder with known faults between two interfaces: it delays, loses, doubles, changes
-//! and reorders frames, and lets pass no more than a rate, all as it was told and by a seed.
-//! It counts what it did, so that an instrument can be held against it.
+//! A forwarder with known faults between two interfaces: delay, loss, duplication, modification,
+//! reordering and a rate limit, selected by a seed. It counts its faults, so that an instrument can
+//! be checked against them. (The kernel's netem has the same purpose.)
 //!
-//! Not a switch: it reads nothing of a frame. What it does to each is in [`Line`], which
-//! knows no clock; here is the thread that owns both ends and never sleeps.
+//! ```text
+//!   frame --> loss? --> modification? --> queue and rate --> delay + jitter --> duplication? --> out
+//!                                                            (+ hold: reordering)
+//! ```
+//!
+//! It reads nothing of a frame. [`Line`] decides the fate of each, without a clock; this module is
+//! the thread that owns both ends and never sleeps.
 
 mod dice;
 mod faults;
@@ -23,13 +28,13 @@ use crate::forwarder::HEADER;
 use crate::{Clock, Failure, Namespace, RawSocket};
 use line::Line;
 
-/// Frames that are taken from one end before the other has its turn.
+/// Maximum number of frames from one end before the other is served.
 const BURST: usize = 64;
 
-/// The longest frame, in bytes: what the largest MTU of the kernel's devices comes to.
+/// Maximum length of a frame in bytes: the largest MTU of the kernel's devices.
 const ROOM: usize = 65_535 + HEADER;
 
-/// A running forwarder with faults. Dropping it ends it; what it holds is lost then.
+/// A running forwarder with faults. Its drop ends it; frames that it holds are lost.
 #[derive(Debug)]
 pub struct Impairment {
     stop: Arc<AtomicBool>,
@@ -38,11 +43,11 @@ pub struct Impairment {
 }
 
 impl Impairment {
-    /// Forwards between two interfaces of `inside` with these faults, on these cores, by the
-    /// time of `clock`.
+    /// Starts forwarding between two interfaces of `inside` with these faults, on these cores, by
+    /// `clock`.
     ///
     /// # Errors
-    /// There are no such interfaces, or the system has no room for a thread.
+    /// The interfaces do not exist, or the system cannot start a thread.
     pub fn start(
         inside: &Namespace,
         interfaces: [&str; 2],
@@ -73,17 +78,16 @@ impl Impairment {
         })
     }
 
-    /// What it has done so far: to frames from the first interface to the second, and to
-    /// those from the second to the first.
+    /// Returns the counts of faults so far: from the first interface to the second, and back.
     #[must_use]
     pub fn counts(&self) -> [FaultCounts; 2] {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it still forwards.
+    /// Checks that it is running.
     ///
     /// # Errors
-    /// It does not: an interface is gone or down.
+    /// An interface disappeared or is down.
     pub fn check(&self) -> Result<(), Failure> {
         match &self.thread {
             Some(thread) if thread.is_finished() => {
@@ -99,13 +103,13 @@ impl Drop for Impairment {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Why it ended is of interest only while it is used.
+            // The reason of its end only matters while it is used.
             let _ = thread.join();
         }
     }
 }
 
-/// Forwards until it is told to stop, or cannot.
+/// Forwards until it is stopped or fails.
 fn forward(
     ends: &[RawSocket; 2],
     mut lines: [Line; 2],
@@ -131,7 +135,7 @@ fn forward(
     ErrorKind::Interrupted.into()
 }
 
-/// Takes in what has come and sends what is due. Whether there was anything.
+/// Receives frames and sends those that are due. Returns false if there were none.
 fn shift(
     from: &RawSocket,
     to: &RawSocket,

@@ -1,5 +1,4 @@
-//! An interface by its name: what it counts, its state and address, and which
-//! work it takes off the kernel's hands.
+//! An interface by its name: counters, state, addresses and offloads.
 
 use std::{fs, io};
 
@@ -8,25 +7,25 @@ pub use sys::offload::DeviceOffload;
 
 use crate::{Failure, Namespace};
 
-/// The counts of an interface since it was made, as `/proc/net/dev` has them.
+/// Counters of an interface since its creation, from `/proc/net/dev`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// Bytes that came in.
+    /// Bytes received.
     pub rx_bytes: u64,
-    /// Frames that came in.
+    /// Frames received.
     pub rx_packets: u64,
-    /// Frames that came in and found no room.
+    /// Received frames that were dropped.
     pub rx_dropped: u64,
-    /// Bytes that went out.
+    /// Bytes sent.
     pub tx_bytes: u64,
-    /// Frames that went out.
+    /// Frames sent.
     pub tx_packets: u64,
-    /// Frames that were to go out and could not.
+    /// Frames to be sent that were dropped.
     pub tx_dropped: u64,
 }
 
 impl InterfaceCounters {
-    /// What was counted between `earlier` and `self`.
+    /// Returns the difference between `earlier` and `self`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -41,13 +40,13 @@ impl InterfaceCounters {
 }
 
 impl Namespace {
-    /// What `interface` has counted.
+    /// Returns the counters of `interface`.
     ///
     /// # Errors
     /// There is no such interface here.
     pub fn counters(&self, interface: &str) -> Result<InterfaceCounters, Failure> {
         let what = || format!("read the counters of {interface}");
-        // `/proc/net` would be that of the process's first thread.
+        // `/proc/net` belongs to the process's first thread.
         let text = self
             .run(|| fs::read_to_string("/proc/thread-self/net/dev"))?
             .map_err(Failure::to(what()))?;
@@ -55,7 +54,7 @@ impl Namespace {
             .ok_or_else(|| Failure::to(what())(io::Error::from(io::ErrorKind::NotFound)))
     }
 
-    /// Switches `offload` of `interface`.
+    /// Switches an offload of `interface` on or off.
     ///
     /// # Errors
     /// There is no such interface here, or it cannot switch this.
@@ -72,10 +71,10 @@ impl Namespace {
             .map_err(Failure::to(what))
     }
 
-    /// Whether `offload` of `interface` is on.
+    /// True if an offload of `interface` is on.
     ///
     /// # Errors
-    /// There is no such interface here, or it does not know this.
+    /// There is no such interface here, or it does not have this offload.
     pub fn offload(&self, interface: &str, offload: DeviceOffload) -> Result<bool, Failure> {
         let what = format!("read {} of {interface}", offload.name());
         name(interface)
@@ -99,8 +98,8 @@ impl Namespace {
         self.set_up_or_down(interface, false)
     }
 
-    /// Whether `interface` carries frames: the kernel makes it ready some time after
-    /// both ends of its cable are up, and drops what is sent before that.
+    /// True if `interface` carries frames: the kernel enables it some time after both ends of its
+    /// link are up, and drops frames until then.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -108,24 +107,24 @@ impl Namespace {
         let flags = name(interface).and_then(|name| self.interfaces().flags(&name));
         let flags = flags.map_err(Failure::to(format!("read the flags of {interface}")))?;
         if flags.running {
-            // The kernel says so a moment before it is: under the lock that it holds
-            // until then, which setting an interface up takes too.
+            // The kernel reports it a moment early, under a lock that it holds until then and that
+            // setting an interface up takes too.
             self.set_up(interface)?;
         }
         Ok(flags.running)
     }
 
-    /// Gives `interface` a hardware address.
+    /// Sets the MAC address of `interface`.
     ///
     /// # Errors
-    /// There is no such interface here, or the address is none it can have.
+    /// There is no such interface here, or the address is not permitted.
     pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), Failure> {
         name(interface)
             .and_then(|name| self.interfaces().set_address(&name, mac))
             .map_err(Failure::to(format!("address {interface}")))
     }
 
-    /// The hardware address of `interface`.
+    /// Returns the MAC address of `interface`.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -135,7 +134,7 @@ impl Namespace {
         Ok(hardware.address)
     }
 
-    /// The maximum transmission unit of `interface`, in bytes above Ethernet.
+    /// Returns the MTU of `interface`, in bytes above Ethernet.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -145,7 +144,7 @@ impl Namespace {
             .map_err(Failure::to(format!("read the MTU of {interface}")))
     }
 
-    /// Whether `interface` is set up.
+    /// True if `interface` is administratively up.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -155,7 +154,7 @@ impl Namespace {
         Ok(flags.up)
     }
 
-    /// The number of `interface`.
+    /// Returns the index of `interface`.
     pub(crate) fn index(&self, interface: &str) -> Result<Ifindex, Failure> {
         name(interface)
             .and_then(|name| self.interfaces().index(&name))
@@ -176,7 +175,7 @@ pub(crate) fn name(interface: &str) -> io::Result<InterfaceName> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// Finds the row of `interface`: eight columns received, then eight sent.
+/// Parses the line of `interface`: eight receive columns, then eight transmit columns.
 fn parse(text: &str, interface: &str) -> Option<InterfaceCounters> {
     let row = text.lines().find_map(|line| {
         let (name, rest) = line.split_once(':')?;

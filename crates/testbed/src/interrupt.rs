@@ -1,8 +1,8 @@
-//! The user's wish to stop, and the signals that carry it.
+//! The user's request to stop, by signals.
 //!
-//! The first Ctrl-C (or SIGTERM) asks: the test under way is given up, and what was
-//! measured before it is kept and reported. The second ends the program; children
-//! and namespaces go with it. SIGHUP is left as it is, for the sake of nohup(1).
+//! The first Ctrl-C (or SIGTERM) is a request: the trial in progress is abandoned, and the results
+//! before it are kept and reported. The second ends the program; its children and namespaces end
+//! with it. SIGHUP keeps its default, for nohup(1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,17 @@ use std::{io, thread};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The exit code of a program that was interrupted, by the shells' convention (128 + SIGINT).
+/// Exit code of an interrupted program, by the shells' convention (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
 
-/// Whether the user wants to stop.
+/// The request to stop, if there is one.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// A wish that no signal brings; [`Interrupt::ask`] does.
+    /// Creates a request without signals; [`Interrupt::ask`] makes it.
     #[must_use]
     pub fn never() -> Self {
         Self {
@@ -28,10 +28,10 @@ impl Interrupt {
         }
     }
 
-    /// Listens for signals from now on.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// The system has no room for a thread or a handler.
+    /// The system cannot start a thread or install a handler.
     pub fn on_signals() -> io::Result<Self> {
         let interrupt = Self::never();
         let asked = Arc::clone(&interrupt.asked);
@@ -39,7 +39,7 @@ impl Interrupt {
             .enable_io()
             .build()?;
         let signals = {
-            // Handlers can only be installed within the runtime that will serve them.
+            // Handlers can only be installed within the runtime that will run them.
             let _inside = runtime.enter();
             Signals {
                 interrupt: signal(SignalKind::interrupt())?,
@@ -52,12 +52,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks to stop, as the first signal does.
+    /// Requests to stop, as the first signal does.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the user has asked to stop.
+    /// True if a stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.asked.load(Ordering::Relaxed)

@@ -1,9 +1,8 @@
-//! A bench to test network devices on: namespaces, links between them, and
-//! devices under test that run as processes, the way a user starts them.
+//! Test setups for network devices: namespaces, links between them, and devices under test as
+//! processes, started as a user starts them.
 //!
-//! Everything is anonymous: namespaces have no names, and children die with the
-//! thread that started them. So nothing is left when the process ends, whatever
-//! ends it.
+//! Everything is anonymous: namespaces have no names, and children end with the thread that started
+//! them. Nothing remains after the process, whatever ends it.
 //!
 //! ```no_run
 //! use testbed::{Clock, Namespace, Program, Spawner};
@@ -17,8 +16,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Not here: what is sent through a device and what is made of it. The switch is
-//! only known as a program.
+//! Traffic and results are the caller's. The switch is only known as a program.
 
 mod bench;
 mod clock;

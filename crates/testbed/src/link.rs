@@ -1,8 +1,7 @@
-//! Links, addresses and neighbours, over rtnetlink sockets opened inside the
-//! namespace in question.
+//! Links, addresses and neighbours, by rtnetlink sockets that are opened inside the namespace.
 //!
-//! Not through `ip`: a namespace without a name is only reachable by descriptor,
-//! and the kernel's own refusals say more than a program's exit code.
+//! The program `ip` is not used: a namespace without a name is only reachable by descriptor, and
+//! the kernel's errors say more than an exit code.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,11 +14,10 @@ use tokio::runtime::Builder;
 use crate::{Failure, Namespace};
 
 impl Namespace {
-    /// Lays a cable (a veth pair) from `interface` here to `peer` in `other`.
-    /// Both ends are down.
+    /// Creates a veth pair from `interface` here to `peer` in `other`. Both ends are down.
     ///
     /// # Errors
-    /// A name is taken or too long, or the kernel has no veth.
+    /// A name exists or is too long, or the kernel has no veth.
     pub fn join(&self, interface: &str, other: &Self, peer: &str) -> Result<(), Failure> {
         let far_end = LinkMessageBuilder::<LinkUnspec>::new()
             .name(peer)
@@ -34,11 +32,11 @@ impl Namespace {
         )
     }
 
-    /// Makes a bridge of `ports`, up, with the kernel's defaults: it learns, and
-    /// speaks no spanning tree.
+    /// Creates a bridge of `ports`, up, with the kernel's defaults: it learns, without a spanning
+    /// tree.
     ///
     /// # Errors
-    /// A name is taken, a port does not exist, or the kernel has no bridge.
+    /// A name exists, a port does not, or the kernel has no bridge.
     pub fn bridge(&self, name: &str, ports: &[&str]) -> Result<(), Failure> {
         let message = LinkBridge::new(name).build();
         self.request(format!("make the bridge {name}"), async move |handle| {
@@ -47,7 +45,7 @@ impl Namespace {
         ports.iter().try_for_each(|port| self.enslave(port, name))
     }
 
-    /// Makes `port` a port of `bridge`.
+    /// Adds `port` to `bridge`.
     pub(crate) fn enslave(&self, port: &str, bridge: &str) -> Result<(), Failure> {
         let index = self.index(bridge)?.0;
         self.change(port, &format!("add {port} to {bridge}"), |link| {
@@ -55,17 +53,17 @@ impl Namespace {
         })
     }
 
-    /// Gives `interface` a maximum transmission unit, in bytes above Ethernet.
+    /// Sets the MTU of `interface`, in bytes above Ethernet.
     ///
     /// # Errors
-    /// There is no such interface here, or the size is none it can have.
+    /// There is no such interface here, or the MTU is not permitted.
     pub fn set_mtu(&self, interface: &str, bytes: u32) -> Result<(), Failure> {
         self.change(interface, &format!("set the MTU of {interface}"), |link| {
             link.mtu(bytes)
         })
     }
 
-    /// Takes `interface` away, and so the other end of its cable.
+    /// Deletes `interface`, and with it the other end of its link.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -76,10 +74,10 @@ impl Namespace {
         })
     }
 
-    /// Gives `interface`, which is down, another name.
+    /// Renames `interface`, which is down.
     ///
     /// # Errors
-    /// There is no such interface here, or the name is taken.
+    /// There is no such interface here, or the name exists.
     pub(crate) fn rename(&self, interface: &str, name: &str) -> Result<(), Failure> {
         self.change(interface, &format!("call {interface} {name}"), |link| {
             link.name(name)
@@ -89,14 +87,14 @@ impl Namespace {
     /// Moves `interface` to another namespace. It keeps its name, and is down there.
     ///
     /// # Errors
-    /// There is no such interface here, or one of its name there.
+    /// There is no such interface here, or its name exists there.
     pub fn hand_over(&self, interface: &str, to: &Self) -> Result<(), Failure> {
         self.change(interface, &format!("hand {interface} over"), |link| {
             link.setns_by_fd(to.as_fd().as_raw_fd())
         })
     }
 
-    /// Gives `interface` an IPv4 address, `prefix` bits of it being the network's.
+    /// Adds an IPv4 address with a network of `prefix` bits to `interface`.
     ///
     /// # Errors
     /// There is no such interface here, or it has the address.
@@ -116,7 +114,7 @@ impl Namespace {
         )
     }
 
-    /// Tells `interface` for good that `address` is at `mac`, so that nobody asks by ARP.
+    /// Adds a permanent neighbour entry to `interface`, so that no ARP is sent.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -150,7 +148,7 @@ impl Namespace {
         })
     }
 
-    /// Opens a netlink socket here, makes one request and waits for its answer.
+    /// Opens a netlink socket here, makes one request and waits for its reply.
     pub(crate) fn request<F>(&self, what: String, request: F) -> Result<(), Failure>
     where
         F: AsyncFnOnce(Handle) -> Result<(), rtnetlink::Error> + Send,
@@ -169,7 +167,7 @@ impl Namespace {
     }
 }
 
-/// The kernel's errno, where there is one.
+/// Returns the kernel's errno, if there is one.
 fn refusal(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
