@@ -90,7 +90,7 @@ fn is_default(line: &str) -> bool {
             .split(", ")
             .all(|item| item == "0x0")
     });
-    zeros || ["None", "false", "0x0", "[]", "\"\"", "0ns", "Ignored", ""].contains(&inside)
+    zeros || ["None", "false", "0x0", "[]", "\"\"", "0ns", "Ignore", ""].contains(&inside)
 }
 
 /// Numbers in a list, as many to a line as fit; anything else as it is.
