@@ -1,10 +1,10 @@
-//! The control plane, after the modules of OFLOPS and its successors: how soon a device does
-//! what it is told, and whether that is when it says so.
+//! Control-plane experiments, after the modules of OFLOPS and its successors: the speed of a
+//! device's flow table, and the truth of its barrier replies.
 //!
-//! Three clocks of one tester tell of each change: when its message was handed to the system,
-//! when the barrier behind it was answered, and when the first frame met it. Each experiment
-//! is written against a [`rig::Rig`], a switch under control with hosts at its ports, so that
-//! one with known faults can stand in its place.
+//! One tester measures three times of each change with one clock: the write of its message to the
+//! socket, the barrier reply, and the arrival of the first frame that shows the change. Each
+//! experiment is written against a [`rig::Rig`], a switch under control with hosts at its ports, so
+//! that tests can use a simulated switch with known faults.
 
 pub(super) mod add_flow;
 pub(super) mod barrier_truth;
@@ -41,14 +41,14 @@ use crate::setup::{TestSetup, Watch};
 use crate::tools::Tools;
 use rig::{Live, Rig};
 
-/// The version that is spoken.
+/// The version of OpenFlow.
 const VERSION: Parameter = Parameter::axis(
     "version",
     "version of OpenFlow",
     Values::words(&["1.3"], &["1.0", "1.3"]),
 );
 
-/// How often frames come that tell what rules do.
+/// Rate of the frames that sample the state of the rules.
 const PPS: Parameter = Parameter::constant(
     "pps",
     "frames per second",
@@ -62,12 +62,12 @@ fn version(point: &Point) -> Version {
     }
 }
 
-/// Whether a device can take part.
+/// Returns true for devices that support OpenFlow.
 const fn takes(device: DeviceKind, _: &Point) -> bool {
     device.speaks_openflow()
 }
 
-/// What an experiment came to: its figures, and what is to be said against them.
+/// Result of an experiment: its figures, and reasons to doubt them.
 #[derive(Debug, Default)]
 struct Found {
     reading: Reading,
@@ -94,7 +94,7 @@ fn on_device(
     on_rig(version(point), setup, tools, |live| experiment(point, live))
 }
 
-/// As [`on_device`], for an experiment that needs more of the device.
+/// Runs an experiment as [`on_device`] does, with access to the live device.
 fn on_rig<'a>(
     version: Version,
     setup: &TestSetup,

@@ -2,7 +2,8 @@
 //! that rules match, by the number of rules, and by the fields that they rewrite.
 //!
 //! Scenario 1 ([`match_types`]) uses UDP sockets at both ends, as published. The others send whole
-//! frames past the hosts' stacks, so that every byte can be compared with the expected result.
+//! frames and bypass the hosts' network stacks, so that every byte can be compared with the
+//! expected result.
 
 pub(super) mod capacity;
 pub(super) mod echo;
@@ -16,7 +17,7 @@ mod tests;
 
 use record::{Bound, Parameter, Values};
 
-/// What is varied and set in all of them alike.
+/// Parameters of all these experiments.
 pub(super) const PACKETS: Parameter = Parameter::constant(
     "packets",
     "echoes in a trial, after the warm-up",
@@ -28,7 +29,7 @@ pub(super) const WARM_UP: Parameter = Parameter::constant(
     Values::numbers(&[500], &[500], &[500], [0, 1_000_000]),
 );
 
-/// The frame sizes of the published experiments.
+/// Frame sizes of the published experiments.
 const SIZE: Parameter = Parameter::axis(
     "size",
     "frame size in bytes, with the checksum (FCS)",

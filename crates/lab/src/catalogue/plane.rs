@@ -1,8 +1,8 @@
-//! What an experiment with load, echoes or rules needs of a device: a data plane with hosts at its
-//! ports and someone who tells it rules. Each such experiment is written against a [`Plane`], so
-//! that one in memory whose faults are known can stand in the place of a station's.
+//! Interface of a device for experiments with load, echoes or rules: a data plane with hosts at its
+//! ports and a controller. Each such experiment is written against a [`Plane`], so that tests can
+//! use a simulated device with known faults.
 //!
-//! Not here: what is measured with it.
+//! The measurements themselves are not part of this module.
 
 #[cfg(test)]
 pub(super) mod simulated;
@@ -27,83 +27,85 @@ use crate::setup::Watch;
 use crate::tools::Tools;
 use crate::trial::{Measured, TrialError};
 
-/// Whether the counts of rules need not be waited for any longer.
+/// Condition under which the counters of the rules are up to date.
 pub(super) type Enough<'a> = dyn Fn(&OpenFlowEvidence) -> bool + 'a;
 
-/// When a cable is pulled in the course of a load, and for how long.
+/// Start of a link failure after the start of the load, and its duration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pull {
     pub(super) after: Duration,
     pub(super) down: Duration,
 }
 
-/// A device between hosts, under a controller if it follows rules.
+/// A device between hosts, with a controller if it supports OpenFlow.
 pub(super) trait Plane {
-    /// Whether it follows rules of OpenFlow.
+    /// Returns true if the device supports OpenFlow.
     fn speaks_openflow(&self) -> bool;
 
-    /// Leaves each of its bridges with `rules` and no others, if it follows any.
+    /// Replaces the rules of each bridge by `rules`. Does nothing without OpenFlow.
     ///
     /// # Errors
-    /// It refuses one of them, or is silent or gone.
+    /// The device rejects one of the rules, does not reply, or has no connection.
     fn install(&mut self, rules: &[FlowMod]) -> Result<(), ControllerError>;
 
-    /// Has its first bridge do all of `messages`, and waits for the barrier behind them.
+    /// Sends `messages` to the first bridge and waits for the reply to a barrier after them.
     ///
     /// # Errors
-    /// It is silent or gone.
+    /// The device does not reply or has no connection.
     fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError>;
 
-    /// What the rules have counted since they were installed; none without OpenFlow. Counts are
-    /// waited for a while until they are `enough`.
+    /// Returns the counters of the rules since their installation; none without OpenFlow. Waits a
+    /// while for counters that are `enough`.
     fn evidence(&mut self, enough: &Enough<'_>) -> Result<Option<OpenFlowEvidence>, TrialError>;
 
     /// Offers a load, once.
     fn offer_once(&mut self, load: &Load) -> Result<Offered, TrialError>;
 
-    /// The same while the server's cable is pulled and put back; tells for how long it was out.
+    /// Offers a load once, while the server's link is taken down and up again. Returns the duration
+    /// of the failure too.
     fn offer_and_pull(
         &mut self,
         load: &Load,
         pull: Pull,
     ) -> Result<(Offered, Duration), TrialError>;
 
-    /// Offers a load, again if the tester fell short.
+    /// Offers a load, again if the generator did not reach the rate.
     fn offer(&mut self, load: &Load) -> Result<Offered, TrialError> {
         again(|| self.offer_once(load))
     }
 
-    /// The addresses of the client and of the server.
+    /// Returns the addresses of the client and of the server.
     fn addresses(&self) -> [Ipv4Addr; 2];
 
-    /// Echoes of whole frames between the client and the server.
+    /// Measures echoes of whole frames between the client and the server.
     fn echo(&mut self, echo: &FrameEcho) -> Result<FrameEchoes, TrialError>;
 
-    /// How many of `frames` come out at the server, within this time if rules are not yet in
-    /// force.
+    /// Returns the number of `frames` that arrive at the server. Repeats them for up to `patience`
+    /// while rules are not in force.
     fn come_out(&mut self, frames: &[UdpFrame], patience: Duration) -> Result<usize, TrialError>;
 
-    /// Bytes that the device's process holds; none if the kernel itself forwards.
+    /// Returns the resident memory of the device's process in bytes; none if the kernel itself
+    /// forwards.
     fn resident_bytes(&self) -> Result<Option<u64>, TrialError>;
 
-    /// What the device costs, where its user has told.
+    /// Returns the price of the device if its user has configured it.
     fn price(&self) -> Option<f64>;
 
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Instant;
 
-    /// Lets time pass.
+    /// Waits for this time.
     fn wait(&mut self, time: Duration);
 
-    /// Watches the machine and the device's process from now on.
+    /// Begins to monitor the machine and the device's process.
     fn watch(&mut self) -> Result<(), TrialError>;
 
-    /// How they fared since.
+    /// Returns the observations since [`Self::watch`].
     fn conditions(&mut self) -> Result<Conditions, TrialError>;
 }
 
 impl Ask for dyn Plane + '_ {
-    /// The version of all stations.
+    /// All test setups use the same version.
     fn version(&self) -> Version {
         Version::V10
     }
@@ -113,7 +115,7 @@ impl Ask for dyn Plane + '_ {
     }
 }
 
-/// Does an experiment on the device of a station.
+/// Runs an experiment on the device of a test setup.
 pub(super) fn on_setup(
     point: &Point,
     setup: &mut TestSetup,
@@ -128,7 +130,7 @@ pub(super) fn on_setup(
     experiment(point, &mut live)
 }
 
-/// A real one.
+/// The device of a test setup.
 struct Live<'a> {
     setup: &'a mut TestSetup,
     tools: &'a Tools<'a>,
@@ -186,7 +188,8 @@ impl Plane for Live<'_> {
                 clock.sleep_until(clock.now() + down);
                 namespace.set_up(interface)?;
                 let pulled = clock.now().since(began);
-                // An interface that goes down forgets its neighbours, which later tests need.
+                // The kernel deletes the neighbours of an interface that is set down, but later
+                // tests need them.
                 namespace.add_neighbour(interface, address, mac)?;
                 Ok::<_, Failure>(pulled)
             });

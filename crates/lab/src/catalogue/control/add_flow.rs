@@ -1,4 +1,5 @@
-//! Rules added under traffic: when the first and the last of them is in force.
+//! Rules that are added or modified under traffic: the time until the first and the last of them is
+//! in force.
 
 use flow::FlowModCommand;
 
@@ -9,7 +10,7 @@ use super::{Found, PPS, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "add-flow".
 pub(crate) const ADD_FLOW: Experiment = Experiment {
     description: Description {
         name: "add-flow",
@@ -35,7 +36,7 @@ pub(crate) const ADD_FLOW: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Rules modified.
+/// The experiment "mod-flow".
 pub(crate) const MOD_FLOW: Experiment = Experiment {
     description: Description {
         name: "mod-flow",
@@ -95,7 +96,7 @@ const CHANGE_VIEWS: &[View] = &[
     },
 ];
 
-/// About the seconds that a test takes.
+/// Returns the approximate duration of a trial in seconds.
 pub(super) fn seconds(point: &Point) -> f64 {
     let round = point.number("rules") as f64 / point.number("pps") as f64;
     0.4 + 3.0 * round + point.number("rules") as f64 * 100e-6
@@ -113,7 +114,7 @@ pub(super) fn add(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError>
     };
     let changed = changes::change(rig, change)?;
     let mut found = Found::at(point);
-    // What did not come out met the rule that drops.
+    // A frame that did not arrive matched the rule that drops.
     let late = match changed.settled.refused.is_empty() {
         true => changed.lost_late,
         false => 0,
@@ -142,7 +143,7 @@ pub(super) fn modify(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialErr
     Ok(found)
 }
 
-/// Leaves the device with rules that write the first mark, or tells why it cannot be.
+/// Installs rules that set the first mark. Returns the reason if the device rejects one of them.
 pub(super) fn prepare(
     rig: &mut dyn Rig,
     flows: Flows,
@@ -154,7 +155,7 @@ pub(super) fn prepare(
     Ok(settle(rig, messages.collect())?.first_refusal())
 }
 
-/// The modification of all of them to write the second.
+/// Returns the modification of all these rules to set the second mark.
 pub(super) fn modification(flows: Flows, count: u32, pps: u64) -> Change {
     let mark = Some(super::flows::MARKS[1]);
     let modify = |flow| flows.message(FlowModCommand::ModifyStrict, flow, mark);

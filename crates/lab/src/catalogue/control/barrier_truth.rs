@@ -1,4 +1,4 @@
-//! Whether a device has done what it says it has.
+//! Test of barrier replies: a device must not reply before all earlier changes are in force.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Found, PPS, VERSION, add_flow, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "barrier-truth".
 pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
     description: Description {
         name: "barrier-truth",
@@ -98,17 +98,17 @@ const FIGURES: &[Figure] = &[
     plain("changes", "Changes", ""),
 ];
 
-/// Changes come no sooner than this after the last was met, and at most twice as late.
+/// Least pause between the effect of one change and the next change; the greatest is twice as long.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A change that no frame has met by then is given up, and the test with it.
+/// Time limit for the effect of a change. The trial fails if no frame shows the change by then.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What frames tell of changes that come one after the other.
+/// Effect of successive changes on the frames.
 struct Watcher {
-    /// The mark that is to be written, as far as was asked.
+    /// The mark that the rules set after the current change.
     mark: u8,
-    /// Which flows have met the change.
+    /// For each flow: true if a frame with the new mark has arrived.
     met: Vec<bool>,
     waiting: usize,
     last: Instant,
@@ -178,7 +178,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// What all changes took.
+/// Durations of all changes.
 #[derive(Default)]
 struct Times {
     barriers: Vec<u64>,
@@ -188,7 +188,7 @@ struct Times {
 }
 
 impl Times {
-    /// Takes note of a change that was met at last then.
+    /// Records a change. `met` is the time at which its last rule took effect.
     fn note(&mut self, settled: &Settled, met: Instant) {
         self.barriers
             .push(ns(settled.answered.since(settled.began)));
@@ -210,7 +210,7 @@ impl Times {
     }
 }
 
-/// Frames go on until then.
+/// Sends and receives frames until the given time.
 fn go_on(
     rig: &mut dyn Rig,
     traffic: &mut Traffic,
@@ -225,7 +225,7 @@ fn go_on(
     Ok(())
 }
 
-/// One change of all rules, until it is answered and met.
+/// Modifies all rules once, and waits for the barrier reply and for the effect on every flow.
 fn one(
     rig: &mut dyn Rig,
     flows: Flows,

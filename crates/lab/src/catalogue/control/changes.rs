@@ -1,5 +1,5 @@
-//! Many rules changed at once under traffic: when each change was told, when it was met by a
-//! frame, and when the device said that all was done.
+//! Many rules changed at once under traffic: the time at which each change was sent, the time at
+//! which a frame first showed it, and the time of the barrier reply.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use super::traffic::{Seen, Traffic, Unsettled};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// Frames go on for so long behind the barrier's reply, if all changes are met.
+/// Time for which frames are still sent after the barrier reply if all changes are in force.
 const TAIL: Duration = Duration::from_millis(20);
 
-/// A change that no frame has met so long after the barrier's reply is given up.
+/// Time limit for the effect of a change, from the barrier reply.
 const EFFECT: Duration = Duration::from_secs(2);
 
-/// How many rules are changed: OFLOPS' own numbers.
+/// Number of rules that are changed, with the values of OFLOPS.
 pub(super) const RULES: Parameter = Parameter::axis(
     "rules",
     "rules that are changed at once",
@@ -38,49 +38,49 @@ pub(super) const RULES: Parameter = Parameter::axis(
     ),
 );
 
-/// What is changed, and by what a frame tells that it has met the change.
+/// Changes of one trial, and the mark by which a frame shows that its change is in force.
 pub(super) struct Change {
-    /// A message for each flow, in order.
+    /// One message for each flow, in the order of the flows.
     pub(super) messages: Vec<Message>,
-    /// Frames of the flow come out with this code point when its change is in force; without
-    /// one, they come out.
+    /// The DSCP of frames that match a changed rule. Without a mark, every frame that arrives
+    /// matches a changed rule.
     pub(super) mark: Option<u8>,
-    /// Frames a second.
+    /// Frames per second.
     pub(super) pps: u64,
-    /// What is asked meanwhile.
+    /// Statistics that are requested at the same time.
     pub(super) poll: Option<Poll>,
 }
 
-/// What came of it.
+/// Result of [`change`].
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) settled: Settled,
-    /// When each flow's message was handed to the system.
+    /// Time at which the message of each flow was written to the socket.
     pub(super) handed: Vec<Option<Instant>>,
-    /// When the first frame met each flow's change.
+    /// Time at which the first frame of each flow showed the change.
     pub(super) met: Vec<Option<Instant>>,
-    /// When the last frame came out that bore the old mark.
+    /// Arrival of the last frame with the old mark.
     pub(super) last_old: Option<Instant>,
-    /// Frames that came out by the old state though they were sent after the barrier's reply.
+    /// Frames with the old mark that were sent after the barrier reply.
     pub(super) late: u64,
-    /// Frames that were sent after the barrier's reply and did not come out.
+    /// Frames that were sent after the barrier reply and did not arrive.
     pub(super) lost_late: u64,
-    /// Frames that were sent before it and did not.
+    /// Frames that were sent before the barrier reply and did not arrive.
     pub(super) lost: u64,
-    /// Frames that met a change before it was told.
+    /// Frames that showed a change before its message was sent.
     pub(super) premature: u64,
-    /// Frames that bore neither the old nor the new mark.
+    /// Frames with neither the old nor the new mark.
     pub(super) foreign: u64,
     pub(super) duplicates: u64,
     pub(super) shortfall: Option<String>,
-    /// What was wrong before anything was changed.
+    /// Frames that were wrong before the first change.
     pub(super) unsettled: Option<Unsettled>,
-    /// The time between two frames of a flow: no change is seen more sharply.
+    /// Interval between two frames of a flow, which limits the precision of all effect times.
     pub(super) resolution: Duration,
     pub(super) poll: Option<Poll>,
 }
 
-/// What frames tell while changes are under way.
+/// Effect of the changes on the frames.
 struct Watcher {
     mark: Option<u8>,
     old: u8,
@@ -95,7 +95,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Has the order done while frames go on, until each change was met or is given up.
+    /// Sends the messages and the frames, until each change is in force or its time limit has
+    /// passed.
     fn watch(
         &mut self,
         rig: &mut dyn Rig,
@@ -122,7 +123,7 @@ impl Watcher {
             let Some(answered) = self.answered else {
                 continue;
             };
-            // What was refused is not waited for.
+            // A rejected change has no effect to wait for.
             let end = match self.waiting == 0 || order.is_refused() {
                 true => TAIL.max(round),
                 false => EFFECT.max(round * 2),
@@ -154,12 +155,13 @@ impl Watcher {
     }
 }
 
-/// Changes the rules of as many flows as there are messages, under a frame of each in turn.
+/// Changes the rule of as many flows as there are messages, while frames of these flows are sent in
+/// turn.
 pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, TrialError> {
     let count = change.messages.len();
     let flows = u32::try_from(count).expect("the bounds say so");
     let mut traffic = Traffic::new(flows, change.pps, rig.now());
-    // Where a change shows by a mark, another was there before.
+    // If a mark shows the change, earlier rules must have set the other mark.
     let unsettled = traffic.settle(rig, change.mark.map(|_| MARKS[0]))?;
     let start = rig.now();
     let mut watcher = Watcher {
@@ -199,7 +201,7 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
     })
 }
 
-/// What of changes is told.
+/// Figures of a [`change`].
 pub(super) const FIGURES: &[Figure] = &[
     time("first_ms", "First rule active", "ms"),
     time("last_ms", "Last rule active", "ms"),
@@ -215,13 +217,13 @@ pub(super) const FIGURES: &[Figure] = &[
 ];
 
 impl Changed {
-    /// When the last change was met, if all were.
+    /// Returns the time at which the last change took effect, or none if a change had no effect.
     pub(super) fn last_met(&self) -> Option<Instant> {
         let all: Option<Vec<Instant>> = self.met.iter().copied().collect();
         all?.into_iter().max()
     }
 
-    /// From the handing over of each message until its change was met, in nanoseconds.
+    /// Returns the time from each message to its effect, in nanoseconds.
     pub(super) fn effects_ns(&self) -> Vec<u64> {
         let pairs = self.handed.iter().zip(&self.met);
         pairs
@@ -229,7 +231,8 @@ impl Changed {
             .collect()
     }
 
-    /// Changes that were met before one that was told earlier, by more than frames can tell.
+    /// Returns the number of changes that took effect before a change that was sent earlier, by
+    /// more than the resolution.
     pub(super) fn overtaken(&self) -> u64 {
         let mut latest: Option<Instant> = None;
         let mut count = 0;
@@ -241,7 +244,7 @@ impl Changed {
         count
     }
 
-    /// Puts [`FIGURES`]. `late` are the frames that prove that a barrier has lied.
+    /// Adds [`FIGURES`]. `late` is the number of frames that prove the barrier reply wrong.
     pub(super) fn tell(&self, late: u64, reading: &mut Reading) {
         let Settled {
             began,
@@ -268,7 +271,7 @@ impl Changed {
         match self.last_met() {
             Some(last) => {
                 reading.put("last_ms", ms(last.since(began)));
-                // Before the barrier's reply is in time.
+                // The lag is zero if the change took effect before the barrier reply.
                 reading.put("lag_ms", ms(last.since(answered)));
             }
             None => ["last_ms", "lag_ms"]
@@ -304,7 +307,7 @@ impl Changed {
             .insert("handed_ms".to_owned(), handed.collect());
     }
 
-    /// Says what there is against it.
+    /// Adds the reasons to void the trial, and all notes.
     pub(super) fn doubt(&self, found: &mut Found) {
         if self.premature > 0 {
             let count = self.premature;
@@ -324,7 +327,7 @@ impl Changed {
         }
     }
 
-    /// Notes what a reader should know in any case.
+    /// Adds the notes that apply to every experiment.
     pub(super) fn note(&self, found: &mut Found) {
         if let Some(unsettled) = self.unsettled {
             unsettled.tell(found);

@@ -1,4 +1,4 @@
-//! Rules of others that come and go while frames move.
+//! Forwarding while rules that no frame matches are added and deleted.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "churn".
 pub(crate) const CHURN: Experiment = Experiment {
     description: Description {
         name: "churn",
@@ -129,13 +129,13 @@ const FIGURES: &[Figure] = &[
     time("behind_ms", "Final barrier", "ms"),
 ];
 
-/// Flows of the frames.
+/// Number of flows of the frames.
 const FLOWS: u32 = 16;
 
-/// Rules that are said in one turn, so that no frame waits for many.
+/// Greatest number of flow-mods in one turn, so that they do not delay the frames.
 const SAID_AT_ONCE: u64 = 4;
 
-/// Rules of others that come and go.
+/// Additions and deletions of rules that no frame matches.
 struct Others {
     flows: Flows,
     resident: u32,
@@ -161,7 +161,8 @@ impl Others {
         }
     }
 
-    /// The next: the oldest goes, and then another comes.
+    /// Returns the next flow-mod: deletions of the oldest rule and additions of a new one
+    /// alternate.
     fn next(&self) -> Message {
         let pair = u32::try_from(self.said / 2).unwrap_or(u32::MAX);
         let oldest = FLOWS.wrapping_add(pair);
@@ -176,7 +177,7 @@ impl Others {
         }
     }
 
-    /// Says what is due, a few at most.
+    /// Sends a few of the flow-mods that are due.
     fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
         let since = rig.now().since(self.began).as_nanos();
         let due = since * u128::from(self.rate) / 1_000_000_000;
@@ -220,7 +221,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let mut others = Others::new(point.number("rate"), resident, flows, rig.now());
     let before = Some(&mut quiet);
     let mut churn = Phase::run(rig, &mut traffic, &mut others, length, before)?;
-    // What is said behind all others tells when the device is done with them.
+    // The reply to a final barrier shows when the device has processed all flow-mods.
     let barrier = match settle(rig, Vec::new()) {
         Err(TrialError::Impossible(reason)) => Err(reason),
         outcome => Ok(outcome?),
@@ -236,7 +237,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// Frames of a while.
+/// Frames of one half of a trial.
 struct Phase {
     began: Instant,
     end: Instant,
@@ -245,8 +246,7 @@ struct Phase {
 }
 
 impl Phase {
-    /// Has frames go for so long, and others say what they have to. What was sent in the while
-    /// `before` may still come out.
+    /// Sends frames and flow-mods for this time. Frames of the phase `before` may still arrive.
     fn run(
         rig: &mut dyn Rig,
         traffic: &mut Traffic,
@@ -280,14 +280,14 @@ impl Phase {
         Ok(phase)
     }
 
-    /// Takes note of a frame, if it was sent in this while.
+    /// Records a frame if it was sent in this phase.
     fn see(&mut self, seen: &Seen) {
         if seen.sent >= self.began && seen.sent < self.end {
             self.delays_ns.push(ns(seen.came.since(seen.sent)));
         }
     }
 
-    /// The share that did not come out, by now.
+    /// Returns the percentage of the phase's frames that have not arrived yet.
     fn lost_percent(&self, traffic: &Traffic) -> f64 {
         let lost = traffic.lost_between(self.began, self.end);
         lost as f64 / self.sent.max(1) as f64 * 100.0

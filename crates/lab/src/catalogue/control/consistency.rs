@@ -1,4 +1,4 @@
-//! What becomes of frames while all rules are changed.
+//! Loss and order of frames while all rules change.
 
 use super::changes::{self, RULES};
 use super::figures::{bad, lack_all, ms, plain, time};
@@ -8,7 +8,7 @@ use super::{Found, PPS, VERSION, add_flow, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "consistency".
 pub(crate) const CONSISTENCY: Experiment = Experiment {
     description: Description {
         name: "consistency",
@@ -95,7 +95,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
             reading.lack("mixed_ms", reason.unwrap_or_else(otherwise));
         }
     }
-    // Frames that no rule made are what this is about, and speak for themselves.
+    // Frames without a rule are a figure of this experiment, so they do not void it.
     changed.note(&mut found);
     Ok(found)
 }

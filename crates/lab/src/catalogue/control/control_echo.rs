@@ -1,4 +1,4 @@
-//! Echoes between the controller and the device.
+//! Echo time between the controller and the device.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "control-echo".
 pub(crate) const CONTROL_ECHO: Experiment = Experiment {
     description: Description {
         name: "control-echo",
@@ -77,7 +77,7 @@ const FIGURES: &[Figure] = &[
     plain("echoes", "Echoes", ""),
 ];
 
-/// Bytes in an echo request behind its header, as OFLOPS has it.
+/// Payload bytes of an echo request, as in OFLOPS.
 const PAYLOAD: usize = 56;
 
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
@@ -107,7 +107,8 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// Asks until all is asked and answered, or the device has had ten seconds for the rest.
+/// Sends all requests of `poll` and waits for their replies, for at most ten seconds after the last
+/// request.
 pub(super) fn ask_all(rig: &mut dyn Rig, poll: &mut Poll) -> Result<(), TrialError> {
     let mut deadline = rig.now() + PATIENCE;
     while !poll.is_over() || (poll.open() > 0 && rig.now() < deadline) {

@@ -1,4 +1,4 @@
-//! Figures that experiments share, and how times become numbers.
+//! Shared figures, and the conversion of times to numbers.
 
 use std::time::Duration;
 
@@ -7,38 +7,38 @@ use stats::Histogram;
 
 use crate::catalogue::prelude::*;
 
-/// A time, of which less is better.
+/// Returns a figure for a time; lower values are better.
 pub(super) const fn time(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
     Figure::new(name, title, unit, Better::Lower)
 }
 
-/// A rate, of which more is better.
+/// Returns a figure for a rate; higher values are better.
 pub(super) const fn rate(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
     Figure::new(name, title, unit, Better::Higher)
 }
 
-/// A count of what should not be.
+/// Returns a figure for a count of errors or losses; lower values are better.
 pub(super) const fn bad(name: &'static str, title: &'static str) -> Figure {
     Figure::new(name, title, "", Better::Lower)
 }
 
-/// A number that says what was.
+/// Returns a figure that is neither good nor bad.
 pub(super) const fn plain(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
     Figure::new(name, title, unit, Better::Neither)
 }
 
-/// Nanoseconds of a time.
+/// Returns a time in nanoseconds.
 pub(super) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds of a time.
+/// Returns a time in milliseconds.
 pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Puts the mean, the median, the 99th percentile and the greatest of these times, in
-/// microseconds under these names, and their histogram. Without any, says why there are none.
+/// Adds the mean, the median, the 99th percentile and the maximum of these times in microseconds,
+/// in the order of `names`, and their histogram. Without times, adds the reason `otherwise`.
 pub(super) fn put_times(
     reading: &mut Reading,
     names: [&str; 4],
@@ -69,7 +69,7 @@ pub(super) fn put_times(
         .insert(histogram.to_owned(), all.encode());
 }
 
-/// Says of all of these figures that they have no value, and why.
+/// Marks all of these figures as absent for the same reason.
 pub(super) fn lack_all(reading: &mut Reading, figures: &[Figure], reason: &str) {
     for figure in figures {
         reading.lack(figure.name, reason);

@@ -22,7 +22,7 @@ use crate::setup::{TestSetup, Watch};
 use crate::tools::Tools;
 use peer::Listing;
 
-/// The experiment.
+/// The experiment "flow-table".
 pub(crate) const FLOW_TABLE: Experiment = Experiment {
     description: Description {
         name: "flow-table",
@@ -112,12 +112,12 @@ const FIGURES: &[Figure] = &[
 
 /// Management socket of a device's bridge, in the device's directory.
 const SOCKET: &str = "br0.mgmt";
-/// Number of the first and of the last flows whose rates are separate figures; less in a small
+/// Number of the first and of the last flows whose rates are separate figures; fewer in a small
 /// table.
 const PART: u32 = 10_000;
 /// Pause between two echo requests.
 const ECHO_PAUSE: Duration = Duration::from_millis(1);
-/// Time in which a device returns memory after the deletion.
+/// Time in which a device returns memory to the kernel after the deletion.
 const MEMORY_RETURN: Duration = Duration::from_secs(2);
 
 fn measure(
@@ -147,9 +147,9 @@ fn measure(
 
 /// Flow table of a device.
 trait Table {
-    /// Returns the time.
+    /// Returns the current time.
     fn now(&self) -> Instant;
-    /// Waits.
+    /// Waits for this time.
     fn wait(&mut self, time: Duration);
     /// Sends encoded messages and waits for the reply to a barrier after them.
     fn send(&mut self, messages: &[u8]) -> Result<(), TrialError>;
@@ -163,7 +163,7 @@ trait Table {
     fn resident_bytes(&self) -> Result<u64, TrialError>;
 }
 
-/// Listing of all flows, with the echoes of a second connection meanwhile.
+/// A listing of all flows, with the echoes of a second connection meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct TimedListing {
     listing: Listing,
@@ -176,16 +176,16 @@ struct TimedListing {
 #[derive(Clone, Copy, Debug)]
 struct TableTest {
     flows: u32,
-    /// Number of the first and of the last flows.
+    /// Number of flows in the first and in the last part.
     part: u32,
-    /// Times of the first flows, those between, and the last.
+    /// Times to add the first part, the middle part and the last part.
     additions: [Duration; 3],
     empty_bytes: u64,
     full_bytes: u64,
     left_bytes: u64,
     listing: TimedListing,
     deletion: Duration,
-    /// Flows before the additions, and after the deletion.
+    /// Number of flows before the additions, and after the deletion.
     before: u64,
     left: u64,
 }
@@ -222,7 +222,7 @@ impl TableTest {
         })
     }
 
-    /// Returns the figures, and the flaws of a device that has other flows than it should.
+    /// Returns the figures, and voids the trial if the device lists other flows than it should.
     /// `empty_bytes` is the least resident memory of the empty process so far: a process that keeps
     /// freed memory fills it again in later trials, and does not grow.
     fn measured(self, point: &Point, empty_bytes: u64, conditions: Conditions) -> Measured {
@@ -363,8 +363,7 @@ fn list_with_echoes(
     })
 }
 
-/// Sends one echo request after another. Returns the number of replies and the greatest time of
-/// one.
+/// Sends one echo request after another. Returns the number of replies and the longest echo time.
 fn echo_until(
     link: &mut Link,
     is_done: &AtomicBool,

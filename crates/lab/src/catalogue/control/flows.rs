@@ -1,4 +1,4 @@
-//! Flows by number: the rule of each, and the frames that meet it and no other.
+//! Numbered flows: the rule of each, and the frames that match only this rule.
 
 use std::net::Ipv4Addr;
 
@@ -10,38 +10,37 @@ use packet::MacAddr;
 use crate::catalogue::prelude::*;
 use crate::frames::UdpFrame;
 
-/// The stations that frames are between: neither of the hosts, whose stacks would answer.
+/// MAC addresses of the frames. The hosts have others, so that their network stacks do not reply.
 pub(super) const NEAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xb1];
 pub(super) const FAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xb2];
 
-/// Flows have addresses of 10.64.0.0/10, each its own.
+/// Network of the flows' destination addresses, 10.64.0.0/10.
 const NETWORK: u32 = 0x0a40_0000;
 const FLOWS_MAX: u32 = 1 << 22;
 
-/// The client's address, in nobody's network.
+/// Source address of all frames, in no network of the testbed.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 32, 0, 1);
 
-/// Marks the rules of the experiment.
+/// Cookie of the experiment's rules.
 pub(super) const COOKIE: Cookie = Cookie(0x0f10);
 
-/// By which of two rules a frame has come: each writes another code point (RFC 2597's AF11
-/// and AF21).
+/// DSCP values (AF11 and AF21 of RFC 2597) that show which of two rules forwarded a frame.
 pub(super) const MARKS: [u8; 2] = [10, 18];
 
-/// Above nothing but what drops the rest.
+/// Priority above the rule that drops all other frames.
 const PRIORITY: u16 = 0x8000;
 
-/// UDP ports of all flows.
+/// UDP source and destination port of all flows.
 const PORTS: (u16, u16) = (40_011, 7_711);
 
-/// What kind of rules there are.
+/// The parameter for the kind of rules.
 pub(super) const TABLE: Parameter = Parameter::axis(
     "table",
     "fields that the rules match: one address (wildcard) or all twelve fields of OpenFlow 1.0 (exact)",
     Values::words(&["wildcard"], &["wildcard", "exact"]),
 );
 
-/// Rules of one kind in one version.
+/// Rules of one kind in one version of OpenFlow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flows {
     version: Version,
@@ -61,20 +60,21 @@ impl Flows {
         }
     }
 
-    /// A message about the rule of this flow: what meets it leaves for the server, marked if
-    /// that is wanted.
+    /// Returns a flow-mod for this flow: its rule outputs to the server, and sets the mark if there
+    /// is one.
     pub(super) fn message(self, command: FlowModCommand, flow: u32, mark: Option<u8>) -> Message {
         Message::FlowMod(self.rule(command, flow, mark))
     }
 
-    /// The rule itself.
+    /// Returns the flow-mod as [`FlowMod`].
     pub(super) fn rule(self, command: FlowModCommand, flow: u32, mark: Option<u8>) -> FlowMod {
         let mut actions = Vec::new();
         if let Some(dscp) = mark {
             actions.push(Action::set(Field::IpDscp, dscp.into()));
         }
         actions.push(Action::output(PortNo(2)));
-        // In 1.0 what leaves no field open has the highest priority anyhow (OF 1.0.1, 3.4).
+        // In OpenFlow 1.0, rules without wildcards always have the highest priority (OF 1.0.1,
+        // 3.4).
         let priority = match (self.is_exact, self.version) {
             (true, Version::V10) => u16::MAX,
             _ => PRIORITY,
@@ -82,7 +82,7 @@ impl Flows {
         let actions = Instructions::apply(actions);
         let mut rule = FlowMod::new(command, priority, self.matching(flow), actions);
         rule.cookie = COOKIE;
-        // 1.0 has no word for a table but in an addition.
+        // In OpenFlow 1.0, only additions name a table.
         if self.version == Version::V10 && command != FlowModCommand::Add {
             rule.table = TableId::ALL;
         }
@@ -119,12 +119,12 @@ fn address(flow: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(NETWORK | (flow % FLOWS_MAX))
 }
 
-/// The smallest frame of a flow.
+/// Returns the smallest frame of a flow.
 pub(super) fn frame(flow: u32) -> UdpFrame {
     sized(flow, 64)
 }
 
-/// A frame of a flow, of so many bytes with its checksum (FCS).
+/// Returns a frame of a flow with this size in bytes, the checksum (FCS) included.
 pub(super) fn sized(flow: u32, frame_bytes: u16) -> UdpFrame {
     let frame = UdpFrame {
         eth_src: NEAR,
@@ -140,7 +140,7 @@ pub(super) fn sized(flow: u32, frame_bytes: u16) -> UdpFrame {
     frame.sized(frame_bytes)
 }
 
-/// The deletion of all rules of all tables.
+/// Returns the deletion of all rules in all tables.
 pub(super) fn delete_all() -> Message {
     let command = FlowModCommand::Delete;
     let nothing = Instructions::default();
@@ -150,7 +150,8 @@ pub(super) fn delete_all() -> Message {
     })
 }
 
-/// The rule that drops what no other takes, lest it come to the controller.
+/// Returns the rule that drops frames without another rule, so that the device does not send them
+/// to the controller.
 pub(super) fn drop_rest() -> Message {
     let (command, nothing) = (FlowModCommand::Add, Instructions::default());
     Message::FlowMod(FlowMod::new(command, 1, Match::any(), nothing))

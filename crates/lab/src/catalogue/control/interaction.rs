@@ -1,4 +1,4 @@
-//! Whether statistics slow down changes.
+//! Delay of rule changes by statistics requests.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{Found, PPS, VERSION, add_flow, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "interaction".
 pub(crate) const INTERACTION: Experiment = Experiment {
     description: Description {
         name: "interaction",
@@ -87,7 +87,7 @@ pub(crate) const INTERACTION: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// As many as make a difference, and no more.
+/// Number of rules that are added: fewer values than in "add-flow".
 const RULES_ADDED: Parameter = Parameter {
     values: Values::numbers(&[100], &[10, 100, 1_000], &[10, 100, 1_000], [1, 50_000]),
     ..RULES

@@ -1,4 +1,4 @@
-//! Frames that come to the controller.
+//! Frames that the device sends to the controller.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::catalogue::prelude::*;
 use crate::frames;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "packet-in".
 pub(crate) const PACKET_IN: Experiment = Experiment {
     description: Description {
         name: "packet-in",
@@ -107,13 +107,14 @@ pub(super) const FIGURES: &[Figure] = &[
     plain("sent_s", "Frames sent per second", "/s"),
 ];
 
-/// Frames a second that show whether rules of before are gone.
+/// Frames per second that test for rules of an earlier trial.
 const SETTLING_PPS: u64 = 20_000;
 
-/// Flows that frames are of in turn.
+/// Number of flows, whose frames are sent in turn.
 pub(super) const FLOWS: u32 = 1_000;
 
-/// Has what matches no rule come up whole.
+/// Returns the messages after which a device sends every frame without a rule to the controller,
+/// untruncated.
 pub(super) fn ask_for_frames(version: Version) -> Vec<Message> {
     let config = SwitchConfig {
         miss_send_len: u16::MAX,
@@ -126,7 +127,7 @@ pub(super) fn ask_for_frames(version: Version) -> Vec<Message> {
     messages
 }
 
-/// The frame that came up and is of the experiment, by its number.
+/// Returns the number and the packet-in of a frame of the experiment.
 pub(super) fn number(told: &Told, length: usize) -> Option<(u32, &PacketIn)> {
     let Some(Message::PacketIn(frame)) = &told.message else {
         return None;
@@ -147,7 +148,8 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let frames: Vec<_> = (0..FLOWS).map(|flow| sized(flow, size)).collect();
     let length = frames[0].headers() + frames[0].payload;
-    // Rules of before may still be in force, whatever was said of their deletion.
+    // Rules of an earlier trial may still be in force in spite of a barrier reply to their
+    // deletion.
     let mut before = Traffic::of(frames.clone(), SETTLING_PPS, rig.now());
     if let Some(unsettled) = before.settle_few(rig)? {
         unsettled.tell(&mut found);
@@ -164,7 +166,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     };
     loop {
         let now = rig.now();
-        // Who never stops sending is not waited for.
+        // The second condition ends the loop if the device sends packet-ins without end.
         if now >= end && (now.since(ups.last) >= QUIET || now >= end + PATIENCE) {
             break;
         }
@@ -186,9 +188,9 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// Frames that came up.
+/// Packet-ins received so far.
 struct Ups {
-    /// Bytes of a frame without its checksum.
+    /// Length of a frame in bytes, without its checksum.
     length: usize,
     delays: Vec<u64>,
     came: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Frames that the controller sends.
+//! Frames that the controller sends through the device.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::catalogue::prelude::*;
 use crate::frames::{self, UdpFrame};
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "packet-out".
 pub(crate) const PACKET_OUT: Experiment = Experiment {
     description: Description {
         name: "packet-out",
@@ -75,7 +75,7 @@ const FIGURES: &[Figure] = &[
     plain("sent_s", "Packet-outs per second", "/s"),
 ];
 
-/// A packet-out on its way.
+/// A packet-out that was sent.
 #[derive(Clone, Copy)]
 struct Sent {
     xid: Xid,
@@ -84,7 +84,7 @@ struct Sent {
     came: bool,
 }
 
-/// Packet-outs on their way, and those whose frame came out.
+/// All packet-outs of a trial, and the delays of their frames.
 struct Outs {
     frame: UdpFrame,
     sent: Vec<Sent>,
@@ -109,7 +109,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     };
     loop {
         let now = rig.now();
-        // Who never stops sending is not waited for.
+        // The second condition ends the loop if frames arrive without end.
         if now >= end && (now.since(outs.last) >= QUIET || now >= end + PATIENCE) {
             break;
         }
@@ -133,7 +133,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
 }
 
 impl Outs {
-    /// Says another, if there is room.
+    /// Sends the next packet-out if the connection has room.
     fn say(&mut self, rig: &mut dyn Rig, now: Instant) -> Result<(), TrialError> {
         if !rig.has_room() || self.sent.len() >= FRAMES_MAX {
             self.withheld += 1;
@@ -153,7 +153,7 @@ impl Outs {
         Ok(())
     }
 
-    /// Takes frames out, a burst at most.
+    /// Receives up to a burst of frames.
     fn catch(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
         let length = self.frame.headers() + self.frame.payload;
         for _ in 0..BURST {

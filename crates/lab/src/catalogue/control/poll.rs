@@ -1,4 +1,4 @@
-//! Statistics that are asked for again and again, and how long each answer takes.
+//! Requests at a fixed interval, and the response time of each.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use super::figures::ns;
 use super::rig::{Rig, Told};
 use crate::trial::TrialError;
 
-/// Questions that may be unanswered before another is asked.
+/// Greatest number of outstanding requests.
 const UNANSWERED_MAX: usize = 1024;
 
-/// A question that was asked and not answered yet.
+/// A request without a reply so far.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     xid: Xid,
     at: Instant,
 }
 
-/// A question, asked again and again.
+/// A request that is repeated at a fixed interval.
 #[derive(Debug)]
 pub(super) struct Poll {
     question: Message,
@@ -37,7 +37,7 @@ pub(super) struct Poll {
 }
 
 impl Poll {
-    /// Asks each `period` from now on, `most` times at most.
+    /// Sends a request each `period` from now on, at most `most` times.
     pub(super) const fn new(question: Message, period: Duration, most: u64, now: Instant) -> Self {
         Self {
             question,
@@ -54,13 +54,13 @@ impl Poll {
         }
     }
 
-    /// Asks, if it is time to.
+    /// Sends a request if it is due.
     pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
         let now = rig.now();
         if now < self.next || self.asked + self.withheld >= self.most {
             return Ok(());
         }
-        // The schedule goes on, whatever becomes of a question.
+        // The interval does not depend on the replies.
         self.next += self.period;
         if self.open.len() >= UNANSWERED_MAX || !rig.has_room() {
             self.withheld += 1;
@@ -73,7 +73,7 @@ impl Poll {
         Ok(())
     }
 
-    /// Takes note of a message. Whether it was an answer.
+    /// Processes a message. Returns true if it replies to one of the requests.
     pub(super) fn hear(&mut self, told: &Told, rig: &dyn Rig) -> bool {
         let Some(place) = self.open.iter().position(|asked| asked.xid == told.xid) else {
             return false;
@@ -101,42 +101,42 @@ impl Poll {
         true
     }
 
-    /// Whether all is asked that will be.
+    /// Returns true if all requests were sent or withheld.
     pub(super) const fn is_over(&self) -> bool {
         self.asked + self.withheld >= self.most
     }
 
-    /// Questions without an answer.
+    /// Returns the number of outstanding requests.
     pub(super) const fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Questions that were asked.
+    /// Returns the number of requests that were sent.
     pub(super) const fn asked(&self) -> u64 {
         self.asked
     }
 
-    /// Questions that there was no room for.
+    /// Returns the number of requests that were not sent because the device did not read.
     pub(super) const fn withheld(&self) -> u64 {
         self.withheld
     }
 
-    /// What answers took, in nanoseconds.
+    /// Returns the response times in nanoseconds.
     pub(super) fn answers_ns(&self) -> &[u64] {
         &self.answers_ns
     }
 
-    /// Bytes of all answers.
+    /// Returns the bytes of all replies.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many flows the last sums were over, if sums were asked for.
+    /// Returns the number of flows in the last aggregate statistics.
     pub(super) const fn flows(&self) -> Option<u32> {
         self.flows
     }
 
-    /// The last refusal in words.
+    /// Returns the last error in words.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }

@@ -1,4 +1,4 @@
-//! How many questions after port statistics a device answers.
+//! Port statistics: the rate of requests that a device can answer.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "port-stats-rate".
 pub(crate) const PORT_STATS: Experiment = Experiment {
     description: Description {
         name: "port-stats-rate",

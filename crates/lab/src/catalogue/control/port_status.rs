@@ -1,4 +1,4 @@
-//! The cable of a port goes and comes back: when the controller is told, how often, and what.
+//! Link changes of a port: delay, number and content of the port-status messages.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::catalogue::prelude::*;
 use crate::setup::TestSetup;
 use crate::tools::Tools;
 
-/// The experiment.
+/// The experiment "port-status".
 pub(crate) const PORT_STATUS: Experiment = Experiment {
     description: Description {
         name: "port-status",
@@ -100,28 +100,28 @@ const FIGURES: &[Figure] = &[
     bad("burst_wrong", "Wrong finally"),
 ];
 
-/// The port whose cable it is.
+/// The port whose link changes.
 const PORT: PortNo = PortNo(2);
 
-/// A change that is not told by then never is: the kernel looks after cables once a second.
+/// Time limit for a port-status message: the kernel examines links once a second.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// After the last of quick changes nothing more is expected when nothing has come for so long.
+/// The end of a burst: no change and no message for this time.
 const QUIET: Duration = Duration::from_millis(1_100);
 
-/// A switch whose port 2 has a cable that can be taken away.
+/// A switch under control with a link on port 2 that the experiment can take down.
 trait Plugged: Rig {
-    /// Takes the cable away, or puts it back.
+    /// Takes the link up or down.
     fn plug(&mut self, up: bool) -> Result<(), TrialError>;
-    /// Whether the device's end has a carrier, where that can be seen.
+    /// Returns the carrier state of the device's end, or none if it is not visible.
     fn carries(&mut self) -> Result<Option<bool>, TrialError>;
 }
 
-/// A real one.
+/// The link of a device under test.
 struct Wired<'r, 'a> {
     live: &'r mut Live<'a>,
     bench: &'r Bench,
-    /// The device's end, where there is one.
+    /// Namespace and interface of the device's end, if it has one.
     inside: Option<(&'r Namespace, &'static str)>,
 }
 
@@ -195,7 +195,8 @@ fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measu
         wired.plug(true)?;
         found
     });
-    // An interface that goes down forgets its neighbours, which later tests need.
+    // The kernel deletes the neighbours of an interface that is set down, but later tests need
+    // them.
     let (client, server) = (bench.client(), bench.server());
     let namespace = &server.namespace;
     namespace.add_neighbour(server.interface, client.address, client.mac)?;
@@ -207,14 +208,14 @@ fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measu
     measured
 }
 
-/// What came of changes of one kind.
+/// Times of link changes in one direction.
 #[derive(Default)]
 struct Times {
     told_ms: Vec<f64>,
     seen_ms: Vec<f64>,
 }
 
-/// What is so, and what was told.
+/// Comparison of the link changes with the port-status messages.
 #[derive(Default)]
 struct Watch {
     never: u64,
@@ -224,7 +225,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Hears what the device says of the port, and when.
+    /// Returns the next port-status message of the port, with its arrival.
     fn hear(rig: &mut impl Plugged) -> Result<Option<(Instant, PortStatus)>, TrialError> {
         let mut few = Few::default();
         while let Some(told) = few.hear(rig)? {
@@ -238,7 +239,7 @@ impl Watch {
         Ok(None)
     }
 
-    /// One change, and what is told of it.
+    /// Changes the link once and records the messages that follow.
     fn change(
         &mut self,
         rig: &mut impl Plugged,
@@ -272,7 +273,7 @@ impl Watch {
             None => self.never += 1,
             Some(at) => {
                 times.told_ms.push(ms(at.since(began)));
-                // Who is told before it shows is not late.
+                // A message that arrives before the kernel shows the change has no lag.
                 let lag = seen.map(|seen| ms(at.since(seen)));
                 let longer = |lag: f64| self.lag_ms.is_none_or(|longest| lag > longest);
                 if lag.is_some_and(longer) {
@@ -284,7 +285,7 @@ impl Watch {
     }
 }
 
-/// Whether a message says what is so.
+/// Returns true if the message reports the actual state.
 fn is_so(status: &PortStatus, up: bool) -> bool {
     let is_down = status.port.state.contains(PortState::LINK_DOWN);
     status.reason == PortReason::Modify && is_down != up
@@ -292,7 +293,7 @@ fn is_so(status: &PortStatus, up: bool) -> bool {
 
 fn measure(point: &Point, rig: &mut impl Plugged) -> Result<Found, TrialError> {
     let mut found = Found::at(point);
-    // A connection that asks for frames is told of ports, too.
+    // Some devices send port-status messages only to a controller that accepts packet-ins.
     let config = SwitchConfig {
         miss_send_len: 128,
         ..SwitchConfig::default()
@@ -336,9 +337,9 @@ fn measure(point: &Point, rig: &mut impl Plugged) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// Changes in quick succession, the last of which leaves the cable where it belongs.
+/// Changes the link in quick succession. The last change leaves it up.
 fn burst(point: &Point, rig: &mut impl Plugged, found: &mut Found) -> Result<(), TrialError> {
-    // As often down as up.
+    // An even number, so that the link is up at the end.
     let count = point.number("burst") / 2 * 2;
     let reading = &mut found.reading;
     if count == 0 {

@@ -1,4 +1,4 @@
-//! Flows that the controller sets up as their first frame comes.
+//! Flows that the controller sets up at the packet-in of their first frame.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "reactive".
 pub(crate) const REACTIVE: Experiment = Experiment {
     description: Description {
         name: "reactive",
@@ -98,7 +98,7 @@ const FIGURES: &[Figure] = &[
     plain("resolution_us", "Sampling interval per rule", "µs"),
 ];
 
-/// A flow that is being set up.
+/// Setup of one flow.
 #[derive(Clone, Copy, Default)]
 struct Flow {
     first_sent: Option<Instant>,
@@ -132,7 +132,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         hear(rig, &traffic, count, &mut all, &mut ups, &mut refused)?;
         traffic.catch(rig, |seen| {
             let flow = &mut all[seen.flow as usize];
-            // What came to the controller came out by its packet-out.
+            // A frame of which the controller received a packet-in was forwarded by a packet-out.
             let was_up = ups.get(seen.number as usize).copied().unwrap_or(false);
             flow.first_sent.get_or_insert(seen.sent);
             if !was_up && flow.set_up.is_none() {
@@ -154,7 +154,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// Answers each frame that came up with a rule for its flow, and sends it on.
+/// Replies to each packet-in with a rule for its flow and a packet-out of its frame.
 fn hear(
     rig: &mut dyn Rig,
     traffic: &Traffic,

@@ -1,5 +1,5 @@
-//! A switch under control with a host at either port, in the hands of one thread: what it is
-//! told and what it answers, what goes in and what comes out, and one clock for all of it.
+//! A switch under control with a host at either port, driven by one thread with one clock: messages
+//! to and from the device, and frames that enter and leave it.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -15,34 +15,33 @@ use crate::tools::Tools;
 use crate::trial::TrialError;
 use crate::{Interrupt, generator};
 
-/// The socket at which a device's bridge answers whoever asks, in its directory.
+/// Management socket of a device's bridge, in the device's directory.
 const SOCKET: &str = "br0.mgmt";
 
-/// How long a device may take to answer a barrier.
+/// Time limit for a barrier reply.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of the longest frame that is looked at.
+/// Size of the receive buffer in bytes.
 const FRAME_MAX: usize = 2048;
 
-/// A message that the device sent.
+/// A message from the device.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
-    /// What it is.
     pub(super) kind: Kind,
-    /// Its number.
+    /// The transaction number.
     pub(super) xid: Xid,
-    /// When its last byte came.
+    /// Arrival of its last byte.
     pub(super) at: Instant,
-    /// When the message of ours that it answers was handed over, if that is known.
+    /// Time at which the request of this reply was written to the socket, if known.
     pub(super) handed: Option<Instant>,
-    /// Its bytes.
+    /// Length in bytes.
     pub(super) length: usize,
-    /// What it says; none of it where nobody needs to know.
+    /// The decoded message; none for kinds that no experiment reads.
     pub(super) message: Option<Message>,
 }
 
 impl Told {
-    /// The error in words, if it is one.
+    /// Returns the name of the error if the message is one.
     pub(super) fn refusal(&self, version: Version) -> Option<String> {
         match &self.message {
             Some(Message::Error(error)) => Some(match error.code.name(version) {
@@ -54,10 +53,10 @@ impl Told {
     }
 }
 
-/// A frame that came out.
+/// A frame that the server received.
 #[derive(Clone, Debug)]
 pub(super) struct Caught {
-    /// When.
+    /// Time of arrival.
     pub(super) at: Instant,
     /// The frame, without its checksum.
     pub(super) bytes: Vec<u8>,
@@ -65,41 +64,41 @@ pub(super) struct Caught {
 
 /// A switch under control, between two hosts: the client at port 1, the server at port 2.
 pub(super) trait Rig {
-    /// The version that is spoken.
+    /// Returns the version of OpenFlow.
     fn version(&self) -> Version;
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Instant;
-    /// Says something, which [`Rig::flush`] hands to the system.
+    /// Queues a message for [`Rig::flush`].
     fn say(&mut self, message: &Message) -> Result<Xid, TrialError>;
-    /// Hands what is said to the system, as far as there is room.
+    /// Writes queued messages to the socket, as far as it accepts them.
     fn flush(&mut self) -> Result<(), TrialError>;
-    /// Whether more may be said without much waiting.
+    /// Returns true if a message can be queued without much waiting.
     fn has_room(&self) -> bool;
-    /// When a message's last byte was handed to the system, if it was.
+    /// Returns the time at which the last byte of a message was written to the socket.
     fn handed_at(&self, xid: Xid) -> Option<Instant>;
-    /// The next message that came, if one has. Never waits.
+    /// Returns the next message that has arrived. Never waits.
     fn hear(&mut self) -> Result<Option<Told>, TrialError>;
-    /// Sends a frame from the client. Whether there was room for it.
+    /// Sends a frame from the client. Returns false if the transmit queue is full.
     fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError>;
-    /// The next frame that came to the server, if one has. Never waits.
+    /// Returns the next frame that has arrived at the server. Never waits.
     fn catch(&mut self) -> Result<Option<Caught>, TrialError>;
 }
 
-/// What came of messages and the barrier behind them.
+/// Outcome of messages and the barrier after them.
 #[derive(Clone, Debug)]
 pub(super) struct Settled {
-    /// When the first message was handed over.
+    /// Time at which the first message was written to the socket.
     pub(super) began: Instant,
-    /// When the barrier was.
+    /// Time at which the barrier request was written to the socket.
     pub(super) said: Instant,
-    /// When its reply came.
+    /// Arrival of the barrier reply.
     pub(super) answered: Instant,
-    /// What was refused, by the place among the messages.
+    /// Errors by the index of the message.
     pub(super) refused: BTreeMap<usize, String>,
 }
 
 impl Settled {
-    /// The first refusal in words, if there was one.
+    /// Returns the first error in words.
     pub(super) fn first_refusal(&self) -> Option<String> {
         let (place, words) = self.refused.first_key_value()?;
         let count = self.refused.len();
@@ -113,7 +112,7 @@ impl Settled {
     }
 }
 
-/// Messages on their way, and the barrier behind them.
+/// Messages and a barrier request after them, sent over several turns.
 pub(super) struct Order {
     messages: Vec<Message>,
     said: Vec<Xid>,
@@ -137,9 +136,9 @@ impl Order {
         }
     }
 
-    /// Says what is due and there is room for. Call it again and again.
+    /// Sends the next messages that the socket accepts. Call it repeatedly.
     pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
-        // A few at a time, so that frames go on meanwhile.
+        // Few at a time, so that frames are sent meanwhile.
         for _ in 0..SAID_AT_ONCE {
             if self.barrier.is_some() || !rig.has_room() {
                 break;
@@ -163,7 +162,7 @@ impl Order {
         Ok(())
     }
 
-    /// Takes note of a message. Whether it was about this order.
+    /// Processes a message of the device. Returns true if it belongs to this batch.
     pub(super) fn hear(&mut self, told: &Told, version: Version) -> bool {
         if told.kind == Kind::Barrier && self.barrier == Some(told.xid) {
             self.answered = Some((told.at, told.handed));
@@ -182,22 +181,22 @@ impl Order {
         true
     }
 
-    /// When the barrier was answered, if it was.
+    /// Returns the arrival of the barrier reply.
     pub(super) fn answered(&self) -> Option<Instant> {
         self.answered.map(|(at, _)| at)
     }
 
-    /// Whether anything was refused so far.
+    /// Returns true if the device rejected a message so far.
     pub(super) fn is_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 
-    /// The number of the message at this place, once it is said.
+    /// Returns the transaction number of the message at this index if it was sent.
     pub(super) fn xid(&self, place: usize) -> Option<Xid> {
         self.said.get(place).copied()
     }
 
-    /// What came of it, once the barrier was answered.
+    /// Returns the outcome after the barrier reply.
     pub(super) fn settled(&self) -> Option<Settled> {
         let (answered, handed) = self.answered?;
         Some(Settled {
@@ -209,8 +208,8 @@ impl Order {
     }
 }
 
-/// Hears no more than so many messages, so that a device that never stops does not keep an
-/// experiment from going on.
+/// Limit of the messages received in one turn, so that a device that never stops sending does not
+/// block the experiment.
 pub(super) struct Few(usize);
 
 impl Default for Few {
@@ -220,7 +219,7 @@ impl Default for Few {
 }
 
 impl Few {
-    /// The next message, if one has come and not too many have.
+    /// Returns the next message that has arrived, up to the limit.
     pub(super) fn hear(&mut self, rig: &mut dyn Rig) -> Result<Option<Told>, TrialError> {
         if self.0 == 0 {
             return Ok(None);
@@ -230,7 +229,7 @@ impl Few {
     }
 }
 
-/// Hears a few messages that mean nothing. Whether there were any.
+/// Discards the messages that have arrived, up to the limit. Returns true if there were any.
 pub(super) fn pass_over(rig: &mut dyn Rig) -> Result<bool, TrialError> {
     let mut few = Few::default();
     let mut any = false;
@@ -240,13 +239,13 @@ pub(super) fn pass_over(rig: &mut dyn Rig) -> Result<bool, TrialError> {
     Ok(any)
 }
 
-/// Messages that are heard in one turn.
+/// Greatest number of messages received in one turn.
 const HEARD_AT_ONCE: usize = 64;
 
-/// Messages that are said in one turn.
+/// Greatest number of messages sent in one turn.
 const SAID_AT_ONCE: usize = 64;
 
-/// Has all of `messages` done before anything else.
+/// Sends `messages` and a barrier request, and waits for the barrier reply.
 pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settled, TrialError> {
     let mut order = Order::new(messages, rig.now());
     loop {
@@ -261,11 +260,11 @@ pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settle
     }
 }
 
-/// A connection to a device, for as long as an experiment takes.
+/// The OpenFlow connection of an experiment.
 enum Connection {
-    /// Of the experiment's own, to a device that listens.
+    /// A connection that the experiment opened to a listening device.
     Own(Link),
-    /// The one by which the device has called.
+    /// The connection that the device opened to the controller.
     Lent(Lent),
 }
 
@@ -312,7 +311,7 @@ impl DerefMut for Connection {
     }
 }
 
-/// A real one.
+/// The device under test of a test setup.
 pub(super) struct Live<'a> {
     link: Connection,
     client: RawSocket,
@@ -323,7 +322,7 @@ pub(super) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Opens a connection to the station's device, and a socket at either host.
+    /// Opens a connection to the device of a test setup, and a socket at either host.
     pub(super) fn open(
         setup: &TestSetup,
         version: Version,
@@ -340,7 +339,7 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// Has the device forget all rules.
+    /// Deletes all rules of the device.
     pub(super) fn clear(&mut self) -> Result<(), TrialError> {
         Ok(self.link.clear()?)
     }
@@ -402,7 +401,8 @@ impl Rig for Live<'_> {
     }
 }
 
-/// The next message of a link. Large ones are not understood, for nobody asks what is in them.
+/// Returns the next message of a link. Only kinds that experiments read are decoded, and no long
+/// statistics.
 fn next(link: &mut Link) -> Result<Option<Told>, TrialError> {
     let Some(heard) = link.hear()? else {
         return Ok(None);
@@ -429,5 +429,5 @@ fn next(link: &mut Link) -> Result<Option<Told>, TrialError> {
     }))
 }
 
-/// Statistics of so many bytes are understood: the sums over flows are.
+/// Greatest length in bytes of statistics that are decoded: enough for aggregate statistics.
 const STATISTICS_MAX: usize = 256;

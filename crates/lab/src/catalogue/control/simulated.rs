@@ -1,5 +1,5 @@
 //! Simulated switch under control, with configured speed and faults, on simulated time. An
-//! experiment must report what is configured.
+//! experiment must report the configured values.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 use record::{Settings, Value};
 
-/// Time that passes at each look for a message or a frame.
+/// Time that passes at each poll for a message or a frame.
 pub(super) const TICK: Duration = Duration::from_micros(1);
 
 /// Resident memory of the switch without rules.
@@ -34,43 +34,43 @@ pub(super) struct Faults {
     pub(super) per_rule: Duration,
     /// Time from the processing of a flow-mod until it is in force.
     pub(super) apply: Duration,
-    /// Whether barrier replies do not wait for changes to be in force.
+    /// True if barrier replies do not wait until changes are in force.
     pub(super) lies: bool,
-    /// Whether every second change is in force at once, and so before earlier ones.
+    /// True if every second change is in force at once, and so before earlier ones.
     pub(super) reorders: bool,
     /// Time for which frames are dropped when their rule is modified.
     pub(super) gap: Duration,
-    /// Greatest number of rules.
+    /// Capacity of the table in rules.
     pub(super) capacity: usize,
-    /// One flow-mod in so many has no effect.
+    /// Every nth flow-mod has no effect.
     pub(super) ignores_one_in: u64,
-    /// Rules that a deletion of all leaves.
+    /// Number of rules that a deletion of all rules leaves.
     pub(super) keeps: usize,
     /// Memory of a rule, and the part of it that remains after its deletion.
     pub(super) rule_bytes: u64,
     pub(super) kept_bytes: u64,
-    /// Time for an echo, for statistics, for a frame, and for a frame to the controller.
+    /// Processing time of an echo request, of a statistics request, of a frame, and of a packet-in.
     pub(super) echo: Duration,
     pub(super) statistics: Duration,
     pub(super) forward: Duration,
     pub(super) up: Duration,
-    /// Least time between two forwarded frames; others wait.
+    /// Least time between two forwarded frames; earlier frames wait in a queue.
     pub(super) per_frame: Duration,
-    /// One frame in so many is lost.
+    /// Every nth frame is lost.
     pub(super) loses_one_in: u64,
-    /// One frame in so many reaches the controller.
+    /// Only every nth frame is sent to the controller.
     pub(super) up_one_in: u64,
-    /// One packet-out in so many is executed.
+    /// Only every nth packet-out is executed.
     pub(super) out_one_in: u64,
     /// Delay of timeouts.
     pub(super) timer_late: Duration,
-    /// Number of messages after which it replies no more.
+    /// Number of messages after which the switch sends no more replies.
     pub(super) silent_after: u64,
-    /// Number of messages after which it closes the connection.
+    /// Number of messages after which the switch closes the connection.
     pub(super) closes_after: u64,
     /// Number of rules that are missing in statistics.
     pub(super) forgets: u32,
-    /// Number of messages after which it reads no more.
+    /// Number of messages after which the switch reads no more.
     pub(super) reads: u64,
 }
 
@@ -105,18 +105,18 @@ impl Default for Faults {
     }
 }
 
-/// A rule, in force within a time.
+/// A rule and the times of its validity.
 struct Rule {
     rule: FlowMod,
     from: Instant,
     until: Option<Instant>,
-    /// Frames are dropped before then.
+    /// The rule drops frames before this time.
     deaf_until: Instant,
     used: Instant,
     packets: u64,
 }
 
-/// The device.
+/// The simulated switch.
 pub(super) struct Simulated {
     version: Version,
     faults: Faults,
@@ -138,7 +138,7 @@ pub(super) struct Simulated {
     key: FlowKey,
 }
 
-/// The point of an experiment's quick profile with these values.
+/// Returns the first point of an experiment's quick profile, with these values.
 pub(super) fn point(experiment: &Experiment, values: &[(&str, u64)]) -> Point {
     let settings = Settings {
         profile: Profile::Quick,
@@ -178,12 +178,12 @@ impl Simulated {
         &self.faults
     }
 
-    /// Lets time pass.
+    /// Advances the simulated time.
     pub(super) fn advance(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// Lets time pass until all messages are processed.
+    /// Advances the simulated time until all messages are processed.
     pub(super) fn work_off(&mut self) {
         self.now = self.now.max(self.busy_until);
     }
@@ -198,7 +198,7 @@ impl Simulated {
         self.rule_count() as u64 - u64::from(self.faults.forgets)
     }
 
-    /// Returns the resident memory.
+    /// Returns the resident memory in bytes.
     pub(super) fn resident_bytes(&self) -> u64 {
         let there = self.rule_count();
         let (rules, freed) = (there as u64, (self.peak - there) as u64);
@@ -396,7 +396,7 @@ impl Simulated {
         }
     }
 
-    /// Ends rules whose time is over.
+    /// Removes rules with an expired timeout and sends flow-removed messages.
     fn expire(&mut self) {
         let (now, late) = (self.now, self.faults.timer_late);
         let mut ended = Vec::new();
@@ -524,7 +524,7 @@ impl Rig for Simulated {
     }
 }
 
-/// Whether a figure is what was put in, give or take.
+/// Asserts that a figure differs by at most `slack` from the configured value.
 pub(super) fn assert_near(found: &super::Found, figure: &str, wanted: f64, slack: f64) {
     let value = found.reading.figures.get(figure);
     let value = value.unwrap_or_else(|| panic!("{figure}: {:?}", found.reading.absent));
@@ -534,7 +534,7 @@ pub(super) fn assert_near(found: &super::Found, figure: &str, wanted: f64, slack
     );
 }
 
-/// Why a figure has no value.
+/// Returns the reason for an absent figure.
 pub(super) fn why_not(found: &super::Found, figure: &str) -> String {
     let reason = found.reading.absent.get(figure);
     reason

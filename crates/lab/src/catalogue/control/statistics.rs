@@ -1,5 +1,4 @@
-//! Statistics that are asked for while frames are forwarded: what an answer takes, and what
-//! it costs the frames.
+//! Statistics requests while frames are forwarded: the response time, and the effect on the frames.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use super::{Found, PPS, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// Statistics of each flow.
+/// The experiment "flow-stats": statistics of each flow.
 pub(crate) const FLOW_STATS: Experiment = Experiment {
     description: Description {
         name: "flow-stats",
@@ -33,7 +32,7 @@ pub(crate) const FLOW_STATS: Experiment = Experiment {
     ..OF_EITHER
 };
 
-/// Sums over all flows.
+/// The experiment "aggregate-stats": sums over all flows.
 pub(crate) const AGGREGATE_STATS: Experiment = Experiment {
     description: Description {
         name: "aggregate-stats",
@@ -110,7 +109,7 @@ const OF_EITHER: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// OFLOPS' own numbers.
+/// Number of rules, with the values of OFLOPS.
 const RULES: Parameter = Parameter::axis(
     "rules",
     "rules in the table",
@@ -164,13 +163,13 @@ const FIGURES: &[Figure] = &[
     bad("asked_lost", "Lost with requests"),
 ];
 
-/// The question for each flow.
+/// Returns a request for the statistics of each flow.
 pub(super) fn of_each() -> Message {
     let all = FlowStatsRequest::all();
     Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, all))
 }
 
-/// The question for the sums over all.
+/// Returns a request for the aggregate statistics of all flows.
 pub(super) fn of_all() -> Message {
     let all = FlowStatsRequest::all();
     Message::MultipartRequest(MultipartRequest::Aggregate(FlowFormat::Standard, all))
@@ -202,7 +201,7 @@ fn measure(point: &Point, rig: &mut dyn Rig, question: Message) -> Result<Found,
     Ok(found)
 }
 
-/// Sends and asks, and tells the frames' delays in either half.
+/// Sends frames and requests. Returns the delays of the frames in each half.
 fn run(
     rig: &mut dyn Rig,
     traffic: &mut Traffic,

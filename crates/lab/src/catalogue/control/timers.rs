@@ -1,4 +1,4 @@
-//! Rules that end by themselves.
+//! Rules that expire by a timeout.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "timers".
 pub(crate) const TIMERS: Experiment = Experiment {
     description: Description {
         name: "timers",
@@ -87,13 +87,13 @@ const FIGURES: &[Figure] = &[
     bad("untold", "Rules without flow-removed"),
 ];
 
-/// A rule whose end is not told so long after it was due is given up.
+/// Time limit for a flow-removed message, from the nominal end of its rule.
 const LATE_MAX: Duration = Duration::from_secs(3);
 
-/// Frames go for so long where an idle timeout is to follow.
+/// Time for which frames are sent before an idle timeout begins.
 const BUSY: Duration = Duration::from_millis(500);
 
-/// A rule with a timeout.
+/// Observations of a rule with a timeout.
 #[derive(Clone, Copy, Default)]
 struct Rule {
     handed: Option<Instant>,
@@ -108,7 +108,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let (count, seconds) = (point.small("rules"), point.number("seconds"));
     let is_hard = point.word("timeout") == "hard";
     let mut found = Found::at(point);
-    // Who does not ask for frames is not told of rules' ends either by some devices.
+    // Some devices send flow-removed messages only to a controller that accepts packet-ins.
     let config = SwitchConfig {
         miss_send_len: u16::MAX,
         ..SwitchConfig::default()
@@ -193,8 +193,8 @@ fn tell(found: &mut Found, rules: &[Rule], nominal: Duration, is_hard: bool) {
     let reading = &mut found.reading;
     let untold = rules.iter().filter(|rule| rule.told.is_none()).count();
     reading.put("untold", untold as f64);
-    // By a hard timeout a rule lives from its first frame to its last; by an idle one it is
-    // told to end so long after its last.
+    // With a hard timeout, a rule is active from its first frame to its last. With an idle timeout,
+    // the flow-removed message follows the last frame by the timeout.
     let lives = rules.iter().filter_map(|rule| match is_hard {
         true => Some(rule.last?.since(rule.first?)),
         false => Some(rule.told?.since(rule.last?)),

@@ -1,4 +1,4 @@
-//! Numbered frames at a set rate, one flow after the other, and what becomes of each.
+//! Numbered frames at a fixed rate, of all flows in turn, and the fate of each frame.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use super::{Found, flows};
 use crate::frames;
 use crate::trial::TrialError;
 
-/// Frames of a test at most: what is known of them is kept until it ends.
+/// Greatest number of frames in a trial: each needs a record until the end.
 pub(super) const FRAMES_MAX: usize = 20_000_000;
 
-/// Nothing more for so long behind the last frame, and nothing more comes.
+/// Time without a frame after which no more frames are expected.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
-/// For so long, at least, everything must come out as it should before something is changed,
-/// frames of the last moments aside.
+/// Least time for which all frames must arrive as expected before a change, except for frames that
+/// were sent in the last moments (`ON_THE_WAY`).
 const SETTLED: Duration = Duration::from_millis(20);
 const ON_THE_WAY: Duration = Duration::from_millis(5);
 
-/// A device that is not settled by then never will be.
+/// Time limit for a device to forward by its current rules.
 const UNSETTLED_MAX: Duration = Duration::from_secs(2);
 
-/// Frames that are taken out before one is sent again.
+/// Greatest number of frames received before the next is sent.
 pub(super) const BURST: usize = 32;
 
-/// Where a frame's code point is: behind the Ethernet header and the version.
+/// Offset of the DSCP: after the Ethernet header and the first byte of the IPv4 header.
 const TOS: usize = 15;
 
 /// A frame that was sent.
@@ -37,33 +37,30 @@ struct Sent {
     came: bool,
 }
 
-/// A frame that came out.
+/// A frame that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Its number.
     pub(super) number: u32,
-    /// Its flow.
     pub(super) flow: u32,
-    /// When it was sent.
+    /// Time of transmission.
     pub(super) sent: Instant,
-    /// When it came out.
+    /// Time of arrival.
     pub(super) came: Instant,
-    /// The code point that it bears.
+    /// The DSCP of the frame.
     pub(super) mark: u8,
 }
 
-/// What was wrong two seconds after the last change.
+/// Unexpected frames two seconds after the last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsettled {
-    /// Frames that came out by other rules.
+    /// Frames forwarded by earlier rules.
     wrong: u64,
-    /// Frames that did not come out.
+    /// Frames that did not arrive.
     lost: u64,
 }
 
 impl Unsettled {
-    /// Says so in what is found: it is void if rules are in force that should not be, and a
-    /// device that loses frames anyhow is noted.
+    /// Voids the trial if earlier rules are still in force. Loss by itself is only a note.
     pub(super) fn tell(self, found: &mut Found) {
         let Self { wrong, lost } = self;
         if wrong > 0 {
@@ -78,10 +75,10 @@ impl Unsettled {
     }
 }
 
-/// Frames on their way.
+/// Frames of a trial.
 #[derive(Debug)]
 pub(super) struct Traffic {
-    /// A frame of each flow, whose number is yet to be written.
+    /// A frame of each flow; the number of the frame is written at transmission.
     frames: Vec<frames::UdpFrame>,
     length: usize,
     pps: u64,
@@ -93,12 +90,12 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Frames of the flows from 0 on, of 64 bytes, so many a second from now on.
+    /// Returns traffic of the flows from 0 on, with frames of 64 bytes at this rate from now on.
     pub(super) fn new(flows: u32, pps: u64, now: Instant) -> Self {
         Self::of((0..flows).map(flows::frame).collect(), pps, now)
     }
 
-    /// One of each of these frames in turn.
+    /// Returns traffic of these frames in turn.
     pub(super) fn of(frames: Vec<frames::UdpFrame>, pps: u64, now: Instant) -> Self {
         let length = frames.first().map_or(0, |one| one.headers() + one.payload);
         Self {
@@ -113,12 +110,12 @@ impl Traffic {
         }
     }
 
-    /// Has frames come out as long as `frame`, where rules change how long they are.
+    /// Expects frames of the length of `frame`, for rules that change the length.
     pub(super) const fn come_out_with(&mut self, frame: &frames::UdpFrame) {
         self.length = frame.headers() + frame.payload;
     }
 
-    /// Sends a frame, if one is due.
+    /// Sends a frame if one is due.
     pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
         let now = rig.now();
         let due = now.since(self.began).as_nanos() * u128::from(self.pps) / 1_000_000_000;
@@ -138,12 +135,12 @@ impl Traffic {
         Ok(())
     }
 
-    /// Sends no more.
+    /// Sends no more frames.
     pub(super) const fn stop(&mut self) {
         self.is_over = true;
     }
 
-    /// Takes frames out, a burst at most, and tells of each that came for the first time.
+    /// Receives up to a burst of frames, and calls `see` for each that arrived for the first time.
     pub(super) fn catch(
         &mut self,
         rig: &mut dyn Rig,
@@ -166,7 +163,7 @@ impl Traffic {
         }
         let number = frames::number(&caught.bytes, self.length)?;
         let place = usize::try_from(number).ok()?;
-        // A number that nobody gave is of frames of an earlier test.
+        // A frame with an unused number belongs to an earlier test.
         let sent = self.sent.get_mut(place)?;
         if std::mem::replace(&mut sent.came, true) {
             self.duplicates += 1;
@@ -182,7 +179,8 @@ impl Traffic {
         })
     }
 
-    /// Takes out what is still on its way, and hears what the device says meanwhile.
+    /// Stops sending, receives the frames that are still in flight, and discards messages
+    /// meanwhile.
     pub(super) fn drain(
         &mut self,
         rig: &mut dyn Rig,
@@ -191,7 +189,7 @@ impl Traffic {
         self.stop();
         let began = rig.now();
         let mut last = began;
-        // Who never stops sending is not waited for.
+        // The second condition ends the loop if frames or messages arrive without end.
         while rig.now().since(last) < QUIET && rig.now().since(began) < PATIENCE {
             let before = self.received;
             self.catch(rig, &mut see)?;
@@ -204,15 +202,14 @@ impl Traffic {
         Ok(())
     }
 
-    /// Bytes of a frame without its checksum.
+    /// Returns the length of a frame in bytes, without its checksum.
     pub(super) const fn length(&self) -> usize {
         self.length
     }
 
-    /// Has frames go on until each comes out as it should for two rounds of all flows: with
-    /// this code point, or, without one, not at all. What was changed before may still be on
-    /// its way into the device, whatever its barriers have said. Tells what was wrong if that
-    /// does not come to pass within two seconds.
+    /// Sends frames until two rounds of all flows arrive as expected: with this DSCP or, if it is
+    /// none, not at all. The device may still process earlier changes in spite of its barrier
+    /// replies. Returns the unexpected frames if there still are some after two seconds.
     pub(super) fn settle(
         &mut self,
         rig: &mut dyn Rig,
@@ -228,7 +225,7 @@ impl Traffic {
                 pass_over(rig)?;
                 self.catch(rig, |seen| wrong += u64::from(wanted != Some(seen.mark)))?;
             }
-            // The last may still be on their way.
+            // The last frames may still be in flight.
             let until = from + (period - ON_THE_WAY);
             let lost = match wanted {
                 Some(_) => self.lost_between(from, until),
@@ -243,8 +240,7 @@ impl Traffic {
         }
     }
 
-    /// As [`Self::settle`] where no frame is to come out, and with a pause
-    /// in which those come up that go to the controller.
+    /// Waits as [`Self::settle`] does until no frame arrives, and then for the last packet-ins.
     pub(super) fn settle_few(
         &mut self,
         rig: &mut dyn Rig,
@@ -254,47 +250,47 @@ impl Traffic {
         Ok(unsettled)
     }
 
-    /// The time in which a frame of each flow is sent.
+    /// Returns the time in which one frame of each flow is sent.
     pub(super) fn round(&self) -> Duration {
         let flows = self.frames.len() as u64;
         Duration::from_nanos(flows * 1_000_000_000 / self.pps.max(1))
     }
 
-    /// When a frame was sent, if it was, by its number.
+    /// Returns the transmission time of a frame by its number.
     pub(super) fn sent_at(&self, number: u32) -> Option<Instant> {
         let sent = self.sent.get(usize::try_from(number).ok()?)?;
         Some(sent.at)
     }
 
-    /// How many were sent.
+    /// Returns the number of frames sent.
     pub(super) fn sent(&self) -> u64 {
         self.sent.len() as u64
     }
 
-    /// How many came out.
+    /// Returns the number of frames received, without duplicates.
     pub(super) const fn received(&self) -> u64 {
         self.received
     }
 
-    /// How many came out more than once.
+    /// Returns the number of duplicates.
     pub(super) const fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Frames that were sent from then on and before then, and did not come out.
+    /// Returns the number of lost frames that were sent in this interval; its end is excluded.
     pub(super) fn lost_between(&self, from: Instant, until: Instant) -> u64 {
         let within = |sent: &&Sent| sent.at >= from && sent.at < until && !sent.came;
         self.sent.iter().filter(within).count() as u64
     }
 
-    /// Frames a second that were sent.
+    /// Returns the achieved rate in frames per second.
     pub(super) fn achieved_pps(&self) -> f64 {
         let last = self.sent.last().map_or(self.began, |sent| sent.at);
         let seconds = last.since(self.began).as_secs_f64();
         self.sent.len() as f64 / seconds.max(f64::MIN_POSITIVE)
     }
 
-    /// Why the frames cannot be believed to look for changes as often as they should, if so.
+    /// Returns a note if the generator was too slow to sample the changes at the intended interval.
     pub(super) fn shortfall(&self) -> Option<String> {
         let achieved = self.achieved_pps();
         let wanted = self.pps as f64;
@@ -304,5 +300,5 @@ impl Traffic {
     }
 }
 
-/// How much less than intended may be offered, as a share.
+/// Tolerated difference between the intended and the achieved rate, as a share.
 const SHORTFALL: f64 = 0.05;

@@ -1,5 +1,5 @@
-//! Every field of OpenFlow 1.0's match, alone and with each other: whether a device takes it,
-//! and what a frame takes by it.
+//! Every field of the OpenFlow 1.0 match, alone and in pairs: acceptance by the device, and the
+//! delay of the frames.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::catalogue::prelude::*;
 use crate::frames::{Tag, UdpFrame};
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "tuple-matrix".
 pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
     description: Description {
         name: "tuple-matrix",
@@ -107,7 +107,7 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// The fields, as the axis calls them.
+/// The fields as values of the axis.
 const NAMES: &[&str] = &[
     "in-port",
     "dl-src",
@@ -123,7 +123,7 @@ const NAMES: &[&str] = &[
     "tp-dst",
 ];
 
-/// The same, in the same order.
+/// The fields in the order of [`NAMES`].
 const FIELDS: [Field; 12] = [
     Field::InPort,
     Field::EthSrc,
@@ -139,7 +139,7 @@ const FIELDS: [Field; 12] = [
     Field::UdpDst,
 ];
 
-/// The first is the field alone, and the others stand in the order of [`FIELDS`].
+/// The first figure is for the field alone; the others are in the order of [`FIELDS`].
 const FIGURES: &[Figure] = &[
     time("alone_us", "Alone", "µs"),
     time("in_port_us", "in_port", "µs"),
@@ -163,7 +163,7 @@ const FIGURES: &[Figure] = &[
 const PRIORITY: u16 = 0x8000;
 const TAG: Tag = Tag { vid: 40, pcp: 3 };
 
-/// The frame, with a tag if that is matched.
+/// Returns the frame, with a VLAN tag if a rule matches it.
 fn frame(is_tagged: bool) -> UdpFrame {
     let frame = UdpFrame {
         eth_src: NEAR,
@@ -179,19 +179,19 @@ fn frame(is_tagged: bool) -> UdpFrame {
     frame.sized(64)
 }
 
-/// The same without its tag.
+/// Returns the frame without its tag.
 const fn untagged(frame: UdpFrame) -> UdpFrame {
     UdpFrame { tag: None, ..frame }
 }
 
-/// What `frame` has in a field.
+/// Returns the value of a field in `frame`.
 fn value(field: Field, frame: &UdpFrame) -> u128 {
     let mac = |address: [u8; 6]| u128::from(MacAddr(address).to_u64());
     match field {
         Field::InPort => 1,
         Field::EthSrc => mac(frame.eth_src),
         Field::EthDst => mac(frame.eth_dst),
-        // Whether there is a tag is a bit of the number (OF 1.3.5, 7.2.3.7).
+        // One bit of the field marks the presence of a tag (OF 1.3.5, 7.2.3.7).
         Field::VlanVid => u128::from(0x1000 | TAG.vid),
         Field::VlanPcp => TAG.pcp.into(),
         Field::EthType => 0x0800,
@@ -205,7 +205,7 @@ fn value(field: Field, frame: &UdpFrame) -> u128 {
     }
 }
 
-/// The match of these fields, with those that they presuppose.
+/// Returns the match of these fields and their prerequisites.
 fn matching(fields: &[Field], frame: &UdpFrame) -> Result<Match, Refusal> {
     let wanted = |field: Field| fields.contains(&field);
     let is_udp = wanted(Field::UdpSrc) || wanted(Field::UdpDst);
@@ -222,7 +222,7 @@ fn matching(fields: &[Field], frame: &UdpFrame) -> Result<Match, Refusal> {
         Field::VlanVid => wanted(Field::VlanPcp),
         _ => false,
     };
-    // In the order of [`FIELDS`] what is presupposed comes before what presupposes it.
+    // In the order of [`FIELDS`], prerequisites precede the fields that need them.
     let fields = FIELDS.into_iter();
     let mut fields = fields.filter(|&field| wanted(field) || presupposed(field));
     fields.try_fold(Match::any(), |matching, field| {
@@ -282,13 +282,14 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     Ok(found)
 }
 
-/// What came of a rule.
+/// Measurement of one rule.
 struct Cell {
     median_us: f64,
     lost: u64,
 }
 
-/// Frames by a rule of these fields, or why there are none.
+/// Measures the frames that match a rule of these fields. The inner result has the reason if there
+/// are none.
 fn cell(
     fields: &[Field],
     point: &Point,

@@ -19,7 +19,7 @@ use super::{Found, on_rig};
 use crate::catalogue::prelude::*;
 use loads::{Load, Test};
 
-/// The experiment.
+/// The experiment "changes".
 pub(crate) const CHANGES: Experiment = Experiment {
     description: Description {
         name: "changes",
@@ -77,7 +77,7 @@ pub(crate) const CHANGES: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Rate of half the frames that the device carries.
+/// The word for half of the highest rate that the device carries.
 const HALF: &str = "half";
 
 const PARAMETERS: &[Parameter] = &[
@@ -149,7 +149,7 @@ const FIGURES: &[Figure] = &[
     Figure::new("duplicates", "Duplicate frames", "", Better::Lower),
 ];
 
-/// Least rate of `half`.
+/// Least rate in frames per second for `half`.
 const PPS_MIN: u64 = 1_000;
 
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {

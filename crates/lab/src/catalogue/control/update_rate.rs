@@ -1,4 +1,4 @@
-//! How fast rules are changed by how many there are and by their priorities.
+//! Rate of rule changes, by the number of rules in the table and by their priorities.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Found, VERSION, control_echo, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
-/// The experiment.
+/// The experiment "update-rate".
 pub(crate) const UPDATE_RATE: Experiment = Experiment {
     description: Description {
         name: "update-rate",
@@ -115,7 +115,7 @@ const FIGURES: &[Figure] = &[
     plain("told", "Rules listed finally", ""),
 ];
 
-/// Priorities that rules are given.
+/// Number of different priorities.
 const PRIORITIES: u16 = 20_000;
 
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
@@ -124,7 +124,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let occupancy = point.small("occupancy");
     let mut found = Found::at(point);
     let operation = point.word("operation");
-    // What is modified or deleted has to be there: beyond the occupancy, if that is less.
+    // Modifications and deletions need a rule each, even if the occupancy is less.
     let resident = match operation {
         "add" => occupancy,
         _ => occupancy.max(batches * batch),
@@ -173,12 +173,12 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     ];
     put_times(reading, names, "batch_ns", &times, "there was no batch");
     found.notes.extend(first);
-    // The one that drops the rest is there too.
+    // The rule that drops other frames counts too.
     count(rig, &mut found, expected + 1)?;
     Ok(found)
 }
 
-/// Asks how many rules there are.
+/// Compares the number of rules that the device reports with the expected one.
 fn count(rig: &mut dyn Rig, found: &mut Found, expected: u64) -> Result<(), TrialError> {
     let mut poll = Poll::new(of_all(), Duration::ZERO, 1, rig.now());
     control_echo::ask_all(rig, &mut poll)?;
@@ -198,7 +198,7 @@ fn count(rig: &mut dyn Rig, found: &mut Found, expected: u64) -> Result<(), Tria
     Ok(())
 }
 
-/// A message about the rule of this flow, with the priority that its place gives it.
+/// Returns a flow-mod for this flow, with a priority by its index.
 fn prioritised(
     flows: Flows,
     point: &Point,
@@ -217,7 +217,7 @@ fn prioritised(
         }
         _ => rule.priority,
     };
-    // What OpenFlow 1.0 matches exactly has the highest anyhow.
+    // In OpenFlow 1.0, rules without wildcards always have the highest priority.
     if rule.priority != u16::MAX {
         rule.priority = priority;
     }

@@ -1,4 +1,4 @@
-//! Scenario 3, first part: how many rules a device takes.
+//! Scenario 3, first part: the capacity of the flow table in rules.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
 use crate::frames::UdpFrame;
 
-/// The experiment.
+/// The experiment "table-capacity".
 pub(crate) const CAPACITY: Experiment = Experiment {
     description: Description {
         name: "table-capacity",
@@ -80,7 +80,7 @@ const FIGURES: &[Figure] = &[
     Figure::new("bytes_per_rule", "Memory", "bytes per rule", Better::Lower),
 ];
 
-/// A barrier may be answered before frames meet the rules: they are given so long.
+/// Time limit for rules to take effect after their barrier reply.
 const SETTLE: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
@@ -117,12 +117,12 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     if let Some(reason) = &filled.refused {
         measured.note(format!("at {} rules: {reason}", filled.accepted));
     }
-    // The next test would otherwise pay for the deletion.
+    // The deletion is not part of the next trial.
     plane.install(&[])?;
     Ok(measured)
 }
 
-/// Rules that the device says it has. Some gather that late.
+/// Returns the number of rules that the device reports. Some devices update it with a delay.
 fn listed(plane: &mut dyn Plane, enough: u32) -> Result<u64, TrialError> {
     let deadline = plane.now() + SETTLE;
     loop {
@@ -134,7 +134,7 @@ fn listed(plane: &mut dyn Plane, enough: u32) -> Result<u64, TrialError> {
     }
 }
 
-/// The share of rules, of those that are tried, whose frame comes out.
+/// Returns the share of effective rules in a random sample.
 fn effective(
     point: &Point,
     kind: Kind,

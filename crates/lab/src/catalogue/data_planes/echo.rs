@@ -1,4 +1,4 @@
-//! An echo of whole frames by rules of one's own, and what is to be told of it.
+//! Echoes of whole frames by the rules of an experiment, and their figures.
 
 use std::net::Ipv4Addr;
 
@@ -16,18 +16,18 @@ use crate::frames::{Tag, UdpFrame};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
 use crate::trial::{Measured, TrialError};
 
-/// The stations that frames are between: behind the hosts' ports, and neither of the hosts,
-/// whose stacks would answer.
+/// MAC addresses of the frames, behind the ports of the hosts. The hosts have others, so that their
+/// network stacks do not reply.
 const NEAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xa1];
 const FAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xa2];
 
-/// Priority of the rules that frames meet: the middle of the range.
+/// Priority of the rules that frames match: the middle of the range.
 pub(super) const PRIORITY: u16 = 0x8000;
 
-/// From here on it is told how long rules took to be in force.
+/// Least time of rules to take effect, in milliseconds, that a note reports.
 const SETTLED_NOTED_MS: f64 = 20.0;
 
-/// What every one of these experiments tells.
+/// Figures of all these experiments.
 pub(in crate::catalogue) const FIGURES: &[Figure] = &[
     Figure::new("mean_us", "Mean", "µs", Better::Lower),
     Figure::new("p50_us", "Median", "µs", Better::Lower),
@@ -36,19 +36,19 @@ pub(in crate::catalogue) const FIGURES: &[Figure] = &[
     Figure::new("lost", "Lost", "echoes", Better::Lower),
 ];
 
-/// Its whole table, for the end of a section.
+/// The table of all figures, for the end of a section.
 pub(in crate::catalogue) const ALL_FIGURES: View = View::Table {
     title: "All figures",
     figures: &["mean_us", "p50_us", "p99_us", "p999_us", "lost"],
 };
 
-/// About the seconds that a test takes.
+/// Returns the approximate duration of a trial in seconds.
 pub(in crate::catalogue) fn seconds(point: &Point) -> f64 {
     let echoes = point.number("packets") + point.number("warm-up");
     0.3 + echoes as f64 * 60e-6
 }
 
-/// The frame that the client sends.
+/// Returns the frame that the client sends.
 pub(in crate::catalogue) fn request(
     plane: &dyn Plane,
     frame_bytes: u16,
@@ -69,10 +69,11 @@ pub(in crate::catalogue) fn request(
     frame.sized(frame_bytes)
 }
 
-/// An address of the bench's network that nobody has.
+/// An unused address of the testbed's network.
 pub(super) const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 77);
 
-/// The rule that takes frames which `matching` wants out of `port`, changed by `actions`.
+/// Returns the addition of a rule that applies `actions` to frames that match and outputs them
+/// towards one host.
 pub(super) fn rule(matching: Match, mut actions: Vec<Action>, towards_server: bool) -> FlowMod {
     let (port, cookie) = match towards_server {
         true => (PortNo(2), TOWARDS_SERVER),
@@ -85,7 +86,8 @@ pub(super) fn rule(matching: Match, mut actions: Vec<Action>, towards_server: bo
     rule
 }
 
-/// Installs `rules` if the device has any use for them. A refusal is handed back in words.
+/// Installs `rules` if the device supports OpenFlow. The inner result has the error if the device
+/// rejects a rule.
 pub(super) fn install(
     plane: &mut dyn Plane,
     rules: &[FlowMod],
@@ -97,14 +99,13 @@ pub(super) fn install(
     }
 }
 
-/// A test that came to nothing, for the same reason in every figure.
+/// Returns the results of a trial without figures, all for the same reason.
 pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
     let reading = Reading::lacking(point, FIGURES, reason);
     Measured::new(reading, Conditions::default())
 }
 
-/// Measures the echo of `request`, which should come out as `changed`, by rules that are in
-/// force.
+/// Measures the echo of `request`, which should arrive as `changed`. The rules must be installed.
 pub(in crate::catalogue) fn measure(
     point: &Point,
     [request, changed]: [UdpFrame; 2],
@@ -133,7 +134,7 @@ pub(in crate::catalogue) fn measure(
     Ok(measured)
 }
 
-/// The figures of these echoes.
+/// Returns the figures of these echoes.
 fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
     let Some(all) = Distribution::new(echoes.round_trip_ns.iter().flatten().copied()) else {
         return Reading::lacking(point, FIGURES, "nothing came back");
@@ -151,7 +152,7 @@ fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
     reading
 }
 
-/// Whether frames took the way that rules say, as they say, and no other.
+/// Voids the trial if frames were not forwarded as their rules require.
 fn judge(
     echo: &FrameEcho,
     echoes: &FrameEchoes,
@@ -172,7 +173,7 @@ fn judge(
             echoes.settled_ms
         ));
     }
-    // Those that waited for the rules may have met earlier ones.
+    // Frames that were sent while the rules took effect may have matched earlier ones.
     let sent = u64::from(echo.warm_up + echo.packets) + echoes.settling;
     let returned = echoes.round_trip_ns.iter().flatten().count() as u64;
     let returned = returned + u64::from(echo.warm_up - echoes.warm_up_lost);
@@ -183,7 +184,7 @@ fn judge(
     let Some(evidence) = plane.evidence(&agree)? else {
         return Ok(());
     };
-    // A frame may have met no rule while they were exchanged.
+    // A frame may have matched no rule during the replacement of the rules.
     if evidence.packet_ins > echoes.unsettled {
         let count = evidence.packet_ins;
         measured.void(format!(
@@ -199,13 +200,13 @@ fn judge(
     Ok(())
 }
 
-/// The first bytes of a frame, as a person compares them.
+/// Returns the first bytes of a frame in hexadecimal digits.
 fn hexadecimal(frame: &[u8]) -> String {
     let shown = frame.iter().take(64);
     shown.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Devices that follow rules, and others where no rule is needed.
+/// Returns true for devices that support OpenFlow, and for others where no rule is needed.
 pub(super) const fn takes(device: DeviceKind, needs_rules: bool) -> bool {
     device.speaks_openflow() || !needs_rules
 }

@@ -1,4 +1,4 @@
-//! Rules in great number, of which a frame meets one at most.
+//! Rules in great number; each frame matches at most one of them.
 
 use std::net::Ipv4Addr;
 
@@ -12,26 +12,27 @@ use super::echo;
 use crate::catalogue::plane::Plane;
 use crate::frames::UdpFrame;
 
-/// Rules that are sent between two barriers.
+/// Number of rules between two barrier requests.
 pub(super) const BATCH: u32 = 1_000;
-/// Marks rules that fill.
+/// Cookie of these rules.
 const FILLING: Cookie = Cookie(0xf111);
-/// The first address of the network that filling rules ask for: 11.0.0.0.
+/// First address of the network that these rules match: 11.0.0.0.
 const BASE: u32 = 0x0b00_0000;
 
-/// What the rules of a table have in common.
+/// Kind of the rules in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// All twelve fields of OpenFlow 1.0, each rule another IPv4 destination.
+    /// All twelve fields of OpenFlow 1.0, with a different IPv4 destination in each rule.
     Exact,
-    /// The IPv4 destination by 24 bits.
+    /// 24 bits of the IPv4 destination.
     Prefix,
-    /// Both IPv4 addresses, no two rules by the same bits of them, from one bit each on.
+    /// Prefixes of both IPv4 addresses, with a different pair of lengths in each rule, from one bit
+    /// on.
     Masks,
 }
 
 impl Kind {
-    /// As parameters name it.
+    /// Returns the kind by its name in parameters.
     pub(super) fn of(word: &str) -> Self {
         match word {
             "prefix" => Self::Prefix,
@@ -40,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// How many different rules there are of it at most.
+    /// Returns the greatest number of different rules.
     pub(super) const fn most(self) -> u32 {
         match self {
             Self::Exact => 4_000_000,
@@ -49,14 +50,14 @@ impl Kind {
         }
     }
 
-    /// The frame that rule `number` wants, made of `request`.
+    /// Returns a frame like `request` that matches rule `number`.
     pub(super) fn frame(self, number: u32, mut request: UdpFrame) -> UdpFrame {
         request.ip_dst = Ipv4Addr::from_bits(match self {
             Self::Exact => BASE + number,
             Self::Prefix => BASE + (number << 8) + 1,
             Self::Masks => {
                 let (_, dst) = masks(number);
-                // The first bit outside of the mask is what tells it from longer ones.
+                // The first bit after the prefix distinguishes it from longer prefixes.
                 alternating(dst)
             }
         });
@@ -67,7 +68,7 @@ impl Kind {
         request
     }
 
-    /// Rule `number`, which outputs to port 2.
+    /// Returns rule `number`, which outputs to port 2.
     pub(super) fn rule(self, number: u32, request: UdpFrame) -> FlowMod {
         let frame = self.frame(number, request);
         let matching = match self {
@@ -80,7 +81,7 @@ impl Kind {
         };
         let matching = matching.expect("fields follow their prerequisites");
         let actions = Instructions::apply(vec![Action::output(PortNo(2))]);
-        // Longer masks come first, as prefixes do.
+        // Longer prefixes have higher priority.
         let priority = match self {
             Self::Masks => {
                 let (src, dst) = masks(number);
@@ -94,14 +95,14 @@ impl Kind {
     }
 }
 
-/// Bits of the source and of the destination that rule `number` asks for.
+/// Returns the prefix lengths of the source and of the destination in rule `number`.
 fn masks(number: u32) -> (u16, u16) {
     let short = |bits: u32| u16::try_from(bits + 1).expect("31 at most");
     (short(number / 31 % 31), short(number % 31))
 }
 
-/// An address of which the first `bits` are 1010..., and the next is as the last of them: so
-/// no longer alternation covers it.
+/// Returns an address whose first `bits` alternate (1010...) and whose next bit equals the last of
+/// them, so that no longer alternating prefix matches it.
 fn alternating(bits: u16) -> u32 {
     let all = 0xaaaa_aaaa_u32;
     let kept = all & mask(bits);
@@ -118,7 +119,7 @@ const fn mask(bits: u16) -> u32 {
     }
 }
 
-/// All twelve fields of OpenFlow 1.0 as `frame` has them, come in by `port`.
+/// Returns the match of all twelve fields of OpenFlow 1.0 for `frame` at ingress port `port`.
 pub(super) fn exact(port: u32, frame: &UdpFrame) -> Result<Match, Refusal> {
     let mac = |mac| u128::from(MacAddr(mac).to_u64());
     Match::any()
@@ -150,16 +151,17 @@ fn by_addresses(frame: &UdpFrame, src: u16, dst: u16) -> Result<Match, Refusal> 
     Ok(matching)
 }
 
-/// How far filling came.
+/// Outcome of [`fill`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filled {
-    /// Rules that the device took.
+    /// Number of rules that the device accepted.
     pub(super) accepted: u32,
-    /// Why it took no more; none if no more were offered.
+    /// The first error; none if the device accepted all rules.
     pub(super) refused: Option<String>,
 }
 
-/// Adds the rules `from..to` of `kind`, a batch and a barrier at a time, until one is refused.
+/// Adds the rules `from..to` of `kind`, in batches with a barrier request each, until one is
+/// rejected.
 pub(super) fn fill(
     plane: &mut dyn Plane,
     kind: Kind,
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
     use crate::frames::tests::frame as request;
 
-    /// What a rule asks of the addresses, as numbers and masks.
+    /// Returns the value and the mask of a field in a rule.
     fn asked(rule: &FlowMod, field: Field) -> (u128, u128) {
         let term = rule.matching.term(field);
         term.map_or((0, 0), |term| (term.value, term.mask))

@@ -1,4 +1,4 @@
-//! Scenario 2: OpenFlow against the device's own forwarding.
+//! Scenario 2: OpenFlow compared with the device's own forwarding.
 
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
@@ -8,7 +8,7 @@ use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
 
-/// The experiment.
+/// The experiment "echo-legacy".
 pub(crate) const LEGACY: Experiment = Experiment {
     description: Description {
         name: "echo-legacy",
@@ -84,7 +84,7 @@ fn from(port: u32) -> Match {
     from.expect("the port has no prerequisite")
 }
 
-/// What comes in by `port` goes by the device's own forwarding.
+/// Returns a rule by which the device forwards frames from `port` as without OpenFlow (NORMAL).
 fn normal(port: u32) -> FlowMod {
     let actions = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
     let mut rule = FlowMod::new(FlowModCommand::Add, echo::PRIORITY, from(port), actions);

@@ -1,7 +1,7 @@
 //! Scenario 1: round trip by the fields that rules match.
 //!
-//! UDP sockets at both ends, as published. The other scenarios send whole frames past the hosts'
-//! stacks.
+//! The experiment uses UDP sockets at both ends, as published. The other scenarios send whole
+//! frames and bypass the network stacks of the hosts.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ use crate::rules::MatchSet;
 use crate::setup::{TestSetup, Watch};
 use crate::tools::Tools;
 
-/// The experiment.
+/// The experiment "echo".
 pub(crate) const ECHO: Experiment = Experiment {
     description: Description {
         name: "echo",
@@ -129,7 +129,7 @@ pub(crate) const ECHO: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// The point that represents the experiment: exact match and the smallest frames.
+/// The representative point of the experiment: exact match and the smallest frames.
 const EXACT_SMALLEST: &[(&str, Focus)] =
     &[("match_set", Focus::Last), ("frame_bytes", Focus::First)];
 
@@ -185,7 +185,7 @@ fn measured(
     measured
 }
 
-/// Counts of the tester, warm-up included.
+/// Counts of the generator, warm-up included.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     sent: u64,
@@ -205,8 +205,8 @@ impl Counts {
         }
     }
 
-    /// Returns true if the counters of the device's rules agree with the tester's. A lost packet
-    /// may or may not have reached the device.
+    /// Returns true if the counters of the device's rules agree with those of the generator. A lost
+    /// packet may or may not have reached the device.
     fn agree(&self, evidence: &OpenFlowEvidence) -> bool {
         (self.served..=self.sent).contains(&evidence.towards_server)
             && (self.returned..=self.served).contains(&evidence.towards_client)
@@ -304,7 +304,7 @@ mod tests {
         };
         let echoes = || over(path(40_000, None), path(60_000, Some(70)), request).unwrap();
         let point = Point::default().with("match_set", Value::word("port"));
-        // Counters of the rules of such a device: six replies are lost after them.
+        // Counters of the rules of such a device: six replies are lost after the device.
         let with = |towards_client| {
             let evidence = OpenFlowEvidence {
                 packet_ins: 0,

@@ -1,4 +1,4 @@
-//! Scenario 4: what rewriting a header field costs.
+//! Scenario 4: the delay of rewriting a header field.
 
 use flow::{Action, Field, Match};
 use packet::MacAddr;
@@ -9,7 +9,7 @@ use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
 use crate::frames::{Tag, UdpFrame};
 
-/// The experiment.
+/// The experiment "echo-rewrite".
 pub(crate) const REWRITE: Experiment = Experiment {
     description: Description {
         name: "echo-rewrite",
@@ -70,7 +70,7 @@ pub(super) const FIELDS: &[&str] = &[
     "udp-port",
 ];
 
-/// As published: 64 bytes alone.
+/// The only size as published is 64 bytes.
 const SIZE_64: Parameter = Parameter {
     values: Values::Numbers {
         quick: &[64],
@@ -101,7 +101,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     echo::measure(point, [request, changed], plane)
 }
 
-/// What `frame` should become, and the actions for it.
+/// Returns the expected form of `frame` after the rewrite, and the actions for it.
 fn rewritten(field: &str, mut frame: UdpFrame) -> (UdpFrame, Vec<Action>) {
     let action = match field {
         "mac-destination" => {

@@ -1,4 +1,4 @@
-//! Scenario 3: one rule against a full table.
+//! Scenario 3: one rule compared with a full table.
 
 use base::SplitMix64;
 use openflow::Message;
@@ -8,7 +8,7 @@ use super::{PACKETS, WARM_UP, echo};
 use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
 
-/// The experiment.
+/// The experiment "echo-rules".
 pub(crate) const RULES: Experiment = Experiment {
     description: Description {
         name: "echo-rules",
@@ -74,7 +74,7 @@ pub(crate) const RULES: Experiment = Experiment {
     seconds: |point| {
         let full = point.word("table") == "full";
         let rules = if full { point.number("rules") } else { 0 };
-        // Added, and deleted before the next test.
+        // The time to add the rules, and to delete them before the next trial.
         echo::seconds(point) + rules as f64 * 30e-6
     },
     measure: |point, setup, tools| on_setup(point, setup, tools, measure),
@@ -114,7 +114,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     echo::measure(point, [request, request], plane)
 }
 
-/// A place amid `rules` others, by chance and the same for every device.
+/// Returns a random position among `rules` others, the same for every device.
 fn place(rules: u32) -> u32 {
     let share = SplitMix64::new(rules.into()).next_u64() % u64::from(rules.max(1));
     u32::try_from(share).expect("less than the rules")

@@ -1,5 +1,5 @@
-//! Round trips, capacities and rewritten frames of a device in memory: what is told of it must
-//! be what it was made to be.
+//! Round trips, capacities and rewritten frames of a simulated device: the figures must be the
+//! configured values.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn capacity(kind: &str, most: u64, sample: u64, faults: Faults) -> Measured {
     measured((&CAPACITY, super::capacity::measure), faults, &values)
 }
 
-/// Nothing is lost or to be said, and every echo took so long.
+/// Asserts that there is no loss and no flaw, and that every echo took this time.
 fn assert_all_took(measured: &Measured, micros: f64) {
     assert_eq!(
         void(measured).len() + notes(measured).len(),
@@ -106,7 +106,7 @@ proptest! {
         let took = (forth_ns + back_ns) as f64 / 1e3;
         assert_near(&measured, "p50_us", took, DIGITS);
         assert_near(&measured, "p999_us", took, DIGITS);
-        // Echoes go on until twenty in a row came; then 20 of warm-up and 300 that count.
+        // The trial begins after twenty echoes without loss; then 20 echoes warm up and 300 count.
         let lost = figure(&measured, "lost");
         let (least, most) = (300 / lose_every, 300_u64.div_ceil(lose_every));
         prop_assert!((least as f64..=most as f64).contains(&lost), "{}", lost);
@@ -122,7 +122,7 @@ fn a_device_that_jitters_has_a_spread() {
     let mut faults = Faults::slow(50_000, 0);
     faults.forth.jitter_ns = 40_000;
     let measured = legacy("openflow", faults);
-    // Uniform from 50 to 90 us.
+    // The delay is uniform from 50 to 90 us.
     assert_near(&measured, "mean_us", 70.0, 0.03);
     assert_near(&measured, "p99_us", 89.6, 0.01);
 }
@@ -153,7 +153,7 @@ fn a_field_that_is_not_rewritten_or_a_sum_that_is_wrong_is_found() {
         );
     }
     let mut faults = Faults::default();
-    // The checksum of UDP, of every fiftieth.
+    // Corrupts the UDP checksum of every fiftieth frame.
     faults.forth.rewrite = Some(|frame, nth| frame[40] ^= u8::from(nth.is_multiple_of(50)));
     let spoilt = rewrite("ip-tos", faults);
     assert!(void(&spoilt)[0].contains(" frames came out otherwise"));
@@ -245,7 +245,7 @@ proptest! {
         }
         prop_assert_eq!(figure(&measured, "bytes_per_rule"), bytes as f64);
         prop_assert_eq!(figure(&measured, "effective_percent"), 100.0);
-        // Those that are refused take as long.
+        // Rejected rules take the same time.
         let batches = wanted.div_euclid(1_000.0) + 1.0;
         let said = if room < most { (batches * 1_000.0).min(most as f64) } else { wanted };
         let rate = wanted / (said * micros as f64 / 1e6);
@@ -264,7 +264,7 @@ fn a_device_that_says_yes_and_does_nothing_is_found() {
     let measured = capacity("exact", 1_000, 1_000, faults);
     assert_eq!(figure(&measured, "accepted"), 1_000.0);
     assert_eq!(figure(&measured, "listed"), 993.0);
-    // Rules are tried by chance: 99 per cent of such samples are within 3.6 of 75.
+    // The sample is random: 99 per cent of such samples are within 3.6 of 75.
     let effective = figure(&measured, "effective_percent");
     assert!((effective - 75.0).abs() < 3.6, "{effective}");
 }

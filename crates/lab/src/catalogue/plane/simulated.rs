@@ -1,5 +1,5 @@
-//! A device that does exactly what a test says, faults and all, in a time of its own. What an
-//! experiment tells of it must be what was put in.
+//! Simulated data plane with configured faults, on simulated time. An experiment must report the
+//! configured values.
 
 mod switch;
 mod told;
@@ -28,42 +28,43 @@ use crate::trial::TrialError;
 use switch::Switch;
 pub(in crate::catalogue) use told::*;
 
-/// What a device is, and what is wrong with it.
+/// Properties and faults of the device.
 #[derive(Clone, Debug)]
 pub(in crate::catalogue) struct Faults {
-    /// What becomes of frames from the first host of a pair, and from the second.
+    /// Paths from the first host of a pair to the second, and back.
     pub(in crate::catalogue) forth: Path,
     pub(in crate::catalogue) back: Path,
-    /// Whether it speaks OpenFlow.
+    /// True if the device supports OpenFlow.
     pub(in crate::catalogue) openflow: bool,
-    /// Rules that it has room for.
+    /// Capacity of the table in rules.
     pub(in crate::catalogue) capacity: usize,
-    /// Rules that it says it refuses.
+    /// Condition for the rules that the device rejects.
     pub(in crate::catalogue) refuses: fn(&FlowMod) -> bool,
-    /// Every how manieth rule it takes and does not go by.
+    /// Every nth rule is accepted but has no effect.
     pub(in crate::catalogue) forgets_every: Option<u64>,
-    /// By so many rules it tells of too few.
+    /// Number of rules that are missing in statistics.
     pub(in crate::catalogue) hides: u32,
-    /// What a message takes it.
+    /// Processing time of a message.
     pub(in crate::catalogue) message: Duration,
-    /// So long after its barrier it goes by the rules before.
+    /// Time for which the previous rules stay in force after a deletion.
     pub(in crate::catalogue) apply: Duration,
-    /// Whether it outputs frames without changing them first.
+    /// True if the device outputs frames without the modifications of their rule.
     pub(in crate::catalogue) ignores_sets: bool,
-    /// What a frame takes more for each rule that there is, and by its own forwarding.
+    /// Additional delay of a frame for each rule in the table, and for forwarding by NORMAL.
     pub(in crate::catalogue) rule: Duration,
     pub(in crate::catalogue) normal: Duration,
-    /// Frames towards the server that its rules do not count.
+    /// Number of frames towards the server that are missing in the counters of the rules.
     pub(in crate::catalogue) uncounted: u64,
-    /// Whether it sends every frame to all other hosts, and whether it does so until it has
-    /// learnt where they are.
+    /// True if the device sends every frame to all other hosts, and true if it does so until it has
+    /// learned the destination.
     pub(in crate::catalogue) floods: bool,
     pub(in crate::catalogue) learns: bool,
-    /// Flows that it carries: frames of others are lost.
+    /// Number of flows that the device carries: frames of further flows are lost.
     pub(in crate::catalogue) flows: usize,
-    /// How much later than its cable it comes back.
+    /// Time from the repair of the link until the device forwards again.
     pub(in crate::catalogue) recovers: Duration,
-    /// Bytes by which its process grows, with a rule and with a load; none for a kernel's.
+    /// Memory growth of the process in bytes for each rule and for each load; none for a device
+    /// without a process.
     pub(in crate::catalogue) grows: Option<[u64; 2]>,
     pub(in crate::catalogue) price: Option<f64>,
 }
@@ -95,7 +96,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// No other fault than that frames take so long, forth and back.
+    /// Returns a device without other faults than these path delays.
     pub(in crate::catalogue) fn slow(forth_ns: u64, back_ns: u64) -> Self {
         let path = |delay_ns| Path {
             delay_ns,
@@ -109,13 +110,13 @@ impl Faults {
     }
 }
 
-/// The device.
+/// The simulated device.
 pub(in crate::catalogue) struct Simulated {
     faults: Faults,
     time: Arc<SimulatedTime>,
     switch: Arc<Mutex<Switch>>,
     resident_bytes: u64,
-    /// What was done to frames of the last load, by the port where they came in.
+    /// Effects of the last load's paths on frames, by the ingress port.
     pub(in crate::catalogue) done: Vec<Done>,
 }
 
@@ -173,7 +174,8 @@ impl Simulated {
         })
     }
 
-    /// By how much time goes on, so that each frame of each stream goes at its time.
+    /// Returns the step of the simulated time in nanoseconds: small enough for each stream to send
+    /// each frame on time.
     fn step_ns(&self, load: &Load) -> u64 {
         let bytes = load.frames.mean_bytes();
         let gap_ns = match load.pace {
@@ -181,7 +183,7 @@ impl Simulated {
             Pace::FlatOut => self.faults.forth.sender_gap_ns as f64,
             other => panic!("no experiment has {other:?}"),
         };
-        // A round looks at the time once for each stream.
+        // A round reads the time once for each stream.
         let looks = 4 * load.request().streams.len() as u64;
         let step = nanos(Duration::from_secs_f64(gap_ns / 1e9)) / looks;
         step.max(1)
@@ -198,7 +200,7 @@ impl Simulated {
         hosts.unwrap_or_else(|_| panic!("there are two"))
     }
 
-    /// Does what a message says, or refuses.
+    /// Executes a message, or rejects it.
     fn handle(&mut self, message: &Message) -> Result<Option<Message>, Why> {
         self.time.pass(nanos(self.faults.message));
         let now = self.time.look_ns();
@@ -351,14 +353,14 @@ impl Plane for Simulated {
     }
 }
 
-/// A host's end, whose time leaps to when a frame comes.
+/// The end of a host. A receive without a frame advances the time to the next arrival.
 struct Host {
     way: Way,
     time: Arc<SimulatedTime>,
     room: Vec<u8>,
 }
 
-/// Where nothing is under way, time passes by so much.
+/// Time that passes if no frame is in flight.
 const LEAP_NS: u64 = 1_000_000;
 
 impl Wire for Host {

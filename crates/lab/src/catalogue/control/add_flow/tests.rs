@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn found(step: Step, faults: Faults, values: &[(&str, u64)]) -> Result<Found, Tr
 
 const RULES: &[(&str, u64)] = &[("rules", 50), ("pps", 50_000)];
 
-/// A frame of each of fifty flows comes once in a thousand microseconds.
+/// Interval between two frames of one of fifty flows.
 const ROUND_MS: f64 = 1.0;
 
 #[test]
@@ -30,7 +30,8 @@ fn an_honest_device_is_found_honest_and_as_slow_as_it_is() {
         let found = found(step, faults, RULES).unwrap();
         assert!(found.void.is_empty(), "{:?}", found.void);
         assert!(found.notes.is_empty(), "{:?}", found.notes);
-        // Fifty messages of 100 µs each, and the last is in force 3 ms later; the barrier waits.
+        // Fifty messages take 100 µs each, and the last is in force 3 ms later; the barrier reply
+        // waits.
         assert_near(&found, "barrier_ms", 8.0, 0.02 + 0.1);
         assert_near(
             &found,
@@ -61,10 +62,10 @@ fn a_barrier_that_lies_by_five_milliseconds_is_convicted_of_five() {
         };
         let found = found(step, faults, RULES).unwrap();
         assert!(found.void.is_empty(), "{:?}", found.void);
-        // Told in 5 µs each, in force 5 ms later.
+        // Each message takes 5 µs and is in force 5 ms later.
         assert_near(&found, "barrier_ms", 0.26, 0.05);
         assert_near(&found, "lag_ms", 5.0 + ROUND_MS / 2.0, ROUND_MS / 2.0 + 0.1);
-        // Fifty frames a millisecond meet no rule, or the old one.
+        // Fifty frames per millisecond match no rule or the old one.
         assert_near(&found, "late", 250.0, 20.0);
     }
 }
@@ -113,7 +114,7 @@ fn exact_rules_of_both_versions_are_met_too() {
     }
 }
 
-/// What comes of an addition where rules were deleted that are in force for so long yet.
+/// Adds rules after a deletion that takes effect this long after its barrier reply.
 fn after_deletion(apply: Duration) -> Found {
     let faults = Faults {
         apply,

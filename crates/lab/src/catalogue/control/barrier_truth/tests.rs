@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 
@@ -23,7 +23,7 @@ fn an_honest_barrier_is_not_convicted() {
     let found = found(faults).unwrap();
     assert_near(&found, "convicted", 0.0, 0.0);
     assert_near(&found, "late", 0.0, 0.0);
-    // Two messages of 5 µs, and the last is in force a millisecond later.
+    // Two messages take 5 µs each, and the last is in force a millisecond later.
     assert_near(&found, "barrier_p50_us", 1_010.0, 15.0);
     assert_near(&found, "effect_p50_us", 1_030.0, 25.0);
     assert_near(&found, "lag_max_us", 20.0, 25.0);
@@ -38,7 +38,7 @@ fn each_barrier_that_lies_is_convicted_and_by_how_much() {
     };
     let found = found(faults).unwrap();
     assert_near(&found, "convicted", 10.0, 0.0);
-    // A hundred frames in each millisecond of ten.
+    // A hundred frames in each of ten milliseconds.
     assert_near(&found, "late", 1_000.0, 50.0);
     assert_near(&found, "barrier_p50_us", 15.0, 10.0);
     assert_near(&found, "lag_max_us", 1_020.0, 30.0);

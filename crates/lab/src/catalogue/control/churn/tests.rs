@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use base::Xid;
 use openflow::Version;
@@ -7,7 +7,7 @@ use super::super::rig::{Caught, Told};
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;
 
-/// A device that loses each frame of this many.
+/// A device that loses every nth frame.
 struct Lossy {
     inner: Simulated,
     every: u64,
@@ -78,7 +78,7 @@ fn as_many_rules_come_and_go_as_are_wanted_and_frames_take_what_they_take() {
         assert_near(&found, "changes_s", rate as f64, 30.0);
         assert_near(&found, "lost_percent", 0.0, 0.0);
         assert_near(&found, "received_kpps", 10.0, 0.1);
-        // A look at what has come out takes its time.
+        // A poll for arrived frames takes time too.
         assert_near(&found, "p50_us", 32.0, 3.0);
         assert_near(&found, "quiet_p50_us", 32.0, 3.0);
         assert_near(&found, "delay_ratio", 1.0, 0.1);
@@ -93,7 +93,7 @@ fn a_device_that_is_behind_is_told_of_by_its_barrier() {
         per_message: Duration::from_millis(1),
         ..Faults::default()
     };
-    // Of 200 rules in a tenth of a second it has done 100.
+    // It processes 100 of 200 rules in a tenth of a second.
     let found = found(faults, 2_000);
     assert_near(&found, "behind_ms", 101.0, 3.0);
 }
@@ -120,7 +120,7 @@ fn what_the_device_does_not_read_is_withheld_and_what_it_refuses_counted() {
         ..Faults::default()
     };
     let unread = found(unread, 2_000);
-    // Of 200 rules a part: 59 messages were those that set it up.
+    // Of the 100 messages that the device reads, 59 are of the setup; the others are part of 200.
     assert_near(&unread, "withheld", 159.0, 3.0);
     assert!(why_not(&unread, "behind_ms").contains("did not answer a barrier"));
     let full = Faults {

@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn an_update_without_fault_loses_nothing_and_overtakes_nothing() {
     for figure in ["lost", "late", "overtaken", "foreign", "duplicates"] {
         assert_near(&found, figure, 0.0, 0.0);
     }
-    // From the first change to the last: nine milliseconds, seen once in 100 µs.
+    // Nine milliseconds from the first change to the last, sampled once per 100 µs.
     assert_near(&found, "mixed_ms", 9.0, 0.2);
 }
 
@@ -33,7 +33,7 @@ fn frames_that_a_rule_drops_while_it_changes_are_lost() {
         gap: Duration::from_millis(2),
         ..Faults::default()
     };
-    // Ten rules, each deaf to ten frames a millisecond for two.
+    // Each of ten rules drops ten frames per millisecond for two milliseconds.
     assert_near(&found(faults), "lost", 200.0, 12.0);
 }
 

@@ -10,7 +10,7 @@ use openflow::{Message, Version};
 /// Network of the flows' source addresses, 10.0.0.0/8.
 const NETWORK: u32 = 0x0a00_0000;
 
-/// Factor that maps numbers to different addresses out of order; it is odd, and so has an inverse
+/// Factor that maps consecutive numbers to scattered addresses; it is odd, and so has an inverse
 /// modulo 2^24.
 const SPREAD: u32 = 0x9e_3779;
 
@@ -25,7 +25,7 @@ pub(super) fn messages(numbers: Range<u32>) -> Vec<u8> {
     bytes
 }
 
-/// Transaction number of all messages: replies come in the order of requests.
+/// Transaction number of all messages: replies arrive in the order of the requests.
 const XID: Xid = Xid(1);
 
 fn flow(number: u32) -> FlowMod {

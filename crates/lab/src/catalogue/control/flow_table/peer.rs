@@ -1,5 +1,5 @@
-//! Connection of the experiment `flow-table` to a device's management socket. Of a listing only the
-//! lengths are read, so that the lab does not limit its speed.
+//! Connection of the experiment `flow-table` to a device's management socket. Listings are not
+//! decoded beyond the lengths, so that the lab does not limit their speed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const REPLY_HEADER: usize = 12;
 /// Size of a listing of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
-    /// Flows.
+    /// Number of flows.
     pub(super) flows: u64,
     /// Bytes of all messages, with headers.
     pub(super) bytes: u64,

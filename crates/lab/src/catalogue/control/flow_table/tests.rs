@@ -157,7 +157,7 @@ fn memory_is_relative_to_the_emptiest_process() {
     let tests = [(); 2].map(|()| TableTest::run(FLOWS, &mut device).unwrap());
     let readings = tests.map(|test| test.reading(&point, empty));
     assert_near(&readings[0], "flow_bytes", 350.0);
-    // The second trial fills memory that the process has kept.
+    // The second trial fills memory that the process still holds.
     assert!(readings[1].figures["flow_bytes"].abs() < 1e-6);
     assert_near(&readings[1], "resident_flow_bytes", 350.0);
 }

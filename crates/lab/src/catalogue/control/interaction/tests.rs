@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 
@@ -29,7 +29,7 @@ fn questions_take_the_time_that_changes_then_lack() {
     assert_eq!(why_not(&quiet, "answers"), "nothing was asked");
     for polling in ["flow", "aggregate"] {
         let busy = found(polling, faults.clone());
-        // A question that comes just before takes as long as a message.
+        // A request just before the barrier takes as long as a message.
         assert_near(&busy, "barrier_ms", 11.0, 0.2);
         assert!(busy.reading.figures["answers"] >= 20.0);
         assert!(busy.void.is_empty(), "{:?}", busy.void);

@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;

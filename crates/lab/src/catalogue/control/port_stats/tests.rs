@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 
@@ -20,7 +20,7 @@ fn as_many_are_answered_as_the_device_can() {
     let slow = found(faults.clone(), 1_000);
     assert_near(&slow, "answers_s", 1_000.0, 15.0);
     assert_near(&slow, "p50_us", 100.0, 1.0);
-    // Ten thousand a second are all that it can, and the rest waits for its turn.
+    // The device answers at most ten thousand requests per second; the others wait.
     let fast = found(faults, 20_000);
     assert_near(&fast, "answers_s", 10_000.0, 200.0);
     assert!(fast.reading.figures["max_us"] > 50_000.0);

@@ -1,4 +1,4 @@
-//! Against a simulated device whose cable is taken away.
+//! Tests with the simulated switch and a link that changes.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use flow::PortDesc;
 use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
 use super::*;
 
-/// How the device tells of its port.
+/// Reports of the device about its port.
 #[derive(Clone)]
 struct Manner {
-    /// The kernel shows it so late, and the device tells so much later still.
+    /// Delay of the kernel, and further delay of the message.
     shows: Duration,
     tells: Duration,
     /// Messages for each change.
     times: u32,
-    /// Whether what they say is so.
+    /// True if the messages report the actual state.
     is_right: bool,
-    /// Changes are told together that come within so short a time.
+    /// Interval in which several changes are reported by one message.
     merges: Duration,
 }
 
@@ -176,7 +176,7 @@ fn a_device_that_says_nothing_has_told_of_nothing() {
 
 #[test]
 fn quick_changes_that_are_told_together_are_a_share() {
-    // Those within a tenth of a second: each takes the place of the one before.
+    // A change replaces the pending message of an earlier one.
     let found = found(Manner {
         merges: Duration::from_secs(1),
         ..Manner::default()

@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 
@@ -21,7 +21,7 @@ fn flows_are_set_up_as_soon_as_their_rule_is_in_force() {
         };
         let found = found(version, faults);
         assert_near(&found, "up_p50_us", 300.0, 2.0);
-        // The rule is in force 1.2 ms after the first frame; the next comes 2 ms after it.
+        // The rule is in force 1.2 ms after the first frame; the next frame follows 2 ms after it.
         assert_near(&found, "setup_p50_us", 2_010.0, 20.0);
         assert_near(&found, "never", 0.0, 0.0);
         assert_near(&found, "packet_ins", 20.0, 0.0);
@@ -32,7 +32,7 @@ fn flows_are_set_up_as_soon_as_their_rule_is_in_force() {
 #[test]
 fn flows_that_the_device_refuses_are_never_set_up() {
     let faults = Faults {
-        // One of them is the rule that sends frames up.
+        // One of them is the table-miss rule.
         capacity: 11,
         ..Faults::default()
     };

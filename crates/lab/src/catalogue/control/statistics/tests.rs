@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 
@@ -40,7 +40,7 @@ fn answers_and_frames_take_what_they_take() {
 #[test]
 fn questions_without_an_answer_are_counted_and_a_wrong_number_of_rules_voids() {
     let faults = Faults {
-        // The set-up is eleven messages and a barrier.
+        // The setup is eleven messages and a barrier request.
         silent_after: 11 + 4,
         ..Faults::default()
     };

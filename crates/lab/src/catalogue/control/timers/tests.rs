@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 
@@ -21,7 +21,7 @@ fn timeouts_are_as_late_as_they_are() {
                 ..Faults::default()
             };
             let found = found(kind, version, faults);
-            // Of each flow a frame comes in a millisecond.
+            // One frame per flow and millisecond.
             assert_near(&found, "late_mean_ms", 150.0, slack);
             assert_near(&found, "late_max_ms", 150.0, slack);
             assert_near(&found, "early_max_ms", -150.0, slack);
@@ -34,7 +34,7 @@ fn timeouts_are_as_late_as_they_are() {
 #[test]
 fn ends_that_are_not_told_are_counted_and_the_life_is_still_seen() {
     let faults = Faults {
-        // Four rules, three messages before them, and the barrier.
+        // Four rules, three messages before them, and the barrier request.
         silent_after: 8,
         ..Faults::default()
     };

@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ fn every_pair_can_be_said_in_both_versions_and_no_two_are_the_same() {
                 assert!(said.is_ok(), "{one:?} {other:?}: {said:?}");
             }
         }
-        // Of 78, some say the same by what they presuppose: the type with each field of IP,
-        // the protocol with each port, the number of the VLAN with its priority.
+        // Some of the 78 pairs are equal by their prerequisites: the Ethernet type with each IP
+        // field, the protocol with each port, the VLAN ID with the VLAN priority.
         assert_eq!(all.len(), 78 - 4 - 2 - 2 - 1);
     }
 }
@@ -65,7 +65,7 @@ fn a_field_alone_is_one_rule() {
 
 #[test]
 fn a_device_that_refuses_them_leaves_cells_with_its_words() {
-    // The rule that drops the rest is there, and no other finds room.
+    // The table has room for the rule that drops other frames, and for no other.
     let faults = Faults {
         capacity: 1,
         ..Faults::default()

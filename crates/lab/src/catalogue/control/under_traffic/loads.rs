@@ -35,7 +35,7 @@ const PART: u32 = 10_000;
 pub(super) enum Test {
     /// None, for comparison.
     Quiet,
-    /// Modifications of the rule of the frames.
+    /// Modifications of the rule that the frames match.
     Effect,
     /// Additions and deletions of other flows.
     FlowMods,
@@ -62,7 +62,7 @@ impl Test {
 pub(super) enum Load {
     /// None.
     Quiet,
-    /// Modifications of the rule of the frames.
+    /// Modifications of the rule that the frames match.
     Effect(Changes),
     /// Additions and deletions of other flows.
     FlowMods {
@@ -81,7 +81,7 @@ pub(super) enum Load {
 }
 
 impl Load {
-    /// Installs the rule of the frames, and the flows that the test needs.
+    /// Installs the rule of the frames and, for a dump, the other flows.
     pub(super) fn prepare(point: &Point, rig: &mut dyn Rig) -> Result<Self, TrialError> {
         add(
             "the rule of the frames",
@@ -331,13 +331,13 @@ fn add(what: &str, messages: Vec<Message>, rig: &mut dyn Rig) -> Result<(), Tria
     }
 }
 
-/// Returns the `number`th flow-mod of other flows: additions and deletions alternate, and a
+/// Returns the flow-mod with this number for other flows: additions and deletions alternate, and a
 /// deletion is of the flow that was added [`OTHERS`] additions before.
 fn next_other(number: u64) -> Message {
     let flow = number / 2;
     let (command, flow) = match number % 2 {
         0 => (FlowModCommand::Add, flow),
-        // The first deletions find nothing.
+        // The first deletions match no flow.
         _ => (FlowModCommand::DeleteStrict, flow.wrapping_sub(OTHERS)),
     };
     let flow = u32::try_from(flow % (1 << 24)).expect("24 bits fit");
@@ -355,7 +355,7 @@ fn rule(command: FlowModCommand, mark: usize) -> Message {
     flow_mod(command, PRIORITY, &fields, vec![set, output()])
 }
 
-/// Returns a message about another flow, which no frame belongs to.
+/// Returns a message about another flow, which no frame matches.
 fn other(command: FlowModCommand, number: u32) -> Message {
     let fields = [
         (Field::InPort, 1),

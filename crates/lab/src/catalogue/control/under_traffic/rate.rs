@@ -9,11 +9,11 @@ use crate::trial::TrialError;
 
 /// Upper end of the bisection in frames per second: more than one thread sends and receives.
 pub(super) const RATE_MAX: u64 = 2_000_000;
-/// Number of steps; the last two rates differ by a hundredth of the upper end or so.
+/// Number of steps; the last two rates differ by less than a hundredth of the upper end.
 pub(super) const STEPS: u32 = 8;
 /// Time of a step.
 const STEP: Duration = Duration::from_millis(100);
-/// Greatest percentage of frames that may be on their way when the last is sent, and of due frames
+/// Greatest percentage of frames that may be in flight when the last is sent, and of due frames
 /// that may not have been sent.
 const MISSING_MAX: u64 = 3;
 

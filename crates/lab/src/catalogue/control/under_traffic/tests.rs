@@ -18,7 +18,7 @@ fn found(test: &str, faults: Faults) -> (Found, Simulated) {
     (found, device)
 }
 
-/// Asserts that all samples are within some ticks of what is configured, or up to `more` later.
+/// Asserts that all samples are within some ticks of the configured value, or up to `more` later.
 fn assert_samples(found: &Found, samples: &str, expected: Duration, more: Duration) {
     let slack = 8 * TICK;
     for sample in found.reading.samples[samples].iter().flatten() {
@@ -50,7 +50,7 @@ proptest! {
         });
         let changes = found.reading.samples["effect_ns"].len();
         prop_assert!(changes > 15);
-        // A frame meets a change up to one interval of frames later.
+        // A frame shows a change up to one interval of frames later.
         let interval = Duration::from_nanos(1_000_000_000 / PPS);
         assert_samples(&found, "effect_ns", micros(apply + forward) + per_message, interval);
         let reply = match lies {
@@ -97,7 +97,7 @@ fn listings_are_counted_and_their_flows_added_before() {
         },
     );
     assert_eq!(device.rule_count(), 101);
-    // One after another.
+    // One listing after another.
     assert_near(&found, "dumps", 33.0, 0.0);
     assert_near(&found, "delay_max_us", 10.0, 8.0);
 }
@@ -127,7 +127,7 @@ fn half_is_of_the_rate_at_which_no_queue_grows() {
     let found = measure(&point, &mut device).unwrap();
     let carried = found.reading.figures["carried_pps"];
     let step = (rate::RATE_MAX >> rate::STEPS) as f64;
-    // A queue of 3 per cent of a step's frames may have grown.
+    // The queue may have grown by 3 per cent of a step's frames.
     assert!(
         (50_000.0 - step..=50_000.0 * 1.04).contains(&carried),
         "{carried}"

@@ -1,4 +1,4 @@
-//! Against a simulated device.
+//! Tests with the simulated switch.
 
 use openflow::Version;
 

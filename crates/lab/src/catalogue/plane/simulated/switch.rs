@@ -1,4 +1,4 @@
-//! How a simulated device forwards: by its rules, by what it has learnt, or to everybody.
+//! Forwarding of a simulated device: by rules, by learned addresses, or by flooding.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -10,19 +10,19 @@ use trafficgen::memory::At;
 
 use super::{Faults, nanos};
 
-/// How the device forwards.
+/// Forwarding state of the device.
 pub(super) struct Switch {
     faults: Faults,
-    /// None as long as it goes by the rules that a station is prepared with: from each host of
-    /// a pair to the other.
+    /// The rules, each with true if it works. None before the first installation: the switch then
+    /// forwards between the two hosts of each pair, as with the initial rules of a test setup.
     rules: Option<Vec<(FlowMod, bool)>>,
-    /// The rules before, and until when it goes by them.
+    /// The previous rules, and the time until which they stay in force.
     earlier: Option<Vec<(FlowMod, bool)>>,
     earlier_until_ns: u64,
     added: u64,
     stations: BTreeMap<[u8; 6], usize>,
     flows: BTreeSet<Vec<u8>>,
-    /// Frames that met a rule, from the client and from the server.
+    /// Frames that matched a rule, from the client and from the server.
     pub(super) counts: [u64; 2],
     pub(super) packet_ins: u64,
     key: FlowKey,
@@ -68,7 +68,7 @@ impl Switch {
         u32::try_from(rules).unwrap() - self.faults.hides
     }
 
-    /// Where a frame goes, of a device with so many ports.
+    /// Returns the copies of a frame that leave a device with this number of ports.
     pub(super) fn forward(&mut self, at: At, ports: usize) -> Vec<At> {
         let others = |at: &At| -> Vec<At> {
             let others = (0..ports).filter(|port| *port != at.port);
@@ -86,7 +86,7 @@ impl Switch {
                 None => others(&at),
             };
         }
-        // Addresses and ports of UDP over IPv4.
+        // The addresses and ports of UDP over IPv4.
         if self.faults.flows < usize::MAX {
             let flow = at.frame[26..38].to_vec();
             if self.flows.len() >= self.faults.flows && !self.flows.contains(&flow) {
@@ -128,8 +128,8 @@ impl Switch {
     }
 }
 
-/// What the actions of a rule make of a frame. They are carried out by what a switch rewrites
-/// with, so that what an experiment expects is judged by another.
+/// Returns the output of the actions. They use the packet crate's rewriting, so that the expected
+/// frames of an experiment are compared with those of another implementation.
 fn execute(actions: &[Action], at: At, faults: &Faults) -> Vec<At> {
     let mut frame = Frame::from_bytes(&at.frame);
     let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("frames are whole");

@@ -1,4 +1,4 @@
-//! What a test asks of an experiment's outcome.
+//! Accessors and assertions for the results of an experiment.
 
 use record::Profile;
 
@@ -6,7 +6,7 @@ use crate::catalogue::prelude::*;
 use crate::trial::Measured;
 use record::{Settings, Value};
 
-/// The point of an experiment's quick profile with these values.
+/// Returns the first point of an experiment's quick profile, with these values.
 pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Value)]) -> Point {
     let settings = Settings {
         profile: Profile::Quick,
@@ -19,19 +19,19 @@ pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Valu
     })
 }
 
-/// What a test came to.
+/// Returns the reading of a trial.
 pub(in crate::catalogue) fn reading(measured: &Measured) -> &Reading {
     &measured.reading
 }
 
-/// A figure.
+/// Returns the value of a figure.
 pub(in crate::catalogue) fn figure(measured: &Measured, name: &str) -> f64 {
     let reading = reading(measured);
     let value = reading.figures.get(name);
     *value.unwrap_or_else(|| panic!("{name}: {:?}", reading.absent))
 }
 
-/// Whether a figure is what was put in, to this share of it.
+/// Asserts that a figure differs by at most this share from the configured value.
 pub(in crate::catalogue) fn assert_near(measured: &Measured, name: &str, wanted: f64, share: f64) {
     let value = figure(measured, name);
     assert!(
@@ -40,22 +40,22 @@ pub(in crate::catalogue) fn assert_near(measured: &Measured, name: &str, wanted:
     );
 }
 
-/// Delays are kept to three digits.
+/// Precision of delays, which are kept to three digits.
 pub(in crate::catalogue) const DIGITS: f64 = 2e-3;
 
-/// Why a figure has no value.
+/// Returns the reason for an absent figure.
 pub(in crate::catalogue) fn why_not<'m>(measured: &'m Measured, name: &str) -> &'m str {
     let reading = reading(measured);
     let reason = reading.absent.get(name);
     reason.unwrap_or_else(|| panic!("{name}: {:?}", reading.figures))
 }
 
-/// What makes a test void.
+/// Returns the reasons that void the trial.
 pub(in crate::catalogue) fn void(measured: &Measured) -> Vec<&str> {
     flaws(measured, true)
 }
 
-/// What else is to be known of it.
+/// Returns the notes of the trial.
 pub(in crate::catalogue) fn notes(measured: &Measured) -> Vec<&str> {
     flaws(measured, false)
 }
