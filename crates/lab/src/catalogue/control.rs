@@ -3,7 +3,7 @@
 //!
 //! One tester measures three times of each change with one clock: the write of its message to the
 //! socket, the barrier reply, and the arrival of the first frame that shows the change. Each
-//! experiment is written against a [`rig::Rig`], a switch under control with hosts at its ports, so
+//! experiment is written against a [`rig::ControlRig`], a switch under control with hosts at its ports, so
 //! that tests can use a simulated switch with known faults.
 
 pub(super) mod add_flow;
@@ -39,7 +39,7 @@ use crate::catalogue::prelude::*;
 use crate::cores::run_on;
 use crate::setup::{TestSetup, Watch};
 use crate::tools::Tools;
-use rig::{Live, Rig};
+use rig::{ControlRig, LiveSwitch};
 
 /// The version of OpenFlow.
 const VERSION: Parameter = Parameter::axis(
@@ -69,13 +69,13 @@ const fn takes(device: DeviceKind, _: &Point) -> bool {
 
 /// Result of an experiment: its figures, and reasons to doubt them.
 #[derive(Debug, Default)]
-struct Found {
+struct TrialReport {
     reading: Reading,
     void: Vec<String>,
     notes: Vec<String>,
 }
 
-impl Found {
+impl TrialReport {
     fn at(point: &Point) -> Self {
         Self {
             reading: Reading::at(point),
@@ -89,7 +89,7 @@ fn on_device(
     point: &Point,
     setup: &TestSetup,
     tools: &Tools<'_>,
-    experiment: fn(&Point, &mut dyn Rig) -> Result<Found, TrialError>,
+    experiment: fn(&Point, &mut dyn ControlRig) -> Result<TrialReport, TrialError>,
 ) -> Result<Measured, TrialError> {
     on_rig(version(point), setup, tools, |live| experiment(point, live))
 }
@@ -99,20 +99,20 @@ fn on_rig<'a>(
     version: Version,
     setup: &TestSetup,
     tools: &Tools<'a>,
-    experiment: impl FnOnce(&mut Live<'a>) -> Result<Found, TrialError> + Send,
+    experiment: impl FnOnce(&mut LiveSwitch<'a>) -> Result<TrialReport, TrialError> + Send,
 ) -> Result<Measured, TrialError> {
-    let mut live = Live::open(setup, version, tools)?;
+    let mut live = LiveSwitch::open(setup, version, tools)?;
     let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
-    let found = run_on(tools.cores.first(), || {
-        let found = experiment(&mut live);
+    let report = run_on(tools.cores.first(), || {
+        let report = experiment(&mut live);
         let cleared = live.clear();
-        let found = found?;
-        cleared.map(|()| found)
+        let report = report?;
+        cleared.map(|()| report)
     })?;
     let conditions = watch.end(&setup.bench)?;
-    let mut measured = Measured::new(found.reading, conditions);
+    let mut measured = Measured::new(report.reading, conditions);
     measured.note_pressure();
-    found.void.into_iter().for_each(|why| measured.void(why));
-    found.notes.into_iter().for_each(|why| measured.note(why));
+    report.void.into_iter().for_each(|why| measured.void(why));
+    report.notes.into_iter().for_each(|why| measured.note(why));
     Ok(measured)
 }

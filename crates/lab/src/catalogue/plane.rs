@@ -82,7 +82,11 @@ pub(super) trait Plane {
 
     /// Returns the number of `frames` that arrive at the server. Repeats them for up to `patience`
     /// while rules are not in force.
-    fn come_out(&mut self, frames: &[UdpFrame], patience: Duration) -> Result<usize, TrialError>;
+    fn count_arrivals(
+        &mut self,
+        frames: &[UdpFrame],
+        patience: Duration,
+    ) -> Result<usize, TrialError>;
 
     /// Returns the resident memory of the device's process in bytes; none if the kernel itself
     /// forwards.
@@ -122,7 +126,7 @@ pub(super) fn on_setup(
     tools: &Tools<'_>,
     experiment: fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>,
 ) -> Result<Measured, TrialError> {
-    let mut live = Live {
+    let mut live = LivePlane {
         setup,
         tools,
         watch: None,
@@ -131,20 +135,20 @@ pub(super) fn on_setup(
 }
 
 /// The device of a test setup.
-struct Live<'a> {
+struct LivePlane<'a> {
     setup: &'a mut TestSetup,
     tools: &'a Tools<'a>,
     watch: Option<Watch<'a>>,
 }
 
-impl Live<'_> {
+impl LivePlane<'_> {
     fn controller(&self) -> Result<&Controller, ControllerError> {
         let none = || ControllerError::Down("it has no controller".to_owned());
         self.setup.controller().ok_or_else(none)
     }
 }
 
-impl Plane for Live<'_> {
+impl Plane for LivePlane<'_> {
     fn speaks_openflow(&self) -> bool {
         self.setup.kind().speaks_openflow()
     }
@@ -218,7 +222,11 @@ impl Plane for Live<'_> {
         Ok(echoes)
     }
 
-    fn come_out(&mut self, frames: &[UdpFrame], patience: Duration) -> Result<usize, TrialError> {
+    fn count_arrivals(
+        &mut self,
+        frames: &[UdpFrame],
+        patience: Duration,
+    ) -> Result<usize, TrialError> {
         let (clock, interrupt) = (self.tools.clock, self.tools.interrupt);
         let mut ends = frame_echo::open(&self.setup.bench, clock)?;
         let out = frame_echo::come_out(&mut ends, frames, patience, clock, interrupt)?;

@@ -8,7 +8,7 @@ use super::loss::{self, LOSS};
 use super::throughput::{self, THROUGHPUT};
 use crate::catalogue::Experiment;
 use crate::catalogue::plane::simulated::{
-    DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
+    DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
 };
 use crate::trial::Measured;
 use record::Value;
@@ -32,7 +32,7 @@ fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> 
     let values = values.iter().copied().chain([("line", LINE_MBIT)]);
     let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
     let point = point(experiment, &values);
-    let mut device = Simulated::new(faults);
+    let mut device = SimulatedPlane::new(faults);
     let measure = match experiment.description.name {
         "throughput" => throughput::measure,
         "loss-rate" => loss::measure,
@@ -76,7 +76,7 @@ fn a_device_as_fast_as_the_line_carries_it_both_ways() {
         ("direction", Value::word("both")),
     ];
     let point = point(&THROUGHPUT, &values);
-    let measured = throughput::measure(&point, &mut Simulated::new(faults)).unwrap();
+    let measured = throughput::measure(&point, &mut SimulatedPlane::new(faults)).unwrap();
     assert_eq!(figure(&measured, "line_percent"), 100.0);
     assert_eq!(
         figure(&measured, "throughput_kpps"),

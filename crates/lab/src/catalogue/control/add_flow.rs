@@ -3,10 +3,10 @@
 
 use flow::FlowModCommand;
 
-use super::changes::{self, Change, RULES};
-use super::flows::{Flows, TABLE, delete_all, drop_rest};
-use super::rig::{Rig, settle};
-use super::{Found, PPS, VERSION, on_device, takes};
+use super::changes::{self, RULES, RuleUpdate};
+use super::flows::{FlowRules, TABLE, delete_all, drop_rest};
+use super::rig::{ControlRig, send_batch};
+use super::{PPS, TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -102,64 +102,64 @@ pub(super) fn seconds(point: &Point) -> f64 {
     0.4 + 3.0 * round + point.number("rules") as f64 * 100e-6
 }
 
-pub(super) fn add(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::new(rig.version(), point);
-    settle(rig, vec![delete_all(), drop_rest()])?;
+pub(super) fn add(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::new(rig.version(), point);
+    send_batch(rig, vec![delete_all(), drop_rest()])?;
     let add = |flow| flows.message(FlowModCommand::Add, flow, None);
-    let change = Change {
+    let update = RuleUpdate {
         messages: (0..point.small("rules")).map(add).collect(),
         mark: None,
         pps: point.number("pps"),
         poll: None,
     };
-    let changed = changes::change(rig, change)?;
-    let mut found = Found::at(point);
+    let effects = changes::update(rig, update)?;
+    let mut report = TrialReport::at(point);
     // A frame that did not arrive matched the rule that drops.
-    let late = match changed.settled.refused.is_empty() {
-        true => changed.lost_late,
+    let late = match effects.outcome.refused.is_empty() {
+        true => effects.lost_late,
         false => 0,
     };
-    changed.tell(late, &mut found.reading);
-    changed.doubt(&mut found);
-    Ok(found)
+    effects.put_figures(late, &mut report.reading);
+    effects.add_flaws(&mut report);
+    Ok(report)
 }
 
-pub(super) fn modify(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::new(rig.version(), point);
+pub(super) fn modify(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::new(rig.version(), point);
     let count = point.small("rules");
-    let mut found = Found::at(point);
+    let mut report = TrialReport::at(point);
     if let Some(reason) = prepare(rig, flows, count)? {
-        super::figures::lack_all(&mut found.reading, changes::FIGURES, &reason);
-        return Ok(found);
+        super::figures::lack_all(&mut report.reading, changes::FIGURES, &reason);
+        return Ok(report);
     }
-    let change = modification(flows, count, point.number("pps"));
-    let changed = changes::change(rig, change)?;
-    changed.tell(changed.late, &mut found.reading);
-    changed.doubt(&mut found);
-    if changed.lost + changed.lost_late > 0 {
-        let lost = changed.lost + changed.lost_late;
-        found.notes.push(format!("{lost} frames did not come out"));
+    let update = modification(flows, count, point.number("pps"));
+    let effects = changes::update(rig, update)?;
+    effects.put_figures(effects.late, &mut report.reading);
+    effects.add_flaws(&mut report);
+    if effects.lost + effects.lost_late > 0 {
+        let lost = effects.lost + effects.lost_late;
+        report.notes.push(format!("{lost} frames did not arrive"));
     }
-    Ok(found)
+    Ok(report)
 }
 
 /// Installs rules that set the first mark. Returns the reason if the device rejects one of them.
 pub(super) fn prepare(
-    rig: &mut dyn Rig,
-    flows: Flows,
+    rig: &mut dyn ControlRig,
+    flows: FlowRules,
     count: u32,
 ) -> Result<Option<String>, TrialError> {
     let mark = Some(super::flows::MARKS[0]);
     let rules = (0..count).map(|flow| flows.message(FlowModCommand::Add, flow, mark));
     let messages = [delete_all(), drop_rest()].into_iter().chain(rules);
-    Ok(settle(rig, messages.collect())?.first_refusal())
+    Ok(send_batch(rig, messages.collect())?.first_refusal())
 }
 
 /// Returns the modification of all these rules to set the second mark.
-pub(super) fn modification(flows: Flows, count: u32, pps: u64) -> Change {
+pub(super) fn modification(flows: FlowRules, count: u32, pps: u64) -> RuleUpdate {
     let mark = Some(super::flows::MARKS[1]);
     let modify = |flow| flows.message(FlowModCommand::ModifyStrict, flow, mark);
-    Change {
+    RuleUpdate {
         messages: (0..count).map(modify).collect(),
         mark,
         pps,

@@ -6,10 +6,10 @@ use base::Instant;
 use flow::FlowModCommand;
 
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
-use super::flows::{Flows, MARKS, TABLE};
-use super::rig::{Few, Order, Rig, Settled, pass_over};
-use super::traffic::{Seen, Traffic};
-use super::{Found, PPS, VERSION, add_flow, on_device, takes};
+use super::flows::{FlowRules, MARKS, TABLE};
+use super::rig::{BatchOutcome, ControlRig, LimitedInbox, MessageBatch, discard_messages};
+use super::traffic::{FrameArrival, Traffic};
+use super::{PPS, TrialReport, VERSION, add_flow, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -105,7 +105,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Effect of successive changes on the frames.
-struct Watcher {
+struct BarrierWatcher {
     /// The mark that the rules set after the current change.
     mark: u8,
     /// For each flow: true if a frame with the new mark has arrived.
@@ -114,91 +114,93 @@ struct Watcher {
     last: Instant,
     answered: Option<Instant>,
     late: u64,
-    is_convicted: bool,
+    has_stale_frames: bool,
 }
 
-impl Watcher {
-    fn see(&mut self, seen: Seen) {
-        let is_after = self.answered.is_some_and(|answered| seen.sent > answered);
-        if seen.mark != self.mark {
+impl BarrierWatcher {
+    fn record(&mut self, arrival: FrameArrival) {
+        let is_after = self
+            .answered
+            .is_some_and(|answered| arrival.sent > answered);
+        if arrival.mark != self.mark {
             self.late += u64::from(is_after);
-            self.is_convicted |= is_after;
+            self.has_stale_frames |= is_after;
             return;
         }
-        let place = usize::try_from(seen.flow).unwrap_or(usize::MAX);
-        if let Some(met @ false) = self.met.get_mut(place) {
+        let index = usize::try_from(arrival.flow).unwrap_or(usize::MAX);
+        if let Some(met @ false) = self.met.get_mut(index) {
             *met = true;
             self.waiting -= 1;
-            self.last = seen.came;
+            self.last = arrival.received;
         }
     }
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::new(rig.version(), point);
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::new(rig.version(), point);
     let (batch, changes) = (point.small("batch"), point.number("changes"));
-    let mut found = Found::at(point);
+    let mut report = TrialReport::at(point);
     if let Some(reason) = add_flow::prepare(rig, flows, batch)? {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
     let mut random = base::SplitMix64::new(changes ^ u64::from(batch));
     let mut traffic = Traffic::new(batch, point.number("pps"), rig.now());
-    if let Some(unsettled) = traffic.settle(rig, Some(MARKS[0]))? {
-        unsettled.tell(&mut found);
+    if let Some(stale) = traffic.settle(rig, Some(MARKS[0]))? {
+        stale.add_to(&mut report);
     }
-    let mut watcher = Watcher {
+    let mut watcher = BarrierWatcher {
         mark: MARKS[0],
         met: vec![true; batch as usize],
         waiting: 0,
         last: rig.now(),
         answered: None,
         late: 0,
-        is_convicted: false,
+        has_stale_frames: false,
     };
-    let mut times = Times::default();
+    let mut times = ChangeTimes::default();
     for number in 0..changes {
         let more = random.next_u64() % ns(PAUSE).max(1);
         let next = rig.now() + PAUSE + Duration::from_nanos(more);
-        go_on(rig, &mut traffic, &mut watcher, next)?;
-        times.convicted += u64::from(std::mem::take(&mut watcher.is_convicted));
+        forward_until(rig, &mut traffic, &mut watcher, next)?;
+        times.wrong += u64::from(std::mem::take(&mut watcher.has_stale_frames));
         let mark = MARKS[usize::from(number % 2 == 0)];
-        let settled = one(rig, flows, mark, &mut traffic, &mut watcher)?;
-        if let Some(reason) = settled.first_refusal() {
-            lack_all(&mut found.reading, FIGURES, &reason);
-            return Ok(found);
+        let outcome = change_all(rig, flows, mark, &mut traffic, &mut watcher)?;
+        if let Some(reason) = outcome.first_refusal() {
+            lack_all(&mut report.reading, FIGURES, &reason);
+            return Ok(report);
         }
-        times.note(&settled, watcher.last);
+        times.note(&outcome, watcher.last);
     }
-    traffic.drain(rig, |seen| watcher.see(seen))?;
-    times.convicted += u64::from(watcher.is_convicted);
-    found.reading.put("late", watcher.late as f64);
-    times.tell(&mut found);
-    found.notes.extend(traffic.shortfall());
-    Ok(found)
+    traffic.drain(rig, |arrival| watcher.record(arrival))?;
+    times.wrong += u64::from(watcher.has_stale_frames);
+    report.reading.put("late", watcher.late as f64);
+    times.put_figures(&mut report);
+    report.notes.extend(traffic.shortfall());
+    Ok(report)
 }
 
 /// Durations of all changes.
 #[derive(Default)]
-struct Times {
+struct ChangeTimes {
     barriers: Vec<u64>,
     effects: Vec<u64>,
     lag_ns_max: u64,
-    convicted: u64,
+    wrong: u64,
 }
 
-impl Times {
+impl ChangeTimes {
     /// Records a change. `met` is the time at which its last rule took effect.
-    fn note(&mut self, settled: &Settled, met: Instant) {
+    fn note(&mut self, outcome: &BatchOutcome, met: Instant) {
         self.barriers
-            .push(ns(settled.answered.since(settled.began)));
-        self.effects.push(ns(met.since(settled.began)));
-        self.lag_ns_max = self.lag_ns_max.max(ns(met.since(settled.answered)));
+            .push(ns(outcome.answered.since(outcome.began)));
+        self.effects.push(ns(met.since(outcome.began)));
+        self.lag_ns_max = self.lag_ns_max.max(ns(met.since(outcome.answered)));
     }
 
-    fn tell(&self, found: &mut Found) {
-        let reading = &mut found.reading;
-        reading.put("convicted", self.convicted as f64);
+    fn put_figures(&self, report: &mut TrialReport) {
+        let reading = &mut report.reading;
+        reading.put("convicted", self.wrong as f64);
         reading.put("changes", self.barriers.len() as f64);
         reading.put("lag_max_us", self.lag_ns_max as f64 / 1e3);
         for (what, times) in [("barrier", &self.barriers), ("effect", &self.effects)] {
@@ -211,52 +213,52 @@ impl Times {
 }
 
 /// Sends and receives frames until the given time.
-fn go_on(
-    rig: &mut dyn Rig,
+fn forward_until(
+    rig: &mut dyn ControlRig,
     traffic: &mut Traffic,
-    watcher: &mut Watcher,
+    watcher: &mut BarrierWatcher,
     until: Instant,
 ) -> Result<(), TrialError> {
     while rig.now() < until {
         traffic.turn(rig)?;
-        pass_over(rig)?;
-        traffic.catch(rig, |seen| watcher.see(seen))?;
+        discard_messages(rig)?;
+        traffic.receive_frames(rig, |arrival| watcher.record(arrival))?;
     }
     Ok(())
 }
 
 /// Modifies all rules once, and waits for the barrier reply and for the effect on every flow.
-fn one(
-    rig: &mut dyn Rig,
-    flows: Flows,
+fn change_all(
+    rig: &mut dyn ControlRig,
+    flows: FlowRules,
     mark: u8,
     traffic: &mut Traffic,
-    watcher: &mut Watcher,
-) -> Result<Settled, TrialError> {
-    let count = u32::try_from(watcher.met.len()).expect("the bounds say so");
+    watcher: &mut BarrierWatcher,
+) -> Result<BatchOutcome, TrialError> {
+    let count = u32::try_from(watcher.met.len()).expect("the parameter is bounded");
     let modify = |flow| flows.message(FlowModCommand::ModifyStrict, flow, Some(mark));
     let began = rig.now();
-    let mut order = Order::new((0..count).map(modify).collect(), began);
+    let mut batch = MessageBatch::new((0..count).map(modify).collect(), began);
     watcher.mark = mark;
     watcher.answered = None;
     watcher.met.fill(false);
     watcher.waiting = watcher.met.len();
     loop {
-        order.turn(rig)?;
+        batch.turn(rig)?;
         traffic.turn(rig)?;
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            order.hear(&told, rig.version());
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            batch.process(&message, rig.version());
         }
-        watcher.answered = order.answered();
-        traffic.catch(rig, |seen| watcher.see(seen))?;
-        if let Some(settled) = order.settled() {
-            let is_refused = !settled.refused.is_empty();
+        watcher.answered = batch.answered();
+        traffic.receive_frames(rig, |arrival| watcher.record(arrival))?;
+        if let Some(outcome) = batch.outcome() {
+            let is_refused = !outcome.refused.is_empty();
             if watcher.waiting == 0 || is_refused {
-                return Ok(settled);
+                return Ok(outcome);
             }
-            if rig.now().since(settled.answered) > PATIENCE {
-                let reason = "no frame met a change within two seconds of its barrier's reply";
+            if rig.now().since(outcome.answered) > PATIENCE {
+                let reason = "a change had no effect within two seconds of its barrier reply";
                 return Err(TrialError::Impossible(reason.to_owned()));
             }
         }

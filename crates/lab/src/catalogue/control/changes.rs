@@ -8,12 +8,12 @@ use openflow::Message;
 use record::Reading;
 use stats::Histogram;
 
-use super::Found;
+use super::TrialReport;
 use super::figures::{bad, ms, ns, plain, rate, time};
 use super::flows::MARKS;
 use super::poll::Poll;
-use super::rig::{Few, Order, Rig, Settled};
-use super::traffic::{Seen, Traffic, Unsettled};
+use super::rig::{BatchOutcome, ControlRig, LimitedInbox, MessageBatch};
+use super::traffic::{FrameArrival, StaleForwarding, Traffic};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -39,7 +39,7 @@ pub(super) const RULES: Parameter = Parameter::axis(
 );
 
 /// Changes of one trial, and the mark by which a frame shows that its change is in force.
-pub(super) struct Change {
+pub(super) struct RuleUpdate {
     /// One message for each flow, in the order of the flows.
     pub(super) messages: Vec<Message>,
     /// The DSCP of frames that match a changed rule. Without a mark, every frame that arrives
@@ -51,13 +51,13 @@ pub(super) struct Change {
     pub(super) poll: Option<Poll>,
 }
 
-/// Result of [`change`].
+/// Result of [`update`].
 #[derive(Debug)]
-pub(super) struct Changed {
-    pub(super) settled: Settled,
+pub(super) struct UpdateEffects {
+    pub(super) outcome: BatchOutcome,
     /// Time at which the message of each flow was written to the socket.
-    pub(super) handed: Vec<Option<Instant>>,
-    /// Time at which the first frame of each flow showed the change.
+    pub(super) written: Vec<Option<Instant>>,
+    /// Time at which the first frame of each flow showed its change.
     pub(super) met: Vec<Option<Instant>>,
     /// Arrival of the last frame with the old mark.
     pub(super) last_old: Option<Instant>,
@@ -74,14 +74,14 @@ pub(super) struct Changed {
     pub(super) duplicates: u64,
     pub(super) shortfall: Option<String>,
     /// Frames that were wrong before the first change.
-    pub(super) unsettled: Option<Unsettled>,
+    pub(super) stale: Option<StaleForwarding>,
     /// Interval between two frames of a flow, which limits the precision of all effect times.
     pub(super) resolution: Duration,
     pub(super) poll: Option<Poll>,
 }
 
 /// Effect of the changes on the frames.
-struct Watcher {
+struct UpdateWatcher {
     mark: Option<u8>,
     old: u8,
     began: Instant,
@@ -94,14 +94,14 @@ struct Watcher {
     foreign: u64,
 }
 
-impl Watcher {
+impl UpdateWatcher {
     /// Sends the messages and the frames, until each change is in force or its time limit has
     /// passed.
     fn watch(
         &mut self,
-        rig: &mut dyn Rig,
+        rig: &mut dyn ControlRig,
         traffic: &mut Traffic,
-        order: &mut Order,
+        batch: &mut MessageBatch,
         mut poll: Option<&mut Poll>,
     ) -> Result<(), TrialError> {
         let round = traffic.round();
@@ -110,21 +110,23 @@ impl Watcher {
             if let Some(poll) = &mut poll {
                 poll.turn(rig)?;
             }
-            order.turn(rig)?;
-            let mut few = Few::default();
-            while let Some(told) = few.hear(rig)? {
-                let of_poll = poll.as_mut().is_some_and(|poll| poll.hear(&told, rig));
+            batch.turn(rig)?;
+            let mut inbox = LimitedInbox::default();
+            while let Some(message) = inbox.receive(rig)? {
+                let of_poll = poll
+                    .as_mut()
+                    .is_some_and(|poll| poll.process(&message, rig));
                 if !of_poll {
-                    order.hear(&told, rig.version());
+                    batch.process(&message, rig.version());
                 }
             }
-            self.answered = order.answered();
-            traffic.catch(rig, |seen| self.see(seen))?;
+            self.answered = batch.answered();
+            traffic.receive_frames(rig, |arrival| self.record(arrival))?;
             let Some(answered) = self.answered else {
                 continue;
             };
             // A rejected change has no effect to wait for.
-            let end = match self.waiting == 0 || order.is_refused() {
+            let end = match self.waiting == 0 || batch.is_refused() {
                 true => TAIL.max(round),
                 false => EFFECT.max(round * 2),
             };
@@ -134,22 +136,24 @@ impl Watcher {
         }
     }
 
-    fn see(&mut self, seen: Seen) {
-        let is_new = self.mark.is_none_or(|mark| seen.mark == mark);
+    fn record(&mut self, arrival: FrameArrival) {
+        let is_new = self.mark.is_none_or(|mark| arrival.mark == mark);
         if !is_new {
-            self.foreign += u64::from(seen.mark != self.old);
-            self.last_old = Some(seen.came);
-            let late = self.answered.is_some_and(|answered| seen.sent > answered);
+            self.foreign += u64::from(arrival.mark != self.old);
+            self.last_old = Some(arrival.received);
+            let late = self
+                .answered
+                .is_some_and(|answered| arrival.sent > answered);
             self.late += u64::from(late);
             return;
         }
-        if seen.came < self.began {
+        if arrival.received < self.began {
             self.premature += 1;
             return;
         }
-        let place = usize::try_from(seen.flow).unwrap_or(usize::MAX);
-        if let Some(met @ None) = self.met.get_mut(place) {
-            *met = Some(seen.came);
+        let index = usize::try_from(arrival.flow).unwrap_or(usize::MAX);
+        if let Some(met @ None) = self.met.get_mut(index) {
+            *met = Some(arrival.received);
             self.waiting -= 1;
         }
     }
@@ -157,15 +161,18 @@ impl Watcher {
 
 /// Changes the rule of as many flows as there are messages, while frames of these flows are sent in
 /// turn.
-pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, TrialError> {
-    let count = change.messages.len();
-    let flows = u32::try_from(count).expect("the bounds say so");
-    let mut traffic = Traffic::new(flows, change.pps, rig.now());
+pub(super) fn update(
+    rig: &mut dyn ControlRig,
+    update: RuleUpdate,
+) -> Result<UpdateEffects, TrialError> {
+    let count = update.messages.len();
+    let flows = u32::try_from(count).expect("the parameter is bounded");
+    let mut traffic = Traffic::new(flows, update.pps, rig.now());
     // If a mark shows the change, earlier rules must have set the other mark.
-    let unsettled = traffic.settle(rig, change.mark.map(|_| MARKS[0]))?;
+    let stale = traffic.settle(rig, update.mark.map(|_| MARKS[0]))?;
     let start = rig.now();
-    let mut watcher = Watcher {
-        mark: change.mark,
+    let mut watcher = UpdateWatcher {
+        mark: update.mark,
         old: MARKS[0],
         began: start,
         answered: None,
@@ -176,15 +183,15 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
         premature: 0,
         foreign: 0,
     };
-    let mut order = Order::new(change.messages, start);
-    let mut poll = change.poll;
-    watcher.watch(rig, &mut traffic, &mut order, poll.as_mut())?;
-    traffic.drain(rig, |seen| watcher.see(seen))?;
-    let settled = order.settled().expect("its barrier was answered");
-    let handed = (0..count).map(|place| rig.handed_at(order.xid(place)?));
-    let after = settled.answered + Duration::from_nanos(1);
-    Ok(Changed {
-        handed: handed.collect(),
+    let mut batch = MessageBatch::new(update.messages, start);
+    let mut poll = update.poll;
+    watcher.watch(rig, &mut traffic, &mut batch, poll.as_mut())?;
+    traffic.drain(rig, |arrival| watcher.record(arrival))?;
+    let outcome = batch.outcome().expect("its barrier was answered");
+    let written = (0..count).map(|index| rig.written_at(batch.xid(index)?));
+    let after = outcome.answered + Duration::from_nanos(1);
+    Ok(UpdateEffects {
+        written: written.collect(),
         met: watcher.met,
         last_old: watcher.last_old,
         late: watcher.late,
@@ -194,14 +201,14 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
         foreign: watcher.foreign,
         duplicates: traffic.duplicates(),
         shortfall: traffic.shortfall(),
-        unsettled,
+        stale,
         resolution: traffic.round(),
         poll,
-        settled,
+        outcome,
     })
 }
 
-/// Figures of a [`change`].
+/// Figures of an [`update`].
 pub(super) const FIGURES: &[Figure] = &[
     time("first_ms", "First rule active", "ms"),
     time("last_ms", "Last rule active", "ms"),
@@ -216,7 +223,7 @@ pub(super) const FIGURES: &[Figure] = &[
     plain("resolution_us", "Sampling interval per rule", "µs"),
 ];
 
-impl Changed {
+impl UpdateEffects {
     /// Returns the time at which the last change took effect, or none if a change had no effect.
     pub(super) fn last_met(&self) -> Option<Instant> {
         let all: Option<Vec<Instant>> = self.met.iter().copied().collect();
@@ -225,9 +232,9 @@ impl Changed {
 
     /// Returns the time from each message to its effect, in nanoseconds.
     pub(super) fn effects_ns(&self) -> Vec<u64> {
-        let pairs = self.handed.iter().zip(&self.met);
+        let pairs = self.written.iter().zip(&self.met);
         pairs
-            .filter_map(|(handed, met)| Some(ns((*met)?.since((*handed)?))))
+            .filter_map(|(written, met)| Some(ns((*met)?.since((*written)?))))
             .collect()
     }
 
@@ -245,15 +252,15 @@ impl Changed {
     }
 
     /// Adds [`FIGURES`]. `late` is the number of frames that prove the barrier reply wrong.
-    pub(super) fn tell(&self, late: u64, reading: &mut Reading) {
-        let Settled {
+    pub(super) fn put_figures(&self, late: u64, reading: &mut Reading) {
+        let BatchOutcome {
             began,
-            said,
+            barrier_sent,
             answered,
             ..
-        } = self.settled;
+        } = self.outcome;
         reading.put("barrier_ms", ms(answered.since(began)));
-        reading.put("said_ms", ms(said.since(began)));
+        reading.put("said_ms", ms(barrier_sent.since(began)));
         reading.put("resolution_us", self.resolution.as_secs_f64() * 1e6);
         reading.put("late", late as f64);
         let never = self.met.iter().filter(|met| met.is_none()).count();
@@ -261,8 +268,8 @@ impl Changed {
         let seconds = answered.since(began).as_secs_f64();
         reading.put("rules_s", self.met.len() as f64 / seconds);
         let missing = || {
-            let reason = self.settled.first_refusal();
-            reason.unwrap_or_else(|| format!("no frame met {never} of the rules"))
+            let reason = self.outcome.first_refusal();
+            reason.unwrap_or_else(|| format!("{never} rules were never active"))
         };
         match self.met.iter().flatten().min() {
             Some(first) => reading.put("first_ms", ms(first.since(began))),
@@ -278,10 +285,10 @@ impl Changed {
                 .iter()
                 .for_each(|name| reading.lack(name, missing())),
         }
-        self.tell_effects(&missing(), reading);
+        self.put_effects(&missing(), reading);
     }
 
-    fn tell_effects(&self, missing: &str, reading: &mut Reading) {
+    fn put_effects(&self, missing: &str, reading: &mut Reading) {
         let effects = self.effects_ns();
         if effects.is_empty() {
             for name in ["effect_p50_us", "effect_p99_us"] {
@@ -295,44 +302,46 @@ impl Changed {
         reading
             .histograms
             .insert("effect_ns".to_owned(), all.encode());
-        let points = self.handed.iter().zip(&self.met).zip(0_u32..);
-        let since = |at: Instant| ms(at.since(self.settled.began));
+        let points = self.written.iter().zip(&self.met).zip(0_u32..);
+        let since = |at: Instant| ms(at.since(self.outcome.began));
         let met = points
             .clone()
             .filter_map(|((_, met), n)| Some([f64::from(n), since((*met)?)]));
         reading.series.insert("met_ms".to_owned(), met.collect());
-        let handed = points.filter_map(|((at, _), n)| Some([f64::from(n), since((*at)?)]));
+        let written = points.filter_map(|((at, _), n)| Some([f64::from(n), since((*at)?)]));
         reading
             .series
-            .insert("handed_ms".to_owned(), handed.collect());
+            .insert("handed_ms".to_owned(), written.collect());
     }
 
     /// Adds the reasons to void the trial, and all notes.
-    pub(super) fn doubt(&self, found: &mut Found) {
+    pub(super) fn add_flaws(&self, report: &mut TrialReport) {
         if self.premature > 0 {
             let count = self.premature;
-            let why = format!("{count} frames met a change before it was told");
-            found.void.push(why);
+            let why = format!("{count} frames showed a change before it was sent");
+            report.void.push(why);
         }
         if self.foreign > 0 {
             let count = self.foreign;
-            found
-                .void
-                .push(format!("{count} frames came out as no rule says"));
+            report.void.push(format!(
+                "{count} frames arrived with the mark of neither rule"
+            ));
         }
-        self.note(found);
+        self.note(report);
         if self.duplicates > 0 {
             let count = self.duplicates;
-            found.notes.push(format!("{count} frames came out twice"));
+            report
+                .notes
+                .push(format!("{count} duplicate frames arrived"));
         }
     }
 
     /// Adds the notes that apply to every experiment.
-    pub(super) fn note(&self, found: &mut Found) {
-        if let Some(unsettled) = self.unsettled {
-            unsettled.tell(found);
+    pub(super) fn note(&self, report: &mut TrialReport) {
+        if let Some(stale) = self.stale {
+            stale.add_to(report);
         }
-        found.notes.extend(self.shortfall.clone());
-        found.notes.extend(self.settled.first_refusal());
+        report.notes.extend(self.shortfall.clone());
+        report.notes.extend(self.outcome.first_refusal());
     }
 }

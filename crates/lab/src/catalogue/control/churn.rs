@@ -7,10 +7,10 @@ use flow::FlowModCommand;
 use openflow::Message;
 
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
-use super::flows::{Flows, delete_all, drop_rest};
-use super::rig::{Few, Rig, settle};
-use super::traffic::{Seen, Traffic};
-use super::{Found, VERSION, on_device, takes};
+use super::flows::{FlowRules, delete_all, drop_rest};
+use super::rig::{ControlRig, LimitedInbox, send_batch};
+use super::traffic::{FrameArrival, Traffic};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -133,29 +133,29 @@ const FIGURES: &[Figure] = &[
 const FLOWS: u32 = 16;
 
 /// Greatest number of flow-mods in one turn, so that they do not delay the frames.
-const SAID_AT_ONCE: u64 = 4;
+const SENT_PER_TURN: u64 = 4;
 
 /// Additions and deletions of rules that no frame matches.
-struct Others {
-    flows: Flows,
+struct RuleChurn {
+    flows: FlowRules,
     resident: u32,
     rate: u64,
     began: Instant,
     due: u64,
-    said: u64,
+    sent: u64,
     withheld: u64,
     refused: u64,
 }
 
-impl Others {
-    const fn new(rate: u64, resident: u32, flows: Flows, began: Instant) -> Self {
+impl RuleChurn {
+    const fn new(rate: u64, resident: u32, flows: FlowRules, began: Instant) -> Self {
         Self {
             flows,
             resident,
             rate,
             began,
             due: 0,
-            said: 0,
+            sent: 0,
             withheld: 0,
             refused: 0,
         }
@@ -164,9 +164,9 @@ impl Others {
     /// Returns the next flow-mod: deletions of the oldest rule and additions of a new one
     /// alternate.
     fn next(&self) -> Message {
-        let pair = u32::try_from(self.said / 2).unwrap_or(u32::MAX);
+        let pair = u32::try_from(self.sent / 2).unwrap_or(u32::MAX);
         let oldest = FLOWS.wrapping_add(pair);
-        match self.said % 2 {
+        match self.sent % 2 {
             0 => self
                 .flows
                 .message(FlowModCommand::DeleteStrict, oldest, None),
@@ -178,16 +178,16 @@ impl Others {
     }
 
     /// Sends a few of the flow-mods that are due.
-    fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    fn turn(&mut self, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
         let since = rig.now().since(self.began).as_nanos();
         let due = since * u128::from(self.rate) / 1_000_000_000;
         let due = u64::try_from(due).unwrap_or(u64::MAX);
         let mut any = false;
-        for _ in 0..SAID_AT_ONCE.min(due.saturating_sub(self.due)) {
+        for _ in 0..SENT_PER_TURN.min(due.saturating_sub(self.due)) {
             self.due += 1;
             if rig.has_room() {
-                rig.say(&self.next())?;
-                self.said += 1;
+                rig.queue(&self.next())?;
+                self.sent += 1;
                 any = true;
             } else {
                 self.withheld += 1;
@@ -200,41 +200,44 @@ impl Others {
     }
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let mut found = Found::at(point);
-    let flows = Flows::of(rig.version());
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let mut report = TrialReport::at(point);
+    let flows = FlowRules::of(rig.version());
     let resident = point.small("resident");
     let add = |flow| flows.message(FlowModCommand::Add, flow, None);
     let rules = (0..FLOWS + resident).map(add);
     let rules = [delete_all(), drop_rest()].into_iter().chain(rules);
-    if let Some(reason) = settle(rig, rules.collect())?.first_refusal() {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+    if let Some(reason) = send_batch(rig, rules.collect())?.first_refusal() {
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
     let mut traffic = Traffic::new(FLOWS, point.number("pps"), rig.now());
-    if let Some(unsettled) = traffic.settle(rig, Some(0))? {
-        unsettled.tell(&mut found);
+    if let Some(stale) = traffic.settle(rig, Some(0))? {
+        stale.add_to(&mut report);
     }
     let length = Duration::from_millis(point.number("milliseconds"));
-    let mut nobody = Others::new(0, resident, flows, rig.now());
-    let mut quiet = Phase::run(rig, &mut traffic, &mut nobody, length, None)?;
-    let mut others = Others::new(point.number("rate"), resident, flows, rig.now());
+    let mut idle = RuleChurn::new(0, resident, flows, rig.now());
+    let mut quiet = Phase::run(rig, &mut traffic, &mut idle, length, None)?;
+    let mut churn = RuleChurn::new(point.number("rate"), resident, flows, rig.now());
     let before = Some(&mut quiet);
-    let mut churn = Phase::run(rig, &mut traffic, &mut others, length, before)?;
+    let mut loaded = Phase::run(rig, &mut traffic, &mut churn, length, before)?;
     // The reply to a final barrier shows when the device has processed all flow-mods.
-    let barrier = match settle(rig, Vec::new()) {
+    let barrier = match send_batch(rig, Vec::new()) {
         Err(TrialError::Impossible(reason)) => Err(reason),
         outcome => Ok(outcome?),
     };
-    traffic.drain(rig, |seen| churn.see(&seen))?;
-    tell(&mut found.reading, [&quiet, &churn], &others, &traffic);
-    let reading = &mut found.reading;
+    traffic.drain(rig, |arrival| loaded.record(&arrival))?;
+    put_figures(&mut report.reading, [&quiet, &loaded], &churn, &traffic);
+    let reading = &mut report.reading;
     match barrier {
-        Ok(barrier) => reading.put("behind_ms", ms(barrier.answered.since(barrier.said))),
+        Ok(barrier) => reading.put(
+            "behind_ms",
+            ms(barrier.answered.since(barrier.barrier_sent)),
+        ),
         Err(reason) => reading.lack("behind_ms", reason),
     }
-    found.notes.extend(traffic.shortfall());
-    Ok(found)
+    report.notes.extend(traffic.shortfall());
+    Ok(report)
 }
 
 /// Frames of one half of a trial.
@@ -248,9 +251,9 @@ struct Phase {
 impl Phase {
     /// Sends frames and flow-mods for this time. Frames of the phase `before` may still arrive.
     fn run(
-        rig: &mut dyn Rig,
+        rig: &mut dyn ControlRig,
         traffic: &mut Traffic,
-        others: &mut Others,
+        churn: &mut RuleChurn,
         length: Duration,
         mut before: Option<&mut Self>,
     ) -> Result<Self, TrialError> {
@@ -263,15 +266,15 @@ impl Phase {
         };
         while rig.now() < phase.end {
             traffic.turn(rig)?;
-            others.turn(rig)?;
-            let mut few = Few::default();
-            while let Some(told) = few.hear(rig)? {
-                others.refused += u64::from(told.refusal(rig.version()).is_some());
+            churn.turn(rig)?;
+            let mut inbox = LimitedInbox::default();
+            while let Some(message) = inbox.receive(rig)? {
+                churn.refused += u64::from(message.refusal(rig.version()).is_some());
             }
-            traffic.catch(rig, |seen| {
-                phase.see(&seen);
+            traffic.receive_frames(rig, |arrival| {
+                phase.record(&arrival);
                 if let Some(before) = &mut before {
-                    before.see(&seen);
+                    before.record(&arrival);
                 }
             })?;
         }
@@ -281,9 +284,10 @@ impl Phase {
     }
 
     /// Records a frame if it was sent in this phase.
-    fn see(&mut self, seen: &Seen) {
-        if seen.sent >= self.began && seen.sent < self.end {
-            self.delays_ns.push(ns(seen.came.since(seen.sent)));
+    fn record(&mut self, arrival: &FrameArrival) {
+        if arrival.sent >= self.began && arrival.sent < self.end {
+            self.delays_ns
+                .push(ns(arrival.received.since(arrival.sent)));
         }
     }
 
@@ -294,31 +298,36 @@ impl Phase {
     }
 }
 
-fn tell(reading: &mut Reading, [quiet, churn]: [&Phase; 2], others: &Others, traffic: &Traffic) {
+fn put_figures(
+    reading: &mut Reading,
+    [quiet, loaded]: [&Phase; 2],
+    churn: &RuleChurn,
+    traffic: &Traffic,
+) {
     let names = [
         "quiet_mean_us",
         "quiet_p50_us",
         "quiet_p99_us",
         "quiet_max_us",
     ];
-    let nothing = "nothing came out";
+    let nothing = "no frame arrived";
     put_times(reading, names, "quiet_delay_ns", &quiet.delays_ns, nothing);
     let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-    put_times(reading, names, "delay_ns", &churn.delays_ns, nothing);
+    put_times(reading, names, "delay_ns", &loaded.delays_ns, nothing);
     let pair = ["p50_us", "quiet_p50_us"].map(|name| reading.figures.get(name).copied());
     match pair {
-        [Some(churn), Some(quiet)] if quiet > 0.0 => reading.put("delay_ratio", churn / quiet),
+        [Some(loaded), Some(quiet)] if quiet > 0.0 => reading.put("delay_ratio", loaded / quiet),
         _ => reading.lack("delay_ratio", nothing),
     }
-    let seconds = churn.end.since(churn.began).as_secs_f64();
-    let lost = churn.lost_percent(traffic);
-    let came = churn.sent as f64 * (1.0 - lost / 100.0);
-    reading.put("received_kpps", came / seconds / 1e3);
+    let seconds = loaded.end.since(loaded.began).as_secs_f64();
+    let lost = loaded.lost_percent(traffic);
+    let received = loaded.sent as f64 * (1.0 - lost / 100.0);
+    reading.put("received_kpps", received / seconds / 1e3);
     reading.put("lost_percent", lost);
     reading.put("quiet_lost_percent", quiet.lost_percent(traffic));
-    reading.put("changes_s", others.said as f64 / seconds);
-    reading.put("withheld", others.withheld as f64);
-    reading.put("refused", others.refused as f64);
+    reading.put("changes_s", churn.sent as f64 / seconds);
+    reading.put("withheld", churn.withheld as f64);
+    reading.put("refused", churn.refused as f64);
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::changes::{self, RULES};
 use super::figures::{bad, lack_all, ms, plain, time};
-use super::flows::{Flows, TABLE};
-use super::rig::Rig;
-use super::{Found, PPS, VERSION, add_flow, on_device, takes};
+use super::flows::{FlowRules, TABLE};
+use super::rig::ControlRig;
+use super::{PPS, TrialReport, VERSION, add_flow, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -67,37 +67,37 @@ const FIGURES: &[Figure] = &[
     bad("duplicates", "Duplicate frames"),
 ];
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::new(rig.version(), point);
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::new(rig.version(), point);
     let count = point.small("rules");
-    let mut found = Found::at(point);
+    let mut report = TrialReport::at(point);
     if let Some(reason) = add_flow::prepare(rig, flows, count)? {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
-    let change = add_flow::modification(flows, count, point.number("pps"));
-    let changed = changes::change(rig, change)?;
-    let reading = &mut found.reading;
-    reading.put("lost", (changed.lost + changed.lost_late) as f64);
-    reading.put("late", changed.late as f64);
-    reading.put("overtaken", changed.overtaken() as f64);
-    reading.put("foreign", changed.foreign as f64);
-    reading.put("duplicates", changed.duplicates as f64);
-    let first = changed.met.iter().flatten().min();
-    match (first, changed.last_met()) {
+    let update = add_flow::modification(flows, count, point.number("pps"));
+    let effects = changes::update(rig, update)?;
+    let reading = &mut report.reading;
+    reading.put("lost", (effects.lost + effects.lost_late) as f64);
+    reading.put("late", effects.late as f64);
+    reading.put("overtaken", effects.overtaken() as f64);
+    reading.put("foreign", effects.foreign as f64);
+    reading.put("duplicates", effects.duplicates as f64);
+    let first = effects.met.iter().flatten().min();
+    match (first, effects.last_met()) {
         (Some(first), Some(last)) => {
-            let end = changed.last_old.unwrap_or(last).max(*first);
+            let end = effects.last_old.unwrap_or(last).max(*first);
             reading.put("mixed_ms", ms(end.since(*first)));
         }
         _ => {
-            let reason = changed.settled.first_refusal();
-            let otherwise = || "not all rules were met by a frame".to_owned();
+            let reason = effects.outcome.first_refusal();
+            let otherwise = || "some rules were never active".to_owned();
             reading.lack("mixed_ms", reason.unwrap_or_else(otherwise));
         }
     }
     // Frames without a rule are a figure of this experiment, so they do not void it.
-    changed.note(&mut found);
-    Ok(found)
+    effects.note(&mut report);
+    Ok(report)
 }
 
 #[cfg(test)]

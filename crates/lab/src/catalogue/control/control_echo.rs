@@ -7,8 +7,8 @@ use openflow::Message;
 use super::figures::{bad, plain, put_times, time};
 use super::flows::delete_all;
 use super::poll::Poll;
-use super::rig::{Few, PATIENCE, Rig, settle};
-use super::{Found, VERSION, on_device, takes};
+use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -80,42 +80,42 @@ const FIGURES: &[Figure] = &[
 /// Payload bytes of an echo request, as in OFLOPS.
 const PAYLOAD: usize = 56;
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    settle(rig, vec![delete_all()])?;
-    let question = Message::EchoRequest(vec![0x5a; PAYLOAD]);
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    send_batch(rig, vec![delete_all()])?;
+    let request = Message::EchoRequest(vec![0x5a; PAYLOAD]);
     let period = Duration::from_micros(point.number("period-us"));
-    let mut poll = Poll::new(question, period, point.number("echoes"), rig.now());
-    ask_all(rig, &mut poll)?;
-    let mut found = Found::at(point);
-    let reading = &mut found.reading;
+    let mut poll = Poll::new(request, period, point.number("echoes"), rig.now());
+    poll_until_done(rig, &mut poll)?;
+    let mut report = TrialReport::at(point);
+    let reading = &mut report.reading;
     let names = ["mean_us", "p50_us", "p99_us", "max_us"];
     put_times(
         reading,
         names,
         "echo_ns",
         poll.answers_ns(),
-        "no echo was answered",
+        "no echo reply arrived",
     );
     reading.put("lost", poll.open() as f64);
-    reading.put("echoes", poll.asked() as f64);
+    reading.put("echoes", poll.sent() as f64);
     if poll.withheld() > 0 {
         let count = poll.withheld();
-        found.notes.push(format!(
+        report.notes.push(format!(
             "{count} requests were not sent: the device did not read"
         ));
     }
-    Ok(found)
+    Ok(report)
 }
 
 /// Sends all requests of `poll` and waits for their replies, for at most ten seconds after the last
 /// request.
-pub(super) fn ask_all(rig: &mut dyn Rig, poll: &mut Poll) -> Result<(), TrialError> {
+pub(super) fn poll_until_done(rig: &mut dyn ControlRig, poll: &mut Poll) -> Result<(), TrialError> {
     let mut deadline = rig.now() + PATIENCE;
     while !poll.is_over() || (poll.open() > 0 && rig.now() < deadline) {
         poll.turn(rig)?;
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            poll.hear(&told, rig);
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            poll.process(&message, rig);
         }
         if !poll.is_over() {
             deadline = rig.now() + PATIENCE;

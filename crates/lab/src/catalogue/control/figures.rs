@@ -56,8 +56,8 @@ pub(super) fn put_times(
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();
     let quantile = |thousandths: usize| {
-        let place = (sorted.len() * thousandths).div_ceil(1000).max(1) - 1;
-        sorted[place] as f64
+        let index = (sorted.len() * thousandths).div_ceil(1000).max(1) - 1;
+        sorted[index] as f64
     };
     let values = [mean, quantile(500), quantile(990), quantile(1000)];
     for (name, value) in names.into_iter().zip(values) {

@@ -146,7 +146,7 @@ fn measure(
 }
 
 /// Flow table of a device.
-trait Table {
+trait TableUnderTest {
     /// Returns the current time.
     fn now(&self) -> Instant;
     /// Waits for this time.
@@ -192,7 +192,7 @@ struct TableTest {
 
 impl TableTest {
     /// Fills the table, lists it, and empties it.
-    fn run(flows: u32, table: &mut impl Table) -> Result<Self, TrialError> {
+    fn run(flows: u32, table: &mut impl TableUnderTest) -> Result<Self, TrialError> {
         let before = table.list()?.flows;
         let empty_bytes = table.resident_bytes()?;
         let part = PART.min(flows / 2).max(1);
@@ -203,7 +203,7 @@ impl TableTest {
         }
         let full_bytes = table.resident_bytes()?;
         let listing = table.list_with_echoes()?;
-        let deletion = timed(table, Table::clear)?;
+        let deletion = timed(table, TableUnderTest::clear)?;
         let deleted = table.now();
         let left = table.list()?.flows;
         let passed = table.now().since(deleted);
@@ -286,7 +286,7 @@ impl TableTest {
     }
 }
 
-fn timed<T: Table>(
+fn timed<T: TableUnderTest>(
     table: &mut T,
     work: impl FnOnce(&mut T) -> Result<(), TrialError>,
 ) -> Result<Duration, TrialError> {
@@ -303,7 +303,7 @@ struct LiveTable<'a> {
     tools: &'a Tools<'a>,
 }
 
-impl Table for LiveTable<'_> {
+impl TableUnderTest for LiveTable<'_> {
     fn now(&self) -> Instant {
         self.tools.clock.now()
     }

@@ -42,12 +42,12 @@ pub(super) const TABLE: Parameter = Parameter::axis(
 
 /// Rules of one kind in one version of OpenFlow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flows {
+pub(super) struct FlowRules {
     version: Version,
     is_exact: bool,
 }
 
-impl Flows {
+impl FlowRules {
     pub(super) fn new(version: Version, point: &Point) -> Self {
         let is_exact = point.get("table").is_some() && point.word("table") == "exact";
         Self { version, is_exact }
@@ -164,10 +164,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_can_be_said_in_both_versions() {
+    fn flow_mods_encode_in_both_versions() {
         for version in [Version::V10, Version::V13] {
             for is_exact in [false, true] {
-                let flows = Flows { version, is_exact };
+                let flows = FlowRules { version, is_exact };
                 for command in [
                     FlowModCommand::Add,
                     FlowModCommand::ModifyStrict,
@@ -191,8 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn no_two_flows_are_the_same() {
-        let flows = Flows::of(Version::V13);
+    fn flows_are_all_different() {
+        let flows = FlowRules::of(Version::V13);
         let all: BTreeSet<_> = (0..5_000).map(|flow| flows.matching(flow)).collect();
         assert_eq!(all.len(), 5_000);
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use flow::FlowModCommand;
 
-use super::changes::{self, Change, RULES};
+use super::changes::{self, RULES, RuleUpdate};
 use super::figures::{bad, plain, time};
-use super::flows::{Flows, delete_all, drop_rest};
+use super::flows::{FlowRules, delete_all, drop_rest};
 use super::poll::Poll;
-use super::rig::{Rig, settle};
-use super::statistics::{of_all, of_each};
-use super::{Found, PPS, VERSION, add_flow, on_device, takes};
+use super::rig::{ControlRig, send_batch};
+use super::statistics::{aggregate_stats_request, flow_stats_request};
+use super::{PPS, TrialReport, VERSION, add_flow, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -110,41 +110,41 @@ const FIGURES: &[Figure] = &[
     bad("unanswered", "Requests without a response"),
 ];
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::of(rig.version());
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::of(rig.version());
     let (rules, others) = (point.small("rules"), point.small("others"));
-    let mut found = Found::at(point);
+    let mut report = TrialReport::at(point);
     let resident = (rules..rules + others).map(|n| flows.message(FlowModCommand::Add, n, None));
     let messages = [delete_all(), drop_rest()].into_iter().chain(resident);
-    if let Some(reason) = settle(rig, messages.collect())?.first_refusal() {
-        super::figures::lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+    if let Some(reason) = send_batch(rig, messages.collect())?.first_refusal() {
+        super::figures::lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
-    let question = match point.word("polling") {
+    let request = match point.word("polling") {
         "none" => None,
-        "aggregate" => Some(of_all()),
-        _ => Some(of_each()),
+        "aggregate" => Some(aggregate_stats_request()),
+        _ => Some(flow_stats_request()),
     };
     let period = Duration::from_millis(point.number("period-ms"));
     let now = rig.now();
     let add = |flow| flows.message(FlowModCommand::Add, flow, None);
-    let change = Change {
+    let update = RuleUpdate {
         messages: (0..rules).map(add).collect(),
         mark: None,
         pps: point.number("pps"),
-        poll: question.map(|question| Poll::new(question, period, u64::MAX, now)),
+        poll: request.map(|request| Poll::new(request, period, u64::MAX, now)),
     };
-    let changed = changes::change(rig, change)?;
-    let late = match changed.settled.refused.is_empty() {
-        true => changed.lost_late,
+    let effects = changes::update(rig, update)?;
+    let late = match effects.outcome.refused.is_empty() {
+        true => effects.lost_late,
         false => 0,
     };
-    changed.tell(late, &mut found.reading);
-    let reading = &mut found.reading;
-    match &changed.poll {
+    effects.put_figures(late, &mut report.reading);
+    let reading = &mut report.reading;
+    match &effects.poll {
         None => ["answers", "answer_max_ms", "unanswered"]
             .iter()
-            .for_each(|name| reading.lack(name, "nothing was asked")),
+            .for_each(|name| reading.lack(name, "no statistics were requested")),
         Some(poll) => {
             let answers = poll.answers_ns();
             reading.put("answers", answers.len() as f64);
@@ -153,13 +153,13 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
                 Some(longest) => reading.put("answer_max_ms", *longest as f64 / 1e6),
                 None => reading.lack(
                     "answer_max_ms",
-                    poll.refused().unwrap_or("none was answered"),
+                    poll.refused().unwrap_or("no request was answered"),
                 ),
             }
         }
     }
-    changed.doubt(&mut found);
-    Ok(found)
+    effects.add_flaws(&mut report);
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use openflow::{Message, Version};
 
 use super::figures::{bad, lack_all, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, sized};
-use super::rig::{PATIENCE, Rig, Told, settle};
+use super::rig::{ControlRig, PATIENCE, SwitchMessage, send_batch};
 use super::traffic::{QUIET, Traffic};
-use super::{Found, VERSION, on_device, takes};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::frames;
 use crate::trial::TrialError;
@@ -115,7 +115,7 @@ pub(super) const FLOWS: u32 = 1_000;
 
 /// Returns the messages after which a device sends every frame without a rule to the controller,
 /// untruncated.
-pub(super) fn ask_for_frames(version: Version) -> Vec<Message> {
+pub(super) fn packet_in_setup(version: Version) -> Vec<Message> {
     let config = SwitchConfig {
         miss_send_len: u16::MAX,
         ..SwitchConfig::default()
@@ -128,8 +128,11 @@ pub(super) fn ask_for_frames(version: Version) -> Vec<Message> {
 }
 
 /// Returns the number and the packet-in of a frame of the experiment.
-pub(super) fn number(told: &Told, length: usize) -> Option<(u32, &PacketIn)> {
-    let Some(Message::PacketIn(frame)) = &told.message else {
+pub(super) fn numbered_packet_in(
+    message: &SwitchMessage,
+    length: usize,
+) -> Option<(u32, &PacketIn)> {
+    let Some(Message::PacketIn(frame)) = &message.body else {
         return None;
     };
     let is_ours = frame.data.get(..6) == Some(&super::flows::FAR);
@@ -137,94 +140,97 @@ pub(super) fn number(told: &Told, length: usize) -> Option<(u32, &PacketIn)> {
     Some((number, frame))
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let mut found = Found::at(point);
-    let asked = ask_for_frames(rig.version());
-    let prepared = settle(rig, asked)?;
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let mut report = TrialReport::at(point);
+    let setup = packet_in_setup(rig.version());
+    let prepared = send_batch(rig, setup)?;
     if let Some(reason) = prepared.first_refusal() {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
-    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let size = u16::try_from(point.number("size")).expect("the parameter is bounded");
     let frames: Vec<_> = (0..FLOWS).map(|flow| sized(flow, size)).collect();
     let length = frames[0].headers() + frames[0].payload;
     // Rules of an earlier trial may still be in force in spite of a barrier reply to their
     // deletion.
     let mut before = Traffic::of(frames.clone(), SETTLING_PPS, rig.now());
-    if let Some(unsettled) = before.settle_few(rig)? {
-        unsettled.tell(&mut found);
+    if let Some(stale) = before.settle_without_output(rig)? {
+        stale.add_to(&mut report);
     }
     let start = rig.now();
     let end = start + Duration::from_millis(point.number("milliseconds"));
     let mut traffic = Traffic::of(frames, point.number("rate"), start);
-    let mut ups = Ups {
+    let mut packet_ins = PacketIns {
         length,
         delays: Vec::new(),
-        came: Vec::new(),
+        received: Vec::new(),
         duplicates: 0,
         last: end,
     };
     loop {
         let now = rig.now();
         // The second condition ends the loop if the device sends packet-ins without end.
-        if now >= end && (now.since(ups.last) >= QUIET || now >= end + PATIENCE) {
+        if now >= end && (now.since(packet_ins.last) >= QUIET || now >= end + PATIENCE) {
             break;
         }
         if now < end {
             traffic.turn(rig)?;
         }
-        if let Some(told) = rig.hear()? {
-            ups.take(&told, &traffic, now);
+        if let Some(message) = rig.receive()? {
+            packet_ins.take(&message, &traffic, now);
         }
-        traffic.catch(rig, |_| {})?;
+        traffic.receive_frames(rig, |_| {})?;
     }
-    ups.tell(&mut found, &traffic, start);
-    found.notes.extend(traffic.shortfall());
+    packet_ins.put_figures(&mut report, &traffic, start);
+    report.notes.extend(traffic.shortfall());
     if traffic.received() > 0 {
         let count = traffic.received();
-        let why = format!("{count} frames were forwarded, though no rule says so");
-        found.void.push(why);
+        let why = format!("{count} frames were forwarded without a rule");
+        report.void.push(why);
     }
-    Ok(found)
+    Ok(report)
 }
 
 /// Packet-ins received so far.
-struct Ups {
+struct PacketIns {
     /// Length of a frame in bytes, without its checksum.
     length: usize,
     delays: Vec<u64>,
-    came: Vec<bool>,
+    received: Vec<bool>,
     duplicates: u64,
     last: Instant,
 }
 
-impl Ups {
-    fn take(&mut self, told: &Told, traffic: &Traffic, now: Instant) {
-        let Some((number, _)) = number(told, self.length) else {
+impl PacketIns {
+    fn take(&mut self, message: &SwitchMessage, traffic: &Traffic, now: Instant) {
+        let Some((number, _)) = numbered_packet_in(message, self.length) else {
             return;
         };
         let Some(sent) = traffic.sent_at(number) else {
             return;
         };
         self.last = self.last.max(now);
-        let place = usize::try_from(number).expect("there are few millions");
-        if self.came.len() <= place {
-            self.came.resize(place + 1, false);
+        let index = usize::try_from(number).expect("there are at most FRAMES_MAX frames");
+        if self.received.len() <= index {
+            self.received.resize(index + 1, false);
         }
-        match std::mem::replace(&mut self.came[place], true) {
+        match std::mem::replace(&mut self.received[index], true) {
             true => self.duplicates += 1,
-            false => self.delays.push(ns(told.at.since(sent))),
+            false => self.delays.push(ns(message.at.since(sent))),
         }
     }
 
-    fn tell(&self, found: &mut Found, traffic: &Traffic, start: Instant) {
-        let reading = &mut found.reading;
+    fn put_figures(&self, report: &mut TrialReport, traffic: &Traffic, start: Instant) {
+        let reading = &mut report.reading;
         let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-        let otherwise = "no frame came to the controller";
+        let otherwise = "no packet-in arrived";
         put_times(reading, names, "packet_in_ns", &self.delays, otherwise);
-        let (came, sent) = (self.delays.len() as f64, traffic.sent().max(1) as f64);
-        reading.put("packet_ins_s", came / self.last.since(start).as_secs_f64());
-        reading.put("loss", 1.0 - came / sent);
+        let (received, sent) = (self.delays.len() as f64, traffic.sent().max(1) as f64);
+        reading.put(
+            "packet_ins_s",
+            received / self.last.since(start).as_secs_f64(),
+        );
+        reading.put("loss", 1.0 - received / sent);
         reading.put("duplicates", self.duplicates as f64);
         reading.put("sent_s", traffic.achieved_pps());
     }

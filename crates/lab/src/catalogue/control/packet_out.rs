@@ -9,9 +9,9 @@ use flow::Action;
 use super::figures::{bad, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, drop_rest, sized};
 use super::packet_in::{MILLISECONDS, RATE, SIZE};
-use super::rig::{Few, PATIENCE, Rig, settle};
+use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
 use super::traffic::{BURST, FRAMES_MAX, QUIET};
-use super::{Found, VERSION, on_device, takes};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::frames::{self, UdpFrame};
 use crate::trial::TrialError;
@@ -77,29 +77,29 @@ const FIGURES: &[Figure] = &[
 
 /// A packet-out that was sent.
 #[derive(Clone, Copy)]
-struct Sent {
+struct PacketOutRecord {
     xid: Xid,
-    said: Instant,
-    handed: Option<Instant>,
-    came: bool,
+    queued: Instant,
+    written: Option<Instant>,
+    received: bool,
 }
 
 /// All packet-outs of a trial, and the delays of their frames.
-struct Outs {
+struct PacketOuts {
     frame: UdpFrame,
-    sent: Vec<Sent>,
+    sent: Vec<PacketOutRecord>,
     withheld: u64,
     delays: Vec<u64>,
     refused: Option<String>,
     last: Instant,
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    settle(rig, vec![delete_all(), drop_rest()])?;
-    let size = u16::try_from(point.number("size")).expect("the bound says so");
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    send_batch(rig, vec![delete_all(), drop_rest()])?;
+    let size = u16::try_from(point.number("size")).expect("the parameter is bounded");
     let (pps, start) = (point.number("rate"), rig.now());
     let end = start + Duration::from_millis(point.number("milliseconds"));
-    let mut outs = Outs {
+    let mut packet_outs = PacketOuts {
         frame: sized(0, size),
         sent: Vec::new(),
         withheld: 0,
@@ -110,81 +110,83 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     loop {
         let now = rig.now();
         // The second condition ends the loop if frames arrive without end.
-        if now >= end && (now.since(outs.last) >= QUIET || now >= end + PATIENCE) {
+        if now >= end && (now.since(packet_outs.last) >= QUIET || now >= end + PATIENCE) {
             break;
         }
         let due = now.since(start).as_nanos() * u128::from(pps) / 1_000_000_000;
-        if now < end && (outs.sent.len() as u128 + u128::from(outs.withheld)) < due {
-            outs.say(rig, now)?;
+        if now < end && (packet_outs.sent.len() as u128 + u128::from(packet_outs.withheld)) < due {
+            packet_outs.send_next(rig, now)?;
         }
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            outs.refused = outs.refused.or_else(|| told.refusal(rig.version()));
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            packet_outs.refused = packet_outs
+                .refused
+                .or_else(|| message.refusal(rig.version()));
         }
-        outs.catch(rig)?;
+        packet_outs.receive_frames(rig)?;
     }
-    let mut found = Found::at(point);
-    outs.tell(&mut found.reading, start, end);
-    if let Some(reason) = outs.refused {
+    let mut report = TrialReport::at(point);
+    packet_outs.put_figures(&mut report.reading, start, end);
+    if let Some(reason) = packet_outs.refused {
         let note = format!("the device refused a packet-out: {reason}");
-        found.notes.push(note);
+        report.notes.push(note);
     }
-    Ok(found)
+    Ok(report)
 }
 
-impl Outs {
+impl PacketOuts {
     /// Sends the next packet-out if the connection has room.
-    fn say(&mut self, rig: &mut dyn Rig, now: Instant) -> Result<(), TrialError> {
+    fn send_next(&mut self, rig: &mut dyn ControlRig, now: Instant) -> Result<(), TrialError> {
         if !rig.has_room() || self.sent.len() >= FRAMES_MAX {
             self.withheld += 1;
             return Ok(());
         }
-        let number = u32::try_from(self.sent.len()).expect("there are few millions");
+        let number = u32::try_from(self.sent.len()).expect("there are at most FRAMES_MAX frames");
         let output = vec![Action::output(PortNo(2))];
         let message = packet_out(self.frame.bytes(number), PortNo::CONTROLLER, output);
-        let xid = rig.say(&message)?;
+        let xid = rig.queue(&message)?;
         rig.flush()?;
-        self.sent.push(Sent {
+        self.sent.push(PacketOutRecord {
             xid,
-            said: now,
-            handed: rig.handed_at(xid),
-            came: false,
+            queued: now,
+            written: rig.written_at(xid),
+            received: false,
         });
         Ok(())
     }
 
     /// Receives up to a burst of frames.
-    fn catch(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    fn receive_frames(&mut self, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
         let length = self.frame.headers() + self.frame.payload;
         for _ in 0..BURST {
-            let Some(caught) = rig.catch()? else {
+            let Some(frame) = rig.receive_frame()? else {
                 break;
             };
-            let is_ours = caught.bytes.get(..6) == Some(&super::flows::FAR);
-            let number = frames::number(&caught.bytes, length).filter(|_| is_ours);
-            let place = number.and_then(|number| usize::try_from(number).ok());
-            let Some(one) = place.and_then(|place| self.sent.get_mut(place)) else {
+            let is_ours = frame.bytes.get(..6) == Some(&super::flows::FAR);
+            let number = frames::number(&frame.bytes, length).filter(|_| is_ours);
+            let index = number.and_then(|number| usize::try_from(number).ok());
+            let Some(one) = index.and_then(|index| self.sent.get_mut(index)) else {
                 continue;
             };
-            self.last = self.last.max(caught.at);
-            if !std::mem::replace(&mut one.came, true) {
-                let handed = one.handed.or_else(|| rig.handed_at(one.xid));
-                let delay = caught.at.since(handed.unwrap_or(one.said));
+            self.last = self.last.max(frame.at);
+            if !std::mem::replace(&mut one.received, true) {
+                let written = one.written.or_else(|| rig.written_at(one.xid));
+                let delay = frame.at.since(written.unwrap_or(one.queued));
                 self.delays.push(ns(delay));
             }
         }
         Ok(())
     }
 
-    fn tell(&self, reading: &mut Reading, start: Instant, end: Instant) {
-        let otherwise = self.refused.as_deref().unwrap_or("no frame came out");
+    fn put_figures(&self, reading: &mut Reading, start: Instant, end: Instant) {
+        let otherwise = self.refused.as_deref().unwrap_or("no frame arrived");
         let names = ["mean_us", "p50_us", "p99_us", "max_us"];
         put_times(reading, names, "packet_out_ns", &self.delays, otherwise);
-        let (came, said) = (self.delays.len() as f64, self.sent.len() as f64);
-        reading.put("frames_s", came / self.last.since(start).as_secs_f64());
-        reading.put("loss", 1.0 - came / said.max(1.0));
+        let (received, sent) = (self.delays.len() as f64, self.sent.len() as f64);
+        reading.put("frames_s", received / self.last.since(start).as_secs_f64());
+        reading.put("loss", 1.0 - received / sent.max(1.0));
         reading.put("withheld", self.withheld as f64);
-        reading.put("sent_s", said / end.since(start).as_secs_f64());
+        reading.put("sent_s", sent / end.since(start).as_secs_f64());
     }
 }
 

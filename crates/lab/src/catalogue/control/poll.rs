@@ -7,7 +7,7 @@ use controller::Kind;
 use openflow::{Message, MultipartReply};
 
 use super::figures::ns;
-use super::rig::{Rig, Told};
+use super::rig::{ControlRig, SwitchMessage};
 use crate::trial::TrialError;
 
 /// Greatest number of outstanding requests.
@@ -15,7 +15,7 @@ const UNANSWERED_MAX: usize = 1024;
 
 /// A request without a reply so far.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct OpenRequest {
     xid: Xid,
     at: Instant,
 }
@@ -23,12 +23,12 @@ struct Asked {
 /// A request that is repeated at a fixed interval.
 #[derive(Debug)]
 pub(super) struct Poll {
-    question: Message,
+    request: Message,
     period: Duration,
     next: Instant,
     most: u64,
-    open: Vec<Asked>,
-    asked: u64,
+    open: Vec<OpenRequest>,
+    sent: u64,
     withheld: u64,
     answers_ns: Vec<u64>,
     bytes: u64,
@@ -38,14 +38,14 @@ pub(super) struct Poll {
 
 impl Poll {
     /// Sends a request each `period` from now on, at most `most` times.
-    pub(super) const fn new(question: Message, period: Duration, most: u64, now: Instant) -> Self {
+    pub(super) const fn new(request: Message, period: Duration, most: u64, now: Instant) -> Self {
         Self {
-            question,
+            request,
             period,
             next: now,
             most,
             open: Vec::new(),
-            asked: 0,
+            sent: 0,
             withheld: 0,
             answers_ns: Vec::new(),
             bytes: 0,
@@ -55,9 +55,9 @@ impl Poll {
     }
 
     /// Sends a request if it is due.
-    pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    pub(super) fn turn(&mut self, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
         let now = rig.now();
-        if now < self.next || self.asked + self.withheld >= self.most {
+        if now < self.next || self.sent + self.withheld >= self.most {
             return Ok(());
         }
         // The interval does not depend on the replies.
@@ -66,33 +66,33 @@ impl Poll {
             self.withheld += 1;
             return Ok(());
         }
-        let xid = rig.say(&self.question)?;
+        let xid = rig.queue(&self.request)?;
         rig.flush()?;
-        self.asked += 1;
-        self.open.push(Asked { xid, at: now });
+        self.sent += 1;
+        self.open.push(OpenRequest { xid, at: now });
         Ok(())
     }
 
     /// Processes a message. Returns true if it replies to one of the requests.
-    pub(super) fn hear(&mut self, told: &Told, rig: &dyn Rig) -> bool {
-        let Some(place) = self.open.iter().position(|asked| asked.xid == told.xid) else {
+    pub(super) fn process(&mut self, message: &SwitchMessage, rig: &dyn ControlRig) -> bool {
+        let Some(index) = self.open.iter().position(|sent| sent.xid == message.xid) else {
             return false;
         };
-        match told.kind {
-            Kind::StatisticsPart => self.bytes += told.length as u64,
+        match message.kind {
+            Kind::StatisticsPart => self.bytes += message.length as u64,
             Kind::Error => {
-                self.refused = told.refusal(rig.version());
-                self.open.swap_remove(place);
+                self.refused = message.refusal(rig.version());
+                self.open.swap_remove(index);
             }
             _ => {
-                let asked = self.open.swap_remove(place);
-                let from = told.handed.unwrap_or(asked.at);
-                self.bytes += told.length as u64;
-                self.answers_ns.push(ns(told.at.since(from)));
+                let sent = self.open.swap_remove(index);
+                let from = message.written.unwrap_or(sent.at);
+                self.bytes += message.length as u64;
+                self.answers_ns.push(ns(message.at.since(from)));
                 if let Some(Message::MultipartReply {
                     reply: MultipartReply::Aggregate(_, sums),
                     ..
-                }) = &told.message
+                }) = &message.body
                 {
                     self.flows = Some(sums.flows);
                 }
@@ -103,7 +103,7 @@ impl Poll {
 
     /// Returns true if all requests were sent or withheld.
     pub(super) const fn is_over(&self) -> bool {
-        self.asked + self.withheld >= self.most
+        self.sent + self.withheld >= self.most
     }
 
     /// Returns the number of outstanding requests.
@@ -112,8 +112,8 @@ impl Poll {
     }
 
     /// Returns the number of requests that were sent.
-    pub(super) const fn asked(&self) -> u64 {
-        self.asked
+    pub(super) const fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Returns the number of requests that were not sent because the device did not read.

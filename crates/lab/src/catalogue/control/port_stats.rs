@@ -5,12 +5,12 @@ use std::time::Duration;
 use base::PortNo;
 use openflow::{Message, MultipartRequest};
 
-use super::control_echo::ask_all;
+use super::control_echo::poll_until_done;
 use super::figures::{bad, ns, plain, put_times, rate, time};
 use super::flows::delete_all;
 use super::poll::Poll;
-use super::rig::{Rig, settle};
-use super::{Found, VERSION, on_device, takes};
+use super::rig::{ControlRig, send_batch};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -97,18 +97,18 @@ const FIGURES: &[Figure] = &[
     plain("asked", "Requests", ""),
 ];
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    settle(rig, vec![delete_all()])?;
-    let question = Message::MultipartRequest(MultipartRequest::Port(PortNo::ANY));
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    send_batch(rig, vec![delete_all()])?;
+    let request = Message::MultipartRequest(MultipartRequest::Port(PortNo::ANY));
     let period = Duration::from_nanos(1_000_000_000 / point.number("rate").max(1));
     let most = point.number("rate") * point.number("milliseconds") / 1_000;
     let began = rig.now();
-    let mut poll = Poll::new(question, period, most.max(1), began);
-    ask_all(rig, &mut poll)?;
+    let mut poll = Poll::new(request, period, most.max(1), began);
+    poll_until_done(rig, &mut poll)?;
     let seconds = ns(rig.now().since(began)) as f64 / 1e9;
-    let mut found = Found::at(point);
-    let reading = &mut found.reading;
-    let otherwise = poll.refused().unwrap_or("no question was answered");
+    let mut report = TrialReport::at(point);
+    let reading = &mut report.reading;
+    let otherwise = poll.refused().unwrap_or("no request was answered");
     let names = ["mean_us", "p50_us", "p99_us", "max_us"];
     put_times(reading, names, "answer_ns", poll.answers_ns(), otherwise);
     match poll.answers_ns().len() {
@@ -117,8 +117,8 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     }
     reading.put("unanswered", poll.open() as f64);
     reading.put("withheld", poll.withheld() as f64);
-    reading.put("asked", poll.asked() as f64);
-    Ok(found)
+    reading.put("asked", poll.sent() as f64);
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use testbed::{Bench, DeviceKind, Namespace};
 
 use super::figures::{bad, lack_all, ms, plain, time};
 use super::flows::delete_all;
-use super::rig::{Caught, Few, Live, Rig, Told, settle};
-use super::{Found, VERSION, on_rig, version};
+use super::rig::{ControlRig, LimitedInbox, LiveSwitch, ServerFrame, SwitchMessage, send_batch};
+use super::{TrialReport, VERSION, on_rig, version};
 use crate::catalogue::prelude::*;
 use crate::setup::TestSetup;
 use crate::tools::Tools;
@@ -110,23 +110,23 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(1_100);
 
 /// A switch under control with a link on port 2 that the experiment can take down.
-trait Plugged: Rig {
+trait LinkRig: ControlRig {
     /// Takes the link up or down.
-    fn plug(&mut self, up: bool) -> Result<(), TrialError>;
+    fn set_link(&mut self, up: bool) -> Result<(), TrialError>;
     /// Returns the carrier state of the device's end, or none if it is not visible.
-    fn carries(&mut self) -> Result<Option<bool>, TrialError>;
+    fn has_carrier(&mut self) -> Result<Option<bool>, TrialError>;
 }
 
 /// The link of a device under test.
-struct Wired<'r, 'a> {
-    live: &'r mut Live<'a>,
+struct LiveLink<'r, 'a> {
+    live: &'r mut LiveSwitch<'a>,
     bench: &'r Bench,
     /// Namespace and interface of the device's end, if it has one.
-    inside: Option<(&'r Namespace, &'static str)>,
+    device_end: Option<(&'r Namespace, &'static str)>,
 }
 
-impl Plugged for Wired<'_, '_> {
-    fn plug(&mut self, up: bool) -> Result<(), TrialError> {
+impl LinkRig for LiveLink<'_, '_> {
+    fn set_link(&mut self, up: bool) -> Result<(), TrialError> {
         let server = self.bench.server();
         match up {
             true => server.namespace.set_up(server.interface)?,
@@ -135,15 +135,15 @@ impl Plugged for Wired<'_, '_> {
         Ok(())
     }
 
-    fn carries(&mut self) -> Result<Option<bool>, TrialError> {
-        match self.inside {
+    fn has_carrier(&mut self) -> Result<Option<bool>, TrialError> {
+        match self.device_end {
             Some((namespace, port)) => Ok(Some(namespace.carries(port)?)),
             None => Ok(None),
         }
     }
 }
 
-impl Rig for Wired<'_, '_> {
+impl ControlRig for LiveLink<'_, '_> {
     fn version(&self) -> Version {
         self.live.version()
     }
@@ -152,8 +152,8 @@ impl Rig for Wired<'_, '_> {
         self.live.now()
     }
 
-    fn say(&mut self, message: &Message) -> Result<Xid, TrialError> {
-        self.live.say(message)
+    fn queue(&mut self, message: &Message) -> Result<Xid, TrialError> {
+        self.live.queue(message)
     }
 
     fn flush(&mut self) -> Result<(), TrialError> {
@@ -164,36 +164,36 @@ impl Rig for Wired<'_, '_> {
         self.live.has_room()
     }
 
-    fn handed_at(&self, xid: Xid) -> Option<Instant> {
-        self.live.handed_at(xid)
+    fn written_at(&self, xid: Xid) -> Option<Instant> {
+        self.live.written_at(xid)
     }
 
-    fn hear(&mut self) -> Result<Option<Told>, TrialError> {
-        self.live.hear()
+    fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError> {
+        self.live.receive()
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError> {
         self.live.send(frame)
     }
 
-    fn catch(&mut self) -> Result<Option<Caught>, TrialError> {
-        self.live.catch()
+    fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError> {
+        self.live.receive_frame()
     }
 }
 
 fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measured, TrialError> {
     let bench = &setup.bench;
-    let has_ends = !bench.counters_of_ports()?.is_empty();
+    let has_device_ends = !bench.counters_of_ports()?.is_empty();
     let measured = on_rig(version(point), setup, tools, |live| {
-        let inside = has_ends.then(|| (bench.device_namespace(), "p2"));
-        let mut wired = Wired {
+        let device_end = has_device_ends.then(|| (bench.device_namespace(), "p2"));
+        let mut link = LiveLink {
             live,
             bench,
-            inside,
+            device_end,
         };
-        let found = measure(point, &mut wired);
-        wired.plug(true)?;
-        found
+        let report = measure(point, &mut link);
+        link.set_link(true)?;
+        report
     });
     // The kernel deletes the neighbours of an interface that is set down, but later tests need
     // them.
@@ -202,7 +202,7 @@ fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measu
     namespace.add_neighbour(server.interface, client.address, client.mac)?;
     tools
         .clock
-        .wait_for("the cable to carry frames again", PATIENCE, || {
+        .wait_for("the carrier of the link", PATIENCE, || {
             Ok(namespace.carries(server.interface)?.then_some(()))
         })?;
     measured
@@ -210,28 +210,28 @@ fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measu
 
 /// Times of link changes in one direction.
 #[derive(Default)]
-struct Times {
-    told_ms: Vec<f64>,
-    seen_ms: Vec<f64>,
+struct LinkTimes {
+    message_ms: Vec<f64>,
+    kernel_ms: Vec<f64>,
 }
 
 /// Comparison of the link changes with the port-status messages.
 #[derive(Default)]
-struct Watch {
+struct LinkWatch {
     never: u64,
     again: u64,
     wrong: u64,
     lag_ms: Option<f64>,
 }
 
-impl Watch {
+impl LinkWatch {
     /// Returns the next port-status message of the port, with its arrival.
-    fn hear(rig: &mut impl Plugged) -> Result<Option<(Instant, PortStatus)>, TrialError> {
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            match told.message {
+    fn receive(rig: &mut impl LinkRig) -> Result<Option<(Instant, PortStatus)>, TrialError> {
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            match message.body {
                 Some(Message::PortStatus(status)) if status.port.number == PORT => {
-                    return Ok(Some((told.at, status)));
+                    return Ok(Some((message.at, status)));
                 }
                 _ => {}
             }
@@ -242,39 +242,41 @@ impl Watch {
     /// Changes the link once and records the messages that follow.
     fn change(
         &mut self,
-        rig: &mut impl Plugged,
+        rig: &mut impl LinkRig,
         up: bool,
         watch: Duration,
-        times: &mut Times,
+        times: &mut LinkTimes,
     ) -> Result<(), TrialError> {
         let began = rig.now();
-        rig.plug(up)?;
-        let (mut seen, mut told) = (None, None);
+        rig.set_link(up)?;
+        let (mut kernel_at, mut reported) = (None, None);
         loop {
-            if seen.is_none() && rig.carries()? == Some(up) {
-                seen = Some(rig.now());
+            if kernel_at.is_none() && rig.has_carrier()? == Some(up) {
+                kernel_at = Some(rig.now());
             }
-            if let Some((at, status)) = Self::hear(rig)? {
-                self.wrong += u64::from(!is_so(&status, up));
-                match told {
-                    None => told = Some(at),
+            if let Some((at, status)) = Self::receive(rig)? {
+                self.wrong += u64::from(!is_correct(&status, up));
+                match reported {
+                    None => reported = Some(at),
                     Some(_) => self.again += 1,
                 }
             }
             let now = rig.now();
-            match told {
+            match reported {
                 Some(at) if now.since(at) >= watch => break,
                 None if now.since(began) >= PATIENCE => break,
                 _ => {}
             }
         }
-        times.seen_ms.extend(seen.map(|at| ms(at.since(began))));
-        match told {
+        times
+            .kernel_ms
+            .extend(kernel_at.map(|at| ms(at.since(began))));
+        match reported {
             None => self.never += 1,
             Some(at) => {
-                times.told_ms.push(ms(at.since(began)));
+                times.message_ms.push(ms(at.since(began)));
                 // A message that arrives before the kernel shows the change has no lag.
-                let lag = seen.map(|seen| ms(at.since(seen)));
+                let lag = kernel_at.map(|kernel_at| ms(at.since(kernel_at)));
                 let longer = |lag: f64| self.lag_ms.is_none_or(|longest| lag > longest);
                 if lag.is_some_and(longer) {
                     self.lag_ms = lag;
@@ -286,62 +288,66 @@ impl Watch {
 }
 
 /// Returns true if the message reports the actual state.
-fn is_so(status: &PortStatus, up: bool) -> bool {
+fn is_correct(status: &PortStatus, up: bool) -> bool {
     let is_down = status.port.state.contains(PortState::LINK_DOWN);
     status.reason == PortReason::Modify && is_down != up
 }
 
-fn measure(point: &Point, rig: &mut impl Plugged) -> Result<Found, TrialError> {
-    let mut found = Found::at(point);
+fn measure(point: &Point, rig: &mut impl LinkRig) -> Result<TrialReport, TrialError> {
+    let mut report = TrialReport::at(point);
     // Some devices send port-status messages only to a controller that accepts packet-ins.
     let config = SwitchConfig {
         miss_send_len: 128,
         ..SwitchConfig::default()
     };
-    let prepared = settle(rig, vec![delete_all(), Message::SetConfig(config)])?;
+    let prepared = send_batch(rig, vec![delete_all(), Message::SetConfig(config)])?;
     if let Some(reason) = prepared.first_refusal() {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
     let watch = Duration::from_millis(point.number("watch-millis"));
-    let mut all = Watch::default();
-    let (mut down, mut up) = (Times::default(), Times::default());
+    let mut all = LinkWatch::default();
+    let (mut down, mut up) = (LinkTimes::default(), LinkTimes::default());
     for _ in 0..point.number("times") {
         all.change(rig, false, watch, &mut down)?;
         all.change(rig, true, watch, &mut up)?;
     }
-    let reading = &mut found.reading;
+    let reading = &mut report.reading;
     for (name, times) in [
-        ("down_ms", &down.told_ms),
-        ("down_seen_ms", &down.seen_ms),
-        ("up_ms", &up.told_ms),
-        ("up_seen_ms", &up.seen_ms),
+        ("down_ms", &down.message_ms),
+        ("down_seen_ms", &down.kernel_ms),
+        ("up_ms", &up.message_ms),
+        ("up_seen_ms", &up.kernel_ms),
     ] {
         let count = times.len() as f64;
         match times.is_empty() {
             false => reading.put(name, times.iter().sum::<f64>() / count),
             true if name.contains("seen") => {
-                reading.lack(name, "the device's end cannot be looked at");
+                reading.lack(name, "the device's end of the link is not visible");
             }
-            true => reading.lack(name, "it was never told"),
+            true => reading.lack(name, "no port-status message arrived"),
         }
     }
     match all.lag_ms {
         Some(lag) => reading.put("lag_ms", lag),
-        None => reading.lack("lag_ms", "there was nothing to compare"),
+        None => reading.lack("lag_ms", "no change could be compared"),
     }
     reading.put("never", all.never as f64);
     reading.put("again", all.again as f64);
     reading.put("wrong", all.wrong as f64);
-    burst(point, rig, &mut found)?;
-    Ok(found)
+    burst(point, rig, &mut report)?;
+    Ok(report)
 }
 
 /// Changes the link in quick succession. The last change leaves it up.
-fn burst(point: &Point, rig: &mut impl Plugged, found: &mut Found) -> Result<(), TrialError> {
+fn burst(
+    point: &Point,
+    rig: &mut impl LinkRig,
+    report: &mut TrialReport,
+) -> Result<(), TrialError> {
     // An even number, so that the link is up at the end.
     let count = point.number("burst") / 2 * 2;
-    let reading = &mut found.reading;
+    let reading = &mut report.reading;
     if count == 0 {
         for name in ["burst_told_percent", "burst_wrong"] {
             reading.lack(name, "there were no quick changes");
@@ -350,24 +356,27 @@ fn burst(point: &Point, rig: &mut impl Plugged, found: &mut Found) -> Result<(),
     }
     let gap = Duration::from_nanos(1_000_000_000 / point.number("burst-rate"));
     let began = rig.now();
-    let (mut done, mut told, mut last) = (0_u32, 0_u64, None);
-    let mut rest = began;
-    while rig.now().since(rest) < QUIET && rig.now().since(began) < gap * 10_000 + PATIENCE {
+    let (mut done, mut reported, mut last) = (0_u32, 0_u64, None);
+    let mut last_event = began;
+    while rig.now().since(last_event) < QUIET && rig.now().since(began) < gap * 10_000 + PATIENCE {
         if u64::from(done) < count && rig.now() >= began + gap * done {
-            rig.plug(done % 2 == 1)?;
+            rig.set_link(done % 2 == 1)?;
             done += 1;
-            rest = rig.now();
+            last_event = rig.now();
         }
-        if let Some((_, status)) = Watch::hear(rig)? {
-            told += 1;
+        if let Some((_, status)) = LinkWatch::receive(rig)? {
+            reported += 1;
             last = Some(status);
-            rest = rig.now();
+            last_event = rig.now();
         }
     }
-    reading.put("burst_told_percent", told as f64 / count as f64 * 100.0);
+    reading.put("burst_told_percent", reported as f64 / count as f64 * 100.0);
     match last {
-        Some(status) => reading.put("burst_wrong", f64::from(u8::from(!is_so(&status, true)))),
-        None => reading.lack("burst_wrong", "none was told"),
+        Some(status) => reading.put(
+            "burst_wrong",
+            f64::from(u8::from(!is_correct(&status, true))),
+        ),
+        None => reading.lack("burst_wrong", "no port-status message arrived"),
     }
     Ok(())
 }

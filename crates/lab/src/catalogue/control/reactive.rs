@@ -7,11 +7,11 @@ use controller::packet_out;
 use flow::{Action, FlowModCommand};
 
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
-use super::flows::Flows;
-use super::packet_in::{ask_for_frames, number};
-use super::rig::{Few, PATIENCE, Rig, settle};
+use super::flows::FlowRules;
+use super::packet_in::{numbered_packet_in, packet_in_setup};
+use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
 use super::traffic::Traffic;
-use super::{Found, VERSION, on_device, takes};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -100,106 +100,125 @@ const FIGURES: &[Figure] = &[
 
 /// Setup of one flow.
 #[derive(Clone, Copy, Default)]
-struct Flow {
+struct FlowSetup {
     first_sent: Option<Instant>,
-    up: Option<Instant>,
+    packet_in: Option<Instant>,
     set_up: Option<Instant>,
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let mut found = Found::at(point);
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let mut report = TrialReport::at(point);
     let count = point.small("flows");
-    let asked = ask_for_frames(rig.version());
-    let prepared = settle(rig, asked)?;
+    let setup = packet_in_setup(rig.version());
+    let prepared = send_batch(rig, setup)?;
     if let Some(reason) = prepared.first_refusal() {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
     let frames: Vec<_> = (0..count).map(super::flows::frame).collect();
     let mut before = Traffic::of(frames.clone(), point.number("pps"), rig.now());
-    if let Some(unsettled) = before.settle_few(rig)? {
-        unsettled.tell(&mut found);
+    if let Some(stale) = before.settle_without_output(rig)? {
+        stale.add_to(&mut report);
     }
     let start = rig.now();
     let mut traffic = Traffic::of(frames, point.number("pps"), start);
-    let mut all = vec![Flow::default(); count as usize];
-    let mut ups: Vec<bool> = Vec::new();
+    let mut all = vec![FlowSetup::default(); count as usize];
+    let mut packet_in_frames: Vec<bool> = Vec::new();
     let (mut waiting, mut refused) = (all.len(), None);
     let round = Duration::from_nanos(u64::from(count) * 1_000_000_000 / point.number("pps"));
     let deadline = start + round * 2 + PATIENCE / 5;
     while waiting > 0 && rig.now() < deadline {
         traffic.turn(rig)?;
-        hear(rig, &traffic, count, &mut all, &mut ups, &mut refused)?;
-        traffic.catch(rig, |seen| {
-            let flow = &mut all[seen.flow as usize];
+        process_messages(
+            rig,
+            &traffic,
+            count,
+            &mut all,
+            &mut packet_in_frames,
+            &mut refused,
+        )?;
+        traffic.receive_frames(rig, |arrival| {
+            let flow = &mut all[arrival.flow as usize];
             // A frame of which the controller received a packet-in was forwarded by a packet-out.
-            let was_up = ups.get(seen.number as usize).copied().unwrap_or(false);
-            flow.first_sent.get_or_insert(seen.sent);
-            if !was_up && flow.set_up.is_none() {
-                flow.set_up = Some(seen.came);
+            let was_packet_in = packet_in_frames
+                .get(arrival.number as usize)
+                .copied()
+                .unwrap_or(false);
+            flow.first_sent.get_or_insert(arrival.sent);
+            if !was_packet_in && flow.set_up.is_none() {
+                flow.set_up = Some(arrival.received);
                 waiting -= 1;
             }
         })?;
     }
-    tell(
-        &mut found,
+    put_figures(
+        &mut report,
         &all,
         start,
-        ups.iter().filter(|up| **up).count(),
+        packet_in_frames
+            .iter()
+            .filter(|is_packet_in| **is_packet_in)
+            .count(),
         refused.as_deref(),
     );
     let resolution = traffic.round().as_secs_f64() * 1e6;
-    found.reading.put("resolution_us", resolution);
-    found.notes.extend(traffic.shortfall());
-    Ok(found)
+    report.reading.put("resolution_us", resolution);
+    report.notes.extend(traffic.shortfall());
+    Ok(report)
 }
 
 /// Replies to each packet-in with a rule for its flow and a packet-out of its frame.
-fn hear(
-    rig: &mut dyn Rig,
+fn process_messages(
+    rig: &mut dyn ControlRig,
     traffic: &Traffic,
     count: u32,
-    all: &mut [Flow],
-    ups: &mut Vec<bool>,
+    all: &mut [FlowSetup],
+    packet_in_frames: &mut Vec<bool>,
     refused: &mut Option<String>,
 ) -> Result<(), TrialError> {
-    let flows = Flows::of(rig.version());
-    let mut few = Few::default();
-    while let Some(told) = few.hear(rig)? {
+    let flows = FlowRules::of(rig.version());
+    let mut inbox = LimitedInbox::default();
+    while let Some(message) = inbox.receive(rig)? {
         if refused.is_none() {
-            *refused = told.refusal(rig.version());
+            *refused = message.refusal(rig.version());
         }
-        let Some((number, frame)) = number(&told, traffic.length()) else {
+        let Some((number, frame)) = numbered_packet_in(&message, traffic.length()) else {
             continue;
         };
         let Some(sent) = traffic.sent_at(number) else {
             continue;
         };
-        let place = usize::try_from(number).expect("there are few millions");
-        if ups.len() <= place {
-            ups.resize(place + 1, false);
+        let index = usize::try_from(number).expect("there are at most FRAMES_MAX frames");
+        if packet_in_frames.len() <= index {
+            packet_in_frames.resize(index + 1, false);
         }
-        ups[place] = true;
+        packet_in_frames[index] = true;
         let flow = number % count;
-        let known = &mut all[flow as usize];
-        known.first_sent.get_or_insert(sent);
-        let is_first = known.up.is_none();
-        known.up.get_or_insert(told.at);
+        let setup = &mut all[flow as usize];
+        setup.first_sent.get_or_insert(sent);
+        let is_first = setup.packet_in.is_none();
+        setup.packet_in.get_or_insert(message.at);
         if is_first && rig.has_room() {
-            rig.say(&flows.message(FlowModCommand::Add, flow, None))?;
+            rig.queue(&flows.message(FlowModCommand::Add, flow, None))?;
         }
         if rig.has_room() {
             let output = vec![Action::output(PortNo(2))];
-            rig.say(&packet_out(frame.data.clone(), PortNo(1), output))?;
+            rig.queue(&packet_out(frame.data.clone(), PortNo(1), output))?;
         }
         rig.flush()?;
     }
     Ok(())
 }
 
-fn tell(found: &mut Found, all: &[Flow], start: Instant, packet_ins: usize, refused: Option<&str>) {
-    let reading = &mut found.reading;
-    let until = |of: fn(&Flow) -> Option<Instant>| -> Vec<u64> {
+fn put_figures(
+    report: &mut TrialReport,
+    all: &[FlowSetup],
+    start: Instant,
+    packet_ins: usize,
+    refused: Option<&str>,
+) {
+    let reading = &mut report.reading;
+    let until = |of: fn(&FlowSetup) -> Option<Instant>| -> Vec<u64> {
         let times = all
             .iter()
             .filter_map(|flow| Some(ns(of(flow)?.since(flow.first_sent?))));
@@ -220,8 +239,14 @@ fn tell(found: &mut Found, all: &[Flow], start: Instant, packet_ins: usize, refu
         otherwise,
     );
     let names = ["up_mean_us", "up_p50_us", "up_p99_us", "up_max_us"];
-    let nothing = "no frame came to the controller";
-    put_times(reading, names, "up_ns", &until(|flow| flow.up), nothing);
+    let nothing = "no packet-in arrived";
+    put_times(
+        reading,
+        names,
+        "up_ns",
+        &until(|flow| flow.packet_in),
+        nothing,
+    );
     let never = all.iter().filter(|flow| flow.set_up.is_none()).count();
     reading.put("never", never as f64);
     reading.put("packet_ins", packet_ins as f64);

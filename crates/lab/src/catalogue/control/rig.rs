@@ -26,24 +26,24 @@ const FRAME_MAX: usize = 2048;
 
 /// A message from the device.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct SwitchMessage {
     pub(super) kind: Kind,
     /// The transaction number.
     pub(super) xid: Xid,
     /// Arrival of its last byte.
     pub(super) at: Instant,
     /// Time at which the request of this reply was written to the socket, if known.
-    pub(super) handed: Option<Instant>,
+    pub(super) written: Option<Instant>,
     /// Length in bytes.
     pub(super) length: usize,
     /// The decoded message; none for kinds that no experiment reads.
-    pub(super) message: Option<Message>,
+    pub(super) body: Option<Message>,
 }
 
-impl Told {
+impl SwitchMessage {
     /// Returns the name of the error if the message is one.
     pub(super) fn refusal(&self, version: Version) -> Option<String> {
-        match &self.message {
+        match &self.body {
             Some(Message::Error(error)) => Some(match error.code.name(version) {
                 Some(name) => format!("{name} ({})", error.code),
                 None => error.code.to_string(),
@@ -55,7 +55,7 @@ impl Told {
 
 /// A frame that the server received.
 #[derive(Clone, Debug)]
-pub(super) struct Caught {
+pub(super) struct ServerFrame {
     /// Time of arrival.
     pub(super) at: Instant,
     /// The frame, without its checksum.
@@ -63,59 +63,59 @@ pub(super) struct Caught {
 }
 
 /// A switch under control, between two hosts: the client at port 1, the server at port 2.
-pub(super) trait Rig {
+pub(super) trait ControlRig {
     /// Returns the version of OpenFlow.
     fn version(&self) -> Version;
     /// Returns the current time.
     fn now(&self) -> Instant;
-    /// Queues a message for [`Rig::flush`].
-    fn say(&mut self, message: &Message) -> Result<Xid, TrialError>;
+    /// Queues a message for [`ControlRig::flush`].
+    fn queue(&mut self, message: &Message) -> Result<Xid, TrialError>;
     /// Writes queued messages to the socket, as far as it accepts them.
     fn flush(&mut self) -> Result<(), TrialError>;
     /// Returns true if a message can be queued without much waiting.
     fn has_room(&self) -> bool;
     /// Returns the time at which the last byte of a message was written to the socket.
-    fn handed_at(&self, xid: Xid) -> Option<Instant>;
+    fn written_at(&self, xid: Xid) -> Option<Instant>;
     /// Returns the next message that has arrived. Never waits.
-    fn hear(&mut self) -> Result<Option<Told>, TrialError>;
+    fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError>;
     /// Sends a frame from the client. Returns false if the transmit queue is full.
     fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError>;
     /// Returns the next frame that has arrived at the server. Never waits.
-    fn catch(&mut self) -> Result<Option<Caught>, TrialError>;
+    fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError>;
 }
 
 /// Outcome of messages and the barrier after them.
 #[derive(Clone, Debug)]
-pub(super) struct Settled {
+pub(super) struct BatchOutcome {
     /// Time at which the first message was written to the socket.
     pub(super) began: Instant,
     /// Time at which the barrier request was written to the socket.
-    pub(super) said: Instant,
+    pub(super) barrier_sent: Instant,
     /// Arrival of the barrier reply.
     pub(super) answered: Instant,
     /// Errors by the index of the message.
     pub(super) refused: BTreeMap<usize, String>,
 }
 
-impl Settled {
+impl BatchOutcome {
     /// Returns the first error in words.
     pub(super) fn first_refusal(&self) -> Option<String> {
-        let (place, words) = self.refused.first_key_value()?;
+        let (index, words) = self.refused.first_key_value()?;
         let count = self.refused.len();
         Some(match count {
-            1 => format!("refused message {}: {words}", place + 1),
+            1 => format!("refused message {}: {words}", index + 1),
             _ => format!(
                 "refused {count} messages, the first (message {}): {words}",
-                place + 1
+                index + 1
             ),
         })
     }
 }
 
 /// Messages and a barrier request after them, sent over several turns.
-pub(super) struct Order {
+pub(super) struct MessageBatch {
     messages: Vec<Message>,
-    said: Vec<Xid>,
+    sent: Vec<Xid>,
     barrier: Option<Xid>,
     answered: Option<(Instant, Option<Instant>)>,
     began: Option<Instant>,
@@ -123,11 +123,11 @@ pub(super) struct Order {
     deadline: Instant,
 }
 
-impl Order {
+impl MessageBatch {
     pub(super) fn new(messages: Vec<Message>, now: Instant) -> Self {
         Self {
             messages,
-            said: Vec::new(),
+            sent: Vec::new(),
             barrier: None,
             answered: None,
             began: None,
@@ -137,22 +137,22 @@ impl Order {
     }
 
     /// Sends the next messages that the socket accepts. Call it repeatedly.
-    pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    pub(super) fn turn(&mut self, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
         // Few at a time, so that frames are sent meanwhile.
-        for _ in 0..SAID_AT_ONCE {
+        for _ in 0..SENT_PER_TURN {
             if self.barrier.is_some() || !rig.has_room() {
                 break;
             }
-            match self.messages.get(self.said.len()) {
-                Some(message) => self.said.push(rig.say(message)?),
-                None => self.barrier = Some(rig.say(&Message::BarrierRequest)?),
+            match self.messages.get(self.sent.len()) {
+                Some(message) => self.sent.push(rig.queue(message)?),
+                None => self.barrier = Some(rig.queue(&Message::BarrierRequest)?),
             }
             self.deadline = rig.now() + PATIENCE;
         }
         rig.flush()?;
         if self.began.is_none() {
-            let first = self.said.first().copied().or(self.barrier);
-            self.began = first.and_then(|xid| rig.handed_at(xid));
+            let first = self.sent.first().copied().or(self.barrier);
+            self.began = first.and_then(|xid| rig.written_at(xid));
         }
         if self.answered.is_none() && rig.now() > self.deadline {
             let seconds = PATIENCE.as_secs();
@@ -163,20 +163,20 @@ impl Order {
     }
 
     /// Processes a message of the device. Returns true if it belongs to this batch.
-    pub(super) fn hear(&mut self, told: &Told, version: Version) -> bool {
-        if told.kind == Kind::Barrier && self.barrier == Some(told.xid) {
-            self.answered = Some((told.at, told.handed));
+    pub(super) fn process(&mut self, message: &SwitchMessage, version: Version) -> bool {
+        if message.kind == Kind::Barrier && self.barrier == Some(message.xid) {
+            self.answered = Some((message.at, message.written));
             return true;
         }
-        let Some(first) = self.said.first() else {
+        let Some(first) = self.sent.first() else {
             return false;
         };
-        let place = usize::try_from(told.xid.0.wrapping_sub(first.0)).unwrap_or(usize::MAX);
-        if place >= self.said.len() {
+        let index = usize::try_from(message.xid.0.wrapping_sub(first.0)).unwrap_or(usize::MAX);
+        if index >= self.sent.len() {
             return false;
         }
-        if let Some(words) = told.refusal(version) {
-            self.refused.insert(place, words);
+        if let Some(words) = message.refusal(version) {
+            self.refused.insert(index, words);
         }
         true
     }
@@ -192,16 +192,16 @@ impl Order {
     }
 
     /// Returns the transaction number of the message at this index if it was sent.
-    pub(super) fn xid(&self, place: usize) -> Option<Xid> {
-        self.said.get(place).copied()
+    pub(super) fn xid(&self, index: usize) -> Option<Xid> {
+        self.sent.get(index).copied()
     }
 
     /// Returns the outcome after the barrier reply.
-    pub(super) fn settled(&self) -> Option<Settled> {
-        let (answered, handed) = self.answered?;
-        Some(Settled {
+    pub(super) fn outcome(&self) -> Option<BatchOutcome> {
+        let (answered, written) = self.answered?;
+        Some(BatchOutcome {
             began: self.began.unwrap_or(answered),
-            said: handed.unwrap_or(answered),
+            barrier_sent: written.unwrap_or(answered),
             answered,
             refused: self.refused.clone(),
         })
@@ -210,65 +210,71 @@ impl Order {
 
 /// Limit of the messages received in one turn, so that a device that never stops sending does not
 /// block the experiment.
-pub(super) struct Few(usize);
+pub(super) struct LimitedInbox(usize);
 
-impl Default for Few {
+impl Default for LimitedInbox {
     fn default() -> Self {
-        Self(HEARD_AT_ONCE)
+        Self(RECEIVED_PER_TURN)
     }
 }
 
-impl Few {
+impl LimitedInbox {
     /// Returns the next message that has arrived, up to the limit.
-    pub(super) fn hear(&mut self, rig: &mut dyn Rig) -> Result<Option<Told>, TrialError> {
+    pub(super) fn receive(
+        &mut self,
+        rig: &mut dyn ControlRig,
+    ) -> Result<Option<SwitchMessage>, TrialError> {
         if self.0 == 0 {
             return Ok(None);
         }
         self.0 -= 1;
-        rig.hear()
+        rig.receive()
     }
 }
 
 /// Discards the messages that have arrived, up to the limit. Returns true if there were any.
-pub(super) fn pass_over(rig: &mut dyn Rig) -> Result<bool, TrialError> {
-    let mut few = Few::default();
+pub(super) fn discard_messages(rig: &mut dyn ControlRig) -> Result<bool, TrialError> {
+    let mut inbox = LimitedInbox::default();
     let mut any = false;
-    while few.hear(rig)?.is_some() {
+    while inbox.receive(rig)?.is_some() {
         any = true;
     }
     Ok(any)
 }
 
 /// Greatest number of messages received in one turn.
-const HEARD_AT_ONCE: usize = 64;
+const RECEIVED_PER_TURN: usize = 64;
 
 /// Greatest number of messages sent in one turn.
-const SAID_AT_ONCE: usize = 64;
+const SENT_PER_TURN: usize = 64;
 
 /// Sends `messages` and a barrier request, and waits for the barrier reply.
-pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settled, TrialError> {
-    let mut order = Order::new(messages, rig.now());
+pub(super) fn send_batch(
+    rig: &mut dyn ControlRig,
+    messages: Vec<Message>,
+) -> Result<BatchOutcome, TrialError> {
+    let mut batch = MessageBatch::new(messages, rig.now());
     loop {
-        order.turn(rig)?;
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            order.hear(&told, rig.version());
+        batch.turn(rig)?;
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            batch.process(&message, rig.version());
         }
-        if let Some(settled) = order.settled() {
-            return Ok(settled);
+        if let Some(outcome) = batch.outcome() {
+            return Ok(outcome);
         }
     }
 }
 
 /// The OpenFlow connection of an experiment.
-enum Connection {
+enum RigConnection {
     /// A connection that the experiment opened to a listening device.
     Own(Link),
     /// The connection that the device opened to the controller.
     Lent(Lent),
 }
 
-impl Connection {
+impl RigConnection {
     fn open(setup: &TestSetup, version: Version, clock: &Clock) -> Result<Self, TrialError> {
         let socket = setup.directory.join(SOCKET);
         if socket.exists() {
@@ -286,12 +292,14 @@ impl Connection {
                 let reason = format!("the device has agreed on {agreed}, not on {version}");
                 Err(TrialError::Impossible(reason))
             }
-            None => Err(TrialError::Impossible("nothing is agreed on".to_owned())),
+            None => Err(TrialError::Impossible(
+                "the device and the controller have agreed on no version".to_owned(),
+            )),
         }
     }
 }
 
-impl Deref for Connection {
+impl Deref for RigConnection {
     type Target = Link;
 
     fn deref(&self) -> &Link {
@@ -302,7 +310,7 @@ impl Deref for Connection {
     }
 }
 
-impl DerefMut for Connection {
+impl DerefMut for RigConnection {
     fn deref_mut(&mut self) -> &mut Link {
         match self {
             Self::Own(link) => link,
@@ -312,16 +320,16 @@ impl DerefMut for Connection {
 }
 
 /// The device under test of a test setup.
-pub(super) struct Live<'a> {
-    link: Connection,
+pub(super) struct LiveSwitch<'a> {
+    link: RigConnection,
     client: RawSocket,
     server: RawSocket,
     clock: Clock,
     interrupt: &'a Interrupt,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveSwitch<'a> {
     /// Opens a connection to the device of a test setup, and a socket at either host.
     pub(super) fn open(
         setup: &TestSetup,
@@ -330,12 +338,12 @@ impl<'a> Live<'a> {
     ) -> Result<Self, TrialError> {
         let (client, server) = (setup.bench.client(), setup.bench.server());
         Ok(Self {
-            link: Connection::open(setup, version, tools.clock)?,
+            link: RigConnection::open(setup, version, tools.clock)?,
             client: client.namespace.raw_sender(client.interface)?,
             server: server.namespace.raw_receiver(server.interface)?,
             clock: *tools.clock,
             interrupt: tools.interrupt,
-            room: vec![0; FRAME_MAX],
+            buffer: vec![0; FRAME_MAX],
         })
     }
 
@@ -345,7 +353,7 @@ impl<'a> Live<'a> {
     }
 }
 
-impl Rig for Live<'_> {
+impl ControlRig for LiveSwitch<'_> {
     fn version(&self) -> Version {
         Ask::version(&*self.link)
     }
@@ -354,7 +362,7 @@ impl Rig for Live<'_> {
         self.clock.now()
     }
 
-    fn say(&mut self, message: &Message) -> Result<Xid, TrialError> {
+    fn queue(&mut self, message: &Message) -> Result<Xid, TrialError> {
         Ok(self.link.queue(message)?)
     }
 
@@ -366,16 +374,16 @@ impl Rig for Live<'_> {
         self.link.has_room()
     }
 
-    fn handed_at(&self, xid: Xid) -> Option<Instant> {
+    fn written_at(&self, xid: Xid) -> Option<Instant> {
         self.link.handed_at(xid)
     }
 
-    fn hear(&mut self) -> Result<Option<Told>, TrialError> {
+    fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError> {
         if self.interrupt.is_set() {
             return Err(TrialError::Interrupted);
         }
-        if let Some(told) = next(&mut self.link)? {
-            return Ok(Some(told));
+        if let Some(message) = next(&mut self.link)? {
+            return Ok(Some(message));
         }
         self.link.turn()?;
         next(&mut self.link)
@@ -391,41 +399,41 @@ impl Rig for Live<'_> {
         }
     }
 
-    fn catch(&mut self) -> Result<Option<Caught>, TrialError> {
-        let length = self.server.receive(&mut self.room);
+    fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError> {
+        let length = self.server.receive(&mut self.buffer);
         let length = length.map_err(Failure::to("receive a frame"))?;
-        Ok(length.map(|length| Caught {
+        Ok(length.map(|length| ServerFrame {
             at: self.clock.now(),
-            bytes: self.room[..length].to_vec(),
+            bytes: self.buffer[..length].to_vec(),
         }))
     }
 }
 
 /// Returns the next message of a link. Only kinds that experiments read are decoded, and no long
 /// statistics.
-fn next(link: &mut Link) -> Result<Option<Told>, TrialError> {
-    let Some(heard) = link.hear()? else {
+fn next(link: &mut Link) -> Result<Option<SwitchMessage>, TrialError> {
+    let Some(received) = link.hear()? else {
         return Ok(None);
     };
-    let wanted = match heard.kind {
+    let wanted = match received.kind {
         Kind::Error | Kind::PacketIn | Kind::FlowRemoved | Kind::PortStatus => true,
-        Kind::Statistics | Kind::StatisticsPart => heard.bytes.len() <= STATISTICS_MAX,
+        Kind::Statistics | Kind::StatisticsPart => received.bytes.len() <= STATISTICS_MAX,
         _ => false,
     };
     let message = match wanted {
-        true => Some(heard.message().map_err(|malformed| {
-            let what = heard.kind.name();
-            TrialError::Impossible(format!("the device's {what} is no OpenFlow: {malformed}"))
+        true => Some(received.message().map_err(|malformed| {
+            let what = received.kind.name();
+            TrialError::Impossible(format!("malformed {what} from the device: {malformed}"))
         })?),
         false => None,
     };
-    Ok(Some(Told {
-        kind: heard.kind,
-        xid: heard.xid,
-        at: heard.arrival.at,
-        handed: heard.handed,
-        length: heard.bytes.len(),
-        message,
+    Ok(Some(SwitchMessage {
+        kind: received.kind,
+        xid: received.xid,
+        at: received.arrival.at,
+        written: received.handed,
+        length: received.bytes.len(),
+        body: message,
     }))
 }
 

@@ -7,11 +7,11 @@ use flow::{FlowModCommand, FlowStatsRequest};
 use openflow::{FlowFormat, Message, MultipartRequest};
 
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
-use super::flows::{Flows, delete_all, drop_rest};
+use super::flows::{FlowRules, delete_all, drop_rest};
 use super::poll::Poll;
-use super::rig::{Few, PATIENCE, Rig, settle};
+use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
 use super::traffic::Traffic;
-use super::{Found, PPS, VERSION, on_device, takes};
+use super::{PPS, TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -22,14 +22,14 @@ pub(crate) const FLOW_STATS: Experiment = Experiment {
         title: "Flow statistics delay",
         question: "How long does a device take to return flow statistics, and what is the effect on forwarding?",
         source: "OFLOPS, module openflow_flow_stats",
-        ..OF_EITHER.description
+        ..STATISTICS.description
     },
     measure: |point, setup, tools| {
         on_device(point, setup, tools, |point, rig| {
-            measure(point, rig, of_each())
+            measure(point, rig, flow_stats_request())
         })
     },
-    ..OF_EITHER
+    ..STATISTICS
 };
 
 /// The experiment "aggregate-stats": sums over all flows.
@@ -39,17 +39,17 @@ pub(crate) const AGGREGATE_STATS: Experiment = Experiment {
         title: "Aggregate statistics delay",
         question: "How long does a device take to return aggregate statistics of all rules, and what is the effect on forwarding?",
         source: "OFLOPS, module openflow_aggr_flow_stats",
-        ..OF_EITHER.description
+        ..STATISTICS.description
     },
     measure: |point, setup, tools| {
         on_device(point, setup, tools, |point, rig| {
-            measure(point, rig, of_all())
+            measure(point, rig, aggregate_stats_request())
         })
     },
-    ..OF_EITHER
+    ..STATISTICS
 };
 
-const OF_EITHER: Experiment = Experiment {
+const STATISTICS: Experiment = Experiment {
     description: Description {
         name: "",
         title: "",
@@ -103,7 +103,7 @@ const OF_EITHER: Experiment = Experiment {
     seconds: |point| 0.5 + 2.0 * point.number("milliseconds") as f64 / 1e3,
     measure: |point, setup, tools| {
         on_device(point, setup, tools, |point, rig| {
-            measure(point, rig, of_all())
+            measure(point, rig, aggregate_stats_request())
         })
     },
     ..Experiment::BASE
@@ -164,46 +164,50 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// Returns a request for the statistics of each flow.
-pub(super) fn of_each() -> Message {
+pub(super) fn flow_stats_request() -> Message {
     let all = FlowStatsRequest::all();
     Message::MultipartRequest(MultipartRequest::Flow(FlowFormat::Standard, all))
 }
 
 /// Returns a request for the aggregate statistics of all flows.
-pub(super) fn of_all() -> Message {
+pub(super) fn aggregate_stats_request() -> Message {
     let all = FlowStatsRequest::all();
     Message::MultipartRequest(MultipartRequest::Aggregate(FlowFormat::Standard, all))
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig, question: Message) -> Result<Found, TrialError> {
-    let flows = Flows::of(rig.version());
+fn measure(
+    point: &Point,
+    rig: &mut dyn ControlRig,
+    request: Message,
+) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::of(rig.version());
     let rules = point.small("rules");
     let added = (0..rules).map(|flow| flows.message(FlowModCommand::Add, flow, None));
     let messages = [delete_all(), drop_rest()].into_iter().chain(added);
-    let mut found = Found::at(point);
-    if let Some(reason) = settle(rig, messages.collect())?.first_refusal() {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+    let mut report = TrialReport::at(point);
+    if let Some(reason) = send_batch(rig, messages.collect())?.first_refusal() {
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
     let half = Duration::from_millis(point.number("milliseconds"));
     let period = Duration::from_millis(point.number("period-ms"));
     let most = (half.as_nanos() / period.as_nanos().max(1)).max(1);
     let mut traffic = Traffic::new(rules, point.number("pps"), rig.now());
-    if let Some(unsettled) = traffic.settle(rig, Some(0))? {
-        unsettled.tell(&mut found);
+    if let Some(stale) = traffic.settle(rig, Some(0))? {
+        stale.add_to(&mut report);
     }
     let start = rig.now();
     let (middle, end) = (start + half, start + half * 2);
     let most = u64::try_from(most).expect("there are few milliseconds");
-    let mut poll = Poll::new(question, period, most, middle);
+    let mut poll = Poll::new(request, period, most, middle);
     let delays = run(rig, &mut traffic, &mut poll, [middle, end])?;
-    tell(&mut found, &traffic, &poll, delays, [start, middle, end]);
-    Ok(found)
+    put_figures(&mut report, &traffic, &poll, delays, [start, middle, end]);
+    Ok(report)
 }
 
 /// Sends frames and requests. Returns the delays of the frames in each half.
 fn run(
-    rig: &mut dyn Rig,
+    rig: &mut dyn ControlRig,
     traffic: &mut Traffic,
     poll: &mut Poll,
     [middle, end]: [Instant; 2],
@@ -221,29 +225,30 @@ fn run(
         if now >= middle && now < end {
             poll.turn(rig)?;
         }
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            poll.hear(&told, rig);
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            poll.process(&message, rig);
         }
-        traffic.catch(rig, |seen| {
-            delays[usize::from(seen.sent >= middle)].push(ns(seen.came.since(seen.sent)));
+        traffic.receive_frames(rig, |arrival| {
+            delays[usize::from(arrival.sent >= middle)]
+                .push(ns(arrival.received.since(arrival.sent)));
         })?;
     }
-    traffic.drain(rig, |seen| {
-        delays[usize::from(seen.sent >= middle)].push(ns(seen.came.since(seen.sent)));
+    traffic.drain(rig, |arrival| {
+        delays[usize::from(arrival.sent >= middle)].push(ns(arrival.received.since(arrival.sent)));
     })?;
     Ok(delays)
 }
 
-fn tell(
-    found: &mut Found,
+fn put_figures(
+    report: &mut TrialReport,
     traffic: &Traffic,
     poll: &Poll,
-    [quiet, asked]: [Vec<u64>; 2],
+    [quiet, loaded]: [Vec<u64>; 2],
     [start, middle, end]: [Instant; 3],
 ) {
-    let reading = &mut found.reading;
-    let otherwise = poll.refused().unwrap_or("no question was answered");
+    let reading = &mut report.reading;
+    let otherwise = poll.refused().unwrap_or("no request was answered");
     let names = [
         "answer_mean_us",
         "answer_p50_us",
@@ -256,34 +261,34 @@ fn tell(
         count => reading.put("answer_bytes", poll.bytes() as f64 / count as f64),
     }
     reading.put("unanswered", poll.open() as f64);
-    for (what, delays) in [("quiet", quiet), ("asked", asked)] {
+    for (what, delays) in [("quiet", quiet), ("asked", loaded)] {
         let named = ["mean", "p50", "p99", "max"].map(|name| format!("{what}_frame_{name}_us"));
         let named = named.each_ref().map(String::as_str);
         let histogram = format!("{what}_frame_ns");
-        put_times(reading, named, &histogram, &delays, "no frame came out");
+        put_times(reading, named, &histogram, &delays, "no frame arrived");
     }
     reading.put("quiet_lost", traffic.lost_between(start, middle) as f64);
     reading.put(
         "asked_lost",
         traffic.lost_between(middle, end + PATIENCE) as f64,
     );
-    found.notes.extend(traffic.shortfall());
+    report.notes.extend(traffic.shortfall());
     if traffic.received() == 0 {
-        found
+        report
             .void
-            .push("no frame came out: the rules were not in force".to_owned());
+            .push("no frame arrived: the rules were not in force".to_owned());
     }
     if poll.withheld() > 0 {
         let count = poll.withheld();
-        found.notes.push(format!(
-            "{count} questions were not asked: the device did not read"
+        report.notes.push(format!(
+            "{count} requests were not sent: the device did not read"
         ));
     }
     if let Some(flows) = poll.flows() {
         let wanted = reading.point.number("rules") + 1;
         if u64::from(flows) != wanted {
-            found.void.push(format!(
-                "{wanted} rules should be there, and {flows} were told of"
+            report.void.push(format!(
+                "the device reports {flows} rules instead of {wanted}"
             ));
         }
     }

@@ -7,10 +7,10 @@ use flow::{FlowFlags, FlowModCommand, SwitchConfig};
 use openflow::Message;
 
 use super::figures::{bad, lack_all, ms, time};
-use super::flows::{Flows, delete_all, drop_rest};
-use super::rig::{Few, Order, Rig, Told};
+use super::flows::{FlowRules, delete_all, drop_rest};
+use super::rig::{ControlRig, LimitedInbox, MessageBatch, SwitchMessage};
 use super::traffic::Traffic;
-use super::{Found, VERSION, on_device, takes};
+use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -95,19 +95,19 @@ const BUSY: Duration = Duration::from_millis(500);
 
 /// Observations of a rule with a timeout.
 #[derive(Clone, Copy, Default)]
-struct Rule {
-    handed: Option<Instant>,
+struct TimedRule {
+    written: Option<Instant>,
     first: Option<Instant>,
     last: Option<Instant>,
-    told: Option<Instant>,
+    removed_at: Option<Instant>,
     duration: Duration,
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::of(rig.version());
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::of(rig.version());
     let (count, seconds) = (point.small("rules"), point.number("seconds"));
     let is_hard = point.word("timeout") == "hard";
-    let mut found = Found::at(point);
+    let mut report = TrialReport::at(point);
     // Some devices send flow-removed messages only to a controller that accepts packet-ins.
     let config = SwitchConfig {
         miss_send_len: u16::MAX,
@@ -117,15 +117,15 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let before = messages.len();
     messages.extend((0..count).map(|flow| rule(flows, flow, is_hard, seconds)));
     let start = rig.now();
-    let mut order = Order::new(messages, start);
+    let mut batch = MessageBatch::new(messages, start);
     let mut traffic = Traffic::new(count, point.number("pps"), start);
-    let mut rules = vec![Rule::default(); count as usize];
+    let mut rules = vec![TimedRule::default(); count as usize];
     let nominal = Duration::from_secs(seconds);
     let mut busy_until = start + nominal + LATE_MAX;
     loop {
         let now = rig.now();
-        order.turn(rig)?;
-        if order
+        batch.turn(rig)?;
+        if batch
             .answered()
             .is_some_and(|answered| !is_hard && now > answered + BUSY)
         {
@@ -135,40 +135,40 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
             traffic.stop();
         }
         traffic.turn(rig)?;
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            if !order.hear(&told, rig.version()) {
-                note_end(&told, &mut rules);
+        let mut inbox = LimitedInbox::default();
+        while let Some(message) = inbox.receive(rig)? {
+            if !batch.process(&message, rig.version()) {
+                note_end(&message, &mut rules);
             }
         }
-        traffic.catch(rig, |seen| {
-            let rule = &mut rules[seen.flow as usize];
-            rule.first.get_or_insert(seen.came);
-            rule.last = Some(seen.came);
+        traffic.receive_frames(rig, |arrival| {
+            let rule = &mut rules[arrival.flow as usize];
+            rule.first.get_or_insert(arrival.received);
+            rule.last = Some(arrival.received);
         })?;
-        let all_told = rules.iter().all(|rule| rule.told.is_some());
+        let all_removed = rules.iter().all(|rule| rule.removed_at.is_some());
         let limit = busy_until + LATE_MAX + if is_hard { Duration::ZERO } else { nominal };
-        if order.answered().is_some() && (all_told || now > limit) {
+        if batch.answered().is_some() && (all_removed || now > limit) {
             break;
         }
     }
-    for (place, rule) in rules.iter_mut().enumerate() {
-        let xid = order.xid(before + place);
-        rule.handed = xid.and_then(|xid| rig.handed_at(xid));
+    for (index, rule) in rules.iter_mut().enumerate() {
+        let xid = batch.xid(before + index);
+        rule.written = xid.and_then(|xid| rig.written_at(xid));
     }
     traffic.drain(rig, |_| {})?;
-    let refusal = order.settled().and_then(|settled| settled.first_refusal());
+    let refusal = batch.outcome().and_then(|outcome| outcome.first_refusal());
     match refusal {
-        Some(reason) => lack_all(&mut found.reading, FIGURES, &reason),
-        None => tell(&mut found, &rules, nominal, is_hard),
+        Some(reason) => lack_all(&mut report.reading, FIGURES, &reason),
+        None => put_figures(&mut report, &rules, nominal, is_hard),
     }
-    found.notes.extend(traffic.shortfall());
-    Ok(found)
+    report.notes.extend(traffic.shortfall());
+    Ok(report)
 }
 
-fn rule(flows: Flows, flow: u32, is_hard: bool, seconds: u64) -> Message {
+fn rule(flows: FlowRules, flow: u32, is_hard: bool, seconds: u64) -> Message {
     let mut rule = flows.rule(FlowModCommand::Add, flow, None);
-    let seconds = u16::try_from(seconds).expect("the bound says so");
+    let seconds = u16::try_from(seconds).expect("the parameter is bounded");
     match is_hard {
         true => rule.hard_timeout_s = seconds,
         false => rule.idle_timeout_s = seconds,
@@ -178,32 +178,37 @@ fn rule(flows: Flows, flow: u32, is_hard: bool, seconds: u64) -> Message {
     Message::FlowMod(rule)
 }
 
-fn note_end(told: &Told, rules: &mut [Rule]) {
-    let Some(Message::FlowRemoved(removed)) = &told.message else {
+fn note_end(message: &SwitchMessage, rules: &mut [TimedRule]) {
+    let Some(Message::FlowRemoved(removed)) = &message.body else {
         return;
     };
-    let place = usize::try_from(removed.cookie.0).ok();
-    if let Some(rule) = place.and_then(|place| rules.get_mut(place)) {
-        rule.told = Some(told.at);
+    let index = usize::try_from(removed.cookie.0).ok();
+    if let Some(rule) = index.and_then(|index| rules.get_mut(index)) {
+        rule.removed_at = Some(message.at);
         rule.duration = removed.duration;
     }
 }
 
-fn tell(found: &mut Found, rules: &[Rule], nominal: Duration, is_hard: bool) {
-    let reading = &mut found.reading;
-    let untold = rules.iter().filter(|rule| rule.told.is_none()).count();
-    reading.put("untold", untold as f64);
+fn put_figures(report: &mut TrialReport, rules: &[TimedRule], nominal: Duration, is_hard: bool) {
+    let reading = &mut report.reading;
+    let unreported = rules
+        .iter()
+        .filter(|rule| rule.removed_at.is_none())
+        .count();
+    reading.put("untold", unreported as f64);
     // With a hard timeout, a rule is active from its first frame to its last. With an idle timeout,
     // the flow-removed message follows the last frame by the timeout.
-    let lives = rules.iter().filter_map(|rule| match is_hard {
+    let lifetimes = rules.iter().filter_map(|rule| match is_hard {
         true => Some(rule.last?.since(rule.first?)),
-        false => Some(rule.told?.since(rule.last?)),
+        false => Some(rule.removed_at?.since(rule.last?)),
     });
-    let errors: Vec<f64> = lives.map(|life| ms(life) - ms(nominal)).collect();
+    let errors: Vec<f64> = lifetimes
+        .map(|lifetime| ms(lifetime) - ms(nominal))
+        .collect();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     if errors.is_empty() {
         for name in ["late_mean_ms", "late_max_ms", "early_max_ms"] {
-            reading.lack(name, "no rule was seen to end");
+            reading.lack(name, "no rule ended");
         }
     } else {
         reading.put("late_mean_ms", mean(&errors));
@@ -212,20 +217,20 @@ fn tell(found: &mut Found, rules: &[Rule], nominal: Duration, is_hard: bool) {
         reading.put("late_max_ms", most);
         reading.put("early_max_ms", -least);
     }
-    let told: Vec<f64> = rules
+    let delays: Vec<f64> = rules
         .iter()
-        .filter_map(|rule| Some(ms(rule.told?.since(rule.last?))))
+        .filter_map(|rule| Some(ms(rule.removed_at?.since(rule.last?))))
         .collect();
-    let lives: Vec<f64> = rules
+    let lifetimes: Vec<f64> = rules
         .iter()
         .filter_map(|rule| {
-            let life = rule.told?.since(rule.handed?);
-            Some((ms(rule.duration) - ms(life)).abs())
+            let lifetime = rule.removed_at?.since(rule.written?);
+            Some((ms(rule.duration) - ms(lifetime)).abs())
         })
         .collect();
-    for (name, values) in [("told_mean_ms", &told), ("duration_error_ms", &lives)] {
+    for (name, values) in [("told_mean_ms", &delays), ("duration_error_ms", &lifetimes)] {
         match values.is_empty() {
-            true => reading.lack(name, "the device told of no rule's end"),
+            true => reading.lack(name, "no flow-removed message arrived"),
             false => reading.put(name, mean(values)),
         }
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use base::Instant;
 
-use super::rig::{Caught, PATIENCE, Rig, pass_over};
-use super::{Found, flows};
+use super::rig::{ControlRig, PATIENCE, ServerFrame, discard_messages};
+use super::{TrialReport, flows};
 use crate::frames;
 use crate::trial::TrialError;
 
@@ -16,12 +16,12 @@ pub(super) const FRAMES_MAX: usize = 20_000_000;
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
 /// Least time for which all frames must arrive as expected before a change, except for frames that
-/// were sent in the last moments (`ON_THE_WAY`).
-const SETTLED: Duration = Duration::from_millis(20);
-const ON_THE_WAY: Duration = Duration::from_millis(5);
+/// were sent in the last moments (`IN_FLIGHT`).
+const SETTLING_TIME: Duration = Duration::from_millis(20);
+const IN_FLIGHT: Duration = Duration::from_millis(5);
 
 /// Time limit for a device to forward by its current rules.
-const UNSETTLED_MAX: Duration = Duration::from_secs(2);
+const SETTLING_MAX: Duration = Duration::from_secs(2);
 
 /// Greatest number of frames received before the next is sent.
 pub(super) const BURST: usize = 32;
@@ -31,46 +31,46 @@ const TOS: usize = 15;
 
 /// A frame that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct FrameRecord {
     at: Instant,
     flow: u32,
-    came: bool,
+    received: bool,
 }
 
 /// A frame that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FrameArrival {
     pub(super) number: u32,
     pub(super) flow: u32,
     /// Time of transmission.
     pub(super) sent: Instant,
     /// Time of arrival.
-    pub(super) came: Instant,
+    pub(super) received: Instant,
     /// The DSCP of the frame.
     pub(super) mark: u8,
 }
 
 /// Unexpected frames two seconds after the last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unsettled {
+pub(super) struct StaleForwarding {
     /// Frames forwarded by earlier rules.
     wrong: u64,
     /// Frames that did not arrive.
     lost: u64,
 }
 
-impl Unsettled {
+impl StaleForwarding {
     /// Voids the trial if earlier rules are still in force. Loss by itself is only a note.
-    pub(super) fn tell(self, found: &mut Found) {
+    pub(super) fn add_to(self, report: &mut TrialReport) {
         let Self { wrong, lost } = self;
         if wrong > 0 {
-            found.void.push(format!(
-                "two seconds after the last change {wrong} frames still came out by rules of before it"
+            report.void.push(format!(
+                "{wrong} frames were still forwarded by earlier rules two seconds after the last change"
             ));
         } else {
-            found.notes.push(format!(
-                "{lost} frames were lost before anything was changed"
-            ));
+            report
+                .notes
+                .push(format!("{lost} frames were lost before the first change"));
         }
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct Traffic {
     length: usize,
     pps: u64,
     began: Instant,
-    sent: Vec<Sent>,
+    sent: Vec<FrameRecord>,
     received: u64,
     duplicates: u64,
     is_over: bool,
@@ -111,12 +111,12 @@ impl Traffic {
     }
 
     /// Expects frames of the length of `frame`, for rules that change the length.
-    pub(super) const fn come_out_with(&mut self, frame: &frames::UdpFrame) {
+    pub(super) const fn expect_length_of(&mut self, frame: &frames::UdpFrame) {
         self.length = frame.headers() + frame.payload;
     }
 
     /// Sends a frame if one is due.
-    pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    pub(super) fn turn(&mut self, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
         let now = rig.now();
         let due = now.since(self.began).as_nanos() * u128::from(self.pps) / 1_000_000_000;
         let count = self.sent.len();
@@ -129,8 +129,8 @@ impl Traffic {
         let at = rig.now();
         if rig.send(&frame)? {
             let flow = u32::try_from(flow).expect("there are few flows");
-            let came = false;
-            self.sent.push(Sent { at, flow, came });
+            let received = false;
+            self.sent.push(FrameRecord { at, flow, received });
         }
         Ok(())
     }
@@ -140,42 +140,42 @@ impl Traffic {
         self.is_over = true;
     }
 
-    /// Receives up to a burst of frames, and calls `see` for each that arrived for the first time.
-    pub(super) fn catch(
+    /// Receives up to a burst of frames, and calls `record` for each that arrived for the first time.
+    pub(super) fn receive_frames(
         &mut self,
-        rig: &mut dyn Rig,
-        mut see: impl FnMut(Seen),
+        rig: &mut dyn ControlRig,
+        mut record: impl FnMut(FrameArrival),
     ) -> Result<(), TrialError> {
         for _ in 0..BURST {
-            let Some(caught) = rig.catch()? else {
+            let Some(frame) = rig.receive_frame()? else {
                 break;
             };
-            if let Some(seen) = self.take(&caught) {
-                see(seen);
+            if let Some(arrival) = self.take(&frame) {
+                record(arrival);
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, caught: &Caught) -> Option<Seen> {
-        if caught.bytes.get(..6) != Some(&flows::FAR) {
+    fn take(&mut self, frame: &ServerFrame) -> Option<FrameArrival> {
+        if frame.bytes.get(..6) != Some(&flows::FAR) {
             return None;
         }
-        let number = frames::number(&caught.bytes, self.length)?;
-        let place = usize::try_from(number).ok()?;
+        let number = frames::number(&frame.bytes, self.length)?;
+        let index = usize::try_from(number).ok()?;
         // A frame with an unused number belongs to an earlier test.
-        let sent = self.sent.get_mut(place)?;
-        if std::mem::replace(&mut sent.came, true) {
+        let sent = self.sent.get_mut(index)?;
+        if std::mem::replace(&mut sent.received, true) {
             self.duplicates += 1;
             return None;
         }
         self.received += 1;
-        Some(Seen {
+        Some(FrameArrival {
             number,
             flow: sent.flow,
             sent: sent.at,
-            came: caught.at,
-            mark: caught.bytes[TOS] >> 2,
+            received: frame.at,
+            mark: frame.bytes[TOS] >> 2,
         })
     }
 
@@ -183,8 +183,8 @@ impl Traffic {
     /// meanwhile.
     pub(super) fn drain(
         &mut self,
-        rig: &mut dyn Rig,
-        mut see: impl FnMut(Seen),
+        rig: &mut dyn ControlRig,
+        mut record: impl FnMut(FrameArrival),
     ) -> Result<(), TrialError> {
         self.stop();
         let began = rig.now();
@@ -192,10 +192,10 @@ impl Traffic {
         // The second condition ends the loop if frames or messages arrive without end.
         while rig.now().since(last) < QUIET && rig.now().since(began) < PATIENCE {
             let before = self.received;
-            self.catch(rig, &mut see)?;
-            let mut came = self.received > before;
-            came |= pass_over(rig)?;
-            if came {
+            self.receive_frames(rig, &mut record)?;
+            let mut received = self.received > before;
+            received |= discard_messages(rig)?;
+            if received {
                 last = rig.now();
             }
         }
@@ -212,21 +212,23 @@ impl Traffic {
     /// replies. Returns the unexpected frames if there still are some after two seconds.
     pub(super) fn settle(
         &mut self,
-        rig: &mut dyn Rig,
+        rig: &mut dyn ControlRig,
         wanted: Option<u8>,
-    ) -> Result<Option<Unsettled>, TrialError> {
+    ) -> Result<Option<StaleForwarding>, TrialError> {
         let start = rig.now();
-        let period = SETTLED.max(self.round() * 2);
+        let period = SETTLING_TIME.max(self.round() * 2);
         loop {
             let from = rig.now();
             let mut wrong = 0_u64;
             while rig.now().since(from) < period {
                 self.turn(rig)?;
-                pass_over(rig)?;
-                self.catch(rig, |seen| wrong += u64::from(wanted != Some(seen.mark)))?;
+                discard_messages(rig)?;
+                self.receive_frames(rig, |arrival| {
+                    wrong += u64::from(wanted != Some(arrival.mark))
+                })?;
             }
             // The last frames may still be in flight.
-            let until = from + (period - ON_THE_WAY);
+            let until = from + (period - IN_FLIGHT);
             let lost = match wanted {
                 Some(_) => self.lost_between(from, until),
                 None => 0,
@@ -234,20 +236,20 @@ impl Traffic {
             if wrong + lost == 0 {
                 return Ok(None);
             }
-            if rig.now().since(start) > UNSETTLED_MAX {
-                return Ok(Some(Unsettled { wrong, lost }));
+            if rig.now().since(start) > SETTLING_MAX {
+                return Ok(Some(StaleForwarding { wrong, lost }));
             }
         }
     }
 
     /// Waits as [`Self::settle`] does until no frame arrives, and then for the last packet-ins.
-    pub(super) fn settle_few(
+    pub(super) fn settle_without_output(
         &mut self,
-        rig: &mut dyn Rig,
-    ) -> Result<Option<Unsettled>, TrialError> {
-        let unsettled = self.settle(rig, None)?;
+        rig: &mut dyn ControlRig,
+    ) -> Result<Option<StaleForwarding>, TrialError> {
+        let stale = self.settle(rig, None)?;
         self.drain(rig, |_| {})?;
-        Ok(unsettled)
+        Ok(stale)
     }
 
     /// Returns the time in which one frame of each flow is sent.
@@ -279,7 +281,7 @@ impl Traffic {
 
     /// Returns the number of lost frames that were sent in this interval; its end is excluded.
     pub(super) fn lost_between(&self, from: Instant, until: Instant) -> u64 {
-        let within = |sent: &&Sent| sent.at >= from && sent.at < until && !sent.came;
+        let within = |sent: &&FrameRecord| sent.at >= from && sent.at < until && !sent.received;
         self.sent.iter().filter(within).count() as u64
     }
 
@@ -295,7 +297,7 @@ impl Traffic {
         let achieved = self.achieved_pps();
         let wanted = self.pps as f64;
         (self.sent.len() > 100 && achieved < wanted * (1.0 - SHORTFALL)).then(|| {
-            format!("the generator offered {achieved:.0} frames a second instead of {wanted:.0}")
+            format!("the generator offered {achieved:.0} frames per second instead of {wanted:.0}")
         })
     }
 }

@@ -11,9 +11,9 @@ use stats::Histogram;
 
 use super::figures::{bad, ns, plain, time};
 use super::flows::{COOKIE, FAR, NEAR, delete_all, drop_rest};
-use super::rig::{Rig, pass_over, settle};
-use super::traffic::{QUIET, Seen, Traffic};
-use super::{Found, PPS, VERSION, on_device, takes};
+use super::rig::{ControlRig, discard_messages, send_batch};
+use super::traffic::{FrameArrival, QUIET, Traffic};
+use super::{PPS, TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::frames::{Tag, UdpFrame};
 use crate::trial::TrialError;
@@ -240,50 +240,50 @@ fn rule(fields: &[Field], frame: &UdpFrame) -> FlowMod {
     rule
 }
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let mut found = Found::at(point);
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let mut report = TrialReport::at(point);
     let name = point.word("field");
-    let place = NAMES.iter().position(|one| *one == name);
-    let field = FIELDS[place.expect("the axis has no other names")];
+    let index = NAMES.iter().position(|one| *one == name);
+    let field = FIELDS[index.expect("the axis has only these names")];
     let others = [field].into_iter().chain(FIELDS);
     let (mut refused, mut lost, mut all) = (0_u32, 0, Vec::new());
     for (figure, other) in FIGURES.iter().zip(others) {
         let is_alone = figure.name == "alone_us";
         if other == field && !is_alone {
-            found.reading.lack(figure.name, "the field itself");
+            report.reading.lack(figure.name, "the field itself");
             continue;
         }
         if !is_alone && point.word("with") == "none" {
-            found.reading.lack(figure.name, "pairs were not asked for");
+            report.reading.lack(figure.name, "pairs were not requested");
             continue;
         }
         match cell(&[field, other], point, rig)? {
             Ok(cell) => {
-                found.reading.put(figure.name, cell.median_us);
+                report.reading.put(figure.name, cell.median_us);
                 all.push(cell.median_us);
                 lost += cell.lost;
             }
             Err(reason) => {
                 refused += u32::from(reason.starts_with("refused"));
-                found.reading.lack(figure.name, reason);
+                report.reading.lack(figure.name, reason);
             }
         }
     }
-    let reading = &mut found.reading;
+    let reading = &mut report.reading;
     reading.put("refused", refused.into());
     reading.put("lost", lost as f64);
     all.sort_by(f64::total_cmp);
     for (name, value) in [("fastest_us", all.first()), ("slowest_us", all.last())] {
         match value {
             Some(value) => reading.put(name, *value),
-            None => reading.lack(name, "no frame came out by any rule"),
+            None => reading.lack(name, "no frame was forwarded by any rule"),
         }
     }
-    Ok(found)
+    Ok(report)
 }
 
 /// Measurement of one rule.
-struct Cell {
+struct PairCell {
     median_us: f64,
     lost: u64,
 }
@@ -293,49 +293,49 @@ struct Cell {
 fn cell(
     fields: &[Field],
     point: &Point,
-    rig: &mut dyn Rig,
-) -> Result<Result<Cell, String>, TrialError> {
+    rig: &mut dyn ControlRig,
+) -> Result<Result<PairCell, String>, TrialError> {
     let is_tagged = fields.contains(&Field::VlanVid) || fields.contains(&Field::VlanPcp);
     let frame = frame(is_tagged);
     let pps = point.number("pps");
-    settle(rig, vec![delete_all(), drop_rest()])?;
+    send_batch(rig, vec![delete_all(), drop_rest()])?;
     let mut before = Traffic::of(vec![frame], pps, rig.now());
     if before.settle(rig, None)?.is_some() {
-        let reason = "frames still came out two seconds after all rules were deleted";
+        let reason = "frames were still forwarded two seconds after all rules were deleted";
         return Ok(Err(reason.to_owned()));
     }
-    let settled = settle(rig, vec![Message::FlowMod(rule(fields, &frame))])?;
-    if let Some(reason) = settled.first_refusal() {
+    let outcome = send_batch(rig, vec![Message::FlowMod(rule(fields, &frame))])?;
+    if let Some(reason) = outcome.first_refusal() {
         return Ok(Err(reason));
     }
     let mut traffic = Traffic::of(vec![frame], pps, rig.now());
-    traffic.come_out_with(&untagged(frame));
+    traffic.expect_length_of(&untagged(frame));
     traffic.settle(rig, Some(frame.dscp))?;
     let (began, first) = (rig.now(), traffic.sent());
     let most = QUIET * 20 + Duration::from_nanos(point.number("packets") * 2_000_000_000 / pps);
     let mut delays = Vec::new();
-    let mut see = |seen: Seen| {
-        if seen.sent >= began {
-            delays.push(ns(seen.came.since(seen.sent)));
+    let mut record = |arrival: FrameArrival| {
+        if arrival.sent >= began {
+            delays.push(ns(arrival.received.since(arrival.sent)));
         }
     };
     while traffic.sent() - first < point.number("packets") && rig.now().since(began) < most {
         traffic.turn(rig)?;
-        pass_over(rig)?;
-        traffic.catch(rig, &mut see)?;
+        discard_messages(rig)?;
+        traffic.receive_frames(rig, &mut record)?;
     }
     let end = rig.now();
     traffic.stop();
     while traffic.lost_between(began, end) > 0 && rig.now().since(end) < QUIET {
-        pass_over(rig)?;
-        traffic.catch(rig, &mut see)?;
+        discard_messages(rig)?;
+        traffic.receive_frames(rig, &mut record)?;
     }
     if delays.is_empty() {
-        return Ok(Err("no frame came out by it".to_owned()));
+        return Ok(Err("no frame was forwarded".to_owned()));
     }
     let median_us = Histogram::of(delays).quantile(0.5) as f64 / 1e3;
     let lost = traffic.lost_between(began, end);
-    Ok(Ok(Cell { median_us, lost }))
+    Ok(Ok(PairCell { median_us, lost }))
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use std::time::Duration;
 use openflow::Version;
 use stats::Distribution;
 
-use super::rig::{Few, Rig};
+use super::rig::{ControlRig, LimitedInbox};
 use super::traffic::{FRAMES_MAX, Traffic};
-use super::{Found, on_rig};
+use super::{TrialReport, on_rig};
 use crate::catalogue::prelude::*;
-use loads::{Load, Test};
+use loads::{ControlLoad, ControlTest};
 
 /// The experiment "changes".
 pub(crate) const CHANGES: Experiment = Experiment {
@@ -67,8 +67,8 @@ pub(crate) const CHANGES: Experiment = Experiment {
     },
     applies_to: super::takes,
     seconds: |point| {
-        let filling = match Test::at(point) {
-            Test::Dump => point.number("dump-flows") as f64 * 30e-6,
+        let filling = match ControlTest::at(point) {
+            ControlTest::Dump => point.number("dump-flows") as f64 * 30e-6,
             _ => 0.0,
         };
         1.5 + filling + point.number("millis") as f64 / 1e3
@@ -84,7 +84,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::axis(
         "test",
         "changes during the test: none (quiet), of the frames' rule (effect), of other flows (flow-mods), or none but listings (dump)",
-        Values::words(Test::NAMES, Test::NAMES),
+        Values::words(ControlTest::NAMES, ControlTest::NAMES),
     ),
     Parameter::constant(
         "millis",
@@ -152,8 +152,8 @@ const FIGURES: &[Figure] = &[
 /// Least rate in frames per second for `half`.
 const PPS_MIN: u64 = 1_000;
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let mut load = Load::prepare(point, rig)?;
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let mut load = ControlLoad::prepare(point, rig)?;
     let millis = point.number("millis");
     let (pps, carried) = match point.get("rate").and_then(record::Value::number) {
         Some(pps) => (pps, None),
@@ -163,30 +163,30 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         }
     };
     let pps = pps.min(FRAMES_MAX as u64 * 1_000 / millis);
-    let run = Run::of(&mut load, pps, Duration::from_millis(millis), rig)?;
-    let mut found = run.found(point, pps);
+    let run = TrafficRun::of(&mut load, pps, Duration::from_millis(millis), rig)?;
+    let mut report = run.report(point, pps);
     match carried {
-        Some(carried) => found.reading.put("carried_pps", carried as f64),
-        None => found.reading.lack("carried_pps", "the rate was set"),
+        Some(carried) => report.reading.put("carried_pps", carried as f64),
+        None => report.reading.lack("carried_pps", "the rate was set"),
     }
-    load.put_into(&mut found, run.seconds);
-    Ok(found)
+    load.put_into(&mut report, run.seconds);
+    Ok(report)
 }
 
 /// Frames of a trial.
-struct Run {
+struct TrafficRun {
     traffic: Traffic,
     delays_ns: Vec<u32>,
     seconds: f64,
 }
 
-impl Run {
+impl TrafficRun {
     /// Sends and receives frames for this time while `load` changes the rules.
     fn of(
-        load: &mut Load,
+        load: &mut ControlLoad,
         pps: u64,
         duration: Duration,
-        rig: &mut dyn Rig,
+        rig: &mut dyn ControlRig,
     ) -> Result<Self, TrialError> {
         let began = rig.now();
         let mut traffic = Traffic::new(1, pps, began);
@@ -198,18 +198,18 @@ impl Run {
             }
             traffic.turn(rig)?;
             load.turn(passed, rig)?;
-            let mut few = Few::default();
-            while let Some(message) = few.hear(rig)? {
-                load.hear(&message, rig.version())?;
+            let mut inbox = LimitedInbox::default();
+            while let Some(message) = inbox.receive(rig)? {
+                load.process(&message, rig.version())?;
             }
-            traffic.catch(rig, |seen| {
-                delays_ns.push(nanoseconds(seen.came.since(seen.sent)));
-                load.see(seen);
+            traffic.receive_frames(rig, |arrival| {
+                delays_ns.push(nanoseconds(arrival.received.since(arrival.sent)));
+                load.record(arrival);
             })?;
         };
-        traffic.drain(rig, |seen| {
-            delays_ns.push(nanoseconds(seen.came.since(seen.sent)));
-            load.see(seen);
+        traffic.drain(rig, |arrival| {
+            delays_ns.push(nanoseconds(arrival.received.since(arrival.sent)));
+            load.record(arrival);
         })?;
         Ok(Self {
             traffic,
@@ -219,10 +219,10 @@ impl Run {
     }
 
     /// Returns the figures and flaws of the frames.
-    fn found(&self, point: &Point, pps: u64) -> Found {
-        let mut found = Found::at(point);
+    fn report(&self, point: &Point, pps: u64) -> TrialReport {
+        let mut report = TrialReport::at(point);
         let (sent, received) = (self.traffic.sent(), self.traffic.received());
-        let reading = &mut found.reading;
+        let reading = &mut report.reading;
         reading.put_share("loss", sent - received, sent);
         reading.put("intended_pps", pps as f64);
         reading.put("duplicates", self.traffic.duplicates() as f64);
@@ -244,11 +244,11 @@ impl Run {
                     "delay_max_us",
                 ];
                 reading.lack_each(names, "no packet returned");
-                found.void.push(format!("none of {sent} frames arrived"));
+                report.void.push(format!("none of {sent} frames arrived"));
             }
         }
-        found.notes.extend(self.traffic.shortfall());
-        found
+        report.notes.extend(self.traffic.shortfall());
+        report
     }
 }
 

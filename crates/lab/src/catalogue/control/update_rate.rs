@@ -7,11 +7,11 @@ use flow::{FlowModCommand, SwitchConfig};
 use openflow::Message;
 
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
-use super::flows::{Flows, MARKS, TABLE, delete_all, drop_rest};
+use super::flows::{FlowRules, MARKS, TABLE, delete_all, drop_rest};
 use super::poll::Poll;
-use super::rig::{Rig, settle};
-use super::statistics::of_all;
-use super::{Found, VERSION, control_echo, on_device, takes};
+use super::rig::{ControlRig, send_batch};
+use super::statistics::aggregate_stats_request;
+use super::{TrialReport, VERSION, control_echo, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
 
@@ -118,38 +118,38 @@ const FIGURES: &[Figure] = &[
 /// Number of different priorities.
 const PRIORITIES: u16 = 20_000;
 
-fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
-    let flows = Flows::new(rig.version(), point);
+fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, TrialError> {
+    let flows = FlowRules::new(rig.version(), point);
     let (batches, batch) = (point.small("batches"), point.small("batch"));
     let occupancy = point.small("occupancy");
-    let mut found = Found::at(point);
+    let mut report = TrialReport::at(point);
     let operation = point.word("operation");
     // Modifications and deletions need a rule each, even if the occupancy is less.
     let resident = match operation {
         "add" => occupancy,
         _ => occupancy.max(batches * batch),
     };
-    let made = |command, flow, mark| prioritised(flows, point, command, flow, mark);
-    let rules = (0..resident).map(|flow| made(FlowModCommand::Add, flow, None));
+    let flow_mod = |command, flow, mark| prioritised(flows, point, command, flow, mark);
+    let rules = (0..resident).map(|flow| flow_mod(FlowModCommand::Add, flow, None));
     let config = Message::SetConfig(SwitchConfig::default());
     let messages = [config, delete_all(), drop_rest()].into_iter().chain(rules);
-    let filled = settle(rig, messages.collect())?;
+    let filled = send_batch(rig, messages.collect())?;
     if let Some(reason) = filled.first_refusal() {
-        lack_all(&mut found.reading, FIGURES, &reason);
-        return Ok(found);
+        lack_all(&mut report.reading, FIGURES, &reason);
+        return Ok(report);
     }
     let (mut times, mut refused, mut first) = (Vec::new(), 0_usize, None);
     for number in 0..batches {
-        let places = number * batch..(number + 1) * batch;
-        let messages = places.map(|place| match operation {
-            "add" => made(FlowModCommand::Add, resident + place, None),
-            "modify" => made(FlowModCommand::ModifyStrict, place, Some(MARKS[0])),
-            _ => made(FlowModCommand::DeleteStrict, place, None),
+        let indices = number * batch..(number + 1) * batch;
+        let messages = indices.map(|index| match operation {
+            "add" => flow_mod(FlowModCommand::Add, resident + index, None),
+            "modify" => flow_mod(FlowModCommand::ModifyStrict, index, Some(MARKS[0])),
+            _ => flow_mod(FlowModCommand::DeleteStrict, index, None),
         });
-        let settled = settle(rig, messages.collect())?;
-        times.push(ns(settled.answered.since(settled.began)));
-        refused += settled.refused.len();
-        first = first.or_else(|| settled.first_refusal());
+        let outcome = send_batch(rig, messages.collect())?;
+        times.push(ns(outcome.answered.since(outcome.began)));
+        refused += outcome.refused.len();
+        first = first.or_else(|| outcome.first_refusal());
     }
     let changes = u64::from(batches * batch) - refused as u64;
     let expected = match operation {
@@ -157,7 +157,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         "modify" => resident.into(),
         _ => u64::from(resident) - changes,
     };
-    let reading = &mut found.reading;
+    let reading = &mut report.reading;
     reading.put("fill_ms", ms(filled.answered.since(filled.began)));
     reading.put("refused", refused as f64);
     let seconds = times.iter().sum::<u64>() as f64 / 1e9;
@@ -172,27 +172,31 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         "batch_max_us",
     ];
     put_times(reading, names, "batch_ns", &times, "there was no batch");
-    found.notes.extend(first);
+    report.notes.extend(first);
     // The rule that drops other frames counts too.
-    count(rig, &mut found, expected + 1)?;
-    Ok(found)
+    count(rig, &mut report, expected + 1)?;
+    Ok(report)
 }
 
 /// Compares the number of rules that the device reports with the expected one.
-fn count(rig: &mut dyn Rig, found: &mut Found, expected: u64) -> Result<(), TrialError> {
-    let mut poll = Poll::new(of_all(), Duration::ZERO, 1, rig.now());
-    control_echo::ask_all(rig, &mut poll)?;
+fn count(
+    rig: &mut dyn ControlRig,
+    report: &mut TrialReport,
+    expected: u64,
+) -> Result<(), TrialError> {
+    let mut poll = Poll::new(aggregate_stats_request(), Duration::ZERO, 1, rig.now());
+    control_echo::poll_until_done(rig, &mut poll)?;
     match poll.flows() {
-        Some(told) => {
-            found.reading.put("told", told.into());
-            if u64::from(told) != expected {
-                let why = format!("{expected} rules should be there, and {told} were told of");
-                found.void.push(why);
+        Some(listed) => {
+            report.reading.put("told", listed.into());
+            if u64::from(listed) != expected {
+                let why = format!("the device reports {listed} rules instead of {expected}");
+                report.void.push(why);
             }
         }
         None => {
-            let reason = poll.refused().unwrap_or("the device did not tell");
-            found.reading.lack("told", reason);
+            let reason = poll.refused().unwrap_or("the device did not reply");
+            report.reading.lack("told", reason);
         }
     }
     Ok(())
@@ -200,17 +204,17 @@ fn count(rig: &mut dyn Rig, found: &mut Found, expected: u64) -> Result<(), Tria
 
 /// Returns a flow-mod for this flow, with a priority by its index.
 fn prioritised(
-    flows: Flows,
+    flows: FlowRules,
     point: &Point,
     command: FlowModCommand,
     flow: u32,
     mark: Option<u8>,
 ) -> Message {
     let mut rule = flows.rule(command, flow, mark);
-    let place = u16::try_from(flow % u32::from(PRIORITIES)).expect("it is below the bound");
+    let index = u16::try_from(flow % u32::from(PRIORITIES)).expect("it is below the bound");
     let priority = match point.word("priorities") {
-        "ascending" => 2 + place,
-        "descending" => 2 + PRIORITIES - place,
+        "ascending" => 2 + index,
+        "descending" => 2 + PRIORITIES - index,
         "random" => {
             let drawn = SplitMix64::new(flow.into()).next_u64() % u64::from(PRIORITIES);
             2 + u16::try_from(drawn).expect("it is below the bound")

@@ -7,7 +7,7 @@ use controller::Ask;
 use flow::FlowStatsRequest;
 
 use super::echo;
-use super::filling::{self, Kind};
+use super::filling::{self, TableKind};
 use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
 use crate::frames::UdpFrame;
@@ -85,28 +85,31 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     plane.install(&[])?;
-    let kind = Kind::of(point.word("kind"));
-    let most = point.small("most").min(kind.most());
+    let kind = TableKind::of(point.word("kind"));
+    let most = point.small("most").min(kind.rules_max());
     let request = echo::request(plane, 64, None);
     let before = plane.resident_bytes()?;
     plane.watch()?;
     let began = plane.now();
-    let filled = filling::fill(plane, kind, 0..most, request)?;
+    let outcome = filling::fill(plane, kind, 0..most, request)?;
     let seconds = plane.now().since(began).as_secs_f64();
     let conditions = plane.conditions()?;
     let mut reading = Reading::at(point);
-    reading.put("accepted", f64::from(filled.accepted));
+    reading.put("accepted", f64::from(outcome.accepted));
     match (before, plane.resident_bytes()?) {
-        (Some(before), Some(after)) if filled.accepted > 0 => {
+        (Some(before), Some(after)) if outcome.accepted > 0 => {
             let grown = after.saturating_sub(before);
-            reading.put("bytes_per_rule", grown as f64 / f64::from(filled.accepted));
+            reading.put("bytes_per_rule", grown as f64 / f64::from(outcome.accepted));
         }
-        _ => reading.lack("bytes_per_rule", "no process of its own holds the rules"),
+        _ => reading.lack("bytes_per_rule", "the device has no process of its own"),
     }
-    let listed = listed(plane, filled.accepted)?;
+    let listed = listed(plane, outcome.accepted)?;
     reading.put("listed", listed as f64);
-    match filled.accepted {
-        0 => reading.lack_each(["rules_s", "effective_percent"], "it took no rule"),
+    match outcome.accepted {
+        0 => reading.lack_each(
+            ["rules_s", "effective_percent"],
+            "the device accepted no rule",
+        ),
         accepted => {
             let effective = effective(point, kind, accepted, request, plane)?;
             reading.put("effective_percent", effective * 100.0);
@@ -114,8 +117,8 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
         }
     }
     let mut measured = Measured::new(reading, conditions);
-    if let Some(reason) = &filled.refused {
-        measured.note(format!("at {} rules: {reason}", filled.accepted));
+    if let Some(reason) = &outcome.refused {
+        measured.note(format!("at {} rules: {reason}", outcome.accepted));
     }
     // The deletion is not part of the next trial.
     plane.install(&[])?;
@@ -137,7 +140,7 @@ fn listed(plane: &mut dyn Plane, enough: u32) -> Result<u64, TrialError> {
 /// Returns the share of effective rules in a random sample.
 fn effective(
     point: &Point,
-    kind: Kind,
+    kind: TableKind,
     accepted: u32,
     request: UdpFrame,
     plane: &mut dyn Plane,
@@ -149,6 +152,6 @@ fn effective(
         kind.frame(u32::try_from(number).expect("a rule's number"), request)
     });
     let frames: Vec<UdpFrame> = frames.collect();
-    let out = plane.come_out(&frames, SETTLE)?;
+    let out = plane.count_arrivals(&frames, SETTLE)?;
     Ok(out as f64 / f64::from(sample))
 }

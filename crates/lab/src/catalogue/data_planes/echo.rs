@@ -70,7 +70,7 @@ pub(in crate::catalogue) fn request(
 }
 
 /// An unused address of the testbed's network.
-pub(super) const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 77);
+pub(super) const UNUSED_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 77);
 
 /// Returns the addition of a rule that applies `actions` to frames that match and outputs them
 /// towards one host.
@@ -100,22 +100,22 @@ pub(super) fn install(
 }
 
 /// Returns the results of a trial without figures, all for the same reason.
-pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
+pub(super) fn without_figures(point: &Point, reason: &str) -> Measured {
     let reading = Reading::lacking(point, FIGURES, reason);
     Measured::new(reading, Conditions::default())
 }
 
-/// Measures the echo of `request`, which should arrive as `changed`. The rules must be installed.
+/// Measures the echo of `request`, which should arrive as `expected`. The rules must be installed.
 pub(in crate::catalogue) fn measure(
     point: &Point,
-    [request, changed]: [UdpFrame; 2],
+    [request, expected]: [UdpFrame; 2],
     plane: &mut dyn Plane,
 ) -> Result<Measured, TrialError> {
     let back = request.reversed();
     let echo = FrameEcho {
         request: Leg {
             sent: request,
-            expected: changed,
+            expected: expected,
         },
         answer: Leg {
             sent: back,
@@ -130,14 +130,14 @@ pub(in crate::catalogue) fn measure(
     let reading = reading(point, &echoes);
     let mut measured = Measured::new(reading, conditions);
     measured.note_pressure();
-    judge(&echo, &echoes, plane, &mut measured)?;
+    check_frames(&echo, &echoes, plane, &mut measured)?;
     Ok(measured)
 }
 
 /// Returns the figures of these echoes.
 fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
     let Some(all) = Distribution::new(echoes.round_trip_ns.iter().flatten().copied()) else {
-        return Reading::lacking(point, FIGURES, "nothing came back");
+        return Reading::lacking(point, FIGURES, "no echo returned");
     };
     let mut reading = Reading::at(point);
     reading.put("mean_us", all.mean() / 1e3);
@@ -153,7 +153,7 @@ fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
 }
 
 /// Voids the trial if frames were not forwarded as their rules require.
-fn judge(
+fn check_frames(
     echo: &FrameEcho,
     echoes: &FrameEchoes,
     plane: &mut dyn Plane,
@@ -162,14 +162,14 @@ fn judge(
     if echoes.wrong > 0 {
         let first = echoes.first_wrong.as_deref().unwrap_or_default();
         measured.void(format!(
-            "{} frames came out otherwise than they should, the first as {}",
+            "{} frames arrived other than expected, the first as {}",
             echoes.wrong,
             hexadecimal(first)
         ));
     }
     if echoes.settled_ms > SETTLED_NOTED_MS {
         measured.note(format!(
-            "after its barrier the device went on by earlier rules: frames came out as they should {:.0} ms later",
+            "the device forwarded by earlier rules for {:.0} ms after its barrier reply",
             echoes.settled_ms
         ));
     }

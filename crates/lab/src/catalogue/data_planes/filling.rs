@@ -15,13 +15,13 @@ use crate::frames::UdpFrame;
 /// Number of rules between two barrier requests.
 pub(super) const BATCH: u32 = 1_000;
 /// Cookie of these rules.
-const FILLING: Cookie = Cookie(0xf111);
+const FILL_COOKIE: Cookie = Cookie(0xf111);
 /// First address of the network that these rules match: 11.0.0.0.
 const BASE: u32 = 0x0b00_0000;
 
 /// Kind of the rules in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TableKind {
     /// All twelve fields of OpenFlow 1.0, with a different IPv4 destination in each rule.
     Exact,
     /// 24 bits of the IPv4 destination.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Masks,
 }
 
-impl Kind {
+impl TableKind {
     /// Returns the kind by its name in parameters.
     pub(super) fn of(word: &str) -> Self {
         match word {
@@ -42,7 +42,7 @@ impl Kind {
     }
 
     /// Returns the greatest number of different rules.
-    pub(super) const fn most(self) -> u32 {
+    pub(super) const fn rules_max(self) -> u32 {
         match self {
             Self::Exact => 4_000_000,
             Self::Prefix => 60_000,
@@ -90,7 +90,7 @@ impl Kind {
             Self::Exact | Self::Prefix => echo::PRIORITY,
         };
         let mut rule = FlowMod::new(FlowModCommand::Add, priority, matching, actions);
-        rule.cookie = FILLING;
+        rule.cookie = FILL_COOKIE;
         rule
     }
 }
@@ -153,7 +153,7 @@ fn by_addresses(frame: &UdpFrame, src: u16, dst: u16) -> Result<Match, Refusal> 
 
 /// Outcome of [`fill`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filled {
+pub(super) struct FillOutcome {
     /// Number of rules that the device accepted.
     pub(super) accepted: u32,
     /// The first error; none if the device accepted all rules.
@@ -164,11 +164,11 @@ pub(super) struct Filled {
 /// rejected.
 pub(super) fn fill(
     plane: &mut dyn Plane,
-    kind: Kind,
+    kind: TableKind,
     rules: std::ops::Range<u32>,
     request: UdpFrame,
-) -> Result<Filled, ControllerError> {
-    let mut filled = Filled::default();
+) -> Result<FillOutcome, ControllerError> {
+    let mut filled = FillOutcome::default();
     let mut next = rules.start;
     while next < rules.end && filled.refused.is_none() {
         let end = rules.end.min(next + BATCH);
@@ -190,34 +190,34 @@ mod tests {
     use crate::frames::tests::frame as request;
 
     /// Returns the value and the mask of a field in a rule.
-    fn asked(rule: &FlowMod, field: Field) -> (u128, u128) {
+    fn term(rule: &FlowMod, field: Field) -> (u128, u128) {
         let term = rule.matching.term(field);
         term.map_or((0, 0), |term| (term.value, term.mask))
     }
 
-    fn wants(rule: &FlowMod, frame: &UdpFrame) -> bool {
+    fn matches(rule: &FlowMod, frame: &UdpFrame) -> bool {
         let addresses = [
             (Field::Ipv4Src, frame.ip_src),
             (Field::Ipv4Dst, frame.ip_dst),
         ];
         addresses.iter().all(|(field, address)| {
-            let (value, mask) = asked(rule, *field);
+            let (value, mask) = term(rule, *field);
             u128::from(address.to_bits()) & mask == value
         })
     }
 
     #[test]
-    fn each_rule_wants_its_own_frame_most() {
-        for kind in [Kind::Exact, Kind::Prefix, Kind::Masks] {
-            let count = kind.most().min(961);
+    fn frame_of_a_rule_matches_it_with_highest_priority() {
+        for kind in [TableKind::Exact, TableKind::Prefix, TableKind::Masks] {
+            let count = kind.rules_max().min(961);
             let rules: Vec<FlowMod> = (0..count).map(|n| kind.rule(n, request())).collect();
-            let matches: BTreeSet<_> = rules.iter().map(|rule| rule.matching.clone()).collect();
-            assert_eq!(matches.len(), rules.len(), "{kind:?}");
+            let distinct: BTreeSet<_> = rules.iter().map(|rule| rule.matching.clone()).collect();
+            assert_eq!(distinct.len(), rules.len(), "{kind:?}");
             for (number, rule) in (0..).zip(&rules) {
                 let frame = kind.frame(number, request());
-                assert!(wants(rule, &frame), "{kind:?} {number}");
-                assert!(!wants(rule, &request()), "{kind:?} {number}");
-                let best = rules.iter().filter(|other| wants(other, &frame));
+                assert!(matches(rule, &frame), "{kind:?} {number}");
+                assert!(!matches(rule, &request()), "{kind:?} {number}");
+                let best = rules.iter().filter(|other| matches(other, &frame));
                 let best = best.max_by_key(|other| other.priority);
                 assert_eq!(
                     best.map(|one| &one.matching),

@@ -65,7 +65,7 @@ pub(crate) const LEGACY: Experiment = Experiment {
 const MODES: &[&str] = &["openflow", "legacy"];
 
 pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
-    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let size = u16::try_from(point.number("size")).expect("the parameter is bounded");
     let request = echo::request(plane, size, None);
     if plane.speaks_openflow() {
         let rules = match point.word("mode") {
@@ -73,7 +73,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
             _ => [1, 2].map(|port| echo::rule(from(port), Vec::new(), port == 1)),
         };
         if let Err(reason) = echo::install(plane, &rules)? {
-            return Ok(echo::nothing(point, &reason));
+            return Ok(echo::without_figures(point, &reason));
         }
     }
     echo::measure(point, [request, request], plane)

@@ -154,7 +154,7 @@ fn measure(
         tools.interrupt,
     )?;
     let conditions = watch.end(&setup.bench)?;
-    let counts = Counts::of(request, &echoes);
+    let counts = EchoCounts::of(request, &echoes);
     let evidence = setup.evidence(tools.clock, |evidence| counts.agree(evidence))?;
     Ok(measured(point, request, echoes, evidence, conditions))
 }
@@ -173,7 +173,7 @@ fn measured(
     evidence: Option<OpenFlowEvidence>,
     conditions: Conditions,
 ) -> Measured {
-    let counts = Counts::of(request, &echoes);
+    let counts = EchoCounts::of(request, &echoes);
     let mut reading = Reading::at(point);
     RoundTrips::new(echoes.round_trip_ns).put_into(&mut reading);
     reading.openflow = evidence;
@@ -181,20 +181,20 @@ fn measured(
     if request.prober == Prober::Solo {
         measured.note_pressure();
     }
-    counts.judge(evidence, &mut measured);
+    counts.add_flaws(evidence, &mut measured);
     measured
 }
 
 /// Counts of the generator, warm-up included.
 #[derive(Clone, Copy, Debug)]
-struct Counts {
+struct EchoCounts {
     sent: u64,
     /// Requests that the server received.
     served: u64,
     returned: u64,
 }
 
-impl Counts {
+impl EchoCounts {
     fn of(request: EchoRequest, echoes: &Echoes) -> Self {
         let warm_up = u64::from(request.warm_up - echoes.warm_up_lost);
         let counted = echoes.round_trip_ns.iter().flatten().count();
@@ -212,7 +212,7 @@ impl Counts {
             && (self.returned..=self.served).contains(&evidence.towards_client)
     }
 
-    fn judge(&self, evidence: Option<OpenFlowEvidence>, measured: &mut Measured) {
+    fn add_flaws(&self, evidence: Option<OpenFlowEvidence>, measured: &mut Measured) {
         let lost = self.sent - self.returned;
         if lost > 0 {
             let share = lost as f64 / self.sent as f64 * 100.0;
@@ -244,7 +244,7 @@ mod tests {
     use record::Value;
     use trafficgen::memory::Path;
 
-    const COUNTS: Counts = Counts {
+    const COUNTS: EchoCounts = EchoCounts {
         sent: 110,
         served: 109,
         returned: 108,
@@ -252,7 +252,7 @@ mod tests {
 
     fn judged(evidence: OpenFlowEvidence) -> Vec<(bool, String)> {
         let mut measured = Measured::new(Reading::default(), Conditions::default());
-        COUNTS.judge(Some(evidence), &mut measured);
+        COUNTS.add_flaws(Some(evidence), &mut measured);
         let flaws = measured.flaws.into_iter();
         flaws.map(|flaw| (flaw.void, flaw.reason)).collect()
     }

@@ -84,9 +84,9 @@ const SIZE_64: Parameter = Parameter {
 pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let field = point.word("rewrite");
     let tag = (field == "vlan-priority").then_some(Tag { vid: 100, pcp: 1 });
-    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let size = u16::try_from(point.number("size")).expect("the parameter is bounded");
     let request = echo::request(plane, size, tag);
-    let (changed, actions) = rewritten(field, request);
+    let (expected, actions) = rewritten(field, request);
     if plane.speaks_openflow() {
         let from = |port: u128| Match::any().with(Field::InPort, port);
         let from = |port| from(port).expect("the port has no prerequisite");
@@ -95,10 +95,10 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
             echo::rule(from(2), Vec::new(), false),
         ];
         if let Err(reason) = echo::install(plane, &rules)? {
-            return Ok(echo::nothing(point, &reason));
+            return Ok(echo::without_figures(point, &reason));
         }
     }
-    echo::measure(point, [request, changed], plane)
+    echo::measure(point, [request, expected], plane)
 }
 
 /// Returns the expected form of `frame` after the rewrite, and the actions for it.
@@ -109,7 +109,7 @@ fn rewritten(field: &str, mut frame: UdpFrame) -> (UdpFrame, Vec<Action>) {
             Action::set(Field::EthDst, MacAddr(frame.eth_dst).to_u64().into())
         }
         "ip-destination" => {
-            frame.ip_dst = echo::ELSEWHERE;
+            frame.ip_dst = echo::UNUSED_ADDRESS;
             Action::SetNwDst(frame.ip_dst.to_bits())
         }
         "vlan-priority" => {

@@ -3,7 +3,7 @@
 use base::SplitMix64;
 use openflow::Message;
 
-use super::filling::{self, Kind};
+use super::filling::{self, TableKind};
 use super::{PACKETS, WARM_UP, echo};
 use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
@@ -96,15 +96,15 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     };
     let before = match point.word("place") {
         "first" => 0,
-        "random" => place(rules),
+        "random" => random_index(rules),
         _ => rules,
     };
     for (from, to, ours) in [(0, before, true), (before, rules, false)] {
-        let filled = filling::fill(plane, Kind::Exact, from..to, request)?;
-        if let Some(reason) = filled.refused {
-            let accepted = from + filled.accepted;
-            let reason = format!("of {rules} rules it took {accepted}: {reason}");
-            return Ok(echo::nothing(point, &reason));
+        let outcome = filling::fill(plane, TableKind::Exact, from..to, request)?;
+        if let Some(reason) = outcome.refused {
+            let accepted = from + outcome.accepted;
+            let reason = format!("the device accepted {accepted} of {rules} rules: {reason}");
+            return Ok(echo::without_figures(point, &reason));
         }
         if ours {
             let done = plane.request(vec![Message::FlowMod(towards_server.clone())])?;
@@ -115,7 +115,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
 }
 
 /// Returns a random position among `rules` others, the same for every device.
-fn place(rules: u32) -> u32 {
+fn random_index(rules: u32) -> u32 {
     let share = SplitMix64::new(rules.into()).next_u64() % u64::from(rules.max(1));
     u32::try_from(share).expect("less than the rules")
 }

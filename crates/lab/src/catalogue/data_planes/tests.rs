@@ -12,16 +12,16 @@ use super::rewrite::REWRITE;
 use super::rules::RULES;
 use crate::catalogue::plane::Plane;
 use crate::catalogue::plane::simulated::{
-    DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
+    DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
 };
 use crate::catalogue::prelude::*;
 use crate::trial::{Measured, TrialError};
 use record::Value;
 
-type Measure = fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>;
+type MeasureEcho = fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>;
 
 fn measured(
-    (experiment, measure): (&Experiment, Measure),
+    (experiment, measure): (&Experiment, MeasureEcho),
     faults: Faults,
     values: &[(&str, Value)],
 ) -> Measured {
@@ -29,7 +29,11 @@ fn measured(
     let few = few.map(|(name, number)| (name, Value::Number(number)));
     let known = |(name, _): &&(&str, Value)| experiment.description.parameter(name).is_some();
     let values: Vec<_> = few.iter().filter(known).chain(values).cloned().collect();
-    measure(&point(experiment, &values), &mut Simulated::new(faults)).unwrap()
+    measure(
+        &point(experiment, &values),
+        &mut SimulatedPlane::new(faults),
+    )
+    .unwrap()
 }
 
 fn legacy(mode: &str, faults: Faults) -> Measured {
@@ -78,7 +82,7 @@ fn assert_all_took(measured: &Measured, micros: f64) {
 }
 
 #[test]
-fn a_round_trip_is_both_ways_by_rules_and_by_the_devices_own_forwarding() {
+fn round_trip_has_both_directions_with_rules_and_with_normal() {
     let faults = || Faults {
         normal: Duration::from_micros(20),
         ..Faults::slow(15_000, 25_000)
@@ -118,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn a_device_that_jitters_has_a_spread() {
+fn jitter_of_the_device_spreads_the_round_trips() {
     let mut faults = Faults::slow(50_000, 0);
     faults.forth.jitter_ns = 40_000;
     let measured = legacy("openflow", faults);
@@ -128,14 +132,14 @@ fn a_device_that_jitters_has_a_spread() {
 }
 
 #[test]
-fn every_field_that_is_rewritten_well_is_told_without_a_flaw() {
+fn correctly_rewritten_fields_leave_no_flaw() {
     for field in super::rewrite::FIELDS {
         assert_all_took(&rewrite(field, Faults::slow(10_000, 10_000)), 20.0);
     }
 }
 
 #[test]
-fn a_field_that_is_not_rewritten_or_a_sum_that_is_wrong_is_found() {
+fn missing_rewrite_or_wrong_checksum_voids_the_trial() {
     for field in super::rewrite::FIELDS
         .iter()
         .filter(|field| **field != "none")
@@ -145,7 +149,7 @@ fn a_field_that_is_not_rewritten_or_a_sum_that_is_wrong_is_found() {
             ..Faults::slow(10_000, 10_000)
         };
         let measured = rewrite(field, faults);
-        let told = "320 frames came out otherwise than they should, the first as ";
+        let told = "320 frames arrived other than expected, the first as ";
         assert!(
             void(&measured)[0].starts_with(told),
             "{field}: {:?}",
@@ -156,11 +160,11 @@ fn a_field_that_is_not_rewritten_or_a_sum_that_is_wrong_is_found() {
     // Corrupts the UDP checksum of every fiftieth frame.
     faults.forth.rewrite = Some(|frame, nth| frame[40] ^= u8::from(nth.is_multiple_of(50)));
     let spoilt = rewrite("ip-tos", faults);
-    assert!(void(&spoilt)[0].contains(" frames came out otherwise"));
+    assert!(void(&spoilt)[0].contains(" frames arrived other than expected"));
 }
 
 #[test]
-fn a_rewriting_that_is_refused_has_the_devices_words_for_figures() {
+fn rejected_rewrite_leaves_the_error_for_all_figures() {
     let faults = Faults {
         refuses: |rule| rule.instructions.apply.len() > 1,
         ..Faults::default()
@@ -172,20 +176,20 @@ fn a_rewriting_that_is_refused_has_the_devices_words_for_figures() {
 }
 
 #[test]
-fn a_barrier_that_is_answered_too_soon_is_told_and_not_in_the_figures() {
+fn early_barrier_reply_is_a_note_and_not_in_the_figures() {
     let faults = Faults {
         apply: Duration::from_millis(80),
         ..Faults::slow(10_000, 10_000)
     };
     let measured = rewrite("udp-port", faults);
     assert!(void(&measured).is_empty(), "{:?}", measured.flaws);
-    let told = "after its barrier the device went on by earlier rules: frames came out as they should 80 ms later";
+    let told = "the device forwarded by earlier rules for 80 ms after its barrier reply";
     assert_eq!(notes(&measured), [told]);
     assert_near(&measured, "p999_us", 20.0, DIGITS);
 }
 
 #[test]
-fn rules_that_do_not_count_what_came_are_not_believed() {
+fn wrong_rule_counters_void_the_trial() {
     let faults = Faults {
         uncounted: 40,
         ..Faults::default()
@@ -195,7 +199,7 @@ fn rules_that_do_not_count_what_came_are_not_believed() {
 }
 
 #[test]
-fn a_table_that_costs_time_by_its_rules_shows_it_wherever_the_rule_is() {
+fn slow_table_lengthens_round_trips_at_every_position() {
     let faults = || Faults {
         rule: Duration::from_nanos(50),
         ..Faults::slow(10_000, 10_000)
@@ -211,21 +215,21 @@ fn a_table_that_costs_time_by_its_rules_shows_it_wherever_the_rule_is() {
 }
 
 #[test]
-fn a_table_that_does_not_take_so_many_rules_leaves_its_cells_empty() {
+fn small_table_leaves_figures_absent() {
     let faults = Faults {
         capacity: 300,
         ..Faults::default()
     };
     let measured = rules("full", "last", 500, faults);
     // One of the 300 is the rule towards the client.
-    let told = "of 500 rules it took 299: ";
+    let told = "the device accepted 299 of 500 rules: ";
     assert!(why_not(&measured, "mean_us").starts_with(told));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
-    fn the_capacity_of_a_table_is_told_exactly(
+    fn table_capacity_is_measured_exactly(
         room in 1_usize..1_500,
         kind in prop::sample::select(vec!["exact", "prefix", "masks"]),
         bytes in 100_u64..2_000,
@@ -255,7 +259,7 @@ proptest! {
 }
 
 #[test]
-fn a_device_that_says_yes_and_does_nothing_is_found() {
+fn ineffective_rules_lower_the_effective_percentage() {
     let faults = Faults {
         forgets_every: Some(4),
         hides: 7,
@@ -270,13 +274,16 @@ fn a_device_that_says_yes_and_does_nothing_is_found() {
 }
 
 #[test]
-fn a_device_that_takes_no_rule_has_no_rate() {
+fn device_that_accepts_no_rule_has_no_rate() {
     let faults = Faults {
         refuses: |_| true,
         ..Faults::default()
     };
     let measured = capacity("exact", 100, 10, faults);
     assert_eq!(figure(&measured, "accepted"), 0.0);
-    assert_eq!(why_not(&measured, "rules_s"), "it took no rule");
-    assert_eq!(why_not(&measured, "effective_percent"), "it took no rule");
+    assert_eq!(why_not(&measured, "rules_s"), "the device accepted no rule");
+    assert_eq!(
+        why_not(&measured, "effective_percent"),
+        "the device accepted no rule"
+    );
 }

@@ -9,7 +9,7 @@ use super::measure;
 use super::size::SIZE;
 use crate::catalogue::Experiment;
 use crate::catalogue::plane::simulated::{
-    DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
+    DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
 use crate::trial::Measured;
 use record::Value;
@@ -18,7 +18,7 @@ use record::Value;
 fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> Measured {
     let values = [("millis", 50)].into_iter().chain(values.iter().copied());
     let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
-    let mut device = Simulated::new(faults);
+    let mut device = SimulatedPlane::new(faults);
     measure(&point(experiment, &values), &mut device).unwrap()
 }
 
@@ -115,7 +115,7 @@ proptest! {
             },
             ..Faults::default()
         };
-        let mut device = Simulated::new(faults);
+        let mut device = SimulatedPlane::new(faults);
         let values = [("mbit", 10), ("millis", 50)];
         let values = values.map(|(name, n)| (name, Value::Number(n)));
         let measured = measure(&point(&LOAD, &values), &mut device).unwrap();
@@ -135,7 +135,7 @@ proptest! {
 /// What `action-delay` tells of an action.
 fn action(word: &str, faults: Faults) -> (Measured, u64) {
     let values = [("action", Value::word(word)), ("millis", Value::Number(50))];
-    let mut device = Simulated::new(faults);
+    let mut device = SimulatedPlane::new(faults);
     let point = point(&ACTION, &values);
     let measured = super::action::measure(&point, &mut device).unwrap();
     (measured, device.done.first().map_or(0, |done| done.sent))

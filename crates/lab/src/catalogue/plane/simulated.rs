@@ -1,8 +1,8 @@
 //! Simulated data plane with configured faults, on simulated time. An experiment must report the
 //! configured values.
 
+mod results;
 mod switch;
-mod told;
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use base::{Instant, Xid};
 use controller::{Answer, ControllerError, Done as Requested, Reason, Refusal};
-use flow::{AggregateStats, FlowMod, FlowModCommand, Instructions, Match, Refusal as Why};
+use flow::{
+    AggregateStats, FlowMod, FlowModCommand, Instructions, Match, Refusal as PipelineRefusal,
+};
 use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use record::{Conditions, OpenFlowEvidence};
 use testbed::Interrupt;
@@ -25,8 +27,8 @@ use crate::frame_echo::{self, FrameEcho, FrameEchoes, Wire};
 use crate::frames::UdpFrame;
 use crate::probe::ProbeError;
 use crate::trial::TrialError;
-use switch::Switch;
-pub(in crate::catalogue) use told::*;
+pub(in crate::catalogue) use results::*;
+use switch::SimulatedForwarding;
 
 /// Properties and faults of the device.
 #[derive(Clone, Debug)]
@@ -111,19 +113,19 @@ impl Faults {
 }
 
 /// The simulated device.
-pub(in crate::catalogue) struct Simulated {
+pub(in crate::catalogue) struct SimulatedPlane {
     faults: Faults,
     time: Arc<SimulatedTime>,
-    switch: Arc<Mutex<Switch>>,
+    switch: Arc<Mutex<SimulatedForwarding>>,
     resident_bytes: u64,
     /// Effects of the last load's paths on frames, by the ingress port.
     pub(in crate::catalogue) done: Vec<Done>,
 }
 
-impl Simulated {
+impl SimulatedPlane {
     pub(in crate::catalogue) fn new(faults: Faults) -> Self {
         Self {
-            switch: Arc::new(Mutex::new(Switch::new(&faults))),
+            switch: Arc::new(Mutex::new(SimulatedForwarding::new(&faults))),
             faults,
             time: SimulatedTime::new(1),
             resident_bytes: 10_000_000,
@@ -131,7 +133,7 @@ impl Simulated {
         }
     }
 
-    fn switch(&self) -> MutexGuard<'_, Switch> {
+    fn switch(&self) -> MutexGuard<'_, SimulatedForwarding> {
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,19 +191,20 @@ impl Simulated {
         step.max(1)
     }
 
-    fn hosts(&self) -> [Host; 2] {
+    fn hosts(&self) -> [SimulatedHost; 2] {
         let ways = self.ports(1, &(0..0));
-        let host = |way| Host {
+        let host = |way| SimulatedHost {
             way,
             time: Arc::clone(&self.time),
-            room: Vec::new(),
+            buffer: Vec::new(),
         };
-        let hosts: Result<[Host; 2], _> = ways.into_iter().map(host).collect::<Vec<_>>().try_into();
+        let hosts: Result<[SimulatedHost; 2], _> =
+            ways.into_iter().map(host).collect::<Vec<_>>().try_into();
         hosts.unwrap_or_else(|_| panic!("there are two"))
     }
 
     /// Executes a message, or rejects it.
-    fn handle(&mut self, message: &Message) -> Result<Option<Message>, Why> {
+    fn execute(&mut self, message: &Message) -> Result<Option<Message>, PipelineRefusal> {
         self.time.pass(nanos(self.faults.message));
         let now = self.time.look_ns();
         let apply = nanos(self.faults.apply);
@@ -211,9 +214,13 @@ impl Simulated {
                 Ok(None)
             }
             Message::FlowMod(rule) => {
-                assert_eq!(rule.command, FlowModCommand::Add, "no experiment says more");
+                assert_eq!(
+                    rule.command,
+                    FlowModCommand::Add,
+                    "no experiment sends other commands"
+                );
                 if (self.faults.refuses)(rule) {
-                    return Err(Why::ActionBadType);
+                    return Err(PipelineRefusal::ActionBadType);
                 }
                 self.switch().add(rule)?;
                 self.resident_bytes += self.faults.grows.map_or(0, |[rule, _]| rule);
@@ -228,12 +235,12 @@ impl Simulated {
                 let reply = MultipartReply::Aggregate(FlowFormat::Standard, sums);
                 Ok(Some(Message::reply(reply)))
             }
-            other => panic!("no experiment says {other:?}"),
+            other => panic!("no experiment sends {other:?}"),
         }
     }
 }
 
-impl Plane for Simulated {
+impl Plane for SimulatedPlane {
     fn speaks_openflow(&self) -> bool {
         self.faults.openflow
     }
@@ -252,7 +259,7 @@ impl Plane for Simulated {
     fn request(&mut self, messages: Vec<Message>) -> Result<Requested, ControllerError> {
         let (mut answers, mut refusals) = (Vec::new(), Vec::new());
         for (place, message) in messages.iter().enumerate() {
-            let outcome = self.handle(message);
+            let outcome = self.execute(message);
             let xid = Xid(1);
             let arrival = arrival(self.now());
             match outcome {
@@ -263,12 +270,12 @@ impl Plane for Simulated {
                     arrival,
                     message,
                 }),
-                Err(why) => refusals.push(Refusal {
+                Err(refusal) => refusals.push(Refusal {
                     place,
                     xid,
                     message: "the addition of a rule",
                     reason: Reason::Error {
-                        fault: ErrorMessage::new(why, Version::V10, Vec::new()).code,
+                        fault: ErrorMessage::new(refusal, Version::V10, Vec::new()).code,
                         version: Version::V10,
                         arrival,
                     },
@@ -321,7 +328,11 @@ impl Plane for Simulated {
         Ok(echoes)
     }
 
-    fn come_out(&mut self, frames: &[UdpFrame], patience: Duration) -> Result<usize, TrialError> {
+    fn count_arrivals(
+        &mut self,
+        frames: &[UdpFrame],
+        patience: Duration,
+    ) -> Result<usize, TrialError> {
         let mut ends = self.hosts();
         let interrupt = Interrupt::never();
         let out = frame_echo::come_out(&mut ends, frames, patience, &*self.time, &interrupt)?;
@@ -354,16 +365,16 @@ impl Plane for Simulated {
 }
 
 /// The end of a host. A receive without a frame advances the time to the next arrival.
-struct Host {
+struct SimulatedHost {
     way: Way,
     time: Arc<SimulatedTime>,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 /// Time that passes if no frame is in flight.
 const LEAP_NS: u64 = 1_000_000;
 
-impl Wire for Host {
+impl Wire for SimulatedHost {
     fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError> {
         let sent = self.way.send(&[frame]);
         assert_eq!(sent.unwrap(), 1);
@@ -372,8 +383,8 @@ impl Wire for Host {
 
     fn receive(&mut self) -> Result<Option<&[u8]>, ProbeError> {
         if let Some((_, frame)) = self.way.take() {
-            self.room = frame;
-            return Ok(Some(&self.room));
+            self.buffer = frame;
+            return Ok(Some(&self.buffer));
         }
         let now = self.time.look_ns();
         let next = self.way.next_ns();

@@ -64,7 +64,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
 mod tests {
     use super::*;
     use crate::catalogue::plane::simulated::{
-        DIGITS, Faults, Simulated, assert_near, figure, point, void,
+        DIGITS, Faults, SimulatedPlane, assert_near, figure, point, void,
     };
     use record::Value;
 
@@ -78,7 +78,7 @@ mod tests {
             let values = [("switches", switches), ("packets", 380), ("warm-up", 0)];
             let values = values.map(|(name, number)| (name, Value::Number(number)));
             let point = point(&CHAIN, &values);
-            let measured = measure(&point, &mut Simulated::new(faults)).unwrap();
+            let measured = measure(&point, &mut SimulatedPlane::new(faults)).unwrap();
             for name in ["mean_us", "p50_us", "p99_us"] {
                 assert_near(&measured, name, 16.0 * switches as f64, DIGITS);
             }

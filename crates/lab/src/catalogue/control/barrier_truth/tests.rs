@@ -2,11 +2,11 @@
 
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 
-fn found(faults: Faults) -> Result<Found, TrialError> {
-    let mut rig = Simulated::new(Version::V10, faults);
+fn report(faults: SwitchFaults) -> Result<TrialReport, TrialError> {
+    let mut rig = SimulatedSwitch::new(Version::V10, faults);
     let point = point(
         &BARRIER_TRUTH,
         &[("changes", 10), ("batch", 2), ("pps", 100_000)],
@@ -15,54 +15,54 @@ fn found(faults: Faults) -> Result<Found, TrialError> {
 }
 
 #[test]
-fn an_honest_barrier_is_not_convicted() {
-    let faults = Faults {
+fn correct_barrier_replies_are_not_counted_as_wrong() {
+    let faults = SwitchFaults {
         apply: Duration::from_millis(1),
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let found = found(faults).unwrap();
-    assert_near(&found, "convicted", 0.0, 0.0);
-    assert_near(&found, "late", 0.0, 0.0);
+    let report = report(faults).unwrap();
+    assert_near(&report, "convicted", 0.0, 0.0);
+    assert_near(&report, "late", 0.0, 0.0);
     // Two messages take 5 µs each, and the last is in force a millisecond later.
-    assert_near(&found, "barrier_p50_us", 1_010.0, 15.0);
-    assert_near(&found, "effect_p50_us", 1_030.0, 25.0);
-    assert_near(&found, "lag_max_us", 20.0, 25.0);
+    assert_near(&report, "barrier_p50_us", 1_010.0, 15.0);
+    assert_near(&report, "effect_p50_us", 1_030.0, 25.0);
+    assert_near(&report, "lag_max_us", 20.0, 25.0);
 }
 
 #[test]
-fn each_barrier_that_lies_is_convicted_and_by_how_much() {
-    let faults = Faults {
+fn early_barrier_replies_are_counted_with_their_lag() {
+    let faults = SwitchFaults {
         apply: Duration::from_millis(1),
-        lies: true,
-        ..Faults::default()
+        replies_early: true,
+        ..SwitchFaults::default()
     };
-    let found = found(faults).unwrap();
-    assert_near(&found, "convicted", 10.0, 0.0);
+    let report = report(faults).unwrap();
+    assert_near(&report, "convicted", 10.0, 0.0);
     // A hundred frames in each of ten milliseconds.
-    assert_near(&found, "late", 1_000.0, 50.0);
-    assert_near(&found, "barrier_p50_us", 15.0, 10.0);
-    assert_near(&found, "lag_max_us", 1_020.0, 30.0);
+    assert_near(&report, "late", 1_000.0, 50.0);
+    assert_near(&report, "barrier_p50_us", 15.0, 10.0);
+    assert_near(&report, "lag_max_us", 1_020.0, 30.0);
 }
 
 #[test]
-fn a_change_that_never_comes_ends_the_test_and_a_refusal_is_no_failure() {
-    let never = Faults {
+fn change_without_effect_fails_and_refusal_leaves_a_reason() {
+    let never = SwitchFaults {
         apply: Duration::from_secs(60),
-        lies: true,
-        ..Faults::default()
+        replies_early: true,
+        ..SwitchFaults::default()
     };
-    let told = found(never).unwrap_err().to_string();
+    let reason = report(never).unwrap_err().to_string();
     assert!(
-        told.starts_with("no frame met a change within two seconds"),
-        "{told}"
+        reason.starts_with("a change had no effect within two seconds"),
+        "{reason}"
     );
-    let full = Faults {
+    let full = SwitchFaults {
         capacity: 1,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let told = why_not(&found(full).unwrap(), "convicted");
+    let reason = why_not(&report(full).unwrap(), "convicted");
     assert!(
-        told.contains("OFPFMFC_ALL_TABLES_FULL") || told.contains("TABLE_FULL"),
-        "{told}"
+        reason.contains("OFPFMFC_ALL_TABLES_FULL") || reason.contains("TABLE_FULL"),
+        "{reason}"
     );
 }

@@ -35,7 +35,7 @@ pub(super) fn connect(socket: &Path, clock: &Clock) -> Result<Link, TrialError> 
 /// Lists all flows.
 pub(super) fn list(link: &mut Link) -> Result<Listing, ControllerError> {
     let all = MultipartRequest::Flow(FlowFormat::Standard, flow::FlowStatsRequest::all());
-    link.say(&Message::MultipartRequest(all))?;
+    link.queue(&Message::MultipartRequest(all))?;
     let mut listing = Listing::default();
     link.listen_until(|heard| {
         match heard.kind {

@@ -4,14 +4,14 @@ use openflow::{Message, Version};
 use record::Value;
 
 use super::*;
-use crate::catalogue::control::rig::Rig;
-use crate::catalogue::control::simulated::{Faults, Simulated};
+use crate::catalogue::control::rig::ControlRig;
+use crate::catalogue::control::simulated::{SimulatedSwitch, SwitchFaults};
 
 const FLOWS: u32 = 1_000;
 
-impl Table for Simulated {
+impl TableUnderTest for SimulatedSwitch {
     fn now(&self) -> Instant {
-        Rig::now(self)
+        ControlRig::now(self)
     }
 
     fn wait(&mut self, time: Duration) {
@@ -23,7 +23,7 @@ impl Table for Simulated {
         while !rest.is_empty() {
             let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
             let (_, message) = Message::decode(&rest[..length], Version::V10).unwrap();
-            self.say(&message)?;
+            self.queue(&message)?;
             rest = &rest[length..];
         }
         self.work_off();
@@ -49,7 +49,7 @@ impl Table for Simulated {
     }
 
     fn clear(&mut self) -> Result<(), TrialError> {
-        self.say(&crate::catalogue::control::flows::delete_all())?;
+        self.queue(&crate::catalogue::control::flows::delete_all())?;
         self.work_off();
         Ok(())
     }
@@ -59,8 +59,8 @@ impl Table for Simulated {
     }
 }
 
-fn measured(faults: Faults) -> Measured {
-    let mut device = Simulated::new(Version::V10, faults);
+fn measured(faults: SwitchFaults) -> Measured {
+    let mut device = SimulatedSwitch::new(Version::V10, faults);
     let point = Point::default().with("flows", Value::Number(FLOWS.into()));
     let test = TableTest::run(FLOWS, &mut device).unwrap();
     test.measured(&point, test.empty_bytes, Conditions::default())
@@ -76,13 +76,13 @@ fn assert_near(reading: &Reading, figure: &str, expected: f64) {
 
 #[test]
 fn figures_are_those_of_the_device() {
-    let measured = measured(Faults {
+    let measured = measured(SwitchFaults {
         per_message: Duration::from_micros(3),
         statistics: Duration::from_millis(90),
         echo: Duration::from_micros(77),
         rule_bytes: 350,
         kept_bytes: 50,
-        ..Faults::default()
+        ..SwitchFaults::default()
     });
     assert_eq!(measured.flaws, []);
     let reading = measured.reading;
@@ -106,10 +106,10 @@ fn figures_are_those_of_the_device() {
 
 #[test]
 fn slowdown_of_a_full_table_shows_in_the_last_flows() {
-    let measured = measured(Faults {
+    let measured = measured(SwitchFaults {
         per_message: Duration::from_micros(3),
         per_rule: Duration::from_nanos(10),
-        ..Faults::default()
+        ..SwitchFaults::default()
     });
     // 10 ns for each rule in the table: 250 on average of the first half, 750 of the last.
     let rate = |nanos: f64| 1e9 / nanos;
@@ -123,10 +123,10 @@ fn slowdown_of_a_full_table_shows_in_the_last_flows() {
 
 #[test]
 fn device_with_other_flows_than_added_is_void() {
-    let measured = measured(Faults {
+    let measured = measured(SwitchFaults {
         ignores_one_in: 400,
-        keeps: 1,
-        ..Faults::default()
+        undeletable: 1,
+        ..SwitchFaults::default()
     });
     let flaws = measured.flaws.iter();
     let reasons: Vec<_> = flaws.map(|flaw| (flaw.void, &flaw.reason[..])).collect();
@@ -144,15 +144,15 @@ fn device_with_other_flows_than_added_is_void() {
 
 #[test]
 fn memory_is_relative_to_the_emptiest_process() {
-    let mut device = Simulated::new(
+    let mut device = SimulatedSwitch::new(
         Version::V10,
-        Faults {
+        SwitchFaults {
             rule_bytes: 350,
             kept_bytes: 350,
-            ..Faults::default()
+            ..SwitchFaults::default()
         },
     );
-    let empty = Table::resident_bytes(&device).unwrap();
+    let empty = TableUnderTest::resident_bytes(&device).unwrap();
     let point = Point::default();
     let tests = [(); 2].map(|()| TableTest::run(FLOWS, &mut device).unwrap());
     let readings = tests.map(|test| test.reading(&point, empty));

@@ -2,12 +2,12 @@
 
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 use record::Value;
 
-fn found(polling: &str, faults: Faults) -> Found {
-    let mut rig = Simulated::new(Version::V13, faults);
+fn report(polling: &str, faults: SwitchFaults) -> TrialReport {
+    let mut rig = SimulatedSwitch::new(Version::V13, faults);
     let values = [
         ("rules", 20),
         ("others", 10),
@@ -19,16 +19,16 @@ fn found(polling: &str, faults: Faults) -> Found {
 }
 
 #[test]
-fn questions_take_the_time_that_changes_then_lack() {
-    let faults = Faults {
+fn requests_delay_concurrent_changes() {
+    let faults = SwitchFaults {
         per_message: Duration::from_micros(500),
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let quiet = found("none", faults.clone());
+    let quiet = report("none", faults.clone());
     assert_near(&quiet, "barrier_ms", 10.5, 0.2);
-    assert_eq!(why_not(&quiet, "answers"), "nothing was asked");
+    assert_eq!(why_not(&quiet, "answers"), "no statistics were requested");
     for polling in ["flow", "aggregate"] {
-        let busy = found(polling, faults.clone());
+        let busy = report(polling, faults.clone());
         // A request just before the barrier takes as long as a message.
         assert_near(&busy, "barrier_ms", 11.0, 0.2);
         assert!(busy.reading.figures["answers"] >= 20.0);
@@ -37,11 +37,11 @@ fn questions_take_the_time_that_changes_then_lack() {
 }
 
 #[test]
-fn what_cannot_be_set_up_has_a_reason() {
-    let faults = Faults {
+fn figures_are_absent_with_a_reason_if_setup_fails() {
+    let faults = SwitchFaults {
         capacity: 3,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let told = why_not(&found("flow", faults), "last_ms");
-    assert!(told.contains("OFPFMFC_TABLE_FULL"), "{told}");
+    let reason = why_not(&report("flow", faults), "last_ms");
+    assert!(reason.contains("OFPFMFC_TABLE_FULL"), "{reason}");
 }

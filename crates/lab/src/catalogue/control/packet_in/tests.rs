@@ -1,52 +1,52 @@
 //! Tests with the simulated switch.
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 
-fn found(version: Version, faults: Faults) -> Found {
-    let mut rig = Simulated::new(version, faults);
+fn report(version: Version, faults: SwitchFaults) -> TrialReport {
+    let mut rig = SimulatedSwitch::new(version, faults);
     let values = [("rate", 10_000), ("milliseconds", 100)];
     measure(&point(&PACKET_IN, &values), &mut rig).unwrap()
 }
 
 #[test]
-fn frames_come_up_as_late_as_they_come() {
+fn packet_in_delays_are_those_of_the_device() {
     for version in [Version::V10, Version::V13] {
-        let faults = Faults {
-            up: Duration::from_micros(700),
-            ..Faults::default()
+        let faults = SwitchFaults {
+            packet_in_delay: Duration::from_micros(700),
+            ..SwitchFaults::default()
         };
-        let found = found(version, faults);
-        assert_near(&found, "p50_us", 700.0, 0.1);
-        assert_near(&found, "loss", 0.0, 0.0);
-        assert_near(&found, "sent_s", 10_000.0, 20.0);
-        assert_near(&found, "packet_ins_s", 10_000.0, 150.0);
-        assert!(found.void.is_empty() && found.notes.is_empty());
+        let report = report(version, faults);
+        assert_near(&report, "p50_us", 700.0, 0.1);
+        assert_near(&report, "loss", 0.0, 0.0);
+        assert_near(&report, "sent_s", 10_000.0, 20.0);
+        assert_near(&report, "packet_ins_s", 10_000.0, 150.0);
+        assert!(report.void.is_empty() && report.notes.is_empty());
     }
 }
 
 #[test]
-fn those_that_do_not_come_up_are_lost() {
-    let faults = Faults {
-        up_one_in: 4,
-        ..Faults::default()
+fn frames_without_packet_in_are_lost() {
+    let faults = SwitchFaults {
+        packet_in_one_in: 4,
+        ..SwitchFaults::default()
     };
-    assert_near(&found(Version::V13, faults), "loss", 0.75, 0.001);
-    let faults = Faults {
-        up_one_in: u64::MAX,
-        ..Faults::default()
+    assert_near(&report(Version::V13, faults), "loss", 0.75, 0.001);
+    let faults = SwitchFaults {
+        packet_in_one_in: u64::MAX,
+        ..SwitchFaults::default()
     };
-    let none = found(Version::V10, faults);
+    let none = report(Version::V10, faults);
     assert_near(&none, "loss", 1.0, 0.0);
-    assert_eq!(why_not(&none, "p50_us"), "no frame came to the controller");
+    assert_eq!(why_not(&none, "p50_us"), "no packet-in arrived");
 }
 
 #[test]
-fn a_device_without_room_for_the_rule_says_so() {
-    let faults = Faults {
+fn full_table_leaves_a_reason_instead_of_delays() {
+    let faults = SwitchFaults {
         capacity: 0,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let told = why_not(&found(Version::V13, faults), "p50_us");
-    assert!(told.contains("OFPFMFC_TABLE_FULL"), "{told}");
+    let reason = why_not(&report(Version::V13, faults), "p50_us");
+    assert!(reason.contains("OFPFMFC_TABLE_FULL"), "{reason}");
 }

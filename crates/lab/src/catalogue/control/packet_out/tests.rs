@@ -2,48 +2,48 @@
 
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 
-fn found(faults: Faults) -> Found {
-    let mut rig = Simulated::new(Version::V10, faults);
+fn report(faults: SwitchFaults) -> TrialReport {
+    let mut rig = SimulatedSwitch::new(Version::V10, faults);
     let values = [("rate", 10_000), ("milliseconds", 100)];
     measure(&point(&PACKET_OUT, &values), &mut rig).unwrap()
 }
 
 #[test]
-fn frames_come_out_as_late_as_they_come() {
-    let faults = Faults {
+fn packet_out_delays_are_those_of_the_device() {
+    let faults = SwitchFaults {
         forward: Duration::from_micros(195),
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let found = found(faults);
-    assert_near(&found, "p50_us", 200.0, 4.0);
-    assert_near(&found, "loss", 0.0, 0.0);
-    assert_near(&found, "frames_s", 10_000.0, 120.0);
+    let report = report(faults);
+    assert_near(&report, "p50_us", 200.0, 4.0);
+    assert_near(&report, "loss", 0.0, 0.0);
+    assert_near(&report, "frames_s", 10_000.0, 120.0);
 }
 
 #[test]
-fn those_that_do_not_come_out_are_lost() {
-    let faults = Faults {
-        out_one_in: 5,
-        ..Faults::default()
+fn packet_outs_without_frame_are_lost() {
+    let faults = SwitchFaults {
+        packet_out_one_in: 5,
+        ..SwitchFaults::default()
     };
-    assert_near(&found(faults), "loss", 0.8, 0.001);
-    let faults = Faults {
-        out_one_in: u64::MAX,
-        ..Faults::default()
+    assert_near(&report(faults), "loss", 0.8, 0.001);
+    let faults = SwitchFaults {
+        packet_out_one_in: u64::MAX,
+        ..SwitchFaults::default()
     };
-    assert_eq!(why_not(&found(faults), "p50_us"), "no frame came out");
+    assert_eq!(why_not(&report(faults), "p50_us"), "no frame arrived");
 }
 
 #[test]
-fn where_the_device_does_not_read_packet_outs_are_withheld() {
-    let faults = Faults {
+fn packet_outs_are_withheld_if_the_device_does_not_read() {
+    let faults = SwitchFaults {
         reads: 3 + 100,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let found = found(faults);
-    assert_near(&found, "withheld", 899.0, 2.0);
-    assert_near(&found, "loss", 0.0, 0.0);
+    let report = report(faults);
+    assert_near(&report, "withheld", 899.0, 2.0);
+    assert_near(&report, "loss", 0.0, 0.0);
 }

@@ -2,37 +2,37 @@
 
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 
-fn found(faults: Faults, rate: u64) -> Found {
-    let mut rig = Simulated::new(Version::V13, faults);
+fn report(faults: SwitchFaults, rate: u64) -> TrialReport {
+    let mut rig = SimulatedSwitch::new(Version::V13, faults);
     let values = [("rate", rate), ("milliseconds", 100)];
     measure(&point(&PORT_STATS, &values), &mut rig).unwrap()
 }
 
 #[test]
-fn as_many_are_answered_as_the_device_can() {
-    let faults = Faults {
+fn response_rate_is_that_of_the_device() {
+    let faults = SwitchFaults {
         per_message: Duration::from_micros(100),
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let slow = found(faults.clone(), 1_000);
+    let slow = report(faults.clone(), 1_000);
     assert_near(&slow, "answers_s", 1_000.0, 15.0);
     assert_near(&slow, "p50_us", 100.0, 1.0);
     // The device answers at most ten thousand requests per second; the others wait.
-    let fast = found(faults, 20_000);
+    let fast = report(faults, 20_000);
     assert_near(&fast, "answers_s", 10_000.0, 200.0);
     assert!(fast.reading.figures["max_us"] > 50_000.0);
 }
 
 #[test]
-fn a_silent_device_is_told_of() {
-    let faults = Faults {
+fn silent_device_leaves_requests_unanswered() {
+    let faults = SwitchFaults {
         silent_after: 2,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let found = found(faults, 1_000);
-    assert_near(&found, "unanswered", 100.0, 0.0);
-    assert_eq!(why_not(&found, "answers_s"), "no question was answered");
+    let report = report(faults, 1_000);
+    assert_near(&report, "unanswered", 100.0, 0.0);
+    assert_eq!(why_not(&report, "answers_s"), "no request was answered");
 }

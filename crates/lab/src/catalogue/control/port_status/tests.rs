@@ -5,76 +5,76 @@ use std::collections::VecDeque;
 use controller::Kind;
 use flow::PortDesc;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 
 /// Reports of the device about its port.
 #[derive(Clone)]
-struct Manner {
+struct PortReports {
     /// Delay of the kernel, and further delay of the message.
-    shows: Duration,
-    tells: Duration,
+    kernel_delay: Duration,
+    message_delay: Duration,
     /// Messages for each change.
-    times: u32,
+    per_change: u32,
     /// True if the messages report the actual state.
-    is_right: bool,
+    is_correct: bool,
     /// Interval in which several changes are reported by one message.
-    merges: Duration,
+    merge_interval: Duration,
 }
 
-impl Default for Manner {
+impl Default for PortReports {
     fn default() -> Self {
         Self {
-            shows: Duration::from_millis(20),
-            tells: Duration::from_millis(2),
-            times: 1,
-            is_right: true,
-            merges: Duration::ZERO,
+            kernel_delay: Duration::from_millis(20),
+            message_delay: Duration::from_millis(2),
+            per_change: 1,
+            is_correct: true,
+            merge_interval: Duration::ZERO,
         }
     }
 }
 
-struct Flapping {
-    inner: Simulated,
-    manner: Manner,
+struct FlappingLink {
+    inner: SimulatedSwitch,
+    reports: PortReports,
     up: bool,
-    changed: Instant,
-    told: VecDeque<(Instant, bool)>,
+    changed_at: Instant,
+    pending: VecDeque<(Instant, bool)>,
 }
 
-impl Flapping {
-    fn new(manner: Manner) -> Self {
+impl FlappingLink {
+    fn new(reports: PortReports) -> Self {
         Self {
-            inner: Simulated::new(Version::V13, Faults::default()),
-            manner,
+            inner: SimulatedSwitch::new(Version::V13, SwitchFaults::default()),
+            reports,
             up: true,
-            changed: Instant::START,
-            told: VecDeque::new(),
+            changed_at: Instant::START,
+            pending: VecDeque::new(),
         }
     }
 }
 
-impl Plugged for Flapping {
-    fn plug(&mut self, up: bool) -> Result<(), TrialError> {
+impl LinkRig for FlappingLink {
+    fn set_link(&mut self, up: bool) -> Result<(), TrialError> {
         let now = self.inner.now();
         self.up = up;
-        self.changed = now;
-        let due = now + self.manner.shows + self.manner.tells;
-        let merged = self.manner.merges;
-        self.told.retain(|(at, _)| *at + merged <= due);
-        for _ in 0..self.manner.times {
-            self.told.push_back((due, up == self.manner.is_right));
+        self.changed_at = now;
+        let due = now + self.reports.kernel_delay + self.reports.message_delay;
+        let merged = self.reports.merge_interval;
+        self.pending.retain(|(at, _)| *at + merged <= due);
+        for _ in 0..self.reports.per_change {
+            self.pending.push_back((due, up == self.reports.is_correct));
         }
         Ok(())
     }
 
-    fn carries(&mut self) -> Result<Option<bool>, TrialError> {
-        let shown = self.inner.now() >= self.changed + self.manner.shows;
+    fn has_carrier(&mut self) -> Result<Option<bool>, TrialError> {
+        let shown = self.inner.now() >= self.changed_at + self.reports.kernel_delay;
         Ok(Some(self.up == shown))
     }
 }
 
-impl Rig for Flapping {
+impl ControlRig for FlappingLink {
     fn version(&self) -> Version {
         self.inner.version()
     }
@@ -83,8 +83,8 @@ impl Rig for Flapping {
         self.inner.now()
     }
 
-    fn say(&mut self, message: &Message) -> Result<Xid, TrialError> {
-        self.inner.say(message)
+    fn queue(&mut self, message: &Message) -> Result<Xid, TrialError> {
+        self.inner.queue(message)
     }
 
     fn flush(&mut self) -> Result<(), TrialError> {
@@ -95,28 +95,28 @@ impl Rig for Flapping {
         self.inner.has_room()
     }
 
-    fn handed_at(&self, xid: Xid) -> Option<Instant> {
-        self.inner.handed_at(xid)
+    fn written_at(&self, xid: Xid) -> Option<Instant> {
+        self.inner.written_at(xid)
     }
 
-    fn hear(&mut self) -> Result<Option<Told>, TrialError> {
-        let told = self.inner.hear()?;
-        let due = self.told.front().copied();
-        match due.filter(|(at, _)| told.is_none() && *at <= self.inner.now()) {
-            None => Ok(told),
+    fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError> {
+        let message = self.inner.receive()?;
+        let due = self.pending.front().copied();
+        match due.filter(|(at, _)| message.is_none() && *at <= self.inner.now()) {
+            None => Ok(message),
             Some((at, up)) => {
-                self.told.pop_front();
+                self.pending.pop_front();
                 let mut port = PortDesc::new(PORT);
                 port.state = PortState(u32::from(!up));
                 let reason = PortReason::Modify;
                 let status = PortStatus { reason, port };
-                Ok(Some(Told {
+                Ok(Some(SwitchMessage {
                     kind: Kind::PortStatus,
                     xid: Xid(0),
                     at,
-                    handed: None,
+                    written: None,
                     length: 72,
-                    message: Some(Message::PortStatus(status)),
+                    body: Some(Message::PortStatus(status)),
                 }))
             }
         }
@@ -126,62 +126,72 @@ impl Rig for Flapping {
         self.inner.send(frame)
     }
 
-    fn catch(&mut self) -> Result<Option<Caught>, TrialError> {
-        self.inner.catch()
+    fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError> {
+        self.inner.receive_frame()
     }
 }
 
-fn found(manner: Manner) -> Found {
+fn report(reports: PortReports) -> TrialReport {
     let values = [("times", 3), ("watch-millis", 5), ("burst", 10)];
-    measure(&point(&PORT_STATUS, &values), &mut Flapping::new(manner)).unwrap()
+    measure(
+        &point(&PORT_STATUS, &values),
+        &mut FlappingLink::new(reports),
+    )
+    .unwrap()
 }
 
 #[test]
-fn what_is_told_in_time_and_once_is_found_so() {
-    let found = found(Manner::default());
+fn correct_port_status_messages_have_no_faults() {
+    let report = report(PortReports::default());
     for (name, wanted) in [("down_ms", 22.0), ("up_ms", 22.0), ("lag_ms", 2.0)] {
-        assert_near(&found, name, wanted, 0.1);
+        assert_near(&report, name, wanted, 0.1);
     }
-    assert_near(&found, "down_seen_ms", 20.0, 0.1);
+    assert_near(&report, "down_seen_ms", 20.0, 0.1);
     for name in ["never", "again", "wrong", "burst_wrong"] {
-        assert_near(&found, name, 0.0, 0.0);
+        assert_near(&report, name, 0.0, 0.0);
     }
-    assert_near(&found, "burst_told_percent", 100.0, 0.0);
+    assert_near(&report, "burst_told_percent", 100.0, 0.0);
 }
 
 #[test]
-fn what_is_told_twice_and_wrongly_is_counted() {
-    let found = found(Manner {
-        times: 2,
-        is_right: false,
-        ..Manner::default()
+fn surplus_and_wrong_port_status_messages_are_counted() {
+    let report = report(PortReports {
+        per_change: 2,
+        is_correct: false,
+        ..PortReports::default()
     });
-    assert_near(&found, "again", 6.0, 0.0);
-    assert_near(&found, "wrong", 12.0, 0.0);
-    assert_near(&found, "burst_wrong", 1.0, 0.0);
+    assert_near(&report, "again", 6.0, 0.0);
+    assert_near(&report, "wrong", 12.0, 0.0);
+    assert_near(&report, "burst_wrong", 1.0, 0.0);
 }
 
 #[test]
-fn a_device_that_says_nothing_has_told_of_nothing() {
-    let found = found(Manner {
-        times: 0,
-        ..Manner::default()
+fn missing_port_status_messages_are_counted() {
+    let report = report(PortReports {
+        per_change: 0,
+        ..PortReports::default()
     });
-    assert_near(&found, "never", 6.0, 0.0);
-    assert_eq!(why_not(&found, "down_ms"), "it was never told");
-    assert_near(&found, "down_seen_ms", 20.0, 0.1);
-    assert_near(&found, "burst_told_percent", 0.0, 0.0);
-    assert_eq!(why_not(&found, "burst_wrong"), "none was told");
+    assert_near(&report, "never", 6.0, 0.0);
+    assert_eq!(
+        why_not(&report, "down_ms"),
+        "no port-status message arrived"
+    );
+    assert_near(&report, "down_seen_ms", 20.0, 0.1);
+    assert_near(&report, "burst_told_percent", 0.0, 0.0);
+    assert_eq!(
+        why_not(&report, "burst_wrong"),
+        "no port-status message arrived"
+    );
 }
 
 #[test]
-fn quick_changes_that_are_told_together_are_a_share() {
+fn merged_port_status_messages_are_a_percentage_of_changes() {
     // A change replaces the pending message of an earlier one.
-    let found = found(Manner {
-        merges: Duration::from_secs(1),
-        ..Manner::default()
+    let report = report(PortReports {
+        merge_interval: Duration::from_secs(1),
+        ..PortReports::default()
     });
-    let share = found.reading.figures["burst_told_percent"];
+    let share = report.reading.figures["burst_told_percent"];
     assert!((10.0..60.0).contains(&share), "{share}");
-    assert_near(&found, "burst_wrong", 0.0, 0.0);
+    assert_near(&report, "burst_wrong", 0.0, 0.0);
 }

@@ -2,7 +2,7 @@
 
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 
 const VALUES: &[(&str, u64)] = &[
@@ -12,60 +12,63 @@ const VALUES: &[(&str, u64)] = &[
     ("period-ms", 10),
 ];
 
-fn found(faults: Faults, question: fn() -> Message) -> Found {
-    let mut rig = Simulated::new(Version::V13, faults);
-    measure(&point(&FLOW_STATS, VALUES), &mut rig, question()).unwrap()
+fn report(faults: SwitchFaults, request: fn() -> Message) -> TrialReport {
+    let mut rig = SimulatedSwitch::new(Version::V13, faults);
+    measure(&point(&FLOW_STATS, VALUES), &mut rig, request()).unwrap()
 }
 
 #[test]
-fn answers_and_frames_take_what_they_take() {
-    for (question, parts) in [(of_each as fn() -> Message, 2.0), (of_all, 1.0)] {
-        let faults = Faults {
+fn response_times_and_frame_delays_are_those_of_the_device() {
+    for (request, parts) in [
+        (flow_stats_request as fn() -> Message, 2.0),
+        (aggregate_stats_request, 1.0),
+    ] {
+        let faults = SwitchFaults {
             statistics: Duration::from_micros(1_995),
             forward: Duration::from_micros(40),
-            ..Faults::default()
+            ..SwitchFaults::default()
         };
-        let found = found(faults, question);
-        assert!(found.void.is_empty(), "{:?}", found.void);
-        assert_near(&found, "answer_mean_us", 2_000.0, 0.1);
-        assert_near(&found, "unanswered", 0.0, 0.0);
-        assert_near(&found, "quiet_frame_p50_us", 40.0, 0.1);
-        assert_near(&found, "asked_frame_p99_us", 40.0, 0.1);
-        assert_near(&found, "quiet_lost", 0.0, 0.0);
-        assert_near(&found, "asked_lost", 0.0, 0.0);
-        assert_near(&found, "answer_bytes", 100.0 * parts, 0.0);
+        let report = report(faults, request);
+        assert!(report.void.is_empty(), "{:?}", report.void);
+        assert_near(&report, "answer_mean_us", 2_000.0, 0.1);
+        assert_near(&report, "unanswered", 0.0, 0.0);
+        assert_near(&report, "quiet_frame_p50_us", 40.0, 0.1);
+        assert_near(&report, "asked_frame_p99_us", 40.0, 0.1);
+        assert_near(&report, "quiet_lost", 0.0, 0.0);
+        assert_near(&report, "asked_lost", 0.0, 0.0);
+        assert_near(&report, "answer_bytes", 100.0 * parts, 0.0);
     }
 }
 
 #[test]
-fn questions_without_an_answer_are_counted_and_a_wrong_number_of_rules_voids() {
-    let faults = Faults {
+fn unanswered_requests_are_counted_and_wrong_rule_count_voids() {
+    let faults = SwitchFaults {
         // The setup is eleven messages and a barrier request.
         silent_after: 11 + 4,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let few = found(faults, of_each);
+    let few = report(faults, flow_stats_request);
     assert_near(&few, "unanswered", 6.0, 0.0);
-    let faults = Faults {
+    let faults = SwitchFaults {
         silent_after: 11,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let none = found(faults, of_each);
-    assert_eq!(why_not(&none, "answer_p50_us"), "no question was answered");
-    let faults = Faults {
-        forgets: 2,
-        ..Faults::default()
+    let none = report(faults, flow_stats_request);
+    assert_eq!(why_not(&none, "answer_p50_us"), "no request was answered");
+    let faults = SwitchFaults {
+        unlisted: 2,
+        ..SwitchFaults::default()
     };
-    let wrong = found(faults, of_all);
-    assert_eq!(wrong.void, ["9 rules should be there, and 7 were told of"]);
+    let wrong = report(faults, aggregate_stats_request);
+    assert_eq!(wrong.void, ["the device reports 7 rules instead of 9"]);
 }
 
 #[test]
-fn rules_that_are_refused_leave_the_reason() {
-    let faults = Faults {
+fn rejected_rules_leave_the_reason() {
+    let faults = SwitchFaults {
         capacity: 5,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let found = found(faults, of_each);
-    assert!(why_not(&found, "answer_p50_us").contains("OFPFMFC_TABLE_FULL"));
+    let report = report(faults, flow_stats_request);
+    assert!(why_not(&report, "answer_p50_us").contains("OFPFMFC_TABLE_FULL"));
 }

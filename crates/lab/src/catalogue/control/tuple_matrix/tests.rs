@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use base::Xid;
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 use record::Value;
 
@@ -16,11 +16,11 @@ fn at(field: &str) -> Point {
 }
 
 #[test]
-fn every_pair_can_be_said_in_both_versions_and_no_two_are_the_same() {
+fn field_pairs_encode_in_both_versions_and_differ() {
     for version in [Version::V10, Version::V13] {
         let mut all = BTreeSet::new();
-        for (place, one) in FIELDS.into_iter().enumerate() {
-            for other in FIELDS.into_iter().skip(place) {
+        for (index, one) in FIELDS.into_iter().enumerate() {
+            for other in FIELDS.into_iter().skip(index) {
                 let is_tagged = [one, other].contains(&Field::VlanPcp);
                 let rule = rule(&[one, other], &frame(is_tagged));
                 all.insert(rule.matching.clone());
@@ -35,44 +35,44 @@ fn every_pair_can_be_said_in_both_versions_and_no_two_are_the_same() {
 }
 
 #[test]
-fn every_field_is_met_and_takes_what_the_device_takes() {
-    let faults = Faults {
+fn field_pair_delays_are_those_of_the_device() {
+    let faults = SwitchFaults {
         forward: Duration::from_micros(70),
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
     for field in ["in-port", "dl-vlan-pcp", "tp-dst"] {
-        let mut rig = Simulated::new(Version::V13, faults.clone());
-        let found = measure(&at(field), &mut rig).unwrap();
-        assert_near(&found, "alone_us", 72.0, 3.0);
-        assert_near(&found, "refused", 0.0, 0.0);
-        assert_near(&found, "lost", 0.0, 0.0);
+        let mut rig = SimulatedSwitch::new(Version::V13, faults.clone());
+        let report = measure(&at(field), &mut rig).unwrap();
+        assert_near(&report, "alone_us", 72.0, 3.0);
+        assert_near(&report, "refused", 0.0, 0.0);
+        assert_near(&report, "lost", 0.0, 0.0);
         let cells = FIGURES[..13].iter();
-        let there = cells.filter(|one| found.reading.figures.contains_key(one.name));
-        assert_eq!(there.count(), 12, "{:?}", found.reading.absent);
+        let there = cells.filter(|one| report.reading.figures.contains_key(one.name));
+        assert_eq!(there.count(), 12, "{:?}", report.reading.absent);
         let own = format!("{}_us", field.replace('-', "_"));
-        assert_eq!(why_not(&found, &own), "the field itself");
+        assert_eq!(why_not(&report, &own), "the field itself");
     }
 }
 
 #[test]
-fn a_field_alone_is_one_rule() {
-    let mut rig = Simulated::new(Version::V13, Faults::default());
+fn single_field_is_one_rule() {
+    let mut rig = SimulatedSwitch::new(Version::V13, SwitchFaults::default());
     let alone = at("nw-src").with("with", Value::word("none"));
-    let found = measure(&alone, &mut rig).unwrap();
-    assert_near(&found, "alone_us", 12.0, 3.0);
-    assert_eq!(why_not(&found, "tp_dst_us"), "pairs were not asked for");
+    let report = measure(&alone, &mut rig).unwrap();
+    assert_near(&report, "alone_us", 12.0, 3.0);
+    assert_eq!(why_not(&report, "tp_dst_us"), "pairs were not requested");
 }
 
 #[test]
-fn a_device_that_refuses_them_leaves_cells_with_its_words() {
+fn rejected_pairs_are_absent_with_the_error() {
     // The table has room for the rule that drops other frames, and for no other.
-    let faults = Faults {
+    let faults = SwitchFaults {
         capacity: 1,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let mut rig = Simulated::new(Version::V10, faults);
-    let found = measure(&at("dl-src"), &mut rig).unwrap();
-    assert_near(&found, "refused", 12.0, 0.0);
-    assert!(why_not(&found, "alone_us").contains("FULL"), "{found:?}");
-    assert!(why_not(&found, "slowest_us").contains("no frame"));
+    let mut rig = SimulatedSwitch::new(Version::V10, faults);
+    let report = measure(&at("dl-src"), &mut rig).unwrap();
+    assert_near(&report, "refused", 12.0, 0.0);
+    assert!(why_not(&report, "alone_us").contains("FULL"), "{report:?}");
+    assert!(why_not(&report, "slowest_us").contains("no frame"));
 }

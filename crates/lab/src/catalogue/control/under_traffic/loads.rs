@@ -10,10 +10,10 @@ use record::Reading;
 use stats::Distribution;
 
 use super::nanoseconds;
-use crate::catalogue::control::Found;
+use crate::catalogue::control::TrialReport;
 use crate::catalogue::control::flows::MARKS;
-use crate::catalogue::control::rig::{Rig, Told, settle};
-use crate::catalogue::control::traffic::Seen;
+use crate::catalogue::control::rig::{ControlRig, SwitchMessage, send_batch};
+use crate::catalogue::control::traffic::FrameArrival;
 use crate::catalogue::prelude::*;
 
 /// Least pause after a change; the greatest is twice as long. Pauses are random, so that changes do
@@ -28,11 +28,11 @@ const COOKIE: Cookie = Cookie(0x00c4_a17e);
 /// Greatest number of other flows in the test of flow-mods.
 const OTHERS: u64 = 5_000;
 /// Flows that are added between two barriers while the table is filled.
-const PART: u32 = 10_000;
+const BATCH: u32 = 10_000;
 
 /// Kind of control load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Test {
+pub(super) enum ControlTest {
     /// None, for comparison.
     Quiet,
     /// Modifications of the rule that the frames match.
@@ -43,7 +43,7 @@ pub(super) enum Test {
     Dump,
 }
 
-impl Test {
+impl ControlTest {
     /// Names in the order of variants.
     pub(super) const NAMES: &'static [&'static str] = &["quiet", "effect", "flow-mods", "dump"];
 
@@ -59,11 +59,11 @@ impl Test {
 }
 
 /// Control load of a trial.
-pub(super) enum Load {
+pub(super) enum ControlLoad {
     /// None.
     Quiet,
     /// Modifications of the rule that the frames match.
-    Effect(Changes),
+    Effect(MarkChanges),
     /// Additions and deletions of other flows.
     FlowMods {
         /// Flow-mods per second.
@@ -80,25 +80,25 @@ pub(super) enum Load {
     },
 }
 
-impl Load {
+impl ControlLoad {
     /// Installs the rule of the frames and, for a dump, the other flows.
-    pub(super) fn prepare(point: &Point, rig: &mut dyn Rig) -> Result<Self, TrialError> {
+    pub(super) fn prepare(point: &Point, rig: &mut dyn ControlRig) -> Result<Self, TrialError> {
         add(
             "the rule of the frames",
             vec![rule(FlowModCommand::Add, 0)],
             rig,
         )?;
-        Ok(match Test::at(point) {
-            Test::Quiet => Self::Quiet,
-            Test::Effect => Self::Effect(Changes::new(point.number("millis"))),
-            Test::FlowMods => Self::FlowMods {
+        Ok(match ControlTest::at(point) {
+            ControlTest::Quiet => Self::Quiet,
+            ControlTest::Effect => Self::Effect(MarkChanges::new(point.number("millis"))),
+            ControlTest::FlowMods => Self::FlowMods {
                 per_second: point.number("flow-mods"),
                 sent: 0,
             },
-            Test::Dump => {
+            ControlTest::Dump => {
                 let flows = point.small("dump-flows");
-                for number in (0..flows).step_by(PART as usize) {
-                    let part = number..(number + PART).min(flows);
+                for number in (0..flows).step_by(BATCH as usize) {
+                    let part = number..(number + BATCH).min(flows);
                     let part = part.map(|number| other(FlowModCommand::Add, number));
                     add("other flows", part.collect(), rig)?;
                 }
@@ -109,7 +109,11 @@ impl Load {
     }
 
     /// Sends the messages that are due this long after the first frame.
-    pub(super) fn turn(&mut self, passed: Duration, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    pub(super) fn turn(
+        &mut self,
+        passed: Duration,
+        rig: &mut dyn ControlRig,
+    ) -> Result<(), TrialError> {
         match self {
             Self::Quiet => {}
             Self::Effect(changes) => changes.turn(rig)?,
@@ -117,7 +121,7 @@ impl Load {
                 let due = passed.as_nanos() * u128::from(*per_second) / 1_000_000_000;
                 // One at a time, so that no frame waits for many.
                 if u128::from(*sent) < due && rig.has_room() {
-                    rig.say(&next_other(*sent))?;
+                    rig.queue(&next_other(*sent))?;
                     rig.flush()?;
                     *sent += 1;
                 }
@@ -126,7 +130,7 @@ impl Load {
                 if open.is_none() {
                     let all = FlowStatsRequest::all();
                     let request = MultipartRequest::Flow(FlowFormat::Standard, all);
-                    *open = Some(rig.say(&Message::MultipartRequest(request))?);
+                    *open = Some(rig.queue(&Message::MultipartRequest(request))?);
                     rig.flush()?;
                 }
             }
@@ -135,14 +139,18 @@ impl Load {
     }
 
     /// Processes a message of the device.
-    pub(super) fn hear(&mut self, told: &Told, version: Version) -> Result<(), TrialError> {
-        if let Some(refusal) = told.refusal(version) {
+    pub(super) fn process(
+        &mut self,
+        message: &SwitchMessage,
+        version: Version,
+    ) -> Result<(), TrialError> {
+        if let Some(refusal) = message.refusal(version) {
             let reason = format!("the device refused a message: {refusal}");
             return Err(TrialError::Impossible(reason));
         }
-        match (self, told.kind) {
-            (Self::Effect(changes), Kind::Barrier) => changes.answered(told),
-            (Self::Dump { open, count }, Kind::Statistics) if *open == Some(told.xid) => {
+        match (self, message.kind) {
+            (Self::Effect(changes), Kind::Barrier) => changes.answered(message),
+            (Self::Dump { open, count }, Kind::Statistics) if *open == Some(message.xid) => {
                 *open = None;
                 *count += 1;
             }
@@ -152,28 +160,28 @@ impl Load {
     }
 
     /// Processes a frame that arrived.
-    pub(super) fn see(&mut self, seen: Seen) {
+    pub(super) fn record(&mut self, arrival: FrameArrival) {
         if let Self::Effect(changes) = self {
-            changes.see(seen);
+            changes.record(arrival);
         }
     }
 
     /// Adds the figures of the load.
-    pub(super) fn put_into(self, found: &mut Found, seconds: f64) {
+    pub(super) fn put_into(self, report: &mut TrialReport, seconds: f64) {
         let (changes, dumps) = match &self {
             Self::Quiet => (0, 0),
             Self::Effect(changes) => (changes.count, 0),
             Self::FlowMods { sent, .. } => (*sent, 0),
             Self::Dump { count, .. } => (0, *count),
         };
-        let reading = &mut found.reading;
+        let reading = &mut report.reading;
         reading.put("changes_s", changes as f64 / seconds);
         reading.put("dumps", dumps.into());
         match self {
             Self::Effect(changes) => {
                 if changes.late > 0 {
-                    found.notes.push(format!(
-                        "{} frames that were sent after a barrier reply met the rule from before it",
+                    report.notes.push(format!(
+                        "{} frames that were sent after a barrier reply matched the rule from before it",
                         changes.late
                     ));
                 }
@@ -188,11 +196,11 @@ impl Load {
 }
 
 /// Modifications of the rule of the frames, one at a time.
-pub(super) struct Changes {
+pub(super) struct MarkChanges {
     random: SplitMix64,
     /// Index of the mark that the rule sets since the last modification.
     mark: usize,
-    state: State,
+    state: ChangeState,
     count: u64,
     last_barrier: Instant,
     effect_ns: Vec<u32>,
@@ -202,7 +210,7 @@ pub(super) struct Changes {
 
 /// State of a modification.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum ChangeState {
     /// None is under way until this time.
     Idle(Instant),
     /// The rule was modified.
@@ -213,12 +221,12 @@ enum State {
     },
 }
 
-impl Changes {
+impl MarkChanges {
     pub(super) const fn new(seed: u64) -> Self {
         Self {
             random: SplitMix64::new(seed),
             mark: 0,
-            state: State::Idle(Instant::START),
+            state: ChangeState::Idle(Instant::START),
             count: 0,
             last_barrier: Instant::START,
             effect_ns: Vec::new(),
@@ -227,41 +235,41 @@ impl Changes {
         }
     }
 
-    fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+    fn turn(&mut self, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
         let now = rig.now();
         match self.state {
-            State::Pending {
+            ChangeState::Pending {
                 is_met: true,
                 is_answered: true,
                 ..
             } => {
                 let pause = u64::try_from(PAUSE.as_nanos()).expect("a pause is short");
                 let more = Duration::from_nanos(self.random.next_u64() % pause);
-                self.state = State::Idle(now + PAUSE + more);
+                self.state = ChangeState::Idle(now + PAUSE + more);
             }
-            State::Pending { at, .. } if now.since(at) > EFFECT_MAX => {
+            ChangeState::Pending { at, .. } if now.since(at) > EFFECT_MAX => {
                 let reason = "a change had no effect, or no barrier reply, within two seconds";
                 return Err(TrialError::Impossible(reason.to_owned()));
             }
-            State::Idle(until) if now >= until => {
+            ChangeState::Idle(until) if now >= until => {
                 self.mark = 1 - self.mark;
-                rig.say(&rule(FlowModCommand::ModifyStrict, self.mark))?;
-                rig.say(&Message::BarrierRequest)?;
+                rig.queue(&rule(FlowModCommand::ModifyStrict, self.mark))?;
+                rig.queue(&Message::BarrierRequest)?;
                 rig.flush()?;
                 self.count += 1;
-                self.state = State::Pending {
+                self.state = ChangeState::Pending {
                     at: now,
                     is_met: false,
                     is_answered: false,
                 };
             }
-            State::Idle(_) | State::Pending { .. } => {}
+            ChangeState::Idle(_) | ChangeState::Pending { .. } => {}
         }
         Ok(())
     }
 
-    fn answered(&mut self, reply: &Told) {
-        if let State::Pending {
+    fn answered(&mut self, reply: &SwitchMessage) {
+        if let ChangeState::Pending {
             at, is_answered, ..
         } = &mut self.state
         {
@@ -271,21 +279,22 @@ impl Changes {
         }
     }
 
-    fn see(&mut self, seen: Seen) {
-        let is_new = seen.mark == MARKS[self.mark];
-        let is_after_reply = seen.sent > self.last_barrier;
+    fn record(&mut self, arrival: FrameArrival) {
+        let is_new = arrival.mark == MARKS[self.mark];
+        let is_after_reply = arrival.sent > self.last_barrier;
         match &mut self.state {
-            State::Pending { at, is_met, .. } if is_new => {
+            ChangeState::Pending { at, is_met, .. } if is_new => {
                 if !*is_met {
                     *is_met = true;
-                    self.effect_ns.push(nanoseconds(seen.came.since(*at)));
+                    self.effect_ns
+                        .push(nanoseconds(arrival.received.since(*at)));
                 }
             }
             // Until the barrier reply, a frame may meet either version of the rule.
-            State::Pending { is_answered, .. } => {
+            ChangeState::Pending { is_answered, .. } => {
                 self.late += u64::from(*is_answered && is_after_reply);
             }
-            State::Idle(_) => {
+            ChangeState::Idle(_) => {
                 self.late += u64::from(!is_new && self.count > 0 && is_after_reply);
             }
         }
@@ -297,7 +306,7 @@ impl Changes {
             (
                 &self.effect_ns,
                 &[("effect_p50_us", 500), ("effect_p99_us", 990)][..],
-                "no frame met a change",
+                "no frame showed a change",
             ),
             (
                 &self.barrier_ns,
@@ -321,9 +330,9 @@ impl Changes {
 }
 
 /// Sends messages and waits until they are processed. `what` names them in an error.
-fn add(what: &str, messages: Vec<Message>, rig: &mut dyn Rig) -> Result<(), TrialError> {
-    let settled = settle(rig, messages)?;
-    match settled.first_refusal() {
+fn add(what: &str, messages: Vec<Message>, rig: &mut dyn ControlRig) -> Result<(), TrialError> {
+    let outcome = send_batch(rig, messages)?;
+    match outcome.first_refusal() {
         None => Ok(()),
         Some(refusal) => Err(TrialError::Impossible(format!(
             "the device refused {what}: {refusal}"
@@ -396,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_flows_are_added_and_deleted_in_equal_numbers() {
+    fn flow_mods_of_other_flows_add_and_delete_equal_numbers() {
         let mut present = std::collections::BTreeSet::new();
         let mut most = 0;
         for number in 0..4 * OTHERS {
@@ -427,46 +436,46 @@ mod tests {
         }
     }
 
-    fn seen(sent: u64, came: u64, mark: usize) -> Seen {
+    fn arrival(sent: u64, received: u64, mark: usize) -> FrameArrival {
         let at = |micros: u64| Instant::from_nanos(micros * 1_000);
-        Seen {
+        FrameArrival {
             number: 0,
             flow: 0,
             sent: at(sent),
-            came: at(came),
+            received: at(received),
             mark: MARKS[mark],
         }
     }
 
     #[test]
     fn effect_is_the_arrival_of_the_first_frame_with_the_new_mark() {
-        let mut changes = Changes {
+        let mut changes = MarkChanges {
             mark: 1,
-            state: State::Pending {
+            state: ChangeState::Pending {
                 at: Instant::from_nanos(100_000),
                 is_met: false,
                 is_answered: false,
             },
-            ..Changes::new(1)
+            ..MarkChanges::new(1)
         };
-        changes.see(seen(90, 120, 0));
-        changes.see(seen(130, 160, 1));
-        changes.see(seen(140, 170, 1));
+        changes.record(arrival(90, 120, 0));
+        changes.record(arrival(130, 160, 1));
+        changes.record(arrival(140, 170, 1));
         assert_eq!(changes.effect_ns, [60_000]);
     }
 
     #[test]
     fn late_frame_was_sent_after_the_barrier_reply_and_has_the_old_mark() {
-        let mut changes = Changes {
+        let mut changes = MarkChanges {
             count: 1,
             mark: 1,
             last_barrier: Instant::from_nanos(200_000),
-            ..Changes::new(1)
+            ..MarkChanges::new(1)
         };
-        changes.see(seen(199, 230, 0));
+        changes.record(arrival(199, 230, 0));
         assert_eq!(changes.late, 0);
-        changes.see(seen(201, 231, 0));
-        changes.see(seen(202, 232, 1));
+        changes.record(arrival(201, 231, 0));
+        changes.record(arrival(202, 232, 1));
         assert_eq!(changes.late, 1);
     }
 }

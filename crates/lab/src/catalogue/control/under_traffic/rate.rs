@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::catalogue::control::rig::{Rig, pass_over};
+use crate::catalogue::control::rig::{ControlRig, discard_messages};
 use crate::catalogue::control::traffic::Traffic;
 use crate::trial::TrialError;
 
@@ -18,7 +18,7 @@ const STEP: Duration = Duration::from_millis(100);
 const MISSING_MAX: u64 = 3;
 
 /// Returns the highest rate that the device carries, in frames per second.
-pub(super) fn highest_carried(rig: &mut dyn Rig) -> Result<u64, TrialError> {
+pub(super) fn highest_carried(rig: &mut dyn ControlRig) -> Result<u64, TrialError> {
     let (mut carried, mut beyond) = (0_u64, RATE_MAX);
     for _ in 0..STEPS {
         let rate = carried.midpoint(beyond);
@@ -35,13 +35,13 @@ pub(super) fn highest_carried(rig: &mut dyn Rig) -> Result<u64, TrialError> {
     }
 }
 
-fn is_carried(pps: u64, rig: &mut dyn Rig) -> Result<bool, TrialError> {
+fn is_carried(pps: u64, rig: &mut dyn ControlRig) -> Result<bool, TrialError> {
     let began = rig.now();
     let mut traffic = Traffic::new(1, pps, began);
     while rig.now().since(began) < STEP {
         traffic.turn(rig)?;
-        pass_over(rig)?;
-        traffic.catch(rig, |_| {})?;
+        discard_messages(rig)?;
+        traffic.receive_frames(rig, |_| {})?;
     }
     let due = pps * u64::try_from(STEP.as_millis()).expect("a step is short") / 1_000;
     let (sent, received) = (traffic.sent(), traffic.received());

@@ -2,78 +2,75 @@
 
 use openflow::Version;
 
-use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
 use record::Value;
 
 const VALUES: &[(&str, u64)] = &[("occupancy", 30), ("batches", 5), ("batch", 10)];
 
-fn found(operation: &str, priorities: &str, faults: Faults) -> Found {
-    let mut rig = Simulated::new(Version::V13, faults);
+fn report(operation: &str, priorities: &str, faults: SwitchFaults) -> TrialReport {
+    let mut rig = SimulatedSwitch::new(Version::V13, faults);
     let point = point(&UPDATE_RATE, VALUES).with("operation", Value::word(operation));
     let point = point.with("priorities", Value::word(priorities));
     measure(&point, &mut rig).unwrap()
 }
 
 #[test]
-fn changes_are_as_fast_as_the_device_does_them() {
+fn change_rate_is_that_of_the_device() {
     for priorities in ["same", "ascending", "descending", "random"] {
         for (operation, there) in [("add", 81.0), ("modify", 51.0), ("delete", 1.0)] {
-            let faults = Faults {
+            let faults = SwitchFaults {
                 per_message: Duration::from_micros(100),
-                ..Faults::default()
+                ..SwitchFaults::default()
             };
-            let found = found(operation, priorities, faults);
+            let report = report(operation, priorities, faults);
             assert!(
-                found.void.is_empty(),
+                report.void.is_empty(),
                 "{operation} {priorities}: {:?}",
-                found.void
+                report.void
             );
             // Ten messages and a barrier take 1.1 ms.
-            assert_near(&found, "changes_s", 10.0 / 1.1e-3, 50.0);
-            assert_near(&found, "batch_p50_us", 1_100.0, 5.0);
-            assert_near(&found, "refused", 0.0, 0.0);
-            assert_near(&found, "told", there, 0.0);
+            assert_near(&report, "changes_s", 10.0 / 1.1e-3, 50.0);
+            assert_near(&report, "batch_p50_us", 1_100.0, 5.0);
+            assert_near(&report, "refused", 0.0, 0.0);
+            assert_near(&report, "told", there, 0.0);
         }
     }
 }
 
 #[test]
-fn a_table_that_is_full_in_between_is_told_of() {
-    let faults = Faults {
+fn full_table_counts_rejected_changes() {
+    let faults = SwitchFaults {
         capacity: 61,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let found = found("add", "same", faults);
-    assert_near(&found, "refused", 20.0, 0.0);
-    assert_near(&found, "told", 61.0, 0.0);
+    let report = report("add", "same", faults);
+    assert_near(&report, "refused", 20.0, 0.0);
+    assert_near(&report, "told", 61.0, 0.0);
     assert!(
-        found.notes[0].contains("OFPFMFC_TABLE_FULL"),
+        report.notes[0].contains("OFPFMFC_TABLE_FULL"),
         "{:?}",
-        found.notes
+        report.notes
     );
-    assert!(found.void.is_empty(), "{:?}", found.void);
+    assert!(report.void.is_empty(), "{:?}", report.void);
 }
 
 #[test]
-fn a_device_that_forgets_rules_voids() {
-    let faults = Faults {
-        forgets: 1,
-        ..Faults::default()
+fn wrong_rule_count_voids_the_trial() {
+    let faults = SwitchFaults {
+        unlisted: 1,
+        ..SwitchFaults::default()
     };
-    let found = found("add", "same", faults);
-    assert_eq!(
-        found.void,
-        ["81 rules should be there, and 80 were told of"]
-    );
+    let report = report("add", "same", faults);
+    assert_eq!(report.void, ["the device reports 80 rules instead of 81"]);
 }
 
 #[test]
-fn without_room_for_the_occupancy_there_is_a_reason() {
-    let faults = Faults {
+fn occupancy_beyond_capacity_leaves_a_reason() {
+    let faults = SwitchFaults {
         capacity: 7,
-        ..Faults::default()
+        ..SwitchFaults::default()
     };
-    let told = why_not(&found("add", "same", faults), "changes_s");
-    assert!(told.contains("OFPFMFC_TABLE_FULL"), "{told}");
+    let reason = why_not(&report("add", "same", faults), "changes_s");
+    assert!(reason.contains("OFPFMFC_TABLE_FULL"), "{reason}");
 }

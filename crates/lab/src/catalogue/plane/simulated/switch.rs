@@ -11,16 +11,16 @@ use trafficgen::memory::At;
 use super::{Faults, nanos};
 
 /// Forwarding state of the device.
-pub(super) struct Switch {
+pub(super) struct SimulatedForwarding {
     faults: Faults,
     /// The rules, each with true if it works. None before the first installation: the switch then
     /// forwards between the two hosts of each pair, as with the initial rules of a test setup.
     rules: Option<Vec<(FlowMod, bool)>>,
     /// The previous rules, and the time until which they stay in force.
-    earlier: Option<Vec<(FlowMod, bool)>>,
-    earlier_until_ns: u64,
+    previous: Option<Vec<(FlowMod, bool)>>,
+    previous_until_ns: u64,
     added: u64,
-    stations: BTreeMap<[u8; 6], usize>,
+    learned: BTreeMap<[u8; 6], usize>,
     flows: BTreeSet<Vec<u8>>,
     /// Frames that matched a rule, from the client and from the server.
     pub(super) counts: [u64; 2],
@@ -28,15 +28,15 @@ pub(super) struct Switch {
     key: FlowKey,
 }
 
-impl Switch {
+impl SimulatedForwarding {
     pub(super) fn new(faults: &Faults) -> Self {
         Self {
             faults: faults.clone(),
             rules: None,
-            earlier: None,
-            earlier_until_ns: 0,
+            previous: None,
+            previous_until_ns: 0,
             added: 0,
-            stations: BTreeMap::new(),
+            learned: BTreeMap::new(),
             flows: BTreeSet::new(),
             counts: [0; 2],
             packet_ins: 0,
@@ -45,8 +45,8 @@ impl Switch {
     }
 
     pub(super) fn clear(&mut self, until_ns: u64) {
-        self.earlier = self.rules.replace(Vec::new());
-        self.earlier_until_ns = until_ns;
+        self.previous = self.rules.replace(Vec::new());
+        self.previous_until_ns = until_ns;
         self.counts = [0; 2];
         self.packet_ins = 0;
     }
@@ -57,8 +57,8 @@ impl Switch {
             return Err(Refusal::FlowModTableFull);
         }
         self.added += 1;
-        let forgotten = self.faults.forgets_every;
-        let works = forgotten.is_none_or(|every| !self.added.is_multiple_of(every));
+        let every_nth = self.faults.forgets_every;
+        let works = every_nth.is_none_or(|every| !self.added.is_multiple_of(every));
         rules.push((rule.clone(), works));
         Ok(())
     }
@@ -80,8 +80,8 @@ impl Switch {
         }
         if self.faults.learns {
             let address = |from: usize| at.frame[from..from + 6].try_into().unwrap();
-            self.stations.insert(address(6), at.port);
-            return match self.stations.get(&address(0)) {
+            self.learned.insert(address(6), at.port);
+            return match self.learned.get(&address(0)) {
                 Some(&port) => vec![At { port, ..at }],
                 None => others(&at),
             };
@@ -98,8 +98,8 @@ impl Switch {
     }
 
     fn by_rules(&mut self, at: At) -> Vec<At> {
-        let rules = match at.ns < self.earlier_until_ns {
-            true => &self.earlier,
+        let rules = match at.ns < self.previous_until_ns {
+            true => &self.previous,
             false => &self.rules,
         };
         let Some(rules) = rules else {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalogue::plane::simulated::{
-    DIGITS, Faults, Simulated, assert_near, figure, point, void,
+    DIGITS, Faults, SimulatedPlane, assert_near, figure, point, void,
 };
 use record::Value;
 
@@ -14,7 +14,7 @@ fn measured(rules: &str, order: &str, flows: u64, faults: Faults) -> (Measured, 
         ("pps", Value::Number(10_000)),
         ("millis", Value::Number(100)),
     ];
-    let mut device = Simulated::new(faults);
+    let mut device = SimulatedPlane::new(faults);
     let measured = measure(&point(&FLOWS, &values), &mut device).unwrap();
     (measured, device.done[0].sent)
 }

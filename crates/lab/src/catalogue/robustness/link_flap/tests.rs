@@ -2,14 +2,18 @@
 
 use super::*;
 use crate::catalogue::plane::simulated::{
-    Faults, Simulated, assert_near, figure, notes, point, void, why_not,
+    Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
 use record::Value;
 
 fn measured(down: u64, faults: Faults) -> Measured {
     let values = [("down-millis", down), ("pps", 5_000)];
     let values = values.map(|(name, number)| (name, Value::Number(number)));
-    measure(&point(&LINK_FLAP, &values), &mut Simulated::new(faults)).unwrap()
+    measure(
+        &point(&LINK_FLAP, &values),
+        &mut SimulatedPlane::new(faults),
+    )
+    .unwrap()
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::catalogue::plane::simulated::{
-    DIGITS, Faults, Simulated, assert_near, figure, point, void, why_not,
+    DIGITS, Faults, SimulatedPlane, assert_near, figure, point, void, why_not,
 };
 use record::Value;
 
 fn measured(faults: Faults) -> Measured {
     let values = [("seconds", 1), ("pps", 10_000)];
     let values = values.map(|(name, number)| (name, Value::Number(number)));
-    measure(&point(&SOAK, &values), &mut Simulated::new(faults)).unwrap()
+    measure(&point(&SOAK, &values), &mut SimulatedPlane::new(faults)).unwrap()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use trafficgen::memory::Service;
 
 use super::*;
 use crate::catalogue::plane::simulated::{
-    DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
+    DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
 use record::Value;
 
@@ -20,7 +20,7 @@ fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> Measured {
     change(&mut faults);
     let values = [("bridges", bridges), ("line", 50)];
     let values = values.map(|(name, number)| (name, Value::Number(number)));
-    measure(&point(&BRIDGES, &values), &mut Simulated::new(faults)).unwrap()
+    measure(&point(&BRIDGES, &values), &mut SimulatedPlane::new(faults)).unwrap()
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! The point of a test, and assertions for the figures of its report.
+
+use record::{Profile, Settings, Value};
+
+use crate::catalogue::control::TrialReport;
+use crate::catalogue::prelude::*;
+
+/// Returns the first point of an experiment's quick profile, with these values.
+pub(in crate::catalogue::control) fn point(
+    experiment: &Experiment,
+    values: &[(&str, u64)],
+) -> Point {
+    let settings = Settings {
+        profile: Profile::Quick,
+        ..Settings::default()
+    };
+    let points = settings.points(&experiment.description).unwrap();
+    let values = values.iter();
+    values.fold(points[0].clone(), |point, (name, value)| {
+        point.with(name, Value::Number(*value))
+    })
+}
+
+/// Asserts that a figure differs by at most `slack` from the configured value.
+pub(in crate::catalogue::control) fn assert_near(
+    report: &TrialReport,
+    figure: &str,
+    wanted: f64,
+    slack: f64,
+) {
+    let value = report.reading.figures.get(figure);
+    let value = value.unwrap_or_else(|| panic!("{figure}: {:?}", report.reading.absent));
+    assert!(
+        (value - wanted).abs() <= slack,
+        "{figure}: {value} instead of {wanted}"
+    );
+}
+
+/// Returns the reason for an absent figure.
+pub(in crate::catalogue::control) fn why_not(report: &TrialReport, figure: &str) -> String {
+    let reason = report.reading.absent.get(figure);
+    reason
+        .unwrap_or_else(|| panic!("{figure}: {:?}", report.reading.figures))
+        .clone()
+}
