@@ -80,12 +80,12 @@ pub(super) trait Plane {
     /// Measures echoes of whole frames between the client and the server.
     fn echo(&mut self, echo: &FrameEcho) -> Result<FrameEchoes, TrialError>;
 
-    /// Returns the number of `frames` that arrive at the server. Repeats them for up to `patience`
+    /// Returns the number of `frames` that arrive at the server. Repeats them for up to `timeout`
     /// while rules are not in force.
     fn count_arrivals(
         &mut self,
         frames: &[UdpFrame],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<usize, TrialError>;
 
     /// Returns the resident memory of the device's process in bytes; none if the kernel itself
@@ -225,11 +225,11 @@ impl Plane for LivePlane<'_> {
     fn count_arrivals(
         &mut self,
         frames: &[UdpFrame],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<usize, TrialError> {
         let (clock, interrupt) = (self.tools.clock, self.tools.interrupt);
         let mut ends = frame_echo::open(&self.setup.bench, clock)?;
-        let out = frame_echo::come_out(&mut ends, frames, patience, clock, interrupt)?;
+        let out = frame_echo::come_out(&mut ends, frames, timeout, clock, interrupt)?;
         Ok(out)
     }
 

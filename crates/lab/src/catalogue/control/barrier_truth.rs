@@ -102,7 +102,7 @@ const FIGURES: &[Figure] = &[
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Time limit for the effect of a change. The trial fails if no frame shows the change by then.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Effect of successive changes on the frames.
 struct BarrierWatcher {
@@ -257,7 +257,7 @@ fn change_all(
             if watcher.waiting == 0 || is_refused {
                 return Ok(outcome);
             }
-            if rig.now().since(outcome.answered) > PATIENCE {
+            if rig.now().since(outcome.answered) > TIMEOUT {
                 let reason = "a change had no effect within two seconds of its barrier reply";
                 return Err(TrialError::Impossible(reason.to_owned()));
             }

@@ -310,14 +310,14 @@ fn put_figures(
         "quiet_p99_us",
         "quiet_max_us",
     ];
-    let nothing = "no frame arrived";
-    put_times(reading, names, "quiet_delay_ns", &quiet.delays_ns, nothing);
+    let no_frame = "no frame arrived";
+    put_times(reading, names, "quiet_delay_ns", &quiet.delays_ns, no_frame);
     let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-    put_times(reading, names, "delay_ns", &loaded.delays_ns, nothing);
+    put_times(reading, names, "delay_ns", &loaded.delays_ns, no_frame);
     let pair = ["p50_us", "quiet_p50_us"].map(|name| reading.figures.get(name).copied());
     match pair {
         [Some(loaded), Some(quiet)] if quiet > 0.0 => reading.put("delay_ratio", loaded / quiet),
-        _ => reading.lack("delay_ratio", nothing),
+        _ => reading.lack("delay_ratio", no_frame),
     }
     let seconds = loaded.end.since(loaded.began).as_secs_f64();
     let lost = loaded.lost_percent(traffic);

@@ -91,8 +91,8 @@ fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, Trial
         }
         _ => {
             let reason = effects.outcome.first_refusal();
-            let otherwise = || "some rules were never active".to_owned();
-            reading.lack("mixed_ms", reason.unwrap_or_else(otherwise));
+            let absence = || "some rules were never active".to_owned();
+            reading.lack("mixed_ms", reason.unwrap_or_else(absence));
         }
     }
     // Frames without a rule are a figure of this experiment, so they do not void it.

@@ -7,7 +7,7 @@ use openflow::Message;
 use super::figures::{bad, plain, put_times, time};
 use super::flows::delete_all;
 use super::poll::Poll;
-use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
+use super::rig::{ControlRig, LimitedInbox, TIMEOUT, send_batch};
 use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
 use crate::trial::TrialError;
@@ -110,7 +110,7 @@ fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, Trial
 /// Sends all requests of `poll` and waits for their replies, for at most ten seconds after the last
 /// request.
 pub(super) fn poll_until_done(rig: &mut dyn ControlRig, poll: &mut Poll) -> Result<(), TrialError> {
-    let mut deadline = rig.now() + PATIENCE;
+    let mut deadline = rig.now() + TIMEOUT;
     while !poll.is_over() || (poll.open() > 0 && rig.now() < deadline) {
         poll.turn(rig)?;
         let mut inbox = LimitedInbox::default();
@@ -118,7 +118,7 @@ pub(super) fn poll_until_done(rig: &mut dyn ControlRig, poll: &mut Poll) -> Resu
             poll.process(&message, rig);
         }
         if !poll.is_over() {
-            deadline = rig.now() + PATIENCE;
+            deadline = rig.now() + TIMEOUT;
         }
     }
     Ok(())

@@ -38,17 +38,17 @@ pub(super) fn ms(time: Duration) -> f64 {
 }
 
 /// Adds the mean, the median, the 99th percentile and the maximum of these times in microseconds,
-/// in the order of `names`, and their histogram. Without times, adds the reason `otherwise`.
+/// in the order of `names`, and their histogram. Without times, adds the reason `absence`.
 pub(super) fn put_times(
     reading: &mut Reading,
     names: [&str; 4],
     histogram: &str,
     times_ns: &[u64],
-    otherwise: &str,
+    absence: &str,
 ) {
     if times_ns.is_empty() {
         for name in names {
-            reading.lack(name, otherwise);
+            reading.lack(name, absence);
         }
         return;
     }

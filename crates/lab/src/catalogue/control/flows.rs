@@ -143,18 +143,18 @@ pub(super) fn sized(flow: u32, frame_bytes: u16) -> UdpFrame {
 /// Returns the deletion of all rules in all tables.
 pub(super) fn delete_all() -> Message {
     let command = FlowModCommand::Delete;
-    let nothing = Instructions::default();
+    let no_instructions = Instructions::default();
     Message::FlowMod(FlowMod {
         table: TableId::ALL,
-        ..FlowMod::new(command, 0, Match::any(), nothing)
+        ..FlowMod::new(command, 0, Match::any(), no_instructions)
     })
 }
 
 /// Returns the rule that drops frames without another rule, so that the device does not send them
 /// to the controller.
 pub(super) fn drop_rest() -> Message {
-    let (command, nothing) = (FlowModCommand::Add, Instructions::default());
-    Message::FlowMod(FlowMod::new(command, 1, Match::any(), nothing))
+    let (command, no_instructions) = (FlowModCommand::Add, Instructions::default());
+    Message::FlowMod(FlowMod::new(command, 1, Match::any(), no_instructions))
 }
 
 #[cfg(test)]
@@ -175,8 +175,8 @@ mod tests {
                 ] {
                     for mark in [None, Some(MARKS[0])] {
                         let message = flows.message(command, 7, mark);
-                        let said = message.encode(base::Xid(1), version, &mut Vec::new());
-                        assert!(said.is_ok(), "{said:?}");
+                        let encoded = message.encode(base::Xid(1), version, &mut Vec::new());
+                        assert!(encoded.is_ok(), "{encoded:?}");
                     }
                 }
             }

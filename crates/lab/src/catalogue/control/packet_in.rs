@@ -9,7 +9,7 @@ use openflow::{Message, Version};
 
 use super::figures::{bad, lack_all, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, sized};
-use super::rig::{ControlRig, PATIENCE, SwitchMessage, send_batch};
+use super::rig::{ControlRig, SwitchMessage, TIMEOUT, send_batch};
 use super::traffic::{QUIET, Traffic};
 use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
@@ -170,7 +170,7 @@ fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, Trial
     loop {
         let now = rig.now();
         // The second condition ends the loop if the device sends packet-ins without end.
-        if now >= end && (now.since(packet_ins.last) >= QUIET || now >= end + PATIENCE) {
+        if now >= end && (now.since(packet_ins.last) >= QUIET || now >= end + TIMEOUT) {
             break;
         }
         if now < end {
@@ -223,8 +223,8 @@ impl PacketIns {
     fn put_figures(&self, report: &mut TrialReport, traffic: &Traffic, start: Instant) {
         let reading = &mut report.reading;
         let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-        let otherwise = "no packet-in arrived";
-        put_times(reading, names, "packet_in_ns", &self.delays, otherwise);
+        let absence = "no packet-in arrived";
+        put_times(reading, names, "packet_in_ns", &self.delays, absence);
         let (received, sent) = (self.delays.len() as f64, traffic.sent().max(1) as f64);
         reading.put(
             "packet_ins_s",

@@ -9,7 +9,7 @@ use flow::Action;
 use super::figures::{bad, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, drop_rest, sized};
 use super::packet_in::{MILLISECONDS, RATE, SIZE};
-use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
+use super::rig::{ControlRig, LimitedInbox, TIMEOUT, send_batch};
 use super::traffic::{BURST, FRAMES_MAX, QUIET};
 use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
@@ -110,7 +110,7 @@ fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, Trial
     loop {
         let now = rig.now();
         // The second condition ends the loop if frames arrive without end.
-        if now >= end && (now.since(packet_outs.last) >= QUIET || now >= end + PATIENCE) {
+        if now >= end && (now.since(packet_outs.last) >= QUIET || now >= end + TIMEOUT) {
             break;
         }
         let due = now.since(start).as_nanos() * u128::from(pps) / 1_000_000_000;
@@ -179,9 +179,9 @@ impl PacketOuts {
     }
 
     fn put_figures(&self, reading: &mut Reading, start: Instant, end: Instant) {
-        let otherwise = self.refused.as_deref().unwrap_or("no frame arrived");
+        let absence = self.refused.as_deref().unwrap_or("no frame arrived");
         let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-        put_times(reading, names, "packet_out_ns", &self.delays, otherwise);
+        put_times(reading, names, "packet_out_ns", &self.delays, absence);
         let (received, sent) = (self.delays.len() as f64, self.sent.len() as f64);
         reading.put("frames_s", received / self.last.since(start).as_secs_f64());
         reading.put("loss", 1.0 - received / sent.max(1.0));

@@ -108,11 +108,11 @@ fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, Trial
     let seconds = ns(rig.now().since(began)) as f64 / 1e9;
     let mut report = TrialReport::at(point);
     let reading = &mut report.reading;
-    let otherwise = poll.refused().unwrap_or("no request was answered");
+    let absence = poll.refused().unwrap_or("no request was answered");
     let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-    put_times(reading, names, "answer_ns", poll.answers_ns(), otherwise);
+    put_times(reading, names, "answer_ns", poll.answers_ns(), absence);
     match poll.answers_ns().len() {
-        0 => reading.lack("answers_s", otherwise),
+        0 => reading.lack("answers_s", absence),
         count => reading.put("answers_s", count as f64 / seconds),
     }
     reading.put("unanswered", poll.open() as f64);

@@ -104,7 +104,7 @@ const FIGURES: &[Figure] = &[
 const PORT: PortNo = PortNo(2);
 
 /// Time limit for a port-status message: the kernel examines links once a second.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The end of a burst: no change and no message for this time.
 const QUIET: Duration = Duration::from_millis(1_100);
@@ -202,7 +202,7 @@ fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measu
     namespace.add_neighbour(server.interface, client.address, client.mac)?;
     tools
         .clock
-        .wait_for("the carrier of the link", PATIENCE, || {
+        .wait_for("the carrier of the link", TIMEOUT, || {
             Ok(namespace.carries(server.interface)?.then_some(()))
         })?;
     measured
@@ -264,7 +264,7 @@ impl LinkWatch {
             let now = rig.now();
             match reported {
                 Some(at) if now.since(at) >= watch => break,
-                None if now.since(began) >= PATIENCE => break,
+                None if now.since(began) >= TIMEOUT => break,
                 _ => {}
             }
         }
@@ -358,7 +358,7 @@ fn burst(
     let began = rig.now();
     let (mut done, mut reported, mut last) = (0_u32, 0_u64, None);
     let mut last_event = began;
-    while rig.now().since(last_event) < QUIET && rig.now().since(began) < gap * 10_000 + PATIENCE {
+    while rig.now().since(last_event) < QUIET && rig.now().since(began) < gap * 10_000 + TIMEOUT {
         if u64::from(done) < count && rig.now() >= began + gap * done {
             rig.set_link(done % 2 == 1)?;
             done += 1;

@@ -9,7 +9,7 @@ use flow::{Action, FlowModCommand};
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
 use super::flows::FlowRules;
 use super::packet_in::{numbered_packet_in, packet_in_setup};
-use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
+use super::rig::{ControlRig, LimitedInbox, TIMEOUT, send_batch};
 use super::traffic::Traffic;
 use super::{TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
@@ -126,7 +126,7 @@ fn measure(point: &Point, rig: &mut dyn ControlRig) -> Result<TrialReport, Trial
     let mut packet_in_frames: Vec<bool> = Vec::new();
     let (mut waiting, mut refused) = (all.len(), None);
     let round = Duration::from_nanos(u64::from(count) * 1_000_000_000 / point.number("pps"));
-    let deadline = start + round * 2 + PATIENCE / 5;
+    let deadline = start + round * 2 + TIMEOUT / 5;
     while waiting > 0 && rig.now() < deadline {
         traffic.turn(rig)?;
         process_messages(
@@ -224,7 +224,7 @@ fn put_figures(
             .filter_map(|flow| Some(ns(of(flow)?.since(flow.first_sent?))));
         times.collect()
     };
-    let otherwise = refused.unwrap_or("no flow was set up");
+    let absence = refused.unwrap_or("no flow was set up");
     let names = [
         "setup_mean_us",
         "setup_p50_us",
@@ -236,16 +236,16 @@ fn put_figures(
         names,
         "setup_ns",
         &until(|flow| flow.set_up),
-        otherwise,
+        absence,
     );
     let names = ["up_mean_us", "up_p50_us", "up_p99_us", "up_max_us"];
-    let nothing = "no packet-in arrived";
+    let no_packet_in = "no packet-in arrived";
     put_times(
         reading,
         names,
         "up_ns",
         &until(|flow| flow.packet_in),
-        nothing,
+        no_packet_in,
     );
     let never = all.iter().filter(|flow| flow.set_up.is_none()).count();
     reading.put("never", never as f64);

@@ -19,7 +19,7 @@ use crate::{Interrupt, generator};
 const SOCKET: &str = "br0.mgmt";
 
 /// Time limit for a barrier reply.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Size of the receive buffer in bytes.
 const FRAME_MAX: usize = 2048;
@@ -132,7 +132,7 @@ impl MessageBatch {
             answered: None,
             began: None,
             refused: BTreeMap::new(),
-            deadline: now + PATIENCE,
+            deadline: now + TIMEOUT,
         }
     }
 
@@ -147,7 +147,7 @@ impl MessageBatch {
                 Some(message) => self.sent.push(rig.queue(message)?),
                 None => self.barrier = Some(rig.queue(&Message::BarrierRequest)?),
             }
-            self.deadline = rig.now() + PATIENCE;
+            self.deadline = rig.now() + TIMEOUT;
         }
         rig.flush()?;
         if self.began.is_none() {
@@ -155,7 +155,7 @@ impl MessageBatch {
             self.began = first.and_then(|xid| rig.written_at(xid));
         }
         if self.answered.is_none() && rig.now() > self.deadline {
-            let seconds = PATIENCE.as_secs();
+            let seconds = TIMEOUT.as_secs();
             let reason = format!("the device did not answer a barrier within {seconds} s");
             return Err(TrialError::Impossible(reason));
         }

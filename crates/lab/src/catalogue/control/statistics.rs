@@ -9,7 +9,7 @@ use openflow::{FlowFormat, Message, MultipartRequest};
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
 use super::flows::{FlowRules, delete_all, drop_rest};
 use super::poll::Poll;
-use super::rig::{ControlRig, LimitedInbox, PATIENCE, send_batch};
+use super::rig::{ControlRig, LimitedInbox, TIMEOUT, send_batch};
 use super::traffic::Traffic;
 use super::{PPS, TrialReport, VERSION, on_device, takes};
 use crate::catalogue::prelude::*;
@@ -218,7 +218,7 @@ fn run(
         if now >= end {
             traffic.stop();
         }
-        if now >= end && (poll.open() == 0 || now >= end + PATIENCE) {
+        if now >= end && (poll.open() == 0 || now >= end + TIMEOUT) {
             break;
         }
         traffic.turn(rig)?;
@@ -248,16 +248,16 @@ fn put_figures(
     [start, middle, end]: [Instant; 3],
 ) {
     let reading = &mut report.reading;
-    let otherwise = poll.refused().unwrap_or("no request was answered");
+    let absence = poll.refused().unwrap_or("no request was answered");
     let names = [
         "answer_mean_us",
         "answer_p50_us",
         "answer_p99_us",
         "answer_max_us",
     ];
-    put_times(reading, names, "answer_ns", poll.answers_ns(), otherwise);
+    put_times(reading, names, "answer_ns", poll.answers_ns(), absence);
     match poll.answers_ns().len() {
-        0 => reading.lack("answer_bytes", otherwise),
+        0 => reading.lack("answer_bytes", absence),
         count => reading.put("answer_bytes", poll.bytes() as f64 / count as f64),
     }
     reading.put("unanswered", poll.open() as f64);
@@ -270,7 +270,7 @@ fn put_figures(
     reading.put("quiet_lost", traffic.lost_between(start, middle) as f64);
     reading.put(
         "asked_lost",
-        traffic.lost_between(middle, end + PATIENCE) as f64,
+        traffic.lost_between(middle, end + TIMEOUT) as f64,
     );
     report.notes.extend(traffic.shortfall());
     if traffic.received() == 0 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::Instant;
 
-use super::rig::{ControlRig, PATIENCE, ServerFrame, discard_messages};
+use super::rig::{ControlRig, ServerFrame, TIMEOUT, discard_messages};
 use super::{TrialReport, flows};
 use crate::frames;
 use crate::trial::TrialError;
@@ -190,7 +190,7 @@ impl Traffic {
         let began = rig.now();
         let mut last = began;
         // The second condition ends the loop if frames or messages arrive without end.
-        while rig.now().since(last) < QUIET && rig.now().since(began) < PATIENCE {
+        while rig.now().since(last) < QUIET && rig.now().since(began) < TIMEOUT {
             let before = self.received;
             self.receive_frames(rig, &mut record)?;
             let mut received = self.received > before;

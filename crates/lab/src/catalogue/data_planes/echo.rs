@@ -115,7 +115,7 @@ pub(in crate::catalogue) fn measure(
     let echo = FrameEcho {
         request: Leg {
             sent: request,
-            expected: expected,
+            expected,
         },
         answer: Leg {
             sent: back,

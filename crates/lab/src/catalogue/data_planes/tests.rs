@@ -27,8 +27,14 @@ fn measured(
 ) -> Measured {
     let few = [("packets", 300), ("warm-up", 20)];
     let few = few.map(|(name, number)| (name, Value::Number(number)));
-    let known = |(name, _): &&(&str, Value)| experiment.description.parameter(name).is_some();
-    let values: Vec<_> = few.iter().filter(known).chain(values).cloned().collect();
+    let is_parameter =
+        |(name, _): &&(&str, Value)| experiment.description.parameter(name).is_some();
+    let values: Vec<_> = few
+        .iter()
+        .filter(is_parameter)
+        .chain(values)
+        .cloned()
+        .collect();
     measure(
         &point(experiment, &values),
         &mut SimulatedPlane::new(faults),
@@ -149,9 +155,9 @@ fn missing_rewrite_or_wrong_checksum_voids_the_trial() {
             ..Faults::slow(10_000, 10_000)
         };
         let measured = rewrite(field, faults);
-        let told = "320 frames arrived other than expected, the first as ";
+        let expected = "320 frames arrived other than expected, the first as ";
         assert!(
-            void(&measured)[0].starts_with(told),
+            void(&measured)[0].starts_with(expected),
             "{field}: {:?}",
             measured.flaws
         );
@@ -183,8 +189,8 @@ fn early_barrier_reply_is_a_note_and_not_in_the_figures() {
     };
     let measured = rewrite("udp-port", faults);
     assert!(void(&measured).is_empty(), "{:?}", measured.flaws);
-    let told = "the device forwarded by earlier rules for 80 ms after its barrier reply";
-    assert_eq!(notes(&measured), [told]);
+    let expected = "the device forwarded by earlier rules for 80 ms after its barrier reply";
+    assert_eq!(notes(&measured), [expected]);
     assert_near(&measured, "p999_us", 20.0, DIGITS);
 }
 
@@ -222,8 +228,8 @@ fn small_table_leaves_figures_absent() {
     };
     let measured = rules("full", "last", 500, faults);
     // One of the 300 is the rule towards the client.
-    let told = "the device accepted 299 of 500 rules: ";
-    assert!(why_not(&measured, "mean_us").starts_with(told));
+    let expected = "the device accepted 299 of 500 rules: ";
+    assert!(why_not(&measured, "mean_us").starts_with(expected));
 }
 
 proptest! {
@@ -251,8 +257,8 @@ proptest! {
         prop_assert_eq!(figure(&measured, "effective_percent"), 100.0);
         // Rejected rules take the same time.
         let batches = wanted.div_euclid(1_000.0) + 1.0;
-        let said = if room < most { (batches * 1_000.0).min(most as f64) } else { wanted };
-        let rate = wanted / (said * micros as f64 / 1e6);
+        let offered = if room < most { (batches * 1_000.0).min(most as f64) } else { wanted };
+        let rate = wanted / (offered * micros as f64 / 1e6);
         assert_near(&measured, "rules_s", rate, 1e-6);
         prop_assert_eq!(notes(&measured).len(), usize::from(room < most));
     }

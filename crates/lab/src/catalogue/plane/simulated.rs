@@ -153,23 +153,23 @@ impl SimulatedPlane {
     }
 
     fn run(&mut self, load: &Load, dark_ns: &Range<u64>) -> Result<Offered, TrialError> {
-        let ways = self.ports(load.pairs, dark_ns);
+        let ports = self.ports(load.pairs, dark_ns);
         if self.faults.learns {
-            for (way, frame) in ways.iter().zip(load.introductions().iter().cycle()) {
-                let sent = way.clone().send(&[frame]);
+            for (port, frame) in ports.iter().zip(load.introductions().iter().cycle()) {
+                let sent = port.clone().send(&[frame]);
                 assert_eq!(sent.unwrap(), 1);
             }
             self.time.pass(1_000_000_000);
-            for way in &ways {
-                while way.take().is_some() {}
+            for port in &ports {
+                while port.take().is_some() {}
             }
         }
         self.time.set_step(self.step_ns(load));
-        let mut ends: Vec<_> = ways.iter().map(Way::end).collect();
+        let mut ends: Vec<_> = ports.iter().map(Way::end).collect();
         let interrupt = Interrupt::never();
         let measured = measure(&mut ends, &load.request(), &*self.time, &interrupt);
         self.time.set_step(1);
-        self.done = ways.iter().map(Way::done).collect();
+        self.done = ports.iter().map(Way::done).collect();
         Ok(Offered {
             measurement: measured.map_err(|error| TrialError::Impossible(error.to_string()))?,
             conditions: Conditions::default(),
@@ -192,14 +192,14 @@ impl SimulatedPlane {
     }
 
     fn hosts(&self) -> [SimulatedHost; 2] {
-        let ways = self.ports(1, &(0..0));
-        let host = |way| SimulatedHost {
-            way,
+        let ports = self.ports(1, &(0..0));
+        let host = |port| SimulatedHost {
+            port,
             time: Arc::clone(&self.time),
             buffer: Vec::new(),
         };
         let hosts: Result<[SimulatedHost; 2], _> =
-            ways.into_iter().map(host).collect::<Vec<_>>().try_into();
+            ports.into_iter().map(host).collect::<Vec<_>>().try_into();
         hosts.unwrap_or_else(|_| panic!("there are two"))
     }
 
@@ -331,11 +331,11 @@ impl Plane for SimulatedPlane {
     fn count_arrivals(
         &mut self,
         frames: &[UdpFrame],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<usize, TrialError> {
         let mut ends = self.hosts();
         let interrupt = Interrupt::never();
-        let out = frame_echo::come_out(&mut ends, frames, patience, &*self.time, &interrupt)?;
+        let out = frame_echo::come_out(&mut ends, frames, timeout, &*self.time, &interrupt)?;
         Ok(out)
     }
 
@@ -366,7 +366,7 @@ impl Plane for SimulatedPlane {
 
 /// The end of a host. A receive without a frame advances the time to the next arrival.
 struct SimulatedHost {
-    way: Way,
+    port: Way,
     time: Arc<SimulatedTime>,
     buffer: Vec<u8>,
 }
@@ -376,18 +376,18 @@ const LEAP_NS: u64 = 1_000_000;
 
 impl Wire for SimulatedHost {
     fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError> {
-        let sent = self.way.send(&[frame]);
+        let sent = self.port.send(&[frame]);
         assert_eq!(sent.unwrap(), 1);
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Option<&[u8]>, ProbeError> {
-        if let Some((_, frame)) = self.way.take() {
+        if let Some((_, frame)) = self.port.take() {
             self.buffer = frame;
             return Ok(Some(&self.buffer));
         }
         let now = self.time.look_ns();
-        let next = self.way.next_ns();
+        let next = self.port.next_ns();
         self.time.pass(next.map_or(LEAP_NS, |next| next - now));
         Ok(None)
     }

@@ -12,7 +12,7 @@ use crate::trial::TrialError;
 
 /// Time limit for a reply: some devices need most of a minute for a million flows before one
 /// barrier.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Bytes before the first flow of a multipart reply, the header included (OpenFlow 1.0.1, 5.3.5).
 const REPLY_HEADER: usize = 12;
@@ -29,7 +29,7 @@ pub(super) struct Listing {
 /// Connects to a device by OpenFlow 1.0.
 pub(super) fn connect(socket: &Path, clock: &Clock) -> Result<Link, TrialError> {
     let link = Link::call(socket, VersionSet::only(Version::V10), clock)?;
-    Ok(link.with_patience(PATIENCE))
+    Ok(link.with_patience(TIMEOUT))
 }
 
 /// Lists all flows.
@@ -37,17 +37,17 @@ pub(super) fn list(link: &mut Link) -> Result<Listing, ControllerError> {
     let all = MultipartRequest::Flow(FlowFormat::Standard, flow::FlowStatsRequest::all());
     link.queue(&Message::MultipartRequest(all))?;
     let mut listing = Listing::default();
-    link.listen_until(|heard| {
-        match heard.kind {
+    link.listen_until(|received| {
+        match received.kind {
             Kind::StatisticsPart | Kind::Statistics => {
-                listing.bytes += heard.bytes.len() as u64;
-                let flows = count_flows(heard.bytes);
+                listing.bytes += received.bytes.len() as u64;
+                let flows = count_flows(received.bytes);
                 let malformed = || ControllerError::Down("malformed flow statistics".to_owned());
                 listing.flows += flows.ok_or_else(malformed)?;
             }
-            _ => heard.expect_no_error("flow statistics")?,
+            _ => received.expect_no_error("flow statistics")?,
         }
-        Ok(heard.kind == Kind::Statistics)
+        Ok(received.kind == Kind::Statistics)
     })?;
     Ok(listing)
 }

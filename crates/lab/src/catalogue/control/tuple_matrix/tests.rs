@@ -24,8 +24,8 @@ fn field_pairs_encode_in_both_versions_and_differ() {
                 let is_tagged = [one, other].contains(&Field::VlanPcp);
                 let rule = rule(&[one, other], &frame(is_tagged));
                 all.insert(rule.matching.clone());
-                let said = Message::FlowMod(rule).encode(Xid(1), version, &mut Vec::new());
-                assert!(said.is_ok(), "{one:?} {other:?}: {said:?}");
+                let encoded = Message::FlowMod(rule).encode(Xid(1), version, &mut Vec::new());
+                assert!(encoded.is_ok(), "{one:?} {other:?}: {encoded:?}");
             }
         }
         // Some of the 78 pairs are equal by their prerequisites: the Ethernet type with each IP
@@ -47,8 +47,8 @@ fn field_pair_delays_are_those_of_the_device() {
         assert_near(&report, "refused", 0.0, 0.0);
         assert_near(&report, "lost", 0.0, 0.0);
         let cells = FIGURES[..13].iter();
-        let there = cells.filter(|one| report.reading.figures.contains_key(one.name));
-        assert_eq!(there.count(), 12, "{:?}", report.reading.absent);
+        let present = cells.filter(|one| report.reading.figures.contains_key(one.name));
+        assert_eq!(present.count(), 12, "{:?}", report.reading.absent);
         let own = format!("{}_us", field.replace('-', "_"));
         assert_eq!(why_not(&report, &own), "the field itself");
     }

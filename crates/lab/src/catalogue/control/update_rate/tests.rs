@@ -18,7 +18,7 @@ fn report(operation: &str, priorities: &str, faults: SwitchFaults) -> TrialRepor
 #[test]
 fn change_rate_is_that_of_the_device() {
     for priorities in ["same", "ascending", "descending", "random"] {
-        for (operation, there) in [("add", 81.0), ("modify", 51.0), ("delete", 1.0)] {
+        for (operation, listed) in [("add", 81.0), ("modify", 51.0), ("delete", 1.0)] {
             let faults = SwitchFaults {
                 per_message: Duration::from_micros(100),
                 ..SwitchFaults::default()
@@ -33,7 +33,7 @@ fn change_rate_is_that_of_the_device() {
             assert_near(&report, "changes_s", 10.0 / 1.1e-3, 50.0);
             assert_near(&report, "batch_p50_us", 1_100.0, 5.0);
             assert_near(&report, "refused", 0.0, 0.0);
-            assert_near(&report, "told", there, 0.0);
+            assert_near(&report, "told", listed, 0.0);
         }
     }
 }
